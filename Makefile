@@ -1,0 +1,115 @@
+# Every command a person or CI runs. `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --warn-undefined-variables --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# Compiled crates outlive a clone, so that only the first one on a machine waits for them.
+XDG_CACHE_HOME ?=
+SKILLET_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/skillet
+CARGO_TARGET_DIR ?= $(SKILLET_CACHE)/target
+export SKILLET_CACHE CARGO_TARGET_DIR
+
+CLUSTER := e2e/cluster/cluster.sh
+LANES := e2e/lanes.sh
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  \033[1m%-18s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Run
+
+.PHONY: demo
+demo: deploy ## Bring up a cluster with Skillet and run every example
+	@e2e/in-cluster.sh cargo run -q -p skillet-e2e --bin skillet-demo
+
+.PHONY: cluster
+cluster: ## Give a Kubernetes cluster: yours (KUBECONFIG), kind, or one node built here
+	@$(CLUSTER) up
+
+.PHONY: cluster-down
+cluster-down: ## Remove the local node and everything of it
+	@$(CLUSTER) down
+
+.PHONY: deploy
+deploy: cluster images cli ## Install or upgrade Skillet by its chart in the cluster
+	@e2e/deploy.sh up
+
+.PHONY: undeploy
+undeploy: ## Uninstall Skillet; skills and executions stay
+	@e2e/deploy.sh down
+
+##@ Build
+
+.PHONY: build
+build: ## Build every crate for development
+	cargo build --workspace
+
+.PHONY: images
+images: ## Build the five images into target/images
+	@sandbox-images/build.sh
+
+.PHONY: cli
+cli: ## Build kubectl-skill into target/bin
+	@e2e/install-cli.sh target/bin
+
+.PHONY: crds
+crds: ## Generate crds/ from operator/api
+	SKILLET_WRITE_CRDS=1 cargo test -q -p skillet-api --test crds
+
+.PHONY: golden
+golden: ## Write the golden files of sandbox manifests and the chart
+	SKILLET_WRITE_GOLDEN=1 cargo test -q -p skillet-controller manifest
+	charts/test.sh --update
+
+.PHONY: fmt
+fmt: ## Format the code
+	cargo fmt --all
+
+##@ Test
+
+.PHONY: test
+test: ## Run every lane
+	@$(LANES)
+
+.PHONY: lint
+lint: ## Formatting, clippy, shellcheck
+	@$(LANES) lint
+
+.PHONY: deny
+deny: ## Licences, sources and bans of dependencies
+	@$(LANES) deny
+
+.PHONY: test-unit
+test-unit: ## Decisions, golden files, CRD drift, house rules
+	@$(LANES) unit
+
+.PHONY: test-sandbox
+test-sandbox: ## Runner confinement and attacks under runc
+	@$(LANES) sandbox
+
+.PHONY: test-images
+test-images: ## What is in the images
+	@$(LANES) images
+
+.PHONY: test-chart
+test-chart: ## Rendered chart against golden files
+	@$(LANES) chart
+
+.PHONY: test-integration
+test-integration: ## A real API server: CEL, rights, ownership
+	@$(LANES) integration
+
+.PHONY: test-e2e
+test-e2e: ## A whole node: journeys, limits, faults
+	@$(LANES) e2e
+
+.PHONY: bench
+bench: deploy ## Measure; writes target/bench.json
+	@e2e/in-cluster.sh cargo run --release -q -p skillet-bench
+
+.PHONY: clean
+clean: ## Remove what was built; the cluster's programs stay
+	cargo clean
+	rm -rf target

@@ -1,0 +1,56 @@
+{{/* Names, labels and image references. */}}
+
+{{- define "skillet.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "skillet.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- else if contains (include "skillet.name" .) .Release.Name }}
+{{- .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "skillet.name" .) | trunc 52 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "skillet.serviceAccountName" -}}
+{{- default (include "skillet.fullname" .) .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "skillet.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "skillet.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{/* For every object of the release. */}}
+{{- define "skillet.labels" -}}
+app.kubernetes.io/name: {{ include "skillet.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: skillet
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
+{{- end }}
+
+{{/* (list $ "shell"): the value shellImage, or the image of this release's version. */}}
+{{- define "skillet.image" -}}
+{{- $root := index . 0 }}
+{{- $name := index . 1 }}
+{{- default (printf "%s/%s:%s" (trimSuffix "/" $root.Values.imageRegistry) $name $root.Chart.AppVersion) (index $root.Values (printf "%sImage" $name)) }}
+{{- end }}
+
+{{/* A container of Pod Security level "restricted" that cannot write to its own root. */}}
+{{- define "skillet.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{- define "skillet.podSecurityContext" -}}
+runAsNonRoot: true
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}

@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# Tests of the chart that need no cluster: test.sh [--update]
+#
+# Renders the value sets in skillet/ci and compares them with skillet/tests/golden (--update writes those instead), and checks
+# what golden files cannot: the schema's refusals, the versions, the custom resource definitions, the packaged chart.
+set -euo pipefail
+shopt -s inherit_errexit
+
+CHARTS="$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")" && pwd)"
+REPOSITORY="$(dirname -- "$CHARTS")"
+CHART="$CHARTS/skillet"
+GOLDEN="$CHART/tests/golden"
+FAILED=0
+UPDATE=no
+
+fail() {
+  printf 'chart: FAILED %s\n' "$*" >&2
+  FAILED=$((FAILED + 1))
+}
+die() {
+  printf 'chart: error: %s\n' "$*" >&2
+  exit 1
+}
+
+# The user's own helm, or the one that the local cluster is built with.
+find_helm() {
+  command -v helm >/dev/null && return
+  local environment
+  environment="$("$REPOSITORY/e2e/cluster/cluster.sh" env 2>/dev/null | grep '^export PATH=' || true)"
+  eval "$environment"
+  command -v helm >/dev/null || die "helm is missing: install it, or build it with 'e2e/cluster/cluster.sh build'"
+}
+
+# Helm tells of every link that it follows; what else it says is shown.
+quiet_helm() { helm "$@" 2> >(grep -v 'found symbolic link in path' >&2); }
+render() { quiet_helm template skillet "$CHART" --namespace skillet-system "$@"; }
+
+test_lint() {
+  local values
+  for values in "$CHART"/ci/*-values.yaml; do
+    quiet_helm lint --strict --quiet "$CHART" --values "$values" || fail "helm lint --strict with $(basename "$values")"
+  done
+}
+
+test_golden() {
+  local values name
+  for values in "$CHART"/ci/*-values.yaml; do
+    name="$(basename "$values" -values.yaml)"
+    render --values "$values" >"$WORK/$name.yaml" || { fail "helm template with $name"; continue; }
+    if [[ "$UPDATE" == yes ]]; then
+      mkdir -p "$GOLDEN"
+      cp "$WORK/$name.yaml" "$GOLDEN/$name.yaml"
+    elif ! diff -u "$GOLDEN/$name.yaml" "$WORK/$name.yaml"; then
+      fail "$name differs from its golden file; 'charts/test.sh --update' takes it over"
+    fi
+  done
+}
+
+# refused WHAT "PART OF THE MESSAGE" --set ...: no such value gets as far as the cluster.
+refused() {
+  local what=$1 part=$2 output
+  shift 2
+  if output="$(render "$@" 2>&1)"; then
+    fail "$what is accepted"
+  elif [[ "$output" != *"$part"* ]]; then
+    fail "$what is refused without \"$part\": $output"
+  fi
+}
+
+test_refusals() {
+  refused "an unknown value" "additional properties 'sandboxes' not allowed" --set sandboxes.namespace=x
+  refused "an unknown value below another" "additional properties 'name' not allowed" --set sandbox.name=x
+  refused "an unknown runner delivery" "/runnerDelivery" --set runnerDelivery=magic
+  refused "an unknown log format" "/logFormat" --set logFormat=xml
+  refused "an image without tag" "/shellImage" --set shellImage=registry.example/shell
+  refused "a namespace with capitals" "/sandbox/namespace" --set sandbox.namespace=Runs
+  refused "a port for root" "/httpAddress" --set httpAddress=0.0.0.0:80
+  refused "an address without port" "/httpAddress" --set httpAddress=0.0.0.0
+  refused "a word for a boolean" "/crds/install" --set-string crds.install=no
+  refused "memory in words" "/resources/limits/memory" --set resources.limits.memory=much
+  refused "the release's namespace for sandboxes" "sandboxes need a namespace of theirs" --set sandbox.namespace=skillet-system
+  refused "a monitor without a service" "needs metrics.service.enabled" --set metrics.service.enabled=false --set metrics.serviceMonitor.enabled=true
+  refused "an old cluster" "incompatible with Kubernetes" --kube-version 1.32.0
+}
+
+test_versions() {
+  local workspace field
+  workspace="$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"$/\1/p' "$REPOSITORY/Cargo.toml")"
+  for field in version appVersion; do
+    grep -qx "$field: $workspace" "$CHART/Chart.yaml" || fail "$field of Chart.yaml is not the workspace's $workspace"
+  done
+}
+
+# Every flag has a variable, and every variable a value: with all values set, each of them stands in the Deployment.
+test_flags() {
+  local flag value rendered
+  rendered="$(render --values "$CHART/ci/all-values.yaml" --show-only templates/deployment.yaml)"
+  while read -r flag value; do
+    grep -A1 -e "- name: $flag\$" <<<"$rendered" | grep -qF "value: \"$value\"" || fail "$flag is not $value"
+  done <<'TEXT'
+SANDBOX_NAMESPACE runs
+SHELL_IMAGE registry.example/shell:1
+PYTHON_IMAGE registry.example/python:2
+NODE_IMAGE registry.example/node:3
+RUNNER_IMAGE registry.example/runner:4
+RUNNER_DELIVERY init-container
+IMAGE_PULL_POLICY Always
+RUNTIME_CLASS gvisor
+HTTP_ADDRESS [::]:9090
+LOG_FORMAT text
+LOG_FILTER info,kube=debug
+TEXT
+  grep -qF 'image: "registry.example/operator@sha256:' <<<"$rendered" || fail "operatorImage is not the image of the operator"
+}
+
+# as_json FILE: its YAML documents, one line of JSON each, without the metadata that the chart adds.
+as_json() {
+  local chart="$1.chart"
+  mkdir -p "$chart/templates"
+  printf 'apiVersion: v2\nname: as-json\nversion: 1.0.0\n' >"$chart/Chart.yaml"
+  cp "$1" "$chart/input.yaml"
+  cat >"$chart/templates/out.yaml" <<'TEXT'
+{{- range splitList "\n---" (printf "\n%s" (.Files.Get "input.yaml")) }}
+{{- with fromYaml . }}
+{{ .metadata.name }}: {{ omit . "metadata" | toJson }}
+{{- end }}
+{{- end }}
+TEXT
+  quiet_helm template "$chart" | grep '^[a-z]*\.skillet\.dev: ' | sort
+}
+
+test_crds() {
+  local rendered count file ours theirs
+  rendered="$(render --show-only templates/crds.yaml)"
+  count="$(find "$REPOSITORY/crds" -name '*.yaml' | wc -l)"
+  [[ "$(grep -c 'helm.sh/resource-policy: keep' <<<"$rendered")" == "$count" ]] || fail "not all definitions are kept"
+  [[ "$(grep -c '^kind: CustomResourceDefinition' <<<"$rendered")" == "$count" ]] || fail "not all definitions are rendered"
+  # The API server does not take a whole number in this form.
+  ! grep -nE ': [0-9.]+e\+[0-9]+' <<<"$rendered" || fail "a number has lost its form"
+  echo "$rendered" >"$WORK/ours.yaml"
+  for file in "$REPOSITORY"/crds/*.yaml; do
+    echo "---"
+    cat "$file"
+  done >"$WORK/theirs.yaml"
+  ours="$(as_json "$WORK/ours.yaml")"
+  theirs="$(as_json "$WORK/theirs.yaml")"
+  [[ "$(wc -l <<<"$ours")" == "$count" && "$ours" == "$theirs" ]] || fail "the chart's definitions are not those of crds/"
+  ! render --show-only templates/crds.yaml --set crds.keep=false | grep -q resource-policy || fail "crds.keep=false keeps them"
+}
+
+# An archive has no links: what they lead to is in it, and renders the same.
+test_package() {
+  local archive="$WORK/package"
+  mkdir -p "$archive"
+  quiet_helm package "$CHART" --destination "$archive" >/dev/null || { fail "helm package"; return; }
+  render >"$WORK/from-folder.yaml"
+  helm template skillet "$archive"/skillet-*.tgz --namespace skillet-system >"$WORK/from-archive.yaml"
+  cmp "$WORK/from-folder.yaml" "$WORK/from-archive.yaml" || fail "the packaged chart renders differently"
+  ! tar -tf "$archive"/skillet-*.tgz | grep -E '/(ci|golden)/' || fail "the packaged chart holds its tests"
+}
+
+test_readme() {
+  local value
+  while read -r value; do
+    grep -qE "^\|.* \`${value}[.\`]" "$CHART/README.md" || fail "README.md does not tell of the value $value"
+  done < <(sed -n 's/^\([a-zA-Z]*\):.*/\1/p' "$CHART/values.yaml")
+}
+
+main() {
+  case "${1:-}" in
+    "") ;;
+    --update) UPDATE=yes ;;
+    *) die "usage: charts/test.sh [--update]" ;;
+  esac
+  find_helm
+  WORK="$(mktemp -d)"
+  trap 'rm -rf "$WORK"' EXIT
+  local test before passed=0
+  for test in test_lint test_golden test_refusals test_versions test_flags test_crds test_package test_readme; do
+    before=$FAILED
+    "$test"
+    ((FAILED > before)) || passed=$((passed + 1))
+  done
+  echo "$passed passed, $FAILED failed"
+  ((FAILED == 0))
+}
+
+main "$@"

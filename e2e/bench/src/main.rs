@@ -1,0 +1,99 @@
+//! Measures and tells: a table for people, `target/bench.json` for programs. What each figure means is in
+//! docs/benchmarks.md. Where something lacks that a figure needs, one line says what, and the others go on.
+
+mod audit;
+mod cluster;
+mod cold;
+mod figure;
+mod images;
+mod rest;
+mod runner;
+mod samples;
+mod writes;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Parser, ValueEnum};
+
+use self::figure::Figure;
+
+/// Measures Skillet on the cluster of KUBECONFIG, and its artefacts in target/.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Args {
+    /// Only these, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Subject>,
+    /// Cold runs, bare pods and bare Jobs, of each.
+    #[arg(long, default_value_t = 20)]
+    runs: usize,
+    /// Skills that the operator holds while it rests.
+    #[arg(long, default_value_t = 1000)]
+    skills: usize,
+    /// The runner to measure; default the one that is in the images.
+    #[arg(long)]
+    runner: Option<PathBuf>,
+    /// File into which the figures are put beside those that are there; default target/bench.json.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Subject {
+    /// runner_bytes and confine_ms
+    Runner,
+    /// image_mb_*
+    Images,
+    /// cold_vs_pod and cold_vs_job
+    Cold,
+    /// writes_per_run
+    Writes,
+    /// rest_mb
+    Rest,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    let args = Args::parse();
+    let root = workspace();
+    let subjects = if args.only.is_empty() { Subject::value_variants() } else { &args.only[..] };
+    let (mut figures, mut has_all) = (Vec::new(), true);
+    for subject in subjects {
+        match measure(*subject, &args, &root).await {
+            Ok(found) => figures.extend(found),
+            Err(error) => {
+                has_all = false;
+                let name = subject.to_possible_value().map(|value| value.get_name().to_owned());
+                println!("{} is not measured: {error:#}", name.unwrap_or_default());
+            }
+        }
+    }
+    let out = args.out.unwrap_or_else(|| root.join("target/bench.json"));
+    figure::merge_into(&out, &figures)?;
+    println!("\n{}", figure::table(&figures));
+    println!("written to {}", out.display());
+    Ok(if has_all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn measure(subject: Subject, args: &Args, root: &Path) -> anyhow::Result<Vec<Figure>> {
+    match subject {
+        Subject::Runner => {
+            let built = || root.join("target/images/bin/skillet-runner");
+            runner::measure(&args.runner.clone().unwrap_or_else(built)).await
+        }
+        Subject::Images => images::measure(&root.join("target/images/images.json")),
+        Subject::Cold => cold::measure(args.runs).await,
+        Subject::Writes => writes::measure(&cluster::audit_log()).await,
+        Subject::Rest => rest::measure(args.skills).await,
+    }
+}
+
+/// Where `cargo run` found the workspace; else where it is run.
+fn workspace() -> PathBuf {
+    let of_crate = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    of_crate.and_then(|folder| folder.ancestors().nth(2).map(Path::to_owned)).unwrap_or_default()
+}

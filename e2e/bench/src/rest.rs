@@ -1,0 +1,144 @@
+//! The operator at rest with many Skills: its resident memory and its share of a core.
+
+use std::{fs, path::Path, time::Duration};
+
+use anyhow::{Context as _, bail};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::{
+    Api, Client,
+    api::{ListParams, PostParams},
+};
+use serde_json::json;
+use skillet_api::Skill;
+use tokio::time::sleep;
+
+use crate::{
+    cluster::{client, is_ready, namespace, ready_skill, remove_namespace, skill, until},
+    figure::Figure,
+    images::megabytes,
+};
+
+const NAMESPACE: &str = "skillet-bench-rest";
+const AT_ONCE: usize = 16;
+/// Less than this share of a core is rest.
+const REST: f64 = 0.01;
+const LOOK: Duration = Duration::from_secs(10);
+const LOOKS: usize = 30;
+/// Ticks of a processor's clock per second, in which Linux counts for every program.
+const TICKS: f64 = 100.0;
+
+pub(crate) async fn measure(skills: usize) -> anyhow::Result<Vec<Figure>> {
+    let operator = Process::find()?;
+    let client = client().await?;
+    let measured = in_namespace(&client, &operator, skills).await;
+    remove_namespace(&client, NAMESPACE).await?;
+    measured
+}
+
+async fn in_namespace(client: &Client, operator: &Process, skills: usize) -> anyhow::Result<Vec<Figure>> {
+    namespace(client, NAMESPACE).await?;
+    ready_skill(client, NAMESPACE, "first", &program()).await?;
+    let before = operator.resident()?;
+    create(client, skills).await?;
+    let share = until_rest(operator).await?;
+    let resident = operator.resident()?;
+    println!(
+        "the operator (pid {}) holds {:.1} MB without these Skills, {:.1} MB with {skills}; at rest it takes {:.2} % of a core",
+        operator.pid,
+        megabytes(before),
+        megabytes(resident),
+        share * 100.0,
+    );
+    Ok(vec![Figure::lower("rest_mb", megabytes(resident), 30.0, "MB", skills)])
+}
+
+fn program() -> serde_json::Value {
+    json!({ "runtime": "shell", "script": "cat" })
+}
+
+async fn create(client: &Client, skills: usize) -> anyhow::Result<()> {
+    let api: Api<Skill> = Api::namespaced(client.clone(), NAMESPACE);
+    stream::iter(1..skills)
+        .map(|number| {
+            let api = api.clone();
+            async move {
+                let skill: Skill = serde_json::from_value(skill(&format!("skill-{number}"), &program()))?;
+                api.create(&PostParams::default(), &skill).await?;
+                anyhow::Ok(())
+            }
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<()>()
+        .await?;
+    until(&format!("all of {skills} Skills are Ready"), 300, async || {
+        let ready =
+            api.list(&ListParams::default()).await?.items.iter().filter(|skill| is_ready(skill)).count();
+        sleep(Duration::from_secs(1)).await;
+        Ok(ready >= skills)
+    })
+    .await
+}
+
+/// Waits until the operator takes next to nothing: the share of a core that it then takes.
+async fn until_rest(operator: &Process) -> anyhow::Result<f64> {
+    for _ in 0..LOOKS {
+        let before = operator.cpu_seconds()?;
+        sleep(LOOK).await;
+        let share = (operator.cpu_seconds()? - before) / LOOK.as_secs_f64();
+        if share <= REST {
+            return Ok(share);
+        }
+    }
+    bail!("the operator does not come to rest: it takes more than {} % of a core", REST * 100.0)
+}
+
+/// The operator as this machine sees it, in a pod or not.
+struct Process {
+    pid: u32,
+}
+
+impl Process {
+    fn find() -> anyhow::Result<Self> {
+        let pids =
+            fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let operators: Vec<u32> = pids.filter(|pid| is_operator(*pid)).collect();
+        match operators[..] {
+            [pid] => Ok(Self { pid }),
+            [] => bail!(
+                "no process `skillet operator` on this machine: it takes the local node (`make deploy`)"
+            ),
+            _ => bail!("several processes `skillet operator` on this machine: {operators:?}"),
+        }
+    }
+
+    /// Resident memory in bytes.
+    fn resident(&self) -> anyhow::Result<u64> {
+        let status = self.read("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(kibibytes * 1024)
+    }
+
+    /// Seconds of a core that it has used.
+    fn cpu_seconds(&self) -> anyhow::Result<f64> {
+        let stat = self.read("stat")?;
+        // The name in brackets may hold anything; the numbers follow it.
+        let (_, rest) = stat.rsplit_once(')').context("no process name")?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let ticks = |place: usize| fields.get(place).and_then(|text| text.parse::<f64>().ok());
+        let used = ticks(11).zip(ticks(12)).context("no processor times")?;
+        Ok((used.0 + used.1) / TICKS)
+    }
+
+    fn read(&self, file: &str) -> anyhow::Result<String> {
+        let path = Path::new("/proc").join(self.pid.to_string()).join(file);
+        fs::read_to_string(&path).context("the operator has ended meanwhile")
+    }
+}
+
+fn is_operator(pid: u32) -> bool {
+    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+    let mut words = line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+    let program = words.next().unwrap_or_default();
+    program.rsplit('/').next() == Some("skillet") && words.next().as_deref() == Some("operator")
+}

@@ -1,0 +1,162 @@
+//! Cases as files hold them: `{"source", "fixtures"?, "cases": [...]}`, or a bare list.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One observation of the reference, and what a compatible product makes of it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Case {
+    /// Name of the folder the file is in.
+    #[serde(skip)]
+    pub(crate) set: String,
+    /// What the head of the file says it is from, if anything.
+    #[serde(skip)]
+    pub(crate) origin: Option<String>,
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    #[serde(default)]
+    pub(crate) baseline: Option<String>,
+    #[serde(default)]
+    pub(crate) input: Value,
+    #[serde(default)]
+    pub(crate) expected: Value,
+    #[serde(default)]
+    pub(crate) verdict: Verdict,
+    /// The better behaviour, in words.
+    #[serde(default)]
+    pub(crate) want: Option<String>,
+}
+
+/// What the authors of the cases think of the reference's answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verdict {
+    /// The answer to give. Sets without verdicts hold only such answers.
+    #[default]
+    Compat,
+    /// Odd but harmless.
+    Quirk,
+    /// Wrong: not to be copied.
+    Defect,
+}
+
+impl Case {
+    /// A field of the input as the product would be given it: `None` where the case says it was absent.
+    pub(crate) fn given(&self, field: &str) -> Option<&Value> {
+        if self.input["absent"] == Value::Bool(true) { None } else { self.input.get(field) }
+    }
+
+    pub(crate) fn text(&self, field: &str) -> &str {
+        self.input[field].as_str().unwrap_or_default()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum File {
+    Headed {
+        #[serde(default)]
+        source: Option<String>,
+        cases: Vec<Value>,
+    },
+    Bare(Vec<Value>),
+}
+
+/// The cases of a file, or of every `*.json` in a folder and below, by name.
+pub(crate) fn read(path: &Path) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for file in files(path)? {
+        let folder = file.canonicalize().ok().and_then(|path| Some(path.parent()?.file_name()?.to_owned()));
+        let set = folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let text =
+            std::fs::read_to_string(&file).with_context(|| format!("could not read {}", file.display()))?;
+        cases.extend(parse(&set, &text).with_context(|| format!("could not read {}", file.display()))?);
+    }
+    if cases.is_empty() {
+        bail!("there are no cases in {}", path.display());
+    }
+    Ok(cases)
+}
+
+fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(path)
+        .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
+        .with_context(|| format!("could not list {}", path.display()))?;
+    entries.sort();
+    let mut found = Vec::new();
+    for entry in entries {
+        if entry.is_dir() {
+            found.extend(files(&entry)?);
+        } else if entry.extension().is_some_and(|extension| extension == "json") {
+            found.push(entry);
+        }
+    }
+    Ok(found)
+}
+
+fn parse(set: &str, text: &str) -> Result<Vec<Case>> {
+    let file: File =
+        serde_json::from_str(text).context("it is neither a list of cases nor an object with one")?;
+    let (origin, cases) = match file {
+        File::Headed { source, cases } => (source, cases),
+        File::Bare(cases) => (None, cases),
+    };
+    let read = |(place, value): (usize, Value)| {
+        let case: Case =
+            serde_json::from_value(value).with_context(|| format!("case {place} does not parse"))?;
+        Ok(Case { set: set.to_owned(), origin: origin.clone(), ..case })
+    };
+    cases.into_iter().enumerate().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_and_an_object_with_a_list_are_read() {
+        let bare = parse("set", r#"[{"id": "a", "kind": "k", "input": 1}]"#).unwrap();
+        assert_eq!(
+            (bare[0].set.as_str(), bare[0].id.as_str(), bare[0].verdict),
+            ("set", "a", Verdict::Compat)
+        );
+        let text = r#"{"source": "S", "fixtures": {}, "cases": [{"id": "b", "kind": "k", "verdict": "defect", "want": "w", "more": 1}]}"#;
+        let headed = parse("set", text).unwrap();
+        assert_eq!((headed[0].origin.as_deref(), headed[0].verdict), (Some("S"), Verdict::Defect));
+        assert_eq!(headed[0].want.as_deref(), Some("w"));
+    }
+
+    #[test]
+    fn a_file_that_is_no_list_of_cases_is_refused_by_place() {
+        let refused = |text: &str| format!("{:#}", parse("set", text).unwrap_err());
+        assert!(refused("{}").contains("neither a list of cases"));
+        assert!(refused(r#"[{"id": "a", "kind": "k"}, {"id": "b"}]"#).starts_with("case 1 does not parse: "));
+        assert!(refused(r#"[{"id": "a", "kind": "k", "verdict": "fine"}]"#).contains("fine"));
+    }
+
+    #[test]
+    fn an_absent_input_is_not_given() {
+        let cases = parse(
+            "s",
+            r#"[{"id": "a", "kind": "k", "input": {"v": null}}, {"id": "b", "kind": "k", "input": {"v": null, "absent": true}}]"#,
+        );
+        let cases = cases.unwrap();
+        assert_eq!(cases[0].given("v"), Some(&Value::Null));
+        assert_eq!(cases[1].given("v"), None);
+        assert_eq!(cases[0].text("v"), "");
+    }
+
+    #[test]
+    fn folders_are_read_to_the_bottom_and_name_the_set() {
+        let cases = read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))).unwrap();
+        let sets: std::collections::BTreeSet<&str> = cases.iter().map(|case| case.set.as_str()).collect();
+        assert_eq!(sets.into_iter().collect::<Vec<_>>(), ["omniroute", "uniskill"]);
+        assert!(read(Path::new("/nonexistent")).is_err());
+    }
+}

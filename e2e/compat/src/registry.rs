@@ -1,0 +1,71 @@
+//! Which kinds of which set are replayed, and by what.
+
+use crate::{
+    case::Case,
+    judge::{Answer, Judgement, judge},
+    omniroute, uniskill,
+};
+
+/// Runs a case through the product; `Err` says why it cannot be run.
+pub(crate) type Replay = fn(&Case) -> Result<Answer, String>;
+
+const SETS: [(&str, &[(&str, Replay)]); 2] = [("omniroute", omniroute::KINDS), ("uniskill", uniskill::KINDS)];
+
+pub(crate) fn replay(case: &Case) -> Judgement {
+    match find(case) {
+        None => Judgement::Skipped { why: "this kind is not implemented".to_owned() },
+        Some(replay) => match replay(case) {
+            Ok(answer) => judge(case, answer),
+            Err(why) => Judgement::Skipped { why },
+        },
+    }
+}
+
+/// By the set's folder, else by what the head of the file says: folders of cases get copied and renamed.
+fn find(case: &Case) -> Option<Replay> {
+    let named = |name: &str| SETS.iter().find(|(set, _)| set.eq_ignore_ascii_case(name));
+    let (_, kinds) = named(&case.set).or_else(|| named(case.origin.as_deref()?))?;
+    kinds.iter().find(|(kind, _)| *kind == case.kind).map(|(_, replay)| *replay)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{case, report::Report};
+
+    #[test]
+    fn the_sample_cases_are_answered() {
+        let mut report = Report::default();
+        for case in case::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))).unwrap() {
+            report.add(&case, replay(&case));
+        }
+        let expected = "\
+omniroute/command_args 3 passed 0 failed 0 skipped
+omniroute/execute 4 passed 0 failed 0 skipped
+omniroute/image_normalise 5 passed 0 failed 0 skipped
+omniroute/list_versions 1 passed 0 failed 0 skipped
+omniroute/output_truncate 2 passed 0 failed 0 skipped
+omniroute/positive_int 5 passed 0 failed 0 skipped
+omniroute/resolve_version 17 passed 0 failed 3 skipped
+uniskill/outcome 2 passed 0 failed 0 skipped
+uniskill/stdout 3 passed 0 failed 0 skipped
+";
+        assert_eq!(report.to_text(false), expected);
+        assert!(!report.has_failures());
+    }
+
+    #[test]
+    fn a_renamed_folder_is_known_by_the_files_head_and_an_unknown_kind_is_skipped() {
+        let case = |set: &str, origin: Option<&str>, kind: &str| {
+            let text = format!(r#"{{"id": "i", "kind": "{kind}", "input": {{"available": []}}}}"#);
+            let case: Case = serde_json::from_str(&text).unwrap();
+            Case { set: set.to_owned(), origin: origin.map(str::to_owned), ..case }
+        };
+        assert!(find(&case("copy", Some("OmniRoute"), "list_versions")).is_some());
+        assert!(find(&case("copy", None, "list_versions")).is_none());
+        assert!(find(&case("omniroute", None, "tea_ceremony")).is_none());
+        assert!(matches!(replay(&case("x", None, "y")), Judgement::Skipped { .. }));
+    }
+}

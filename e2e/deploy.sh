@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Installs Skillet by its chart in the cluster, from the images in target/images, and waits until it answers.
+# `up` installs or upgrades, `down` uninstalls. It is not how a user installs: that is charts/skillet/README.md.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly root
+readonly release=skillet namespace=skillet-system
+
+# A number that changes with any image, so that the Deployment is rolled when only an image's content is new.
+images_digest() {
+  sha256sum "$root/target/images/images.json" | cut -c1-16
+}
+
+load_images() {
+  local mark="$root/target/images/.loaded" cluster
+  cluster=$(kubectl get namespace kube-system -o 'jsonpath={.metadata.uid}')
+  if [[ -f $mark && $(<"$mark") == "$cluster $(images_digest)" ]]; then
+    return
+  fi
+  "$root/e2e/cluster/cluster.sh" load-image "$root"/target/images/*.tar
+  printf '%s' "$cluster $(images_digest)" >"$mark"
+}
+
+up() {
+  load_images
+  helm upgrade --install "$release" "$root/charts/skillet" --namespace "$namespace" --create-namespace \
+    --set-string "podAnnotations.skillet\.dev/images=$(images_digest)" --wait --timeout 120s >/dev/null
+  kubectl --namespace "$namespace" rollout status "deployment/$release" --timeout 60s >/dev/null
+  echo "deploy: Skillet $(helm list --namespace "$namespace" --filter "^$release\$" --output json |
+    sed 's/.*"app_version":"\([^"]*\)".*/\1/') answers in namespace $namespace"
+}
+
+down() {
+  helm uninstall "$release" --namespace "$namespace" --ignore-not-found --wait
+}
+
+environment=$("$root/e2e/cluster/cluster.sh" env)
+eval "$environment"
+case ${1:-} in
+  up) up ;;
+  down) down ;;
+  *)
+    echo "usage: e2e/deploy.sh up|down" >&2
+    exit 2
+    ;;
+esac

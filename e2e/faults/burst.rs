@@ -1,0 +1,109 @@
+//! A thousand executions at once: all end, in order of arrival within a namespace, none starved, limits held.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::json;
+use skillet_api::Reason;
+use skillet_e2e::{Journey, SkillDraft, journey_under};
+
+use crate::load::{self, Done};
+
+const LIMIT: Duration = Duration::from_secs(900);
+const PER_NAMESPACE: usize = 12;
+const TOTAL: usize = 20;
+/// Many in one namespace, and two small ones that come after it.
+const SHARES: [u64; 3] = [800, 120, 80];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_executions_all_end_in_order_and_none_is_starved() -> Result<()> {
+    // Sandboxes without a user namespace start in three quarters of the time, and order is all that is looked at here.
+    let policy = json!({
+        "isolation": "Compatible",
+        "concurrency": { "total": TOTAL, "perNamespace": PER_NAMESPACE },
+    });
+    journey_under(policy, async |j| {
+        let others = [namespace(j, "b").await?, namespace(j, "c").await?];
+        let namespaces = [j.namespace.clone(), others[0].clone(), others[1].clone()];
+        let result = burst(j, &namespaces).await;
+        for other in &others {
+            Api::<Namespace>::all(j.client.clone()).delete(other, &DeleteParams::default()).await?;
+        }
+        result
+    })
+    .await
+}
+
+async fn namespace(journey: &Journey, suffix: &str) -> Result<String> {
+    let name = format!("{}-{suffix}", journey.namespace);
+    let namespace: Namespace = serde_json::from_value(json!({ "metadata": { "name": name } }))?;
+    Api::all(journey.client.clone()).create(&PostParams::default(), &namespace).await?;
+    Ok(name)
+}
+
+async fn burst(journey: &Journey, namespaces: &[String; 3]) -> Result<()> {
+    let skill = SkillDraft::shell("echo", "cat").object();
+    for namespace in namespaces {
+        skillet_e2e::manifest::apply(&journey.client, namespace, skill.clone()).await?;
+    }
+    // All at once: the small ones come while the large one is still being made.
+    let [many, some, few] = namespaces;
+    let (a, b, c) = tokio::join!(
+        load::start(journey, many, "echo", SHARES[0]),
+        load::start(journey, some, "echo", SHARES[1]),
+        load::start(journey, few, "echo", SHARES[2]),
+    );
+    a.and(b).and(c)?;
+    let mut last_ends = Vec::new();
+    for (namespace, share) in namespaces.iter().zip(SHARES) {
+        let done = load::all_ended(journey, namespace, usize::try_from(share)?, LIMIT).await?;
+        check_order(namespace, &done)?;
+        check_limit(&done, PER_NAMESPACE)?;
+        last_ends.push(done.iter().filter_map(finished).max().context("nothing ended")?);
+    }
+    let [many, some, few] = last_ends[..] else { return Ok(()) };
+    ensure!(some < many && few < many, "the small namespaces waited for the large one: {few} {some} {many}");
+    Ok(())
+}
+
+fn started(done: &Done) -> Option<Timestamp> {
+    done.status.started_at.as_ref().map(|at| at.0)
+}
+
+fn finished(done: &Done) -> Option<Timestamp> {
+    done.status.finished_at.as_ref().map(|at| at.0)
+}
+
+/// Whoever came later than all that may run at one time started later.
+fn check_order(namespace: &str, done: &[Done]) -> Result<()> {
+    for one in done {
+        ensure!(one.status.reason == Some(Reason::Succeeded), "{namespace} {}: {:?}", one.number, one.status);
+    }
+    for (earlier, later) in done.iter().zip(done.iter().skip(2 * PER_NAMESPACE)) {
+        let (a, b) = (started(earlier).context("no start")?, started(later).context("no start")?);
+        ensure!(a <= b, "{namespace}: {} started at {a}, after {} at {b}", earlier.number, later.number);
+    }
+    Ok(())
+}
+
+/// At no time did more run than may.
+fn check_limit(done: &[Done], limit: usize) -> Result<()> {
+    let mut changes: Vec<(Timestamp, i64)> = Vec::new();
+    for one in done {
+        changes.push((started(one).context("no start")?, 1));
+        changes.push((finished(one).context("no end")?, -1));
+    }
+    changes.sort_unstable();
+    let mut running = 0;
+    for (at, change) in changes {
+        running += change;
+        ensure!(running <= i64::try_from(limit)?, "{running} ran at {at}, more than {limit}");
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Runs the test lanes, cheapest first, and ends with one line: N passed, N failed.
+#
+#   e2e/lanes.sh [lint|deny|unit|sandbox|images|chart|integration|e2e ...]   all of them without arguments
+#
+# A lane that lacks something installs it, or says so in one line; with CI=true that is a failure. A cluster that
+# was not up before is taken down at the end.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly root cluster="$root/e2e/cluster/cluster.sh" logs="$root/target/lanes"
+readonly all=(lint deny unit images sandbox chart integration e2e)
+passed=0 failed=0
+failures=()
+cd "$root"
+mkdir -p "$logs"
+
+# Sums the closing lines of cargo test and of the project's own scripts.
+count() {
+  local log=$1 status=$2 sums
+  sums=$(awk '
+    /^test result: / { for (i = 1; i < NF; i++) { if ($(i + 1) ~ /^passed/) p += $i; if ($(i + 1) ~ /^failed/) f += $i } }
+    /^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3 }
+    END { printf "%d %d", p, f }' "$log")
+  local lane_passed=${sums% *} lane_failed=${sums#* }
+  if ((status != 0 && lane_failed == 0)); then lane_failed=1; fi
+  if ((status == 0 && lane_passed == 0)); then lane_passed=1; fi
+  passed=$((passed + lane_passed))
+  failed=$((failed + lane_failed))
+  printf '==> %s: %d passed, %d failed, %ds\n' "$3" "$lane_passed" "$lane_failed" "$4"
+}
+
+run_lane() {
+  local lane=$1 status=0 started=$SECONDS
+  printf '==> %s\n' "$lane"
+  # Not after `||`: there, bash would go on past a command of the lane that fails.
+  set +e
+  (
+    set -e
+    "lane_$lane"
+  ) > >(tee "$logs/$lane.log") 2>&1
+  status=$?
+  set -e
+  # The copy to the log is a process of its own: what is not in yet is not counted.
+  wait
+  count "$logs/$lane.log" "$status" "$lane" $((SECONDS - started))
+  if ((status != 0)); then failures+=("$lane"); fi
+}
+
+# Installs what the lane needs from Debian's packages; says what lacks where that cannot be.
+need() {
+  local lacking=() program package
+  for program in "$@"; do
+    package=${program#*=}
+    command -v "${program%%=*}" >/dev/null || lacking+=("$package")
+  done
+  if ((${#lacking[@]} == 0)); then return 0; fi
+  if ((EUID == 0)) && command -v apt-get >/dev/null; then
+    apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${lacking[@]}" >/dev/null
+  else
+    skip "the packages ${lacking[*]}"
+  fi
+}
+
+skip() {
+  echo "skipped: this lane needs $1"
+  if [[ ${CI:-} == true ]]; then exit 1; else exit 0; fi
+}
+
+lane_lint() {
+  need shellcheck
+  cargo fmt --all --check
+  cargo clippy -q --locked --workspace --all-targets -- -D warnings
+  # Libraries are read where they are sourced. Attacks are programs of a sandbox's shell, without a first line of their own.
+  git ls-files '*.sh' .ci/run ':!*/lib/*' ':!e2e/attacks' |
+    xargs shellcheck --external-sources --source-path=SCRIPTDIR --severity=warning
+}
+
+lane_deny() {
+  local tools="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/tools"
+  e2e/install-tool.sh cargo-deny "$tools"
+  "$tools/bin/cargo-deny" check licenses bans sources
+}
+
+lane_unit() {
+  # Without the programs of the other lanes, which would only say that they are skipped.
+  cargo test -q --locked --workspace --exclude skillet-runner --exclude skillet-e2e --lib --bins \
+    --test cel --test crds --test documents --test house_rules --test stream
+}
+
+lane_images() {
+  sandbox-images/build.sh
+  sandbox-images/test.sh
+}
+
+lane_sandbox() {
+  "$cluster" build
+  SKILLET_SANDBOX_LANE=1 cargo test -q --locked -p skillet-runner
+}
+
+lane_chart() {
+  "$cluster" build
+  e2e/in-cluster.sh charts/test.sh
+}
+
+lane_integration() {
+  "$cluster" build
+  SKILLET_INTEGRATION=1 e2e/in-cluster.sh cargo test -q --locked -p skillet-controller --test integration
+}
+
+lane_e2e() {
+  "$cluster" up
+  sandbox-images/build.sh
+  e2e/install-cli.sh target/bin
+  e2e/deploy.sh up
+  SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh cargo test -q --locked -p skillet-e2e --tests
+}
+
+finish() {
+  if ((was_up == 0)); then "$cluster" down >"$logs/down.log" 2>&1 || failures+=(cluster-down); fi
+}
+
+# Cargo knows a file that changed by its time. In a target folder that clones share, another clone's may look newer.
+checkout="${CARGO_TARGET_DIR:-target}/.checkout"
+if [[ ! -f $checkout || $(<"$checkout") != "$root" ]]; then
+  git ls-files -z '*.rs' '*Cargo.toml' | xargs -0 touch
+  mkdir -p "${checkout%/*}"
+  printf '%s' "$root" >"$checkout"
+fi
+was_up=0
+if "$cluster" status >/dev/null 2>&1; then was_up=1; fi
+lanes=("$@")
+if ((${#lanes[@]} == 0)); then lanes=("${all[@]}"); fi
+for lane in "${lanes[@]}"; do
+  declare -F "lane_$lane" >/dev/null || { echo "no such lane: $lane (${all[*]})" >&2; exit 2; }
+done
+trap finish EXIT
+for lane in "${lanes[@]}"; do run_lane "$lane"; done
+trap - EXIT
+finish
+if ((${#failures[@]} > 0)); then
+  echo "failed: ${failures[*]}; see target/lanes"
+  if ((failed == 0)); then failed=1; fi
+fi
+echo "$passed passed, $failed failed"
+((failed == 0))

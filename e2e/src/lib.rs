@@ -1,0 +1,36 @@
+//! The harness of the end-to-end lane: user journeys against a real cluster with Skillet installed.
+//!
+//! A journey has a namespace of its own, applies what a user would apply, and looks at what the cluster then says.
+//! It waits for states and never sleeps. The tests are in `tests/`, one file per subject.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `SKILLET_E2E=1` | run; without it every test says that it is skipped |
+//! | `KUBECONFIG` | the cluster |
+//! | `SKILLET_KEEP=1` | leave namespaces as they are, to be looked at |
+//! | `SKILLET_SANDBOX_NAMESPACE` | where sandboxes are; default `skillet-sandboxes` |
+//! | `SKILLET_OPERATOR_LOG` | a log file, where the operator does not run as a pod |
+//! | `SKILLET_METRICS_URL` | the operator's metrics, where it does not run as a pod |
+//! | `SKILLET_E2E_IMAGE` | an image with `/bin/busybox` and no runner, where none can be loaded |
+
+pub mod attacks;
+pub mod cluster;
+pub mod draft;
+pub mod examples;
+pub mod execute;
+pub mod image;
+pub mod journey;
+pub mod kubectl;
+pub mod manifest;
+pub mod metrics;
+pub mod observe;
+pub mod operator;
+pub mod policy;
+pub mod report;
+pub mod sandbox;
+pub mod wait;
+
+pub use draft::SkillDraft;
+pub use execute::Ended;
+pub use journey::{Journey, journey, journey_under};
+pub use wait::eventually;

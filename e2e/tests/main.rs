@@ -1,0 +1,20 @@
+//! The end-to-end lane: what the cluster itself must do, one file per subject.
+//!
+//! `SKILLET_E2E=1` and a cluster with Skillet (`make deploy`) are needed; without the variable every test says that
+//! it is skipped. The harness is the library beside this folder.
+
+mod cancelling;
+mod confinement;
+mod examples;
+mod failures;
+mod images;
+mod lost_sandboxes;
+mod metrics;
+mod outputs;
+mod policy;
+mod programs;
+mod refusals;
+mod secrets;
+mod time_limits;
+mod unparsable;
+mod versions;

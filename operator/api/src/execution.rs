@@ -1,0 +1,203 @@
+//! SkillExecution: one run of a skill, from request to result.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Reason, duration::SkillDuration, schema};
+
+/// What to run, with what input. Everything but `cancel` is immutable.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "skillet.dev",
+    version = "v1alpha1",
+    kind = "SkillExecution",
+    namespaced,
+    shortname = "ske",
+    category = "skillet",
+    status = "SkillExecutionStatus",
+    derive = "PartialEq",
+    doc = "A SkillExecution is one run of a skill. Creating it asks for the run; its status becomes the result.",
+    printcolumn(name = "Skill", type_ = "string", json_path = ".spec.skill"),
+    printcolumn(name = "Version", type_ = "string", json_path = ".status.resolvedVersion"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
+    printcolumn(
+        name = "Duration(ms)",
+        type_ = "integer",
+        json_path = ".status.durationMs",
+        description = "Run time of the program in milliseconds"
+    ),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.message", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    selectable = ".spec.skill",
+    selectable = ".status.phase"
+)]
+#[x_kube(validation = kube::core::Rule::new("self.skill == oldSelf.skill && has(self.version) == has(oldSelf.version) && (!has(self.version) || self.version == oldSelf.version) && has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || self.timeout == oldSelf.timeout) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.sessionId) == has(oldSelf.sessionId) && (!has(self.sessionId) || self.sessionId == oldSelf.sessionId) && has(self.caller) == has(oldSelf.caller) && (!has(self.caller) || self.caller == oldSelf.caller)").message("spec is immutable, except cancel; create another SkillExecution"))]
+#[x_kube(validation = kube::core::Rule::new("!oldSelf.cancel || self.cancel").message("cancel cannot be taken back; create another SkillExecution"))]
+#[serde(rename_all = "camelCase")]
+pub struct SkillExecutionSpec {
+    /// Name of the Skill, in this namespace.
+    #[schemars(length(min = 1, max = 63))]
+    pub skill: String,
+    /// Which version: exact `1.2.3`, `^1.2.3`, `~1.2.3`, `>`, `>=`, `<`, `<=`, `==`, `=`, `*`, `latest`, or several of them separated by blanks or commas. The newest sealed version that fits is run. Default `*`.
+    #[schemars(length(max = 256))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Input, any JSON. It must satisfy the skill's input schema. Default `{}`.
+    #[schemars(schema_with = "schema::any_json")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// Time limit of this run, such as `10s`; it can only lower the skill's own. Default the skill's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<SkillDuration>,
+    /// How many more attempts a lost run gets. Default the skill's.
+    #[schemars(range(max = 10))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// Conversation this run belongs to, free text for the caller. At most 256 characters.
+    #[schemars(length(max = 256))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Who asked, set by the gateway.
+    #[schemars(length(max = 256))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// Set to true to cancel the run. Default false.
+    #[serde(default)]
+    pub cancel: bool,
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Phase {
+    #[default]
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+    TimedOut,
+    Cancelled,
+}
+
+impl Phase {
+    /// Whether nothing will change any more.
+    pub fn is_terminal(self) -> bool {
+        match self {
+            Phase::Pending | Phase::Running => false,
+            Phase::Succeeded | Phase::Failed | Phase::TimedOut | Phase::Cancelled => true,
+        }
+    }
+}
+
+/// The result, or how far the run is.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillExecutionStatus {
+    /// Where the run stands.
+    #[serde(default)]
+    pub phase: Phase,
+    /// One word for why; see docs/reference/reasons.md.
+    #[schemars(with = "Option<String>")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// A sentence for people, naming the field and the fix where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Version that was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_version: Option<String>,
+    /// How many attempts were started.
+    #[serde(default)]
+    pub attempts: u32,
+    /// When the program was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<MicroTime>,
+    /// When the run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<MicroTime>,
+    /// Run time of the program in milliseconds, measured inside the sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Output: a JSON object or list as the program printed it, `{"value": ...}` for a JSON scalar, `{"output": ...}` for text.
+    #[schemars(schema_with = "schema::any_json")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Standard output, kept where the run failed or the output was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<StreamStatus>,
+    /// Standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<StreamStatus>,
+    /// Whether the program wrote more than was kept.
+    #[serde(default)]
+    pub truncated: bool,
+    /// Exit code of the program; 128 plus the number where a signal ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Name of the sandbox's Job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// Name of the sandbox's Pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// Node on which it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// What the sandbox proved about its isolation before the program started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationStatus>,
+    /// `Finished`: the run has ended. `Succeeded`: it ended well.
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// One output stream of the program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamStatus {
+    /// The beginning, as text; bytes that are not UTF-8 are replaced.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub head: String,
+    /// The end, where the stream was longer than what is kept.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tail: String,
+    /// Size of the whole stream in bytes.
+    pub bytes: u64,
+    /// sha256 of the whole stream, after masking, in hex.
+    pub sha256: String,
+}
+
+/// What a sandbox proved by trying to break its own confinement.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+// Each is one rule of the sandbox, read by name.
+#[allow(clippy::struct_excessive_bools)]
+pub struct IsolationStatus {
+    /// No socket but local ones can be opened.
+    pub no_network: bool,
+    /// Nothing written to scratch can be executed, by any way.
+    pub noexec_scratch: bool,
+    /// Nothing written to scratch can be executed directly.
+    pub no_direct_exec: bool,
+    /// The number of processes is limited.
+    pub process_limit: bool,
+    /// That limit counts this sandbox alone.
+    pub own_process_limit: bool,
+    /// No program can gain privileges.
+    pub no_new_privileges: bool,
+    /// The sandbox has a user namespace of its own.
+    pub user_namespace: bool,
+    /// The root file system is read-only.
+    pub read_only_root: bool,
+    /// Landlock ABI of the kernel; 0 where it has none.
+    pub landlock_abi: u32,
+    /// Kernel release of the node.
+    pub kernel: String,
+    /// What the kernel lacks, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}

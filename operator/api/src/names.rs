@@ -1,0 +1,40 @@
+//! Names that several parts must agree on: the API group, field managers, labels, annotations.
+
+/// API group of every Skillet kind.
+pub const GROUP: &str = "skillet.dev";
+/// Served and stored API version.
+pub const VERSION: &str = "v1alpha1";
+
+/// Field manager under which the operator applies objects.
+pub const FIELD_MANAGER: &str = "skillet-operator";
+/// Controller name that events report as their source.
+pub const REPORTING_CONTROLLER: &str = "skillet.dev/operator";
+
+/// The one SkillPolicy that is read.
+pub const POLICY_NAME: &str = "default";
+
+/// On sandbox Jobs and Pods: uid of the execution they serve.
+pub const LABEL_EXECUTION_UID: &str = "skillet.dev/execution-uid";
+/// On sandbox Jobs and Pods: namespace of the execution they serve.
+pub const LABEL_EXECUTION_NAMESPACE: &str = "skillet.dev/execution-namespace";
+/// On sandbox Jobs and Pods: ordinal of the sandbox within its execution, from 1.
+pub const LABEL_SANDBOX: &str = "skillet.dev/sandbox";
+/// On SkillVersions and sandboxes: name of the skill.
+pub const LABEL_SKILL: &str = "skillet.dev/skill";
+/// On sandboxes: what they are for, see the `PURPOSE_` constants.
+pub const LABEL_PURPOSE: &str = "skillet.dev/purpose";
+/// On sandboxes that serve an execution.
+pub const PURPOSE_RUN: &str = "run";
+/// On sandboxes that only prove what a node can isolate.
+pub const PURPOSE_PROBE: &str = "probe";
+/// On sandboxes: name of the execution they serve.
+pub const ANNOTATION_EXECUTION: &str = "skillet.dev/execution";
+/// Standard label that tells which tool manages an object.
+pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Value of [`LABEL_MANAGED_BY`] on everything the operator makes.
+pub const MANAGED_BY: &str = "skillet";
+
+/// Name of the SkillVersion that seals `version` of `skill`.
+pub fn version_name(skill: &str, version: &str) -> String {
+    format!("{skill}-{version}")
+}

@@ -1,0 +1,248 @@
+//! SkillPolicy: the cluster's settings. One object, named `default`.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{duration::SkillDuration, execution::IsolationStatus, skill::Limits};
+
+/// Settings for all skills of the cluster.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "skillet.dev",
+    version = "v1alpha1",
+    kind = "SkillPolicy",
+    plural = "skillpolicies",
+    shortname = "skp",
+    category = "skillet",
+    status = "SkillPolicyStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "SkillPolicy holds the cluster's settings for skills. One object is read, named default; the operator makes it when it is missing.",
+    printcolumn(name = "Execution", type_ = "boolean", json_path = ".spec.executionEnabled"),
+    printcolumn(name = "Isolation", type_ = "string", json_path = ".spec.isolation"),
+    printcolumn(name = "Proven", type_ = "string", json_path = ".status.conditions[?(@.type=='IsolationProven')].status"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = kube::core::Rule::new("self.metadata.name == 'default'").message("the one SkillPolicy is named default")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillPolicySpec {
+    /// Master switch: false refuses every execution. Default true.
+    #[serde(default = "yes")]
+    pub execution_enabled: bool,
+    /// What a sandbox must prove: `Strict` no network, noexec scratch, a process limit of its own, no new privileges, a user namespace; `Compatible` no network, no direct exec from scratch, a process limit, no new privileges. Default `Strict`.
+    #[serde(default)]
+    pub isolation: IsolationLevel,
+    /// Images that `run.sandbox.image` may name: an exact reference, a reference with a digest, or a prefix that ends in `/` or `*`. Skillet's own runtimes are always allowed. Default none.
+    #[schemars(length(max = 256), inner(length(min = 1, max = 512)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_images: Vec<String>,
+    /// Limits for skills that set none.
+    #[serde(default)]
+    pub defaults: LimitDefaults,
+    /// Most that a skill may ask for.
+    #[serde(default)]
+    pub maximums: LimitMaximums,
+    /// How long a sandbox may take to become usable. Default `60s`.
+    #[serde(default = "start_timeout")]
+    pub start_timeout: SkillDuration,
+    /// How long finished executions are kept.
+    #[serde(default)]
+    pub retention: Retention,
+    /// How many runs there may be at one time.
+    #[serde(default)]
+    pub concurrency: Concurrency,
+    /// How many sealed versions a Skill keeps; the newest and those in use are always kept. Default 20.
+    #[schemars(range(min = 1, max = 1000))]
+    #[serde(default = "version_history")]
+    pub version_history: u32,
+}
+
+impl Default for SkillPolicySpec {
+    fn default() -> Self {
+        Self {
+            execution_enabled: true,
+            isolation: IsolationLevel::default(),
+            allowed_images: Vec::new(),
+            defaults: LimitDefaults::default(),
+            maximums: LimitMaximums::default(),
+            start_timeout: start_timeout(),
+            retention: Retention::default(),
+            concurrency: Concurrency::default(),
+            version_history: version_history(),
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn seconds(n: u64) -> SkillDuration {
+    SkillDuration(std::time::Duration::from_secs(n))
+}
+
+fn start_timeout() -> SkillDuration {
+    seconds(60)
+}
+
+fn version_history() -> u32 {
+    20
+}
+
+/// What a sandbox must prove before a program may run in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum IsolationLevel {
+    #[default]
+    Strict,
+    Compatible,
+}
+
+/// Limits for skills that set none of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LimitDefaults {
+    /// Time limit of a run. Default `30s`.
+    pub timeout: SkillDuration,
+    /// CPU limit. Default `1`.
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?m?$"))]
+    pub cpu: String,
+    /// Memory limit. Default `256Mi`.
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(Ki|Mi|Gi|k|M|G)?$"))]
+    pub memory: String,
+    /// Most processes and threads. Default 100.
+    #[schemars(range(min = 1, max = 4096))]
+    pub processes: u32,
+    /// Most bytes kept of each output stream. Default 100000.
+    #[schemars(range(min = 1, max = 524_288))]
+    pub output_bytes: u32,
+}
+
+impl Default for LimitDefaults {
+    fn default() -> Self {
+        Self {
+            timeout: seconds(30),
+            cpu: "1".into(),
+            memory: "256Mi".into(),
+            processes: 100,
+            output_bytes: 100_000,
+        }
+    }
+}
+
+/// Most that a skill may ask for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LimitMaximums {
+    /// Time limit of a run. Default `15m`.
+    pub timeout: SkillDuration,
+    /// CPU limit. Default `4`.
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?m?$"))]
+    pub cpu: String,
+    /// Memory limit. Default `2Gi`.
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(Ki|Mi|Gi|k|M|G)?$"))]
+    pub memory: String,
+    /// Most processes and threads. Default 1024.
+    #[schemars(range(min = 1, max = 4096))]
+    pub processes: u32,
+    /// Most bytes kept of each output stream. Default 524288.
+    #[schemars(range(min = 1, max = 524_288))]
+    pub output_bytes: u32,
+}
+
+impl Default for LimitMaximums {
+    fn default() -> Self {
+        Self {
+            timeout: seconds(900),
+            cpu: "4".into(),
+            memory: "2Gi".into(),
+            processes: 1024,
+            output_bytes: 524_288,
+        }
+    }
+}
+
+impl LimitDefaults {
+    /// The same values in the form a Skill would write them.
+    pub fn as_limits(&self) -> Limits {
+        Limits {
+            timeout: Some(self.timeout),
+            cpu: Some(self.cpu.clone()),
+            memory: Some(self.memory.clone()),
+            processes: Some(self.processes),
+            output_bytes: Some(self.output_bytes),
+            ..Limits::default()
+        }
+    }
+}
+
+/// How long finished executions are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Retention {
+    /// Time after which a finished execution is deleted. Default `24h`.
+    pub ttl: SkillDuration,
+    /// Most finished executions kept in a namespace; the oldest go first. Default 1000.
+    #[schemars(range(max = 100_000))]
+    pub per_namespace: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { ttl: seconds(86_400), per_namespace: 1000 }
+    }
+}
+
+/// How many runs there may be at one time. What is over the limit waits in order of arrival.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Concurrency {
+    /// In the whole cluster. Default 32.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub total: u32,
+    /// In one namespace. Default 16.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub per_namespace: u32,
+}
+
+impl Default for Concurrency {
+    fn default() -> Self {
+        Self { total: 32, per_namespace: 16 }
+    }
+}
+
+/// What the operator found.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillPolicyStatus {
+    /// Generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What each probed node proves, at most 100 nodes.
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["name".into()]))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeStatus>,
+    /// `Ready`: the policy is in force. `IsolationProven`: every probed node proves what the policy requires.
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// What one node proves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeStatus {
+    /// Name of the node.
+    pub name: String,
+    /// When it was probed.
+    pub probed_at: Time,
+    /// Container runtime and version, as the node reports them.
+    pub container_runtime: String,
+    /// What a sandbox on this node proved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationStatus>,
+    /// What the policy requires and the node does not prove, and why where it is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+}

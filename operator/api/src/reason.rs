@@ -1,0 +1,111 @@
+//! Reason words: one CamelCase word per kind of failure, the same in condition, event and metric.
+//!
+//! Users script against these words. Each is described in docs/reference/reasons.md.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// Why an object is in the state it reports.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Reason { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Reason {
+            /// Every reason, in the order of the reference page.
+            pub const ALL: &'static [Reason] = &[$(Reason::$name,)+];
+
+            /// The word itself.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Reason::$name => stringify!($name),)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The program exited with 0 and its output was kept.
+    Succeeded,
+    /// Accepted, and waiting for a free place under a concurrency limit.
+    Queued,
+    /// The program is running.
+    Running,
+    /// The namespace has no Skill of that name.
+    SkillNotFound,
+    /// The Skill exists but nothing of it can run; its own conditions say why.
+    SkillNotReady,
+    /// No sealed version satisfies the constraint.
+    VersionNotFound,
+    /// The version constraint cannot be read.
+    ConstraintInvalid,
+    /// The Skill's mode is `off`.
+    SkillOff,
+    /// The Skill has `enabled: false`.
+    SkillDisabled,
+    /// SkillPolicy has `executionEnabled: false`.
+    ExecutionDisabled,
+    /// The input breaks the Skill's input schema.
+    InputInvalid,
+    /// The output breaks the Skill's output schema.
+    OutputInvalid,
+    /// The Skill's `tool.inputSchema` is not a valid JSON Schema.
+    InputSchemaInvalid,
+    /// The Skill's `tool.outputSchema` is not a valid JSON Schema.
+    OutputSchemaInvalid,
+    /// A field of the Skill cannot be used as written.
+    SpecInvalid,
+    /// The version is sealed with other content.
+    VersionConflict,
+    /// SkillPolicy does not allow the image.
+    ImageNotAllowed,
+    /// The image cannot be pulled or started.
+    ImageUnavailable,
+    /// A Secret, or a key in it, does not exist.
+    SecretMissing,
+    /// A limit is above the maximum of SkillPolicy.
+    LimitTooHigh,
+    /// The cluster did not give a sandbox in time: no room, a quota, or an admission rule.
+    SandboxUnavailable,
+    /// The sandbox could not prove the isolation that SkillPolicy requires.
+    IsolationUnavailable,
+    /// The program could not be started inside the sandbox.
+    StartFailed,
+    /// The program exited with another code than 0, or was ended by a signal.
+    ExitCode,
+    /// The kernel ended the program because its memory limit was reached.
+    OutOfMemory,
+    /// The program ran over its time limit.
+    TimedOut,
+    /// The execution was cancelled.
+    Cancelled,
+    /// The sandbox vanished while the program ran.
+    SandboxLost,
+    /// The program ran, but its result did not arrive whole.
+    ResultLost,
+    /// The object does not parse.
+    ParseFailed,
+    /// The operator could not read or write what it needed; it tries again.
+    ApiError,
+    /// All is well.
+    Ready,
+    /// The version is sealed.
+    Sealed,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Condition type: the object can be used.
+pub const READY: &str = "Ready";
+/// Condition type: the Skill's present content is sealed under its version.
+pub const SEALED: &str = "Sealed";
+/// Condition type: the execution has ended, well or badly.
+pub const FINISHED: &str = "Finished";
+/// Condition type: the execution has ended well.
+pub const SUCCEEDED: &str = "Succeeded";
+/// Condition type: every node that was probed proves the isolation the policy requires.
+pub const ISOLATION_PROVEN: &str = "IsolationProven";

@@ -1,0 +1,308 @@
+//! Skill: what a user edits. Content, mode and version of one unit of work.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde_json::Value;
+
+use crate::{duration::SkillDuration, schema};
+
+/// What the skill is, how it is offered and how it runs.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "skillet.dev",
+    version = "v1alpha1",
+    kind = "Skill",
+    namespaced,
+    shortname = "sk",
+    category = "skillet",
+    status = "SkillStatus",
+    derive = "PartialEq",
+    doc = "A Skill is a versioned unit of work for LLM agents: a model sees its description and input schema, never its implementation. Every run happens in a locked-down Job pod of its own.",
+    printcolumn(name = "Version", type_ = "string", json_path = ".spec.version", description = "Version wanted"),
+    printcolumn(name = "Latest", type_ = "string", json_path = ".status.latestVersion", description = "Newest sealed version"),
+    printcolumn(name = "Mode", type_ = "string", json_path = ".spec.mode", description = "on, auto or off"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = kube::core::Rule::new("self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')").message("metadata.name must be at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillSpec {
+    /// Version of the content, three numbers `a.b.c`. Content under a version never changes once sealed: raise it with every change of `tool`, `run`, `limits` or `description`.
+    #[schemars(regex(pattern = r"^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$"))]
+    pub version: String,
+    /// What the skill does and when to use it, for the model. At most 1024 characters.
+    #[schemars(length(max = 1024))]
+    #[serde(default)]
+    pub description: String,
+    /// Whether the skill is offered to models: `on` always, `auto` when it fits the request, `off` never; `off` is never executed either. Default `auto`.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Whether the skill can be used at all. Default true.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// Who may call it: `auto` a model, `hybrid` a model with a person's confirmation, `manual` only an explicit API call or kubectl. Default `auto`.
+    #[serde(default)]
+    pub invocation: Invocation,
+    /// Words under which the skill is found. At most 32 of at most 64 characters.
+    #[schemars(length(max = 32), inner(length(min = 1, max = 64)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// What a caller passes and gets back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Tool>,
+    /// How the skill runs.
+    pub run: Run,
+    /// Time, size and number limits of one run. What is unset comes from SkillPolicy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Whether a skill is offered to models.
+///
+/// YAML 1.1, which kubectl and Helm read, takes a bare `on` or `off` for a boolean. Both forms mean the same here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Always offered.
+    On,
+    /// Offered when it fits the request.
+    #[default]
+    Auto,
+    /// Neither offered nor executed.
+    Off,
+}
+
+impl<'de> Deserialize<'de> for Mode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::Bool(true) => Ok(Mode::On),
+            Value::Bool(false) => Ok(Mode::Off),
+            Value::String(word) if word == "on" => Ok(Mode::On),
+            Value::String(word) if word == "auto" => Ok(Mode::Auto),
+            Value::String(word) if word == "off" => Ok(Mode::Off),
+            other => Err(D::Error::custom(format!("mode must be on, auto or off, not {other}"))),
+        }
+    }
+}
+
+impl JsonSchema for Mode {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Mode".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "x-kubernetes-preserve-unknown-fields": true, "enum": ["on", "auto", "off", true, false] })
+    }
+}
+
+/// Who may call a skill.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Invocation {
+    #[default]
+    Auto,
+    Hybrid,
+    Manual,
+}
+
+/// The interface of a skill, as JSON Schema.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    /// JSON Schema (draft 2020-12 unless `$schema` says otherwise) that every input must satisfy. Unset: any input.
+    #[schemars(schema_with = "schema::any_object")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    /// JSON Schema that the output must satisfy. Unset: any output.
+    #[schemars(schema_with = "schema::any_object")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+}
+
+/// How a skill runs: exactly one handler.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[x_kube(validation = ("has(self.sandbox)", "run needs exactly one handler: sandbox"))]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    /// A program in a Job pod of its own, with no network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
+}
+
+/// A program, its image, files and environment.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[x_kube(validation = ("has(self.image) != has(self.runtime)", "give exactly one of image and runtime"))]
+#[x_kube(validation = ("has(self.script) != has(self.command)", "give exactly one of script and command"))]
+#[x_kube(validation = ("!has(self.script) || has(self.runtime)", "script needs runtime: shell, python or node; with image, use command"))]
+#[serde(rename_all = "camelCase")]
+pub struct Sandbox {
+    /// Image to run, which SkillPolicy must allow. The runner is added to it; it needs nothing of Skillet's inside.
+    #[schemars(length(min = 1, max = 512))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// One of the images that come with Skillet: `shell`, `python` or `node`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Runtime>,
+    /// Text of the program, run by the runtime's interpreter. It reads its input as JSON on standard input. At most 256 KiB.
+    #[schemars(length(min = 1, max = 262_144))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    /// Program and first arguments, run without a shell.
+    #[schemars(length(min = 1, max = 64), inner(length(max = 4096)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Further arguments, for `script` and `command` alike.
+    #[schemars(length(max = 256), inner(length(max = 4096)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Files laid beside the program in its working directory before it starts. At most 64.
+    #[schemars(length(max = 64))]
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["path".into()]))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<File>,
+    /// Environment variables. The program sees these, `secretEnv`, and nothing of the cluster.
+    #[schemars(length(max = 128))]
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["name".into()]))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<EnvVar>,
+    /// Environment variables from Secrets of the skill's namespace. Their values never reach the pod's manifest and are masked in all output.
+    #[schemars(length(max = 64))]
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["name".into()]))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secret_env: Vec<SecretEnvVar>,
+}
+
+/// An image that comes with Skillet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Runtime {
+    Shell,
+    Python,
+    Node,
+}
+
+/// A file in the program's working directory.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[x_kube(validation = ("has(self.content) != has(self.contentBase64)", "give exactly one of content and contentBase64"))]
+#[x_kube(validation = ("!self.path.startsWith('/') && !self.path.matches('(^|/)\\\\.\\\\.?(/|$)') && !self.path.endsWith('/') && !self.path.contains('//')", "path must be relative, without empty, . or .. segments"))]
+#[serde(rename_all = "camelCase")]
+pub struct File {
+    /// Path below the working directory, such as `lib/words.txt`.
+    #[schemars(length(min = 1, max = 256))]
+    pub path: String,
+    /// The file's text. At most 256 KiB.
+    #[schemars(length(max = 262_144))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// The file's bytes in base64, for what is not text. At most 350 000 characters.
+    #[schemars(length(max = 350_000))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_base64: Option<String>,
+}
+
+/// An environment variable with a plain value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvVar {
+    /// Name of the variable.
+    #[schemars(length(max = 128), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"))]
+    pub name: String,
+    /// Its value. Default empty.
+    #[schemars(length(max = 32_768))]
+    #[serde(default)]
+    pub value: String,
+}
+
+/// An environment variable whose value is a key of a Secret.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretEnvVar {
+    /// Name of the variable.
+    #[schemars(length(max = 128), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"))]
+    pub name: String,
+    /// Name of the Secret, in the skill's namespace.
+    #[schemars(length(min = 1, max = 253))]
+    pub secret: String,
+    /// Key in the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub key: String,
+}
+
+/// Limits of one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// Longest time the program may run, such as `30s`. Default from SkillPolicy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<SkillDuration>,
+    /// How many more attempts a run that failed in a way named by `retryOn` gets. Default 0.
+    #[schemars(range(max = 10))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// What is tried again: `Lost` only runs whose sandbox or result was lost, `Failure` also programs that failed. Default `Lost`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_on: Option<RetryOn>,
+    /// CPU limit, as in a pod (`500m`, `1`). Default from SkillPolicy.
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?m?$"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// Memory limit, as in a pod (`128Mi`); scratch space counts towards it. Default from SkillPolicy.
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(Ki|Mi|Gi|k|M|G)?$"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
+    /// Most processes and threads at one time. Default from SkillPolicy.
+    #[schemars(range(min = 1, max = 4096))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+    /// Most bytes of standard output, and of standard error, that are kept; the rest is counted and digested. Default from SkillPolicy.
+    #[schemars(range(min = 1, max = 524_288))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<u32>,
+    /// Most runs of this skill at one time. Default no limit of its own.
+    #[schemars(range(min = 1, max = 1000))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+}
+
+/// Which failures are tried again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RetryOn {
+    #[default]
+    Lost,
+    Failure,
+}
+
+/// What the operator found.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillStatus {
+    /// Generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Newest sealed version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_version: Option<String>,
+    /// Every sealed version, newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<String>,
+    /// sha256 of the content of `spec.version`, as sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// `Ready`: the present content can run. `Sealed`: it is kept under its version.
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}

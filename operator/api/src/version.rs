@@ -1,0 +1,50 @@
+//! SkillVersion: the sealed, immutable content of one version of a Skill.
+
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+use crate::skill::{Limits, Run, Tool};
+
+/// Content that decides behaviour. Mode, enabled and tags stay on the Skill: they change without a new version.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "skillet.dev",
+    version = "v1alpha1",
+    kind = "SkillVersion",
+    namespaced,
+    shortname = "skv",
+    category = "skillet",
+    derive = "PartialEq",
+    doc = "A SkillVersion is the immutable content of one version of a Skill. The operator makes it when it first sees the version; it is never edited.",
+    printcolumn(name = "Skill", type_ = "string", json_path = ".spec.skill"),
+    printcolumn(name = "Version", type_ = "string", json_path = ".spec.version"),
+    printcolumn(name = "Digest", type_ = "string", json_path = ".spec.digest", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    selectable = ".spec.skill",
+    validation = kube::core::Rule::new("self.metadata.name == self.spec.skill + '-' + self.spec.version").message("metadata.name must be <spec.skill>-<spec.version>")
+)]
+#[x_kube(validation = ("self == oldSelf", "a SkillVersion is immutable; raise spec.version of the Skill instead"))]
+#[serde(rename_all = "camelCase")]
+pub struct SkillVersionSpec {
+    /// Name of the Skill.
+    #[schemars(length(min = 1, max = 63))]
+    pub skill: String,
+    /// Version, `a.b.c`.
+    #[schemars(length(min = 5, max = 32))]
+    pub version: String,
+    /// sha256 of the content below, in hex.
+    #[schemars(length(min = 64, max = 64))]
+    pub digest: String,
+    /// What the skill does and when to use it.
+    #[schemars(length(max = 1024))]
+    #[serde(default)]
+    pub description: String,
+    /// What a caller passes and gets back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Tool>,
+    /// How the skill runs.
+    pub run: Run,
+    /// Limits of one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+}

@@ -1,0 +1,222 @@
+//! Commands and flags. `--help` is their documentation, docs/reference/kubectl-skill.md the longer one.
+
+use std::path::PathBuf;
+
+use clap::{
+    Args as ClapArgs, Parser, Subcommand, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
+use skillet_api::{Phase, duration::SkillDuration};
+
+use crate::{run::WantedVersion, summary::phase_word};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  it worked; of `run`: the skill succeeded
+    1  it failed; of `doctor`: a check failed
+    2  wrong usage; nothing was sent
+    3  refused, no program was started: no such skill or version, wrong input, not allowed
+    4  the cluster: not reached, no permission, Skillet not installed, sandbox or result lost
+    5  `run` stopped waiting (--wait-timeout); the execution goes on
+  124  the execution ran over its time limit
+  126  the program could not be started in its sandbox
+  130  the execution was cancelled
+  137  the program ran out of memory
+A program that exits with a code from 1 to 125 makes `run` exit with the same code.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  kubectl skill run word-count --input '{\"text\": \"one two three\"}'
+  kubectl skill run word-count@^1 --input @letter.json -n team-a
+  jq -n '{rows: [1, 2, 3]}' | kubectl skill run csv-stats --input - -o json
+  kubectl wait --for=condition=Finished $(kubectl skill run word-count --detach)";
+
+/// Runs skills in a Kubernetes cluster with Skillet, and tells what was run and what the cluster proves.
+#[derive(Debug, Parser)]
+#[command(name = "kubectl-skill", bin_name = "kubectl skill", version, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Which cluster and namespace, as kubectl has it.
+#[derive(Debug, Default, ClapArgs)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct ClusterArgs {
+    /// Namespace. Default the context's, else `default`.
+    #[arg(short, long, global = true)]
+    pub(crate) namespace: Option<String>,
+    /// Context of the kubeconfig. Default its current one.
+    #[arg(long, global = true)]
+    pub(crate) context: Option<String>,
+    /// Kubeconfig file. Default $KUBECONFIG, else ~/.kube/config, else the pod's service account.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs a skill and prints its output.
+    ///
+    /// Creates a SkillExecution, shows on standard error how it goes, and prints the output on standard output.
+    /// Ctrl-C cancels the execution; a second Ctrl-C leaves at once.
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Lists the sealed versions of a skill, newest first.
+    Versions(VersionsArgs),
+    /// Lists executions, newest first.
+    Executions(ExecutionsArgs),
+    /// Tells what this cluster proves and lacks, per node, and what to do about it.
+    ///
+    /// Checks that Skillet is installed and its operator works, what isolation each node proved, how the sandbox
+    /// namespace is guarded, and what you may do. Exits with 1 if a check failed; warnings do not count.
+    Doctor(DoctorArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunArgs {
+    /// Name of the Skill, or NAME@VERSION.
+    #[arg(value_name = "NAME[@VERSION]")]
+    pub(crate) name: String,
+    /// Which version: `1.2.3`, `^1`, `~1.2`, `>=1.0.0 <2.0.0`, `latest`. The newest that fits is run. Default the
+    /// newest.
+    #[arg(long)]
+    pub(crate) version: Option<WantedVersion>,
+    /// Input as JSON, `-` to read it from standard input, or `@FILE`. Default {}.
+    #[arg(short, long, value_name = "JSON|-|@FILE")]
+    pub(crate) input: Option<String>,
+    /// Time limit of the program, such as 10s; it can only lower the skill's own.
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout: Option<SkillDuration>,
+    /// Stop waiting after this time; the execution goes on. Default: wait until it ends.
+    #[arg(long, value_name = "DURATION", conflicts_with = "detach")]
+    pub(crate) wait_timeout: Option<SkillDuration>,
+    /// Do not wait: print the name of the execution and return.
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Show no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// `text` prints text as it is and JSON indented; `json` and `yaml` always print the whole output value.
+    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
+    pub(crate) output: OutputForm,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct VersionsArgs {
+    /// Name of the Skill.
+    pub(crate) name: String,
+    /// Form of the list.
+    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
+    pub(crate) output: OutputForm,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExecutionsArgs {
+    /// Only executions of this Skill.
+    pub(crate) name: Option<String>,
+    /// Executions of all namespaces.
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub(crate) all_namespaces: bool,
+    /// Only executions in these phases, separated by commas.
+    #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(PHASES.map(phase_word)).map(|word| phase(&word)))]
+    pub(crate) phase: Vec<Phase>,
+    /// Most executions listed; 0 lists all.
+    #[arg(long, default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// Form of the list.
+    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
+    pub(crate) output: OutputForm,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DoctorArgs {
+    /// Form of the report.
+    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
+    pub(crate) output: OutputForm,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputForm {
+    Text,
+    Json,
+    Yaml,
+}
+
+const PHASES: [Phase; 6] =
+    [Phase::Pending, Phase::Running, Phase::Succeeded, Phase::Failed, Phase::TimedOut, Phase::Cancelled];
+
+/// The parser before this one lets nothing but the words of [`PHASES`] through.
+fn phase(word: &str) -> Phase {
+    PHASES.into_iter().find(|phase| phase_word(*phase).eq_ignore_ascii_case(word)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, error::ErrorKind};
+
+    use super::*;
+
+    const REFERENCE: &str = include_str!("../../../docs/reference/kubectl-skill.md");
+
+    fn parse(line: &str) -> Result<Args, ErrorKind> {
+        Args::try_parse_from(line.split(' ')).map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_flag_is_in_the_reference() {
+        for command in Args::command().get_subcommands() {
+            let name = command.get_name();
+            assert!(REFERENCE.contains(&format!("## {name}")), "{name}");
+            for flag in command.get_arguments().filter_map(clap::Arg::get_long).filter(|flag| *flag != "help")
+            {
+                assert!(REFERENCE.contains(&format!("--{flag}")), "{name} --{flag}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_phase_can_be_asked_for_in_any_case() {
+        let args = parse("kubectl-skill executions --phase timedout,Failed,PENDING").unwrap();
+        let Command::Executions(args) = args.command else { panic!("not executions") };
+        assert_eq!(args.phase, [Phase::TimedOut, Phase::Failed, Phase::Pending]);
+        for known in PHASES {
+            assert_eq!(phase(phase_word(known)), known);
+        }
+        assert_eq!(parse("kubectl-skill executions --phase Lost").unwrap_err(), ErrorKind::InvalidValue);
+    }
+
+    #[test]
+    fn a_constraint_or_duration_that_cannot_be_read_is_wrong_usage() {
+        for line in [
+            "kubectl-skill run x --version 1",
+            "kubectl-skill run x --timeout 10",
+            "kubectl-skill run x --wait-timeout soon",
+        ] {
+            assert_eq!(parse(line).unwrap_err(), ErrorKind::ValueValidation, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_namespace_may_come_before_or_after_the_command() {
+        for line in ["kubectl-skill -n a versions x", "kubectl-skill versions x -n a"] {
+            assert_eq!(parse(line).unwrap().cluster.namespace.as_deref(), Some("a"));
+        }
+    }
+
+    #[test]
+    fn input_may_begin_with_a_dash_and_be_negative() {
+        let args = parse("kubectl-skill run x --input -").unwrap();
+        assert!(matches!(args.command, Command::Run(RunArgs { input: Some(input), .. }) if input == "-"));
+        let args = parse("kubectl-skill run x --input=-5").unwrap();
+        assert!(matches!(args.command, Command::Run(RunArgs { input: Some(input), .. }) if input == "-5"));
+    }
+}

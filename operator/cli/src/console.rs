@@ -1,0 +1,131 @@
+//! What the user sees: results on standard output, everything else on standard error, colour only on a terminal.
+
+use std::{
+    env,
+    io::{self, IsTerminal as _},
+};
+
+use crate::failure::Failure;
+
+/// Where the two streams go.
+pub(crate) struct Console {
+    is_output_terminal: bool,
+    is_error_terminal: bool,
+    may_colour: bool,
+}
+
+/// Whether text is coloured; the only way to colour any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    is_coloured: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Red,
+    Green,
+    Yellow,
+    Bold,
+}
+
+impl Console {
+    pub(crate) fn detect() -> Self {
+        Self {
+            is_output_terminal: io::stdout().is_terminal(),
+            is_error_terminal: io::stderr().is_terminal(),
+            may_colour: may_colour(env::var("NO_COLOR").ok().as_deref(), env::var("TERM").ok().as_deref()),
+        }
+    }
+
+    pub(crate) fn output_style(&self) -> Style {
+        Style { is_coloured: self.is_output_terminal && self.may_colour }
+    }
+
+    pub(crate) fn error_style(&self) -> Style {
+        Style { is_coloured: self.is_error_terminal && self.may_colour }
+    }
+
+    /// Whether one line can be written over again and again.
+    pub(crate) fn is_live(&self) -> bool {
+        self.is_error_terminal && env::var("TERM").is_ok_and(|term| term != "dumb")
+    }
+
+    /// A result, on standard output. What a program printed reaches a terminal without its control characters, and
+    /// a file or pipe exactly.
+    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+        let shown = if self.is_output_terminal { printable(text) } else { text.to_owned() };
+        print_styled(&shown)
+    }
+}
+
+/// Text that may hold this program's own colours, on standard output.
+pub(crate) fn print_styled(text: &str) -> Result<(), Failure> {
+    match write(&mut io::stdout().lock(), text) {
+        // A reader that went away, such as `head`, has what it wanted.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|source| Failure::Unwritable { what: "standard output", source }),
+    }
+}
+
+/// Text for people, on standard error. May hold this program's own colours.
+pub(crate) fn explain(text: &str) {
+    // Nobody is left who could be told that this was not written.
+    write(&mut io::stderr().lock(), text).ok();
+}
+
+fn write(stream: &mut impl io::Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes())?;
+    stream.flush()
+}
+
+/// <https://no-color.org>: set to anything but nothing, it forbids colour.
+fn may_colour(no_color: Option<&str>, term: Option<&str>) -> bool {
+    no_color.is_none_or(str::is_empty) && term.is_some_and(|term| term != "dumb")
+}
+
+impl Style {
+    #[cfg(test)]
+    pub(crate) const PLAIN: Self = Self { is_coloured: false };
+    #[cfg(test)]
+    pub(crate) const COLOURED: Self = Self { is_coloured: true };
+
+    pub(crate) fn paint(self, colour: Colour, text: &str) -> String {
+        let code = match colour {
+            Colour::Red => "31",
+            Colour::Green => "32",
+            Colour::Yellow => "33",
+            Colour::Bold => "1",
+        };
+        if self.is_coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Text without what would steer a terminal. Output of skills is not to be trusted with one.
+pub(crate) fn printable(text: &str) -> String {
+    let is_shown = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.replace("\r\n", "\n")
+        .chars()
+        .map(|c| if is_shown(c) { c } else { char::REPLACEMENT_CHARACTER })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_is_for_terminals_that_want_it() {
+        assert!(may_colour(None, Some("xterm")));
+        assert!(may_colour(Some(""), Some("xterm")));
+        assert!(!may_colour(Some("1"), Some("xterm")));
+        assert!(!may_colour(None, Some("dumb")));
+        assert!(!may_colour(None, None));
+        assert_eq!(Style::PLAIN.paint(Colour::Red, "x"), "x");
+        assert_eq!(Style::COLOURED.paint(Colour::Red, "x"), "\x1b[31mx\x1b[0m");
+    }
+
+    #[test]
+    fn a_skill_s_output_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\tb\r\nc\x1b[2J\u{9b}d"), "a\tb\nc\u{fffd}[2J\u{fffd}d");
+    }
+}

@@ -1,0 +1,83 @@
+//! What was found in the cluster, before anything is made of it. Data only.
+
+use skillet_api::SkillPolicy;
+
+/// A thing looked for. That one may not see it is a finding too.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Seen<T> {
+    Is(T),
+    Absent,
+    Denied,
+    Unread(String),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Findings {
+    /// Namespace for which rights were asked.
+    pub(crate) namespace: String,
+    pub(crate) server: Seen<Server>,
+    /// Resources of the API group in the version this plugin speaks.
+    pub(crate) served: Seen<Vec<String>>,
+    /// Every version of the API group that is served.
+    pub(crate) served_versions: Vec<String>,
+    pub(crate) operators: Seen<Vec<Operator>>,
+    pub(crate) policy: Seen<Box<SkillPolicy>>,
+    pub(crate) nodes: Seen<Vec<ClusterNode>>,
+    pub(crate) sandboxes: SandboxNamespace,
+    /// Each right that was asked for, and whether it is given.
+    pub(crate) rights: Seen<Vec<(Right, bool)>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// As the server writes it, such as `v1.36.3`.
+    pub(crate) text: String,
+    /// Minor version of Kubernetes 1; none where it is not a number.
+    pub(crate) minor: Option<u32>,
+}
+
+/// A Deployment that runs an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Operator {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) image: String,
+    pub(crate) is_available: bool,
+    /// Why it is not, in Kubernetes' words.
+    pub(crate) message: String,
+    /// Where it makes its sandboxes, as far as its environment or arguments say.
+    pub(crate) sandbox_namespace: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClusterNode {
+    pub(crate) name: String,
+    /// Ready, and open for pods.
+    pub(crate) is_usable: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct SandboxNamespace {
+    pub(crate) name: String,
+    /// Pod Security level that is enforced, if any.
+    pub(crate) enforced: Seen<Option<String>>,
+}
+
+/// Something a user of this plugin does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Right {
+    pub(crate) verb: &'static str,
+    pub(crate) resource: &'static str,
+    /// Whether skills cannot be run without it.
+    pub(crate) is_needed: bool,
+}
+
+pub(crate) const RIGHTS: [Right; 7] = [
+    Right { verb: "create", resource: "skillexecutions", is_needed: true },
+    Right { verb: "list", resource: "skillexecutions", is_needed: true },
+    Right { verb: "watch", resource: "skillexecutions", is_needed: true },
+    Right { verb: "patch", resource: "skillexecutions", is_needed: false },
+    Right { verb: "get", resource: "skills", is_needed: false },
+    Right { verb: "list", resource: "skills", is_needed: false },
+    Right { verb: "list", resource: "skillversions", is_needed: false },
+];

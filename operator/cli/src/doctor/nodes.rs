@@ -1,0 +1,198 @@
+//! What each node proved about sandboxes: verdicts, and the table. Pure.
+
+use serde::Serialize;
+use skillet_api::{execution::IsolationStatus, policy::NodeStatus};
+
+use super::{
+    findings::{ClusterNode, Findings, Seen},
+    verdict::Check,
+};
+use crate::table::Table;
+
+const CHECK: &str = "node";
+
+/// One node as it is reported.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReportedNode {
+    name: String,
+    container_runtime: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    isolation: Option<IsolationStatus>,
+    missing: Vec<String>,
+}
+
+/// The probed nodes of the policy's status.
+pub(crate) fn probed(findings: &Findings) -> &[NodeStatus] {
+    match &findings.policy {
+        Seen::Is(policy) => policy.status.as_ref().map(|status| status.nodes.as_slice()).unwrap_or_default(),
+        Seen::Absent | Seen::Denied | Seen::Unread(_) => &[],
+    }
+}
+
+pub(crate) fn reported(findings: &Findings) -> Vec<ReportedNode> {
+    let report = |node: &NodeStatus| ReportedNode {
+        name: node.name.clone(),
+        container_runtime: node.container_runtime.clone(),
+        isolation: node.isolation.clone(),
+        missing: node.missing.clone(),
+    };
+    probed(findings).iter().map(report).collect()
+}
+
+/// One verdict for all nodes that prove enough, and one for each that does not.
+pub(crate) fn judge(findings: &Findings) -> Vec<Check> {
+    if !matches!(findings.policy, Seen::Is(_)) {
+        // The policy's own verdict says why nothing is known.
+        return Vec::new();
+    }
+    let nodes = probed(findings);
+    let proven = nodes.iter().filter(|node| is_proven(node)).count();
+    let mut checks = Vec::new();
+    if proven > 0 {
+        let of = if proven == nodes.len() {
+            "every probed node".to_owned()
+        } else {
+            format!("{proven} of {}", nodes.len())
+        };
+        checks.push(Check::ok(CHECK, format!("{of} proves what the policy requires")));
+    }
+    checks.extend(nodes.iter().filter(|node| !is_proven(node)).map(lacking));
+    checks.extend(unprobed(findings, nodes));
+    if checks.is_empty() {
+        checks.push(Check::warn(
+            CHECK,
+            "no node was probed yet",
+            "the operator probes nodes when it starts; see that it runs",
+        ));
+    }
+    checks
+}
+
+fn is_proven(node: &NodeStatus) -> bool {
+    node.missing.is_empty() && node.isolation.is_some()
+}
+
+fn lacking(node: &NodeStatus) -> Check {
+    let NodeStatus { name, missing, isolation, probed_at: _, container_runtime: _ } = node;
+    let message = format!("{name}: {}", missing.join(", "));
+    match isolation {
+        None => Check::warn(
+            CHECK,
+            message,
+            "no sandbox could be started there; this is as it should be for a node that takes no ordinary pods",
+        ),
+        Some(isolation) => {
+            let notes = if isolation.notes.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", isolation.notes.join("; "))
+            };
+            Check::fail(
+                CHECK,
+                format!("{name} does not prove {}{notes}", missing.join(", ")),
+                remedy(missing),
+            )
+        }
+    }
+}
+
+/// What gives a node the first thing it lacks. The words are the runner's.
+fn remedy(missing: &[String]) -> &'static str {
+    match missing.first().map(String::as_str) {
+        Some("ownProcessLimit") => {
+            "each sandbox needs a uid that no other process has, which user namespaces for pods give; or set spec.isolation of SkillPolicy default to Compatible"
+        }
+        Some("noexecScratch" | "userNamespace") => {
+            "pods need user namespaces: kernel 6.3 or newer, containerd 2 or CRI-O, runc 1.2 or newer; or set spec.isolation of SkillPolicy default to Compatible"
+        }
+        Some("directExecRefused") => {
+            "the kernel must have Landlock (5.13 or newer, with landlock in its list of security modules)"
+        }
+        Some("networkBlocked") => {
+            "the kernel must have seccomp filters, and the runtime must let a container add its own"
+        }
+        Some("processLimit") => {
+            "the kernel must enforce RLIMIT_NPROC or the kubelet a limit of processes for a pod"
+        }
+        Some("noNewPrivileges") => "the container runtime must honour allowPrivilegeEscalation: false",
+        Some(_) | None => "keep sandboxes off this node by a taint, or repair it",
+    }
+}
+
+/// Nodes that take pods and were not looked at yet.
+fn unprobed(findings: &Findings, known: &[NodeStatus]) -> Option<Check> {
+    let Seen::Is(nodes) = &findings.nodes else { return None };
+    let is_unknown =
+        |node: &&ClusterNode| node.is_usable && !known.iter().any(|known| known.name == node.name);
+    let names: Vec<&str> = nodes.iter().filter(is_unknown).map(|node| node.name.as_str()).collect();
+    let are = |names: &[&str]| if names.len() == 1 { "is" } else { "are" };
+    (!names.is_empty()).then(|| {
+        Check::warn(
+            CHECK,
+            format!("{} {} not probed yet", names.join(", "), are(&names)),
+            "the operator looks for new nodes every minute; see that it runs",
+        )
+    })
+}
+
+/// The nodes with each proof, one line a node; none without nodes.
+pub(crate) fn table(nodes: &[NodeStatus]) -> Option<String> {
+    let mut table = Table::new(&[
+        "NODE",
+        "KERNEL",
+        "RUNTIME",
+        "LANDLOCK",
+        "NO-NETWORK",
+        "NOEXEC",
+        "NO-DIRECT-EXEC",
+        "PROC-LIMIT",
+        "OWN-LIMIT",
+        "NO-NEW-PRIVS",
+        "USERNS",
+        "RO-ROOT",
+        "MISSING",
+    ]);
+    for node in nodes {
+        let NodeStatus { name, container_runtime, isolation, missing, probed_at: _ } = node;
+        let mut row = vec![name.clone()];
+        match isolation {
+            Some(isolation) => row.extend(proofs(isolation, container_runtime)),
+            None => row.extend(["", container_runtime, "", "", "", "", "", "", "", "", ""].map(String::from)),
+        }
+        let missing = if isolation.is_none() { "not probed".to_owned() } else { missing.join(",") };
+        row.push(missing);
+        table.push(row);
+    }
+    (!nodes.is_empty()).then(|| table.render())
+}
+
+fn proofs(isolation: &IsolationStatus, container_runtime: &str) -> [String; 11] {
+    let IsolationStatus {
+        no_network,
+        noexec_scratch,
+        no_direct_exec,
+        process_limit,
+        own_process_limit,
+        no_new_privileges,
+        user_namespace,
+        read_only_root,
+        landlock_abi,
+        kernel,
+        notes: _,
+    } = isolation;
+    let yes = |is_proven: &bool| if *is_proven { "yes" } else { "no" }.to_owned();
+    [
+        kernel.clone(),
+        container_runtime.to_owned(),
+        landlock_abi.to_string(),
+        yes(no_network),
+        yes(noexec_scratch),
+        yes(no_direct_exec),
+        yes(process_limit),
+        yes(own_process_limit),
+        yes(no_new_privileges),
+        yes(user_namespace),
+        yes(read_only_root),
+    ]
+}

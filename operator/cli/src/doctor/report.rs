@@ -1,0 +1,69 @@
+//! The doctor's verdicts as text or as data. Pure.
+
+use serde::Serialize;
+
+use super::{
+    findings::Findings,
+    nodes::{self, ReportedNode},
+    verdict::{Check, Verdict},
+};
+use crate::console::{Colour, Style, printable};
+
+/// The report as data.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// The worst of all checks.
+    pub(crate) verdict: Verdict,
+    checks: Vec<Check>,
+    nodes: Vec<ReportedNode>,
+}
+
+pub(crate) fn report(findings: &Findings, checks: Vec<Check>) -> Report {
+    let verdict = checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Ok);
+    Report { verdict, checks, nodes: nodes::reported(findings) }
+}
+
+/// A line for each check, the table of nodes, and the sum.
+pub(crate) fn text(report: &Report, findings: &Findings, style: Style) -> String {
+    let width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    let checks: String = report.checks.iter().map(|check| lines(check, width, style)).collect();
+    let table = nodes::table(nodes::probed(findings)).map(|table| format!("\n{}\n", printable(&table)));
+    checks + &table.unwrap_or_default() + &sum(&report.checks, style)
+}
+
+fn lines(check: &Check, width: usize, style: Style) -> String {
+    let Check { name, verdict, message, advice } = check;
+    // Padded before it is coloured: colours have no width on the screen.
+    let word = style.paint(colour(*verdict), &format!("{:4}", word(*verdict)));
+    let indent = " ".repeat(width + 8);
+    let advice = advice.as_ref().map(|advice| format!("{indent}-> {}\n", printable(advice)));
+    format!("{word}  {name:width$}  {}\n{}", printable(message), advice.unwrap_or_default())
+}
+
+fn sum(checks: &[Check], style: Style) -> String {
+    let count = |verdict: Verdict| checks.iter().filter(|check| check.verdict == verdict).count();
+    let (failed, warned) = (count(Verdict::Fail), count(Verdict::Warn));
+    match (failed, warned) {
+        (0, 0) => style.paint(Colour::Green, "All is well.") + "\n",
+        (0, warned) => format!("No check failed. Warnings: {warned}.\n"),
+        (failed, warned) => {
+            style.paint(Colour::Red, &format!("Failed checks: {failed}. Warnings: {warned}.")) + "\n"
+        }
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Ok => "ok",
+        Verdict::Warn => "warn",
+        Verdict::Fail => "fail",
+    }
+}
+
+fn colour(verdict: Verdict) -> Colour {
+    match verdict {
+        Verdict::Ok => Colour::Green,
+        Verdict::Warn => Colour::Yellow,
+        Verdict::Fail => Colour::Red,
+    }
+}

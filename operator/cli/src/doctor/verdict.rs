@@ -1,0 +1,243 @@
+//! From what was found to verdicts, each with what to do. Pure.
+
+use serde::Serialize;
+use skillet_api::{IsolationLevel, SkillPolicy, names};
+
+use super::{
+    findings::{Findings, Operator, Right, SandboxNamespace, Seen, Server},
+    nodes,
+};
+
+/// Image volumes are on by default from this minor version of Kubernetes 1.
+const IMAGE_VOLUMES_SINCE: u32 = 35;
+const RESOURCES: [&str; 4] = ["skills", "skillversions", "skillexecutions", "skillpolicies"];
+
+/// Worst last, so that the greatest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One thing that was checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Check {
+    #[serde(rename = "check")]
+    pub(crate) name: &'static str,
+    pub(crate) verdict: Verdict,
+    pub(crate) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) advice: Option<String>,
+}
+
+impl Check {
+    pub(crate) fn ok(name: &'static str, message: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Ok, message: message.into(), advice: None }
+    }
+
+    pub(crate) fn warn(name: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Warn, message: message.into(), advice: Some(advice.into()) }
+    }
+
+    pub(crate) fn fail(name: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Fail, message: message.into(), advice: Some(advice.into()) }
+    }
+
+    /// Where one may not look, one cannot tell.
+    pub(crate) fn hidden(name: &'static str, what: &str) -> Self {
+        Self::warn(
+            name,
+            format!("you may not read {what}"),
+            "ask someone who may, or run this as an administrator",
+        )
+    }
+
+    pub(crate) fn unread(name: &'static str, what: &str, why: &str) -> Self {
+        Self::fail(
+            name,
+            format!("{what} could not be read: {why}"),
+            "try again; if it stays, the API server's log has more",
+        )
+    }
+}
+
+/// Every verdict, in the order of cause and effect.
+pub(crate) fn judge(findings: &Findings) -> Vec<Check> {
+    let mut checks =
+        vec![kubernetes(&findings.server), definitions(&findings.served, &findings.served_versions)];
+    checks.extend(operators(&findings.operators));
+    checks.extend(policy(&findings.policy));
+    checks.extend(nodes::judge(findings));
+    checks.push(sandboxes(&findings.sandboxes));
+    checks.push(rights(&findings.rights, &findings.namespace));
+    checks
+}
+
+fn kubernetes(server: &Seen<Server>) -> Check {
+    const CHECK: &str = "kubernetes";
+    match server {
+        Seen::Is(Server { text, minor: Some(minor) }) if *minor >= IMAGE_VOLUMES_SINCE => {
+            Check::ok(CHECK, format!("{text}; image volumes bring the runner into images of users"))
+        }
+        Seen::Is(Server { text, .. }) => Check::warn(
+            CHECK,
+            format!(
+                "{text} has no image volumes; an init container copies the runner into images of users, which starts slower"
+            ),
+            format!("upgrade to 1.{IMAGE_VOLUMES_SINCE} or newer when you can"),
+        ),
+        Seen::Denied => Check::hidden(CHECK, "the server's version"),
+        Seen::Absent => Check::unread(CHECK, "the server's version", "it serves none"),
+        Seen::Unread(why) => Check::unread(CHECK, "the server's version", why),
+    }
+}
+
+fn definitions(served: &Seen<Vec<String>>, versions: &[String]) -> Check {
+    const CHECK: &str = "definitions";
+    const INSTALL: &str = "install or upgrade the chart: it brings the custom resource definitions";
+    let group = names::GROUP;
+    match served {
+        Seen::Is(resources) => {
+            let missing: Vec<&str> =
+                RESOURCES.into_iter().filter(|wanted| !resources.iter().any(|name| name == wanted)).collect();
+            if missing.is_empty() {
+                Check::ok(CHECK, format!("{group}/{} serves {}", names::VERSION, RESOURCES.join(", ")))
+            } else {
+                Check::fail(
+                    CHECK,
+                    format!("{group}/{} lacks {}", names::VERSION, missing.join(", ")),
+                    INSTALL,
+                )
+            }
+        }
+        Seen::Absent if versions.is_empty() => {
+            Check::fail(CHECK, format!("the cluster serves no {group}"), INSTALL)
+        }
+        Seen::Absent => Check::fail(
+            CHECK,
+            format!(
+                "the cluster serves {group} {}, this plugin speaks {}",
+                versions.join(", "),
+                names::VERSION
+            ),
+            "take the plugin of the same release as the chart",
+        ),
+        Seen::Denied => Check::hidden(CHECK, "the list of APIs"),
+        Seen::Unread(why) => Check::unread(CHECK, "the list of APIs", why),
+    }
+}
+
+fn operators(found: &Seen<Vec<Operator>>) -> Vec<Check> {
+    const CHECK: &str = "operator";
+    match found {
+        Seen::Is(operators) if operators.is_empty() => vec![Check::fail(
+            CHECK,
+            "no Deployment has the label app.kubernetes.io/name=skillet",
+            "install the chart; without its operator nothing is run",
+        )],
+        Seen::Is(operators) => operators.iter().map(operator).collect(),
+        Seen::Denied => vec![Check::hidden(CHECK, "Deployments of all namespaces")],
+        Seen::Absent => vec![Check::unread(CHECK, "Deployments", "the cluster serves none")],
+        Seen::Unread(why) => vec![Check::unread(CHECK, "Deployments", why)],
+    }
+}
+
+fn operator(operator: &Operator) -> Check {
+    let Operator { namespace, name, image, is_available, message, sandbox_namespace: _ } = operator;
+    if *is_available {
+        return Check::ok("operator", format!("Deployment {namespace}/{name} is available ({image})"));
+    }
+    let why = if message.is_empty() { String::new() } else { format!(": {message}") };
+    Check::fail(
+        "operator",
+        format!("Deployment {namespace}/{name} is not available{why}"),
+        format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=skillet tells why"),
+    )
+}
+
+fn policy(policy: &Seen<Box<SkillPolicy>>) -> Vec<Check> {
+    const CHECK: &str = "policy";
+    let policy = match policy {
+        Seen::Is(policy) => policy,
+        Seen::Absent => {
+            return vec![Check::fail(
+                CHECK,
+                "SkillPolicy default does not exist",
+                "the operator makes it when it starts; see that it runs",
+            )];
+        }
+        Seen::Denied => return vec![Check::hidden(CHECK, "SkillPolicy default")],
+        Seen::Unread(why) => return vec![Check::unread(CHECK, "SkillPolicy default", why)],
+    };
+    let switch = if policy.spec.execution_enabled {
+        Check::ok(CHECK, "execution is enabled")
+    } else {
+        Check::fail(
+            CHECK,
+            "execution is switched off: every run is refused",
+            "kubectl patch skillpolicy default --type=merge -p '{\"spec\":{\"executionEnabled\":true}}'",
+        )
+    };
+    let level = match policy.spec.isolation {
+        IsolationLevel::Strict => Check::ok("isolation", "the level is Strict"),
+        IsolationLevel::Compatible => Check::warn(
+            "isolation",
+            "the level is Compatible: sandboxes need not prove noexec scratch, a process limit of their own, or a user namespace",
+            "set spec.isolation of SkillPolicy default to Strict once every node proves it",
+        ),
+    };
+    vec![switch, level]
+}
+
+fn sandboxes(sandboxes: &SandboxNamespace) -> Check {
+    const CHECK: &str = "sandboxes";
+    let SandboxNamespace { name, enforced } = sandboxes;
+    let label =
+        format!("kubectl label namespace {name} pod-security.kubernetes.io/enforce=restricted --overwrite");
+    match enforced {
+        Seen::Is(Some(level)) if level == "restricted" => {
+            Check::ok(CHECK, format!("namespace {name} enforces Pod Security restricted"))
+        }
+        Seen::Is(Some(level)) => Check::fail(
+            CHECK,
+            format!("namespace {name} enforces Pod Security {level}, not restricted"),
+            label,
+        ),
+        Seen::Is(None) => {
+            Check::fail(CHECK, format!("namespace {name} enforces no Pod Security level"), label)
+        }
+        Seen::Absent => Check::fail(
+            CHECK,
+            format!("namespace {name} does not exist; sandboxes have no place"),
+            "install the chart with sandbox.createNamespace, or create the namespace",
+        ),
+        Seen::Denied => Check::hidden(CHECK, &format!("namespace {name}")),
+        Seen::Unread(why) => Check::unread(CHECK, &format!("namespace {name}"), why),
+    }
+}
+
+fn rights(rights: &Seen<Vec<(Right, bool)>>, namespace: &str) -> Check {
+    const CHECK: &str = "rights";
+    let asked = match rights {
+        Seen::Is(asked) => asked,
+        Seen::Absent => return Check::unread(CHECK, "your rights", "the cluster serves no access reviews"),
+        Seen::Denied => return Check::hidden(CHECK, "your own rights"),
+        Seen::Unread(why) => return Check::unread(CHECK, "your rights", why),
+    };
+    let lacking: Vec<&Right> =
+        asked.iter().filter(|(_, is_given)| !is_given).map(|(right, _)| right).collect();
+    if lacking.is_empty() {
+        return Check::ok(CHECK, format!("you may run, follow and cancel skills in namespace {namespace}"));
+    }
+    let words: Vec<String> =
+        lacking.iter().map(|right| format!("{} {}", right.verb, right.resource)).collect();
+    let message = format!("in namespace {namespace} you may not {}", words.join(", "));
+    let advice = format!("a binding to the ClusterRole edit in {namespace} gives all of it");
+    if lacking.iter().any(|right| right.is_needed) {
+        Check::fail(CHECK, message, advice)
+    } else {
+        Check::warn(CHECK, message, advice)
+    }
+}

@@ -1,0 +1,188 @@
+//! `kubectl skill executions`: what was run, newest first.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{ResourceExt, api::ListParams};
+use serde::Serialize;
+use skillet_api::Phase;
+
+use crate::{
+    arguments::{ClusterArgs, ExecutionsArgs, OutputForm},
+    connection::{Connection, connect},
+    console::{self, Console},
+    exit::Exit,
+    failure::Failure,
+    output_form, span,
+    summary::{self, ExecutionSummary, phase_word},
+    table::Table,
+};
+
+/// One execution, as it is listed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListedExecution {
+    namespace: String,
+    name: String,
+    skill: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    phase: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<Time>,
+}
+
+pub(crate) async fn run(
+    cluster: &ClusterArgs,
+    args: &ExecutionsArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let Connection { client, namespace } = connect(cluster).await?;
+    let ExecutionsArgs { name, all_namespaces, phase, limit, output } = args;
+    let scope = (!all_namespaces).then_some(namespace.as_str());
+    let action = match scope {
+        Some(namespace) => format!("list the executions of namespace {namespace}"),
+        None => "list the executions of all namespaces".to_owned(),
+    };
+    let mut params = ListParams::default();
+    if let Some(name) = name {
+        params = params.fields(&format!("spec.skill={name}"));
+    }
+    let keep = |execution: ExecutionSummary| Some(listed(execution)).filter(|row| is_in_phase(row, phase));
+    let found = summary::read_all(&summary::executions(client, scope), params, &action, keep).await?;
+    let (rows, left_out) = newest_first(found, *limit);
+    match output {
+        OutputForm::Text if rows.is_empty() => console::explain(&nothing(scope, name.as_deref())),
+        OutputForm::Text => console.print(&table(&rows, *all_namespaces, Timestamp::now()))?,
+        OutputForm::Json => console.print(&output_form::json(&rows)?)?,
+        OutputForm::Yaml => console.print(&output_form::yaml(&rows)?)?,
+    }
+    if left_out > 0 {
+        console::explain(&format!("{left_out} older ones are not listed; --limit 0 lists all\n"));
+    }
+    Ok(Exit::Done)
+}
+
+fn listed(execution: ExecutionSummary) -> ListedExecution {
+    let state = execution.status.clone().unwrap_or_default();
+    ListedExecution {
+        namespace: execution.namespace().unwrap_or_default(),
+        name: execution.name_any(),
+        skill: execution.spec.skill,
+        version: state.resolved_version,
+        // What the operator has not seen yet is waiting.
+        phase: state.phase.unwrap_or_else(|| phase_word(Phase::Pending).to_owned()),
+        reason: state.reason,
+        duration_ms: state.duration_ms,
+        created_at: execution.metadata.creation_timestamp,
+    }
+}
+
+fn is_in_phase(row: &ListedExecution, wanted: &[Phase]) -> bool {
+    wanted.is_empty() || wanted.iter().any(|phase| phase_word(*phase) == row.phase)
+}
+
+/// The newest `limit` rows, all where it is 0, and how many are left out.
+fn newest_first(mut rows: Vec<ListedExecution>, limit: usize) -> (Vec<ListedExecution>, usize) {
+    let created = |row: &ListedExecution| row.created_at.as_ref().map(|at| at.0);
+    rows.sort_by(|a, b| created(b).cmp(&created(a)).then_with(|| a.name.cmp(&b.name)));
+    let left_out = if limit == 0 { 0 } else { rows.len().saturating_sub(limit) };
+    rows.truncate(rows.len() - left_out);
+    (rows, left_out)
+}
+
+fn nothing(namespace: Option<&str>, skill: Option<&str>) -> String {
+    let of = skill.map(|skill| format!(" of {skill}")).unwrap_or_default();
+    match namespace {
+        Some(namespace) => format!("No executions{of} found in namespace {namespace}.\n"),
+        None => format!("No executions{of} found.\n"),
+    }
+}
+
+fn table(rows: &[ListedExecution], is_with_namespace: bool, now: Timestamp) -> String {
+    const HEADER: [&str; 8] = ["NAMESPACE", "NAME", "SKILL", "VERSION", "PHASE", "REASON", "DURATION", "AGE"];
+    let mut table = Table::new(if is_with_namespace { &HEADER } else { &HEADER[1..] });
+    for row in rows {
+        let ListedExecution { namespace, name, skill, version, phase, reason, duration_ms, created_at } = row;
+        let cells = [
+            name.clone(),
+            skill.clone(),
+            version.clone().unwrap_or_default(),
+            phase.clone(),
+            reason.clone().unwrap_or_default(),
+            duration_ms.map(span::run_time).unwrap_or_default(),
+            span::age(created_at.as_ref(), now),
+        ];
+        let namespace = is_with_namespace.then(|| namespace.clone());
+        table.push(namespace.into_iter().chain(cells));
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn execution(name: &str, second: u32, status: &serde_json::Value) -> ListedExecution {
+        listed(
+            serde_json::from_value(json!({
+                "metadata": { "name": name, "namespace": "team-a", "creationTimestamp": format!("2026-01-01T00:00:0{second}Z") },
+                "spec": { "skill": "word-count", "input": { "text": "much" } },
+                "status": status,
+            }))
+            .unwrap(),
+        )
+    }
+
+    fn three() -> Vec<ListedExecution> {
+        vec![
+            execution(
+                "a",
+                1,
+                &json!({ "phase": "Succeeded", "reason": "Succeeded", "resolvedVersion": "1.0.0", "durationMs": 1250 }),
+            ),
+            execution("b", 3, &json!({ "phase": "Failed", "reason": "FromTheFuture" })),
+            execution("c", 2, &json!(null)),
+        ]
+    }
+
+    #[test]
+    fn the_newest_is_first_and_a_word_of_a_newer_operator_does_no_harm() {
+        let (rows, left_out) = newest_first(three(), 0);
+        assert_eq!(left_out, 0);
+        assert_eq!(
+            table(&rows, false, "2026-01-01T00:00:09Z".parse().unwrap()),
+            "NAME   SKILL        VERSION   PHASE       REASON          DURATION   AGE\n\
+             b      word-count   -         Failed      FromTheFuture   -          6s\n\
+             c      word-count   -         Pending     -               -          7s\n\
+             a      word-count   1.0.0     Succeeded   Succeeded       1.2s       8s\n"
+        );
+    }
+
+    #[test]
+    fn all_namespaces_have_a_column_for_it() {
+        let shown = table(&three(), true, "2026-01-01T00:00:09Z".parse().unwrap());
+        assert!(shown.starts_with("NAMESPACE   NAME"), "{shown}");
+        assert!(shown.contains("\nteam-a      a"), "{shown}");
+    }
+
+    #[test]
+    fn a_limit_keeps_the_newest_and_counts_the_rest() {
+        let (rows, left_out) = newest_first(three(), 2);
+        assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(left_out, 1);
+    }
+
+    #[test]
+    fn an_execution_without_a_status_is_pending() {
+        let pending = [Phase::Pending, Phase::TimedOut];
+        let kept: Vec<String> =
+            three().into_iter().filter(|row| is_in_phase(row, &pending)).map(|row| row.name).collect();
+        assert_eq!(kept, ["c"]);
+    }
+}

@@ -1,0 +1,179 @@
+//! How the process ends: one word per exit code, and which of them a finished execution means.
+
+use skillet_api::{Phase, Reason, SkillExecutionStatus};
+
+/// The end of the process. Codes are documented in docs/reference/kubectl-skill.md and never change their meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done,
+    Failed,
+    Usage,
+    Refused,
+    Cluster,
+    StillGoing,
+    TimedOut,
+    CannotStart,
+    Cancelled,
+    OutOfMemory,
+    /// The program's own code, from 1 to 125.
+    Program(u8),
+}
+
+impl Exit {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Refused => 3,
+            Exit::Cluster => 4,
+            Exit::StillGoing => 5,
+            Exit::TimedOut => 124,
+            Exit::CannotStart => 126,
+            Exit::Cancelled => 130,
+            Exit::OutOfMemory => 137,
+            Exit::Program(code) => code,
+        }
+    }
+
+    /// What the end of an execution means for the process that waited for it.
+    pub(crate) fn of_execution(status: &SkillExecutionStatus) -> Self {
+        match status.phase {
+            Phase::Succeeded => Exit::Done,
+            Phase::TimedOut => Exit::TimedOut,
+            Phase::Cancelled => Exit::Cancelled,
+            Phase::Failed => status.reason.map_or(Exit::Failed, |reason| Self::of_failure(reason, status)),
+            Phase::Pending | Phase::Running => Exit::StillGoing,
+        }
+    }
+
+    fn of_failure(reason: Reason, status: &SkillExecutionStatus) -> Self {
+        match reason {
+            Reason::ExitCode => Self::of_program(status.exit_code),
+            Reason::OutOfMemory => Exit::OutOfMemory,
+            Reason::StartFailed => Exit::CannotStart,
+            Reason::TimedOut => Exit::TimedOut,
+            Reason::Cancelled => Exit::Cancelled,
+            Reason::SkillNotFound
+            | Reason::SkillNotReady
+            | Reason::VersionNotFound
+            | Reason::ConstraintInvalid
+            | Reason::SkillOff
+            | Reason::SkillDisabled
+            | Reason::ExecutionDisabled
+            | Reason::InputInvalid
+            | Reason::InputSchemaInvalid
+            | Reason::OutputSchemaInvalid
+            | Reason::SpecInvalid
+            | Reason::VersionConflict
+            | Reason::ImageNotAllowed
+            | Reason::SecretMissing
+            | Reason::LimitTooHigh
+            | Reason::ParseFailed => Exit::Refused,
+            Reason::ImageUnavailable
+            | Reason::SandboxUnavailable
+            | Reason::IsolationUnavailable
+            | Reason::SandboxLost
+            | Reason::ResultLost
+            | Reason::ApiError => Exit::Cluster,
+            Reason::OutputInvalid
+            | Reason::Succeeded
+            | Reason::Queued
+            | Reason::Running
+            | Reason::Ready
+            | Reason::Sealed => Exit::Failed,
+        }
+    }
+
+    /// Codes above 125 have a meaning of their own for shells, or are a signal's.
+    fn of_program(code: Option<i32>) -> Self {
+        match code.and_then(|code| u8::try_from(code).ok()) {
+            Some(code @ 1..=125) => Exit::Program(code),
+            Some(_) | None => Exit::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REFERENCE: &str = include_str!("../../../docs/reference/kubectl-skill.md");
+
+    fn failed(reason: Reason, exit_code: Option<i32>) -> Exit {
+        Exit::of_execution(&SkillExecutionStatus {
+            phase: Phase::Failed,
+            reason: Some(reason),
+            exit_code,
+            ..SkillExecutionStatus::default()
+        })
+    }
+
+    fn ended(phase: Phase) -> u8 {
+        Exit::of_execution(&SkillExecutionStatus { phase, ..SkillExecutionStatus::default() }).code()
+    }
+
+    #[test]
+    fn every_phase_has_its_code() {
+        assert_eq!(ended(Phase::Succeeded), 0);
+        assert_eq!(ended(Phase::Failed), 1);
+        assert_eq!(ended(Phase::TimedOut), 124);
+        assert_eq!(ended(Phase::Cancelled), 130);
+        assert_eq!(ended(Phase::Pending), 5);
+    }
+
+    #[test]
+    fn a_program_s_own_code_is_passed_on_where_a_shell_would_not_misread_it() {
+        for (code, expected) in [
+            (Some(1), 1),
+            (Some(42), 42),
+            (Some(125), 125),
+            (Some(126), 1),
+            (Some(137), 1),
+            (Some(-1), 1),
+            (None, 1),
+        ] {
+            assert_eq!(failed(Reason::ExitCode, code).code(), expected, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn what_started_no_program_is_refused_and_what_the_cluster_lost_is_the_cluster_s() {
+        for reason in
+            [Reason::SkillNotFound, Reason::InputInvalid, Reason::ExecutionDisabled, Reason::SecretMissing]
+        {
+            assert_eq!(failed(reason, None).code(), 3, "{reason}");
+        }
+        for reason in [Reason::IsolationUnavailable, Reason::SandboxLost, Reason::ImageUnavailable] {
+            assert_eq!(failed(reason, None).code(), 4, "{reason}");
+        }
+        assert_eq!(failed(Reason::OutOfMemory, Some(137)).code(), 137);
+        assert_eq!(failed(Reason::StartFailed, None).code(), 126);
+        assert_eq!(failed(Reason::OutputInvalid, Some(0)).code(), 1);
+    }
+
+    #[test]
+    fn no_failure_ends_as_if_all_were_well() {
+        for reason in Reason::ALL {
+            assert_ne!(failed(*reason, Some(0)).code(), 0, "{reason}");
+        }
+    }
+
+    #[test]
+    fn every_code_is_in_the_reference() {
+        for exit in [
+            Exit::Done,
+            Exit::Failed,
+            Exit::Usage,
+            Exit::Refused,
+            Exit::Cluster,
+            Exit::StillGoing,
+            Exit::TimedOut,
+            Exit::CannotStart,
+            Exit::Cancelled,
+            Exit::OutOfMemory,
+        ] {
+            assert!(REFERENCE.contains(&format!("| {} |", exit.code())), "{exit:?}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Why a command ended without doing what it was asked: the sentence, what to do about it, and the exit code.
+
+use std::{error::Error as _, io};
+
+use kube::core::Status;
+use skillet_api::names;
+use thiserror::Error;
+
+use crate::{
+    connection::ConnectError,
+    console::{Colour, Style, printable},
+    exit::Exit,
+    run::InputError,
+};
+
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("namespace {namespace} has no Skill {name}")]
+    NoSkill { namespace: String, name: String, near: Vec<String> },
+    #[error("namespace {namespace} does not exist")]
+    NoNamespace { namespace: String },
+    #[error("Skillet is not installed in this cluster: it serves no {}/{}", names::GROUP, names::VERSION)]
+    NotInstalled,
+    #[error("could not {action}: {message}")]
+    Forbidden { action: String, message: String },
+    #[error("could not {action}: the cluster does not know who you are: {message}")]
+    Unauthorized { action: String, message: String },
+    #[error("could not {action}: {message}")]
+    Refused { action: String, message: String },
+    #[error("could not {action}: {message}")]
+    Unreachable { action: String, message: String },
+    #[error("could not {action}: {message}")]
+    Unexpected { action: String, message: String },
+    #[error("SkillExecution {namespace}/{name} was deleted before it ended")]
+    Deleted { namespace: String, name: String },
+    #[error("SkillExecution {namespace}/{name} has not ended within {waited}; it goes on")]
+    StillGoing { namespace: String, name: String, waited: String },
+    #[error("SkillExecution {namespace}/{name} was asked to stop and has not reported its end yet")]
+    Left { namespace: String, name: String },
+    #[error("could not write {what}: {source}")]
+    Unwritable { what: &'static str, source: io::Error },
+    #[error("could not write the result as {form}: {message}")]
+    NoForm { form: &'static str, message: String },
+}
+
+impl Failure {
+    /// What an answer of the API server, or the lack of one, means for someone who wanted to `action`.
+    pub(crate) fn of_api(action: impl Into<String>, error: &kube::Error) -> Self {
+        let action = action.into();
+        match error {
+            kube::Error::Api(status) => Self::of_status(action, status),
+            kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_) => {
+                Self::Unreachable { action, message: root_cause(error) }
+            }
+            kube::Error::Auth(_) => Self::Unauthorized { action, message: root_cause(error) },
+            kube::Error::SerdeError(_) => Self::Unexpected {
+                action,
+                message: format!("{error}; is this plugin older than the operator?"),
+            },
+            other => Self::Unexpected { action, message: root_cause(other) },
+        }
+    }
+
+    pub(crate) fn of_status(action: String, status: &Status) -> Self {
+        let message = status.message.clone();
+        match status.code {
+            401 => Self::Unauthorized { action, message },
+            403 => Self::Forbidden { action, message },
+            // A known API answers with the kind and name that are missing; an unknown one does not.
+            404 => match &status.details {
+                Some(details) if details.kind == "namespaces" => {
+                    Self::NoNamespace { namespace: details.name.clone() }
+                }
+                Some(details) if !details.name.is_empty() => Self::Unexpected { action, message },
+                Some(_) | None => Self::NotInstalled,
+            },
+            400 | 409 | 413 | 422 => Self::Refused { action, message },
+            _ => Self::Unexpected { action, message },
+        }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Failure::Input(_) => Exit::Usage,
+            Failure::NoSkill { .. } | Failure::Refused { .. } => Exit::Refused,
+            Failure::Connect(_)
+            | Failure::NoNamespace { .. }
+            | Failure::NotInstalled
+            | Failure::Forbidden { .. }
+            | Failure::Unauthorized { .. }
+            | Failure::Unreachable { .. }
+            | Failure::Unexpected { .. }
+            | Failure::Deleted { .. } => Exit::Cluster,
+            Failure::StillGoing { .. } => Exit::StillGoing,
+            Failure::Left { .. } => Exit::Cancelled,
+            Failure::Unwritable { .. } | Failure::NoForm { .. } => Exit::Failed,
+        }
+    }
+
+    fn advice(&self) -> Option<String> {
+        Some(match self {
+            Failure::Connect(error) => error.advice(),
+            Failure::NoSkill { namespace, near, .. } if near.is_empty() => {
+                format!("kubectl get skills -n {namespace} lists what there is; -n names another namespace")
+            }
+            Failure::NoSkill { near, .. } => format!("did you mean {}?", near.join(", ")),
+            Failure::NoNamespace { .. } => "name another with -n, or create it".into(),
+            Failure::NotInstalled => {
+                "install the chart, or name the right cluster with --context; kubectl skill doctor tells what is there".into()
+            }
+            Failure::Forbidden { .. } => {
+                "kubectl skill doctor tells which rights you have; whoever runs the namespace can grant the missing ones".into()
+            }
+            Failure::Unauthorized { .. } => "log in again, or name another context with --context".into(),
+            Failure::Unreachable { .. } => "kubectl version tells whether kubectl reaches the cluster".into(),
+            Failure::StillGoing { namespace, name, .. } | Failure::Left { namespace, name } => {
+                format!("kubectl get skillexecution {name} -n {namespace} -o yaml shows where it stands")
+            }
+            Failure::Input(_)
+            | Failure::Refused { .. }
+            | Failure::Unexpected { .. }
+            | Failure::Deleted { .. }
+            | Failure::Unwritable { .. }
+            | Failure::NoForm { .. } => return None,
+        })
+    }
+
+    /// The sentence and the advice, as they are shown.
+    pub(crate) fn render(&self, style: Style) -> String {
+        let error = style.paint(Colour::Red, "Error:");
+        let title = style.paint(Colour::Bold, "What to do:");
+        let advice = self.advice().map(|advice| format!("{title} {}\n", printable(&advice)));
+        format!("{error} {}\n{}", printable(&self.to_string()), advice.unwrap_or_default())
+    }
+}
+
+/// The innermost cause: the outer ones of a connection name layers of the client.
+fn root_cause(error: &kube::Error) -> String {
+    let mut cause = error.source();
+    let mut text = error.to_string();
+    while let Some(inner) = cause {
+        text = inner.to_string();
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(status: serde_json::Value) -> Failure {
+        let status: Status = serde_json::from_value(status).unwrap();
+        Failure::of_api("create the SkillExecution", &kube::Error::Api(status.boxed()))
+    }
+
+    #[test]
+    fn an_api_that_is_not_served_means_that_skillet_is_not_installed() {
+        let failure = of(
+            json!({ "code": 404, "message": "404 page not found", "reason": "Failed to parse error data" }),
+        );
+        assert!(matches!(failure, Failure::NotInstalled));
+        assert_eq!(failure.exit(), Exit::Cluster);
+    }
+
+    #[test]
+    fn a_namespace_that_is_missing_is_named() {
+        let failure = of(json!({ "code": 404, "reason": "NotFound", "message": "namespaces \"a\" not found",
+            "details": { "name": "a", "kind": "namespaces" } }));
+        assert_eq!(failure.to_string(), "namespace a does not exist");
+    }
+
+    #[test]
+    fn a_right_that_is_missing_is_told_in_the_server_s_words_with_what_to_do() {
+        let failure = of(
+            json!({ "code": 403, "reason": "Forbidden", "message": "User \"eve\" cannot create resource" }),
+        );
+        assert_eq!(
+            failure.render(Style::PLAIN),
+            "Error: could not create the SkillExecution: User \"eve\" cannot create resource\n\
+             What to do: kubectl skill doctor tells which rights you have; whoever runs the namespace can grant the missing ones\n"
+        );
+        assert_eq!(failure.exit(), Exit::Cluster);
+    }
+
+    #[test]
+    fn what_the_server_refuses_as_invalid_is_refused() {
+        assert_eq!(of(json!({ "code": 422, "message": "spec.skill: too long" })).exit(), Exit::Refused);
+    }
+
+    #[test]
+    fn near_names_are_offered() {
+        let missing = |near: &[&str]| Failure::NoSkill {
+            namespace: "a".into(),
+            name: "wrod".into(),
+            near: near.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(missing(&["word", "sword"]).advice().unwrap(), "did you mean word, sword?");
+        assert!(missing(&[]).advice().unwrap().contains("kubectl get skills -n a"));
+    }
+}

@@ -1,0 +1,72 @@
+//! What a person can do about each reason for which a run did not succeed. Pure.
+
+use skillet_api::Reason;
+
+/// A sentence, or none where the message says all there is.
+pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<String> {
+    let see = |what: &str| format!("kubectl get skill {skill} -n {namespace} -o {what}");
+    Some(match reason {
+        Reason::SkillNotFound => format!("kubectl get skills -n {namespace} lists what there is"),
+        Reason::SkillNotReady
+        | Reason::InputSchemaInvalid
+        | Reason::OutputSchemaInvalid
+        | Reason::SpecInvalid
+        | Reason::VersionConflict
+        | Reason::ParseFailed => {
+            format!("repair the Skill; kubectl describe skill {skill} -n {namespace} says what is wrong with it")
+        }
+        Reason::VersionNotFound => format!("kubectl skill versions {skill} -n {namespace} lists what there is"),
+        Reason::ConstraintInvalid => "write --version like 1.2.3, '^1.2.0', '~1.2.0' or '>=1.0.0 <2.0.0'".into(),
+        Reason::SkillOff => format!("set spec.mode of Skill {skill} to auto or on"),
+        Reason::SkillDisabled => format!("set spec.enabled of Skill {skill} to true"),
+        Reason::ExecutionDisabled => {
+            "no skill runs in this cluster until SkillPolicy default has spec.executionEnabled: true".into()
+        }
+        Reason::InputInvalid => {
+            format!("{} shows what it wants", see("jsonpath='{.spec.tool.inputSchema}'"))
+        }
+        Reason::OutputInvalid => {
+            format!("the program printed what {} forbids", see("jsonpath='{.spec.tool.outputSchema}'"))
+        }
+        Reason::ImageNotAllowed => "have the image added to spec.allowedImages of SkillPolicy default".into(),
+        Reason::ImageUnavailable => {
+            format!("see that every node can pull the image that {} names", see("jsonpath='{.spec.run.sandbox.image}'"))
+        }
+        Reason::SecretMissing => format!("create the Secret, with that key, in namespace {namespace}"),
+        Reason::LimitTooHigh => {
+            "lower the Skill's limit, or have spec.maximums of SkillPolicy default raised".into()
+        }
+        Reason::SandboxUnavailable | Reason::IsolationUnavailable => {
+            "kubectl skill doctor tells what the cluster lacks".into()
+        }
+        Reason::SandboxLost | Reason::ResultLost | Reason::ApiError => {
+            "run it again, unless it may already have had an effect; a skill with limits.retries is tried again by itself".into()
+        }
+        Reason::StartFailed => format!("{} shows the command; the image must hold it", see("yaml")),
+        Reason::ExitCode => format!("the program failed by itself; {} shows it", see("yaml")),
+        Reason::OutOfMemory => format!("raise spec.limits.memory of Skill {skill}, or pass a smaller input"),
+        Reason::TimedOut => {
+            format!("raise spec.limits.timeout of Skill {skill}, or --timeout where you lowered it")
+        }
+        Reason::Cancelled
+        | Reason::Succeeded
+        | Reason::Queued
+        | Reason::Running
+        | Reason::Ready
+        | Reason::Sealed => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_the_skill_and_where_it_is() {
+        assert_eq!(
+            advice(Reason::VersionNotFound, "word-count", "team-a").unwrap(),
+            "kubectl skill versions word-count -n team-a lists what there is"
+        );
+        assert_eq!(advice(Reason::Cancelled, "word-count", "team-a"), None);
+    }
+}

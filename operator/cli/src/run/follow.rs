@@ -1,0 +1,151 @@
+//! Following one execution to its end: its changes, the clock, and Ctrl-C. Nothing is decided about its result here.
+
+use std::{pin::pin, time::Duration};
+
+use futures::StreamExt as _;
+use kube::{
+    Api, ResourceExt as _,
+    api::{Patch, PatchParams},
+    runtime::{WatchStreamExt as _, watcher},
+};
+use serde_json::json;
+use skillet_api::{SkillExecution, duration::SkillDuration};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, interval, sleep_until},
+};
+
+use super::progress::Progress;
+use crate::failure::Failure;
+
+/// How often a terminal's line is written over.
+const TICK: Duration = Duration::from_millis(125);
+/// How long a cancelled execution is waited for; the operator settles one within 2 s.
+const CANCEL_WAIT: Duration = Duration::from_secs(5);
+/// A cluster that cannot be reached for this long is given up.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
+
+/// Presses of Ctrl-C, from the moment this is made.
+pub(crate) struct Interrupts(mpsc::Receiver<()>);
+
+impl Interrupts {
+    pub(crate) fn listen() -> Self {
+        let (press, presses) = mpsc::channel(4);
+        tokio::spawn(async move {
+            while tokio::signal::ctrl_c().await.is_ok() {
+                press.send(()).await.ok();
+            }
+            // Where signals cannot be had there will never be a press: the channel must stay open.
+            press.closed().await;
+        });
+        Self(presses)
+    }
+
+    async fn pressed(&mut self) {
+        self.0.recv().await;
+    }
+}
+
+/// What is known about the connection.
+struct Connected {
+    lost_since: Option<Instant>,
+}
+
+/// Waits until `created` has ended, for at most `wait`, and gives it as it is then.
+pub(crate) async fn follow(
+    api: &Api<SkillExecution>,
+    created: &SkillExecution,
+    wait: Option<SkillDuration>,
+    interrupts: &mut Interrupts,
+    progress: &mut Progress,
+) -> Result<SkillExecution, Failure> {
+    let (namespace, name) = (created.namespace().unwrap_or_default(), created.name_any());
+    let started = Instant::now();
+    let mut give_up = wait.map(|wait| started + wait.0);
+    let mut is_cancelling = false;
+    let mut connected = Connected { lost_since: None };
+    let mut changes = pin!(watcher::watch_object(api.clone(), &name).default_backoff());
+    let mut tick = interval(TICK);
+    loop {
+        tokio::select! {
+            change = changes.next() => match change {
+                Some(Ok(Some(execution))) => {
+                    connected.lost_since = None;
+                    progress.see(execution.status.as_ref());
+                    if execution.status.as_ref().is_some_and(|status| status.phase.is_terminal()) {
+                        return Ok(execution);
+                    }
+                }
+                Some(Ok(None)) | None => return Err(Failure::Deleted { namespace, name }),
+                Some(Err(error)) => connected.lose(error, &namespace, &name, progress)?,
+            },
+            _ = tick.tick() => progress.tick(started.elapsed()),
+            () = sleep_until(give_up.unwrap_or(started)), if give_up.is_some() => {
+                return Err(match wait {
+                    Some(wait) if !is_cancelling => {
+                        Failure::StillGoing { namespace, name, waited: wait.to_string() }
+                    }
+                    Some(_) | None => Failure::Left { namespace, name },
+                });
+            }
+            () = interrupts.pressed() => {
+                if is_cancelling {
+                    return Err(Failure::Left { namespace, name });
+                }
+                is_cancelling = true;
+                progress.cancelling();
+                tokio::select! {
+                    cancelled = cancel(api, &namespace, &name) => cancelled?,
+                    () = interrupts.pressed() => return Err(Failure::Left { namespace, name }),
+                }
+                give_up = Some(Instant::now() + CANCEL_WAIT);
+            }
+        }
+    }
+}
+
+async fn cancel(api: &Api<SkillExecution>, namespace: &str, name: &str) -> Result<(), Failure> {
+    let patch = Patch::Merge(json!({ "spec": { "cancel": true } }));
+    let action = || format!("cancel SkillExecution {namespace}/{name}, which goes on");
+    match api.patch(name, &PatchParams::default(), &patch).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::of_api(action(), &error)),
+    }
+}
+
+impl Connected {
+    /// Takes note of a watch that failed. It is tried again, unless trying cannot help.
+    fn lose(
+        &mut self,
+        error: watcher::Error,
+        namespace: &str,
+        name: &str,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        let action = format!("follow SkillExecution {namespace}/{name}, which goes on");
+        let failure = match error {
+            // The watch was only too old; it starts afresh.
+            watcher::Error::WatchError(status) if status.code == 410 => return Ok(()),
+            watcher::Error::WatchError(status) => Failure::of_status(action, &status),
+            watcher::Error::InitialListFailed(error)
+            | watcher::Error::WatchStartFailed(error)
+            | watcher::Error::WatchFailed(error) => Failure::of_api(action, &error),
+            error @ watcher::Error::NoResourceVersion => {
+                Failure::Unexpected { action, message: error.to_string() }
+            }
+        };
+        if matches!(failure, Failure::Forbidden { .. } | Failure::Unauthorized { .. } | Failure::NotInstalled)
+        {
+            return Err(failure);
+        }
+        match self.lost_since {
+            Some(since) if since.elapsed() >= GIVE_UP_AFTER => Err(failure),
+            Some(_) => Ok(()),
+            None => {
+                self.lost_since = Some(Instant::now());
+                progress.say(&format!("{failure}; trying again"));
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The input of a run: where it is written, and where it stops being JSON.
+
+use std::{
+    io::{self, Read as _},
+    path::PathBuf,
+};
+
+use serde_json::Value;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub(crate) enum InputError {
+    #[error("could not read the input from {}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("could not read the input from standard input: {source}")]
+    Stdin { source: io::Error },
+    #[error("the input from {place} is empty; leave --input out to pass {{}}")]
+    Empty { place: String },
+    #[error("the input from {place} is not JSON: {problem}\n{excerpt}")]
+    NotJson { place: String, problem: String, excerpt: String },
+    #[error("{0:?} asks for a version and so does --version; give one of them")]
+    TwoVersions(String),
+    #[error("in {text:?}, what follows @ is no version: {problem}")]
+    Version { text: String, problem: String },
+}
+
+/// Where the input is written.
+#[derive(Debug, PartialEq, Eq)]
+enum Source<'a> {
+    Argument(&'a str),
+    Stdin,
+    File(PathBuf),
+}
+
+fn source(argument: &str) -> Source<'_> {
+    match argument {
+        "-" | "@-" => Source::Stdin,
+        _ => match argument.strip_prefix('@') {
+            Some(path) => Source::File(path.into()),
+            None => Source::Argument(argument),
+        },
+    }
+}
+
+/// Reads and parses what `--input` names.
+pub(crate) fn read(argument: &str) -> Result<Value, InputError> {
+    match source(argument) {
+        Source::Argument(text) => parse(text.as_bytes(), "--input"),
+        Source::Stdin => {
+            let mut text = Vec::new();
+            io::stdin().lock().read_to_end(&mut text).map_err(|source| InputError::Stdin { source })?;
+            parse(&text, "standard input")
+        }
+        Source::File(path) => {
+            let read = std::fs::read(&path);
+            let text = read.map_err(|source| InputError::File { path: path.clone(), source })?;
+            parse(&text, &path.display().to_string())
+        }
+    }
+}
+
+fn parse(text: &[u8], place: &str) -> Result<Value, InputError> {
+    if text.trim_ascii().is_empty() {
+        return Err(InputError::Empty { place: place.to_owned() });
+    }
+    serde_json::from_slice(text).map_err(|error| InputError::NotJson {
+        place: place.to_owned(),
+        problem: error.to_string(),
+        excerpt: excerpt(text, error.line(), error.column()),
+    })
+}
+
+/// The line with the error, and a mark below the place. `column` counts bytes from 1, as the parser does.
+fn excerpt(text: &[u8], line: usize, column: usize) -> String {
+    /// Characters shown on either side: both lines must fit a terminal.
+    const AROUND: usize = 35;
+    let whole = text.split(|byte| *byte == b'\n').nth(line.saturating_sub(1)).unwrap_or_default();
+    let at = column.saturating_sub(1).min(whole.len());
+    let before = String::from_utf8_lossy(&whole[..at]);
+    let after = String::from_utf8_lossy(&whole[at..]);
+    let skipped = before.chars().count().saturating_sub(AROUND);
+    let visible = |c: char| if c.is_control() { ' ' } else { c };
+    let before: String = before.chars().skip(skipped).map(visible).collect();
+    let after: String = after.chars().take(AROUND).map(visible).collect();
+    let mark = " ".repeat(before.chars().count());
+    format!("  {before}{after}\n  {mark}^")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        parse(text.as_bytes(), "--input").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_argument_is_json_a_dash_or_a_file() {
+        assert_eq!(source("-"), Source::Stdin);
+        assert_eq!(source("@-"), Source::Stdin);
+        assert_eq!(source("@a/b.json"), Source::File("a/b.json".into()));
+        assert_eq!(source("-5"), Source::Argument("-5"));
+        assert_eq!(source("{}"), Source::Argument("{}"));
+    }
+
+    #[test]
+    fn any_json_is_an_input() {
+        for (text, expected) in
+            [("{}", json!({})), (" [1] \n", json!([1])), ("\"a\"", json!("a")), ("null", json!(null))]
+        {
+            assert_eq!(parse(text.as_bytes(), "--input").unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused_with_its_place() {
+        assert_eq!(
+            refused("{\"text\": hello}"),
+            "the input from --input is not JSON: expected value at line 1 column 10\n  {\"text\": hello}\n           ^"
+        );
+    }
+
+    #[test]
+    fn the_mark_is_below_the_place_in_long_lines_and_beside_other_letters() {
+        assert_eq!(
+            refused(&format!("{{\n  \"{}ü\" 1}}", "x".repeat(80))),
+            format!(
+                "the input from --input is not JSON: expected `:` at line 2 column 88\n  {}ü\" 1}}\n  {}^",
+                "x".repeat(32),
+                " ".repeat(35)
+            )
+        );
+    }
+
+    #[test]
+    fn an_input_that_ends_too_soon_is_marked_at_its_end() {
+        let told = refused("{\"a\": 1");
+        assert!(told.contains("EOF while parsing an object at line 1 column 7"), "{told}");
+    }
+
+    #[test]
+    fn an_empty_input_is_refused() {
+        assert_eq!(refused(" \n"), "the input from --input is empty; leave --input out to pass {}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let error = read("@/nowhere.json").unwrap_err().to_string();
+        assert!(error.starts_with("could not read the input from /nowhere.json: "), "{error}");
+    }
+}

@@ -1,0 +1,211 @@
+//! What is said on standard error while an execution is waited for.
+//!
+//! On a terminal one line that is written over; elsewhere one line per change, so that a log stays short.
+
+use std::time::Duration;
+
+use skillet_api::{Phase, Reason, SkillExecutionStatus};
+
+use crate::{
+    console::{self, printable},
+    span,
+};
+
+/// Without a word from the operator for this long, something is probably wrong with it.
+const SILENT_AFTER: Duration = Duration::from_secs(15);
+
+/// Where an execution stands, as far as people care.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Accepted by the API server; its sandbox is being started, unless no operator looks at it.
+    Starting,
+    Queued {
+        message: String,
+    },
+    Running {
+        node: Option<String>,
+        attempt: u32,
+    },
+    Ended,
+}
+
+pub(crate) fn stage(status: Option<&SkillExecutionStatus>) -> Stage {
+    let Some(status) = status else { return Stage::Starting };
+    match status.phase {
+        Phase::Pending if status.reason == Some(Reason::Queued) => {
+            Stage::Queued { message: status.message.clone().unwrap_or_default() }
+        }
+        Phase::Pending => Stage::Starting,
+        Phase::Running => Stage::Running { node: status.node.clone(), attempt: status.attempts },
+        Phase::Succeeded | Phase::Failed | Phase::TimedOut | Phase::Cancelled => Stage::Ended,
+    }
+}
+
+/// A stage in words; none where there is nothing to say.
+fn words(stage: &Stage) -> Option<String> {
+    Some(match stage {
+        Stage::Starting => "starting sandbox".to_owned(),
+        Stage::Queued { message } if message.is_empty() => "queued".to_owned(),
+        Stage::Queued { message } => format!("queued: {message}"),
+        Stage::Running { node, attempt } => {
+            let on = node.as_ref().map(|node| format!(" on node {node}")).unwrap_or_default();
+            let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+            format!("running{on}{again}")
+        }
+        Stage::Ended => return None,
+    })
+}
+
+/// How much is said, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Only what must be said.
+    Quiet,
+    /// A line for each change.
+    Lines,
+    /// One line that is written over.
+    Live,
+}
+
+/// Says how an execution goes.
+pub(crate) struct Progress {
+    manner: Manner,
+    name: String,
+    stage: Stage,
+    is_cancelling: bool,
+    is_hint_given: bool,
+    turn: usize,
+}
+
+impl Progress {
+    pub(crate) fn new(manner: Manner, name: &str) -> Self {
+        let progress = Self {
+            manner,
+            name: name.to_owned(),
+            stage: Stage::Starting,
+            is_cancelling: false,
+            is_hint_given: false,
+            turn: 0,
+        };
+        progress.say_stage();
+        progress
+    }
+
+    /// Takes note of a status.
+    pub(crate) fn see(&mut self, status: Option<&SkillExecutionStatus>) {
+        let stage = stage(status);
+        if stage != self.stage {
+            self.stage = stage;
+            self.say_stage();
+        }
+    }
+
+    /// Says a sentence, whatever is being shown.
+    pub(crate) fn say(&self, sentence: &str) {
+        self.clear();
+        console::explain(&format!("{}: {sentence}\n", self.name));
+    }
+
+    pub(crate) fn cancelling(&mut self) {
+        self.is_cancelling = true;
+        self.say("cancelling; press Ctrl-C again to leave at once");
+    }
+
+    /// To be called some times a second: keeps a terminal's line alive.
+    pub(crate) fn tick(&mut self, elapsed: Duration) {
+        if is_silent_too_long(&self.stage, elapsed) && !self.is_hint_given && self.manner != Manner::Quiet {
+            self.is_hint_given = true;
+            self.say("no sign of its start yet; kubectl skill doctor tells whether the operator works");
+        }
+        if self.manner != Manner::Live {
+            return;
+        }
+        self.turn += 1;
+        if let Some(line) = live_line(&self.name, &self.stage, self.is_cancelling, self.turn, elapsed) {
+            console::explain(&line);
+        }
+    }
+
+    /// Takes the line that is written over away.
+    pub(crate) fn clear(&self) {
+        if self.manner == Manner::Live {
+            console::explain("\r\x1b[K");
+        }
+    }
+
+    fn say_stage(&self) {
+        if self.manner != Manner::Lines {
+            return;
+        }
+        if let Some(words) = words(&self.stage) {
+            self.say(&printable(&words));
+        }
+    }
+}
+
+fn is_silent_too_long(stage: &Stage, elapsed: Duration) -> bool {
+    *stage == Stage::Starting && elapsed >= SILENT_AFTER
+}
+
+fn live_line(
+    name: &str,
+    stage: &Stage,
+    is_cancelling: bool,
+    turn: usize,
+    elapsed: Duration,
+) -> Option<String> {
+    const TURNS: [char; 4] = ['|', '/', '-', '\\'];
+    let words = if is_cancelling { "cancelling".to_owned() } else { printable(&words(stage)?) };
+    let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    let turn = TURNS[turn % TURNS.len()];
+    // Wrapping is off while the line is written: a wrapped line could not be written over.
+    Some(format!("\r\x1b[K\x1b[?7l{turn} {name}: {words} ({})\x1b[?7h", span::run_time(millis)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(phase: Phase, reason: Option<Reason>, node: Option<&str>, attempts: u32) -> Option<String> {
+        let status = SkillExecutionStatus {
+            phase,
+            reason,
+            message: Some("waits for a free place".into()),
+            node: node.map(String::from),
+            attempts,
+            ..SkillExecutionStatus::default()
+        };
+        words(&stage(Some(&status)))
+    }
+
+    #[test]
+    fn every_stage_has_its_words() {
+        assert_eq!(words(&stage(None)).unwrap(), "starting sandbox");
+        assert_eq!(told(Phase::Pending, None, None, 0).unwrap(), "starting sandbox");
+        assert_eq!(
+            told(Phase::Pending, Some(Reason::Queued), None, 0).unwrap(),
+            "queued: waits for a free place"
+        );
+        assert_eq!(told(Phase::Running, None, Some("n1"), 1).unwrap(), "running on node n1");
+        assert_eq!(told(Phase::Running, None, None, 2).unwrap(), "running, attempt 2");
+        assert_eq!(told(Phase::Failed, None, None, 2), None);
+    }
+
+    #[test]
+    fn a_terminal_s_line_is_written_over_and_never_wraps() {
+        let line =
+            live_line("word-count-x", &Stage::Starting, false, 0, Duration::from_millis(1_250)).unwrap();
+        assert_eq!(line, "\r\x1b[K\x1b[?7l| word-count-x: starting sandbox (1.2s)\x1b[?7h");
+        let line = live_line("x", &Stage::Starting, true, 1, Duration::ZERO).unwrap();
+        assert!(line.contains("cancelling"));
+        assert_eq!(live_line("x", &Stage::Ended, false, 0, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn only_silence_at_the_start_is_suspicious() {
+        let running = Stage::Running { node: None, attempt: 1 };
+        assert!(is_silent_too_long(&Stage::Starting, SILENT_AFTER));
+        assert!(!is_silent_too_long(&Stage::Starting, Duration::from_secs(1)));
+        assert!(!is_silent_too_long(&running, SILENT_AFTER));
+    }
+}

@@ -1,0 +1,113 @@
+//! Objects with only the fields that lists show.
+//!
+//! An execution may hold half a megabyte of output and a version its files: a list must not keep them. Fields are
+//! plain text, so that a word this plugin is too old to know does not hide the whole list.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{
+    Api, Client,
+    api::{ApiResource, ListParams},
+    core::{NotUsed, Object},
+};
+use serde::{Deserialize, Serialize};
+use skillet_api::{Phase, Skill, SkillExecution, SkillVersion};
+
+use crate::failure::Failure;
+
+/// How many objects are read at once; with their outputs they may be large on the wire.
+const PAGE: u32 = 100;
+
+pub(crate) type ExecutionSummary = Object<AskedOf, StateOf>;
+pub(crate) type VersionSummary = Object<VersionOf, NotUsed>;
+pub(crate) type SkillSummary = Object<SkillOf, SkillStateOf>;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AskedOf {
+    #[serde(default)]
+    pub(crate) skill: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StateOf {
+    #[serde(default)]
+    pub(crate) phase: Option<String>,
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
+    #[serde(default)]
+    pub(crate) resolved_version: Option<String>,
+    #[serde(default)]
+    pub(crate) duration_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct VersionOf {
+    #[serde(default)]
+    pub(crate) version: String,
+    #[serde(default)]
+    pub(crate) digest: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SkillOf {
+    #[serde(default)]
+    pub(crate) version: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SkillStateOf {
+    #[serde(default)]
+    pub(crate) conditions: Vec<Condition>,
+}
+
+/// A phase as the API writes it.
+pub(crate) fn phase_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Pending => "Pending",
+        Phase::Running => "Running",
+        Phase::Succeeded => "Succeeded",
+        Phase::Failed => "Failed",
+        Phase::TimedOut => "TimedOut",
+        Phase::Cancelled => "Cancelled",
+    }
+}
+
+/// Executions of one namespace, or of all.
+pub(crate) fn executions(client: Client, namespace: Option<&str>) -> Api<ExecutionSummary> {
+    let kind = ApiResource::erase::<SkillExecution>(&());
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &kind),
+        None => Api::all_with(client, &kind),
+    }
+}
+
+pub(crate) fn versions(client: Client, namespace: &str) -> Api<VersionSummary> {
+    Api::namespaced_with(client, namespace, &ApiResource::erase::<SkillVersion>(&()))
+}
+
+pub(crate) fn skills(client: Client, namespace: &str) -> Api<SkillSummary> {
+    Api::namespaced_with(client, namespace, &ApiResource::erase::<Skill>(&()))
+}
+
+/// Every object that `params` selects, page by page, each made into what is kept of it.
+pub(crate) async fn read_all<K, T>(
+    api: &Api<K>,
+    params: ListParams,
+    action: &str,
+    keep: impl Fn(K) -> Option<T>,
+) -> Result<Vec<T>, Failure>
+where
+    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let mut kept = Vec::new();
+    let mut params = params.limit(PAGE);
+    loop {
+        let page = api.list(&params).await.map_err(|error| Failure::of_api(action, &error))?;
+        kept.extend(page.items.into_iter().filter_map(&keep));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(kept),
+        }
+    }
+}

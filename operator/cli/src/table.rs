@@ -1,0 +1,58 @@
+//! Tables in the form of kubectl: columns aligned by blanks, three apart.
+
+/// A header, and rows of the same number of cells.
+pub(crate) struct Table {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+const GAP: usize = 3;
+
+impl Table {
+    pub(crate) fn new(header: &[&'static str]) -> Self {
+        Self { header: header.to_vec(), rows: Vec::new() }
+    }
+
+    /// One row; a cell with nothing in it is shown as `-`.
+    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = String>) {
+        let cells = row.into_iter().map(|cell| if cell.is_empty() { "-".to_owned() } else { cell });
+        self.rows.push(cells.collect());
+    }
+
+    /// Lines that each end with a line feed, and with no blank before it.
+    pub(crate) fn render(&self) -> String {
+        let widths: Vec<usize> = (0..self.header.len())
+            .map(|column| {
+                let cells =
+                    self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+                cells.chain([self.header[column].len()]).max().unwrap_or(0)
+            })
+            .collect();
+        let header: Vec<String> = self.header.iter().map(ToString::to_string).collect();
+        [&header].into_iter().chain(&self.rows).map(|row| line(row, &widths)).collect()
+    }
+}
+
+fn line(row: &[String], widths: &[usize]) -> String {
+    let mut line = String::new();
+    for (cell, width) in row.iter().zip(widths) {
+        line.push_str(cell);
+        line.push_str(&" ".repeat(width + GAP - cell.chars().count()));
+    }
+    line.truncate(line.trim_end().len());
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell_and_an_empty_cell_is_a_dash() {
+        let mut table = Table::new(&["NAME", "AGE", "NOTE"]);
+        table.push(["word-count".into(), "5s".into(), String::new()]);
+        table.push(["ü".into(), "10m".into(), "new".into()]);
+        assert_eq!(table.render(), "NAME         AGE   NOTE\nword-count   5s    -\nü            10m   new\n");
+    }
+}

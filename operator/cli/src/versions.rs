@@ -1,0 +1,158 @@
+//! `kubectl skill versions`: what is sealed of a skill, and which of it the Skill's spec names now.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::ListParams;
+use serde::Serialize;
+use skillet_api::{names, reason::SEALED};
+use skillet_core::version::SkillSemver;
+
+use crate::{
+    arguments::{ClusterArgs, OutputForm, VersionsArgs},
+    connection::{Connection, connect},
+    console::{self, Console, printable},
+    exit::Exit,
+    failure::Failure,
+    output_form, span,
+    summary::{self, SkillSummary, VersionSummary},
+    table::Table,
+};
+
+/// Digits of a digest that are shown: enough to tell two contents apart by eye.
+const SHORT_DIGEST: usize = 12;
+
+/// One sealed version, as it is listed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SealedVersion {
+    version: String,
+    digest: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed_at: Option<Time>,
+    /// Whether the Skill's spec names this version.
+    current: bool,
+}
+
+pub(crate) async fn run(
+    cluster: &ClusterArgs,
+    args: &VersionsArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let Connection { client, namespace } = connect(cluster).await?;
+    let VersionsArgs { name, output } = args;
+    let action = format!("list the versions of Skill {namespace}/{name}");
+    let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
+    let sealed =
+        summary::read_all(&summary::versions(client.clone(), &namespace), of_skill, &action, Some).await?;
+    let skill = match summary::skills(client.clone(), &namespace).get(name).await {
+        Ok(skill) => Some(skill),
+        Err(kube::Error::Api(status)) if status.code == 403 => None,
+        Err(kube::Error::Api(status)) if status.code == 404 && !sealed.is_empty() => None,
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            return Err(crate::run::no_skill(&client, &namespace, name).await);
+        }
+        Err(error) => return Err(Failure::of_api(action, &error)),
+    };
+    let listed = newest_first(&sealed, skill.as_ref().map(|skill| skill.spec.version.as_str()));
+    match output {
+        OutputForm::Text => console.print(&table(&listed, Timestamp::now()))?,
+        OutputForm::Json => console.print(&output_form::json(&listed)?)?,
+        OutputForm::Yaml => console.print(&output_form::yaml(&listed)?)?,
+    }
+    if let Some(note) = skill.and_then(|skill| unsealed(&skill)) {
+        console::explain(&printable(&note));
+    }
+    Ok(Exit::Done)
+}
+
+fn newest_first(sealed: &[VersionSummary], current: Option<&str>) -> Vec<SealedVersion> {
+    let mut listed: Vec<SealedVersion> = sealed
+        .iter()
+        .map(|version| SealedVersion {
+            version: version.spec.version.clone(),
+            digest: version.spec.digest.clone(),
+            sealed_at: version.metadata.creation_timestamp.clone(),
+            current: current == Some(version.spec.version.as_str()),
+        })
+        .collect();
+    // What is no version sorts last: none is less than any.
+    let number = |version: &SealedVersion| version.version.parse::<SkillSemver>().ok();
+    listed.sort_by(|a, b| number(b).cmp(&number(a)).then_with(|| a.version.cmp(&b.version)));
+    listed
+}
+
+/// That what the Skill says now is not what runs under its version, and why.
+fn unsealed(skill: &SkillSummary) -> Option<String> {
+    let state = skill.status.as_ref()?;
+    let sealed = state.conditions.iter().find(|condition| condition.type_ == SEALED)?;
+    let name = skill.metadata.name.as_deref().unwrap_or_default();
+    (sealed.status == "False").then(|| {
+        format!("What Skill {name} says now is not sealed: {} ({})\n", sealed.message, sealed.reason)
+    })
+}
+
+fn table(listed: &[SealedVersion], now: Timestamp) -> String {
+    let mut table = Table::new(&["VERSION", "DIGEST", "AGE", "CURRENT"]);
+    for SealedVersion { version, digest, sealed_at, current } in listed {
+        let digest: String = digest.chars().take(SHORT_DIGEST).collect();
+        let mark = if *current { "current" } else { "-" };
+        table.push([version.clone(), digest, span::age(sealed_at.as_ref(), now), mark.to_owned()]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sealed(version: &str, day: u32) -> VersionSummary {
+        serde_json::from_value(json!({
+            "metadata": { "name": format!("word-count-{version}"), "creationTimestamp": format!("2026-01-0{day}T00:00:00Z") },
+            "spec": { "skill": "word-count", "version": version, "digest": "0123456789abcdef", "run": {} },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn versions_are_listed_by_number_newest_first_with_the_current_one_marked() {
+        let listed =
+            newest_first(&[sealed("1.9.0", 1), sealed("1.10.0", 2), sealed("odd", 3)], Some("1.9.0"));
+        assert_eq!(
+            table(&listed, "2026-01-03T00:00:00Z".parse().unwrap()),
+            "VERSION   DIGEST         AGE   CURRENT\n\
+             1.10.0    0123456789ab   24h   -\n\
+             1.9.0     0123456789ab   2d    current\n\
+             odd       0123456789ab   0s    -\n"
+        );
+    }
+
+    #[test]
+    fn content_that_is_not_sealed_is_told_with_the_reason() {
+        let told = |sealed: &str| {
+            let skill: SkillSummary = serde_json::from_value(json!({
+                "metadata": { "name": "word-count" },
+                "spec": { "version": "1.0.0", "run": {} },
+                "status": { "conditions": [{ "type": "Sealed", "status": sealed, "reason": "VersionConflict",
+                    "message": "raise spec.version", "lastTransitionTime": "2026-01-01T00:00:00Z" }] },
+            }))
+            .unwrap();
+            unsealed(&skill)
+        };
+        assert_eq!(
+            told("False").unwrap(),
+            "What Skill word-count says now is not sealed: raise spec.version (VersionConflict)\n"
+        );
+        assert_eq!(told("True"), None);
+    }
+
+    #[test]
+    fn the_machine_form_has_the_whole_digest() {
+        let listed = newest_first(&[sealed("1.0.0", 1)], None);
+        assert_eq!(
+            serde_json::to_value(&listed).unwrap(),
+            json!([{ "version": "1.0.0", "digest": "0123456789abcdef", "sealedAt": "2026-01-01T00:00:00Z", "current": false }])
+        );
+    }
+}

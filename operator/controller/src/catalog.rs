@@ -1,0 +1,343 @@
+//! What the cluster holds of skills, versions and policy, kept ready in memory from watches.
+//!
+//! Readers get cheap shared copies and never wait for the API server. What an object that does not parse says is
+//! unknown: the last good state of it stays until it is mended or deleted, and the problem is reported once.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use futures::Stream;
+use kube::{Resource, ResourceExt, runtime::watcher};
+use skillet_api::{Skill, SkillPolicy, SkillPolicySpec, SkillVersion, names};
+use skillet_core::version::SkillSemver;
+use tokio::sync::watch;
+
+/// Namespace and name.
+pub type Key = (String, String);
+
+/// The newest known skills, versions and policy.
+pub struct Catalog {
+    state: RwLock<State>,
+    changes: watch::Sender<u64>,
+    policy_changes: watch::Sender<i64>,
+}
+
+#[derive(Default)]
+struct State {
+    skills: HashMap<Key, Arc<Skill>>,
+    versions: HashMap<Key, BTreeMap<SkillSemver, Arc<SkillVersion>>>,
+    policy: Arc<SkillPolicySpec>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self { state: RwLock::default(), changes: watch::channel(0).0, policy_changes: watch::channel(0).0 }
+    }
+}
+
+impl Catalog {
+    pub fn skill(&self, namespace: &str, name: &str) -> Option<Arc<Skill>> {
+        self.read(|state| state.skills.get(&key(namespace, name)).cloned())
+    }
+
+    /// Sealed versions of a skill, newest first.
+    pub fn versions(&self, namespace: &str, skill: &str) -> Vec<Arc<SkillVersion>> {
+        self.read(|state| {
+            let versions = state.versions.get(&key(namespace, skill));
+            versions.map(|of| of.values().rev().cloned().collect()).unwrap_or_default()
+        })
+    }
+
+    /// The policy in force; its defaults where there is no object.
+    pub fn policy(&self) -> Arc<SkillPolicySpec> {
+        self.read(|state| state.policy.clone())
+    }
+
+    /// How many skills there are.
+    pub fn skill_count(&self) -> usize {
+        self.read(|state| state.skills.len())
+    }
+
+    /// Receives a new number whenever anything in the catalogue changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Gives one item per change of the policy's content.
+    pub fn policy_changes(&self) -> impl Stream<Item = ()> + Send + Sync + use<> {
+        futures::stream::unfold(self.policy_changes.subscribe(), |mut changes| async move {
+            changes.changed().await.ok().map(|()| ((), changes))
+        })
+    }
+
+    /// Takes a skill that was read outside the watch, unless a newer state of it is known.
+    pub fn learn_skill(&self, skill: Skill) {
+        let at = key(&skill.namespace().unwrap_or_default(), &skill.name_any());
+        self.write(|state| {
+            if state.skills.get(&at).is_none_or(|known| revision(known) < revision(&skill)) {
+                state.skills.insert(at, Arc::new(skill));
+            }
+        });
+    }
+
+    /// Takes a version that was made or read outside the watch.
+    pub fn learn_version(&self, version: SkillVersion) {
+        self.write(|state| state.put_version(Arc::new(version)));
+    }
+
+    fn set_policy(&self, policy: SkillPolicySpec) {
+        if *self.policy() == policy {
+            return;
+        }
+        self.write(|state| state.policy = Arc::new(policy));
+        self.policy_changes.send_modify(|count| *count += 1);
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        self.changes.send_modify(|count| *count += 1);
+    }
+}
+
+impl State {
+    fn put_version(&mut self, version: Arc<SkillVersion>) {
+        // A SkillVersion's name is checked by the API server; one with a version that is none cannot be run.
+        let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
+        let at = key(&version.namespace().unwrap_or_default(), &version.spec.skill);
+        self.versions.entry(at).or_default().insert(number, version);
+    }
+
+    fn drop_version(&mut self, version: &SkillVersion) {
+        let at = key(&version.namespace().unwrap_or_default(), &version.spec.skill);
+        let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
+        if let Some(of) = self.versions.get_mut(&at) {
+            of.remove(&number);
+            if of.is_empty() {
+                self.versions.remove(&at);
+            }
+        }
+    }
+}
+
+/// Of two states of one object, the greater is the newer.
+fn revision(skill: &Skill) -> Option<u64> {
+    skill.resource_version()?.parse().ok()
+}
+
+fn key(namespace: &str, name: &str) -> Key {
+    (namespace.to_owned(), name.to_owned())
+}
+
+/// A kind that the catalogue keeps.
+pub trait Catalogued: Resource<DynamicType = ()> + Sized {
+    /// Takes the object in.
+    fn put(self, catalog: &Catalog);
+    /// Takes out what is known under `key`.
+    fn remove(catalog: &Catalog, key: &Key);
+    /// Keys of everything known.
+    fn keys(catalog: &Catalog) -> Vec<Key>;
+}
+
+impl Catalogued for Skill {
+    fn put(self, catalog: &Catalog) {
+        let at = key(&self.namespace().unwrap_or_default(), &self.name_any());
+        catalog.write(|state| {
+            state.skills.insert(at, Arc::new(self));
+        });
+    }
+
+    fn remove(catalog: &Catalog, key: &Key) {
+        catalog.write(|state| {
+            state.skills.remove(key);
+        });
+    }
+
+    fn keys(catalog: &Catalog) -> Vec<Key> {
+        catalog.read(|state| state.skills.keys().cloned().collect())
+    }
+}
+
+impl Catalogued for SkillVersion {
+    fn put(self, catalog: &Catalog) {
+        catalog.learn_version(self);
+    }
+
+    fn remove(catalog: &Catalog, key: &Key) {
+        catalog.write(|state| {
+            let found = state.versions.iter().filter(|((namespace, _), _)| *namespace == key.0);
+            let found = found.flat_map(|(_, of)| of.values()).find(|v| v.name_any() == key.1).cloned();
+            if let Some(version) = found {
+                state.drop_version(&version);
+            }
+        });
+    }
+
+    fn keys(catalog: &Catalog) -> Vec<Key> {
+        catalog.read(|state| {
+            let all = state.versions.iter();
+            all.flat_map(|((namespace, _), of)| of.values().map(|v| key(namespace, &v.name_any()))).collect()
+        })
+    }
+}
+
+impl Catalogued for SkillPolicy {
+    fn put(self, catalog: &Catalog) {
+        if self.name_any() == names::POLICY_NAME {
+            catalog.set_policy(self.spec);
+        }
+    }
+
+    fn remove(catalog: &Catalog, key: &Key) {
+        if key.1 == names::POLICY_NAME {
+            catalog.set_policy(SkillPolicySpec::default());
+        }
+    }
+
+    fn keys(_: &Catalog) -> Vec<Key> {
+        vec![key("", names::POLICY_NAME)]
+    }
+}
+
+/// Keeps one kind of the catalogue in step with its watch events.
+pub struct Keeper<K> {
+    listed: HashSet<Key>,
+    kind: std::marker::PhantomData<fn() -> K>,
+}
+
+impl<K> Default for Keeper<K> {
+    fn default() -> Self {
+        Self { listed: HashSet::new(), kind: std::marker::PhantomData }
+    }
+}
+
+impl<K: Catalogued> Keeper<K> {
+    /// Applies one event. `parsed` is None where the object does not parse; its key is known all the same.
+    pub fn take(&mut self, catalog: &Catalog, event: watcher::Event<(Key, Option<K>)>) {
+        match event {
+            watcher::Event::Init => self.listed.clear(),
+            watcher::Event::InitApply((at, object)) => {
+                self.listed.insert(at);
+                if let Some(object) = object {
+                    object.put(catalog);
+                }
+            }
+            watcher::Event::InitDone => {
+                for at in K::keys(catalog).iter().filter(|at| !self.listed.contains(*at)) {
+                    K::remove(catalog, at);
+                }
+            }
+            watcher::Event::Apply((_, Some(object))) => object.put(catalog),
+            watcher::Event::Apply((_, None)) => {}
+            watcher::Event::Delete((at, _)) => K::remove(catalog, &at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill(name: &str, mode: &str) -> Skill {
+        serde_saphyr::from_str(&format!(
+            "apiVersion: skillet.dev/v1alpha1\nkind: Skill\nmetadata: {{name: {name}, namespace: ns}}\nspec: {{version: 1.0.0, mode: {mode}, run: {{}}}}"
+        ))
+        .unwrap()
+    }
+
+    fn version(number: &str) -> SkillVersion {
+        serde_saphyr::from_str(&format!(
+            "apiVersion: skillet.dev/v1alpha1\nkind: SkillVersion\nmetadata: {{name: a-{number}, namespace: ns}}\nspec: {{skill: a, version: {number}, digest: d, run: {{}}}}"
+        ))
+        .unwrap()
+    }
+
+    fn at(name: &str) -> Key {
+        key("ns", name)
+    }
+
+    fn numbers(catalog: &Catalog) -> Vec<String> {
+        catalog.versions("ns", "a").iter().map(|v| v.spec.version.clone()).collect()
+    }
+
+    #[test]
+    fn versions_come_newest_first_by_number() {
+        let catalog = Catalog::default();
+        for number in ["1.2.0", "1.10.0", "0.9.0"] {
+            version(number).put(&catalog);
+        }
+        assert_eq!(numbers(&catalog), ["1.10.0", "1.2.0", "0.9.0"]);
+        SkillVersion::remove(&catalog, &at("a-1.2.0"));
+        assert_eq!(numbers(&catalog), ["1.10.0", "0.9.0"]);
+    }
+
+    #[test]
+    fn a_relist_drops_what_it_does_not_name() {
+        let catalog = Catalog::default();
+        let mut keeper = Keeper::<Skill>::default();
+        skill("old", "auto").put(&catalog);
+        keeper.take(&catalog, watcher::Event::Init);
+        keeper.take(&catalog, watcher::Event::InitApply((at("new"), Some(skill("new", "auto")))));
+        keeper.take(&catalog, watcher::Event::InitDone);
+        assert!(catalog.skill("ns", "old").is_none());
+        assert!(catalog.skill("ns", "new").is_some());
+        assert_eq!(catalog.skill_count(), 1);
+    }
+
+    #[test]
+    fn an_object_that_no_longer_parses_keeps_its_last_good_state() {
+        let catalog = Catalog::default();
+        let mut keeper = Keeper::<Skill>::default();
+        keeper.take(&catalog, watcher::Event::Apply((at("a"), Some(skill("a", "auto")))));
+        keeper.take(&catalog, watcher::Event::Apply((at("a"), None)));
+        assert!(catalog.skill("ns", "a").is_some());
+        keeper.take(&catalog, watcher::Event::Delete((at("a"), None)));
+        assert!(catalog.skill("ns", "a").is_none());
+    }
+
+    #[test]
+    fn a_skill_read_outside_the_watch_counts_only_when_it_is_newer() {
+        let catalog = Catalog::default();
+        let revised = |mode: &str, revision: &str| {
+            let mut skill = skill("a", mode);
+            skill.metadata.resource_version = Some(revision.into());
+            skill
+        };
+        let mode = || catalog.skill("ns", "a").unwrap().spec.mode;
+        revised("auto", "10").put(&catalog);
+        catalog.learn_skill(revised("off", "9"));
+        assert_eq!(mode(), skillet_api::skill::Mode::Auto);
+        catalog.learn_skill(revised("off", "11"));
+        assert_eq!(mode(), skillet_api::skill::Mode::Off);
+    }
+
+    #[test]
+    fn a_change_of_the_policys_content_is_told_once() {
+        let catalog = Catalog::default();
+        let changes = catalog.policy_changes.subscribe();
+        assert!(catalog.policy().execution_enabled);
+        let off = SkillPolicySpec { execution_enabled: false, ..SkillPolicySpec::default() };
+        SkillPolicy::new("default", off.clone()).put(&catalog);
+        SkillPolicy::new("default", off).put(&catalog);
+        assert_eq!((catalog.policy().execution_enabled, *changes.borrow()), (false, 1));
+        SkillPolicy::new("other", SkillPolicySpec::default()).put(&catalog);
+        assert!(!catalog.policy().execution_enabled, "only the object named default counts");
+        SkillPolicy::remove(&catalog, &key("", "default"));
+        assert!(catalog.policy().execution_enabled);
+    }
+
+    #[test]
+    fn every_change_is_told() {
+        let catalog = Catalog::default();
+        let mut changes = catalog.changes();
+        skill("a", "auto").put(&catalog);
+        assert!(changes.has_changed().unwrap());
+        changes.mark_unchanged();
+        assert!(!changes.has_changed().unwrap());
+    }
+}

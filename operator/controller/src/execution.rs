@@ -1,0 +1,242 @@
+//! One SkillExecution from arrival to its final status: the driver. Read this first.
+//!
+//! gather (catalogue, secrets) -> validate (`skillet_core::admission`) -> build (manifest and Run frame) ->
+//! apply (one attempt after the other, each in a sandbox of its own) -> status (one server-side apply).
+//! Who may start when is the `engine`'s business.
+
+pub mod attempt;
+pub mod build;
+pub mod conclude;
+pub mod end;
+pub mod engine;
+pub mod gather;
+pub mod recover;
+pub mod settle;
+mod stage;
+pub mod status;
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use kube::{Resource, ResourceExt};
+use skillet_api::{Phase, Reason, SkillExecution};
+use skillet_core::{
+    admission::{self, Admitted, Refusal},
+    attempts::{self, Next},
+    cache::ContentCache,
+};
+use tokio::{sync::watch, time::sleep};
+use tracing::{info, warn};
+
+use self::{
+    attempt::{Attempt, Plan},
+    conclude::Conclusion,
+    end::{AttemptEnd, Place},
+    recover::Existing,
+};
+use crate::context::Context;
+
+const KIND: &str = "SkillExecution";
+/// Sandboxes that are given up unused before the execution is.
+const UNUSED_LIMIT: u32 = 3;
+const READ_PAUSE: Duration = Duration::from_secs(1);
+
+/// May this execution run now? From the catalogue only.
+pub fn admit(
+    ctx: &Context,
+    contents: &ContentCache,
+    execution: &SkillExecution,
+) -> Result<Admitted, Refusal> {
+    let observed = gather::observe(ctx, execution);
+    let policy = ctx.catalog.policy();
+    let request = admission::Request {
+        execution: &execution.spec,
+        skill: observed.skill.as_deref(),
+        versions: &observed.versions,
+        policy: &policy,
+    };
+    admission::admit(&request, contents)
+}
+
+/// Runs an admitted execution to its end and writes its status. `existing` is a sandbox that an earlier operator
+/// made for it.
+pub async fn run(
+    ctx: Arc<Context>,
+    execution: Arc<SkillExecution>,
+    admitted: Admitted,
+    existing: Option<Existing>,
+    cancel: watch::Receiver<bool>,
+) {
+    let namespace = execution.namespace().unwrap_or_default();
+    let mut waiting = cancel.clone();
+    let secret_env = tokio::select! {
+        secret_env = read_secrets(&ctx, &namespace, &admitted) => secret_env,
+        () = attempt::cancelled(&mut waiting) => return finish(&ctx, &execution, Conclusion::cancelled()).await,
+    };
+    let secret_env = match secret_env {
+        Ok(secret_env) => secret_env,
+        Err(refusal) => return finish(&ctx, &execution, Conclusion::refused(&refusal)).await,
+    };
+    let policy = ctx.catalog.policy();
+    let plan = Plan { execution: execution.clone(), admitted, policy, secret_env };
+    let conclusion = attempts(&ctx, &plan, existing, cancel).await;
+    finish(&ctx, &execution, conclusion).await;
+}
+
+/// Writes the final status of an execution, and tells of a failure by event and metric.
+pub async fn finish(ctx: &Context, execution: &SkillExecution, conclusion: Conclusion) {
+    let (phase, reason) = (conclusion.phase, conclusion.reason.unwrap_or(Reason::ApiError));
+    let message = conclusion.message.clone().unwrap_or_default();
+    let duration = conclusion.duration_ms.map(Duration::from_millis);
+    let (place, must_end) = (conclusion.place.clone(), conclusion.must_end);
+    let mut status = status::finished(conclusion, execution.metadata.generation, Timestamp::now());
+    status::apply_until_done(&ctx.client, execution, &mut status).await;
+    // The Job is what tells the next operator that this was run: it goes only when the status tells it too.
+    if must_end && !place.job.is_empty() {
+        remove(ctx, &place).await;
+    } else if !place.job.is_empty() {
+        ctx.remover.later(place.job);
+    }
+    ctx.metrics.execution_ended(phase, reason, duration);
+    let (namespace, name) = (execution.namespace().unwrap_or_default(), execution.name_any());
+    info!(namespace, name, ?phase, %reason, "Execution ended");
+    if phase != Phase::Succeeded {
+        ctx.reporter.warning(&execution.object_ref(&()), KIND, reason, &message).await;
+    }
+}
+
+async fn read_secrets(
+    ctx: &Context,
+    namespace: &str,
+    admitted: &Admitted,
+) -> Result<std::collections::BTreeMap<String, String>, Refusal> {
+    loop {
+        match gather::secrets(ctx, namespace, &admitted.content.secret_env).await {
+            Ok(result) => return result,
+            Err(error) => {
+                warn!(%error, "Secrets could not be read yet");
+                sleep(READ_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// One attempt after the other until one counts.
+async fn attempts(
+    ctx: &Arc<Context>,
+    plan: &Plan,
+    existing: Option<Existing>,
+    cancel: watch::Receiver<bool>,
+) -> Conclusion {
+    let content = &plan.admitted.content;
+    let mut is_adopted = existing.is_some();
+    let Existing { mut ordinal, mut attempt, .. } = existing.unwrap_or(Existing::FIRST);
+    let mut unused = 0;
+    loop {
+        if *cancel.borrow() && !is_adopted {
+            return describe(plan, Conclusion::cancelled(), attempt - 1, &Place::default(), None);
+        }
+        let started: Arc<OnceLock<Timestamp>> = Arc::default();
+        let (report, reported) = running_report(ctx, plan, attempt, &started);
+        let running = Attempt {
+            ctx,
+            plan,
+            ordinal,
+            number: attempt,
+            is_adopted,
+            cancel: cancel.clone(),
+            started: &started,
+            on_running: &report,
+        };
+        let (end, place) = running.run().await;
+        // The Running status must not arrive after the final one.
+        drop(report);
+        reported.finish().await;
+        let must_end = !matches!(end, AttemptEnd::Ran { .. });
+        if matches!(end, AttemptEnd::Unused { .. }) && unused + 1 < UNUSED_LIMIT {
+            remove(ctx, &place).await;
+            unused += 1;
+            ctx.metrics.discarded.inc();
+            (ordinal, is_adopted) = (ordinal + 1, false);
+            continue;
+        }
+        let conclusion = Conclusion { must_end, ..conclude::conclude(end, content, plan.admitted.timeout) };
+        let reason = conclusion.reason.unwrap_or(Reason::ApiError);
+        let limits = &content.limits;
+        match attempts::next(reason, attempt, plan.admitted.retries, limits.retry_on) {
+            Next::Finish => return describe(plan, conclusion, attempt, &place, started.get().copied()),
+            Next::Retry => {
+                info!(job = place.job, %reason, attempt, "Attempt failed and is tried again");
+                remove(ctx, &place).await;
+                (ordinal, attempt, is_adopted) = (ordinal + 1, attempt + 1, false);
+            }
+        }
+    }
+}
+
+fn describe(
+    plan: &Plan,
+    conclusion: Conclusion,
+    attempts: u32,
+    place: &Place,
+    started: Option<Timestamp>,
+) -> Conclusion {
+    let ran_for = conclusion.duration_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
+    let started_at = started.or_else(|| {
+        conclusion.duration_ms.map(|_| Timestamp::now() - jiff::SignedDuration::from_millis(ran_for))
+    });
+    Conclusion {
+        resolved_version: Some(plan.admitted.version.to_string()),
+        attempts,
+        started_at,
+        isolation: conclusion.isolation.or_else(|| place.isolation.as_ref().map(conclude::isolation)),
+        place: place.clone(),
+        ..conclusion
+    }
+}
+
+async fn remove(ctx: &Context, place: &Place) {
+    if let Err(error) = ctx.remover.now(&place.job).await {
+        warn!(job = place.job, %error, "Sandbox could not be removed at once");
+        ctx.remover.later(place.job.clone());
+    }
+}
+
+/// The tasks that write the Running status, to be waited for before the final one.
+struct Reported(std::sync::Mutex<Vec<tokio::task::JoinHandle<()>>>);
+
+impl Reported {
+    async fn finish(&self) {
+        let tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        for task in tasks {
+            // A panic in it was logged by the runtime; the final status says all that it would have said.
+            task.await.ok();
+        }
+    }
+}
+
+fn running_report(
+    ctx: &Arc<Context>,
+    plan: &Plan,
+    attempt: u32,
+    started: &Arc<OnceLock<Timestamp>>,
+) -> (impl Fn(&Place) + Send + Sync + use<>, Arc<Reported>) {
+    let reported = Arc::new(Reported(std::sync::Mutex::default()));
+    let (ctx, execution, to) = (ctx.clone(), plan.execution.clone(), reported.clone());
+    let (version, started) = (plan.admitted.version.to_string(), started.clone());
+    let report = move |place: &Place| {
+        let at = *started.get_or_init(Timestamp::now);
+        let status = status::running(&version, attempt, place, at);
+        let (ctx, execution) = (ctx.clone(), execution.clone());
+        let task = tokio::spawn(async move {
+            if let Err(error) = status::apply(&ctx.client, &execution, &status).await {
+                warn!(%error, "Running status could not be written");
+            }
+        });
+        to.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(task);
+    };
+    (report, reported)
+}

@@ -1,0 +1,307 @@
+//! One attempt of an execution in one sandbox: make or adopt it, open it, run, and settle what became of it.
+//!
+//! A lost stream is not a lost run. The program goes on in its sandbox and the runner's frames are in the
+//! container log, so the end is read from there; only what neither stream nor log tells is lost.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use kube::{Api, ResourceExt, api::PostParams};
+use skillet_api::{Reason, SkillExecution, SkillPolicySpec};
+use skillet_core::{admission::Admitted, skill::ImageChoice};
+use skillet_protocol::{Down, Outcome, Receipt, Refusal, Refused, Up};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
+use tracing::warn;
+
+use super::{
+    build::{frame, sandbox as build},
+    end::{AttemptEnd, Captured, Place},
+    settle::{self, Settled},
+};
+use crate::{
+    context::Context,
+    policy::probe,
+    sandbox::{self, Follower, HeldStream, OpenError, StreamEnd, manifest, open::Opened},
+};
+
+/// After the program's own limit: SIGTERM's grace and the runner's last words, then the operator ends it.
+const OPERATOR_SLACK: Duration = Duration::from_millis(1_850);
+/// A cancelled program gets this long to be ended by its runner.
+const CANCEL_SLACK: Duration = Duration::from_millis(1_300);
+/// What is still on its way when the pod is known to have ended.
+const DRAIN: Duration = Duration::from_millis(1_500);
+/// A stream that takes an order no faster than this is dead.
+const SEND_LIMIT: Duration = Duration::from_secs(10);
+/// A run longer than this is reported as Running.
+const REPORT_AFTER: Duration = Duration::from_millis(500);
+
+/// Everything about a run that does not change between its attempts.
+pub struct Plan {
+    pub execution: Arc<SkillExecution>,
+    pub admitted: Admitted,
+    pub policy: Arc<SkillPolicySpec>,
+    pub secret_env: BTreeMap<String, String>,
+}
+
+/// One attempt: which sandbox it uses, and whether an earlier operator made that sandbox.
+pub struct Attempt<'a> {
+    pub ctx: &'a Context,
+    pub plan: &'a Plan,
+    pub ordinal: u32,
+    pub number: u32,
+    pub is_adopted: bool,
+    /// Becomes true when the run is to be cancelled.
+    pub cancel: watch::Receiver<bool>,
+    /// Set when the runner has accepted the run.
+    pub started: &'a OnceLock<Timestamp>,
+    /// Called once when the run has gone on for half a second.
+    pub on_running: &'a (dyn Fn(&Place) + Send + Sync),
+}
+
+impl Attempt<'_> {
+    /// Runs to an end. The sandbox is left to the caller to remove.
+    pub async fn run(mut self) -> (AttemptEnd, Place) {
+        let uid = self.plan.execution.uid().unwrap_or_default();
+        let mut place = Place { job: build::job_name(&uid, self.ordinal), ..Place::default() };
+        let mut follower = self.ctx.pods.follow(&place.job);
+        let end = match self.attempt(&mut follower, &mut place).await {
+            Ok(end) | Err(end) => end,
+        };
+        self.ctx.pods.forget(&place.job);
+        (end, place)
+    }
+
+    async fn attempt(
+        &mut self,
+        follower: &mut Follower,
+        place: &mut Place,
+    ) -> Result<AttemptEnd, AttemptEnd> {
+        let asked = Instant::now();
+        if !self.is_adopted {
+            self.make_sandbox().await?;
+        }
+        if self.is_adopted && settle::is_used(self.ctx, follower).await {
+            return Ok(self.settle(follower, place).await);
+        }
+        let opened = match self.open(follower).await? {
+            Ok(opened) => opened,
+            Err(error) => return Ok(self.not_opened(error, follower, place).await),
+        };
+        self.ctx.metrics.sandbox_started(asked.elapsed());
+        place.pod = Some(opened.pod.clone());
+        place.node = Some(opened.node.clone());
+        place.isolation = Some(opened.ready.isolation.clone());
+        check_isolation(&opened, &self.plan.policy)?;
+        let secrets = self.plan.secret_env.clone();
+        let id = frame::RunId {
+            execution_uid: &self.plan.execution.uid().unwrap_or_default(),
+            attempt: self.number,
+            epoch: self.ctx.epoch,
+        };
+        let order = Down::Run(Box::new(frame::run(&id, &self.plan.admitted, secrets)));
+        match self.drive(opened.stream, &order, follower, place).await {
+            Ok(end) => Ok(end),
+            Err(stream_end) => {
+                warn!(job = place.job, error = %stream_end, "Stream was lost; the run is settled from its log");
+                Ok(self.settle(follower, place).await)
+            }
+        }
+    }
+
+    async fn make_sandbox(&mut self) -> Result<(), AttemptEnd> {
+        let spec = build::spec(
+            &self.plan.execution,
+            &self.plan.admitted,
+            &self.plan.policy,
+            &self.ctx.settings,
+            (self.ordinal, self.number),
+        );
+        let job: Job = manifest::job(&spec, &self.ctx.settings);
+        match self.ctx.sandbox_jobs().create(&PostParams::default(), &job).await {
+            Ok(_) => Ok(()),
+            // An operator before this one asked for it, and its request arrived late.
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                self.is_adopted = true;
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => {
+                let message = format!("the cluster refuses the sandbox: {}", status.message);
+                Err(AttemptEnd::Unusable { reason: Reason::SandboxUnavailable, message })
+            }
+            Err(error) => {
+                Err(AttemptEnd::Unused { message: format!("could not create the sandbox: {error}") })
+            }
+        }
+    }
+
+    async fn open(&mut self, follower: &mut Follower) -> Result<Result<Opened, OpenError>, AttemptEnd> {
+        let pods = self.ctx.sandbox_pods();
+        let limit = self.plan.policy.start_timeout.0;
+        tokio::select! {
+            opened = sandbox::open(&pods, follower, self.ctx.epoch, limit) => Ok(opened),
+            () = cancelled(&mut self.cancel) => Err(AttemptEnd::Cancelled),
+        }
+    }
+
+    async fn not_opened(
+        &mut self,
+        error: OpenError,
+        follower: &mut Follower,
+        place: &mut Place,
+    ) -> AttemptEnd {
+        match error {
+            OpenError::Image(message) => AttemptEnd::Unusable { reason: Reason::ImageUnavailable, message },
+            // It may have run under the operator that made it, and nothing of it is left to tell.
+            OpenError::TooLate { message, .. } if self.is_adopted => {
+                AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None }
+            }
+            OpenError::TooLate { limit, .. } if self.is_pulling(follower).await => AttemptEnd::Unusable {
+                reason: Reason::ImageUnavailable,
+                message: format!("the image {} was not pulled within {limit:?}", self.image()),
+            },
+            OpenError::TooLate { limit, message } => AttemptEnd::Unusable {
+                reason: Reason::SandboxUnavailable,
+                message: format!("no sandbox within {limit:?}: {message}"),
+            },
+            OpenError::InUse(_) => self.settle(follower, place).await,
+            // Only a sandbox that somebody else may have used can have run something.
+            OpenError::Ended(_) | OpenError::Gone(_) if self.is_adopted => self.settle(follower, place).await,
+            OpenError::Ended(ended) if ended.is_container && ended.receipt.is_none() => {
+                AttemptEnd::Unusable {
+                    reason: Reason::ImageUnavailable,
+                    message: format!("the image cannot be started: {}", ended.message),
+                }
+            }
+            OpenError::Ended(_) | OpenError::Gone(_) => AttemptEnd::Unused { message: error.to_string() },
+        }
+    }
+
+    fn image(&self) -> &str {
+        match &self.plan.admitted.content.image {
+            ImageChoice::Runtime(runtime) => self.ctx.settings.runtime_image(*runtime),
+            ImageChoice::Image(image) => image,
+        }
+    }
+
+    async fn is_pulling(&self, follower: &Follower) -> bool {
+        let Some(pod) = follower.borrow().as_ref().map(|view| view.pod.name_any()) else { return false };
+        let events = Api::namespaced(self.ctx.client.clone(), &self.ctx.settings.namespace);
+        sandbox::open::is_pulling(&events, &pod, self.image()).await
+    }
+
+    /// From the Run frame to the end of the stream. An error is the stream's, not the run's.
+    async fn drive(
+        &mut self,
+        mut stream: HeldStream,
+        order: &Down,
+        follower: &mut Follower,
+        place: &Place,
+    ) -> Result<AttemptEnd, StreamEnd> {
+        timeout(SEND_LIMIT, stream.send(order)).await.map_err(|_| StreamEnd::NoAnswer)??;
+        let sent = Instant::now();
+        let mut report = Some(sent + REPORT_AFTER);
+        let mut give_up = (sent + self.plan.admitted.timeout + OPERATOR_SLACK, AttemptEnd::TimedOut);
+        let mut is_cancelling = false;
+        let mut drained_at = None;
+        let mut captured = Captured::default();
+        loop {
+            tokio::select! {
+                message = stream.next() => match message? {
+                    Up::Exit(receipt) => return Ok(ran(receipt, captured, is_cancelling)),
+                    Up::Refused(refused) => return refused_by_runner(refused),
+                    Up::Accepted(_) => {
+                        self.started.get_or_init(Timestamp::now);
+                    }
+                    message => captured.take(message),
+                },
+                () = cancelled(&mut self.cancel), if !is_cancelling => {
+                    is_cancelling = true;
+                    give_up = (Instant::now() + CANCEL_SLACK, AttemptEnd::Cancelled);
+                    stream.send(&Down::Cancel).await?;
+                }
+                () = sleep_until(report.unwrap_or(sent)), if report.is_some() => {
+                    report = None;
+                    (self.on_running)(place);
+                }
+                () = sleep_until(give_up.0) => return Ok(give_up.1),
+                () = sleep_until(drained_at.unwrap_or(sent)), if drained_at.is_some() => {
+                    return Err(StreamEnd::Closed);
+                }
+                changed = follower.changed(), if drained_at.is_none() => {
+                    if changed.is_err() || settle::has_ended(follower) {
+                        drained_at = Some(Instant::now() + DRAIN);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the sandbox's end and reads what it left.
+    async fn settle(&mut self, follower: &mut Follower, place: &mut Place) -> AttemptEnd {
+        let limit = self.plan.policy.start_timeout.0 + self.plan.admitted.timeout + OPERATOR_SLACK;
+        (self.on_running)(place);
+        let settled = tokio::select! {
+            settled = settle::settle(self.ctx, follower, place, limit) => settled,
+            () = cancelled(&mut self.cancel) => return AttemptEnd::Cancelled,
+        };
+        match settled {
+            Settled::Ran { receipt, captured } => ran(receipt, captured, *self.cancel.borrow()),
+            Settled::Unused => AttemptEnd::Unused { message: "the sandbox ended without a run".into() },
+            Settled::OutOfMemory => AttemptEnd::OutOfMemory,
+            Settled::Lost { reason, message, receipt } => AttemptEnd::Lost { reason, message, receipt },
+            Settled::OverTime => AttemptEnd::TimedOut,
+        }
+    }
+}
+
+/// A runner that is told to end says that its program was cancelled. Where nobody here asked for it, somebody deleted
+/// the sandbox.
+fn ran(receipt: Box<Receipt>, captured: Captured, is_cancelled: bool) -> AttemptEnd {
+    if matches!(receipt.outcome, Outcome::Cancelled) && !is_cancelled {
+        let message = "the sandbox was deleted while the program ran".into();
+        return AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: Some(receipt) };
+    }
+    AttemptEnd::Ran { receipt, captured }
+}
+
+fn refused_by_runner(refused: Refused) -> Result<AttemptEnd, StreamEnd> {
+    match refused.reason {
+        // The order is at fault; another sandbox would refuse it too.
+        Refusal::InvalidRun => {
+            Ok(AttemptEnd::Unusable { reason: Reason::StartFailed, message: refused.message })
+        }
+        // Another operator's run is in it: its end is this execution's end.
+        Refusal::AlreadyAccepted | Refusal::StaleEpoch | Refusal::NoHello => Err(StreamEnd::NotReady),
+    }
+}
+
+/// Waits until the run is to be cancelled; forever when it never is.
+pub(super) async fn cancelled(cancel: &mut watch::Receiver<bool>) {
+    if cancel.wait_for(|is_cancelled| *is_cancelled).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn check_isolation(opened: &Opened, policy: &SkillPolicySpec) -> Result<(), AttemptEnd> {
+    let missing = opened.ready.isolation.missing(probe::level(policy));
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let notes = &opened.ready.isolation.notes;
+    let why = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+    let message = format!(
+        "node {} does not prove {} which isolation {:?} of SkillPolicy requires{why}",
+        opened.node,
+        missing.join(", "),
+        policy.isolation
+    );
+    Err(AttemptEnd::Unusable { reason: Reason::IsolationUnavailable, message })
+}

@@ -1,0 +1,152 @@
+//! The Run frame: what the runner is told. Secrets are in it and nowhere else.
+
+use std::collections::BTreeMap;
+
+use skillet_api::skill::Runtime;
+use skillet_core::{admission::Admitted, skill::Program as ValidProgram};
+use skillet_protocol::{Content, File, Limits, Program, Run};
+
+/// From SIGTERM to SIGKILL. With the runner's own half second it stays inside the two seconds that are promised.
+const GRACE_MS: u64 = 1_000;
+/// Larger than any scratch space: the memory limit is what holds.
+const FILE_BYTES: u64 = 1 << 30;
+const OPEN_FILES: u64 = 1024;
+
+/// Which run of an execution this is.
+#[derive(Clone, Debug)]
+pub struct RunId<'a> {
+    pub execution_uid: &'a str,
+    pub attempt: u32,
+    pub epoch: u64,
+}
+
+/// The frame for one attempt.
+pub fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<String, String>) -> Run {
+    let content = &admitted.content;
+    let mut files: Vec<File> = content
+        .files
+        .iter()
+        .map(|file| File { path: file.path.clone(), content: bytes(&file.bytes) })
+        .collect();
+    let argv = match &content.program {
+        ValidProgram::Command { argv } => argv.clone(),
+        ValidProgram::Script { runtime, text, args } => {
+            let (interpreter, file_name) = interpreter(*runtime);
+            files.push(File { path: file_name.into(), content: Content::Text(text.clone()) });
+            [interpreter, file_name].into_iter().map(ToOwned::to_owned).chain(args.iter().cloned()).collect()
+        }
+    };
+    Run {
+        execution_uid: id.execution_uid.to_owned(),
+        attempt: id.attempt,
+        epoch: id.epoch,
+        program: Program::Command { argv },
+        files,
+        input: admitted.input.to_string(),
+        env: content.env.clone(),
+        secret_env,
+        limits: Limits {
+            timeout_ms: u64::try_from(admitted.timeout.as_millis()).unwrap_or(u64::MAX),
+            grace_ms: GRACE_MS,
+            processes: u64::from(content.limits.processes),
+            output_bytes: u64::from(content.limits.output_bytes),
+            file_bytes: FILE_BYTES,
+            open_files: OPEN_FILES,
+        },
+    }
+}
+
+/// Interpreter of a runtime, and the name under which a script is laid in the working directory.
+fn interpreter(runtime: Runtime) -> (&'static str, &'static str) {
+    match runtime {
+        Runtime::Shell => ("/bin/sh", "main.sh"),
+        Runtime::Python => ("/usr/bin/python3", "main.py"),
+        Runtime::Node => ("/usr/bin/node", "main.js"),
+    }
+}
+
+fn bytes(bytes: &[u8]) -> Content {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Content::Text(text.to_owned()),
+        Err(_) => Content::Base64(bytes.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use serde_json::json;
+    use skillet_api::{SkillPolicySpec, SkillSpec};
+    use skillet_core::skill::validate_content;
+
+    use super::*;
+
+    fn frame(sandbox: &str) -> Run {
+        let yaml = format!(
+            "version: 1.0.0\nrun: {{sandbox: {{{sandbox}}}}}\nlimits: {{processes: 9, outputBytes: 77}}"
+        );
+        let spec: SkillSpec = serde_saphyr::from_str(&yaml).unwrap();
+        let admitted = Admitted {
+            skill: "s".into(),
+            version: "1.0.0".parse().unwrap(),
+            digest: String::new(),
+            content: Arc::new(validate_content(&spec, &SkillPolicySpec::default()).unwrap()),
+            input: json!({"b": 1, "a": [true]}),
+            timeout: Duration::from_millis(1500),
+            retries: 0,
+        };
+        let secrets = BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]);
+        run(&RunId { execution_uid: "uid", attempt: 2, epoch: 5 }, &admitted, secrets)
+    }
+
+    fn argv(run: &Run) -> Vec<&str> {
+        match &run.program {
+            Program::Command { argv } => argv.iter().map(String::as_str).collect(),
+            Program::Script { .. } => panic!("scripts are files and commands"),
+        }
+    }
+
+    #[test]
+    fn a_script_is_a_file_given_to_its_interpreter_with_its_arguments() {
+        let run = frame("runtime: python, script: print(1), args: [--fast]");
+        assert_eq!(argv(&run), ["/usr/bin/python3", "main.py", "--fast"]);
+        assert_eq!(
+            run.files.last(),
+            Some(&File { path: "main.py".into(), content: Content::Text("print(1)".into()) })
+        );
+        assert_eq!(argv(&frame("runtime: shell, script: cat")), ["/bin/sh", "main.sh"]);
+        assert_eq!(argv(&frame("runtime: node, script: '1'")), ["/usr/bin/node", "main.js"]);
+    }
+
+    #[test]
+    fn a_command_is_run_as_it_is_written() {
+        assert_eq!(
+            argv(&frame("runtime: shell, command: [sed, -e], args: [s/a/b/]")),
+            ["sed", "-e", "s/a/b/"]
+        );
+    }
+
+    #[test]
+    fn identity_input_secrets_and_limits_are_passed() {
+        let run = frame("runtime: shell, script: cat, env: [{name: A, value: b}]");
+        assert_eq!((run.execution_uid.as_str(), run.attempt, run.epoch), ("uid", 2, 5));
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&run.input).unwrap(),
+            json!({"a": [true], "b": 1})
+        );
+        assert_eq!(run.env["A"], "b");
+        assert_eq!(run.secret_env["TOKEN"], "hush");
+        assert_eq!((run.limits.timeout_ms, run.limits.processes, run.limits.output_bytes), (1500, 9, 77));
+        assert_eq!(run.check(), Ok(()));
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_travel_as_base64() {
+        let run = frame(
+            "runtime: shell, script: cat, files: [{path: a.bin, contentBase64: /w==}, {path: b, content: hi}]",
+        );
+        assert_eq!(run.files[0].content, Content::Base64(vec![0xff]));
+        assert_eq!(run.files[1].content, Content::Text("hi".into()));
+    }
+}

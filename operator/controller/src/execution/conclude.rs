@@ -1,0 +1,194 @@
+//! From how the last attempt ended to what the execution's status says. Pure.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use skillet_api::{
+    Phase, Reason,
+    execution::{IsolationStatus, StreamStatus},
+};
+use skillet_core::{
+    admission::Refusal,
+    outcome::{self, Ended, Ending, Outcome},
+    output,
+    skill::ValidContent,
+};
+use skillet_protocol::{self as protocol, Isolation, Receipt, StreamSummary};
+
+use super::end::{AttemptEnd, Captured, Place};
+
+/// Most of a stream's beginning that is kept beside the output.
+const HEAD_BYTES: usize = 8 * 1024;
+
+/// Everything the final status says, apart from times that its writer knows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conclusion {
+    pub phase: Phase,
+    pub reason: Option<Reason>,
+    pub message: Option<String>,
+    pub resolved_version: Option<String>,
+    pub attempts: u32,
+    pub started_at: Option<Timestamp>,
+    pub duration_ms: Option<u64>,
+    pub output: Option<Value>,
+    pub stdout: Option<StreamStatus>,
+    pub stderr: Option<StreamStatus>,
+    pub truncated: bool,
+    pub exit_code: Option<i32>,
+    pub place: Place,
+    pub isolation: Option<IsolationStatus>,
+    /// Something may still run in the sandbox: it is to be removed at once, after the status is written.
+    pub must_end: bool,
+}
+
+impl Conclusion {
+    /// An execution that was refused before anything was started.
+    pub fn refused(refusal: &Refusal) -> Self {
+        Self::failed(refusal.reason, refusal.message.clone())
+    }
+
+    /// An execution that failed with nothing to show.
+    pub fn failed(reason: Reason, message: String) -> Self {
+        Self { phase: Phase::Failed, reason: Some(reason), message: Some(message), ..Self::default() }
+    }
+
+    /// An execution that was cancelled before its program was started.
+    pub fn cancelled() -> Self {
+        Self::ended(Phase::Cancelled, Reason::Cancelled, "cancelled on request".into())
+    }
+
+    fn ended(phase: Phase, reason: Reason, message: String) -> Self {
+        Self { phase, reason: Some(reason), message: Some(message), ..Self::default() }
+    }
+}
+
+/// The conclusion of an attempt; `content` says what the output must be, `timeout` is the limit it ran under.
+pub fn conclude(end: AttemptEnd, content: &ValidContent, timeout: Duration) -> Conclusion {
+    match end {
+        AttemptEnd::Ran { receipt, captured } => from_receipt(&receipt, &captured, content, timeout),
+        AttemptEnd::Unusable { reason, message } => Conclusion::failed(reason, message),
+        AttemptEnd::Unused { message } => Conclusion::failed(Reason::SandboxUnavailable, message),
+        AttemptEnd::Lost { reason, message, receipt } => {
+            let known = receipt.map(|receipt| without_output(&receipt)).unwrap_or_default();
+            Conclusion { phase: Phase::Failed, reason: Some(reason), message: Some(message), ..known }
+        }
+        AttemptEnd::OutOfMemory => without_receipt(&Ending::OutOfMemory, content, timeout),
+        AttemptEnd::TimedOut => without_receipt(&Ending::TimedOut, content, timeout),
+        AttemptEnd::Cancelled => Conclusion::cancelled(),
+    }
+}
+
+fn without_receipt(ending: &Ending, content: &ValidContent, timeout: Duration) -> Conclusion {
+    let nothing = Captured::default();
+    with_outcome(Conclusion::default(), outcome::conclude(ended(ending, (&nothing, false), content, timeout)))
+}
+
+fn without_output(receipt: &Receipt) -> Conclusion {
+    let nothing = Captured::default();
+    Conclusion {
+        duration_ms: Some(receipt.duration_ms),
+        stdout: Some(stream(&receipt.stdout, &nothing.stdout, &nothing.stdout_tail)),
+        stderr: Some(stream(&receipt.stderr, &nothing.stderr, &nothing.stderr_tail)),
+        isolation: Some(isolation(&receipt.isolation)),
+        ..Conclusion::default()
+    }
+}
+
+fn from_receipt(
+    receipt: &Receipt,
+    captured: &Captured,
+    content: &ValidContent,
+    timeout: Duration,
+) -> Conclusion {
+    let Some(ending) = ending(&receipt.outcome) else {
+        return Conclusion::failed(Reason::SandboxUnavailable, "the sandbox ran nothing".into());
+    };
+    let outcome =
+        outcome::conclude(ended(&ending, (captured, receipt.stdout.is_truncated()), content, timeout));
+    // What is in `output` is not repeated; its size and digest are told.
+    let stdout_head: &[u8] = if outcome.output.is_some() { &[] } else { &captured.stdout };
+    let known = Conclusion {
+        truncated: receipt.stdout.is_truncated() || receipt.stderr.is_truncated(),
+        stdout: (receipt.stdout.bytes > 0)
+            .then(|| stream(&receipt.stdout, stdout_head, &captured.stdout_tail)),
+        stderr: (receipt.stderr.bytes > 0)
+            .then(|| stream(&receipt.stderr, &captured.stderr, &captured.stderr_tail)),
+        ..without_output(receipt)
+    };
+    with_outcome(known, outcome)
+}
+
+fn with_outcome(known: Conclusion, outcome: Outcome) -> Conclusion {
+    let Outcome { phase, reason, message, output, exit_code } = outcome;
+    Conclusion { phase, reason: Some(reason), message: Some(message), output, exit_code, ..known }
+}
+
+fn ended<'a>(
+    ending: &'a Ending,
+    (captured, is_truncated): (&'a Captured, bool),
+    content: &'a ValidContent,
+    timeout: Duration,
+) -> Ended<'a> {
+    let stderr_end = if captured.stderr_tail.is_empty() { &captured.stderr } else { &captured.stderr_tail };
+    Ended {
+        ending,
+        stdout: &captured.stdout,
+        is_truncated,
+        stderr_end,
+        timeout,
+        output_schema: content.output_schema.as_deref(),
+    }
+}
+
+/// The runner's word for the end, in core's; none where nothing ran.
+fn ending(outcome: &protocol::Outcome) -> Option<Ending> {
+    Some(match outcome {
+        protocol::Outcome::Exited { code } => Ending::Exited { code: *code },
+        protocol::Outcome::Signaled { signal } => Ending::Signaled { signal: *signal },
+        protocol::Outcome::TimedOut => Ending::TimedOut,
+        protocol::Outcome::Cancelled => Ending::Cancelled,
+        protocol::Outcome::OutOfMemory => Ending::OutOfMemory,
+        protocol::Outcome::StartFailed { message } => Ending::StartFailed { message: message.clone() },
+        protocol::Outcome::Unused => return None,
+    })
+}
+
+fn stream(summary: &StreamSummary, head: &[u8], tail: &[u8]) -> StreamStatus {
+    StreamStatus {
+        head: output::text_head(head, HEAD_BYTES),
+        tail: tail_text(head, tail),
+        bytes: summary.bytes,
+        sha256: summary.sha256.clone(),
+    }
+}
+
+/// The end of a stream: what the runner sent after its cap, or what the head leaves out.
+fn tail_text(head: &[u8], tail: &[u8]) -> String {
+    if !tail.is_empty() {
+        return String::from_utf8_lossy(tail).into_owned();
+    }
+    let rest = head.get(HEAD_BYTES..).unwrap_or_default();
+    String::from_utf8_lossy(&rest[rest.len().saturating_sub(HEAD_BYTES / 2)..]).into_owned()
+}
+
+/// The receipt's proof in the words of the API.
+pub fn isolation(proven: &Isolation) -> IsolationStatus {
+    IsolationStatus {
+        no_network: proven.network_blocked,
+        noexec_scratch: proven.noexec_scratch,
+        no_direct_exec: proven.direct_exec_refused,
+        process_limit: proven.process_limit,
+        own_process_limit: proven.own_process_limit,
+        no_new_privileges: proven.no_new_privileges,
+        user_namespace: proven.user_namespace,
+        read_only_root: proven.read_only_root,
+        landlock_abi: proven.landlock_abi,
+        kernel: proven.kernel.clone(),
+        notes: proven.notes.clone(),
+    }
+}
+
+#[cfg(test)]
+#[path = "conclude_tests.rs"]
+mod tests;

@@ -1,0 +1,60 @@
+//! How one attempt ended, where it took place, and what it wrote.
+
+use skillet_api::Reason;
+use skillet_protocol::{Isolation, Outcome, Receipt, Up};
+
+/// Where an attempt took place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Place {
+    pub job: String,
+    pub pod: Option<String>,
+    pub node: Option<String>,
+    /// What the sandbox proved before the program was started.
+    pub isolation: Option<Isolation>,
+}
+
+/// Output and receipt of a run whose stream was whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Captured {
+    pub stdout: Vec<u8>,
+    pub stdout_tail: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub stderr_tail: Vec<u8>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, PartialEq)]
+pub enum AttemptEnd {
+    /// The runner says how.
+    Ran { receipt: Box<Receipt>, captured: Captured },
+    /// The program was not started, and trying again cannot help.
+    Unusable { reason: Reason, message: String },
+    /// The sandbox was not used; another may be.
+    Unused { message: String },
+    /// The program may have run, and nobody can tell how.
+    Lost { reason: Reason, message: String, receipt: Option<Box<Receipt>> },
+    /// The kernel ended the whole sandbox for its memory limit.
+    OutOfMemory,
+    /// The operator ended it: over time although the runner should have seen to it.
+    TimedOut,
+    /// The operator ended it on request.
+    Cancelled,
+}
+
+impl Captured {
+    /// Takes one output message; the others are not output.
+    pub fn take(&mut self, message: Up) {
+        match message {
+            Up::Stdout(bytes) => self.stdout.extend(bytes),
+            Up::Stderr(bytes) => self.stderr.extend(bytes),
+            Up::StdoutTail(bytes) => self.stdout_tail.extend(bytes),
+            Up::StderrTail(bytes) => self.stderr_tail.extend(bytes),
+            Up::Ready(_) | Up::Accepted(_) | Up::Refused(_) | Up::Exit(_) => {}
+        }
+    }
+}
+
+/// Whether the runner's receipt says that no run was accepted.
+pub fn is_unused(receipt: &Receipt) -> bool {
+    matches!(receipt.outcome, Outcome::Unused)
+}

@@ -1,0 +1,153 @@
+//! Reads that one execution needs: its skill and versions, live where the watch has not shown them, and secrets.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, ResourceExt, api::ListParams};
+use skillet_api::{Reason, Skill, SkillExecution, SkillVersion, names, skill::SecretEnvVar};
+use skillet_core::admission::Refusal;
+use thiserror::Error;
+
+use crate::{
+    catalog::Catalogued as _,
+    context::Context,
+    parse::{Guarded, ParseError},
+};
+
+#[derive(Debug, Error)]
+pub enum GatherError {
+    #[error("could not read {kind} {namespace}/{name}")]
+    Read { kind: &'static str, namespace: String, name: String, source: Box<kube::Error> },
+}
+
+/// What a decision about an execution looks at.
+pub struct Observed {
+    pub skill: Option<Arc<Skill>>,
+    pub versions: Vec<Arc<SkillVersion>>,
+}
+
+/// From the catalogue: no I/O.
+pub fn observe(ctx: &Context, execution: &SkillExecution) -> Observed {
+    let namespace = execution.namespace().unwrap_or_default();
+    Observed {
+        skill: ctx.catalog.skill(&namespace, &execution.spec.skill),
+        versions: ctx.catalog.versions(&namespace, &execution.spec.skill),
+    }
+}
+
+/// From the API server, into the catalogue. Watches of different kinds run apart: an execution may be seen before
+/// the skill that was made just before it. Gives back why the skill cannot be read, where it is there and cannot.
+pub async fn refresh(
+    ctx: &Context,
+    execution: &SkillExecution,
+    with_versions: bool,
+) -> Result<Option<ParseError>, GatherError> {
+    let namespace = execution.namespace().unwrap_or_default();
+    let name = execution.spec.skill.clone();
+    let read = |kind, source| GatherError::Read {
+        kind,
+        namespace: namespace.clone(),
+        name: name.clone(),
+        source: Box::new(source),
+    };
+    let skills: Api<Guarded<Skill>> = Api::namespaced(ctx.client.clone(), &namespace);
+    let unreadable = match skills.get_opt(&name).await.map_err(|e| read("Skill", e))? {
+        Some(Guarded(Ok(skill))) => {
+            ctx.catalog.learn_skill(skill);
+            None
+        }
+        Some(Guarded(Err(error))) => Some(error),
+        None => {
+            // The watch may not have told of its deletion yet.
+            Skill::remove(&ctx.catalog, &(namespace.clone(), name.clone()));
+            None
+        }
+    };
+    if !with_versions {
+        return Ok(unreadable);
+    }
+    let versions: Api<Guarded<SkillVersion>> = Api::namespaced(ctx.client.clone(), &namespace);
+    let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
+    let listed = versions.list(&of_skill).await.map_err(|e| read("SkillVersion", e))?;
+    listed
+        .into_iter()
+        .filter_map(|version| version.0.ok())
+        .for_each(|version| ctx.catalog.learn_version(version));
+    Ok(unreadable)
+}
+
+/// Values of a skill's `secretEnv`, read when they are needed and kept nowhere.
+pub async fn secrets(
+    ctx: &Context,
+    namespace: &str,
+    wanted: &[SecretEnvVar],
+) -> Result<Result<BTreeMap<String, String>, Refusal>, GatherError> {
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
+    let mut read: BTreeMap<&str, Option<Secret>> = BTreeMap::new();
+    let mut values = BTreeMap::new();
+    for variable in wanted {
+        if !read.contains_key(variable.secret.as_str()) {
+            let secret = api.get_opt(&variable.secret).await.map_err(|source| GatherError::Read {
+                kind: "Secret",
+                namespace: namespace.to_owned(),
+                name: variable.secret.clone(),
+                source: Box::new(source),
+            })?;
+            read.insert(&variable.secret, secret);
+        }
+        match value(read.get(variable.secret.as_str()).and_then(Option::as_ref), variable) {
+            Ok(value) => values.insert(variable.name.clone(), value),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+    }
+    Ok(Ok(values))
+}
+
+fn value(secret: Option<&Secret>, variable: &SecretEnvVar) -> Result<String, Refusal> {
+    let SecretEnvVar { name, secret: secret_name, key } = variable;
+    let refuse = |what: String| Refusal {
+        reason: Reason::SecretMissing,
+        message: format!("spec.run.sandbox.secretEnv {name}: {what}"),
+        may_pass_soon: false,
+    };
+    let secret = secret.ok_or_else(|| refuse(format!("this namespace has no Secret {secret_name}")))?;
+    let bytes = secret.data.as_ref().and_then(|data| data.get(key));
+    let bytes = bytes.ok_or_else(|| refuse(format!("Secret {secret_name} has no key {key}")))?;
+    String::from_utf8(bytes.0.clone()).map_err(|_| {
+        refuse(format!("key {key} of Secret {secret_name} is not text, which a variable must be"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable() -> SecretEnvVar {
+        SecretEnvVar { name: "TOKEN".into(), secret: "api".into(), key: "token".into() }
+    }
+
+    fn check(yaml: Option<&str>, expected: Result<&str, &str>) {
+        let secret: Option<Secret> = yaml.map(|text| serde_saphyr::from_str(text).unwrap());
+        let got = value(secret.as_ref(), &variable());
+        match (&got, expected) {
+            (Ok(text), Ok(wanted)) => assert_eq!(text, wanted),
+            (Err(refusal), Err(wanted)) => {
+                assert_eq!(refusal.reason, Reason::SecretMissing);
+                assert_eq!(refusal.message, format!("spec.run.sandbox.secretEnv TOKEN: {wanted}"));
+            }
+            _ => panic!("{got:?} is not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn a_missing_secret_or_key_is_named() {
+        check(Some("data: {token: aGVsbG8=}"), Ok("hello"));
+        check(None, Err("this namespace has no Secret api"));
+        check(Some("data: {other: aGVsbG8=}"), Err("Secret api has no key token"));
+        check(Some("metadata: {name: api}"), Err("Secret api has no key token"));
+        check(
+            Some("data: {token: /w==}"),
+            Err("key token of Secret api is not text, which a variable must be"),
+        );
+    }
+}

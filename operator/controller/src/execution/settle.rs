@@ -1,0 +1,187 @@
+//! Settling a run from what its sandbox left: pod status, termination message and container log.
+
+use std::time::Duration;
+
+use kube::ResourceExt;
+use skillet_api::Reason;
+use skillet_protocol::{Receipt, Up};
+use tokio::time::{Instant, sleep, timeout_at};
+use tracing::warn;
+
+use super::end::{Captured, Place, is_unused};
+use crate::{
+    context::Context,
+    sandbox::{Ended, Follower, SandboxState, logs},
+};
+
+/// How long the log of an ended container may take to be whole, and how often it is looked at.
+const LOG_LIMIT: Duration = Duration::from_secs(10);
+const LOG_GAP: Duration = Duration::from_millis(250);
+
+/// What a sandbox left.
+#[derive(Debug, PartialEq)]
+pub enum Settled {
+    Ran {
+        receipt: Box<Receipt>,
+        captured: Captured,
+    },
+    Unused,
+    OutOfMemory,
+    Lost {
+        reason: Reason,
+        message: String,
+        receipt: Option<Box<Receipt>>,
+    },
+    /// Still not ended when it should have.
+    OverTime,
+}
+
+/// Whether the pod that `follower` follows has ended or is gone.
+pub fn has_ended(follower: &Follower) -> bool {
+    matches!(SandboxState::of(follower.borrow().as_ref()), SandboxState::Ended(_) | SandboxState::Gone(_))
+}
+
+/// Whether a sandbox that an earlier operator made has been spoken to: its runner says nothing unasked.
+pub async fn is_used(ctx: &Context, follower: &Follower) -> bool {
+    let Some(view) = follower.borrow().clone() else { return false };
+    if has_ended(follower) {
+        return true;
+    }
+    let name = view.pod.name_any();
+    let params = kube::api::LogParams { limit_bytes: Some(1), ..kube::api::LogParams::default() };
+    // No log yet, or none to be had: the attach that follows finds out.
+    ctx.sandbox_pods().logs(&name, &params).await.is_ok_and(|text| !text.is_empty())
+}
+
+/// Waits up to `limit` for the sandbox's end and reads what it left.
+pub async fn settle(ctx: &Context, follower: &mut Follower, place: &mut Place, limit: Duration) -> Settled {
+    let deadline = Instant::now() + limit;
+    loop {
+        let view = follower.borrow_and_update().clone();
+        if let Some(view) = &view {
+            place.pod = Some(view.pod.name_any());
+            place.node = view.pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        }
+        match SandboxState::of(view.as_ref()) {
+            SandboxState::Ended(ended) => return from_ended(ctx, place, ended).await,
+            SandboxState::Gone(ended) => return from_gone(ended),
+            SandboxState::NoPod
+            | SandboxState::Unscheduled { .. }
+            | SandboxState::Bound
+            | SandboxState::ImageProblem { .. } => {}
+        }
+        match timeout_at(deadline, follower.changed()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return from_gone(None),
+            Err(_) => return Settled::OverTime,
+        }
+    }
+}
+
+async fn from_ended(ctx: &Context, place: &Place, ended: Ended) -> Settled {
+    let pod = place.pod.as_deref().unwrap_or_default();
+    let deadline = Instant::now() + LOG_LIMIT;
+    loop {
+        let logged = logs::read(&ctx.sandbox_pods(), pod).await;
+        if let Err(error) = &logged {
+            warn!(job = place.job, %error, "Log of an ended sandbox could not be read");
+        }
+        // A container's end may be told before the last of its log is written.
+        let may_grow = ended.receipt.as_ref().is_some_and(|receipt| !is_unused(receipt));
+        if matches!(logged, Ok(logs::Logged::Whole(_))) || !may_grow || Instant::now() >= deadline {
+            return sort(logged.ok(), ended);
+        }
+        sleep(LOG_GAP).await;
+    }
+}
+
+/// What log and pod status say together.
+fn sort(logged: Option<logs::Logged>, ended: Ended) -> Settled {
+    if let Some(logs::Logged::Whole(messages)) = logged {
+        let mut captured = Captured::default();
+        for message in messages {
+            match message {
+                Up::Exit(receipt) => return Settled::Ran { receipt, captured },
+                message => captured.take(message),
+            }
+        }
+    }
+    from_status(ended)
+}
+
+fn from_gone(ended: Option<Ended>) -> Settled {
+    ended.map_or_else(|| lost("the sandbox was deleted while the program ran".into()), from_status)
+}
+
+fn from_status(ended: Ended) -> Settled {
+    match ended.receipt {
+        Some(receipt) if is_unused(&receipt) => Settled::Unused,
+        Some(receipt) => Settled::Lost {
+            reason: Reason::ResultLost,
+            message: "the program ended, and its output did not arrive whole".into(),
+            receipt: Some(receipt),
+        },
+        None if ended.is_out_of_memory => Settled::OutOfMemory,
+        // A container that ended without a receipt was ended from outside.
+        None => lost(format!("the sandbox ended without a receipt: {}", ended.message)),
+    }
+}
+
+fn lost(message: String) -> Settled {
+    Settled::Lost { reason: Reason::SandboxLost, message, receipt: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use skillet_protocol::{Isolation, Outcome};
+
+    use super::*;
+
+    fn ended(receipt: Option<Outcome>, is_out_of_memory: bool) -> Ended {
+        let receipt =
+            receipt.map(|outcome| Box::new(Receipt { outcome, ..Receipt::unused(Isolation::default()) }));
+        Ended { is_container: true, is_out_of_memory, receipt, message: "Error".into() }
+    }
+
+    fn reason(settled: &Settled) -> Option<Reason> {
+        match settled {
+            Settled::Lost { reason, .. } => Some(*reason),
+            Settled::Ran { .. } | Settled::Unused | Settled::OutOfMemory | Settled::OverTime => None,
+        }
+    }
+
+    #[test]
+    fn a_whole_log_is_the_run() {
+        let exit = Up::Exit(Box::new(Receipt::unused(Isolation::default())));
+        let whole = logs::Logged::Whole(vec![Up::Stdout(b"a".to_vec()), Up::Stdout(b"b".to_vec()), exit]);
+        match sort(Some(whole), ended(None, false)) {
+            Settled::Ran { captured, .. } => assert_eq!(captured.stdout, b"ab"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_receipt_without_a_log_is_a_lost_result() {
+        let settled = sort(Some(logs::Logged::Torn), ended(Some(Outcome::Exited { code: 0 }), false));
+        assert_eq!(reason(&settled), Some(Reason::ResultLost));
+        let settled = from_gone(Some(ended(Some(Outcome::Exited { code: 0 }), false)));
+        assert_eq!(reason(&settled), Some(Reason::ResultLost));
+    }
+
+    #[test]
+    fn an_unused_sandbox_ran_nothing() {
+        assert_eq!(sort(None, ended(Some(Outcome::Unused), false)), Settled::Unused);
+        assert_eq!(from_gone(Some(ended(Some(Outcome::Unused), false))), Settled::Unused);
+    }
+
+    #[test]
+    fn a_container_killed_for_memory_is_out_of_memory() {
+        assert_eq!(sort(Some(logs::Logged::Torn), ended(None, true)), Settled::OutOfMemory);
+    }
+
+    #[test]
+    fn without_receipt_and_log_the_sandbox_is_lost() {
+        assert_eq!(reason(&sort(None, ended(None, false))), Some(Reason::SandboxLost));
+        assert_eq!(reason(&from_gone(None)), Some(Reason::SandboxLost));
+    }
+}

@@ -1,0 +1,279 @@
+//! The execution's status: built from a conclusion, written by one server-side apply.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use skillet_api::{
+    Phase, Reason, SkillExecution, SkillExecutionStatus, names,
+    reason::{FINISHED, SUCCEEDED},
+};
+use skillet_core::output;
+use thiserror::Error;
+use tokio::time::sleep;
+use tracing::warn;
+
+use super::{conclude::Conclusion, end::Place};
+
+/// Serialised output above this is cut: etcd refuses objects of 1.5 MiB, and field ownership needs room too.
+const OUTPUT_LIMIT_BYTES: usize = 600 * 1024;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Error)]
+pub enum StatusError {
+    /// Deleted, or deleted and made again under the same name: there is nothing to report to.
+    #[error("the execution is gone")]
+    Gone,
+    #[error("could not apply the status of SkillExecution {namespace}/{name}")]
+    Apply { namespace: String, name: String, source: Box<kube::Error> },
+}
+
+/// Status of a run that has a place and goes on.
+pub fn running(version: &str, attempts: u32, place: &Place, started_at: Timestamp) -> SkillExecutionStatus {
+    SkillExecutionStatus {
+        phase: Phase::Running,
+        reason: Some(Reason::Running),
+        resolved_version: Some(version.to_owned()),
+        attempts,
+        started_at: Some(MicroTime(started_at)),
+        job: Some(place.job.clone()),
+        pod: place.pod.clone(),
+        node: place.node.clone(),
+        ..SkillExecutionStatus::default()
+    }
+}
+
+/// Status of an execution that waits.
+pub fn queued(message: &str) -> SkillExecutionStatus {
+    SkillExecutionStatus {
+        phase: Phase::Pending,
+        reason: Some(Reason::Queued),
+        message: Some(message.to_owned()),
+        ..SkillExecutionStatus::default()
+    }
+}
+
+/// The final status.
+pub fn finished(conclusion: Conclusion, generation: Option<i64>, now: Timestamp) -> SkillExecutionStatus {
+    let conditions = conditions(&conclusion, generation, now);
+    let Conclusion {
+        phase,
+        reason,
+        message,
+        resolved_version,
+        attempts,
+        started_at,
+        duration_ms,
+        output,
+        stdout,
+        stderr,
+        truncated,
+        exit_code,
+        place,
+        isolation,
+        must_end: _,
+    } = conclusion;
+    let (output, is_cut) = output.map(fit).unzip();
+    SkillExecutionStatus {
+        phase,
+        reason,
+        message: message.filter(|text| !text.is_empty()),
+        resolved_version,
+        attempts,
+        started_at: started_at.map(MicroTime),
+        finished_at: Some(MicroTime(now)),
+        duration_ms,
+        output,
+        stdout,
+        stderr,
+        truncated: truncated || is_cut.unwrap_or(false),
+        exit_code,
+        job: Some(place.job).filter(|job| !job.is_empty()),
+        pod: place.pod,
+        node: place.node,
+        isolation,
+        conditions,
+    }
+}
+
+/// Cuts an output that no API server would take. What was JSON is then text.
+fn fit(value: Value) -> (Value, bool) {
+    let text = value.to_string();
+    if text.len() <= OUTPUT_LIMIT_BYTES {
+        return (value, false);
+    }
+    // A control character takes six bytes in JSON, so a sixth always fits.
+    let plain = value.get("output").and_then(Value::as_str).unwrap_or(&text);
+    let (head, _) = output::truncate(plain, OUTPUT_LIMIT_BYTES / 6);
+    (json!({ "output": head }), true)
+}
+
+fn conditions(conclusion: &Conclusion, generation: Option<i64>, now: Timestamp) -> Vec<Condition> {
+    let reason = conclusion.reason.map(Reason::as_str).unwrap_or_default();
+    let condition = |type_: &str, is_true: bool| Condition {
+        type_: type_.to_owned(),
+        status: if is_true { "True" } else { "False" }.to_owned(),
+        reason: reason.to_owned(),
+        message: conclusion.message.clone().unwrap_or_default(),
+        observed_generation: generation,
+        last_transition_time: Time(now),
+    };
+    vec![condition(FINISHED, true), condition(SUCCEEDED, conclusion.phase == Phase::Succeeded)]
+}
+
+/// Applies a status once.
+pub async fn apply(
+    client: &Client,
+    execution: &SkillExecution,
+    status: &SkillExecutionStatus,
+) -> Result<(), StatusError> {
+    let (namespace, name) = (execution.namespace().unwrap_or_default(), execution.name_any());
+    let api: Api<SkillExecution> = Api::namespaced(client.clone(), &namespace);
+    let patch = json!({
+        "apiVersion": SkillExecution::api_version(&()),
+        "kind": SkillExecution::kind(&()),
+        // With the uid, another object under the same name is never taken for this one.
+        "metadata": { "name": name, "uid": execution.uid() },
+        "status": status,
+    });
+    let params = PatchParams::apply(names::FIELD_MANAGER).force();
+    match api.patch_status(&name, &params, &Patch::Apply(&patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(answer)) if is_gone(answer.code, &answer.message) => Err(StatusError::Gone),
+        Err(source) => Err(StatusError::Apply { namespace, name, source: Box::new(source) }),
+    }
+}
+
+/// Not there, or there under another uid. Another conflict is contention, and passes.
+fn is_gone(code: u16, message: &str) -> bool {
+    code == 404 || (matches!(code, 409 | 422) && message.to_lowercase().contains("uid"))
+}
+
+/// Applies the final status until it is in, however long that takes: the result exists nowhere else.
+pub async fn apply_until_done(
+    client: &Client,
+    execution: &SkillExecution,
+    status: &mut SkillExecutionStatus,
+) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match apply(client, execution, status).await {
+            Ok(()) | Err(StatusError::Gone) => return,
+            Err(error @ StatusError::Apply { .. }) => {
+                if is_too_large(&error) {
+                    give_up_output(status);
+                }
+                warn!(error = %chain(&error), "Status could not be written yet");
+                sleep(pause).await;
+                pause = (pause * 2).min(LAST_PAUSE);
+            }
+        }
+    }
+}
+
+fn is_too_large(error: &StatusError) -> bool {
+    match error {
+        StatusError::Gone => false,
+        StatusError::Apply { source, .. } => match source.as_ref() {
+            kube::Error::Api(answer) => answer.code == 413 || answer.message.contains("too large"),
+            _ => false,
+        },
+    }
+}
+
+fn give_up_output(status: &mut SkillExecutionStatus) {
+    status.output = Some(json!({ "output": "" }));
+    status.truncated = true;
+    status.message =
+        Some("the output is too large for the API server in this form; its size and digest are kept".into());
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    fn finished_with(output: Value) -> SkillExecutionStatus {
+        let conclusion = Conclusion {
+            phase: Phase::Succeeded,
+            reason: Some(Reason::Succeeded),
+            output: Some(output),
+            attempts: 1,
+            ..Conclusion::default()
+        };
+        finished(conclusion, Some(1), now())
+    }
+
+    #[test]
+    fn a_success_is_finished_and_succeeded() {
+        let status = finished_with(json!({"a": 1}));
+        let said: Vec<_> = status
+            .conditions
+            .iter()
+            .map(|c| (c.type_.as_str(), c.status.as_str(), c.reason.as_str()))
+            .collect();
+        assert_eq!(said, [("Finished", "True", "Succeeded"), ("Succeeded", "True", "Succeeded")]);
+        assert_eq!(status.finished_at, Some(MicroTime(now())));
+        assert!(!status.truncated && status.job.is_none());
+    }
+
+    #[test]
+    fn a_failure_is_finished_and_not_succeeded_for_the_same_reason() {
+        let status = finished(Conclusion::failed(Reason::SkillOff, "mode is off".into()), Some(1), now());
+        let said: Vec<_> = status
+            .conditions
+            .iter()
+            .map(|c| (c.status.as_str(), c.reason.as_str(), c.message.as_str()))
+            .collect();
+        assert_eq!(said, [("True", "SkillOff", "mode is off"), ("False", "SkillOff", "mode is off")]);
+    }
+
+    #[test]
+    fn an_output_that_no_api_server_takes_is_cut_and_says_so() {
+        let status = finished_with(json!({"output": "\u{1}".repeat(400_000)}));
+        assert!(status.truncated);
+        assert!(serde_json::to_string(&status).unwrap().len() < 1024 * 1024);
+        let small = finished_with(json!({"output": "x".repeat(400_000)}));
+        assert!(!small.truncated);
+    }
+
+    #[test]
+    fn a_large_document_becomes_text_when_it_is_cut() {
+        let status = finished_with(json!({"rows": vec!["abcdefgh"; 100_000]}));
+        assert!(status.truncated);
+        assert!(status.output.unwrap()["output"].as_str().unwrap().starts_with("{\"rows\":[\"abc"));
+    }
+
+    #[test]
+    fn a_run_that_goes_on_tells_where() {
+        let place = Place {
+            job: "run-u-1".into(),
+            pod: Some("run-u-1-x".into()),
+            node: Some("n".into()),
+            ..Place::default()
+        };
+        let status = running("1.2.3", 2, &place, now());
+        assert_eq!((status.phase, status.attempts, status.node.as_deref()), (Phase::Running, 2, Some("n")));
+        assert!(status.conditions.is_empty() && status.finished_at.is_none());
+    }
+}

@@ -1,0 +1,120 @@
+//! The driver of SkillPolicy: makes the default one, and finds out what each node proves.
+//!
+//! A node is probed by opening a sandbox on it and asking its runner, which is the way of every run. So a cluster
+//! that cannot isolate says so before anyone runs a skill.
+
+pub mod probe;
+pub mod status;
+
+use std::{sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, Resource,
+    api::{ListParams, PostParams},
+    runtime::{Controller, controller::Action, watcher},
+};
+use skillet_api::{Reason, SkillPolicy, SkillPolicySpec, names};
+use thiserror::Error;
+use tracing::{debug, info, warn};
+
+use crate::{
+    context::Context,
+    parse::{Guarded, ParseError},
+};
+
+const KIND: &str = "SkillPolicy";
+const RETRY: Duration = Duration::from_secs(10);
+/// New nodes are looked for this often.
+const LOOK: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    #[error("could not list the nodes")]
+    Nodes(#[source] Box<kube::Error>),
+    #[error("could not create SkillPolicy default")]
+    Create(#[source] Box<kube::Error>),
+    #[error(transparent)]
+    Status(#[from] status::Error),
+}
+
+impl Error {
+    /// One word for event and metric.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Error::Parse(_) => Reason::ParseFailed,
+            Error::Nodes(_) | Error::Create(_) | Error::Status(_) => Reason::ApiError,
+        }
+    }
+}
+
+/// Makes the default policy where there is none, so that there is something to edit.
+pub async fn make_default(ctx: &Context) -> Result<(), Error> {
+    let api: Api<SkillPolicy> = Api::all(ctx.client.clone());
+    let policy = SkillPolicy::new(names::POLICY_NAME, SkillPolicySpec::default());
+    match api.create(&PostParams::default(), &policy).await {
+        Ok(_) => {
+            info!("Default SkillPolicy made");
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        Err(error) => Err(Error::Create(Box::new(error))),
+    }
+}
+
+/// Watches the policy and looks for new nodes; ends with the process.
+pub async fn controller(ctx: Arc<Context>) {
+    let policies: Api<Guarded<SkillPolicy>> = Api::all(ctx.client.clone());
+    Controller::new(policies, watcher::Config::default())
+        .run(reconcile, error_policy, ctx)
+        .for_each(|result| async {
+            if let Err(error) = result {
+                debug!(%error, "SkillPolicy was not reconciled");
+            }
+        })
+        .await;
+}
+
+async fn reconcile(policy: Arc<Guarded<SkillPolicy>>, ctx: Arc<Context>) -> Result<Action, Error> {
+    let policy = match &policy.0 {
+        Ok(policy) => policy,
+        Err(error) => {
+            ctx.reporter
+                .problem(&policy.object_ref(&()), KIND, Reason::ParseFailed, &error.to_string())
+                .await;
+            return Err(Error::Parse(error.clone()));
+        }
+    };
+    let nodes: Api<Node> = Api::all(ctx.client.clone());
+    let nodes = nodes.list(&ListParams::default()).await.map_err(|e| Error::Nodes(Box::new(e)))?.items;
+    let known = policy.status.as_ref().map(|status| status.nodes.as_slice()).unwrap_or_default();
+    let now = Timestamp::now();
+    let due = probe::due(&nodes, known, policy.metadata.generation, policy.status.as_ref(), now);
+    let mut found = probe::still_there(known, &nodes);
+    for node in due {
+        let proven = probe::probe(&ctx, &policy.spec, &node, now).await;
+        found.retain(|known| known.name != proven.name);
+        found.push(proven);
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found.truncate(status::MOST_NODES);
+    status::report(&ctx, policy, found).await?;
+    Ok(Action::requeue(LOOK))
+}
+
+// The signature is the Controller's.
+#[allow(clippy::needless_pass_by_value)]
+fn error_policy(_: Arc<Guarded<SkillPolicy>>, error: &Error, ctx: Arc<Context>) -> Action {
+    match error {
+        Error::Parse(_) => Action::await_change(),
+        Error::Nodes(_) | Error::Create(_) | Error::Status(_) => {
+            ctx.metrics.problem(KIND, error.reason());
+            warn!(%error, "SkillPolicy is tried again");
+            Action::requeue(RETRY)
+        }
+    }
+}

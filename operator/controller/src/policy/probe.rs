@@ -1,0 +1,201 @@
+//! Probing a node: which nodes are due, and what a sandbox on one of them proves.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::Time};
+use kube::{ResourceExt, api::PostParams};
+use skillet_api::{
+    IsolationLevel, SkillPolicySpec, SkillPolicyStatus, names, policy::NodeStatus, skill::Runtime,
+};
+use tracing::info;
+
+use crate::{
+    context::Context,
+    execution::conclude,
+    sandbox::{
+        self,
+        manifest::{self, SandboxSpec},
+    },
+};
+
+/// What a node proved is believed for this long.
+const FRESH: SignedDuration = SignedDuration::from_hours(24);
+/// A node that could not be probed is tried again after this long.
+const AGAIN: SignedDuration = SignedDuration::from_mins(5);
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Nodes to be probed now: new ones, changed ones, and all of them when the policy was changed.
+pub fn due(
+    nodes: &[Node],
+    known: &[NodeStatus],
+    generation: Option<i64>,
+    status: Option<&SkillPolicyStatus>,
+    now: Timestamp,
+) -> Vec<Node> {
+    let is_policy_new = status.and_then(|status| status.observed_generation) != generation;
+    let is_due = |node: &&Node| {
+        let name = node.name_any();
+        let Some(before) = known.iter().find(|known| known.name == name) else { return true };
+        let age = now.duration_since(before.probed_at.0);
+        let believed = if before.isolation.is_some() { FRESH } else { AGAIN };
+        is_policy_new || age > believed || before.container_runtime != container_runtime(node)
+    };
+    nodes.iter().filter(|node| is_usable(node)).filter(is_due).cloned().collect()
+}
+
+/// What is known of nodes that still exist.
+pub fn still_there(known: &[NodeStatus], nodes: &[Node]) -> Vec<NodeStatus> {
+    let exists = |known: &&NodeStatus| nodes.iter().any(|node| node.name_any() == known.name);
+    known.iter().filter(exists).cloned().collect()
+}
+
+fn is_usable(node: &Node) -> bool {
+    let is_closed = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    !is_closed && conditions.into_iter().any(|c| c.type_ == "Ready" && c.status == "True")
+}
+
+fn container_runtime(node: &Node) -> String {
+    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+    info.map(|info| info.container_runtime_version.clone()).unwrap_or_default()
+}
+
+/// Opens a sandbox on `node`, asks its runner, and removes the sandbox.
+pub async fn probe(ctx: &Context, policy: &SkillPolicySpec, node: &Node, now: Timestamp) -> NodeStatus {
+    let spec = sandbox_on(ctx, policy, node);
+    let asked = ask(ctx, policy, &spec).await;
+    ctx.remover.later(spec.job.clone());
+    let mut proven = NodeStatus {
+        name: node.name_any(),
+        probed_at: Time(now),
+        container_runtime: container_runtime(node),
+        isolation: None,
+        missing: Vec::new(),
+    };
+    match asked {
+        Ok(isolation) => {
+            proven.missing = isolation.missing(level(policy)).into_iter().map(ToOwned::to_owned).collect();
+            proven.isolation = Some(conclude::isolation(&isolation));
+        }
+        Err(message) => proven.missing = vec![format!("could not be probed: {message}")],
+    }
+    info!(node = proven.name, missing = ?proven.missing, "Node probed");
+    proven
+}
+
+async fn ask(
+    ctx: &Context,
+    policy: &SkillPolicySpec,
+    spec: &SandboxSpec,
+) -> Result<skillet_protocol::Isolation, String> {
+    let mut follower = ctx.pods.follow(&spec.job);
+    let job = manifest::job(spec, &ctx.settings);
+    match ctx.sandbox_jobs().create(&PostParams::default(), &job).await {
+        Ok(_) => {}
+        Err(error) => return Err(error.to_string()),
+    }
+    let opened = sandbox::open(&ctx.sandbox_pods(), &mut follower, ctx.epoch, policy.start_timeout.0).await;
+    ctx.pods.forget(&spec.job);
+    opened.map(|opened| opened.ready.isolation).map_err(|error| error.to_string())
+}
+
+fn sandbox_on(ctx: &Context, policy: &SkillPolicySpec, node: &Node) -> SandboxSpec {
+    let name = node.name_any();
+    // The node's uid keeps the Job's name short whatever the node is called, the epoch keeps it new.
+    let uid = node.uid().unwrap_or_default();
+    let since = Timestamp::now().as_millisecond();
+    SandboxSpec {
+        job: format!("probe-{}-{since}", uid.split('-').next().unwrap_or("node")),
+        image: ctx.settings.runtime_image(Runtime::Shell).to_owned(),
+        needs_runner: false,
+        cpu_millis: 500,
+        memory_bytes: 64 * 1024 * 1024,
+        deadline: DEADLINE,
+        isolation: policy.isolation,
+        labels: BTreeMap::from([
+            (names::LABEL_MANAGED_BY.to_owned(), names::MANAGED_BY.to_owned()),
+            (names::LABEL_PURPOSE.to_owned(), names::PURPOSE_PROBE.to_owned()),
+        ]),
+        annotations: BTreeMap::new(),
+        node: Some(name),
+    }
+}
+
+/// The policy's level in the protocol's words.
+pub fn level(policy: &SkillPolicySpec) -> skillet_protocol::Level {
+    match policy.isolation {
+        IsolationLevel::Strict => skillet_protocol::Level::Strict,
+        IsolationLevel::Compatible => skillet_protocol::Level::Compatible,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, runtime: &str, ready: &str) -> Node {
+        serde_saphyr::from_str(&format!(
+            "metadata: {{name: {name}}}\nstatus: {{conditions: [{{type: Ready, status: '{ready}'}}], nodeInfo: {{architecture: a, bootID: b, containerRuntimeVersion: {runtime}, kernelVersion: k, kubeProxyVersion: '', kubeletVersion: v, machineID: m, operatingSystem: o, osImage: i, systemUUID: s}}}}"
+        ))
+        .unwrap()
+    }
+
+    fn known(name: &str, runtime: &str, hours_ago: i64, is_proven: bool) -> NodeStatus {
+        NodeStatus {
+            name: name.into(),
+            probed_at: Time(now() - SignedDuration::from_hours(hours_ago)),
+            container_runtime: runtime.into(),
+            isolation: is_proven.then(Default::default),
+            missing: Vec::new(),
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-02T00:00:00Z".parse().unwrap()
+    }
+
+    fn due_names(nodes: &[Node], known: &[NodeStatus], observed: i64) -> Vec<String> {
+        let status =
+            SkillPolicyStatus { observed_generation: Some(observed), ..SkillPolicyStatus::default() };
+        due(nodes, known, Some(1), Some(&status), now()).iter().map(ResourceExt::name_any).collect()
+    }
+
+    #[test]
+    fn new_changed_and_stale_nodes_are_due() {
+        let nodes = [
+            node("new", "c2", "True"),
+            node("same", "c2", "True"),
+            node("upgraded", "c3", "True"),
+            node("old", "c2", "True"),
+            node("failed", "c2", "True"),
+        ];
+        let known = [
+            known("same", "c2", 1, true),
+            known("upgraded", "c2", 1, true),
+            known("old", "c2", 25, true),
+            known("failed", "c2", 1, false),
+        ];
+        assert_eq!(due_names(&nodes, &known, 1), ["new", "upgraded", "old", "failed"]);
+    }
+
+    #[test]
+    fn a_changed_policy_makes_every_node_due() {
+        assert_eq!(due_names(&[node("a", "c", "True")], &[known("a", "c", 1, true)], 0), ["a"]);
+    }
+
+    #[test]
+    fn a_node_that_takes_no_pods_is_not_probed() {
+        let mut closed = node("closed", "c", "True");
+        closed.spec.get_or_insert_default().unschedulable = Some(true);
+        assert_eq!(due_names(&[closed, node("down", "c", "False")], &[], 1), Vec::<String>::new());
+    }
+
+    #[test]
+    fn nodes_that_are_gone_are_forgotten() {
+        let kept =
+            still_there(&[known("a", "c", 1, true), known("b", "c", 1, true)], &[node("b", "c", "True")]);
+        assert_eq!(kept.len(), 1);
+        assert_eq!(kept[0].name, "b");
+    }
+}

@@ -1,0 +1,149 @@
+//! The policy's status: what the nodes prove, as conditions; one apply where something changed.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use skillet_api::{
+    Reason, SkillPolicy, SkillPolicyStatus, names,
+    policy::NodeStatus,
+    reason::{ISOLATION_PROVEN, READY},
+};
+use thiserror::Error as ThisError;
+
+use super::KIND;
+use crate::context::Context;
+
+/// More nodes than this are probed, and not listed.
+pub const MOST_NODES: usize = 100;
+
+#[derive(Debug, ThisError)]
+pub enum Error {
+    #[error("could not apply the status of SkillPolicy {name}")]
+    Apply { name: String, source: Box<kube::Error> },
+}
+
+/// Writes what the nodes prove.
+pub async fn report(ctx: &Context, policy: &SkillPolicy, nodes: Vec<NodeStatus>) -> Result<(), Error> {
+    let old = policy.status.clone().unwrap_or_default();
+    let new = status(policy, &old, nodes, Timestamp::now());
+    if new == old {
+        return Ok(());
+    }
+    let name = policy.name_any();
+    let api: Api<SkillPolicy> = Api::all(ctx.client.clone());
+    let patch = json!({
+        "apiVersion": SkillPolicy::api_version(&()),
+        "kind": SkillPolicy::kind(&()),
+        "metadata": { "name": name },
+        "status": new,
+    });
+    let params = PatchParams::apply(names::FIELD_MANAGER).force();
+    match api.patch_status(&name, &params, &Patch::Apply(&patch)).await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+        Err(source) => return Err(Error::Apply { name, source: Box::new(source) }),
+    }
+    let proven = |status: &SkillPolicyStatus| {
+        find(status, ISOLATION_PROVEN).map(|c| (c.status.clone(), c.message.clone()))
+    };
+    if let Some((verdict, message)) = proven(&new)
+        && verdict == "False"
+        && proven(&old).as_ref() != Some(&(verdict, message.clone()))
+    {
+        ctx.reporter.problem(&policy.object_ref(&()), KIND, Reason::IsolationUnavailable, &message).await;
+    }
+    Ok(())
+}
+
+fn find<'a>(status: &'a SkillPolicyStatus, type_: &str) -> Option<&'a Condition> {
+    status.conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+fn status(
+    policy: &SkillPolicy,
+    old: &SkillPolicyStatus,
+    nodes: Vec<NodeStatus>,
+    now: Timestamp,
+) -> SkillPolicyStatus {
+    let (verdict, reason, message) = isolation_verdict(&nodes);
+    let generation = policy.metadata.generation;
+    let condition = |type_: &str, status: &str, reason: Reason, message: String| {
+        let before = find(old, type_).filter(|condition| condition.status == status);
+        Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            reason: reason.as_str().to_owned(),
+            message,
+            observed_generation: generation,
+            last_transition_time: before
+                .map_or(Time(now), |condition| condition.last_transition_time.clone()),
+        }
+    };
+    SkillPolicyStatus {
+        observed_generation: generation,
+        nodes,
+        conditions: vec![
+            condition(READY, "True", Reason::Ready, "the policy is in force".into()),
+            condition(ISOLATION_PROVEN, verdict, reason, message),
+        ],
+    }
+}
+
+fn isolation_verdict(nodes: &[NodeStatus]) -> (&'static str, Reason, String) {
+    let lacking: Vec<String> = nodes
+        .iter()
+        .filter(|node| !node.missing.is_empty())
+        .map(|node| format!("{}: {}", node.name, node.missing.join(", ")))
+        .collect();
+    if nodes.is_empty() {
+        ("Unknown", Reason::IsolationUnavailable, "no node was probed yet".to_owned())
+    } else if lacking.is_empty() {
+        ("True", Reason::Ready, format!("all of {} probed nodes prove what the policy requires", nodes.len()))
+    } else {
+        ("False", Reason::IsolationUnavailable, lacking.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, missing: &[&str]) -> NodeStatus {
+        NodeStatus {
+            name: name.into(),
+            probed_at: Time("2026-01-01T00:00:00Z".parse().unwrap()),
+            container_runtime: "containerd://2".into(),
+            isolation: None,
+            missing: missing.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    #[test]
+    fn one_node_that_lacks_something_is_named() {
+        let (verdict, reason, message) = isolation_verdict(&[node("a", &[]), node("b", &["userNamespace"])]);
+        assert_eq!(
+            (verdict, reason, message.as_str()),
+            ("False", Reason::IsolationUnavailable, "b: userNamespace")
+        );
+    }
+
+    #[test]
+    fn all_nodes_proven_is_true_and_no_node_is_unknown() {
+        assert_eq!(isolation_verdict(&[node("a", &[])]).0, "True");
+        assert_eq!(isolation_verdict(&[]).0, "Unknown");
+    }
+
+    #[test]
+    fn the_same_again_keeps_the_time_of_the_transition() {
+        let policy = SkillPolicy::new("default", skillet_api::SkillPolicySpec::default());
+        let at = |text: &str| -> Timestamp { text.parse().unwrap() };
+        let first =
+            status(&policy, &SkillPolicyStatus::default(), vec![node("a", &[])], at("2026-01-01T00:00:00Z"));
+        let again = status(&policy, &first, vec![node("a", &[])], at("2026-01-02T00:00:00Z"));
+        assert_eq!(first, again);
+    }
+}

@@ -1,0 +1,85 @@
+//! The one place that publishes events and logs what became of an object.
+//!
+//! An event is told to who has the problem; success is in the status and needs none.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::{Event, EventType, Recorder};
+use skillet_api::Reason;
+use tracing::warn;
+
+use crate::metrics::Metrics;
+
+/// Publishes events under the operator's name.
+#[derive(Clone)]
+pub struct Reporter {
+    recorder: Recorder,
+    metrics: Metrics,
+}
+
+impl Reporter {
+    pub fn new(recorder: Recorder, metrics: Metrics) -> Self {
+        Self { recorder, metrics }
+    }
+
+    /// Tells of a problem with an object: event, log line and metric, all with the same reason.
+    pub async fn problem(&self, object: &ObjectReference, kind: &'static str, reason: Reason, message: &str) {
+        self.metrics.problem(kind, reason);
+        warn!(
+            kind,
+            namespace = object.namespace.as_deref().unwrap_or_default(),
+            name = object.name.as_deref().unwrap_or_default(),
+            %reason,
+            message,
+            "Object has a problem"
+        );
+        self.publish(object, action(kind), reason, message).await;
+    }
+
+    /// Publishes a warning event only: the caller counts and logs.
+    pub async fn warning(&self, object: &ObjectReference, kind: &'static str, reason: Reason, message: &str) {
+        self.publish(object, action(kind), reason, message).await;
+    }
+
+    async fn publish(&self, object: &ObjectReference, action: &str, reason: Reason, message: &str) {
+        let event = Event {
+            type_: EventType::Warning,
+            reason: reason.as_str().to_owned(),
+            note: Some(cut(message)),
+            action: action.to_owned(),
+            secondary: None,
+        };
+        if let Err(error) = self.recorder.publish(&event, object).await {
+            warn!(%error, %reason, "Event could not be published");
+        }
+    }
+}
+
+fn action(kind: &str) -> &'static str {
+    match kind {
+        "SkillExecution" => "Run",
+        _ => "Reconcile",
+    }
+}
+
+/// The API server takes notes of at most 1024 bytes.
+fn cut(message: &str) -> String {
+    const LIMIT: usize = 1000;
+    if message.len() <= LIMIT {
+        return message.to_owned();
+    }
+    let end = (0..=LIMIT).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}…", &message[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_note_is_cut_between_characters() {
+        assert_eq!(cut("short"), "short");
+        let long = "é".repeat(600);
+        let note = cut(&long);
+        assert!(note.len() <= 1024 && note.ends_with('…') && note.starts_with("éé"));
+    }
+}

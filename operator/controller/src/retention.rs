@@ -1,0 +1,203 @@
+//! Deleting what has had its time: finished executions by age and number, and sandboxes that nobody owns.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, Preconditions},
+};
+use skillet_api::{SkillExecution, names};
+use skillet_core::retention;
+use tokio::{
+    sync::mpsc,
+    time::{MissedTickBehavior, interval, sleep},
+};
+use tracing::{info, warn};
+
+use crate::{context::Context, parse::Guarded};
+
+const PERIOD: Duration = Duration::from_secs(20);
+/// Between two deletions, so that a clean-up never crowds out runs.
+const PACE: Duration = Duration::from_millis(20);
+
+/// An execution that has ended, or is gone altogether.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    /// Seconds since the epoch; none when the object is gone.
+    pub at: Option<i64>,
+}
+
+impl Finished {
+    /// The execution, if it has ended.
+    pub fn of(execution: &SkillExecution) -> Option<Self> {
+        let status = execution.status.as_ref().filter(|status| status.phase.is_terminal())?;
+        let at = status.finished_at.as_ref().map_or_else(Timestamp::now, |at| at.0);
+        Some(Self { at: Some(at.as_second()), ..Self::gone(execution) })
+    }
+
+    /// The execution as one that no longer exists.
+    pub fn gone(execution: &SkillExecution) -> Self {
+        Self {
+            namespace: execution.namespace().unwrap_or_default(),
+            name: execution.name_any(),
+            uid: execution.uid().unwrap_or_default(),
+            at: None,
+        }
+    }
+}
+
+/// Finished executions by namespace, then by name and uid.
+#[derive(Default)]
+struct Kept(BTreeMap<String, HashMap<(String, String), i64>>);
+
+impl Kept {
+    fn take(&mut self, finished: Finished) {
+        let Finished { namespace, name, uid, at } = finished;
+        let of = self.0.entry(namespace.clone()).or_default();
+        match at {
+            Some(at) => of.insert((name, uid), at),
+            None => of.remove(&(name, uid)),
+        };
+        if of.is_empty() {
+            self.0.remove(&namespace);
+        }
+    }
+
+    /// Namespace, name and uid of everything past its time or number.
+    fn expired(&self, ttl: Duration, per_namespace: usize, now: i64) -> Vec<(String, String, String)> {
+        let of_namespace = |(namespace, of): (&String, &HashMap<(String, String), i64>)| {
+            let finished: Vec<((String, String), i64)> =
+                of.iter().map(|(id, at)| (id.clone(), *at)).collect();
+            let expired = retention::expired(&finished, ttl, per_namespace, now);
+            let namespace = namespace.clone();
+            expired.into_iter().map(move |(name, uid)| (namespace.clone(), name, uid)).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(of_namespace).collect()
+    }
+}
+
+/// Hears of finished executions and deletes them in time; works until `finished` closes.
+pub async fn executions(ctx: Arc<Context>, mut finished: mpsc::UnboundedReceiver<Finished>) {
+    let mut kept = Kept::default();
+    let mut period = interval(PERIOD);
+    period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            heard = finished.recv() => match heard {
+                Some(finished) => kept.take(finished),
+                None => return,
+            },
+            _ = period.tick() => {
+                let retention = ctx.catalog.policy().retention.clone();
+                let per_namespace = usize::try_from(retention.per_namespace).unwrap_or(usize::MAX);
+                for (namespace, name, uid) in kept.expired(retention.ttl.0, per_namespace, Timestamp::now().as_second()) {
+                    delete(&ctx, &namespace, &name, &uid).await;
+                    kept.take(Finished { namespace, name, uid, at: None });
+                    sleep(PACE).await;
+                }
+            }
+        }
+    }
+}
+
+async fn delete(ctx: &Context, namespace: &str, name: &str, uid: &str) {
+    let api: Api<SkillExecution> = Api::namespaced(ctx.client.clone(), namespace);
+    // With the uid, an execution made again under the same name is not meant.
+    let only_this = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
+    let params = DeleteParams::default().preconditions(only_this);
+    match api.delete(name, &params).await {
+        Ok(_) => info!(namespace, name, "Finished execution deleted"),
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => {}
+        Err(error) => warn!(namespace, name, %error, "Finished execution could not be deleted"),
+    }
+}
+
+/// Removes sandboxes whose execution has ended or is gone: what a stopped operator left, or a failed removal.
+pub async fn sandboxes(ctx: Arc<Context>) {
+    let mut period = interval(PERIOD * 3);
+    period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        period.tick().await;
+        match orphans(&ctx).await {
+            Ok(orphans) => orphans.into_iter().for_each(|job| ctx.remover.later(job)),
+            Err(error) => warn!(%error, "Sandboxes could not be swept"),
+        }
+    }
+}
+
+async fn orphans(ctx: &Context) -> Result<Vec<String>, kube::Error> {
+    // Jobs first: an execution listed after its Job was made is never missed.
+    let runs = ListParams::default().labels(&format!("{}={}", names::LABEL_PURPOSE, names::PURPOSE_RUN));
+    let jobs = ctx.sandbox_jobs().list_metadata(&runs).await?;
+    if jobs.items.is_empty() {
+        return Ok(Vec::new());
+    }
+    let executions: Api<Guarded<SkillExecution>> = Api::all(ctx.client.clone());
+    let live: HashSet<String> = executions
+        .list(&ListParams::default())
+        .await?
+        .into_iter()
+        // One that does not parse counts as going on.
+        .filter(|execution| execution.0.as_ref().ok().and_then(Finished::of).is_none())
+        .filter_map(|execution| execution.uid())
+        .collect();
+    let is_orphan = |labels: &BTreeMap<String, String>| {
+        labels.get(names::LABEL_EXECUTION_UID).is_none_or(|uid| !live.contains(uid))
+    };
+    Ok(jobs.items.into_iter().filter(|job| is_orphan(job.labels())).map(|job| job.name_any()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(name: &str, at: Option<i64>) -> Finished {
+        Finished { namespace: "ns".into(), name: name.into(), uid: format!("{name}-uid"), at }
+    }
+
+    fn names(kept: &Kept, ttl: u64, per_namespace: usize, now: i64) -> Vec<String> {
+        kept.expired(Duration::from_secs(ttl), per_namespace, now)
+            .into_iter()
+            .map(|(_, name, _)| name)
+            .collect()
+    }
+
+    #[test]
+    fn the_old_and_the_surplus_go_oldest_first() {
+        let mut kept = Kept::default();
+        for (name, at) in [("c", 30), ("a", 10), ("b", 20)] {
+            kept.take(finished(name, Some(at)));
+        }
+        assert_eq!(names(&kept, 100, 10, 50), Vec::<String>::new());
+        assert_eq!(names(&kept, 30, 10, 50), ["a", "b"]);
+        assert_eq!(names(&kept, 100, 1, 50), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_was_deleted_is_forgotten() {
+        let mut kept = Kept::default();
+        kept.take(finished("a", Some(1)));
+        kept.take(finished("a", None));
+        assert!(kept.0.is_empty());
+    }
+
+    #[test]
+    fn only_an_execution_that_has_ended_is_finished() {
+        let parse = |phase: &str| -> SkillExecution {
+            serde_saphyr::from_str(&format!(
+                "apiVersion: skillet.dev/v1alpha1\nkind: SkillExecution\nmetadata: {{name: a, namespace: ns, uid: u}}\nspec: {{skill: s}}\nstatus: {{phase: {phase}, finishedAt: '1970-01-01T00:00:07.000000Z'}}"
+            ))
+            .unwrap()
+        };
+        assert_eq!(Finished::of(&parse("Running")), None);
+        assert_eq!(Finished::of(&parse("Failed")).and_then(|f| f.at), Some(7));
+    }
+}

@@ -1,0 +1,247 @@
+//! The sandbox's Job: the only manifest under which foreign code ever runs. Pure; golden tests hold every combination.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::{
+    api::{
+        batch::v1::{Job, JobSpec},
+        core::v1::{
+            Affinity, Capabilities, Container, EmptyDirVolumeSource, ImageVolumeSource, NodeAffinity,
+            NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodDNSConfig, PodSecurityContext,
+            PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, SecurityContext, Volume,
+            VolumeMount,
+        },
+    },
+    apimachinery::pkg::api::resource::Quantity,
+};
+use kube::api::ObjectMeta;
+use skillet_api::IsolationLevel;
+
+use crate::settings::{RunnerDelivery, SandboxSettings};
+
+/// Where the runner is, in every sandbox.
+pub const RUNNER_PATH: &str = "/skillet/skillet-runner";
+const RUNNER_FOLDER: &str = "/skillet";
+const RUNNER_VOLUME: &str = "runner";
+/// Name of the one container.
+pub const CONTAINER: &str = "sandbox";
+/// Under a user namespace every sandbox has this uid, which no other has on the node.
+const OWN_UID: i64 = 65_532;
+/// What the kubelet may take to end a pod; the runner needs far less.
+const TERMINATION_GRACE_SECONDS: i64 = 2;
+/// A used sandbox that nobody removed goes by itself.
+const LEFTOVER_SECONDS: i32 = 600;
+const MIB: u64 = 1024 * 1024;
+
+/// What differs between sandboxes.
+#[derive(Clone, Debug)]
+pub struct SandboxSpec {
+    /// Name of the Job.
+    pub job: String,
+    pub image: String,
+    /// The image does not hold the runner.
+    pub needs_runner: bool,
+    pub cpu_millis: u64,
+    pub memory_bytes: u64,
+    /// After this long the kubelet ends the pod, whatever else happened.
+    pub deadline: Duration,
+    pub isolation: IsolationLevel,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    /// Only on this node; any node when unset.
+    pub node: Option<String>,
+}
+
+/// The Job that makes the sandbox.
+pub fn job(spec: &SandboxSpec, settings: &SandboxSettings) -> Job {
+    let metadata = |name: Option<String>| ObjectMeta {
+        name,
+        labels: Some(spec.labels.clone()),
+        annotations: Some(spec.annotations.clone()),
+        ..ObjectMeta::default()
+    };
+    Job {
+        metadata: ObjectMeta {
+            namespace: Some(settings.namespace.clone()),
+            ..metadata(Some(spec.job.clone()))
+        },
+        spec: Some(JobSpec {
+            backoff_limit: Some(0),
+            completions: Some(1),
+            parallelism: Some(1),
+            ttl_seconds_after_finished: Some(LEFTOVER_SECONDS),
+            template: PodTemplateSpec { metadata: Some(metadata(None)), spec: Some(pod(spec, settings)) },
+            ..JobSpec::default()
+        }),
+        ..Job::default()
+    }
+}
+
+fn pod(spec: &SandboxSpec, settings: &SandboxSettings) -> PodSpec {
+    let runner = spec.needs_runner.then_some(settings.runner_delivery);
+    PodSpec {
+        restart_policy: Some("Never".into()),
+        active_deadline_seconds: Some(whole_seconds(spec.deadline)),
+        termination_grace_period_seconds: Some(TERMINATION_GRACE_SECONDS),
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        dns_policy: Some("None".into()),
+        // Kubernetes asks for a name server under this policy. There is nothing at this address.
+        dns_config: Some(PodDNSConfig {
+            nameservers: Some(vec!["127.0.0.1".into()]),
+            ..PodDNSConfig::default()
+        }),
+        host_users: match spec.isolation {
+            IsolationLevel::Strict => Some(false),
+            IsolationLevel::Compatible => None,
+        },
+        runtime_class_name: settings.runtime_class.clone(),
+        affinity: spec.node.as_deref().map(only_on),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            run_as_user: Some(uid(spec)),
+            run_as_group: Some(uid(spec)),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".into(),
+                ..SeccompProfile::default()
+            }),
+            ..PodSecurityContext::default()
+        }),
+        init_containers: (runner == Some(RunnerDelivery::InitContainer)).then(|| vec![installer(settings)]),
+        containers: vec![container(spec, settings)],
+        volumes: runner.map(|delivery| vec![runner_volume(delivery, settings)]),
+        ..PodSpec::default()
+    }
+}
+
+/// By the node's name through the scheduler, so that its room and taints still count.
+fn only_on(node: &str) -> Affinity {
+    let by_name = NodeSelectorRequirement {
+        key: "metadata.name".into(),
+        operator: "In".into(),
+        values: Some(vec![node.to_owned()]),
+    };
+    let term = NodeSelectorTerm { match_fields: Some(vec![by_name]), ..NodeSelectorTerm::default() };
+    Affinity {
+        node_affinity: Some(NodeAffinity {
+            required_during_scheduling_ignored_during_execution: Some(NodeSelector {
+                node_selector_terms: vec![term],
+            }),
+            ..NodeAffinity::default()
+        }),
+        ..Affinity::default()
+    }
+}
+
+fn container(spec: &SandboxSpec, settings: &SandboxSettings) -> Container {
+    Container {
+        name: CONTAINER.into(),
+        image: Some(spec.image.clone()),
+        image_pull_policy: settings.image_pull_policy.clone(),
+        command: Some(vec![RUNNER_PATH.into()]),
+        stdin: Some(true),
+        stdin_once: Some(true),
+        security_context: Some(locked_down()),
+        resources: Some(ResourceRequirements {
+            limits: Some(BTreeMap::from([
+                ("cpu".to_owned(), Quantity(format!("{}m", spec.cpu_millis))),
+                ("memory".to_owned(), Quantity(spec.memory_bytes.to_string())),
+                ("ephemeral-storage".to_owned(), Quantity("128Mi".into())),
+            ])),
+            // Requests are what a sandbox costs while it waits, so that a node takes as many as it can serve.
+            requests: Some(BTreeMap::from([
+                ("cpu".to_owned(), Quantity(format!("{}m", spec.cpu_millis.min(20)))),
+                ("memory".to_owned(), Quantity(spec.memory_bytes.min(32 * MIB).to_string())),
+                ("ephemeral-storage".to_owned(), Quantity("1Mi".into())),
+            ])),
+            ..ResourceRequirements::default()
+        }),
+        volume_mounts: spec.needs_runner.then(|| vec![runner_mount(true)]),
+        ..Container::default()
+    }
+}
+
+fn installer(settings: &SandboxSettings) -> Container {
+    let quantities = || {
+        Some(BTreeMap::from([
+            ("cpu".to_owned(), Quantity("20m".into())),
+            ("memory".to_owned(), Quantity("32Mi".into())),
+            ("ephemeral-storage".to_owned(), Quantity("16Mi".into())),
+        ]))
+    };
+    Container {
+        name: "runner".into(),
+        image: Some(settings.runner_image.clone()),
+        image_pull_policy: settings.image_pull_policy.clone(),
+        command: Some(vec!["/skillet-runner".into(), "install".into(), RUNNER_PATH.into()]),
+        security_context: Some(locked_down()),
+        resources: Some(ResourceRequirements {
+            limits: quantities(),
+            requests: quantities(),
+            ..ResourceRequirements::default()
+        }),
+        volume_mounts: Some(vec![runner_mount(false)]),
+        ..Container::default()
+    }
+}
+
+fn runner_volume(delivery: RunnerDelivery, settings: &SandboxSettings) -> Volume {
+    let (image, empty_dir) = match delivery {
+        RunnerDelivery::ImageVolume => (
+            Some(ImageVolumeSource {
+                reference: Some(settings.runner_image.clone()),
+                pull_policy: settings.image_pull_policy.clone(),
+            }),
+            None,
+        ),
+        RunnerDelivery::InitContainer => (
+            None,
+            Some(EmptyDirVolumeSource {
+                size_limit: Some(Quantity("16Mi".into())),
+                ..EmptyDirVolumeSource::default()
+            }),
+        ),
+    };
+    Volume { name: RUNNER_VOLUME.into(), image, empty_dir, ..Volume::default() }
+}
+
+fn runner_mount(is_read_only: bool) -> VolumeMount {
+    VolumeMount {
+        name: RUNNER_VOLUME.into(),
+        mount_path: RUNNER_FOLDER.into(),
+        read_only: Some(is_read_only),
+        ..VolumeMount::default()
+    }
+}
+
+fn locked_down() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add: None }),
+        privileged: Some(false),
+        read_only_root_filesystem: Some(true),
+        ..SecurityContext::default()
+    }
+}
+
+/// Without a user namespace uids are the node's, so each sandbox takes one of its own from a range of 2^30.
+fn uid(spec: &SandboxSpec) -> i64 {
+    match spec.isolation {
+        IsolationLevel::Strict => OWN_UID,
+        IsolationLevel::Compatible => {
+            // FNV-1a: the same name gives the same uid after a restart.
+            let hash = spec.job.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+            (1 << 30) + (hash & ((1 << 30) - 1)).cast_signed()
+        }
+    }
+}
+
+fn whole_seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX).max(1)
+}
+
+#[cfg(test)]
+#[path = "manifest_tests.rs"]
+mod tests;

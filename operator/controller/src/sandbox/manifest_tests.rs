@@ -1,0 +1,111 @@
+//! Golden manifests for every combination, and the rules that hold in all of them.
+//!
+//! `SKILLET_WRITE_GOLDEN=1 cargo test -p skillet-controller manifest` writes the files.
+
+use std::{env, fs, path::PathBuf};
+
+use super::*;
+
+fn settings(runner_delivery: RunnerDelivery, runtime_class: Option<&str>) -> SandboxSettings {
+    SandboxSettings {
+        namespace: "sandboxes".into(),
+        shell_image: "registry/shell:1".into(),
+        python_image: "registry/python:1".into(),
+        node_image: "registry/node:1".into(),
+        runner_image: "registry/runner:1".into(),
+        runner_delivery,
+        image_pull_policy: Some("IfNotPresent".into()),
+        runtime_class: runtime_class.map(ToOwned::to_owned),
+    }
+}
+
+fn spec(isolation: IsolationLevel, needs_runner: bool) -> SandboxSpec {
+    SandboxSpec {
+        job: "run-uid-1".into(),
+        image: if needs_runner { "team/own:2" } else { "registry/python:1" }.into(),
+        needs_runner,
+        cpu_millis: 500,
+        memory_bytes: 128 * MIB,
+        deadline: Duration::from_millis(90_500),
+        isolation,
+        labels: BTreeMap::from([("skillet.dev/purpose".to_owned(), "run".to_owned())]),
+        annotations: BTreeMap::from([("skillet.dev/execution".to_owned(), "word-count-x1".to_owned())]),
+        node: None,
+    }
+}
+
+fn combinations() -> Vec<(&'static str, Job)> {
+    use IsolationLevel::{Compatible, Strict};
+    use RunnerDelivery::{ImageVolume, InitContainer};
+    let on_node = SandboxSpec { node: Some("node-1".into()), ..spec(Strict, false) };
+    vec![
+        ("strict-runtime", job(&spec(Strict, false), &settings(ImageVolume, None))),
+        ("strict-image-volume", job(&spec(Strict, true), &settings(ImageVolume, None))),
+        ("strict-init-container", job(&spec(Strict, true), &settings(InitContainer, None))),
+        ("strict-runtime-class", job(&spec(Strict, false), &settings(ImageVolume, Some("gvisor")))),
+        ("strict-one-node", job(&on_node, &settings(ImageVolume, None))),
+        ("compatible-runtime", job(&spec(Compatible, false), &settings(ImageVolume, None))),
+        ("compatible-image-volume", job(&spec(Compatible, true), &settings(ImageVolume, None))),
+        ("compatible-init-container", job(&spec(Compatible, true), &settings(InitContainer, None))),
+    ]
+}
+
+#[test]
+fn every_combination_is_as_its_golden_file_says() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/sandbox/golden");
+    for (name, job) in combinations() {
+        let path = folder.join(format!("{name}.yaml"));
+        let text = serde_saphyr::to_string(&serde_json::to_value(&job).unwrap()).unwrap();
+        if env::var_os("SKILLET_WRITE_GOLDEN").is_some() {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&path, &text).unwrap();
+        }
+        let golden = fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(text, golden, "{name}: SKILLET_WRITE_GOLDEN=1 writes what is meant");
+    }
+}
+
+#[test]
+fn no_combination_is_less_than_locked_down() {
+    for (name, job) in combinations() {
+        let pod = job.spec.unwrap().template.spec.unwrap();
+        assert_eq!(pod.automount_service_account_token, Some(false), "{name}");
+        assert_eq!(pod.enable_service_links, Some(false), "{name}");
+        assert_eq!((pod.host_network, pod.host_pid, pod.host_ipc), (None, None, None), "{name}");
+        assert_eq!(pod.restart_policy.as_deref(), Some("Never"), "{name}");
+        assert!(pod.active_deadline_seconds.is_some(), "{name}");
+        let of_pod = pod.security_context.unwrap();
+        assert_eq!(of_pod.run_as_non_root, Some(true), "{name}");
+        assert!(of_pod.run_as_user.unwrap() > 0, "{name}");
+        assert_eq!(of_pod.seccomp_profile.unwrap().type_, "RuntimeDefault", "{name}");
+        assert_eq!(pod.containers.len(), 1, "{name}: /dev/shm is shared by the containers of a pod");
+        for container in pod.containers.iter().chain(pod.init_containers.iter().flatten()) {
+            assert!(container.env.is_none() && container.env_from.is_none(), "{name}");
+            let security = container.security_context.as_ref().unwrap();
+            assert_eq!(security.allow_privilege_escalation, Some(false), "{name}");
+            assert_eq!(security.read_only_root_filesystem, Some(true), "{name}");
+            assert_eq!(
+                security.capabilities.as_ref().unwrap().drop.as_deref(),
+                Some(&["ALL".to_owned()][..]),
+                "{name}"
+            );
+            let limits = container.resources.as_ref().unwrap().limits.as_ref().unwrap();
+            for resource in ["cpu", "memory", "ephemeral-storage"] {
+                assert!(limits.contains_key(resource), "{name}: no limit of {resource}");
+            }
+        }
+    }
+}
+
+#[test]
+fn strict_asks_for_a_user_namespace_and_compatible_for_a_uid_of_its_own() {
+    let pod = |spec: &SandboxSpec| pod(spec, &settings(RunnerDelivery::ImageVolume, None));
+    assert_eq!(pod(&spec(IsolationLevel::Strict, false)).host_users, Some(false));
+    let one = spec(IsolationLevel::Compatible, false);
+    let two = SandboxSpec { job: "run-uid-2".into(), ..one.clone() };
+    let uid = |spec: &SandboxSpec| pod(spec).security_context.unwrap().run_as_user.unwrap();
+    assert_eq!(pod(&one).host_users, None);
+    assert_ne!(uid(&one), uid(&two));
+    assert_eq!(uid(&one), uid(&one.clone()), "the same after a restart");
+    assert!((1 << 30..1_i64 << 31).contains(&uid(&one)));
+}

@@ -1,0 +1,134 @@
+//! Opening a sandbox: from a Job that was just made to a stream whose runner has proven its isolation.
+//!
+//! The API says Running up to a second after a container runs, so attach is tried from the moment the pod is
+//! bound, never waited for.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::{Api, ResourceExt, api::ListParams};
+use skillet_protocol::Ready;
+use thiserror::Error;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{
+    hub::Follower,
+    state::{Ended, SandboxState},
+    stream::{HeldStream, StreamEnd},
+};
+
+/// Shortest pause between two tries.
+const FIRST_GAP: Duration = Duration::from_millis(15);
+/// Longest pause between two tries.
+const LAST_GAP: Duration = Duration::from_millis(500);
+
+/// Why no stream came of a sandbox.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    #[error("the image cannot be started: {0}")]
+    Image(String),
+    #[error("no sandbox became usable within {limit:?}: {message}")]
+    TooLate { limit: Duration, message: String },
+    #[error("the sandbox ended before it was used: {}", .0.message)]
+    Ended(Ended),
+    #[error("the sandbox was deleted before it was used")]
+    Gone(Option<Ended>),
+    /// Attached, but the runner is not idle: somebody else's run is in it.
+    #[error("the sandbox is in use")]
+    InUse(#[source] StreamEnd),
+}
+
+/// Whether the kubelet is still pulling `image` for `pod`: its status does not tell, its events do.
+pub async fn is_pulling(events: &Api<Event>, pod: &str, image: &str) -> bool {
+    let of_pod = ListParams::default().fields(&format!("involvedObject.name={pod}"));
+    let Ok(found) = events.list(&of_pod).await else { return false };
+    let quoted = format!("\"{image}\"");
+    let has = |reason: &str| {
+        let is_told = |event: &Event| {
+            event.reason.as_deref() == Some(reason)
+                && event.message.as_deref().is_some_and(|message| message.contains(&quoted))
+        };
+        found.items.iter().any(is_told)
+    };
+    has("Pulling") && !has("Pulled")
+}
+
+/// A stream to an idle runner, and where it runs.
+pub struct Opened {
+    pub stream: HeldStream,
+    pub ready: Ready,
+    pub pod: String,
+    pub node: String,
+}
+
+/// Waits for the pod that `follower` follows and attaches to it, for at most `limit`.
+pub async fn open(
+    pods: &Api<Pod>,
+    follower: &mut Follower,
+    epoch: u64,
+    limit: Duration,
+) -> Result<Opened, OpenError> {
+    let deadline = Instant::now() + limit;
+    let mut bound_at = None;
+    loop {
+        let state = SandboxState::of(follower.borrow_and_update().as_ref());
+        match state {
+            SandboxState::ImageProblem { message, is_final: true } => return Err(OpenError::Image(message)),
+            SandboxState::Ended(ended) => return Err(OpenError::Ended(ended)),
+            SandboxState::Gone(ended) => return Err(OpenError::Gone(ended)),
+            SandboxState::NoPod | SandboxState::Unscheduled { .. } | SandboxState::ImageProblem { .. } => {
+                if timeout_at(deadline, follower.changed()).await.is_err() {
+                    return Err(too_late(follower, limit));
+                }
+            }
+            SandboxState::Bound => {
+                let bound_at = *bound_at.get_or_insert_with(Instant::now);
+                // A kubelet that accepts and does not answer must not hold this past its limit.
+                if let Ok(attached) = timeout_at(deadline, try_attach(pods, follower, epoch)).await
+                    && let Some(opened) = attached?
+                {
+                    return Ok(opened);
+                }
+                if Instant::now() >= deadline {
+                    return Err(too_late(follower, limit));
+                }
+                // A node under load is asked less often: each try costs it time it needs to start the pod.
+                let gap = (bound_at.elapsed() / 8).clamp(FIRST_GAP, LAST_GAP);
+                tokio::select! {
+                    () = sleep(gap) => {}
+                    _ = follower.changed() => {}
+                }
+            }
+        }
+    }
+}
+
+async fn try_attach(pods: &Api<Pod>, follower: &Follower, epoch: u64) -> Result<Option<Opened>, OpenError> {
+    let Some(pod) = follower.borrow().as_ref().map(|view| view.pod.clone()) else { return Ok(None) };
+    let name = pod.name_any();
+    match HeldStream::attach(pods, &name, epoch).await {
+        Ok((stream, ready)) => {
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+            Ok(Some(Opened { stream, ready, pod: name, node }))
+        }
+        // Not running yet, or the kubelet is busy: the next try tells.
+        Err(StreamEnd::Attach(_) | StreamEnd::Closed | StreamEnd::Read(_) | StreamEnd::Write(_)) => Ok(None),
+        Err(
+            end @ (StreamEnd::Protocol(_) | StreamEnd::Encode(_) | StreamEnd::NoAnswer | StreamEnd::NotReady),
+        ) => Err(OpenError::InUse(end)),
+    }
+}
+
+fn too_late(follower: &Follower, limit: Duration) -> OpenError {
+    let message = match SandboxState::of(follower.borrow().as_ref()) {
+        SandboxState::ImageProblem { message, .. } => return OpenError::Image(message),
+        SandboxState::NoPod => "no pod was made for the Job (quota, or an admission rule)".to_owned(),
+        SandboxState::Unscheduled { message } => {
+            message.unwrap_or_else(|| "the pod was not scheduled".into())
+        }
+        SandboxState::Bound => "the container did not start".to_owned(),
+        SandboxState::Ended(ended) => return OpenError::Ended(ended),
+        SandboxState::Gone(ended) => return OpenError::Gone(ended),
+    };
+    OpenError::TooLate { limit, message }
+}

@@ -1,0 +1,70 @@
+//! Removing used sandboxes: paced and off the hot path, because tearing a pod down takes CPU from the next start.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use kube::{
+    Api,
+    api::{DeleteParams, PropagationPolicy},
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, sleep_until},
+};
+use tracing::{debug, warn};
+
+/// A used sandbox's runner ends by itself; after this long its pod is only an object to delete.
+const REST: Duration = Duration::from_secs(2);
+/// Pause between two removals.
+const PACE: Duration = Duration::from_millis(100);
+
+/// Takes the names of used sandboxes and deletes their Jobs, one after the other.
+#[derive(Clone)]
+pub struct Remover {
+    used: mpsc::UnboundedSender<(Instant, String)>,
+    jobs: Api<Job>,
+}
+
+impl Remover {
+    /// The remover and the task that does its work; the task ends when every handle is dropped.
+    pub fn new(jobs: Api<Job>) -> (Self, impl Future<Output = ()>) {
+        let (used, names) = mpsc::unbounded_channel();
+        let task = work(jobs.clone(), names);
+        (Self { used, jobs }, task)
+    }
+
+    /// The sandbox is used up: remove it some time soon.
+    pub fn later(&self, job: String) {
+        // The receiver lives as long as the process; at shutdown the sweep of the next operator does it.
+        self.used.send((Instant::now() + REST, job)).ok();
+    }
+
+    /// Remove it now, with whatever runs in it.
+    pub async fn now(&self, job: &str) -> Result<(), kube::Error> {
+        let params = DeleteParams { grace_period_seconds: Some(0), ..background() };
+        gone_is_fine(self.jobs.delete(job, &params).await)
+    }
+}
+
+async fn work(jobs: Api<Job>, mut names: mpsc::UnboundedReceiver<(Instant, String)>) {
+    while let Some((due, job)) = names.recv().await {
+        sleep_until(due).await;
+        match gone_is_fine(jobs.delete(&job, &background()).await) {
+            Ok(()) => debug!(job, "Sandbox removed"),
+            Err(error) => warn!(job, %error, "Sandbox could not be removed; the next sweep tries again"),
+        }
+        sleep(PACE).await;
+    }
+}
+
+fn background() -> DeleteParams {
+    DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() }
+}
+
+fn gone_is_fine<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(error),
+    }
+}

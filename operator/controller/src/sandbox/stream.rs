@@ -1,0 +1,108 @@
+//! A held stream: the attach connection to one runner, frames down and messages up.
+//!
+//! What it gives out is believed only as far as the protocol's digest goes; an early end is an error here and
+//! never a result.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api,
+    api::{AttachParams, AttachedProcess},
+};
+use skillet_protocol::{Down, Hello, MessageError, Ready, StreamError, StreamReader, Up};
+use thiserror::Error;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::timeout,
+};
+
+/// Buffer between the websocket and us; a frame of output is at most 64 KiB.
+const BUFFER_BYTES: usize = 128 * 1024;
+/// A runner answers Hello in about a millisecond once it has tested itself; far longer means it will not.
+const READY_LIMIT: Duration = Duration::from_secs(3);
+
+/// Why a stream gives nothing more.
+#[derive(Debug, Error)]
+pub enum StreamEnd {
+    #[error("the stream ended early")]
+    Closed,
+    #[error("the stream could not be read")]
+    Read(#[source] std::io::Error),
+    #[error("the stream could not be written")]
+    Write(#[source] std::io::Error),
+    #[error("the stream is not what a runner sends")]
+    Protocol(#[from] StreamError),
+    #[error("a frame could not be written")]
+    Encode(#[from] MessageError),
+    #[error("the runner did not answer in time")]
+    NoAnswer,
+    #[error("the runner said something else than Ready")]
+    NotReady,
+    #[error("the pod could not be attached to")]
+    Attach(#[source] Box<kube::Error>),
+}
+
+/// The attach connection to one runner.
+pub struct HeldStream {
+    // Dropping it ends the connection.
+    _process: AttachedProcess,
+    stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    stdout: Box<dyn AsyncRead + Send + Unpin>,
+    reader: StreamReader,
+    buffer: Vec<u8>,
+}
+
+impl HeldStream {
+    /// Attaches to `pod` and greets its runner. Fails at once where the container does not run yet.
+    pub async fn attach(pods: &Api<Pod>, pod: &str, epoch: u64) -> Result<(Self, Ready), StreamEnd> {
+        let params = AttachParams {
+            stdin: true,
+            stdout: true,
+            stderr: false,
+            tty: false,
+            max_stdin_buf_size: Some(BUFFER_BYTES),
+            max_stdout_buf_size: Some(BUFFER_BYTES),
+            ..AttachParams::default()
+        };
+        let mut process = pods.attach(pod, &params).await.map_err(|e| StreamEnd::Attach(Box::new(e)))?;
+        let (Some(stdin), Some(stdout)) = (process.stdin(), process.stdout()) else {
+            return Err(StreamEnd::Closed);
+        };
+        let mut stream = Self {
+            _process: process,
+            stdin: Box::new(stdin),
+            stdout: Box::new(stdout),
+            reader: StreamReader::new(),
+            buffer: vec![0; BUFFER_BYTES],
+        };
+        stream.send(&Down::Hello(Hello { epoch })).await?;
+        match timeout(READY_LIMIT, stream.next()).await {
+            Err(_) => Err(StreamEnd::NoAnswer),
+            Ok(Ok(Up::Ready(ready))) => Ok((stream, *ready)),
+            Ok(Ok(_)) => Err(StreamEnd::NotReady),
+            Ok(Err(end)) => Err(end),
+        }
+    }
+
+    /// Sends one frame.
+    pub async fn send(&mut self, message: &Down) -> Result<(), StreamEnd> {
+        let bytes = message.encode()?;
+        self.stdin.write_all(&bytes).await.map_err(StreamEnd::Write)?;
+        self.stdin.flush().await.map_err(StreamEnd::Write)
+    }
+
+    /// The next message. Safe to drop and call again: nothing read is lost.
+    pub async fn next(&mut self) -> Result<Up, StreamEnd> {
+        loop {
+            if let Some(message) = self.reader.next_message()? {
+                return Ok(message);
+            }
+            let read = self.stdout.read(&mut self.buffer).await.map_err(StreamEnd::Read)?;
+            if read == 0 {
+                return Err(StreamEnd::Closed);
+            }
+            self.reader.push(&self.buffer[..read]);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Writes for one Skill: seal the version, delete what is past the history limit.
+
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use skillet_api::SkillVersion;
+use skillet_core::version::SkillSemver;
+use thiserror::Error;
+use tracing::info;
+
+use super::build::Desired;
+use crate::context::Context;
+
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("could not seal SkillVersion {name}")]
+    Seal { name: String, source: Box<kube::Error> },
+    #[error("could not delete SkillVersion {name}")]
+    Delete { name: String, source: Box<kube::Error> },
+}
+
+/// What is now in the cluster.
+pub struct Applied {
+    /// Sealed versions, newest first.
+    pub versions: Vec<SkillSemver>,
+    /// Digest of the present content.
+    pub digest: String,
+}
+
+/// Carries out what was built. A version that someone sealed in between is found at the next look.
+pub async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Error> {
+    let Desired { seal, surplus, versions, digest } = desired;
+    if let Some(version) = seal {
+        let api: Api<SkillVersion> =
+            Api::namespaced(ctx.client.clone(), &version.namespace().unwrap_or_default());
+        let name = version.name_any();
+        let sealed = api
+            .create(&PostParams::default(), &version)
+            .await
+            .map_err(|source| Error::Seal { name: name.clone(), source: Box::new(source) })?;
+        // The engine need not wait for the watch to tell it.
+        ctx.catalog.learn_version(sealed);
+        info!(name, "Version sealed");
+    }
+    for version in surplus {
+        let api: Api<SkillVersion> =
+            Api::namespaced(ctx.client.clone(), &version.namespace().unwrap_or_default());
+        let name = version.name_any();
+        match api.delete(&name, &DeleteParams::default()).await {
+            Ok(_) => info!(name, "Version past the history limit deleted"),
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(source) => return Err(Error::Delete { name, source: Box::new(source) }),
+        }
+    }
+    Ok(Applied { versions, digest })
+}

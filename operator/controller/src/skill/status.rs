@@ -1,0 +1,215 @@
+//! The Skill's status: conditions from the result of a reconcile, pure, then one apply where something changed.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+use skillet_api::{
+    Reason, Skill, SkillStatus, names,
+    reason::{READY, SEALED},
+};
+use skillet_core::version::SkillSemver;
+use thiserror::Error as ThisError;
+
+use super::{Error as SkillError, KIND, apply::Applied};
+use crate::context::Context;
+
+#[derive(Debug, ThisError)]
+pub enum Error {
+    #[error("could not apply the status of Skill {name}")]
+    Apply { name: String, source: Box<kube::Error> },
+}
+
+/// Writes what `result` means, and tells of a problem that is new.
+pub async fn report(ctx: &Context, skill: &Skill, result: &Result<Applied, SkillError>) -> Result<(), Error> {
+    let old = skill.status.clone().unwrap_or_default();
+    let new = status(skill.metadata.generation, &old, result, Timestamp::now());
+    if new == old {
+        return Ok(());
+    }
+    let (namespace, name) = (skill.namespace().unwrap_or_default(), skill.name_any());
+    let api: Api<Skill> = Api::namespaced(ctx.client.clone(), &namespace);
+    let patch = json!({
+        "apiVersion": Skill::api_version(&()),
+        "kind": Skill::kind(&()),
+        "metadata": { "name": name, "uid": skill.uid() },
+        "status": new,
+    });
+    let params = PatchParams::apply(names::FIELD_MANAGER).force();
+    match api.patch_status(&name, &params, &Patch::Apply(&patch)).await {
+        Ok(_) => {}
+        // Deleted meanwhile: there is nothing to report to.
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => return Ok(()),
+        Err(source) => return Err(Error::Apply { name, source: Box::new(source) }),
+    }
+    if let Err(error) = result
+        && is_news(&old, &new)
+    {
+        ctx.reporter.problem(&skill.object_ref(&()), KIND, error.reason(), &error.to_string()).await;
+    }
+    Ok(())
+}
+
+fn is_news(old: &SkillStatus, new: &SkillStatus) -> bool {
+    let said = |status: &SkillStatus| {
+        let of = |type_: &str| {
+            status.conditions.iter().find(|c| c.type_ == type_).map(|c| (c.reason.clone(), c.message.clone()))
+        };
+        (of(READY), of(SEALED))
+    };
+    said(old) != said(new)
+}
+
+fn status(
+    generation: Option<i64>,
+    old: &SkillStatus,
+    result: &Result<Applied, SkillError>,
+    now: Timestamp,
+) -> SkillStatus {
+    let (ready, sealed) = verdicts(result);
+    let (versions, digest) = match result {
+        Ok(applied) => (texts(&applied.versions), Some(applied.digest.clone())),
+        Err(SkillError::Build(conflict)) => (texts(&conflict.sealed), old.digest.clone()),
+        Err(
+            SkillError::Parse(_)
+            | SkillError::Gather(_)
+            | SkillError::Validate(_)
+            | SkillError::Apply(_)
+            | SkillError::Status(_),
+        ) => (old.versions.clone(), old.digest.clone()),
+    };
+    // What could not be read or written is not decided yet: it is tried again, and who waits for it waits on.
+    let is_decided =
+        !matches!(result, Err(SkillError::Gather(_) | SkillError::Apply(_) | SkillError::Status(_)));
+    SkillStatus {
+        observed_generation: if is_decided { generation } else { old.observed_generation },
+        latest_version: versions.first().cloned(),
+        versions,
+        digest,
+        conditions: vec![
+            condition(READY, &ready, generation, old, now),
+            condition(SEALED, &sealed, generation, old, now),
+        ],
+    }
+}
+
+fn texts(versions: &[SkillSemver]) -> Vec<String> {
+    versions.iter().map(ToString::to_string).collect()
+}
+
+struct Verdict {
+    is_true: bool,
+    reason: Reason,
+    message: String,
+}
+
+/// `Ready`: is there something that can run? `Sealed`: is the present content what runs?
+fn verdicts(result: &Result<Applied, SkillError>) -> (Verdict, Verdict) {
+    match result {
+        Ok(applied) => {
+            let newest = applied.versions.first().map(ToString::to_string).unwrap_or_default();
+            (
+                Verdict {
+                    is_true: true,
+                    reason: Reason::Ready,
+                    message: format!("{newest} is the newest version"),
+                },
+                Verdict { is_true: true, reason: Reason::Sealed, message: String::new() },
+            )
+        }
+        Err(error) => {
+            let problem = || Verdict { is_true: false, reason: error.reason(), message: error.to_string() };
+            let serving = match error {
+                // What was sealed before goes on serving.
+                SkillError::Build(conflict) => conflict.sealed.first().map(ToString::to_string),
+                SkillError::Parse(_)
+                | SkillError::Gather(_)
+                | SkillError::Validate(_)
+                | SkillError::Apply(_)
+                | SkillError::Status(_) => None,
+            };
+            let ready = match serving {
+                Some(newest) => Verdict {
+                    is_true: true,
+                    reason: Reason::Ready,
+                    message: format!("{newest} is the newest version; the present content is not sealed"),
+                },
+                None => problem(),
+            };
+            (ready, problem())
+        }
+    }
+}
+
+fn condition(
+    type_: &str,
+    verdict: &Verdict,
+    generation: Option<i64>,
+    old: &SkillStatus,
+    now: Timestamp,
+) -> Condition {
+    let status = if verdict.is_true { "True" } else { "False" };
+    let before =
+        old.conditions.iter().find(|condition| condition.type_ == type_ && condition.status == status);
+    Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: verdict.reason.as_str().to_owned(),
+        message: verdict.message.clone(),
+        observed_generation: generation,
+        last_transition_time: before.map_or(Time(now), |condition| condition.last_transition_time.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    fn sealed() -> SkillStatus {
+        let applied = Applied { versions: vec!["1.0.0".parse().unwrap()], digest: "d".into() };
+        status(Some(1), &SkillStatus::default(), &Ok(applied), now())
+    }
+
+    fn condition_of(status: &SkillStatus, type_: &str) -> (String, String) {
+        let found = status.conditions.iter().find(|condition| condition.type_ == type_).unwrap();
+        (found.status.clone(), found.reason.clone())
+    }
+
+    #[test]
+    fn a_sealed_skill_is_ready() {
+        let status = sealed();
+        assert_eq!(condition_of(&status, READY), ("True".into(), "Ready".into()));
+        assert_eq!(condition_of(&status, SEALED), ("True".into(), "Sealed".into()));
+        assert_eq!((status.observed_generation, status.latest_version.as_deref()), (Some(1), Some("1.0.0")));
+    }
+
+    #[test]
+    fn a_conflict_leaves_what_is_sealed_ready() {
+        let conflict = crate::skill::build::Conflict {
+            version: "1.0.0".parse().unwrap(),
+            sealed: vec!["1.0.0".parse().unwrap()],
+        };
+        let status = status(Some(2), &sealed(), &Err(SkillError::Build(conflict)), now());
+        assert_eq!(condition_of(&status, READY), ("True".into(), "Ready".into()));
+        assert_eq!(condition_of(&status, SEALED), ("False".into(), "VersionConflict".into()));
+        assert_eq!(status.observed_generation, Some(2));
+    }
+
+    #[test]
+    fn a_failed_write_decides_nothing() {
+        let failed = crate::skill::apply::Error::Seal {
+            name: "a-1.1.0".into(),
+            source: Box::new(kube::Error::LinesCodecMaxLineLengthExceeded),
+        };
+        let status = status(Some(2), &sealed(), &Err(SkillError::Apply(failed)), now());
+        assert_eq!(condition_of(&status, READY), ("False".into(), "ApiError".into()));
+        assert_eq!(status.observed_generation, Some(1));
+    }
+}

@@ -1,0 +1,167 @@
+//! What is refused of a version's content: in a Skill, and in the SkillVersion that seals it.
+
+use crate::cases::{Case, breaks, long, many};
+
+const PATH_RULE: &str =
+    "spec.run.sandbox.files[] rule: path must be relative, without empty, . or .. segments";
+
+/// Cases over a shortest spec whose sandbox has a runtime and a script.
+pub fn content_cases() -> Vec<Case> {
+    let mut cases = vec![
+        breaks("spec.description maxLength", format!("description: {}", long(1025))),
+        breaks("spec.run required", "run: null"),
+        breaks("spec.run rule: run needs exactly one handler: sandbox", "run: {sandbox: null}"),
+    ];
+    cases.extend(program_cases());
+    cases.extend(file_cases());
+    cases.extend(env_cases());
+    cases.extend(limit_cases());
+    cases
+}
+
+/// A change of `run.sandbox`.
+pub fn sandbox(fields: &str) -> String {
+    format!("run: {{sandbox: {{{fields}}}}}")
+}
+
+fn program_cases() -> Vec<Case> {
+    let one_image = "spec.run.sandbox rule: give exactly one of image and runtime";
+    let one_program = "spec.run.sandbox rule: give exactly one of script and command";
+    let script =
+        "spec.run.sandbox rule: script needs runtime: shell, python or node; with image, use command";
+    vec![
+        breaks(one_image, sandbox("image: busybox")),
+        breaks(one_image, sandbox("runtime: null")),
+        breaks(one_program, sandbox("command: [cat]")),
+        breaks(one_program, sandbox("script: null")),
+        breaks(script, sandbox("runtime: null, image: busybox")),
+        breaks(
+            "spec.run.sandbox.image minLength",
+            sandbox("runtime: null, image: '', script: null, command: [cat]"),
+        ),
+        breaks(
+            "spec.run.sandbox.image maxLength",
+            sandbox(&format!("runtime: null, image: {}, script: null, command: [cat]", long(513))),
+        ),
+        breaks("spec.run.sandbox.runtime enum", sandbox("runtime: perl")),
+        breaks("spec.run.sandbox.script minLength", sandbox("script: ''")),
+        breaks("spec.run.sandbox.script maxLength", sandbox(&format!("script: {}", long(262_145)))),
+        breaks("spec.run.sandbox.command minItems", sandbox("script: null, command: []")),
+        breaks(
+            "spec.run.sandbox.command maxItems",
+            sandbox(&format!("script: null, command: {}", many(65, |n| format!("a{n}")))),
+        ),
+        breaks(
+            "spec.run.sandbox.command[] maxLength",
+            sandbox(&format!("script: null, command: [{}]", long(4097))),
+        ),
+        breaks(
+            "spec.run.sandbox.args maxItems",
+            sandbox(&format!("args: {}", many(257, |n| format!("a{n}")))),
+        ),
+        breaks("spec.run.sandbox.args[] maxLength", sandbox(&format!("args: [{}]", long(4097)))),
+    ]
+}
+
+fn file_cases() -> Vec<Case> {
+    let content = "spec.run.sandbox.files[] rule: give exactly one of content and contentBase64";
+    let file = |fields: &str| sandbox(&format!("files: [{{{fields}}}]"));
+    let at = |path: &str| file(&format!("path: {path}, content: x"));
+    let mut cases = vec![
+        breaks(
+            "spec.run.sandbox.files maxItems",
+            sandbox(&format!("files: {}", many(65, |n| format!("{{path: f{n}, content: x}}")))),
+        ),
+        breaks(
+            "spec.run.sandbox.files[] unique",
+            sandbox("files: [{path: a, content: x}, {path: a, content: z}]"),
+        ),
+        breaks("spec.run.sandbox.files[].path required", file("content: x")),
+        breaks("spec.run.sandbox.files[].path minLength", at("''")),
+        breaks("spec.run.sandbox.files[].path maxLength", at(&long(257))),
+        breaks(
+            "spec.run.sandbox.files[].content maxLength",
+            file(&format!("path: a, content: {}", long(262_145))),
+        ),
+        breaks(
+            "spec.run.sandbox.files[].contentBase64 maxLength",
+            file(&format!("path: a, contentBase64: {}", long(350_004))),
+        ),
+        breaks(content, file("path: a")),
+        breaks(content, file("path: a, content: x, contentBase64: eA==")),
+    ];
+    let paths = ["/etc/passwd", "../a", "a/../b", "a/..", "./a", "a/.", ".", "..", "a/", "a//b"];
+    cases.extend(paths.map(|path| breaks(PATH_RULE, at(path))));
+    cases
+}
+
+fn env_cases() -> Vec<Case> {
+    let secret = |name: &str| format!("{{name: {name}, secret: s, key: k}}");
+    let field = |fields: &str| sandbox(&format!("secretEnv: [{{{fields}}}]"));
+    vec![
+        breaks(
+            "spec.run.sandbox.env maxItems",
+            sandbox(&format!("env: {}", many(129, |n| format!("{{name: A{n}}}")))),
+        ),
+        breaks("spec.run.sandbox.env[] unique", sandbox("env: [{name: A}, {name: A, value: b}]")),
+        breaks("spec.run.sandbox.env[].name required", sandbox("env: [{value: a}]")),
+        breaks("spec.run.sandbox.env[].name pattern", sandbox("env: [{name: 1A}]")),
+        breaks("spec.run.sandbox.env[].name pattern", sandbox("env: [{name: A-B}]")),
+        breaks("spec.run.sandbox.env[].name pattern", sandbox("env: [{name: 'A=B'}]")),
+        breaks("spec.run.sandbox.env[].name maxLength", sandbox(&format!("env: [{{name: {}}}]", long(129)))),
+        breaks(
+            "spec.run.sandbox.env[].value maxLength",
+            sandbox(&format!("env: [{{name: A, value: {}}}]", long(32_769))),
+        ),
+        breaks(
+            "spec.run.sandbox.secretEnv maxItems",
+            sandbox(&format!("secretEnv: {}", many(65, |n| secret(&format!("A{n}"))))),
+        ),
+        breaks(
+            "spec.run.sandbox.secretEnv[] unique",
+            sandbox(&format!("secretEnv: [{}, {}]", secret("A"), secret("A"))),
+        ),
+        breaks("spec.run.sandbox.secretEnv[].name required", field("secret: s, key: k")),
+        breaks("spec.run.sandbox.secretEnv[].name pattern", field("name: 1A, secret: s, key: k")),
+        breaks(
+            "spec.run.sandbox.secretEnv[].name maxLength",
+            field(&format!("name: {}, secret: s, key: k", long(129))),
+        ),
+        breaks("spec.run.sandbox.secretEnv[].secret required", field("name: A, key: k")),
+        breaks("spec.run.sandbox.secretEnv[].secret minLength", field("name: A, secret: '', key: k")),
+        breaks(
+            "spec.run.sandbox.secretEnv[].secret maxLength",
+            field(&format!("name: A, secret: {}, key: k", long(254))),
+        ),
+        breaks("spec.run.sandbox.secretEnv[].key required", field("name: A, secret: s")),
+        breaks("spec.run.sandbox.secretEnv[].key minLength", field("name: A, secret: s, key: ''")),
+        breaks(
+            "spec.run.sandbox.secretEnv[].key maxLength",
+            field(&format!("name: A, secret: s, key: {}", long(254))),
+        ),
+    ]
+}
+
+fn limit_cases() -> Vec<Case> {
+    vec![
+        breaks("spec.limits.timeout pattern", "limits: {timeout: soon}"),
+        breaks("spec.limits.timeout pattern", "limits: {timeout: 1s1m}"),
+        breaks("spec.limits.timeout pattern", "limits: {timeout: '30'}"),
+        breaks("spec.limits.timeout minLength", "limits: {timeout: ''}"),
+        breaks("spec.limits.timeout maxLength", format!("limits: {{timeout: {}1s}}", "0".repeat(31))),
+        breaks("spec.limits.retries minimum", "limits: {retries: -1}"),
+        breaks("spec.limits.retries maximum", "limits: {retries: 11}"),
+        breaks("spec.limits.retryOn enum", "limits: {retryOn: Always}"),
+        breaks("spec.limits.cpu pattern", "limits: {cpu: much}"),
+        breaks("spec.limits.cpu pattern", "limits: {cpu: '-1'}"),
+        breaks("spec.limits.cpu maxLength", format!("limits: {{cpu: '{}'}}", "1".repeat(33))),
+        breaks("spec.limits.memory pattern", "limits: {memory: 1.5Gi}"),
+        breaks("spec.limits.memory maxLength", format!("limits: {{memory: '{}'}}", "1".repeat(33))),
+        breaks("spec.limits.processes minimum", "limits: {processes: 0}"),
+        breaks("spec.limits.processes maximum", "limits: {processes: 4097}"),
+        breaks("spec.limits.outputBytes minimum", "limits: {outputBytes: 0}"),
+        breaks("spec.limits.outputBytes maximum", "limits: {outputBytes: 524289}"),
+        breaks("spec.limits.concurrency minimum", "limits: {concurrency: 0}"),
+        breaks("spec.limits.concurrency maximum", "limits: {concurrency: 1001}"),
+    ]
+}

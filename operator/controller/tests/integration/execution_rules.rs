@@ -1,0 +1,148 @@
+//! What the API server refuses of a SkillExecution, and that only `cancel` of it can be changed.
+
+use kube::CustomResourceExt as _;
+use serde_json::{Value, json};
+use skillet_api::SkillExecution;
+
+use crate::{
+    cases::{Case, assert_complete, breaks, long, many, with},
+    chart,
+    eventually::{LIMIT, eventually},
+    requests::{create, keep, patch},
+    server::{namespace, rules_admin},
+};
+
+const SHORTEST: &str = "{skill: a}";
+const IMMUTABLE: &str = "spec is immutable, except cancel; create another SkillExecution";
+const FINAL: &str = "cancel cannot be taken back; create another SkillExecution";
+
+fn cases() -> Vec<Case> {
+    vec![
+        breaks("spec.skill required", "skill: null"),
+        breaks("spec.skill minLength", "skill: ''"),
+        breaks("spec.skill maxLength", format!("skill: {}", long(64))),
+        breaks("spec.version maxLength", format!("version: {}", long(257))),
+        breaks("spec.timeout pattern", "timeout: soon"),
+        breaks("spec.timeout minLength", "timeout: ''"),
+        breaks("spec.timeout maxLength", format!("timeout: {}1s", "0".repeat(31))),
+        breaks("spec.retries minimum", "retries: -1"),
+        breaks("spec.retries maximum", "retries: 11"),
+        breaks("spec.sessionId maxLength", format!("sessionId: {}", long(257))),
+        breaks("spec.caller maxLength", format!("caller: {}", long(257))),
+    ]
+}
+
+fn object(at: &str, name: &str, spec: &Value) -> Value {
+    json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution", "metadata": { "name": name, "namespace": at }, "spec": spec })
+}
+
+#[test]
+fn every_bound_of_an_execution_has_a_case_that_breaks_it() {
+    let elsewhere = [format!("spec rule: {IMMUTABLE}"), format!("spec rule: {FINAL}")];
+    assert_complete(&SkillExecution::crd(), &cases(), &elsewhere.each_ref().map(String::as_str));
+}
+
+#[tokio::test]
+async fn the_api_server_refuses_each_broken_bound_of_an_execution_and_names_the_field() {
+    let Some(client) = rules_admin().await else { return };
+    for case in cases() {
+        create(&client, &object("default", "e", &case.spec(SHORTEST))).await.assert_refused(&case);
+    }
+}
+
+#[tokio::test]
+async fn an_input_can_be_any_json_and_is_stored_as_it_is() {
+    let Some(client) = rules_admin().await else { return };
+    let inputs = [
+        json!({ "a": { "b": [1, 2.5, null, "x", { "c": true }] }, "kind": "x" }),
+        json!([1, [2]]),
+        json!("text"),
+        json!(9_007_199_254_740_993_i64),
+        json!(-0.5),
+        json!(false),
+    ];
+    for input in inputs {
+        let spec = json!({ "skill": "a", "input": input });
+        let stored = create(&client, &object("default", "e", &spec)).await.assert_accepted("an input");
+        let parsed: SkillExecution = serde_json::from_value(stored).unwrap();
+        assert_eq!(parsed.spec.input, Some(input));
+    }
+}
+
+#[tokio::test]
+async fn an_execution_at_its_bounds_is_accepted() {
+    let Some(client) = rules_admin().await else { return };
+    let change = format!(
+        "version: '{}', timeout: 1h, retries: 10, sessionId: {}, caller: {}",
+        "^1.2.3 ".repeat(36),
+        long(256),
+        long(256)
+    );
+    let spec = with(SHORTEST, &format!("{{{change}}}"));
+    create(&client, &object("default", "e", &spec)).await.assert_accepted("an execution");
+}
+
+#[tokio::test]
+async fn nothing_in_an_execution_can_be_changed_but_cancel() {
+    let Some(client) = rules_admin().await else { return };
+    let at = namespace(&client, "executions").await;
+    let whole = "version: ^1.0.0, timeout: 10s, retries: 1, sessionId: s, caller: c";
+    let full = keep(&client, &object(&at, "full", &with(SHORTEST, &format!("{{{whole}}}")))).await;
+    let bare = keep(&client, &object(&at, "bare", &with(SHORTEST, "{}"))).await;
+    let others = [
+        ("skill", json!("b")),
+        ("version", json!("^2.0.0")),
+        ("timeout", json!("11s")),
+        ("retries", json!(2)),
+        ("sessionId", json!("t")),
+        ("caller", json!("d")),
+    ];
+    for (field, value) in others {
+        let change = json!({ "spec": { field: value } });
+        patch(&client, &full, &change).await.assert_names("spec", IMMUTABLE);
+        patch(&client, &bare, &change).await.assert_names("spec", IMMUTABLE);
+        if field != "skill" {
+            let removal = json!({ "spec": { field: null } });
+            patch(&client, &full, &removal).await.assert_names("spec", IMMUTABLE);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_execution_can_be_cancelled_and_that_cannot_be_taken_back() {
+    let Some(client) = rules_admin().await else { return };
+    let at = namespace(&client, "cancelled").await;
+    let execution = keep(&client, &object(&at, "e", &with(SHORTEST, "{}"))).await;
+    let cancel = |value: Value| json!({ "spec": { "cancel": value } });
+    patch(&client, &execution, &cancel(true.into())).await.assert_accepted("a cancellation");
+    patch(&client, &execution, &cancel(true.into())).await.assert_accepted("the same again");
+    patch(&client, &execution, &cancel(false.into())).await.assert_names("spec", FINAL);
+    patch(&client, &execution, &cancel(Value::Null)).await.assert_names("spec", FINAL);
+}
+
+#[tokio::test]
+async fn the_charts_admission_policy_keeps_an_input_as_it_was() {
+    let Some(client) = rules_admin().await else { return };
+    let at = namespace(&client, "inputs").await;
+    chart::apply(&client, "templates/admission.yaml", &[]).await;
+    let many = format!("{{skill: a, input: {{list: {}}}}}", many(100, |n| n.to_string()));
+    let execution = keep(&client, &object(&at, "e", &with(&many, "{}"))).await;
+    let without = keep(&client, &object(&at, "without", &with(SHORTEST, "{}"))).await;
+    let message = "spec.input is immutable; create another SkillExecution";
+    let input = |value: Value| json!({ "spec": { "input": value } });
+    // A policy counts some moments after it was made. Until then each try must change something.
+    let mut tries = 0;
+    eventually("the admission policy is in force", LIMIT, async || {
+        tries += 1;
+        let answer = patch(&client, &execution, &input(json!({ "list": [tries] }))).await;
+        answer.body["message"].as_str().is_some_and(|text| text.contains(message)).then_some(())
+    })
+    .await;
+    for change in [json!({ "other": 1 }), json!([]), json!("text"), Value::Null] {
+        patch(&client, &execution, &input(change)).await.assert_says(message);
+    }
+    patch(&client, &without, &input(json!({}))).await.assert_says(message);
+    patch(&client, &execution, &json!({ "spec": { "cancel": true } }))
+        .await
+        .assert_accepted("a cancellation");
+}

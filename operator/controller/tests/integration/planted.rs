@@ -1,0 +1,97 @@
+//! Objects that no present API server would take and that are there all the same: stored under an earlier, laxer
+//! definition. They are put in before the operator starts, and stay for all of its tests.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps,
+};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::{
+    chart::{SANDBOXES, apply_object},
+    eventually::{LIMIT, eventually},
+    requests::{create, keep},
+    server::{apply_crds, namespace},
+};
+
+/// Where they are.
+pub const NAMESPACE: &str = "unreadable";
+
+fn object(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": kind, "metadata": { "name": name, "namespace": NAMESPACE }, "spec": spec })
+}
+
+fn skill(name: &str) -> Value {
+    let spec = json!({ "version": "1.0.0", "limits": { "retries": "many" }, "run": { "sandbox": { "runtime": "shell", "script": "cat" } } });
+    object("Skill", name, &spec)
+}
+
+/// Skills, a version and an execution that do not parse, and a sandbox that belongs to no execution.
+pub async fn objects(client: Client) {
+    namespace(&client, NAMESPACE).await;
+    let mut version = object(
+        "SkillVersion",
+        "good-0.9.0",
+        &json!({ "skill": "good", "version": "0.9.0", "digest": "0".repeat(64), "run": { "sandbox": { "files": 5 } } }),
+    );
+    version["metadata"]["labels"] = json!({ "skillet.dev/skill": "good" });
+    let execution = object("SkillExecution", "bad-execution", &json!({ "skill": "good", "timeout": 10 }));
+    plant(&client, &[skill("bad-skill"), skill("mended-skill"), version, execution]).await;
+
+    let container = json!({ "name": "sandbox", "image": "test/shell:1" });
+    let orphan = json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "orphan",
+            "namespace": SANDBOXES,
+            "labels": { "skillet.dev/purpose": "run", "skillet.dev/execution-uid": "of-nobody" },
+        },
+        "spec": { "template": { "spec": { "restartPolicy": "Never", "containers": [container] } } },
+    });
+    apply_object(&client, orphan).await;
+}
+
+/// A policy that does not parse.
+pub async fn policy(client: Client) {
+    let policy = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillPolicy", "metadata": { "name": "default" }, "spec": { "startTimeout": 60 } });
+    plant(&client, &[policy]).await;
+}
+
+/// Stores objects under definitions that take anything, and puts the strict ones back.
+async fn plant(client: &Client, objects: &[Value]) {
+    let strict = skillet_api::custom_resource_definitions();
+    apply_crds(client, strict.iter().map(lax).collect()).await;
+    for object in objects {
+        eventually("the lax definition is in force", LIMIT, async || {
+            create(client, object).await.is_accepted().then_some(())
+        })
+        .await;
+        keep(client, object).await;
+    }
+    apply_crds(client, strict).await;
+    for object in objects {
+        let mut other = object.clone();
+        // A version's name is part of what is checked; any other will do.
+        other["metadata"]["name"] = json!("default");
+        eventually("the strict definition is in force", LIMIT, async || {
+            (!create(client, &other).await.is_accepted()).then_some(())
+        })
+        .await;
+    }
+}
+
+fn lax(crd: &CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut crd = crd.clone();
+    let schema = crd.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
+    schema.x_kubernetes_validations = None;
+    let anything = JSONSchemaProps {
+        type_: Some("object".into()),
+        x_kubernetes_preserve_unknown_fields: Some(true),
+        ..JSONSchemaProps::default()
+    };
+    schema.properties.as_mut().unwrap().insert("spec".into(), anything);
+    // A selectable field must be in the schema.
+    crd.spec.versions[0].selectable_fields = None;
+    crd
+}

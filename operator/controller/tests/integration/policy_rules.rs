@@ -1,0 +1,110 @@
+//! What the API server refuses of a SkillPolicy.
+
+use kube::CustomResourceExt as _;
+use serde_json::{Value, json};
+use skillet_api::{SkillPolicy, SkillPolicySpec};
+
+use crate::{
+    cases::{Case, assert_complete, breaks, long, many, with},
+    requests::create,
+    server::rules_admin,
+};
+
+const NAME_RULE: &str = "the one SkillPolicy is named default";
+
+/// The cases of one block of limits.
+macro_rules! limits {
+    ($block:literal) => {{
+        let change = |fields: &str| format!("{}: {{{fields}}}", $block);
+        let ones = "1".repeat(33);
+        vec![
+            breaks(concat!("spec.", $block, ".timeout pattern"), change("timeout: soon")),
+            breaks(concat!("spec.", $block, ".timeout minLength"), change("timeout: ''")),
+            breaks(
+                concat!("spec.", $block, ".timeout maxLength"),
+                change(&format!("timeout: {}1s", "0".repeat(31))),
+            ),
+            breaks(concat!("spec.", $block, ".cpu pattern"), change("cpu: much")),
+            breaks(concat!("spec.", $block, ".cpu maxLength"), change(&format!("cpu: '{ones}'"))),
+            breaks(concat!("spec.", $block, ".memory pattern"), change("memory: much")),
+            breaks(concat!("spec.", $block, ".memory maxLength"), change(&format!("memory: '{ones}'"))),
+            breaks(concat!("spec.", $block, ".processes minimum"), change("processes: 0")),
+            breaks(concat!("spec.", $block, ".processes maximum"), change("processes: 4097")),
+            breaks(concat!("spec.", $block, ".outputBytes minimum"), change("outputBytes: 0")),
+            breaks(concat!("spec.", $block, ".outputBytes maximum"), change("outputBytes: 524289")),
+        ]
+    }};
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = vec![
+        breaks("spec.isolation enum", "isolation: None"),
+        breaks("spec.allowedImages maxItems", format!("allowedImages: {}", many(257, |n| format!("i{n}")))),
+        breaks("spec.allowedImages[] minLength", "allowedImages: ['']"),
+        breaks("spec.allowedImages[] maxLength", format!("allowedImages: [{}]", long(513))),
+        breaks("spec.startTimeout pattern", "startTimeout: soon"),
+        breaks("spec.startTimeout minLength", "startTimeout: ''"),
+        breaks("spec.startTimeout maxLength", format!("startTimeout: {}1s", "0".repeat(31))),
+        breaks("spec.retention.ttl pattern", "retention: {ttl: 1d}"),
+        breaks("spec.retention.ttl minLength", "retention: {ttl: ''}"),
+        breaks("spec.retention.ttl maxLength", format!("retention: {{ttl: {}1s}}", "0".repeat(31))),
+        breaks("spec.retention.perNamespace minimum", "retention: {perNamespace: -1}"),
+        breaks("spec.retention.perNamespace maximum", "retention: {perNamespace: 100001}"),
+        breaks("spec.concurrency.total minimum", "concurrency: {total: 0}"),
+        breaks("spec.concurrency.total maximum", "concurrency: {total: 10001}"),
+        breaks("spec.concurrency.perNamespace minimum", "concurrency: {perNamespace: 0}"),
+        breaks("spec.concurrency.perNamespace maximum", "concurrency: {perNamespace: 10001}"),
+        breaks("spec.versionHistory minimum", "versionHistory: 0"),
+        breaks("spec.versionHistory maximum", "versionHistory: 1001"),
+    ];
+    cases.extend(limits!("defaults"));
+    cases.extend(limits!("maximums"));
+    cases
+}
+
+fn object(name: &str, spec: &Value) -> Value {
+    json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillPolicy", "metadata": { "name": name }, "spec": spec })
+}
+
+#[test]
+fn every_bound_of_a_policy_has_a_case_that_breaks_it() {
+    assert_complete(&SkillPolicy::crd(), &cases(), &[&format!("metadata rule: {NAME_RULE}")]);
+}
+
+#[tokio::test]
+async fn the_api_server_refuses_each_broken_bound_of_a_policy_and_names_the_field() {
+    let Some(client) = rules_admin().await else { return };
+    for case in cases() {
+        create(&client, &object("default", &case.spec("{}"))).await.assert_refused(&case);
+    }
+}
+
+#[tokio::test]
+async fn the_one_policy_is_named_default() {
+    let Some(client) = rules_admin().await else { return };
+    create(&client, &object("default", &json!({}))).await.assert_accepted("default");
+    for name in ["other", "default2", "skillet"] {
+        create(&client, &object(name, &json!({}))).await.assert_names("", NAME_RULE);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_policy_becomes_the_one_that_is_described() {
+    let Some(client) = rules_admin().await else { return };
+    let stored = create(&client, &object("default", &json!({}))).await.assert_accepted("an empty policy");
+    let parsed: SkillPolicy = serde_json::from_value(stored.clone()).unwrap();
+    assert_eq!(parsed.spec, SkillPolicySpec::default());
+    assert_eq!(stored["spec"], with("{}", &serde_json::to_string(&SkillPolicySpec::default()).unwrap()));
+}
+
+#[tokio::test]
+async fn a_part_of_a_block_leaves_the_rest_at_its_defaults() {
+    let Some(client) = rules_admin().await else { return };
+    let spec = json!({ "defaults": { "timeout": "5s" }, "retention": { "perNamespace": 0 }, "concurrency": { "total": 1 } });
+    let stored = create(&client, &object("default", &spec)).await.assert_accepted("a part");
+    let parsed: SkillPolicy = serde_json::from_value(stored).unwrap();
+    let wanted: SkillPolicySpec = serde_json::from_value(spec).unwrap();
+    assert_eq!(parsed.spec, wanted);
+    assert_eq!(wanted.defaults.memory, "256Mi");
+    assert_eq!(wanted.retention.ttl.to_string(), "24h");
+}

@@ -1,0 +1,170 @@
+//! From an applied Skill to sealed versions and conditions.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use skillet_api::{Skill, SkillStatus, SkillVersion};
+use skillet_core::content;
+
+use crate::{
+    eventually::{LIMIT, eventually},
+    objects::{apply_skill, condition, event, sealed_skill, skill_status},
+    operator::operator,
+};
+
+async fn versions(client: &Client, at: &str) -> Vec<SkillVersion> {
+    let api: Api<SkillVersion> = Api::namespaced(client.clone(), at);
+    api.list(&ListParams::default()).await.unwrap().items
+}
+
+#[tokio::test]
+async fn a_new_skill_is_sealed_under_its_version_and_is_ready() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-new").await;
+    let status = sealed_skill(&client, &at, "a", "description: Says what it is told").await;
+    assert_eq!(condition(&status, "Ready"), ("True", "Ready", "1.0.0 is the newest version"));
+    assert_eq!(condition(&status, "Sealed"), ("True", "Sealed", ""));
+    assert_eq!(
+        (status.latest_version.as_deref(), &status.versions[..]),
+        (Some("1.0.0"), &["1.0.0".into()][..])
+    );
+
+    let [sealed] = &versions(&client, &at).await[..] else { panic!("not one version") };
+    let skill = Api::<Skill>::namespaced(client, &at).get("a").await.unwrap();
+    assert_eq!(sealed.name_any(), "a-1.0.0");
+    assert_eq!(sealed.labels()["skillet.dev/skill"], "a");
+    assert_eq!(sealed.spec, content::seal("a", &skill.spec));
+    assert_eq!(status.digest, Some(sealed.spec.digest.clone()));
+    let [OwnerReference { uid, controller: Some(true), .. }] = sealed.owner_references() else {
+        panic!("{:?}", sealed.owner_references())
+    };
+    assert_eq!(Some(uid), skill.uid().as_ref());
+    operator.assert_nothing_was_forbidden();
+}
+
+#[tokio::test]
+async fn other_content_under_a_sealed_version_is_refused_and_the_sealed_one_goes_on_serving() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-conflict").await;
+    sealed_skill(&client, &at, "a", "description: First").await;
+    let before = versions(&client, &at).await;
+
+    apply_skill(&client, &at, "a", "description: Second").await;
+    let status = skill_status(&client, &at, "a", |status| condition(status, "Sealed").0 == "False").await;
+    let message = "1.0.0 is sealed with another content; raise spec.version";
+    assert_eq!(condition(&status, "Sealed"), ("False", "VersionConflict", message));
+    let serving = "1.0.0 is the newest version; the present content is not sealed";
+    assert_eq!(condition(&status, "Ready"), ("True", "Ready", serving));
+    assert_eq!(event(&client, &at, "a", "VersionConflict").await, message);
+    assert_eq!(versions(&client, &at).await, before);
+
+    apply_skill(&client, &at, "a", "{version: 1.1.0, description: Second}").await;
+    let status = skill_status(&client, &at, "a", |status| condition(status, "Sealed").0 == "True").await;
+    assert_eq!(status.versions, ["1.1.0", "1.0.0"]);
+    assert_eq!(status.latest_version.as_deref(), Some("1.1.0"));
+}
+
+#[tokio::test]
+async fn what_is_not_content_changes_without_a_new_version() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-mode").await;
+    let before = sealed_skill(&client, &at, "a", "mode: auto").await;
+    for change in ["mode: 'off'", "{enabled: false, tags: [x]}", "invocation: manual"] {
+        let after = sealed_skill(&client, &at, "a", change).await;
+        assert_eq!(
+            (after.digest, after.versions),
+            (before.digest.clone(), before.versions.clone()),
+            "{change}"
+        );
+    }
+    assert_eq!(versions(&client, &at).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_skill_that_is_not_valid_says_why_until_it_is_mended() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-invalid").await;
+    for (name, spec, reason, part) in [
+        ("in", "tool: {inputSchema: {type: nonsense}}", "InputSchemaInvalid", "spec.tool.inputSchema"),
+        ("out", "tool: {outputSchema: {required: 1}}", "OutputSchemaInvalid", "spec.tool.outputSchema"),
+        (
+            "image",
+            "run: {sandbox: {image: x.example/y:1, command: [cat]}}",
+            "ImageNotAllowed",
+            "spec.run.sandbox.image",
+        ),
+        ("high", "limits: {timeout: 9h}", "LimitTooHigh", "spec.limits.timeout"),
+        ("spec", "limits: {cpu: '0'}", "SpecInvalid", "spec.limits.cpu"),
+    ] {
+        apply_skill(&client, &at, name, spec).await;
+        let status = skill_status(&client, &at, name, |_| true).await;
+        for type_ in ["Ready", "Sealed"] {
+            let (verdict, said, message) = condition(&status, type_);
+            assert_eq!((verdict, said), ("False", reason), "{name}");
+            assert!(message.contains(part), "{name}: {message}");
+        }
+        assert!(event(&client, &at, name, reason).await.contains(part), "{name}");
+        let counted = format!("skillet_problems_total{{kind=\"Skill\",reason=\"{reason}\"}}");
+        assert!(operator.metrics().contains(&counted), "{counted}");
+        sealed_skill(&client, &at, name, "{}").await;
+    }
+}
+
+#[tokio::test]
+async fn versions_past_the_history_limit_are_deleted_oldest_first() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-history").await;
+    let skill = apply_skill(&client, &at, "a", "version: 2.0.0").await;
+    // As twenty earlier versions of the Skill would have left them; the policy keeps twenty in all.
+    let api: Api<SkillVersion> = Api::namespaced(client.clone(), &at);
+    for minor in 0..20 {
+        let mut spec = skill.spec.clone();
+        spec.version = format!("1.{minor}.0");
+        let mut version = SkillVersion::new(&format!("a-{}", spec.version), content::seal("a", &spec));
+        version.labels_mut().insert("skillet.dev/skill".into(), "a".into());
+        api.create(&PostParams::default(), &version).await.unwrap();
+    }
+    // Not sooner: while the versions come in, twenty may be all there are.
+    let is_settled = |status: &SkillStatus| {
+        let (newest, oldest) = (status.versions.first(), status.versions.last());
+        status.versions.len() == 20
+            && newest.is_some_and(|version| version == "2.0.0")
+            && oldest.is_some_and(|version| version == "1.1.0")
+    };
+    skill_status(&client, &at, "a", is_settled).await;
+    eventually("the oldest version is gone", LIMIT, async || {
+        api.get_opt("a-1.0.0").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    assert_eq!(versions(&client, &at).await.len(), 20);
+    operator.assert_nothing_was_forbidden();
+}
+
+#[tokio::test]
+async fn a_sealed_version_that_somebody_deletes_is_sealed_again_while_it_is_the_present_one() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-deleted").await;
+    sealed_skill(&client, &at, "a", "{}").await;
+    let api: Api<SkillVersion> = Api::namespaced(client.clone(), &at);
+    let before = api.get("a-1.0.0").await.unwrap();
+    api.delete("a-1.0.0", &DeleteParams::default()).await.unwrap();
+    let after = eventually("the version is there again", LIMIT, async || {
+        api.get_opt("a-1.0.0").await.unwrap().filter(|found| found.uid() != before.uid())
+    })
+    .await;
+    assert_eq!(after.spec, before.spec);
+}
+
+#[tokio::test]
+async fn a_status_that_somebody_else_wrote_is_put_right() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-status").await;
+    sealed_skill(&client, &at, "a", "{}").await;
+    let api: Api<Skill> = Api::namespaced(client.clone(), &at);
+    let wrong = json!({ "status": { "latestVersion": "9.9.9", "versions": ["9.9.9"] } });
+    api.patch_status("a", &PatchParams::default(), &Patch::Merge(&wrong)).await.unwrap();
+    skill_status(&client, &at, "a", |status| status.versions == ["1.0.0"]).await;
+}

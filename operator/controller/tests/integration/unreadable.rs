@@ -1,0 +1,113 @@
+//! One object that does not parse: its event and the log name it and the field, and everything else goes on.
+
+use k8s_openapi::api::batch::v1::Job;
+use kube::{
+    Api,
+    api::{DynamicObject, Patch, PatchParams},
+    core::{ApiResource, GroupVersionKind},
+};
+use serde_json::json;
+use skillet_api::SkillVersion;
+
+use crate::{
+    chart::SANDBOXES,
+    eventually::{LIMIT, eventually},
+    objects::{condition, ended, event, execute, reason, sealed_skill, skill_status},
+    operator::{Operator, log_lines, operator},
+    planted::{self, NAMESPACE},
+    server::is_wanted,
+};
+
+#[tokio::test]
+async fn a_skill_that_does_not_parse_is_named_with_its_field_in_event_and_log() {
+    let Some(operator) = operator() else { return };
+    let client = operator.admin().await;
+    let note = event(&client, NAMESPACE, "bad-skill", "ParseFailed").await;
+    assert!(note.contains("spec.limits.retries"), "{note}");
+    let told = log_lines(&["ParseFailed", NAMESPACE, "\"bad-skill\"", "spec.limits.retries"]);
+    assert_eq!(told.len(), 1, "{:#?}", log_lines(&["ParseFailed"]));
+}
+
+#[tokio::test]
+async fn an_execution_that_does_not_parse_is_named_with_its_field_in_event_and_log() {
+    let Some(operator) = operator() else { return };
+    let client = operator.admin().await;
+    let note = event(&client, NAMESPACE, "bad-execution", "ParseFailed").await;
+    assert!(note.contains("spec.timeout"), "{note}");
+    let told = log_lines(&["ParseFailed", NAMESPACE, "\"bad-execution\"", "spec.timeout"]);
+    assert_eq!(told.len(), 1, "{:#?}", log_lines(&["ParseFailed"]));
+}
+
+#[tokio::test]
+async fn skills_and_executions_beside_those_that_do_not_parse_are_unaffected() {
+    let Some(operator) = operator() else { return };
+    let client = operator.admin().await;
+    sealed_skill(&client, NAMESPACE, "neighbour", "tool: {inputSchema: {type: string}}").await;
+    execute(&client, NAMESPACE, "neighbour", "skill: neighbour").await;
+    let status = ended(&client, NAMESPACE, "neighbour").await;
+    assert_eq!(reason(&status), "InputInvalid");
+}
+
+#[tokio::test]
+async fn a_version_that_does_not_parse_leaves_the_others_of_its_skill_in_use() {
+    let Some(operator) = operator() else { return };
+    let client = operator.admin().await;
+    sealed_skill(&client, NAMESPACE, "good", "tool: {inputSchema: {type: string}}").await;
+    let sealed = Api::<SkillVersion>::namespaced(client.clone(), NAMESPACE).get("good-1.0.0").await.unwrap();
+    assert_eq!(sealed.spec.version, "1.0.0");
+    // A refusal is checked against the API server, where the version that does not parse is too.
+    execute(&client, NAMESPACE, "good", "{skill: good, version: ^3.0.0}").await;
+    let status = ended(&client, NAMESPACE, "good").await;
+    assert_eq!(reason(&status), "VersionNotFound");
+}
+
+#[tokio::test]
+async fn an_execution_of_a_skill_that_does_not_parse_ends() {
+    let Some(operator) = operator() else { return };
+    let client = operator.admin().await;
+    execute(&client, NAMESPACE, "of-bad-skill", "skill: bad-skill").await;
+    let status = ended(&client, NAMESPACE, "of-bad-skill").await;
+    let message = status.message.clone().unwrap_or_default();
+    assert_eq!(reason(&status), "SkillNotReady", "{message}");
+    assert!(message.contains("spec.limits.retries"), "{message}");
+}
+
+#[tokio::test]
+async fn a_skill_that_is_mended_is_sealed() {
+    let Some(operator) = operator() else { return };
+    let client = operator.admin().await;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("skillet.dev", "v1alpha1", "Skill"));
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &kind);
+    let mended = json!({ "spec": { "limits": { "retries": 1 } } });
+    api.patch("mended-skill", &PatchParams::default(), &Patch::Merge(&mended)).await.unwrap();
+    let status = skill_status(&client, NAMESPACE, "mended-skill", |_| true).await;
+    assert_eq!(condition(&status, "Sealed").0, "True");
+}
+
+#[tokio::test]
+async fn sandboxes_of_nobody_are_swept_whatever_else_does_not_parse() {
+    let Some(operator) = operator() else { return };
+    let client = operator.admin().await;
+    let jobs: Api<Job> = Api::namespaced(client, SANDBOXES);
+    // The sweep at the start finds it; the next is a minute later.
+    eventually("the orphan is gone", LIMIT, async || {
+        jobs.get_opt("orphan").await.unwrap().is_none().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_policy_that_does_not_parse_is_named_with_its_field_and_skills_go_on_under_the_defaults() {
+    if !is_wanted() {
+        return;
+    }
+    let operator = tokio::task::spawn_blocking(|| Operator::start(planted::policy)).await.unwrap();
+    let (client, at) = operator.namespace("under-bad-policy").await;
+    let note = event(&client, "default", "default", "ParseFailed").await;
+    assert!(note.contains("spec.startTimeout"), "{note}");
+    let told = log_lines(&["ParseFailed", "SkillPolicy", "spec.startTimeout"]);
+    assert_eq!(told.len(), 1, "{told:#?}");
+    sealed_skill(&client, &at, "a", "tool: {inputSchema: {type: string}}").await;
+    execute(&client, &at, "e", "skill: a").await;
+    assert_eq!(reason(&ended(&client, &at, "e").await), "InputInvalid");
+}

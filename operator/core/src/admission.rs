@@ -1,0 +1,212 @@
+//! May this execution run, and what exactly.
+//!
+//! The order of the checks is part of the interface: the first that fails is the reason the user sees.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use skillet_api::{
+    Reason, Skill, SkillExecutionSpec, SkillPolicySpec, SkillVersion, reason::READY, skill::Mode,
+};
+
+use crate::{
+    cache::ContentCache,
+    schema::tell,
+    skill::{SkillProblem, ValidContent},
+    version::{Constraint, SkillSemver, resolve},
+};
+
+/// Everything the decision looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub execution: &'a SkillExecutionSpec,
+    /// The Skill of that name in the execution's namespace.
+    pub skill: Option<&'a Skill>,
+    /// The sealed versions in that namespace; those of other skills are ignored.
+    pub versions: &'a [Arc<SkillVersion>],
+    pub policy: &'a SkillPolicySpec,
+}
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    pub skill: String,
+    pub version: SkillSemver,
+    pub digest: String,
+    pub content: Arc<ValidContent>,
+    pub input: Value,
+    /// The smaller of the skill's limit and the execution's.
+    pub timeout: Duration,
+    pub retries: u32,
+}
+
+/// Why it is not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    pub reason: Reason,
+    pub message: String,
+    /// True where the Skill was changed and the operator has not looked at the change yet: the same request may be
+    /// admitted in a moment, so the execution should wait instead of failing.
+    pub may_pass_soon: bool,
+}
+
+impl Refusal {
+    fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), may_pass_soon: false }
+    }
+
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+}
+
+/// What is to be run, or why nothing is.
+pub fn admit(request: &Request<'_>, contents: &ContentCache) -> Result<Admitted, Refusal> {
+    let skill = allowed_skill(request)?;
+    let name = request.execution.skill.as_str();
+    let constraint = match &request.execution.version {
+        None => Constraint::any(),
+        Some(text) => Constraint::parse(text)
+            .map_err(|error| Refusal::new(error.reason(), format!("spec.version: {error}")))?,
+    };
+    let sealed = sealed_versions(request);
+    let version = choose(skill, &constraint, &sealed)?;
+    let (semver, object) = version;
+    let content =
+        contents.get(object, request.policy).map_err(|problems| unusable(name, semver, &problems))?;
+    let input = request.execution.input.clone().unwrap_or_else(|| json!({}));
+    if let Some(schema) = &content.input_schema {
+        schema.check(&input).map_err(|violations| {
+            Refusal::new(Reason::InputInvalid, format!("spec.input: {}", tell(&violations)))
+        })?;
+    }
+    let limit = content.limits.timeout;
+    Ok(Admitted {
+        skill: name.to_owned(),
+        version: semver.clone(),
+        digest: object.spec.digest.clone(),
+        input,
+        timeout: request.execution.timeout.map_or(limit, |own| own.0.min(limit)),
+        retries: request.execution.retries.unwrap_or(content.limits.retries),
+        content,
+    })
+}
+
+/// The Skill, if it and the cluster let anything of it run.
+fn allowed_skill<'a>(request: &Request<'a>) -> Result<&'a Skill, Refusal> {
+    let name = &request.execution.skill;
+    if !request.policy.execution_enabled {
+        let message = "SkillPolicy default has executionEnabled: false; no skill is run in this cluster";
+        return Err(Refusal::new(Reason::ExecutionDisabled, message));
+    }
+    let Some(skill) = request.skill.filter(|skill| skill.metadata.deletion_timestamp.is_none()) else {
+        let message = format!("this namespace has no Skill {name}");
+        return Err(Refusal::new(Reason::SkillNotFound, message));
+    };
+    if !skill.spec.enabled {
+        let message = format!("Skill {name} has spec.enabled: false; set it to true to run it");
+        return Err(Refusal::new(Reason::SkillDisabled, message));
+    }
+    match skill.spec.mode {
+        Mode::On | Mode::Auto => Ok(skill),
+        Mode::Off => {
+            let message = format!("Skill {name} has spec.mode: off; set it to auto or on to run it");
+            Err(Refusal::new(Reason::SkillOff, message))
+        }
+    }
+}
+
+type Sealed<'a> = (SkillSemver, &'a SkillVersion);
+
+/// The versions of the skill that was asked for, highest first.
+fn sealed_versions<'a>(request: &Request<'a>) -> Vec<Sealed<'a>> {
+    let mut sealed: Vec<Sealed<'a>> = request
+        .versions
+        .iter()
+        .filter(|version| version.spec.skill == request.execution.skill)
+        .filter(|version| version.metadata.deletion_timestamp.is_none())
+        .filter_map(|version| Some((version.spec.version.parse().ok()?, version.as_ref())))
+        .collect();
+    sealed.sort_by(|a, b| b.0.cmp(&a.0));
+    sealed
+}
+
+/// The newest sealed version that fits.
+fn choose<'s, 'a>(
+    skill: &Skill,
+    constraint: &Constraint,
+    sealed: &'s [Sealed<'a>],
+) -> Result<&'s Sealed<'a>, Refusal> {
+    let best = resolve(constraint, sealed.iter().map(|(semver, _)| semver));
+    let may_pass_soon = is_better_to_come(skill, constraint, best);
+    match sealed.iter().find(|(semver, _)| Some(semver) == best) {
+        Some(found) if !may_pass_soon => Ok(found),
+        _ => Err(Refusal { may_pass_soon, ..nothing_fits(skill, constraint, sealed) }),
+    }
+}
+
+/// Whether the Skill's present version fits better than what is sealed, and the operator has not yet decided about it.
+///
+/// Who applies a new version and runs it right away must not get the one before.
+fn is_better_to_come(skill: &Skill, constraint: &Constraint, best: Option<&SkillSemver>) -> bool {
+    let observed = skill.status.as_ref().and_then(|status| status.observed_generation);
+    let is_decided = observed >= skill.metadata.generation;
+    let present: Option<SkillSemver> = skill.spec.version.parse().ok();
+    !is_decided && present.is_some_and(|present| constraint.matches(&present) && Some(&present) > best)
+}
+
+fn nothing_fits(skill: &Skill, constraint: &Constraint, sealed: &[Sealed<'_>]) -> Refusal {
+    let name = skill.metadata.name.as_deref().unwrap_or_default();
+    if sealed.is_empty() {
+        return match not_ready(skill) {
+            Some((why, message)) => {
+                Refusal::new(reason_of(&[why]), format!("Skill {name} has no sealed version: {message}"))
+            }
+            None => Refusal::new(
+                Reason::SkillNotReady,
+                format!("Skill {name} has no sealed version yet; see its conditions"),
+            ),
+        };
+    }
+    let all: Vec<String> = sealed.iter().map(|(semver, _)| semver.to_string()).collect();
+    let shown = all.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let more = all.len().saturating_sub(MAX_SHOWN);
+    let tail = if more > 0 { format!(" and {more} older ones") } else { String::new() };
+    let message = format!("no version of Skill {name} fits {constraint}; there is {shown}{tail}");
+    Refusal::new(Reason::VersionNotFound, message)
+}
+
+/// Versions that one message lists.
+const MAX_SHOWN: usize = 10;
+
+/// Reason and message of a Skill that is not Ready.
+fn not_ready(skill: &Skill) -> Option<(&str, &str)> {
+    let conditions = &skill.status.as_ref()?.conditions;
+    let ready =
+        conditions.iter().find(|condition| condition.type_ == READY && condition.status == "False")?;
+    Some((&ready.reason, &ready.message))
+}
+
+/// What SkillPolicy forbids is told as itself where nothing else is wrong; all else is for the Skill's author.
+fn reason_of(problems: &[&str]) -> Reason {
+    [Reason::ImageNotAllowed, Reason::LimitTooHigh]
+        .into_iter()
+        .find(|reason| problems.iter().all(|problem| *problem == reason.as_str()))
+        .unwrap_or(Reason::SkillNotReady)
+}
+
+/// The refusal for a sealed version that is valid no longer, or under this policy not.
+fn unusable(name: &str, version: &SkillSemver, problems: &[SkillProblem]) -> Refusal {
+    let Some(first) = problems.first() else {
+        return Refusal::new(
+            Reason::SkillNotReady,
+            format!("version {version} of Skill {name} is not valid"),
+        );
+    };
+    let reason = reason_of(&problems.iter().map(|problem| problem.reason.as_str()).collect::<Vec<_>>());
+    Refusal::new(reason, format!("version {version} of Skill {name} cannot run: {first}"))
+}
+
+#[cfg(test)]
+mod tests;

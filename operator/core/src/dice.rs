@@ -1,0 +1,25 @@
+//! Repeatable random numbers for tests.
+
+/// A xorshift generator: the same seed gives the same test.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, limit: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        u32::try_from((self.0 >> 33) % u64::from(limit)).unwrap()
+    }
+
+    /// Up to `longest` characters of `alphabet`.
+    pub(crate) fn text(&mut self, alphabet: &str, longest: u32) -> String {
+        let letters: Vec<char> = alphabet.chars().collect();
+        let length = self.below(longest + 1);
+        let choices = u32::try_from(letters.len()).unwrap();
+        (0..length).map(|_| letters[self.below(choices) as usize]).collect()
+    }
+}

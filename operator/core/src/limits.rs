@@ -1,0 +1,203 @@
+//! The limits of one run: the skill's own, else the policy's defaults, never above the policy's maximums.
+
+use std::{fmt, time::Duration};
+
+use skillet_api::{
+    Reason, SkillPolicySpec,
+    duration::SkillDuration,
+    skill::{Limits, RetryOn},
+};
+
+use crate::{
+    problem::Problems,
+    quantity::{cpu_millis, memory_bytes},
+};
+
+/// Limits that were checked; nothing is unset any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidLimits {
+    pub timeout: Duration,
+    pub retries: u32,
+    pub retry_on: RetryOn,
+    pub cpu_millis: u64,
+    pub memory_bytes: u64,
+    pub processes: u32,
+    pub output_bytes: u32,
+    /// Most runs of this skill at one time; `None` is no limit of its own.
+    pub concurrency: Option<u32>,
+}
+
+/// Less does not hold a container and the runner in it.
+const MIN_MEMORY: u64 = 4 << 20;
+
+/// `None` only where a problem was added.
+pub(crate) fn read(
+    limits: Option<&Limits>,
+    policy: &SkillPolicySpec,
+    problems: &mut Problems,
+) -> Option<ValidLimits> {
+    let unset = Limits::default();
+    let limits = limits.unwrap_or(&unset);
+    let [timeout, cpu, memory, processes, output_bytes] =
+        choices(limits, policy).map(|choice| choice.read(problems));
+    if limits.retries.is_some_and(|retries| retries > 10) {
+        problems.spec("spec.limits.retries", "must be at most 10");
+    }
+    if limits.concurrency.is_some_and(|concurrency| !(1..=1000).contains(&concurrency)) {
+        problems.spec("spec.limits.concurrency", "must be from 1 to 1000");
+    }
+    Some(ValidLimits {
+        timeout: Duration::from_millis(timeout?),
+        retries: limits.retries.unwrap_or_default(),
+        retry_on: limits.retry_on.unwrap_or_default(),
+        cpu_millis: cpu?,
+        memory_bytes: memory?,
+        processes: u32::try_from(processes?).ok()?,
+        output_bytes: u32::try_from(output_bytes?).ok()?,
+        concurrency: limits.concurrency,
+    })
+}
+
+/// The limits that the policy bounds, in the order of the fields.
+fn choices(limits: &Limits, policy: &SkillPolicySpec) -> [Choice; 5] {
+    let (default, maximum) = (&policy.defaults, &policy.maximums);
+    [
+        Choice {
+            name: "timeout",
+            skill: limits.timeout.map(Amount::span),
+            default: Amount::span(default.timeout),
+            maximum: Amount::span(maximum.timeout),
+            least: 1,
+            most: u64::MAX,
+        },
+        Choice {
+            name: "cpu",
+            skill: limits.cpu.as_deref().map(Amount::cpu),
+            default: Amount::cpu(&default.cpu),
+            maximum: Amount::cpu(&maximum.cpu),
+            least: 1,
+            most: u64::MAX,
+        },
+        Choice {
+            name: "memory",
+            skill: limits.memory.as_deref().map(Amount::memory),
+            default: Amount::memory(&default.memory),
+            maximum: Amount::memory(&maximum.memory),
+            least: MIN_MEMORY,
+            most: u64::MAX,
+        },
+        Choice {
+            name: "processes",
+            skill: limits.processes.map(Amount::count),
+            default: Amount::count(default.processes),
+            maximum: Amount::count(maximum.processes),
+            least: 1,
+            most: 4096,
+        },
+        Choice {
+            name: "outputBytes",
+            skill: limits.output_bytes.map(Amount::count),
+            default: Amount::count(default.output_bytes),
+            maximum: Amount::count(maximum.output_bytes),
+            least: 1,
+            most: 524_288,
+        },
+    ]
+}
+
+/// A limit as written, and what it means; `None` where it cannot be read.
+struct Amount {
+    value: Option<u64>,
+    text: String,
+}
+
+impl Amount {
+    fn span(duration: SkillDuration) -> Self {
+        Self { value: u64::try_from(duration.0.as_millis()).ok(), text: duration.to_string() }
+    }
+
+    fn cpu(text: &str) -> Self {
+        Self { value: cpu_millis(text), text: text.to_owned() }
+    }
+
+    fn memory(text: &str) -> Self {
+        Self { value: memory_bytes(text), text: text.to_owned() }
+    }
+
+    fn count(number: u32) -> Self {
+        Self { value: Some(number.into()), text: number.to_string() }
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// One limit, as the skill and the policy have it.
+struct Choice {
+    name: &'static str,
+    skill: Option<Amount>,
+    default: Amount,
+    maximum: Amount,
+    /// What the CRD and the sandbox can hold.
+    least: u64,
+    most: u64,
+}
+
+impl Choice {
+    fn read(&self, problems: &mut Problems) -> Option<u64> {
+        let field = format!("spec.limits.{}", self.name);
+        match self.decide() {
+            Ok(value) => Some(value),
+            Err((reason, message)) => {
+                problems.add(reason, field, message);
+                None
+            }
+        }
+    }
+
+    fn decide(&self) -> Result<u64, (Reason, String)> {
+        let Self { name, skill, default, maximum, least, most } = self;
+        let wrong = |message: String| Err((Reason::SpecInvalid, message));
+        let Some(highest) = maximum.value else {
+            return wrong(format!("spec.maximums.{name} of the SkillPolicy, {maximum}, cannot be read"));
+        };
+        let Some(asked) = skill else {
+            // A default above the maximum is the policy's own contradiction, not the skill's.
+            return match default.value.map(|value| value.min(highest).min(*most)) {
+                Some(value) if value >= *least => Ok(value),
+                _ => wrong(format!("spec.defaults.{name} of the SkillPolicy, {default}, cannot be used")),
+            };
+        };
+        match asked.value {
+            None => wrong(format!("{asked} is not an amount; {}", self.example())),
+            Some(value) if value > highest => {
+                let message = format!("{asked} is above the maximum of {maximum} that the SkillPolicy sets");
+                Err((Reason::LimitTooHigh, message))
+            }
+            Some(value) if value < *least => {
+                wrong(format!("{asked} is too small; the least is {}", self.least()))
+            }
+            Some(value) if value > *most => wrong(format!("{asked} is too large; the most is {most}")),
+            Some(value) => Ok(value),
+        }
+    }
+
+    fn least(&self) -> String {
+        match self.name {
+            "timeout" => "1ms".to_owned(),
+            "memory" => "4Mi".to_owned(),
+            _ => self.least.to_string(),
+        }
+    }
+
+    fn example(&self) -> &'static str {
+        match self.name {
+            "cpu" => "write it like 500m, 1 or 0.5",
+            "memory" => "write it like 128Mi or 1Gi",
+            _ => "write a whole number",
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Validation of `run.sandbox`: image, program, files and environment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use skillet_api::{
+    Reason, SkillPolicySpec,
+    skill::{File, Sandbox, SecretEnvVar},
+};
+
+use crate::{
+    image::{is_image_allowed, is_image_reference},
+    problem::Problems,
+    skill::{ImageChoice, Program, ValidFile, script_file_name},
+};
+
+const FIELD: &str = "spec.run.sandbox";
+/// Longest script and longest file, in characters, as in the CRD.
+const MAX_TEXT: usize = 262_144;
+
+pub(crate) struct ValidSandbox {
+    pub(crate) image: ImageChoice,
+    pub(crate) program: Program,
+    pub(crate) files: Vec<ValidFile>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) secret_env: Vec<SecretEnvVar>,
+}
+
+/// `None` only where a problem was added.
+pub(crate) fn read(
+    sandbox: &Sandbox,
+    policy: &SkillPolicySpec,
+    problems: &mut Problems,
+) -> Option<ValidSandbox> {
+    let image = read_image(sandbox, policy, problems);
+    let program = read_program(sandbox, problems);
+    let script = sandbox.script.as_ref().and(sandbox.runtime).map(script_file_name);
+    let files = read_files(&sandbox.files, script, problems);
+    let env = read_env(sandbox, problems);
+    Some(ValidSandbox {
+        image: image?,
+        program: program?,
+        files,
+        env,
+        secret_env: sandbox.secret_env.clone(),
+    })
+}
+
+fn read_image(sandbox: &Sandbox, policy: &SkillPolicySpec, problems: &mut Problems) -> Option<ImageChoice> {
+    let field = format!("{FIELD}.image");
+    match (&sandbox.image, sandbox.runtime) {
+        (None, Some(runtime)) => Some(ImageChoice::Runtime(runtime)),
+        (None, None) | (Some(_), Some(_)) => {
+            problems.spec(FIELD, "give exactly one of image and runtime");
+            None
+        }
+        (Some(image), None) if image.chars().count() > 512 || !is_image_reference(image) => {
+            let shown = crate::text::truncate(image, 100).0;
+            problems.spec(
+                field,
+                format!("{shown:?} is not an image reference; write it like ghcr.io/acme/tool:1.2"),
+            );
+            None
+        }
+        (Some(image), None) if is_image_allowed(image, &policy.allowed_images) => {
+            Some(ImageChoice::Image(image.clone()))
+        }
+        (Some(image), None) => {
+            let message = format!(
+                "SkillPolicy does not allow {image}; use runtime, or have it added to spec.allowedImages of the SkillPolicy"
+            );
+            problems.add(Reason::ImageNotAllowed, field, message);
+            None
+        }
+    }
+}
+
+fn read_program(sandbox: &Sandbox, problems: &mut Problems) -> Option<Program> {
+    problems.at_most_items(format_args!("{FIELD}.command"), sandbox.command.len(), 64);
+    problems.at_most_items(format_args!("{FIELD}.args"), sandbox.args.len(), 256);
+    for (list, words) in [("command", &sandbox.command), ("args", &sandbox.args)] {
+        for (place, word) in words.iter().enumerate() {
+            problems.at_most(format_args!("{FIELD}.{list}[{place}]"), word, 4096);
+            problems.no_nul(format_args!("{FIELD}.{list}[{place}]"), word);
+        }
+    }
+    match (&sandbox.script, sandbox.command.first()) {
+        (Some(_), Some(_)) | (None, None) => {
+            problems.spec(FIELD, "give exactly one of script and command");
+            None
+        }
+        (Some(script), None) => {
+            problems.not_empty(format_args!("{FIELD}.script"), script);
+            problems.at_most(format_args!("{FIELD}.script"), script, MAX_TEXT);
+            let Some(runtime) = sandbox.runtime else {
+                let message = "script needs runtime: shell, python or node; with image, use command";
+                problems.spec(FIELD, message);
+                return None;
+            };
+            Some(Program::Script { runtime, text: script.clone(), args: sandbox.args.clone() })
+        }
+        (None, Some(program)) => {
+            problems.not_empty(format_args!("{FIELD}.command[0]"), program);
+            Some(Program::Command { argv: sandbox.command.iter().chain(&sandbox.args).cloned().collect() })
+        }
+    }
+}
+
+fn read_files(files: &[File], script: Option<&str>, problems: &mut Problems) -> Vec<ValidFile> {
+    problems.at_most_items(format_args!("{FIELD}.files"), files.len(), 64);
+    let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    let mut seen = BTreeSet::new();
+    let mut valid = Vec::with_capacity(files.len());
+    for (place, file) in files.iter().enumerate() {
+        let field = format!("{FIELD}.files[{place}]");
+        check_path(&field, &file.path, problems);
+        if !seen.insert(&file.path) {
+            problems.spec(&field, format!("the path {:?} is used twice", file.path));
+        }
+        let first = file.path.split('/').next();
+        if script.is_some() && first == script {
+            problems
+                .spec(&field, format!("{:?} is where the script itself lies; take another path", file.path));
+        }
+        let folders = file.path.match_indices('/').map(|(slash, _)| &file.path[..slash]);
+        if let Some(folder) = folders.into_iter().find(|folder| paths.contains(folder)) {
+            problems.spec(&field, format!("{folder:?} is a file, so {:?} cannot be below it", file.path));
+        }
+        if let Some(bytes) = read_bytes(&field, file, problems) {
+            valid.push(ValidFile { path: file.path.clone(), bytes });
+        }
+    }
+    valid
+}
+
+fn check_path(field: &str, path: &str, problems: &mut Problems) {
+    let field = format!("{field}.path");
+    problems.at_most(&field, path, 256);
+    problems.no_nul(&field, path);
+    if path.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
+        problems.spec(&field, "must be relative, without empty, . or .. segments, like lib/words.txt");
+    }
+    if path.split('/').any(|segment| segment.len() > 255) {
+        problems.spec(&field, "has a segment of more than 255 bytes");
+    }
+}
+
+fn read_bytes(field: &str, file: &File, problems: &mut Problems) -> Option<Vec<u8>> {
+    match (&file.content, &file.content_base64) {
+        (Some(text), None) => {
+            problems.at_most(format_args!("{field}.content"), text, MAX_TEXT);
+            Some(text.clone().into_bytes())
+        }
+        (None, Some(text)) => {
+            problems.at_most(format_args!("{field}.contentBase64"), text, 350_000);
+            // The base64 command and YAML's block form break lines.
+            let joined: String = text.split_ascii_whitespace().collect();
+            STANDARD
+                .decode(joined)
+                .map_err(|error| {
+                    problems.spec(format_args!("{field}.contentBase64"), format!("is not base64: {error}"));
+                })
+                .ok()
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            problems.spec(field, "give exactly one of content and contentBase64");
+            None
+        }
+    }
+}
+
+fn read_env(sandbox: &Sandbox, problems: &mut Problems) -> BTreeMap<String, String> {
+    problems.at_most_items(format_args!("{FIELD}.env"), sandbox.env.len(), 128);
+    problems.at_most_items(format_args!("{FIELD}.secretEnv"), sandbox.secret_env.len(), 64);
+    let mut seen = BTreeSet::new();
+    let mut env = BTreeMap::new();
+    for (place, variable) in sandbox.env.iter().enumerate() {
+        let field = format!("{FIELD}.env[{place}]");
+        check_variable(&field, &variable.name, &mut seen, problems);
+        problems.at_most(format_args!("{field}.value"), &variable.value, 32_768);
+        problems.no_nul(format_args!("{field}.value"), &variable.value);
+        env.insert(variable.name.clone(), variable.value.clone());
+    }
+    for (place, variable) in sandbox.secret_env.iter().enumerate() {
+        let field = format!("{FIELD}.secretEnv[{place}]");
+        check_variable(&field, &variable.name, &mut seen, problems);
+        for (part, text) in [("secret", &variable.secret), ("key", &variable.key)] {
+            problems.not_empty(format_args!("{field}.{part}"), text);
+            problems.at_most(format_args!("{field}.{part}"), text, 253);
+        }
+    }
+    env
+}
+
+fn check_variable<'a>(field: &str, name: &'a str, seen: &mut BTreeSet<&'a str>, problems: &mut Problems) {
+    let is_first_legal = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let are_others_legal = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if !is_first_legal || !are_others_legal || name.len() > 128 {
+        let message = "must be at most 128 letters, digits and _, not beginning with a digit";
+        problems.spec(format_args!("{field}.name"), message);
+    }
+    if !seen.insert(name) {
+        problems.spec(format_args!("{field}.name"), format!("{name} is set twice in env and secretEnv"));
+    }
+}

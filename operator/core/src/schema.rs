@@ -1,0 +1,64 @@
+//! JSON Schema: whether a skill's schemas are valid, and whether a value satisfies one.
+//!
+//! Nothing is fetched, and no schema can make a check hang or overflow the stack: references stay inside the schema,
+//! patterns match in linear time, and what a check may cost is known before it starts (`cost`).
+
+mod cost;
+mod shape;
+mod violation;
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+pub use shape::SchemaError;
+pub use violation::{Violation, tell};
+
+/// Largest compiled pattern in bytes. Far above what a sensible pattern needs, far below what would be felt.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// Violations that are collected; more are not counted.
+const MAX_VIOLATIONS: usize = 1000;
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Schema {
+    source: Value,
+    validator: Validator,
+    size: cost::Size,
+}
+
+impl Schema {
+    /// Compiles `schema`; `field` is where the user wrote it, for the message.
+    pub fn compile(field: &str, schema: &Value) -> Result<Self, SchemaError> {
+        let size = shape::check(schema).map_err(|why| SchemaError { field: field.to_owned(), why })?;
+        let validator = jsonschema::options()
+            .offline()
+            .with_pattern_options(
+                PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES),
+            )
+            .build(schema)
+            .map_err(|error| SchemaError { field: field.to_owned(), why: shape::explain(&error) })?;
+        Ok(Self { source: schema.clone(), validator, size })
+    }
+
+    /// Every place where `value` breaks the schema.
+    pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        let shape = cost::Instance::of(value);
+        if let Some(why) = self.size.refuses(&shape) {
+            return Err(vec![Violation { pointer: String::new(), expected: why.to_owned() }]);
+        }
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        if !cost::can_be_explained(&self.source, &shape) {
+            // Telling why costs more than telling whether: alternatives within alternatives are all listed.
+            let expected =
+                "a value that satisfies the schema, which is too recursive to say where it does not";
+            return Err(vec![Violation { pointer: String::new(), expected: expected.to_owned() }]);
+        }
+        Err(self.validator.iter_errors(value).take(MAX_VIOLATIONS).map(|e| Violation::from(&e)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! How much work a check can be: an upper bound from the schema and the size of the value, before the check.
+//!
+//! The validator remembers nothing between alternatives, so sixty lines of `anyOf` over `anyOf` would run for years.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::shape::{Place, resolve, subschemas};
+
+/// Most evaluations of subschemas that one check may need.
+const MAX_WORK: u64 = 5_000_000;
+/// Most evaluations for one path into a value.
+pub(super) const MAX_COST: u64 = 20_000;
+/// Most levels of recursion: a quarter of what fits on a thread's usual 2 MiB stack, without optimisation.
+pub(super) const MAX_LEVELS: u64 = 2_000;
+
+/// Size of a value.
+pub(super) struct Instance {
+    depth: u64,
+    values: u64,
+}
+
+impl Instance {
+    pub(super) fn of(value: &Value) -> Self {
+        let (mut depth, mut values) = (0, 0);
+        let mut waiting = vec![(value, 1)];
+        while let Some((value, level)) = waiting.pop() {
+            values += 1;
+            depth = depth.max(level);
+            match value {
+                Value::Array(items) => waiting.extend(items.iter().map(|item| (item, level + 1))),
+                Value::Object(fields) => waiting.extend(fields.values().map(|field| (field, level + 1))),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => (),
+            }
+        }
+        Self { depth, values }
+    }
+}
+
+/// Size of a schema that [`super::shape::check`] let pass.
+#[derive(Debug)]
+pub(super) struct Size {
+    /// Nesting of the schema and of everything it refers to.
+    pub(super) levels: u64,
+    pub(super) has_references: bool,
+    /// Evaluations for one path into a value.
+    pub(super) cost: u64,
+}
+
+impl Size {
+    /// Why a value of this size is not checked.
+    pub(super) fn refuses(&self, value: &Instance) -> Option<&'static str> {
+        let rounds = if self.has_references { value.depth } else { 1 };
+        if self.levels.saturating_mul(rounds) > MAX_LEVELS {
+            return Some("a value that is nested less deeply; this one is too deep for its recursive schema");
+        }
+        let is_too_much = self.cost.saturating_mul(value.values) > MAX_WORK;
+        is_too_much.then_some("a smaller value; this one is too large to be checked against its schema")
+    }
+}
+
+/// Evaluations that one path into a value can need, where a recursive reference counts once.
+pub(super) fn cost(root: &Value) -> u64 {
+    Walk { root, step: 0, known: HashMap::new() }.cost(root, 0)
+}
+
+/// Whether collecting every error for a value of this size is affordable.
+pub(super) fn can_be_explained(root: &Value, value: &Instance) -> bool {
+    let mut walk = Walk { root, step: 1, known: HashMap::new() };
+    walk.cost(root, value.depth).saturating_mul(value.values) <= MAX_WORK
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    /// What one level down in the value takes off the remaining depth.
+    step: u64,
+    /// Cost of reference targets by address and remaining depth; `None` while being computed.
+    known: HashMap<(*const Value, u64), Option<u64>>,
+}
+
+impl<'a> Walk<'a> {
+    fn cost(&mut self, schema: &'a Value, depth: u64) -> u64 {
+        let mut sum: u64 = 1;
+        let (mut named, mut any_name, mut any_item): (u64, u64, u64) = (0, 0, 0);
+        for (place, sub) in subschemas(schema) {
+            if place == Place::Definition {
+                continue;
+            }
+            if place == Place::Here {
+                sum = sum.saturating_add(self.cost(sub, depth));
+                continue;
+            }
+            if self.step > depth {
+                continue;
+            }
+            let below = self.cost(sub, depth - self.step);
+            match place {
+                // Of several named properties a path into the value goes through one.
+                Place::Property => named = named.max(below),
+                Place::AnyProperty => any_name = any_name.saturating_add(below),
+                Place::Item => any_item = any_item.saturating_add(below),
+                Place::Here | Place::Definition => (),
+            }
+        }
+        for target in resolve(self.root, schema) {
+            sum = sum.saturating_add(self.target(target, depth));
+        }
+        sum.saturating_add(named.saturating_add(any_name).max(any_item))
+    }
+
+    fn target(&mut self, target: &'a Value, depth: u64) -> u64 {
+        let key = (std::ptr::from_ref(target), depth);
+        if let Some(known) = self.known.get(&key) {
+            return known.unwrap_or(1);
+        }
+        self.known.insert(key, None);
+        let cost = self.cost(target, depth);
+        self.known.insert(key, Some(cost));
+        cost
+    }
+}

@@ -1,0 +1,182 @@
+//! What a schema may look like, beyond being valid JSON Schema: small, local and without surprises.
+
+use std::collections::HashSet;
+
+use jsonschema::{ValidationError, error::ValidationErrorKind};
+use serde_json::Value;
+use skillet_api::Reason;
+
+use super::cost::{self, MAX_COST, MAX_LEVELS, Size};
+
+/// Largest schema, as compact JSON.
+const MAX_BYTES: usize = 128 * 1024;
+/// Most patterns in one schema.
+const MAX_PATTERNS: usize = 100;
+
+/// Why a schema cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is not a JSON Schema that can be used: {why}")]
+pub struct SchemaError {
+    pub field: String,
+    pub why: String,
+}
+
+impl SchemaError {
+    /// By the field: the input's schema or the output's.
+    pub fn reason(&self) -> Reason {
+        if self.field.ends_with("outputSchema") {
+            Reason::OutputSchemaInvalid
+        } else {
+            Reason::InputSchemaInvalid
+        }
+    }
+}
+
+/// Where a subschema applies, seen from its parent's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// To the same value.
+    Here,
+    /// To one named property.
+    Property,
+    /// To properties not told by name.
+    AnyProperty,
+    Item,
+    /// Nowhere, unless referred to.
+    Definition,
+}
+
+/// The subschemas directly in `schema`.
+pub(super) fn subschemas(schema: &Value) -> Vec<(Place, &Value)> {
+    let mut found = Vec::new();
+    for (keyword, value) in schema.as_object().into_iter().flatten() {
+        let (place, is_map) = match keyword.as_str() {
+            "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "extends" => (Place::Here, false),
+            "dependentSchemas" | "dependencies" => (Place::Here, true),
+            "properties" => (Place::Property, true),
+            "patternProperties" => (Place::AnyProperty, true),
+            "additionalProperties" | "unevaluatedProperties" | "propertyNames" => (Place::AnyProperty, false),
+            "items" | "prefixItems" | "additionalItems" | "contains" | "unevaluatedItems" => {
+                (Place::Item, false)
+            }
+            "$defs" | "definitions" => (Place::Definition, true),
+            _ => continue,
+        };
+        match value {
+            Value::Object(map) if is_map => found.extend(map.values().map(|sub| (place, sub))),
+            Value::Array(list) if !is_map => found.extend(list.iter().map(|sub| (place, sub))),
+            _ => found.push((place, value)),
+        }
+    }
+    found
+}
+
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// What `schema` refers to; [`check`] has seen that every reference leads somewhere.
+pub(super) fn resolve<'a>(root: &'a Value, schema: &Value) -> Vec<&'a Value> {
+    let texts = REFERENCES.into_iter().filter_map(|keyword| schema.get(keyword)?.as_str());
+    texts.filter_map(|text| root.pointer(text.strip_prefix('#')?)).collect()
+}
+
+/// Refuses what could not be checked safely, with the reason; says how large the rest is.
+pub(super) fn check(root: &Value) -> Result<Size, String> {
+    if !root.is_object() && !root.is_boolean() {
+        return Err("a schema is an object".to_owned());
+    }
+    let bytes = root.to_string().len();
+    if bytes > MAX_BYTES {
+        return Err(format!("it has {bytes} bytes, at most {MAX_BYTES} are allowed"));
+    }
+    let mut seen = HashSet::new();
+    let mut levels = levels(root);
+    let (mut patterns, mut has_references) = (0, false);
+    let mut waiting = vec![root];
+    while let Some(schema) = waiting.pop() {
+        if !seen.insert(std::ptr::from_ref(schema)) {
+            continue;
+        }
+        check_identity(root, schema)?;
+        check_references(root, schema)?;
+        patterns += count_patterns(schema);
+        for target in resolve(root, schema) {
+            has_references = true;
+            if !seen.contains(&std::ptr::from_ref(target)) {
+                levels += self::levels(target);
+            }
+            waiting.push(target);
+        }
+        waiting.extend(subschemas(schema).into_iter().map(|(_, sub)| sub));
+    }
+    if patterns > MAX_PATTERNS {
+        return Err(format!("it has {patterns} patterns, at most {MAX_PATTERNS} are allowed"));
+    }
+    if levels > MAX_LEVELS {
+        return Err("it is nested too deeply; use fewer references to references".to_owned());
+    }
+    let cost = cost::cost(root);
+    if cost > MAX_COST {
+        return Err("its alternatives multiply; use fewer allOf, anyOf, oneOf within each other".to_owned());
+    }
+    Ok(Size { levels, has_references, cost })
+}
+
+fn check_identity(root: &Value, schema: &Value) -> Result<(), String> {
+    // A name inside the schema would change what #/... means below it.
+    let is_named = ["$id", "id"].into_iter().any(|keyword| schema.get(keyword).is_some_and(Value::is_string));
+    if is_named && !std::ptr::eq(root, schema) {
+        return Err("$id is read at the top only; remove it from the parts".to_owned());
+    }
+    Ok(())
+}
+
+fn check_references(root: &Value, schema: &Value) -> Result<(), String> {
+    for text in REFERENCES.into_iter().filter_map(|keyword| schema.get(keyword)?.as_str()) {
+        let place = text.strip_prefix('#').filter(|place| place.is_empty() || place.starts_with('/'));
+        match place {
+            Some(place) if root.pointer(place).is_some() => (),
+            Some(_) => return Err(format!("{text:?} leads nowhere in the schema")),
+            None => {
+                return Err(format!(
+                    "{text:?} is not followed; refer to a part of the same schema, like #/$defs/name"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn count_patterns(schema: &Value) -> usize {
+    let own = usize::from(schema.get("pattern").is_some());
+    own + schema.get("patternProperties").and_then(Value::as_object).map_or(0, serde_json::Map::len)
+}
+
+/// How deeply a JSON value is nested.
+fn levels(value: &Value) -> u64 {
+    let mut deepest = 0;
+    let mut waiting = vec![(value, 1)];
+    while let Some((value, level)) = waiting.pop() {
+        deepest = deepest.max(level);
+        match value {
+            Value::Array(items) => waiting.extend(items.iter().map(|item| (item, level + 1))),
+            Value::Object(fields) => waiting.extend(fields.values().map(|field| (field, level + 1))),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => (),
+        }
+    }
+    deepest
+}
+
+/// What the compiler says, with the place in the schema.
+pub(super) fn explain(error: &ValidationError<'_>) -> String {
+    let pointer = error.instance_path().to_string();
+    let why = match error.kind() {
+        ValidationErrorKind::Format { format } if format == "regex" => {
+            let pattern = super::violation::short(error.instance());
+            format!(
+                "{pattern} is not a pattern that matches in linear time; use no look-around and no back-references"
+            )
+        }
+        _ => format!("expected {}", super::violation::expectation(error)),
+    };
+    if pointer.is_empty() { why } else { format!("at {pointer}: {why}") }
+}

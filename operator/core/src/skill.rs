@@ -1,0 +1,173 @@
+//! Validation of what one Skill says, and of a sealed version: raw spec in, the valid type or every problem out.
+//!
+//! Everything that the CRD refuses is refused here too, since an object may have been stored under an older CRD.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+use skillet_api::{
+    SkillPolicySpec, SkillSpec,
+    skill::{Runtime, SecretEnvVar},
+};
+
+use crate::{
+    content::{Content, digest},
+    limits,
+    problem::Problems,
+    sandbox,
+    schema::Schema,
+    version::{SkillSemver, VersionError},
+};
+pub use crate::{limits::ValidLimits, problem::SkillProblem};
+
+/// A Skill whose present content can be sealed and run.
+#[derive(Clone, Debug)]
+pub struct ValidSkill {
+    pub version: SkillSemver,
+    pub digest: String,
+    pub content: ValidContent,
+}
+
+/// Content that was checked: builders need ask nothing more.
+#[derive(Clone, Debug)]
+pub struct ValidContent {
+    pub image: ImageChoice,
+    pub program: Program,
+    pub files: Vec<ValidFile>,
+    pub env: BTreeMap<String, String>,
+    pub secret_env: Vec<SecretEnvVar>,
+    pub limits: ValidLimits,
+    pub input_schema: Option<Arc<Schema>>,
+    pub output_schema: Option<Arc<Schema>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ImageChoice {
+    /// One of the images that come with Skillet.
+    Runtime(Runtime),
+    /// An image of the user's, which the policy allows.
+    Image(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// A text that the runtime's interpreter runs.
+    Script { runtime: Runtime, text: String, args: Vec<String> },
+    /// Program and all its arguments, at least one element.
+    Command { argv: Vec<String> },
+}
+
+/// The name under which a script lies in the working directory, beside its files.
+pub fn script_file_name(runtime: Runtime) -> &'static str {
+    match runtime {
+        Runtime::Shell => "main.sh",
+        Runtime::Python => "main.py",
+        Runtime::Node => "main.js",
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidFile {
+    /// Relative, without empty, `.` or `..` segments; no other file's path is a folder of it.
+    pub path: String,
+    pub bytes: Vec<u8>,
+}
+
+/// The valid Skill, or everything that is wrong with it.
+pub fn validate_skill(
+    name: &str,
+    spec: &SkillSpec,
+    policy: &SkillPolicySpec,
+) -> Result<ValidSkill, Vec<SkillProblem>> {
+    let mut problems = Problems::default();
+    if !is_skill_name(name) {
+        problems.spec(
+            "metadata.name",
+            "must be at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit",
+        );
+    }
+    let version: Result<SkillSemver, VersionError> = spec.version.parse();
+    if let Err(error) = &version {
+        problems.spec("spec.version", error.to_string());
+    }
+    problems.at_most_items("spec.tags", spec.tags.len(), 32);
+    for (place, tag) in spec.tags.iter().enumerate() {
+        problems.not_empty(format_args!("spec.tags[{place}]"), tag);
+        problems.at_most(format_args!("spec.tags[{place}]"), tag, 64);
+    }
+    let content = read_content(spec.into(), policy, &mut problems);
+    match (version, content) {
+        (Ok(version), Some(content)) if problems.is_empty() => {
+            Ok(ValidSkill { version, digest: digest(spec), content })
+        }
+        _ => Err(problems.into_vec()),
+    }
+}
+
+/// The same rules for the content alone, such as that of a sealed version.
+pub fn validate_content<'a>(
+    content: impl Into<Content<'a>>,
+    policy: &SkillPolicySpec,
+) -> Result<ValidContent, Vec<SkillProblem>> {
+    let mut problems = Problems::default();
+    match read_content(content.into(), policy, &mut problems) {
+        Some(content) if problems.is_empty() => Ok(content),
+        _ => Err(problems.into_vec()),
+    }
+}
+
+/// A DNS label, which also is a legal label value and part of an object's name.
+fn is_skill_name(name: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let bytes = name.as_bytes();
+    let are_edges_plain =
+        bytes.first().copied().is_some_and(is_plain) && bytes.last().copied().is_some_and(is_plain);
+    are_edges_plain && bytes.len() <= 63 && bytes.iter().all(|b| is_plain(*b) || *b == b'-')
+}
+
+/// `None` only where a problem was added.
+fn read_content(
+    content: Content<'_>,
+    policy: &SkillPolicySpec,
+    problems: &mut Problems,
+) -> Option<ValidContent> {
+    problems.at_most("spec.description", content.description, 1024);
+    let input = content.tool.and_then(|tool| tool.input_schema.as_ref());
+    let output = content.tool.and_then(|tool| tool.output_schema.as_ref());
+    let input_schema = read_schema("spec.tool.inputSchema", input, problems);
+    let output_schema = read_schema("spec.tool.outputSchema", output, problems);
+    let sandbox = content.run.sandbox.as_ref();
+    if sandbox.is_none() {
+        problems.spec("spec.run", "needs exactly one handler: sandbox");
+    }
+    let sandbox = sandbox.and_then(|sandbox| sandbox::read(sandbox, policy, problems));
+    let limits = limits::read(content.limits, policy, problems);
+    let (sandbox, limits) = (sandbox?, limits?);
+    Some(ValidContent {
+        image: sandbox.image,
+        program: sandbox.program,
+        files: sandbox.files,
+        env: sandbox.env,
+        secret_env: sandbox.secret_env,
+        limits,
+        input_schema,
+        output_schema,
+    })
+}
+
+fn read_schema(field: &str, schema: Option<&Value>, problems: &mut Problems) -> Option<Arc<Schema>> {
+    match Schema::compile(field, schema?) {
+        Ok(schema) => Some(Arc::new(schema)),
+        Err(error) => {
+            problems.add(
+                error.reason(),
+                field,
+                format!("is not a JSON Schema that can be used: {}", error.why),
+            );
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Which limits a skill may ask for, and whose mistake it is where one cannot be used.
+
+use super::*;
+
+fn refuse_limit(limits: &str, reason: Reason, expected: &str) {
+    refuse(
+        &format!(
+            "{{version: 1.0.0, limits: {{{limits}}}, run: {{sandbox: {{runtime: shell, script: cat}}}}}}"
+        ),
+        &[(reason, expected)],
+    );
+}
+
+#[test]
+fn a_limit_above_the_policys_maximum_is_refused_with_both_numbers() {
+    for (limits, expected) in [
+        (
+            "timeout: 15m1s",
+            "spec.limits.timeout: 15m1s is above the maximum of 15m that the SkillPolicy sets",
+        ),
+        ("cpu: 4001m", "spec.limits.cpu: 4001m is above the maximum of 4 that the SkillPolicy sets"),
+        ("memory: 3G", "spec.limits.memory: 3G is above the maximum of 2Gi that the SkillPolicy sets"),
+        (
+            "processes: 1025",
+            "spec.limits.processes: 1025 is above the maximum of 1024 that the SkillPolicy sets",
+        ),
+        (
+            "outputBytes: 524289",
+            "spec.limits.outputBytes: 524289 is above the maximum of 524288 that the SkillPolicy sets",
+        ),
+    ] {
+        refuse_limit(limits, Reason::LimitTooHigh, expected);
+    }
+    assert!(
+        validate(&SHORTEST.replace("run:", "limits: {timeout: 15m, cpu: '4', memory: 2Gi}, run:"), "{}")
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_limit_that_cannot_be_used_is_refused() {
+    for (limits, expected) in [
+        ("timeout: 0s", "spec.limits.timeout: 0s is too small; the least is 1ms"),
+        ("memory: 1Mi", "spec.limits.memory: 1Mi is too small; the least is 4Mi"),
+        ("processes: 0", "spec.limits.processes: 0 is too small; the least is 1"),
+        ("outputBytes: 0", "spec.limits.outputBytes: 0 is too small; the least is 1"),
+        ("cpu: '0'", "spec.limits.cpu: 0 is not an amount; write it like 500m, 1 or 0.5"),
+        ("memory: lots", "spec.limits.memory: lots is not an amount; write it like 128Mi or 1Gi"),
+        ("retries: 11", "spec.limits.retries: must be at most 10"),
+        ("concurrency: 0", "spec.limits.concurrency: must be from 1 to 1000"),
+        ("concurrency: 1001", "spec.limits.concurrency: must be from 1 to 1000"),
+    ] {
+        refuse_limit(limits, Reason::SpecInvalid, expected);
+    }
+}
+
+#[test]
+fn a_policy_that_contradicts_itself_is_told_apart_from_the_skills_mistakes() {
+    let limits = |policy: &str| validate(SHORTEST, policy).map(|skill| skill.content.limits);
+    assert_eq!(limits("{maximums: {timeout: 10s}}").unwrap().timeout, Duration::from_secs(10));
+    assert_eq!(limits("{defaults: {processes: 9000}, maximums: {processes: 9000}}").unwrap().processes, 4096);
+    let told = |policy: &str| limits(policy).unwrap_err()[0].to_string();
+    let unusable = "spec.limits.cpu: spec.defaults.cpu of the SkillPolicy, x, cannot be used";
+    assert_eq!(told("{defaults: {cpu: x}}"), unusable);
+    let unreadable = "spec.limits.memory: spec.maximums.memory of the SkillPolicy, much, cannot be read";
+    assert_eq!(told("{maximums: {memory: much}}"), unreadable);
+    let large = SHORTEST.replace("run:", "limits: {processes: 5000}, run:");
+    let problems = validate(&large, "{maximums: {processes: 9000}}").unwrap_err();
+    assert_eq!(problems[0].to_string(), "spec.limits.processes: 5000 is too large; the most is 4096");
+}

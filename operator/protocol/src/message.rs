@@ -1,0 +1,171 @@
+//! What is in a frame: JSON for orders and answers, raw bytes for output.
+//!
+//! Each message knows its frame type; the order in which messages may come is `stream`.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::frame::{Frame, FrameError, Kind, encode};
+use crate::{Isolation, Receipt, Run};
+
+/// From the operator to the runner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Down {
+    Hello(Hello),
+    Run(Box<Run>),
+    Cancel,
+}
+
+/// From the runner to the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Up {
+    Ready(Box<Ready>),
+    Accepted(Accepted),
+    Stdout(Vec<u8>),
+    Stderr(Vec<u8>),
+    /// The last bytes of a stream that was larger than its cap; they do not overlap what was sent.
+    StdoutTail(Vec<u8>),
+    StderrTail(Vec<u8>),
+    Refused(Refused),
+    Exit(Box<Receipt>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hello {
+    /// The leader's epoch; grows with every change of leader.
+    pub epoch: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ready {
+    pub isolation: Isolation,
+    /// Version of the runner.
+    pub runner: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Accepted {
+    pub execution_uid: String,
+    pub attempt: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Refused {
+    pub reason: Refusal,
+    pub message: String,
+}
+
+/// Why a `Run` was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// No `Hello` came before it.
+    NoHello,
+    /// A greater epoch has been seen: another leader owns this sandbox.
+    StaleEpoch,
+    /// A sandbox runs one program, once.
+    AlreadyAccepted,
+    /// The order itself cannot be carried out.
+    InvalidRun,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error("the payload of a {kind:?} frame is not what it should be")]
+    Payload { kind: Kind, source: serde_json::Error },
+    #[error("a {0:?} frame goes the other way")]
+    Direction(Kind),
+}
+
+impl Down {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Hello(_) => Kind::Hello,
+            Self::Run(_) => Kind::Run,
+            Self::Cancel => Kind::Cancel,
+        }
+    }
+
+    /// The bytes of the frame; an error when it is over the limit of its type.
+    pub fn encode(&self) -> Result<Vec<u8>, MessageError> {
+        let payload = match self {
+            Self::Hello(hello) => to_json(self.kind(), hello)?,
+            Self::Run(run) => to_json(self.kind(), run)?,
+            Self::Cancel => b"{}".to_vec(),
+        };
+        Ok(encode(self.kind(), &payload)?)
+    }
+
+    pub fn decode(frame: &Frame) -> Result<Self, MessageError> {
+        match frame.kind {
+            Kind::Hello => from_json(frame).map(Self::Hello),
+            Kind::Run => from_json(frame).map(|run| Self::Run(Box::new(run))),
+            Kind::Cancel => Ok(Self::Cancel),
+            Kind::Ready
+            | Kind::Accepted
+            | Kind::Stdout
+            | Kind::Stderr
+            | Kind::StdoutTail
+            | Kind::StderrTail
+            | Kind::Refused
+            | Kind::Exit => Err(MessageError::Direction(frame.kind)),
+        }
+    }
+}
+
+impl Up {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Ready(_) => Kind::Ready,
+            Self::Accepted(_) => Kind::Accepted,
+            Self::Stdout(_) => Kind::Stdout,
+            Self::Stderr(_) => Kind::Stderr,
+            Self::StdoutTail(_) => Kind::StdoutTail,
+            Self::StderrTail(_) => Kind::StderrTail,
+            Self::Refused(_) => Kind::Refused,
+            Self::Exit(_) => Kind::Exit,
+        }
+    }
+
+    /// The bytes of the frame; an error when it is over the limit of its type.
+    pub fn encode(&self) -> Result<Vec<u8>, MessageError> {
+        let kind = self.kind();
+        let payload = match self {
+            Self::Stdout(bytes) | Self::Stderr(bytes) | Self::StdoutTail(bytes) | Self::StderrTail(bytes) => {
+                return Ok(encode(kind, bytes)?);
+            }
+            Self::Ready(ready) => to_json(kind, ready)?,
+            Self::Accepted(accepted) => to_json(kind, accepted)?,
+            Self::Refused(refused) => to_json(kind, refused)?,
+            Self::Exit(receipt) => to_json(kind, receipt)?,
+        };
+        Ok(encode(kind, &payload)?)
+    }
+
+    pub fn decode(frame: Frame) -> Result<Self, MessageError> {
+        match frame.kind {
+            Kind::Ready => from_json(&frame).map(|ready| Self::Ready(Box::new(ready))),
+            Kind::Accepted => from_json(&frame).map(Self::Accepted),
+            Kind::Stdout => Ok(Self::Stdout(frame.payload)),
+            Kind::Stderr => Ok(Self::Stderr(frame.payload)),
+            Kind::StdoutTail => Ok(Self::StdoutTail(frame.payload)),
+            Kind::StderrTail => Ok(Self::StderrTail(frame.payload)),
+            Kind::Refused => from_json(&frame).map(Self::Refused),
+            Kind::Exit => from_json(&frame).map(|receipt| Self::Exit(Box::new(receipt))),
+            Kind::Hello | Kind::Run | Kind::Cancel => Err(MessageError::Direction(frame.kind)),
+        }
+    }
+}
+
+fn to_json<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>, MessageError> {
+    serde_json::to_vec(value).map_err(|source| MessageError::Payload { kind, source })
+}
+
+fn from_json<T: DeserializeOwned>(frame: &Frame) -> Result<T, MessageError> {
+    serde_json::from_slice(&frame.payload)
+        .map_err(|source| MessageError::Payload { kind: frame.kind, source })
+}

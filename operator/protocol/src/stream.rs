@@ -1,0 +1,158 @@
+//! One run's stream as a whole: the order of its frames, and the digest that closes it.
+//!
+//! The runner writes through [`StreamWriter`], the operator reads through [`StreamReader`]. Streams through the API
+//! server can end early without an error, so only an `Exit` with the right digest is an end.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::carriage::{Unescape, escape};
+use crate::frame::{Decoder, Direction, Frame, Kind};
+use crate::message::{MessageError, Up};
+use crate::receipt::Receipt;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    #[error("a {kind:?} frame came {state}")]
+    OutOfOrder { kind: Kind, state: &'static str },
+    #[error("{bytes} bytes came after the end")]
+    Trailing { bytes: usize },
+    #[error("the stream ended early, {state}")]
+    EndedEarly { state: &'static str },
+    #[error("the stream was given up after an earlier error")]
+    Broken,
+    #[error("the digest of the stream is {read}, the receipt says {sealed:?}")]
+    DigestMismatch { read: String, sealed: String },
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Waiting,
+    Running(Sha256),
+    Ended,
+    Broken,
+}
+
+impl State {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Waiting => "before a run was accepted",
+            Self::Running(_) => "while the run went on",
+            Self::Ended => "after the end",
+            Self::Broken => "after an error",
+        }
+    }
+}
+
+/// Encodes the runner's frames and digests those of the run.
+#[derive(Debug, Default)]
+pub struct StreamWriter {
+    digest: Option<Sha256>,
+}
+
+impl StreamWriter {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The bytes of one frame as they are sent, free of carriage returns. `Exit` goes through [`StreamWriter::exit`], which knows the digest.
+    pub fn frame(&mut self, message: &Up) -> Result<Vec<u8>, MessageError> {
+        let bytes = message.encode()?;
+        if matches!(message, Up::Accepted(_)) {
+            self.digest = Some(Sha256::new());
+        }
+        if let Some(digest) = &mut self.digest {
+            digest.update(&bytes);
+        }
+        Ok(escape(bytes))
+    }
+
+    /// Closes the stream: puts the digest into `receipt` and gives the bytes of its `Exit` frame.
+    pub fn exit(&mut self, receipt: &mut Receipt) -> Result<Vec<u8>, MessageError> {
+        receipt.digest = self.digest.take().map(hex).unwrap_or_default();
+        Up::Exit(Box::new(receipt.clone())).encode().map(escape)
+    }
+}
+
+/// Reads one sandbox's stream: bytes in, messages out, nothing believed that the digest does not cover.
+///
+/// An error is final. Messages of the run before it were given out as they came, for live output: they are the
+/// result only once [`StreamReader::finish`] says so.
+#[derive(Debug)]
+pub struct StreamReader {
+    unescape: Unescape,
+    decoder: Decoder,
+    state: State,
+}
+
+impl Default for StreamReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StreamReader {
+    pub fn new() -> Self {
+        Self { unescape: Unescape::default(), decoder: Decoder::new(Direction::Up), state: State::Waiting }
+    }
+
+    /// Adds received bytes; then call [`StreamReader::next_message`] until it gives `None`.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.decoder.push(&self.unescape.push(bytes));
+    }
+
+    /// The next message, `None` when more bytes are needed. `Exit` is given only with the right digest.
+    pub fn next_message(&mut self) -> Result<Option<Up>, StreamError> {
+        let state = std::mem::replace(&mut self.state, State::Broken);
+        if matches!(state, State::Broken) {
+            return Err(StreamError::Broken);
+        }
+        let Some(frame) = self.decoder.pop().map_err(MessageError::from)? else {
+            self.state = state;
+            return Ok(None);
+        };
+        let mut read = None;
+        let next = match (state, frame.kind) {
+            (State::Waiting, Kind::Ready | Kind::Refused) => State::Waiting,
+            (State::Waiting, Kind::Accepted) => State::Running(extended(Sha256::new(), &frame)),
+            (
+                State::Running(digest),
+                Kind::Stdout | Kind::Stderr | Kind::StdoutTail | Kind::StderrTail | Kind::Refused,
+            ) => State::Running(extended(digest, &frame)),
+            (State::Running(digest), Kind::Exit) => {
+                read = Some(hex(digest));
+                State::Ended
+            }
+            (state, kind) => return Err(StreamError::OutOfOrder { kind, state: state.name() }),
+        };
+        let message = Up::decode(frame)?;
+        if let (Up::Exit(receipt), Some(read)) = (&message, read)
+            && receipt.digest != read
+        {
+            return Err(StreamError::DigestMismatch { read, sealed: receipt.digest.clone() });
+        }
+        self.state = next;
+        Ok(Some(message))
+    }
+
+    /// The stream has ended: an error unless `Exit` was read and nothing came after it.
+    pub fn finish(&self) -> Result<(), StreamError> {
+        match self.state {
+            State::Ended if self.decoder.buffered() == 0 => Ok(()),
+            State::Ended => Err(StreamError::Trailing { bytes: self.decoder.buffered() }),
+            State::Waiting | State::Running(_) => Err(StreamError::EndedEarly { state: self.state.name() }),
+            State::Broken => Err(StreamError::Broken),
+        }
+    }
+}
+
+fn extended(mut digest: Sha256, frame: &Frame) -> Sha256 {
+    digest.update(frame.header());
+    digest.update(&frame.payload);
+    digest
+}
+
+fn hex(digest: Sha256) -> String {
+    format!("{:x}", digest.finalize())
+}

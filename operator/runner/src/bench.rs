@@ -1,0 +1,98 @@
+//! What confinement adds to starting a program: both ways in turn, in one run, on one machine.
+
+use std::io::{self, Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::confine::{Confinement, ResourceLimits};
+use crate::options::Options;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    rounds: usize,
+    bare_us: f64,
+    confined_us: f64,
+    added_us: f64,
+}
+
+/// Starts this program's own `noop` bare and confined by turns; the medians as JSON.
+///
+/// A second process starts the confined ones: like a runner, it is under its filter, and this one must not be.
+pub(crate) fn spawn(rounds: usize, options: &Options) -> io::Result<String> {
+    let mut confined_spawner = Command::new("/proc/self/exe")
+        .arg("--scratch")
+        .arg(&options.scratch)
+        .arg("bench-confined")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let pipes = confined_spawner.stdin.take().zip(confined_spawner.stdout.take());
+    let (mut ask, mut answer) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
+    let (mut bare, mut confined) = (Vec::new(), Vec::new());
+    for _ in 0..rounds.max(1) {
+        bare.push(timed(&mut noop())?);
+        ask.write_all(&[0])?;
+        let mut nanos = [0; 8];
+        answer.read_exact(&mut nanos)?;
+        confined.push(Duration::from_nanos(u64::from_ne_bytes(nanos)));
+    }
+    drop(ask);
+    confined_spawner.wait()?;
+    let (bare, confined) = (median(bare), median(confined));
+    let micros = |duration: Duration| duration.as_secs_f64() * 1e6;
+    let report = Report {
+        rounds,
+        bare_us: micros(bare),
+        confined_us: micros(confined),
+        added_us: micros(confined) - micros(bare),
+    };
+    serde_json::to_string(&report).map_err(io::Error::from)
+}
+
+/// Until stdin ends: for each byte, one confined start and its nanoseconds.
+pub(crate) fn serve_confined(options: &Options) -> io::Result<()> {
+    let confinement = Arc::new(Confinement::establish(&options.scratch)?);
+    let limits = ResourceLimits { processes: 4096, file_bytes: 1 << 20, open_files: 64 };
+    let mut asked = [0];
+    while io::stdin().read(&mut asked)? == 1 {
+        let mut command = noop();
+        confinement.confine(&mut command, limits);
+        let nanos = u64::try_from(timed(&mut command)?.as_nanos()).unwrap_or(u64::MAX);
+        io::stdout().write_all(&nanos.to_ne_bytes())?;
+        io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+fn noop() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("noop").env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn timed(command: &mut Command) -> io::Result<Duration> {
+    let started = Instant::now();
+    let status = command.status()?;
+    if status.success() { Ok(started.elapsed()) } else { Err(io::Error::other("noop did not end well")) }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        let times = [5, 1, 9].map(Duration::from_micros).to_vec();
+        assert_eq!(median(times), Duration::from_micros(5));
+        assert_eq!(median(vec![]), Duration::ZERO);
+    }
+}

@@ -1,0 +1,142 @@
+//! One output stream of a program: masked, digested, cut into frames, capped, its end kept.
+//!
+//! Pure: bytes in, frames out. Size and digest are those of the masked stream.
+
+use std::collections::VecDeque;
+
+use sha2::{Digest as _, Sha256};
+use skillet_protocol::{MAX_OUTPUT_BYTES, MAX_TAIL_BYTES, Masker, StreamSummary, Up};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    fn frame(self, bytes: Vec<u8>) -> Up {
+        match self {
+            Self::Stdout => Up::Stdout(bytes),
+            Self::Stderr => Up::Stderr(bytes),
+        }
+    }
+
+    fn tail(self, bytes: Vec<u8>) -> Up {
+        match self {
+            Self::Stdout => Up::StdoutTail(bytes),
+            Self::Stderr => Up::StderrTail(bytes),
+        }
+    }
+}
+
+pub(crate) struct Capture {
+    stream: Stream,
+    masker: Masker,
+    digest: Sha256,
+    bytes: u64,
+    sent: u64,
+    cap: u64,
+    /// The last bytes that were not sent.
+    tail: VecDeque<u8>,
+}
+
+impl Capture {
+    pub(crate) fn new(stream: Stream, cap: u64, masker: Masker) -> Self {
+        Self { stream, masker, digest: Sha256::new(), bytes: 0, sent: 0, cap, tail: VecDeque::new() }
+    }
+
+    /// Frames for what the program wrote, as far as the cap allows.
+    pub(crate) fn take(&mut self, written: &[u8]) -> Vec<Up> {
+        let masked = self.masker.push(written);
+        self.count(&masked)
+    }
+
+    /// The last frames, and the stream as a whole.
+    pub(crate) fn finish(mut self) -> (Vec<Up>, StreamSummary) {
+        let masked = self.masker.finish();
+        let mut frames = self.count(&masked);
+        if !self.tail.is_empty() {
+            frames.push(self.stream.tail(self.tail.into()));
+        }
+        let sha256 = format!("{:x}", self.digest.finalize());
+        (frames, StreamSummary { bytes: self.bytes, sent: self.sent, sha256 })
+    }
+
+    fn count(&mut self, masked: &[u8]) -> Vec<Up> {
+        self.digest.update(masked);
+        self.bytes += masked.len() as u64;
+        let room = usize::try_from(self.cap - self.sent).unwrap_or(usize::MAX);
+        let (send, keep) = masked.split_at(room.min(masked.len()));
+        self.sent += send.len() as u64;
+        // Only the end of what is kept can matter, so a large piece costs no more than a tail.
+        self.tail.extend(&keep[keep.len().saturating_sub(MAX_TAIL_BYTES)..]);
+        self.tail.drain(..self.tail.len().saturating_sub(MAX_TAIL_BYTES));
+        send.chunks(MAX_OUTPUT_BYTES).map(|chunk| self.stream.frame(chunk.to_vec())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(cap: u64, secrets: &[&str], written: &[&[u8]], expected: &[Up], bytes: u64, sent: u64) {
+        let mut capture = Capture::new(Stream::Stdout, cap, Masker::new(secrets.iter().copied()));
+        let mut frames: Vec<Up> = written.iter().flat_map(|piece| capture.take(piece)).collect();
+        let (last, summary) = capture.finish();
+        frames.extend(last);
+        assert_eq!(frames, expected);
+        assert_eq!((summary.bytes, summary.sent), (bytes, sent));
+    }
+
+    fn out(bytes: &[u8]) -> Up {
+        Up::Stdout(bytes.to_vec())
+    }
+
+    #[test]
+    fn what_is_written_is_sent_at_once() {
+        check(100, &[], &[b"a\n", b"b"], &[out(b"a\n"), out(b"b")], 3, 3);
+        check(100, &[], &[], &[], 0, 0);
+    }
+
+    #[test]
+    fn over_the_cap_only_the_end_is_kept() {
+        check(2, &[], &[b"abc", b"de"], &[out(b"ab"), Up::StdoutTail(b"cde".to_vec())], 5, 2);
+        check(5, &[], &[b"abc", b"de"], &[out(b"abc"), out(b"de")], 5, 5);
+        check(0, &[], &[b"abc"], &[Up::StdoutTail(b"abc".to_vec())], 3, 0);
+    }
+
+    #[test]
+    fn the_tail_is_the_very_end_however_it_was_written() {
+        let long: Vec<u8> = (0..20_000u32).map(|at| at.to_le_bytes()[0]).collect();
+        let tail = Up::StdoutTail(long[long.len() - MAX_TAIL_BYTES..].to_vec());
+        for piece in [1, 100, 4096, 5000, 20_000] {
+            let pieces: Vec<&[u8]> = long.chunks(piece).collect();
+            check(0, &[], &pieces, std::slice::from_ref(&tail), 20_000, 0);
+        }
+    }
+
+    #[test]
+    fn a_large_piece_is_cut_into_frames() {
+        let large = vec![7; MAX_OUTPUT_BYTES + 1];
+        let expected = [out(&large[..MAX_OUTPUT_BYTES]), out(&large[..1])];
+        check(u64::MAX, &[], &[&large], &expected, large.len() as u64, large.len() as u64);
+    }
+
+    #[test]
+    fn size_and_digest_are_of_the_masked_stream() {
+        check(100, &["hunter2!"], &[b"x hunt", b"er2! y"], &[out(b"x "), out(b"*** y")], 7, 7);
+        check(100, &["hunter2!"], &[b"x hunt"], &[out(b"x "), out(b"hunt")], 6, 6);
+        let mut masked = Capture::new(Stream::Stderr, 0, Masker::new(["hunter2!"]));
+        masked.take(b"hunter2!");
+        let mut plain = Capture::new(Stream::Stderr, 0, Masker::new([]));
+        plain.take(b"***");
+        assert_eq!(masked.finish(), plain.finish());
+    }
+
+    #[test]
+    fn stderr_has_frames_of_its_own() {
+        let mut capture = Capture::new(Stream::Stderr, 1, Masker::new([]));
+        assert_eq!(capture.take(b"ab"), [Up::Stderr(b"a".to_vec())]);
+        assert_eq!(capture.finish().0, [Up::StderrTail(b"b".to_vec())]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Puts a program under all rules at once, between fork and exec.
+//!
+//! What can be done once is done at start (`Confinement`): the Landlock rules are made, and the seccomp filter is
+//! installed on the runner itself, from which every program inherits it. The runner needs none of what it refuses,
+//! and installing costs the kernel a quarter of a millisecond, which no run has to wait for this way.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use skillet_protocol::Limits;
+
+use crate::{filter, landlock, sys};
+
+/// The rules, ready to be applied any number of times.
+pub(crate) struct Confinement {
+    landlock: Option<(OwnedFd, u32)>,
+    /// What this kernel could not do, for the self-test to tell.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The part of a run's limits that the kernel holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ResourceLimits {
+    pub(crate) processes: u64,
+    pub(crate) file_bytes: u64,
+    pub(crate) open_files: u64,
+}
+
+impl ResourceLimits {
+    /// `others` are the processes of this uid that are not the program's: the runner, perhaps the pod's pause process.
+    pub(crate) fn new(limits: &Limits, others: u64) -> Self {
+        Self {
+            processes: limits.processes.saturating_add(others),
+            file_bytes: limits.file_bytes,
+            open_files: limits.open_files,
+        }
+    }
+
+    fn rlimits(self) -> [(Resource, u64); 4] {
+        let Self { processes, file_bytes, open_files } = self;
+        [
+            (Resource::Nproc, processes),
+            (Resource::Fsize, file_bytes),
+            (Resource::Nofile, open_files),
+            (Resource::Core, 0),
+        ]
+    }
+}
+
+impl Confinement {
+    /// Makes the rules for programs, and puts this process under those that it can share.
+    ///
+    /// Landlock is not among them: it keeps a program from the runner only while the runner is not under the same rules.
+    ///
+    /// What the kernel cannot do is left out and noted: the policy decides whether the sandbox may be used.
+    pub(crate) fn establish(scratch: &Path) -> io::Result<Self> {
+        let mut notes = Vec::new();
+        let landlock = landlock::ruleset(scratch).unwrap_or_else(|error| {
+            notes.push(format!("Landlock could not be used: {error}"));
+            None
+        });
+        rustix::thread::set_no_new_privs(true)?;
+        if let Err(error) = sys::seccomp_install(&filter::instructions(std::process::id())) {
+            notes.push(format!("the seccomp filter could not be installed: {error}"));
+        }
+        Ok(Self { landlock, notes })
+    }
+
+    /// 0 where the kernel has no Landlock.
+    pub(crate) fn landlock_abi(&self) -> u32 {
+        self.landlock.as_ref().map_or(0, |(_, abi)| *abi)
+    }
+
+    /// Makes `command` start under the rules; it does not start when one cannot be applied.
+    pub(crate) fn confine(self: &Arc<Self>, command: &mut Command, limits: ResourceLimits) {
+        let confinement = Arc::clone(self);
+        let rlimits = limits.rlimits();
+        // Between fork and exec: everything below is a system call on what was prepared, without allocation.
+        sys::before_exec(command, move || confinement.apply(&rlimits));
+    }
+
+    fn apply(&self, rlimits: &[(Resource, u64)]) -> io::Result<()> {
+        rustix::process::setsid()?;
+        sys::unblock_signals()?;
+        // Inherited from the runner; while it lasts, /proc/self belongs to root and the next line cannot write.
+        rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+        prefer_as_victim();
+        // Among the sandbox's own processes the runner goes first, or a crowd of others would hold up its clock.
+        rustix::process::nice(10)?;
+        for (resource, limit) in rlimits {
+            // A hard limit of the node may be lower than what was asked for, and cannot be raised.
+            let maximum = rustix::process::getrlimit(*resource).maximum.unwrap_or(u64::MAX).min(*limit);
+            let limit = Rlimit { current: Some(maximum), maximum: Some(maximum) };
+            rustix::process::setrlimit(*resource, limit)?;
+        }
+        sys::close_others_on_exec();
+        if let Some((ruleset, _)) = &self.landlock {
+            sys::landlock_restrict(ruleset.as_fd())?;
+        }
+        Ok(())
+    }
+}
+
+/// When memory runs out, the kernel takes the program and not the runner, which has to tell the tale.
+fn prefer_as_victim() {
+    use rustix::fs::{Mode, OFlags};
+    // Raising needs no privilege. Where /proc is missing the kernel chooses by size, which is the program's too.
+    if let Ok(file) =
+        rustix::fs::open(c"/proc/self/oom_score_adj", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+    {
+        let _ = rustix::io::write(&file, b"1000");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_share_does_not_count_the_runner() {
+        let limits = Limits {
+            timeout_ms: 1,
+            grace_ms: 1,
+            processes: 8,
+            output_bytes: 1,
+            file_bytes: 2,
+            open_files: 3,
+        };
+        let expected = ResourceLimits { processes: 10, file_bytes: 2, open_files: 3 };
+        assert_eq!(ResourceLimits::new(&limits, 2), expected);
+        let boundless = Limits { processes: u64::MAX, ..limits };
+        assert_eq!(ResourceLimits::new(&boundless, 2).processes, u64::MAX);
+    }
+
+    #[test]
+    fn no_program_leaves_a_core_dump() {
+        let limits = ResourceLimits { processes: 1, file_bytes: 1, open_files: 1 };
+        assert!(limits.rlimits().iter().any(|(resource, limit)| *resource == Resource::Core && *limit == 0));
+    }
+}

@@ -1,0 +1,184 @@
+//! When and how a program's time ends: SIGTERM, grace, SIGKILL, and what the end is called.
+//!
+//! Pure: it is told the time and answers with what to send. The clock and the signals are `supervise`'s.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use skillet_protocol::Outcome;
+
+/// Who ended a program that did not end by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    TimeLimit,
+    Cancel,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// `None`: the limit is further away than the clock can tell.
+    Running {
+        until: Option<Instant>,
+    },
+    Grace {
+        cause: Cause,
+        until: Option<Instant>,
+    },
+    Killed {
+        cause: Cause,
+        until: Instant,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Nothing,
+    /// SIGTERM to the program's process group.
+    Terminate,
+    /// SIGKILL to everything.
+    Kill,
+    /// Even SIGKILL did not end it: a process stuck in the kernel. The sandbox ends without it.
+    GiveUp,
+}
+
+/// How long the kernel gets to carry out a SIGKILL.
+pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(crate) struct Ending {
+    phase: Phase,
+    grace: Duration,
+}
+
+impl Ending {
+    pub(crate) fn new(started: Instant, limit: Duration, grace: Duration) -> Self {
+        Self { phase: Phase::Running { until: started.checked_add(limit) }, grace }
+    }
+
+    /// When to ask again, if nothing else happens.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Running { until } | Phase::Grace { until, .. } => until,
+            Phase::Killed { until, .. } => Some(until),
+        }
+    }
+
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        match self.phase {
+            Phase::Running { .. } => None,
+            Phase::Grace { cause, .. } | Phase::Killed { cause, .. } => Some(cause),
+        }
+    }
+
+    /// What is due at `now`.
+    pub(crate) fn due(&mut self, now: Instant) -> Action {
+        if self.deadline().is_none_or(|until| now < until) {
+            return Action::Nothing;
+        }
+        match self.phase {
+            Phase::Running { .. } => self.stop(Cause::TimeLimit, now),
+            Phase::Grace { cause, .. } => {
+                self.phase = Phase::Killed { cause, until: now + KILL_LIMIT };
+                Action::Kill
+            }
+            Phase::Killed { .. } => Action::GiveUp,
+        }
+    }
+
+    /// Begins the end for `cause`, unless it has begun: the first cause is the one that is told.
+    pub(crate) fn stop(&mut self, cause: Cause, now: Instant) -> Action {
+        match self.phase {
+            Phase::Running { .. } => {
+                self.phase = Phase::Grace { cause, until: now.checked_add(self.grace) };
+                Action::Terminate
+            }
+            Phase::Grace { .. } | Phase::Killed { .. } => Action::Nothing,
+        }
+    }
+}
+
+/// What the end is called. `memory_kills`: whether the kernel killed something here for want of memory.
+pub(crate) fn outcome(status: Option<ExitStatus>, cause: Option<Cause>, memory_kills: bool) -> Outcome {
+    match cause {
+        Some(Cause::TimeLimit) => return Outcome::TimedOut,
+        Some(Cause::Cancel) => return Outcome::Cancelled,
+        None => {}
+    }
+    let code = status.and_then(|status| status.code());
+    let signal = status.and_then(|status| status.signal());
+    // A shell tells of its child's SIGKILL by exiting with 128 + 9.
+    let is_killed = signal == Some(libc::SIGKILL) || code == Some(128 + libc::SIGKILL);
+    match (code, signal) {
+        _ if is_killed && memory_kills => Outcome::OutOfMemory,
+        (Some(code), _) => Outcome::Exited { code },
+        (None, Some(signal)) => Outcome::Signaled { signal },
+        // Supervision ends without a status only after a cause; SIGKILL is what was tried last.
+        (None, None) => Outcome::Signaled { signal: libc::SIGKILL },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_program_over_time_is_asked_then_killed_then_given_up() {
+        let start = Instant::now();
+        let mut ending = Ending::new(start, 10 * SECOND, 2 * SECOND);
+        assert_eq!(ending.deadline(), Some(start + 10 * SECOND));
+        assert_eq!(ending.due(start + 9 * SECOND), Action::Nothing);
+        assert_eq!(ending.cause(), None);
+        assert_eq!(ending.due(start + 10 * SECOND), Action::Terminate);
+        assert_eq!(ending.cause(), Some(Cause::TimeLimit));
+        assert_eq!(ending.due(start + 11 * SECOND), Action::Nothing);
+        assert_eq!(ending.due(start + 12 * SECOND), Action::Kill);
+        assert_eq!(ending.due(start + 12 * SECOND), Action::Nothing);
+        assert_eq!(ending.deadline(), Some(start + 12 * SECOND + KILL_LIMIT));
+        assert_eq!(ending.due(start + 12 * SECOND + KILL_LIMIT), Action::GiveUp);
+        assert_eq!(ending.cause(), Some(Cause::TimeLimit));
+    }
+
+    #[test]
+    fn the_first_cause_is_told() {
+        let start = Instant::now();
+        let mut ending = Ending::new(start, 10 * SECOND, SECOND);
+        assert_eq!(ending.stop(Cause::Cancel, start + SECOND), Action::Terminate);
+        assert_eq!(ending.stop(Cause::TimeLimit, start + SECOND), Action::Nothing);
+        assert_eq!(ending.due(start + 2 * SECOND), Action::Kill);
+        assert_eq!(ending.stop(Cause::TimeLimit, start + 2 * SECOND), Action::Nothing);
+        assert_eq!(ending.cause(), Some(Cause::Cancel));
+    }
+
+    #[test]
+    fn a_limit_beyond_the_clock_is_none() {
+        let start = Instant::now();
+        let mut ending = Ending::new(start, Duration::MAX, Duration::MAX);
+        assert_eq!(ending.deadline(), None);
+        assert_eq!(ending.due(start + SECOND), Action::Nothing);
+        assert_eq!(ending.stop(Cause::Cancel, start), Action::Terminate);
+        assert_eq!(ending.deadline(), None);
+    }
+
+    fn check(status: i32, cause: Option<Cause>, memory_kills: bool, expected: &Outcome) {
+        let status = Some(ExitStatus::from_raw(status));
+        assert_eq!(&outcome(status, cause, memory_kills), expected);
+    }
+
+    #[test]
+    fn an_end_is_called_by_its_first_reason() {
+        let (code_0, code_3, code_137, killed, aborted) = (0, 3 << 8, 137 << 8, 9, 6);
+        check(code_0, None, false, &Outcome::Exited { code: 0 });
+        check(code_3, None, true, &Outcome::Exited { code: 3 });
+        check(killed, None, false, &Outcome::Signaled { signal: 9 });
+        check(killed, None, true, &Outcome::OutOfMemory);
+        check(code_137, None, true, &Outcome::OutOfMemory);
+        check(code_137, None, false, &Outcome::Exited { code: 137 });
+        check(aborted, None, true, &Outcome::Signaled { signal: 6 });
+        check(killed, Some(Cause::TimeLimit), true, &Outcome::TimedOut);
+        check(code_0, Some(Cause::Cancel), false, &Outcome::Cancelled);
+        assert_eq!(outcome(None, None, false), Outcome::Signaled { signal: 9 });
+    }
+}

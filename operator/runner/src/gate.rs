@@ -1,0 +1,124 @@
+//! Which orders a sandbox obeys: one run, in the newest epoch it has heard of.
+//!
+//! Pure: it knows what was said, not who said it nor what became of it.
+
+use skillet_protocol::{Down, Refusal, Refused, Run};
+
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    epoch: Option<u64>,
+    accepted: bool,
+}
+
+/// What to do about an order.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Answer with the self-test.
+    Greet,
+    Accept(Box<Run>),
+    Refuse(Refused),
+    /// Stop what runs; with nothing running, end unused.
+    Cancel,
+    Ignore,
+}
+
+impl Gate {
+    pub(crate) fn judge(&mut self, order: Down) -> Verdict {
+        match order {
+            Down::Hello(hello) => {
+                self.epoch = Some(self.epoch.map_or(hello.epoch, |epoch| epoch.max(hello.epoch)));
+                // Inside a run's stream a second greeting would only be noise.
+                if self.accepted { Verdict::Ignore } else { Verdict::Greet }
+            }
+            Down::Run(run) => self.judge_run(run),
+            Down::Cancel => Verdict::Cancel,
+        }
+    }
+
+    fn judge_run(&mut self, run: Box<Run>) -> Verdict {
+        if self.accepted {
+            return refuse(Refusal::AlreadyAccepted, "this sandbox has accepted its one run");
+        }
+        let Some(epoch) = self.epoch else {
+            return refuse(Refusal::NoHello, "a run came before any hello");
+        };
+        if run.epoch < epoch {
+            return refuse(
+                Refusal::StaleEpoch,
+                &format!("epoch {} is smaller than {epoch}, which was seen before", run.epoch),
+            );
+        }
+        if let Err(invalid) = run.check() {
+            return refuse(Refusal::InvalidRun, &invalid.to_string());
+        }
+        self.epoch = Some(run.epoch);
+        self.accepted = true;
+        Verdict::Accept(run)
+    }
+}
+
+pub(crate) fn refuse(reason: Refusal, message: &str) -> Verdict {
+    Verdict::Refuse(Refused { reason, message: message.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skillet_protocol::Hello;
+
+    fn hello(epoch: u64) -> Down {
+        Down::Hello(Hello { epoch })
+    }
+
+    fn run(epoch: u64) -> Down {
+        let mut run: Run = serde_json::from_str(
+            r#"{"executionUid":"u","attempt":1,"epoch":0,"program":{"command":{"argv":["true"]}},"input":"",
+                "limits":{"timeoutMs":1,"graceMs":0,"processes":1,"outputBytes":0,"fileBytes":0,"openFiles":9}}"#,
+        )
+        .unwrap();
+        run.epoch = epoch;
+        Down::Run(Box::new(run))
+    }
+
+    fn check(orders: Vec<Down>, expected: &str) {
+        let mut gate = Gate::default();
+        let verdicts: Vec<_> = orders
+            .into_iter()
+            .map(|order| match gate.judge(order) {
+                Verdict::Refuse(refused) => format!("{:?}", refused.reason),
+                Verdict::Accept(_) => "Accept".to_owned(),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(verdicts.join(" "), expected);
+    }
+
+    #[test]
+    fn one_run_is_accepted_after_a_hello() {
+        check(vec![run(1)], "NoHello");
+        check(vec![hello(1), run(1)], "Greet Accept");
+        check(vec![hello(1), run(1), run(1), run(2)], "Greet Accept AlreadyAccepted AlreadyAccepted");
+        check(vec![run(1), hello(1), run(1)], "NoHello Greet Accept");
+    }
+
+    #[test]
+    fn an_older_leader_is_refused_and_a_newer_one_is_not() {
+        check(vec![hello(5), run(4)], "Greet StaleEpoch");
+        check(vec![hello(5), run(6)], "Greet Accept");
+        check(vec![hello(4), hello(5), run(4), run(5)], "Greet Greet StaleEpoch Accept");
+        check(vec![hello(5), hello(4), run(4)], "Greet Greet StaleEpoch");
+    }
+
+    #[test]
+    fn an_impossible_run_is_refused_and_leaves_the_sandbox_free() {
+        let Down::Run(mut impossible) = run(1) else { unreachable!() };
+        impossible.execution_uid.clear();
+        check(vec![hello(1), Down::Run(impossible), run(1)], "Greet InvalidRun Accept");
+    }
+
+    #[test]
+    fn cancel_is_always_heard_and_a_late_hello_never() {
+        check(vec![Down::Cancel], "Cancel");
+        check(vec![hello(1), run(1), Down::Cancel, hello(2)], "Greet Accept Cancel Ignore");
+    }
+}

@@ -1,0 +1,148 @@
+//! The held stream: orders from stdin, frames to stdout, neither ever blocking.
+//!
+//! A broken or closed link is no error here: the program goes on, and the termination message tells the rest.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use skillet_protocol::{Decoder, Direction, Down, Kind, MessageError, Receipt, Refusal, StreamWriter, Up};
+
+use crate::gate::{Gate, Verdict};
+
+/// With more than this waiting for stdout, the program's own output is left in its pipes.
+const FULL_BYTES: usize = 256 * 1024;
+const READ_BYTES: usize = 64 * 1024;
+
+pub(crate) struct Link<I, O> {
+    input: Option<I>,
+    output: Option<O>,
+    decoder: Decoder,
+    gate: Gate,
+    writer: StreamWriter,
+    queue: VecDeque<u8>,
+    events: VecDeque<Event>,
+    buffer: Vec<u8>,
+}
+
+/// What came in. `Closed` comes once: the other side is gone, or speaks no sense.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Order(Verdict),
+    Closed,
+}
+
+impl<I: AsFd, O: AsFd> Link<I, O> {
+    pub(crate) fn new(input: I, output: O) -> std::io::Result<Self> {
+        for end in [input.as_fd(), output.as_fd()] {
+            rustix::fs::fcntl_setfl(end, rustix::fs::fcntl_getfl(end)? | OFlags::NONBLOCK)?;
+        }
+        Ok(Self {
+            input: Some(input),
+            output: Some(output),
+            decoder: Decoder::new(Direction::Down),
+            gate: Gate::default(),
+            writer: StreamWriter::new(),
+            queue: VecDeque::new(),
+            events: VecDeque::new(),
+            buffer: vec![0; READ_BYTES],
+        })
+    }
+
+    /// The descriptor to wait on for orders; none once it is closed.
+    pub(crate) fn input(&self) -> Option<BorrowedFd<'_>> {
+        self.input.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The descriptor to wait on for room; none while nothing waits to be written.
+    pub(crate) fn output(&self) -> Option<BorrowedFd<'_>> {
+        self.output.as_ref().filter(|_| !self.queue.is_empty()).map(AsFd::as_fd)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.queue.len() > FULL_BYTES
+    }
+
+    /// The next thing that came in; `None` when nothing is there now.
+    ///
+    /// One at a time, so that a cancel right behind a run is not lost on the way to the program.
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        if self.events.is_empty() {
+            self.receive();
+        }
+        self.events.pop_front()
+    }
+
+    fn receive(&mut self) {
+        let Some(input) = &self.input else { return };
+        let is_open = match rustix::io::read(input, &mut *self.buffer) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.decoder.push(&self.buffer[..length]);
+                true
+            }
+            Err(Errno::AGAIN | Errno::INTR) => true,
+            Err(_) => false,
+        };
+        let makes_sense = self.judge();
+        if !is_open || !makes_sense {
+            self.input = None;
+            self.events.push_back(Event::Closed);
+        }
+    }
+
+    fn judge(&mut self) -> bool {
+        loop {
+            let order = match self.decoder.pop() {
+                Ok(Some(frame)) => Down::decode(&frame),
+                Ok(None) => return true,
+                Err(_) => return false,
+            };
+            self.events.push_back(Event::Order(match order {
+                Ok(order) => self.gate.judge(order),
+                // The frame is whole, so the stream is sound; what is in it may come from a newer operator.
+                Err(MessageError::Payload { kind: Kind::Run, source }) => {
+                    crate::gate::refuse(Refusal::InvalidRun, &format!("the run could not be read: {source}"))
+                }
+                Err(_) => return false,
+            }));
+        }
+    }
+
+    /// Adds a frame and writes as much as there is room for.
+    pub(crate) fn send(&mut self, message: &Up) {
+        // A frame over its limit cannot come from here: output is cut before, the rest is small.
+        if let Ok(bytes) = self.writer.frame(message) {
+            self.queue.extend(bytes);
+        }
+        self.flush();
+    }
+
+    /// Seals `receipt` with the stream's digest and adds the last frame.
+    pub(crate) fn send_exit(&mut self, receipt: &mut Receipt) {
+        if let Ok(bytes) = self.writer.exit(receipt) {
+            self.queue.extend(bytes);
+        }
+        self.flush();
+    }
+
+    /// Writes as much as there is room for.
+    pub(crate) fn flush(&mut self) {
+        while let (Some(output), false) = (&self.output, self.queue.is_empty()) {
+            match rustix::io::write(output, self.queue.as_slices().0) {
+                Ok(written) => drop(self.queue.drain(..written)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => self.output = None,
+            }
+        }
+        if self.output.is_none() {
+            self.queue.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! The link over real pipes: orders in, frames out, and ends that break.
+
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
+
+use super::*;
+use skillet_protocol::{Hello, StreamReader};
+
+struct Ends {
+    link: Link<PipeReader, PipeWriter>,
+    orders: Option<PipeWriter>,
+    frames: Option<PipeReader>,
+}
+
+fn ends() -> Ends {
+    let (input, orders) = pipe().unwrap();
+    let (frames, output) = pipe().unwrap();
+    Ends { link: Link::new(input, output).unwrap(), orders: Some(orders), frames: Some(frames) }
+}
+
+impl Ends {
+    fn say(&mut self, bytes: &[u8]) {
+        self.orders.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    fn events(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.link.next_event())
+            .map(|event| match event {
+                Event::Order(Verdict::Accept(_)) => "Accept".to_owned(),
+                Event::Order(Verdict::Refuse(refused)) => format!("{:?}", refused.reason),
+                Event::Order(verdict) => format!("{verdict:?}"),
+                Event::Closed => "Closed".to_owned(),
+            })
+            .collect()
+    }
+}
+
+fn hello() -> Vec<u8> {
+    Down::Hello(Hello { epoch: 1 }).encode().unwrap()
+}
+
+fn run() -> Vec<u8> {
+    let payload =
+        br#"{"executionUid":"u","attempt":1,"epoch":1,"program":{"command":{"argv":["true"]}},"input":"",
+        "limits":{"timeoutMs":1,"graceMs":0,"processes":1,"outputBytes":0,"fileBytes":0,"openFiles":9}}"#;
+    skillet_protocol::encode(Kind::Run, payload).unwrap()
+}
+
+#[test]
+fn orders_are_given_one_by_one_and_an_empty_pipe_gives_none() {
+    let mut ends = ends();
+    assert_eq!(ends.events(), Vec::<String>::new());
+    ends.say(&[hello(), run(), Down::Cancel.encode().unwrap()].concat());
+    assert_eq!(ends.events(), ["Greet", "Accept", "Cancel"]);
+    assert!(ends.link.input().is_some());
+}
+
+#[test]
+fn orders_before_the_end_are_not_lost() {
+    let mut ends = ends();
+    ends.say(&[hello(), run()].concat());
+    ends.orders = None;
+    assert_eq!(ends.events(), ["Greet", "Accept", "Closed"]);
+    assert!(ends.link.input().is_none());
+    assert_eq!(ends.events(), Vec::<String>::new());
+}
+
+#[test]
+fn nonsense_closes_the_link_and_an_unreadable_run_does_not() {
+    let mut broken = ends();
+    broken.say(&[hello(), b"GET / HTTP/1.1\r\n".to_vec()].concat());
+    assert_eq!(broken.events(), ["Greet", "Closed"]);
+
+    let mut hello_without_sense = ends();
+    hello_without_sense.say(&skillet_protocol::encode(Kind::Hello, b"{").unwrap());
+    assert_eq!(hello_without_sense.events(), ["Closed"]);
+
+    let mut unreadable = ends();
+    unreadable.say(&[hello(), skillet_protocol::encode(Kind::Run, b"{}").unwrap(), run()].concat());
+    assert_eq!(unreadable.events(), ["Greet", "InvalidRun", "Accept"]);
+}
+
+#[test]
+fn a_full_pipe_makes_frames_wait_and_no_one_else() {
+    let mut ends = ends();
+    let piece =
+        Up::Refused(skillet_protocol::Refused { reason: Refusal::NoHello, message: "m".repeat(60_000) });
+    while !ends.link.is_full() {
+        ends.link.send(&piece);
+    }
+    assert!(ends.link.output().is_some());
+    let mut reader = StreamReader::new();
+    let mut buffer = vec![0; 100_000];
+    let mut count = 0;
+    while ends.link.output().is_some() {
+        let length = ends.frames.as_mut().unwrap().read(&mut buffer).unwrap();
+        reader.push(&buffer[..length]);
+        while let Some(message) = reader.next_message().unwrap() {
+            assert_eq!(message, piece);
+            count += 1;
+        }
+        ends.link.flush();
+    }
+    assert!(count >= 4 && !ends.link.is_full());
+}
+
+#[test]
+fn without_a_reader_frames_go_nowhere_and_nothing_waits() {
+    let mut ends = ends();
+    ends.frames = None;
+    let piece =
+        Up::Refused(skillet_protocol::Refused { reason: Refusal::NoHello, message: "m".repeat(60_000) });
+    for _ in 0..10 {
+        ends.link.send(&piece);
+    }
+    assert!(ends.link.output().is_none() && !ends.link.is_full());
+}

@@ -1,0 +1,68 @@
+//! `skillet-runner`: PID 1 of a sandbox. Proves the isolation, runs one confined program, streams what it writes.
+//!
+//! Static, one thread, no privilege. Start reading at `serve`; what a program may do is in `confine`, `landlock` and
+//! `filter`; all unsafe code is in `sys`.
+
+mod bench;
+mod capture;
+mod confine;
+mod elf;
+mod ending;
+mod filter;
+mod gate;
+mod install;
+mod landlock;
+mod link;
+mod memory;
+mod options;
+mod probe;
+mod processes;
+mod scratch;
+mod selftest;
+mod serve;
+mod signals;
+mod supervise;
+mod sys;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use options::{Command, Options};
+
+fn main() -> ExitCode {
+    let (options, command) = match options::parse(std::env::args().skip(1)) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{error}\n\n{}", options::USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    match run(&options, command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "skillet-runner: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options, command: Command) -> io::Result<()> {
+    let print = |text: String| writeln!(io::stdout(), "{text}");
+    match command {
+        Command::Noop => Ok(()),
+        Command::Serve => serve::serve(options),
+        Command::Install { destination } => install::install(&destination),
+        Command::Version => print(env!("CARGO_PKG_VERSION").to_owned()),
+        Command::BenchSpawn { rounds } => print(bench::spawn(rounds, options)?),
+        Command::BenchConfined => bench::serve_confined(options),
+        Command::Probe { parent_is_init } => {
+            print(serde_json::to_string(&probe::run(options, parent_is_init))?)
+        }
+        Command::SelfTest => {
+            rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+            let confinement = Arc::new(confine::Confinement::establish(&options.scratch)?);
+            print(serde_json::to_string(&selftest::run(&confinement, options).isolation)?)
+        }
+    }
+}

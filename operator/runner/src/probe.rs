@@ -1,0 +1,263 @@
+//! Tries to break each rule, from inside: started under the same confinement as a program, by the self-test.
+//!
+//! Reports what it managed to do and decides nothing. What it cannot try counts as not refused.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::options::Options;
+use crate::{elf, sys};
+
+/// What was possible. Lists hold what was, so empty is good.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools)]
+pub(crate) struct Findings {
+    pub(crate) no_new_privileges: bool,
+    /// Socket families and other ways to a network.
+    pub(crate) network: Vec<String>,
+    pub(crate) memory_file: bool,
+    pub(crate) direct_exec: bool,
+    /// Ways to execute a file of scratch other than directly.
+    pub(crate) other_exec: Vec<String>,
+    /// Places outside scratch that could be written.
+    pub(crate) written: Vec<String>,
+    pub(crate) termination_log: bool,
+    /// Ways to get at the runner.
+    pub(crate) runner: Vec<String>,
+    pub(crate) user_namespace: bool,
+    pub(crate) traced: bool,
+    /// Processes and threads at once, the probe included, when the kernel refused one more; none if it never did.
+    pub(crate) processes: Option<u64>,
+}
+
+/// More than the self-test's limit; having made as many, there is none.
+const MANY_PROCESSES: u64 = 64;
+
+/// How long room for a process is waited for.
+const ROOM_LIMIT: Duration = Duration::from_millis(200);
+
+pub(crate) fn run(options: &Options, parent_is_init: bool) -> Findings {
+    let mut findings = Findings {
+        no_new_privileges: rustix::thread::no_new_privs().unwrap_or(false),
+        network: network(),
+        memory_file: sys::try_memory_file().is_ok(),
+        written: written(&options.scratch),
+        termination_log: opens(&options.termination_log),
+        runner: runner(parent_is_init),
+        ..Findings::default()
+    };
+    (findings.direct_exec, findings.other_exec) = executed(&options.scratch);
+    // These change the process itself, so they come last, and threads after all that starts processes.
+    findings.user_namespace = sys::try_new_user_namespace().is_ok();
+    findings.processes = processes();
+    findings.traced = sys::try_be_traced().is_ok();
+    findings
+}
+
+fn network() -> Vec<String> {
+    use rustix::net::{AddressFamily, SocketType, socket};
+    const KINDS: [SocketType; 4] =
+        [SocketType::STREAM, SocketType::DGRAM, SocketType::RAW, SocketType::SEQPACKET];
+    let mut possible = Vec::new();
+    // Beyond the last family there is today, for those to come.
+    for family in (0..64).filter(|family| i32::from(*family) != libc::AF_UNIX) {
+        if KINDS.iter().any(|kind| socket(AddressFamily::from_raw(family), *kind, None).is_ok()) {
+            possible.push(format!("socket family {family}"));
+        }
+    }
+    if sys::try_io_uring().is_ok() {
+        possible.push("io_uring".to_owned());
+    }
+    possible
+}
+
+fn executed(scratch: &Path) -> (bool, Vec<String>) {
+    let path = scratch.join(format!(".probe-{}", std::process::id()));
+    // Nothing could be tried, so nothing is proven.
+    let Ok(file) = write_program(&path, None) else {
+        return (true, vec![format!("could not write to {}", scratch.display())]);
+    };
+    let direct = !is_refused(Command::new(&path));
+    let mut other = Vec::new();
+    let mut add = |way: &str, possible: bool| {
+        if possible {
+            other.push(way.to_owned());
+        }
+    };
+    add("mmap", sys::try_map_executable(file.as_fd(), false).is_ok());
+    add("mmap and mprotect", sys::try_map_executable(file.as_fd(), true).is_ok());
+    let descriptor = file.as_raw_fd();
+    add("/proc/self/fd", !is_refused(Command::new(format!("/proc/self/fd/{descriptor}"))));
+    let mut by_descriptor = Command::new("/nonexistent");
+    // Between fork and exec: one system call.
+    sys::before_exec(&mut by_descriptor, move || Err(sys::try_execute_descriptor(descriptor)));
+    add("execveat", !is_refused(by_descriptor));
+    drop(std::fs::remove_file(&path));
+    // One loader is enough: what stops it is the mapping, which is the kernel's.
+    if let Some(loader) = elf::LOADERS.iter().find(|loader| std::fs::metadata(loader).is_ok()) {
+        let mut command = Command::new(loader);
+        command.arg(&path);
+        add("the dynamic loader", write_program(&path, Some(loader)).is_err() || runs(command));
+        drop(std::fs::remove_file(&path));
+    }
+    (direct, other)
+}
+
+fn write_program(path: &Path, interpreter: Option<&str>) -> io::Result<std::fs::File> {
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(path)?;
+    io::Write::write_all(&mut file, &elf::program(interpreter))?;
+    // A file that is open for writing cannot be executed, which would look like a refusal.
+    drop(file);
+    std::fs::File::open(path)
+}
+
+fn quiet(mut command: Command) -> Command {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Whether the kernel forbade it. Any other trouble is no proof.
+fn is_refused(command: Command) -> bool {
+    match status(command) {
+        Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        Ok(_) => false,
+    }
+}
+
+/// Whether it ran, or could not be tried.
+fn runs(command: Command) -> bool {
+    status(command).map_or(true, |status| status.code() == Some(elf::EXIT_CODE))
+}
+
+/// Runs it. The kernel counts a process a little longer than it lives, so "no room for a process" passes by itself.
+fn status(command: Command) -> io::Result<std::process::ExitStatus> {
+    let mut command = quiet(command);
+    let until = Instant::now() + ROOM_LIMIT;
+    loop {
+        match command.status() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Tries to make a file in, or write to, every mount and every folder at the top.
+fn written(scratch: &Path) -> Vec<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut places: Vec<String> = mounts.lines().filter_map(mount_point).collect();
+    let top = std::fs::read_dir("/").into_iter().flatten().flatten();
+    places.extend(top.map(|entry| entry.path().display().to_string()));
+    places.extend(["/var/tmp", "/var/run", "/etc", "/dev", "/"].map(str::to_owned));
+    // An image may link its /tmp to scratch.
+    for place in &mut places {
+        if let Ok(real) = std::fs::canonicalize(&*place) {
+            *place = real.display().to_string();
+        }
+    }
+    places.sort();
+    places.dedup();
+    places.retain(|place| !Path::new(place).starts_with(scratch) && !is_harmless_device(place));
+    places.retain(|place| {
+        let path = Path::new(place);
+        if !path.is_dir() {
+            return std::fs::OpenOptions::new().write(true).open(path).is_ok();
+        }
+        let file = path.join(format!(".probe-{}", std::process::id()));
+        let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&file).is_ok();
+        drop(std::fs::remove_file(file));
+        made
+    });
+    places
+}
+
+/// The fifth field. Blanks in it are written as \040; such a mount is not of a pod's making.
+fn mount_point(line: &str) -> Option<String> {
+    line.split(' ').nth(4).map(str::to_owned)
+}
+
+/// null, zero, full, random and urandom, wherever they are: runtimes hide files of /proc behind the first.
+fn is_harmless_device(place: &str) -> bool {
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+    std::fs::metadata(place).is_ok_and(|data| {
+        let (major, minor) = (rustix::fs::major(data.rdev()), rustix::fs::minor(data.rdev()));
+        data.file_type().is_char_device() && major == 1 && matches!(minor, 3 | 5 | 7 | 8 | 9)
+    })
+}
+
+fn opens(path: &Path) -> bool {
+    // A file that is not there cannot be opened either, but would not prove anything in a pod, where it is.
+    std::fs::File::open(path).is_ok() || std::fs::OpenOptions::new().write(true).open(path).is_ok()
+}
+
+fn runner(parent_is_init: bool) -> Vec<String> {
+    let Some(parent) = rustix::process::getppid() else { return vec!["no parent to try".to_owned()] };
+    let number = parent.as_raw_nonzero();
+    let mut possible = Vec::new();
+    for file in ["mem", "fd/0", "fd/1", "environ", "maps"] {
+        if opens(Path::new(&format!("/proc/{number}/{file}"))) {
+            possible.push(format!("/proc/{number}/{file}"));
+        }
+    }
+    // PID 1 takes no signal from inside that it does not ask for, and it asks for SIGTERM from outside only.
+    if !parent_is_init && rustix::process::test_kill_process(parent).is_ok() {
+        possible.push("signals".to_owned());
+    }
+    let files = rustix::process::Resource::Nofile;
+    // Its own limit again: changes nothing where it is possible.
+    let same = rustix::process::getrlimit(files);
+    if rustix::process::prlimit(Some(parent), files, same).is_ok() {
+        possible.push("resource limits".to_owned());
+    }
+    possible
+}
+
+/// Makes threads, which count like processes, until the kernel refuses.
+fn processes() -> Option<u64> {
+    for made in 1..=MANY_PROCESSES {
+        // The smallest stack: hundreds of them would not be noticed.
+        let thread = std::thread::Builder::new().stack_size(16 * 1024).spawn(std::thread::park);
+        if thread.is_err() {
+            return Some(made);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_are_the_fifth_field() {
+        let line = "30 25 0:27 / /dev/shm rw,relatime - tmpfs tmpfs rw";
+        assert_eq!(mount_point(line).as_deref(), Some("/dev/shm"));
+        assert_eq!(mount_point("30 25"), None);
+    }
+
+    #[test]
+    fn harmless_devices_are_known_by_number() {
+        for place in ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"] {
+            assert!(is_harmless_device(place), "{place}");
+        }
+        for place in ["/dev/tty", "/dev", "/etc/passwd", "/no/such/file"] {
+            assert!(!is_harmless_device(place), "{place}");
+        }
+    }
+
+    #[test]
+    fn a_start_that_fails_for_another_reason_is_no_refusal() {
+        assert!(!is_refused(Command::new("/nonexistent/program")));
+        assert!(!is_refused(Command::new("/bin/true")));
+        assert!(is_refused(Command::new("/etc/passwd")));
+        assert!(runs(Command::new("/nonexistent/program")));
+        assert!(!runs(Command::new("/bin/true")));
+    }
+}

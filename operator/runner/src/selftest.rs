@@ -1,0 +1,169 @@
+//! What the runner says of its sandbox: starts the probe like a program and turns what it found into `Isolation`.
+//!
+//! Never fatal: what is missing is reported, and the operator's policy decides.
+
+use std::fs::read_to_string;
+use std::io;
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use skillet_protocol::Isolation;
+
+use crate::confine::{Confinement, ResourceLimits};
+use crate::options::Options;
+use crate::probe::Findings;
+use crate::supervise::wait;
+
+/// Far more than it takes; a kernel that is slower than this is no place for a sandbox.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Processes the probe's limit allows to this uid, the runner among them.
+const PROCESSES: u64 = 16;
+
+pub(crate) struct Tested {
+    pub(crate) isolation: Isolation,
+    /// Processes of this uid beside the program's own, as far as the kernel's count tells.
+    pub(crate) other_processes: u64,
+}
+
+/// What is known without a probe.
+struct Surroundings {
+    notes: Vec<String>,
+    user_namespace: bool,
+    landlock_abi: u32,
+    kernel: String,
+}
+
+pub(crate) fn run(confinement: &Arc<Confinement>, options: &Options) -> Tested {
+    let surroundings = Surroundings {
+        notes: confinement.notes.clone(),
+        user_namespace: is_user_namespace(&read_to_string("/proc/self/uid_map").unwrap_or_default()),
+        landlock_abi: confinement.landlock_abi(),
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+    };
+    judge(surroundings, probe(confinement, options).map_err(|error| error.to_string()))
+}
+
+fn probe(confinement: &Arc<Confinement>, options: &Options) -> io::Result<Findings> {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg("--scratch")
+        .arg(&options.scratch)
+        .arg("--termination-log")
+        .arg(&options.termination_log)
+        .args(["probe", if std::process::id() == 1 { "init" } else { "other" }])
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let limits = ResourceLimits { processes: PROCESSES, file_bytes: 1 << 20, open_files: 64 };
+    confinement.confine(&mut command, limits);
+    let mut child = command.spawn()?;
+    let text = child.stdout.take().map(|pipe| read_all(pipe.as_fd(), Instant::now() + LIMIT));
+    child.kill()?;
+    child.wait()?;
+    let text = text.ok_or(io::ErrorKind::BrokenPipe)??;
+    serde_json::from_slice(&text).map_err(io::Error::from)
+}
+
+/// The probe closes its output when it ends; one that hangs is an error at `until`.
+fn read_all(pipe: std::os::fd::BorrowedFd<'_>, until: Instant) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        wait(&mut [PollFd::from_borrowed_fd(pipe, PollFlags::IN)], Some(until));
+        if Instant::now() >= until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match rustix::io::read(pipe, &mut buffer)? {
+            0 => return Ok(text),
+            length => text.extend_from_slice(&buffer[..length]),
+        }
+    }
+}
+
+fn judge(surroundings: Surroundings, findings: Result<Findings, String>) -> Tested {
+    let Surroundings { mut notes, user_namespace, landlock_abi, kernel } = surroundings;
+    let mut note = |text: String| notes.push(text);
+    let findings = findings.unwrap_or_else(|error| {
+        note(format!("the self-test could not be made: {error}"));
+        nothing_refused()
+    });
+    // The probe counts itself and its threads; what else the kernel counted up to the limit are others: the runner,
+    // the pause process, and what has just ended, which the kernel counts a little longer.
+    let others = findings.processes.and_then(|made| PROCESSES.checked_sub(made));
+    if landlock_abi == 0 {
+        note("this kernel has no Landlock: files are guarded by mounts and ownership alone".to_owned());
+    } else if landlock_abi < 6 {
+        note(format!("Landlock {landlock_abi} does not scope signals and abstract sockets, which 6 does"));
+    }
+    if !user_namespace {
+        note("no user namespace of its own: uids, and so the process limit, are the node's".to_owned());
+    }
+    list(&mut note, "network by", &findings.network);
+    list(&mut note, "scratch can be executed by", &findings.other_exec);
+    list(&mut note, "could write to", &findings.written);
+    list(&mut note, "the runner is open to", &findings.runner);
+    let noexec_scratch = !findings.direct_exec && findings.other_exec.is_empty() && !findings.memory_file;
+    let process_limit = findings.processes.is_some();
+    let isolation = Isolation {
+        user_namespace,
+        no_new_privileges: findings.no_new_privileges,
+        // Neither call has another reason to fail: both are in every kernel and every runtime's profile.
+        seccomp: !findings.memory_file && findings.network.is_empty(),
+        landlock_abi,
+        network_blocked: findings.network.is_empty(),
+        direct_exec_refused: !findings.direct_exec,
+        noexec_scratch,
+        process_limit,
+        // The kernel counts by uid within a user namespace, and the uids of this one are no other's.
+        own_process_limit: process_limit && user_namespace,
+        read_only_root: findings.written.is_empty(),
+        termination_log_closed: !findings.termination_log,
+        ptrace_refused: !findings.traced,
+        new_namespaces_refused: !findings.user_namespace,
+        runner_protected: findings.runner.is_empty(),
+        kernel,
+        notes,
+    };
+    Tested { isolation, other_processes: others.unwrap_or(1).max(1) }
+}
+
+fn list(note: &mut impl FnMut(String), what: &str, found: &[String]) {
+    if !found.is_empty() {
+        // A few say enough; all of them may not fit a receipt.
+        let some = found.iter().take(4).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let rest = if found.len() > 4 { format!(" and {} more", found.len() - 4) } else { String::new() };
+        note(format!("{what} {some}{rest}"));
+    }
+}
+
+fn nothing_refused() -> Findings {
+    let all = || vec!["anything".to_owned()];
+    Findings {
+        no_new_privileges: false,
+        network: all(),
+        memory_file: true,
+        direct_exec: true,
+        other_exec: all(),
+        written: all(),
+        termination_log: true,
+        runner: all(),
+        user_namespace: true,
+        traced: true,
+        processes: None,
+    }
+}
+
+/// The node's own namespace maps all uids onto themselves.
+fn is_user_namespace(map: &str) -> bool {
+    let fields: Vec<&str> = map.split_whitespace().collect();
+    !fields.is_empty() && fields != ["0", "0", "4294967295"]
+}
+
+#[cfg(test)]
+#[path = "selftest_tests.rs"]
+mod tests;

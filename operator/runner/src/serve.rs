@@ -1,0 +1,129 @@
+//! The life of a sandbox: prove the isolation, wait for one run, see it through, leave a receipt.
+//!
+//! Every way out goes through one receipt in the termination message; only the way there differs.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::DumpableBehavior;
+use skillet_protocol::{Accepted, Isolation, Ready, Receipt, Run, Up};
+
+use crate::confine::Confinement;
+use crate::gate::Verdict;
+use crate::link::{Event, Link};
+use crate::options::Options;
+use crate::processes::Processes;
+use crate::selftest;
+use crate::signals::Signals;
+use crate::supervise::{Sandbox, wait};
+
+/// How long the last frames may wait for a reader that has stopped reading.
+const FLUSH_LIMIT: Duration = Duration::from_secs(5);
+
+/// Serves one run on stdin and stdout.
+pub(crate) fn serve(options: &Options) -> io::Result<()> {
+    let processes = Processes::adopt()?;
+    let signals = Signals::new(processes.is_init)?;
+    // The program runs under the same uid: without this it could read the runner's memory and open its descriptors.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let confinement = Arc::new(Confinement::establish(&options.scratch)?);
+    // While the operator's attach is still on its way, so that Ready can follow Hello at once.
+    let tested = selftest::run(&confinement, options);
+
+    let mut link = Link::new(io::stdin(), io::stdout())?;
+    let until = Instant::now().checked_add(options.idle_limit);
+    let receipt = match await_run(&mut link, &signals, &tested.isolation, until) {
+        None => Receipt::unused(tested.isolation),
+        Some(run) => {
+            let sandbox = Sandbox {
+                confinement: &confinement,
+                processes,
+                signals: &signals,
+                scratch: &options.scratch,
+                other_processes: tested.other_processes,
+            };
+            execute(&sandbox, *run, tested.isolation, &mut link)
+        }
+    };
+    leave(options, &receipt);
+    flush(&mut link);
+    Ok(())
+}
+
+/// Until a run is accepted; `None` when this sandbox will never run anything.
+fn await_run<I: AsFd, O: AsFd>(
+    link: &mut Link<I, O>,
+    signals: &Signals,
+    isolation: &Isolation,
+    until: Option<Instant>,
+) -> Option<Box<Run>> {
+    loop {
+        while let Some(event) = link.next_event() {
+            match event {
+                Event::Order(Verdict::Greet) => link.send(&ready(isolation)),
+                Event::Order(Verdict::Accept(run)) => return Some(run),
+                Event::Order(Verdict::Refuse(refused)) => link.send(&Up::Refused(refused)),
+                Event::Order(Verdict::Ignore) => {}
+                Event::Order(Verdict::Cancel) | Event::Closed => return None,
+            }
+        }
+        if signals.take().terminate || until.is_some_and(|until| Instant::now() >= until) {
+            return None;
+        }
+        let mut waits = vec![PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN)];
+        waits.extend(link.input().map(|input| PollFd::from_borrowed_fd(input, PollFlags::IN)));
+        waits.extend(link.output().map(|output| PollFd::from_borrowed_fd(output, PollFlags::OUT)));
+        wait(&mut waits, until);
+        drop(waits);
+        link.flush();
+    }
+}
+
+fn ready(isolation: &Isolation) -> Up {
+    Up::Ready(Box::new(Ready { isolation: isolation.clone(), runner: env!("CARGO_PKG_VERSION").to_owned() }))
+}
+
+fn execute<I: AsFd, O: AsFd>(
+    sandbox: &Sandbox<'_>,
+    run: Run,
+    isolation: Isolation,
+    link: &mut Link<I, O>,
+) -> Receipt {
+    let accepted = Accepted { execution_uid: run.execution_uid.clone(), attempt: run.attempt };
+    link.send(&Up::Accepted(accepted.clone()));
+    let ended = sandbox.run(run, link);
+    let mut receipt = Receipt {
+        execution_uid: accepted.execution_uid,
+        attempt: accepted.attempt,
+        outcome: ended.outcome,
+        duration_ms: ended.duration.as_millis().try_into().unwrap_or(u64::MAX),
+        stdout: ended.stdout,
+        stderr: ended.stderr,
+        isolation,
+        digest: String::new(),
+    };
+    link.send_exit(&mut receipt);
+    receipt
+}
+
+/// Leaves the receipt where the kubelet looks for it. Outside a pod there is no such file, and none is made.
+fn leave(options: &Options, receipt: &Receipt) {
+    let file = std::fs::OpenOptions::new().write(true).truncate(true).open(&options.termination_log);
+    if let Ok(mut file) = file {
+        let _ = io::Write::write_all(&mut file, receipt.termination_message().as_bytes());
+    }
+}
+
+fn flush<I: AsFd, O: AsFd>(link: &mut Link<I, O>) {
+    let until = Instant::now() + FLUSH_LIMIT;
+    while let Some(output) = link.output() {
+        if Instant::now() >= until {
+            return;
+        }
+        wait(&mut [PollFd::from_borrowed_fd(output, PollFlags::OUT)], Some(until));
+        link.flush();
+    }
+}

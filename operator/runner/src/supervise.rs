@@ -1,0 +1,301 @@
+//! Runs one accepted program to its end: input in, output out, orders and clock in between.
+//!
+//! One thread, one poll. The end is the end of the program itself, not of its pipes: what it leaves behind is killed.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+use skillet_protocol::{Masker, Outcome, Run, StreamSummary, Up};
+
+use crate::capture::{Capture, Stream};
+use crate::confine::{Confinement, ResourceLimits};
+use crate::ending::{Action, Cause, Ending, KILL_LIMIT, outcome};
+use crate::gate::Verdict;
+use crate::link::{Event, Link};
+use crate::processes::Processes;
+use crate::scratch;
+use crate::signals::Signals;
+
+const READ_BYTES: usize = 64 * 1024;
+/// The most a pipe can hold that no process writes to any more.
+const PIPE_BYTES: usize = 1024 * 1024;
+
+/// What a program runs in.
+pub(crate) struct Sandbox<'a> {
+    pub(crate) confinement: &'a Arc<Confinement>,
+    pub(crate) processes: Processes,
+    pub(crate) signals: &'a Signals,
+    pub(crate) scratch: &'a Path,
+    /// Processes of this uid that the program's limit must not count.
+    pub(crate) other_processes: u64,
+}
+
+/// How a run ended.
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) duration: Duration,
+    pub(crate) stdout: StreamSummary,
+    pub(crate) stderr: StreamSummary,
+}
+
+/// A started program and the runner's ends of its pipes.
+struct Program {
+    pid: Pid,
+    input: Option<(OwnedFd, Vec<u8>, usize)>,
+    outputs: [Output; 2],
+}
+
+struct Output {
+    pipe: Option<OwnedFd>,
+    capture: Capture,
+    buffer: Vec<u8>,
+}
+
+impl Sandbox<'_> {
+    /// Starts the program and sees it through.
+    pub(crate) fn run<I: AsFd, O: AsFd>(&self, run: Run, link: &mut Link<I, O>) -> Ended {
+        let masker = Masker::new(run.secret_env.values().map(String::as_str));
+        let cap = run.limits.output_bytes;
+        let captures =
+            [Stream::Stdout, Stream::Stderr].map(|stream| Capture::new(stream, cap, masker.clone()));
+        let limit = Duration::from_millis(run.limits.timeout_ms);
+        let grace = Duration::from_millis(run.limits.grace_ms);
+        let memory_kills = crate::memory::kills();
+
+        let started = Instant::now();
+        let (outcome, captures) = match self.start(run) {
+            Err(message) => (Outcome::StartFailed { message }, captures),
+            Ok((child, input)) => {
+                let mut program = Program::new(child, input, captures);
+                let mut ending = Ending::new(started, limit, grace);
+                let mut status = self.supervise(&mut program, &mut ending, link);
+                status = self.processes.end_all(program.pid, KILL_LIMIT).or(status);
+                let kills = crate::memory::kills() > memory_kills;
+                if kills {
+                    // Files of scratch are memory that no kill gives back, and the runner is next in line.
+                    scratch::clear(self.scratch);
+                }
+                program.drain(link);
+                (outcome(status, ending.cause(), kills), program.outputs.map(|output| output.capture))
+            }
+        };
+        let duration = started.elapsed();
+        let [stdout, stderr] = captures.map(|capture| {
+            let (frames, summary) = capture.finish();
+            for frame in &frames {
+                link.send(frame);
+            }
+            summary
+        });
+        Ended { outcome, duration, stdout, stderr }
+    }
+
+    fn start(&self, run: Run) -> Result<(Child, Vec<u8>), String> {
+        let prepared = scratch::prepare(self.scratch, &run)?;
+        let (name, arguments) = prepared.argv.split_first().ok_or("the program has no words")?;
+        let mut command = Command::new(name);
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", &prepared.work)
+            .env("TMPDIR", &prepared.temporary)
+            .env("LANG", "C.UTF-8")
+            .envs(&run.env)
+            .envs(&run.secret_env)
+            .current_dir(&prepared.work)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        self.confinement.confine(&mut command, ResourceLimits::new(&run.limits, self.other_processes));
+        let child = command.spawn().map_err(|error| format!("could not start {name:?}: {error}"))?;
+        Ok((child, run.input.into_bytes()))
+    }
+
+    /// Until the program ends or cannot be ended. How it ended, where that was seen.
+    fn supervise<I: AsFd, O: AsFd>(
+        &self,
+        program: &mut Program,
+        ending: &mut Ending,
+        link: &mut Link<I, O>,
+    ) -> Option<ExitStatus> {
+        let mut look_again = false;
+        loop {
+            while let Some(event) = link.next_event() {
+                match event {
+                    Event::Order(Verdict::Cancel) => self.stop(Cause::Cancel, ending, program.pid),
+                    Event::Order(Verdict::Refuse(refused)) => link.send(&Up::Refused(refused)),
+                    // Without its operator the program goes on: the receipt tells how it ended.
+                    Event::Order(Verdict::Greet | Verdict::Accept(_) | Verdict::Ignore) | Event::Closed => {}
+                }
+            }
+            program.feed();
+            program.read(link);
+            let signals = self.signals.take();
+            if signals.terminate {
+                self.stop(Cause::Cancel, ending, program.pid);
+            }
+            if signals.child || look_again {
+                let collected = Processes::collect(program.pid);
+                if collected.program.is_some() {
+                    return collected.program;
+                }
+                look_again = collected.is_cut;
+            }
+            let action = ending.due(Instant::now());
+            if action == Action::GiveUp {
+                return None;
+            }
+            self.act(action, program.pid);
+            program.wait(
+                self.signals,
+                link,
+                if look_again { Some(Instant::now()) } else { ending.deadline() },
+            );
+            link.flush();
+        }
+    }
+
+    fn stop(&self, cause: Cause, ending: &mut Ending, program: Pid) {
+        self.act(ending.stop(cause, Instant::now()), program);
+    }
+
+    fn act(&self, action: Action, program: Pid) {
+        match action {
+            Action::Nothing | Action::GiveUp => {}
+            // The program has not been collected, so its number still names its group.
+            Action::Terminate => drop(rustix::process::kill_process_group(program, Signal::TERM)),
+            Action::Kill => self.processes.kill_all(),
+        }
+    }
+}
+
+impl Program {
+    fn new(child: Child, input: Vec<u8>, captures: [Capture; 2]) -> Self {
+        let pid = Pid::from_child(&child);
+        let [stdout, stderr] = captures;
+        Self {
+            pid,
+            input: child.stdin.map(|pipe| (not_blocking(pipe.into()), input, 0)),
+            outputs: [
+                Output::new(child.stdout.map(OwnedFd::from), stdout),
+                Output::new(child.stderr.map(OwnedFd::from), stderr),
+            ],
+        }
+    }
+
+    /// Waits for anything to do, at most until `deadline`.
+    fn wait<I: AsFd, O: AsFd>(&self, signals: &Signals, link: &Link<I, O>, deadline: Option<Instant>) {
+        let mut waits = vec![PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN)];
+        let mut add = |descriptor, flags| waits.push(PollFd::from_borrowed_fd(descriptor, flags));
+        if let Some(input) = link.input() {
+            add(input, PollFlags::IN);
+        }
+        if let Some(output) = link.output() {
+            add(output, PollFlags::OUT);
+        }
+        if let Some((pipe, ..)) = &self.input {
+            add(pipe.as_fd(), PollFlags::OUT);
+        }
+        // With the link full, the program waits for its reader like on any pipe; the clock does not.
+        if !link.is_full() {
+            for output in &self.outputs {
+                if let Some(pipe) = &output.pipe {
+                    add(pipe.as_fd(), PollFlags::IN);
+                }
+            }
+        }
+        wait(&mut waits, deadline);
+    }
+
+    /// Gives the program what it takes of its input.
+    fn feed(&mut self) {
+        let Some((pipe, input, at)) = &mut self.input else { return };
+        loop {
+            match rustix::io::write(&*pipe, &input[*at..]) {
+                Ok(written) => *at += written,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                // It closed its stdin: it does not want the rest.
+                Err(_) => *at = input.len(),
+            }
+            if *at == input.len() {
+                self.input = None;
+                return;
+            }
+        }
+    }
+
+    /// Takes one piece of each output, so that an endless one starves neither the other nor the clock.
+    fn read<I: AsFd, O: AsFd>(&mut self, link: &mut Link<I, O>) {
+        for output in &mut self.outputs {
+            if !link.is_full() {
+                output.read(link);
+            }
+        }
+    }
+
+    /// Takes what is left in the pipes after the end.
+    fn drain<I: AsFd, O: AsFd>(&mut self, link: &mut Link<I, O>) {
+        for output in &mut self.outputs {
+            let mut left = PIPE_BYTES;
+            while left > 0 {
+                let length = output.read(link);
+                if length == 0 {
+                    break;
+                }
+                left = left.saturating_sub(length);
+            }
+        }
+    }
+}
+
+impl Output {
+    fn new(pipe: Option<OwnedFd>, capture: Capture) -> Self {
+        Self { pipe: pipe.map(not_blocking), capture, buffer: vec![0; READ_BYTES] }
+    }
+
+    /// Reads one piece and sends it; how long it was.
+    fn read<I: AsFd, O: AsFd>(&mut self, link: &mut Link<I, O>) -> usize {
+        let Some(pipe) = &self.pipe else { return 0 };
+        match rustix::io::read(pipe, &mut *self.buffer) {
+            Ok(0) => self.pipe = None,
+            Ok(length) => {
+                for frame in self.capture.take(&self.buffer[..length]) {
+                    link.send(&frame);
+                }
+                return length;
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.pipe = None,
+        }
+        0
+    }
+}
+
+fn not_blocking(pipe: OwnedFd) -> OwnedFd {
+    // The other end has flags of its own, so the program's view of its pipe does not change.
+    let _ = rustix::fs::fcntl_getfl(&pipe)
+        .and_then(|flags| rustix::fs::fcntl_setfl(&pipe, flags | OFlags::NONBLOCK));
+    pipe
+}
+
+/// Waits until one of `waits` is ready or `deadline` has come.
+pub(crate) fn wait(waits: &mut [PollFd<'_>], deadline: Option<Instant>) {
+    let timeout = deadline.map(|deadline| {
+        let left = deadline.saturating_duration_since(Instant::now());
+        Timespec {
+            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        }
+    });
+    // Interrupted or not, the caller looks at everything anyway.
+    let _ = rustix::event::poll(waits, timeout.as_ref());
+}

@@ -1,0 +1,131 @@
+//! Every file of e2e/attacks in a fresh sandbox of each level: what it tries must be refused.
+//!
+//! Its header says how the refusal shows; see the README there. Part of the sandbox lane.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use skillet_protocol::{Down, Outcome, Run};
+use support::bundle::{Level, Sandbox, runc};
+use support::{Finished, script_of};
+
+/// The time a run may take after its limit has passed.
+const MARGIN: Duration = Duration::from_millis(1500);
+
+struct Attack {
+    name: String,
+    content: String,
+    ends: Outcome,
+    is_for_strict: bool,
+}
+
+fn attacks() -> Vec<Attack> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../e2e/attacks");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|kind| kind != "md"));
+    files.sort();
+    files.iter().map(|file| read(file)).collect()
+}
+
+fn read(file: &Path) -> Attack {
+    let content = std::fs::read_to_string(file).unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+    let header = |key: &str| {
+        let prefix = format!("# {key}: ");
+        content.lines().take_while(|line| line.starts_with('#')).find_map(|line| line.strip_prefix(&prefix))
+    };
+    assert!(header("attack").is_some_and(|line| !line.is_empty()), "{name} does not say what it tries");
+    let ends = match header("ends") {
+        None => Outcome::Exited { code: 0 },
+        Some("timedOut") => Outcome::TimedOut,
+        Some("outOfMemory") => Outcome::OutOfMemory,
+        Some(other) => panic!("{name} ends with {other}, which is not known"),
+    };
+    let is_for_strict = match header("level") {
+        None => false,
+        Some("strict") => true,
+        Some(other) => panic!("{name} is for level {other}, which is not known"),
+    };
+    Attack { name, content, ends, is_for_strict }
+}
+
+fn order(attack: &Attack) -> Run {
+    let is_python = Path::new(&attack.name).extension().is_some_and(|kind| kind == "py");
+    let interpreter = if is_python { "/usr/bin/python3" } else { "/bin/sh" };
+    let mut run = script_of(interpreter, &attack.name, &attack.content);
+    if attack.ends == Outcome::TimedOut {
+        run.limits.timeout_ms = 700;
+    }
+    run
+}
+
+fn carry_out(runc: &Path, level: Level, attack: &Attack) -> Result<(), String> {
+    let mut sandbox = Sandbox::start(runc, level);
+    let run = order(attack);
+    let limit = Duration::from_millis(run.limits.timeout_ms);
+    sandbox.session.hello(run.epoch);
+    let started = Instant::now();
+    sandbox.session.say(&Down::Run(Box::new(run)));
+    let finished = sandbox.session.finish();
+    let took = started.elapsed();
+    let left = sandbox.left();
+    if left != finished.receipt {
+        return Err(format!("the receipts differ: {left:?} and {:?}", finished.receipt));
+    }
+    if took > limit + MARGIN {
+        return Err(format!("took {took:?}"));
+    }
+    judge(level, attack, &finished)
+}
+
+fn judge(level: Level, attack: &Attack, finished: &Finished) -> Result<(), String> {
+    let outcome = &finished.receipt.outcome;
+    if attack.is_for_strict && level == Level::Compatible {
+        // Honest about what it cannot refuse; and an attack that this level refuses too needs no such header.
+        return match (finished.receipt.isolation.noexec_scratch, *outcome == attack.ends) {
+            (false, false) => Ok(()),
+            (claimed, refused) => Err(format!("claims noexecScratch={claimed}, refused={refused}")),
+        };
+    }
+    if *outcome == attack.ends {
+        return Ok(());
+    }
+    Err(format!("{outcome:?}\n{}{}", finished.stdout(), finished.stderr()))
+}
+
+fn all(level: Level) {
+    let Some(runc) = runc() else { return };
+    let attacks = attacks();
+    let mut failures = vec![];
+    for attack in &attacks {
+        if let Err(message) = carry_out(&runc, level, attack) {
+            failures.push(format!("{} at {level:?}: {message}", attack.name));
+        }
+    }
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+    println!("{} attacks refused at {level:?}", attacks.len());
+}
+
+#[test]
+fn every_attack_is_refused_at_strict() {
+    all(Level::Strict);
+}
+
+#[test]
+fn every_attack_is_refused_or_admitted_at_compatible() {
+    all(Level::Compatible);
+}
+
+#[test]
+fn every_attack_is_refused_without_the_runtimes_own_filter() {
+    all(Level::Unprofiled);
+}
+
+#[test]
+fn every_attack_says_what_it_tries() {
+    assert!(attacks().len() >= 30);
+}

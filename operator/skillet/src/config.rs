@@ -1,0 +1,111 @@
+//! Flags, each also an environment variable and a chart value of the same words. `--help` is their documentation.
+
+use std::net::SocketAddr;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Skills for LLM agents on Kubernetes, each run in a locked-down Job pod.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs the operator: seals versions, runs executions, probes nodes.
+    Operator(Box<OperatorConfig>),
+    /// Prints the custom resource definitions.
+    Crds,
+    /// Runs one small skill in the cluster and tells how it went; the chart's test.
+    Check(CheckConfig),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct OperatorConfig {
+    /// Namespace in which sandboxes are made.
+    #[arg(long, env, default_value = "skillet-sandboxes")]
+    pub(crate) sandbox_namespace: String,
+    /// Image of the runtime `shell`.
+    #[arg(long, env, default_value = concat!("skillet.dev/shell:", env!("CARGO_PKG_VERSION")))]
+    pub(crate) shell_image: String,
+    /// Image of the runtime `python`.
+    #[arg(long, env, default_value = concat!("skillet.dev/python:", env!("CARGO_PKG_VERSION")))]
+    pub(crate) python_image: String,
+    /// Image of the runtime `node`.
+    #[arg(long, env, default_value = concat!("skillet.dev/node:", env!("CARGO_PKG_VERSION")))]
+    pub(crate) node_image: String,
+    /// Image that holds the runner, for sandboxes with an image of the user's.
+    #[arg(long, env, default_value = concat!("skillet.dev/runner:", env!("CARGO_PKG_VERSION")))]
+    pub(crate) runner_image: String,
+    /// How the runner gets into an image of the user's; `auto` takes an image volume where the API server has them.
+    #[arg(long, env, value_enum, default_value_t = Delivery::Auto)]
+    pub(crate) runner_delivery: Delivery,
+    /// `imagePullPolicy` of sandboxes; Kubernetes decides when unset.
+    #[arg(long, env)]
+    pub(crate) image_pull_policy: Option<String>,
+    /// `runtimeClassName` of sandboxes, such as gvisor or kata.
+    #[arg(long, env)]
+    pub(crate) runtime_class: Option<String>,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served.
+    #[arg(long, env, default_value = "0.0.0.0:8080")]
+    pub(crate) http_address: SocketAddr,
+    #[command(flatten)]
+    pub(crate) log: LogConfig,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckConfig {
+    /// Namespace in which the skill is made, run and deleted.
+    #[arg(long, env, default_value = "default")]
+    pub(crate) namespace: String,
+    /// Longest time to wait, in seconds.
+    #[arg(long, env, default_value_t = 120)]
+    pub(crate) wait_seconds: u64,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LogConfig {
+    /// Form of the log.
+    #[arg(long, env, value_enum, default_value_t = LogFormat::Json)]
+    pub(crate) log_format: LogFormat,
+    /// What is logged, in the form of `RUST_LOG`.
+    #[arg(long, env, default_value = "info")]
+    pub(crate) log_filter: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Delivery {
+    Auto,
+    ImageVolume,
+    InitContainer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Json,
+    Text,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_operator_flag_is_an_environment_variable_of_the_same_words() {
+        let command = Args::command();
+        let operator = command.find_subcommand("operator").unwrap();
+        for arg in operator.get_arguments().filter(|arg| arg.get_id() != "help") {
+            let flag = arg.get_long().unwrap_or_default().replace('-', "_").to_uppercase();
+            assert_eq!(arg.get_env().and_then(|name| name.to_str()), Some(flag.as_str()));
+        }
+    }
+}

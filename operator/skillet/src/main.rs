@@ -1,0 +1,28 @@
+//! The skillet binary: parses what it is told and starts the part that was asked for. Thin.
+
+mod check;
+mod config;
+mod operator;
+mod serve;
+mod telemetry;
+
+use clap::Parser;
+
+use crate::config::{Args, Command};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    match Args::parse().command {
+        Command::Operator(config) => operator::run(*config).await,
+        Command::Crds => print_crds(),
+        Command::Check(config) => check::run(config).await,
+    }
+}
+
+/// Prints every custom resource definition as one YAML stream.
+fn print_crds() -> anyhow::Result<()> {
+    for crd in skillet_api::custom_resource_definitions() {
+        println!("---\n{}", serde_saphyr::to_string(&serde_json::to_value(&crd)?)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! `skillet operator`: from flags to the running operator.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use kube::Client;
+use prometheus_client::registry::Registry;
+use skillet_controller::{
+    metrics::Metrics,
+    run::{self, Readiness},
+    settings::{RunnerDelivery, SandboxSettings},
+};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::info;
+
+use crate::{
+    config::{Delivery, OperatorConfig},
+    serve, telemetry,
+};
+
+/// Image volumes are on by default from this minor version of Kubernetes 1.
+const IMAGE_VOLUMES_SINCE: u32 = 35;
+
+/// Runs until SIGTERM or SIGINT.
+pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
+    let OperatorConfig {
+        sandbox_namespace,
+        shell_image,
+        python_image,
+        node_image,
+        runner_image,
+        runner_delivery,
+        image_pull_policy,
+        runtime_class,
+        http_address,
+        log,
+    } = config;
+    telemetry::start(&log)?;
+    let client = Client::try_default().await.context("could not find a cluster")?;
+    let settings = SandboxSettings {
+        namespace: sandbox_namespace,
+        shell_image,
+        python_image,
+        node_image,
+        runner_image,
+        runner_delivery: delivery(runner_delivery, &client).await?,
+        image_pull_policy: image_pull_policy.filter(|policy| !policy.is_empty()),
+        runtime_class: runtime_class.filter(|class| !class.is_empty()),
+    };
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let readiness = Readiness::default();
+    let http = tokio::spawn(serve::serve(http_address, Arc::new(registry), readiness.clone()));
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let shutdown = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    tokio::select! {
+        result = run::run(client, settings, metrics, readiness, shutdown) => Ok(result?),
+        served = http => served?,
+    }
+}
+
+async fn delivery(wanted: Delivery, client: &Client) -> anyhow::Result<RunnerDelivery> {
+    let chosen = match wanted {
+        Delivery::ImageVolume => RunnerDelivery::ImageVolume,
+        Delivery::InitContainer => RunnerDelivery::InitContainer,
+        Delivery::Auto => {
+            let version =
+                client.apiserver_version().await.context("could not ask the API server for its version")?;
+            by_version(&version.minor)
+        }
+    };
+    info!(delivery = ?chosen, "Runner delivery chosen");
+    Ok(chosen)
+}
+
+/// Some providers write the minor version as `35+`.
+fn by_version(minor: &str) -> RunnerDelivery {
+    let digits: String = minor.chars().take_while(char::is_ascii_digit).collect();
+    if digits.parse::<u32>().is_ok_and(|minor| minor >= IMAGE_VOLUMES_SINCE) {
+        RunnerDelivery::ImageVolume
+    } else {
+        RunnerDelivery::InitContainer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_volumes_are_used_where_the_api_server_has_them() {
+        assert_eq!(by_version("36"), RunnerDelivery::ImageVolume);
+        assert_eq!(by_version("35+"), RunnerDelivery::ImageVolume);
+        assert_eq!(by_version("34"), RunnerDelivery::InitContainer);
+        assert_eq!(by_version(""), RunnerDelivery::InitContainer);
+    }
+}
