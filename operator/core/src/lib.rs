@@ -10,6 +10,7 @@ pub mod cache;
 pub mod content;
 #[cfg(test)]
 mod dice;
+pub mod dialect;
 pub mod image;
 mod limits;
 pub mod outcome;
