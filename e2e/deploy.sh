@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Skillet by its chart in the cluster, from the images in target/images, and waits until it answers.
-# `up` installs or upgrades, `down` uninstalls. It is not how a user installs: that is charts/skillet/README.md.
+# `load` brings the images into the cluster, `up` does that and installs or upgrades, `down` uninstalls. It is not how a user installs: that is charts/skillet/README.md.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly root
@@ -37,10 +37,11 @@ down() {
 environment=$("$root/e2e/cluster/cluster.sh" env)
 eval "$environment"
 case ${1:-} in
+  load) load_images ;;
   up) up ;;
   down) down ;;
   *)
-    echo "usage: e2e/deploy.sh up|down" >&2
+    echo "usage: e2e/deploy.sh load|up|down" >&2
     exit 2
     ;;
 esac

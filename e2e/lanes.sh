@@ -111,6 +111,9 @@ lane_e2e() {
   "$cluster" up
   sandbox-images/build.sh
   e2e/install-cli.sh target/bin
+  e2e/deploy.sh load
+  # It deletes the definitions in the end: only where Skillet is not installed yet, as on a cluster of the lane's own.
+  if ((was_up == 0)); then e2e/in-cluster.sh charts/test-lifecycle.sh; fi
   e2e/deploy.sh up
   SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh cargo test -q --locked -p skillet-e2e --tests
 }

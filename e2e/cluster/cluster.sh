@@ -147,6 +147,7 @@ run_env() {
       # shellcheck disable=SC2016 # The PATH of the one who evaluates it, not ours.
       printf 'export KUBECONFIG=%q\nexport PATH=%q:"%s"\n' "$OWN_KUBECONFIG" "$BIN" '$PATH'
       printf 'export CONTAINERD_ADDRESS=%q CONTAINERD_NAMESPACE=k8s.io\n' "$CONTAINERD_SOCKET"
+      printf 'export SKILLET_NODE_LOGS=%q\n' "$STATE/logs/pods"
       ;;
   esac
 }

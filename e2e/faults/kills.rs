@@ -5,64 +5,111 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, ResourceExt as _, api::DeleteParams};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
 use serde_json::json;
-use skillet_api::Reason;
-use skillet_e2e::{Journey, SkillDraft, eventually, journey_under, operator};
+use skillet_api::{Phase, Reason, SkillExecution};
+use skillet_e2e::{Journey, SkillDraft, eventually, journey_under, operator, sandbox};
 use tokio::time::{Instant, sleep_until};
 
-use crate::{ledger::Ledger, load};
+use crate::{
+    ledger::Ledger,
+    load::{self, Done},
+};
 
 const KILLS: u32 = 30;
-const EXECUTIONS: u64 = 150;
-/// Short and long runs, so that kills meet every step of a run.
-const SCRIPT: &str =
-    r#"number=$(jq .number); echo "{\"number\": $number}"; [ $((number % 5)) -ne 0 ] || sleep 2"#;
+/// Skills and how many runs of each. Those that last come first, so that they run when something happens to them.
+const LOAD: [(&str, u64); 4] = [("mortal", 4), ("patient", 10), ("count", 120), ("late", 16)];
+/// Kills after which something else happens, too.
+const RAISED_AFTER: u32 = 8;
+const LOST_AFTER: u32 = 12;
+const CANCELLED_AFTER: u32 = 20;
 const LIMIT: Duration = Duration::from_secs(300);
 const BACK_WITHIN: Duration = Duration::from_secs(60);
+
+/// Short and long runs, so that kills meet every step of a run. The version says which content was run.
+fn count(version: u32) -> SkillDraft {
+    let script = format!(
+        "number=$(jq .number); echo \"{{\\\"number\\\": $number, \\\"version\\\": {version}}}\"; [ $((number % 5)) -ne 0 ] || sleep 2"
+    );
+    SkillDraft::shell("count", &script).version(&format!("{version}.0.0")).limit("concurrency", 12)
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thirty_kills_under_load_lose_nothing_and_run_nothing_twice() -> Result<()> {
     // Under no other policy, but with nobody beside it.
     journey_under(json!({}), async |j| {
-        j.apply(&SkillDraft::shell("count", SCRIPT).limit("concurrency", 12).object()).await?;
-        j.ready("count").await?;
+        j.apply(&count(1)).await?;
+        j.apply(&SkillDraft::shell("late", "sleep 30").limit("timeout", "1s")).await?;
+        j.apply(&SkillDraft::shell("mortal", "sleep 120").limit("timeout", "2m10s")).await?;
+        j.apply(&SkillDraft::shell("patient", "sleep 600").limit("timeout", "5m").limit("concurrency", 2))
+            .await?;
+        for (skill, _) in LOAD {
+            j.ready(skill).await?;
+        }
         let ledger = Ledger::open(&j.client, &j.namespace);
-        load::start(j, &j.namespace, "count", EXECUTIONS).await?;
+        for (skill, runs) in LOAD {
+            load::start(j, &j.namespace, skill, runs).await?;
+        }
         for kill in 1..=KILLS {
             wait_some_time().await;
             kill_operator(j).await?;
-            println!("kill {kill} of {KILLS}");
+            match kill {
+                RAISED_AFTER => drop(j.apply(&count(2)).await?),
+                LOST_AFTER => lose_sandboxes(j).await?,
+                CANCELLED_AFTER => cancel_all(j).await?,
+                _ => {}
+            }
         }
-        let done = load::all_ended(j, &j.namespace, usize::try_from(EXECUTIONS)?, LIMIT).await?;
+        let total: u64 = LOAD.iter().map(|(_, runs)| runs).sum();
+        let done = load::all_ended(j, &j.namespace, usize::try_from(total)?, LIMIT).await?;
         for one in &done {
-            ensure!(
-                one.status.reason == Some(Reason::Succeeded),
-                "execution {}: {:?}",
-                one.number,
-                one.status
-            );
-            let output = one.status.output.as_ref().map(|output| &output["number"]);
-            ensure!(
-                output == Some(&one.number.into()),
-                "execution {} has another's output: {output:?}",
-                one.number
-            );
-        }
-        for one in &done {
-            // The pod's last state may be told a moment after the result is in.
-            eventually("the receipt of every run is there", BACK_WITHIN, async || {
-                Ok((ledger.runs(&one.uid) > 0).then_some(()))
-            })
-            .await?;
-            let runs = ledger.runs(&one.uid);
-            ensure!(runs == 1, "execution {} was run {runs} times", one.number);
+            check(one)?;
+            check_runs(one, &ledger).await?;
         }
         Ok(())
     })
     .await
+}
+
+/// Each ended as it would have under one operator.
+fn check(one: &Done) -> Result<()> {
+    let (phase, reason) = (one.status.phase, one.status.reason);
+    let is_right = match one.skill.as_str() {
+        "count" => reason == Some(Reason::Succeeded) && has_own_output(one),
+        "late" => reason == Some(Reason::TimedOut),
+        // Its sandbox was deleted, unless it had none yet at that time.
+        "mortal" => matches!(reason, Some(Reason::SandboxLost | Reason::Succeeded)),
+        _ => phase == Phase::Cancelled,
+    };
+    ensure!(is_right, "execution {} of {} ended otherwise: {:?}", one.number, one.skill, one.status);
+    Ok(())
+}
+
+/// Its own number, and that of the version which the status tells.
+fn has_own_output(one: &Done) -> bool {
+    let Some(output) = &one.status.output else { return false };
+    let version = output["version"].as_u64().map(|major| format!("{major}.0.0"));
+    output["number"].as_u64() == Some(one.number) && version == one.status.resolved_version
+}
+
+/// By the runners' receipts: what ended by itself was run once, what was ended from outside at most once.
+async fn check_runs(one: &Done, ledger: &Ledger) -> Result<()> {
+    let is_ended_by_itself = matches!(one.status.reason, Some(Reason::Succeeded | Reason::TimedOut));
+    if is_ended_by_itself {
+        // The pod's last state may be told a moment after the result is in.
+        eventually("the receipt of every run is there", BACK_WITHIN, async || {
+            Ok((ledger.runs(&one.uid) > 0).then_some(()))
+        })
+        .await?;
+    }
+    let runs = ledger.runs(&one.uid);
+    ensure!(runs <= 1, "execution {} of {} was run {runs} times", one.number, one.skill);
+    Ok(())
 }
 
 /// The points in time are random: between none and two seconds after the last kill.
@@ -79,5 +126,25 @@ async fn kill_operator(journey: &Journey) -> Result<()> {
     let api: Api<Pod> = Api::namespaced(journey.client.clone(), &pod.namespace().unwrap_or_default());
     let params = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
     api.delete(&pod.name_any(), &params).await?;
+    Ok(())
+}
+
+/// Deletes, without a word to the runner, what sandboxes the mortal ones have.
+async fn lose_sandboxes(j: &Journey) -> Result<()> {
+    let pods = sandbox::pods(&j.client);
+    for pod in pods.list(&ListParams::default().labels("skillet.dev/skill=mortal")).await?.items {
+        pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await.context("a sandbox")?;
+    }
+    Ok(())
+}
+
+/// Cancels the patient ones: two run, the others wait for their turn, and no operator may be there.
+async fn cancel_all(j: &Journey) -> Result<()> {
+    let api = j.api::<SkillExecution>();
+    let patient = ListParams::default().fields("spec.skill=patient");
+    for execution in api.list(&patient).await?.items {
+        let patch = Patch::Merge(json!({ "spec": { "cancel": true } }));
+        api.patch(&execution.name_any(), &PatchParams::default(), &patch).await?;
+    }
     Ok(())
 }

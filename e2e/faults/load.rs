@@ -15,6 +15,7 @@ use skillet_e2e::{Journey, eventually, execute};
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) uid: String,
+    pub(crate) skill: String,
     /// Its place in the order in which the executions were made.
     pub(crate) number: u64,
     pub(crate) status: SkillExecutionStatus,
@@ -60,6 +61,7 @@ fn done(execution: SkillExecution) -> Result<Done> {
     let number = execution.spec.input.as_ref().and_then(|input| input["number"].as_u64());
     Ok(Done {
         uid: execution.uid().context("no uid")?,
+        skill: execution.spec.skill,
         number: number.context("no number")?,
         status: execution.status.context("no status")?,
     })

@@ -1,8 +1,9 @@
-//! The faults lane: the operator is killed, and a thousand executions come at once.
+//! The faults lane: the operator is killed or sent away, and a thousand executions come at once.
 //!
 //! A program of its own, run after the journeys: it takes the whole cluster. Needs `SKILLET_E2E=1` and a cluster with
 //! Skillet in it, like the other.
 
+mod away;
 mod burst;
 mod kills;
 mod ledger;

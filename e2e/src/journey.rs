@@ -93,8 +93,11 @@ where
     let namespace = make_namespace(&client, &name).await?;
     let journey = Journey { client, namespace, name };
     let result = AssertUnwindSafe(body(&journey)).catch_unwind().await;
-    if !matches!(result, Ok(Ok(()))) {
-        report::print(&journey).await;
+    match &result {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => report::print(&journey, &format!("{error:#}")).await,
+        // What it says was printed where it happened.
+        Err(_) => report::print(&journey, "an assertion failed").await,
     }
     let deleted = journey.delete_namespace().await;
     match result {

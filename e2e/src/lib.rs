@@ -11,6 +11,7 @@
 //! | `SKILLET_SANDBOX_NAMESPACE` | where sandboxes are; default `skillet-sandboxes` |
 //! | `SKILLET_OPERATOR_LOG` | a log file, where the operator does not run as a pod |
 //! | `SKILLET_METRICS_URL` | the operator's metrics, where it does not run as a pod |
+//! | `SKILLET_NODE_LOGS` | the folder of container logs, where the node is this machine |
 //! | `SKILLET_E2E_IMAGE` | an image with `/bin/busybox` and no runner, where none can be loaded |
 
 pub mod attacks;

@@ -1,15 +1,20 @@
-//! Where the operator is: its pod, and the end of its log.
+//! Where the operator is: its pod, the end of its log, and how it is sent away and called back.
 
-use std::{env, fs};
+use std::{env, fs, time::Duration};
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, LogParams},
+    api::{ListParams, LogParams, Patch, PatchParams},
 };
+use serde_json::json;
+
+use crate::wait::eventually;
 
 const LABELS: &str = "app.kubernetes.io/name=skillet,app.kubernetes.io/component=operator";
+
+const SCALED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The operator's pod that runs.
 pub async fn pod(client: &Client) -> Result<Pod> {
@@ -18,6 +23,39 @@ pub async fn pod(client: &Client) -> Result<Pod> {
     let is_running =
         |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
     pods.items.into_iter().find(is_running).context("no operator runs in the cluster; run `make deploy`")
+}
+
+/// Sends the operator away, does `body`, and calls the operator back whatever came of it.
+pub async fn away<T>(client: &Client, body: impl AsyncFnOnce() -> Result<T>) -> Result<T> {
+    scale(client, 0).await?;
+    let result = body().await;
+    scale(client, 1).await?;
+    result
+}
+
+async fn scale(client: &Client, replicas: i32) -> Result<()> {
+    let all: Api<Deployment> = Api::all(client.clone());
+    let found =
+        all.list(&ListParams::default().labels(LABELS)).await.context("could not list deployments")?;
+    let deployment = found.items.into_iter().next().context("the operator has no deployment")?;
+    let namespace = deployment.namespace().unwrap_or_default();
+    let api: Api<Deployment> = Api::namespaced(client.clone(), &namespace);
+    let patch = json!({ "spec": { "replicas": replicas } });
+    api.patch(&deployment.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .context("could not scale the operator")?;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+    eventually(&format!("{replicas} operators are there"), SCALED_WITHIN, async || {
+        let there = pods.list(&ListParams::default().labels(LABELS)).await?.items;
+        let is_right = usize::try_from(replicas)? == there.len() && there.iter().all(is_ready);
+        Ok(is_right.then_some(()))
+    })
+    .await
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// The last lines of the operator's log.

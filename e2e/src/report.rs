@@ -15,8 +15,8 @@ const SHOWN_LINES: usize = 30;
 const LONGEST: usize = 1500;
 
 /// Prints all of it. What cannot be read is said, and keeps nothing else from being told.
-pub async fn print(journey: &Journey) {
-    eprintln!("\n---- {} in namespace {}", journey.name, journey.namespace);
+pub async fn print(journey: &Journey, why: &str) {
+    eprintln!("\n---- {} in namespace {}\n{why}", journey.name, journey.namespace);
     let parts = [
         ("executions", executions(journey).await),
         ("skills", skills(journey).await),
@@ -43,20 +43,23 @@ fn about(log: &str, namespace: &str) -> String {
 async fn executions(journey: &Journey) -> Result<String, kube::Error> {
     let list = journey.api::<DeserializeGuard<SkillExecution>>().list(&ListParams::default()).await?;
     let mut text = String::new();
+    let mut succeeded = 0;
     for execution in list {
         match execution.0 {
             Ok(execution) => {
                 let status = execution.status.as_ref();
                 let phase = status.map_or(Phase::Pending, |status| status.phase);
-                let more = match phase {
-                    Phase::Succeeded => String::new(),
-                    _ => cut(&serde_json::to_string(&status).unwrap_or_default()),
-                };
+                if phase == Phase::Succeeded {
+                    succeeded += 1;
+                    continue;
+                }
+                let more = cut(&serde_json::to_string(&status).unwrap_or_default());
                 writeln!(text, "{} of {}: {phase:?} {more}", execution.name_any(), execution.spec.skill).ok();
             }
             Err(invalid) => drop(writeln!(text, "{:?} does not parse: {invalid}", invalid.metadata.name)),
         }
     }
+    writeln!(text, "{succeeded} succeeded").ok();
     Ok(text)
 }
 

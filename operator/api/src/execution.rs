@@ -94,6 +94,7 @@ impl Phase {
 
 /// The result, or how far the run is.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[x_kube(validation = kube::core::Rule::new("!has(oldSelf.phase) || !(oldSelf.phase in ['Succeeded', 'Failed', 'TimedOut', 'Cancelled']) || (has(self.phase) && self.phase == oldSelf.phase)").message("the execution has ended; its phase does not change any more"))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillExecutionStatus {
     /// Where the run stands.

@@ -35,7 +35,7 @@ use self::{
     attempt::{Attempt, Plan},
     conclude::Conclusion,
     end::{AttemptEnd, Place},
-    recover::Existing,
+    recover::{Existing, Sandbox},
 };
 use crate::context::Context;
 
@@ -44,11 +44,13 @@ const KIND: &str = "SkillExecution";
 const UNUSED_LIMIT: u32 = 3;
 const READ_PAUSE: Duration = Duration::from_secs(1);
 
-/// May this execution run now? From the catalogue only.
+/// May this execution run now? From the catalogue only. `begun` is the version of a run that an earlier operator
+/// began, which no switch ends.
 pub fn admit(
     ctx: &Context,
     contents: &ContentCache,
     execution: &SkillExecution,
+    begun: Option<&str>,
 ) -> Result<Admitted, Refusal> {
     let observed = gather::observe(ctx, execution);
     let policy = ctx.catalog.policy();
@@ -58,16 +60,18 @@ pub fn admit(
         versions: &observed.versions,
         policy: &policy,
     };
-    admission::admit(&request, contents)
+    match begun {
+        Some(version) => admission::admit_begun(&request, version, contents),
+        None => admission::admit(&request, contents),
+    }
 }
 
-/// Runs an admitted execution to its end and writes its status. `existing` is a sandbox that an earlier operator
-/// made for it.
+/// Runs an admitted execution to its end and writes its status. `existing` is how far an earlier operator came.
 pub async fn run(
     ctx: Arc<Context>,
     execution: Arc<SkillExecution>,
     admitted: Admitted,
-    existing: Option<Existing>,
+    existing: Existing,
     cancel: watch::Receiver<bool>,
 ) {
     let namespace = execution.namespace().unwrap_or_default();
@@ -128,15 +132,14 @@ async fn read_secrets(
 async fn attempts(
     ctx: &Arc<Context>,
     plan: &Plan,
-    existing: Option<Existing>,
+    existing: Existing,
     cancel: watch::Receiver<bool>,
 ) -> Conclusion {
     let content = &plan.admitted.content;
-    let mut is_adopted = existing.is_some();
-    let Existing { mut ordinal, mut attempt, .. } = existing.unwrap_or(Existing::FIRST);
+    let Existing { mut ordinal, mut attempt, mut sandbox, .. } = existing;
     let mut unused = 0;
     loop {
-        if *cancel.borrow() && !is_adopted {
+        if *cancel.borrow() && sandbox == Sandbox::NotMade {
             return describe(plan, Conclusion::cancelled(), attempt - 1, &Place::default(), None);
         }
         let started: Arc<OnceLock<Timestamp>> = Arc::default();
@@ -146,7 +149,7 @@ async fn attempts(
             plan,
             ordinal,
             number: attempt,
-            is_adopted,
+            sandbox,
             cancel: cancel.clone(),
             started: &started,
             on_running: &report,
@@ -160,7 +163,7 @@ async fn attempts(
             remove(ctx, &place).await;
             unused += 1;
             ctx.metrics.discarded.inc();
-            (ordinal, is_adopted) = (ordinal + 1, false);
+            (ordinal, sandbox) = (ordinal + 1, Sandbox::NotMade);
             continue;
         }
         let conclusion = Conclusion { must_end, ..conclude::conclude(end, content, plan.admitted.timeout) };
@@ -170,8 +173,12 @@ async fn attempts(
             Next::Finish => return describe(plan, conclusion, attempt, &place, started.get().copied()),
             Next::Retry => {
                 info!(job = place.job, %reason, attempt, "Attempt failed and is tried again");
+                // Written before the Job goes, which is what tells the next operator that this attempt was made.
+                let version = plan.admitted.version.to_string();
+                let mut retried = status::retried(&version, attempt, &place, &conclusion);
+                status::apply_until_done(&ctx.client, &plan.execution, &mut retried).await;
                 remove(ctx, &place).await;
-                (ordinal, attempt, is_adopted) = (ordinal + 1, attempt + 1, false);
+                (ordinal, attempt, sandbox) = (ordinal + 1, attempt + 1, Sandbox::NotMade);
             }
         }
     }

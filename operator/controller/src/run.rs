@@ -31,7 +31,7 @@ use tracing::{info, warn};
 use crate::{
     catalog::{Catalog, Catalogued, Keeper, Key},
     context::Context,
-    execution::{engine::Engine, recover},
+    execution::{engine::Engine, recover::Left},
     metrics::Metrics,
     parse::Guarded,
     policy,
@@ -86,11 +86,11 @@ pub async fn run(
     parts.spawn(removing);
     policy::make_default(&ctx).await?;
     catalogue(&ctx, &mut parts).await;
-    let existing = recover::list(&ctx.sandbox_jobs()).await.map_err(|source| Error::Sandboxes {
+    let left = Left::list(&ctx.sandbox_jobs(), &ctx.in_use).await.map_err(|source| Error::Sandboxes {
         namespace: ctx.settings.namespace.clone(),
         source: Box::new(source),
     })?;
-    info!(sandboxes = existing.len(), skills = ctx.catalog.skill_count(), "Operator started");
+    info!(sandboxes = left.len(), skills = ctx.catalog.skill_count(), "Operator started");
     let (finished, heard) = mpsc::unbounded_channel();
     let (events, seen) = mpsc::unbounded_channel();
     parts.spawn({
@@ -101,7 +101,7 @@ pub async fn run(
     parts.spawn(policy::controller(ctx.clone()));
     parts.spawn(retention::executions(ctx.clone(), heard));
     parts.spawn(retention::sandboxes(ctx.clone()));
-    parts.spawn(Engine::new(ctx.clone(), existing, finished).work(seen));
+    parts.spawn(Engine::new(ctx.clone(), left, finished).work(seen));
     parts.spawn(watch_executions(ctx.clone(), events));
     readiness.0.store(true, Ordering::Relaxed);
     shutdown.await;

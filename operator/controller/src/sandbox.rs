@@ -14,5 +14,5 @@ pub mod stream;
 pub use hub::{Follower, PodHub};
 pub use open::{OpenError, open};
 pub use remove::Remover;
-pub use state::{Ended, SandboxState};
+pub use state::{Ended, SandboxState, is_node_unreachable};
 pub use stream::{HeldStream, StreamEnd};

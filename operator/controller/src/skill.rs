@@ -23,6 +23,7 @@ use self::build::Desired;
 use crate::{
     context::Context,
     parse::{Guarded, ParseError},
+    report::chain,
 };
 
 const KIND: &str = "Skill";
@@ -92,7 +93,16 @@ async fn reconcile(skill: Arc<Guarded<Skill>>, ctx: Arc<Context>) -> Result<Acti
             return Err(Error::Parse(error.clone()));
         }
     };
+    if skill.metadata.deletion_timestamp.is_some() {
+        return Ok(Action::await_change());
+    }
     let result = converge(skill, &ctx).await;
+    if let Err(Error::Apply(error)) = &result
+        && error.is_in_ending_namespace()
+    {
+        debug!(name = skill.name_any(), "Namespace is being deleted; nothing more is sealed in it");
+        return Ok(Action::await_change());
+    }
     status::report(&ctx, skill, &result).await?;
     result?;
     Ok(Action::await_change())
@@ -114,7 +124,7 @@ fn error_policy(_: Arc<Guarded<Skill>>, error: &Error, ctx: Arc<Context>) -> Act
         Error::Parse(_) | Error::Validate(_) | Error::Build(_) => Action::await_change(),
         Error::Gather(_) | Error::Apply(_) | Error::Status(_) => {
             ctx.metrics.problem(KIND, Reason::ApiError);
-            warn!(%error, "Skill is tried again");
+            warn!(error = %chain(error), "Skill is tried again");
             Action::requeue(RETRY)
         }
     }

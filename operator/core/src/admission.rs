@@ -64,15 +64,38 @@ impl Refusal {
 /// What is to be run, or why nothing is.
 pub fn admit(request: &Request<'_>, contents: &ContentCache) -> Result<Admitted, Refusal> {
     let skill = allowed_skill(request)?;
-    let name = request.execution.skill.as_str();
     let constraint = match &request.execution.version {
         None => Constraint::any(),
         Some(text) => Constraint::parse(text)
             .map_err(|error| Refusal::new(error.reason(), format!("spec.version: {error}")))?,
     };
     let sealed = sealed_versions(request);
-    let version = choose(skill, &constraint, &sealed)?;
-    let (semver, object) = version;
+    let chosen = choose(skill, &constraint, &sealed)?;
+    with_version(request, chosen, contents)
+}
+
+/// What an execution runs that was begun by an earlier operator: the version that was chosen then. Switches that were
+/// turned since do not end a run.
+pub fn admit_begun(
+    request: &Request<'_>,
+    version: &str,
+    contents: &ContentCache,
+) -> Result<Admitted, Refusal> {
+    let sealed = sealed_versions(request);
+    let begun = sealed.iter().find(|(semver, _)| semver.to_string() == version).ok_or_else(|| {
+        let message =
+            format!("version {version} of Skill {} was deleted while it ran", request.execution.skill);
+        Refusal::new(Reason::VersionNotFound, message)
+    })?;
+    with_version(request, begun, contents)
+}
+
+fn with_version(
+    request: &Request<'_>,
+    (semver, object): &Sealed<'_>,
+    contents: &ContentCache,
+) -> Result<Admitted, Refusal> {
+    let name = request.execution.skill.as_str();
     let content =
         contents.get(object, request.policy).map_err(|problems| unusable(name, semver, &problems))?;
     let input = request.execution.input.clone().unwrap_or_else(|| json!({}));

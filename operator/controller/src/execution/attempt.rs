@@ -24,6 +24,7 @@ use tracing::warn;
 use super::{
     build::{frame, sandbox as build},
     end::{AttemptEnd, Captured, Place},
+    recover::Sandbox,
     settle::{self, Settled},
 };
 use crate::{
@@ -51,13 +52,13 @@ pub struct Plan {
     pub secret_env: BTreeMap<String, String>,
 }
 
-/// One attempt: which sandbox it uses, and whether an earlier operator made that sandbox.
+/// One attempt: which sandbox it uses, and what is known of that sandbox.
 pub struct Attempt<'a> {
     pub ctx: &'a Context,
     pub plan: &'a Plan,
     pub ordinal: u32,
     pub number: u32,
-    pub is_adopted: bool,
+    pub sandbox: Sandbox,
     /// Becomes true when the run is to be cancelled.
     pub cancel: watch::Receiver<bool>,
     /// Set when the runner has accepted the run.
@@ -85,10 +86,16 @@ impl Attempt<'_> {
         place: &mut Place,
     ) -> Result<AttemptEnd, AttemptEnd> {
         let asked = Instant::now();
-        if !self.is_adopted {
-            self.make_sandbox().await?;
+        match self.sandbox {
+            Sandbox::NotMade => self.make_sandbox().await?,
+            Sandbox::There => {}
+            Sandbox::Gone => {
+                let message =
+                    "the sandbox was deleted while no operator was there to see how it ended".into();
+                return Err(AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None });
+            }
         }
-        if self.is_adopted && settle::is_used(self.ctx, follower).await {
+        if self.is_adopted() && settle::is_used(self.ctx, follower).await {
             return Ok(self.settle(follower, place).await);
         }
         let opened = match self.open(follower).await? {
@@ -116,6 +123,11 @@ impl Attempt<'_> {
         }
     }
 
+    /// Whether somebody before this attempt made the sandbox, and may have used it.
+    fn is_adopted(&self) -> bool {
+        self.sandbox == Sandbox::There
+    }
+
     async fn make_sandbox(&mut self) -> Result<(), AttemptEnd> {
         let spec = build::spec(
             &self.plan.execution,
@@ -129,7 +141,7 @@ impl Attempt<'_> {
             Ok(_) => Ok(()),
             // An operator before this one asked for it, and its request arrived late.
             Err(kube::Error::Api(status)) if status.code == 409 => {
-                self.is_adopted = true;
+                self.sandbox = Sandbox::There;
                 Ok(())
             }
             Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => {
@@ -160,7 +172,7 @@ impl Attempt<'_> {
         match error {
             OpenError::Image(message) => AttemptEnd::Unusable { reason: Reason::ImageUnavailable, message },
             // It may have run under the operator that made it, and nothing of it is left to tell.
-            OpenError::TooLate { message, .. } if self.is_adopted => {
+            OpenError::TooLate { message, .. } if self.is_adopted() => {
                 AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None }
             }
             OpenError::TooLate { limit, .. } if self.is_pulling(follower).await => AttemptEnd::Unusable {
@@ -173,7 +185,9 @@ impl Attempt<'_> {
             },
             OpenError::InUse(_) => self.settle(follower, place).await,
             // Only a sandbox that somebody else may have used can have run something.
-            OpenError::Ended(_) | OpenError::Gone(_) if self.is_adopted => self.settle(follower, place).await,
+            OpenError::Ended(_) | OpenError::Gone(_) if self.is_adopted() => {
+                self.settle(follower, place).await
+            }
             OpenError::Ended(ended) if ended.is_container && ended.receipt.is_none() => {
                 AttemptEnd::Unusable {
                     reason: Reason::ImageUnavailable,
@@ -231,7 +245,9 @@ impl Attempt<'_> {
                     report = None;
                     (self.on_running)(place);
                 }
-                () = sleep_until(give_up.0) => return Ok(give_up.1),
+                () = sleep_until(give_up.0) => {
+                    return Ok(if is_cancelling { give_up.1 } else { self.over_time(follower, place).await });
+                }
                 () = sleep_until(drained_at.unwrap_or(sent)), if drained_at.is_some() => {
                     return Err(StreamEnd::Closed);
                 }
@@ -257,8 +273,18 @@ impl Attempt<'_> {
             Settled::Unused => AttemptEnd::Unused { message: "the sandbox ended without a run".into() },
             Settled::OutOfMemory => AttemptEnd::OutOfMemory,
             Settled::Lost { reason, message, receipt } => AttemptEnd::Lost { reason, message, receipt },
-            Settled::OverTime => AttemptEnd::TimedOut,
+            Settled::OverTime => self.over_time(follower, place).await,
         }
+    }
+
+    /// The runner ends its program in time. Where it did not, either it hangs or its node is gone.
+    async fn over_time(&self, follower: &Follower, place: &Place) -> AttemptEnd {
+        if !settle::is_node_lost(self.ctx, follower).await {
+            return AttemptEnd::TimedOut;
+        }
+        let node = place.node.as_deref().unwrap_or("unknown");
+        let message = format!("node {node} does not answer any more, and the sandbox on it neither");
+        AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None }
     }
 }
 

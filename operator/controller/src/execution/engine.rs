@@ -27,7 +27,7 @@ use super::{
     build::sandbox,
     end::Place,
     finish, gather,
-    recover::Existing,
+    recover::{Existing, Left},
     run,
     stage::{Begun, Entry, Message, Refreshed, Stage, Uid, written},
 };
@@ -46,7 +46,7 @@ pub struct Engine {
     entries: HashMap<Uid, Entry>,
     queue: FairQueue<Uid>,
     running: Running,
-    existing: HashMap<Uid, Existing>,
+    left: Left,
     finished: mpsc::UnboundedSender<Finished>,
     inbox: mpsc::UnboundedReceiver<Message>,
     outbox: mpsc::UnboundedSender<Message>,
@@ -54,12 +54,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// `existing` are the sandboxes found at start; `finished` hears of executions that have ended.
-    pub fn new(
-        ctx: Arc<Context>,
-        existing: HashMap<Uid, Existing>,
-        finished: mpsc::UnboundedSender<Finished>,
-    ) -> Self {
+    /// `left` is what was found at start; `finished` hears of executions that have ended.
+    pub fn new(ctx: Arc<Context>, left: Left, finished: mpsc::UnboundedSender<Finished>) -> Self {
         let (outbox, inbox) = mpsc::unbounded_channel();
         Self {
             ctx,
@@ -67,7 +63,7 @@ impl Engine {
             entries: HashMap::new(),
             queue: FairQueue::new(),
             running: Running::default(),
-            existing,
+            left,
             finished,
             inbox,
             outbox,
@@ -106,6 +102,7 @@ impl Engine {
                 let missing: Vec<Uid> =
                     self.entries.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
                 missing.iter().for_each(|uid| self.forget(uid));
+                self.left.clear();
             }
             watcher::Event::Apply(execution) => self.see(execution),
             watcher::Event::Delete(execution) => {
@@ -149,8 +146,8 @@ impl Engine {
             is_seen_over: false,
         };
         self.entries.insert(uid.clone(), entry);
-        // A sandbox that runs already does not wait for a place: it has one.
-        if let Some(existing) = self.existing.remove(uid) {
+        // A run that was begun does not wait for a place: it has one.
+        if let Some((existing, _held)) = self.left.take(&self.entries[uid].execution) {
             return self.adopt(uid, existing);
         }
         if is_cancelled {
@@ -164,10 +161,8 @@ impl Engine {
         let execution = self.entries[uid].execution.clone();
         debug!(uid, ordinal = existing.ordinal, "Execution of an earlier operator is taken over");
         // What was chosen then, not what would be chosen now.
-        let mut pinned = (*execution).clone();
-        pinned.spec.version.clone_from(&existing.version);
-        match admit(&self.ctx, &self.contents, &pinned) {
-            Ok(admitted) => self.activate(uid, admitted, Some(existing)),
+        match admit(&self.ctx, &self.contents, &execution, existing.version.as_deref()) {
+            Ok(admitted) => self.activate(uid, admitted, existing),
             Err(refusal) => {
                 let place = Place { job: sandbox::job_name(uid, existing.ordinal), ..Place::default() };
                 let refused = Conclusion { place, must_end: true, ..Conclusion::refused(&refusal) };
@@ -217,7 +212,7 @@ impl Engine {
     }
 
     fn refreshed(&mut self, uid: &Uid, Refreshed { unreadable, with_versions }: Refreshed) {
-        match admit(&self.ctx, &self.contents, &self.entries[uid].execution) {
+        match admit(&self.ctx, &self.contents, &self.entries[uid].execution, None) {
             // A skill that no longer parses goes on with what was read of it and sealed before.
             Ok(admitted) => self.enqueue(uid, &admitted),
             Err(_) if unreadable.is_some() => {
@@ -236,7 +231,7 @@ impl Engine {
     /// Decides about an execution whose facts are as fresh as can be.
     fn decide(&mut self, uid: &Uid, since: Instant) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
-        match admit(&self.ctx, &self.contents, &entry.execution) {
+        match admit(&self.ctx, &self.contents, &entry.execution, None) {
             Ok(admitted) => self.enqueue(uid, &admitted),
             Err(refusal) if refusal.may_pass_soon && since.elapsed() < SETTLING => {
                 entry.stage = Stage::Settling { since };
@@ -282,8 +277,8 @@ impl Engine {
             let Some(next) = self.queue.pop(&limits, &self.running) else { break };
             let Some(entry) = self.entries.get(&next.key) else { continue };
             // Mode and switches may have changed while it waited.
-            match admit(&self.ctx, &self.contents, &entry.execution) {
-                Ok(admitted) => self.activate(&next.key, admitted, None),
+            match admit(&self.ctx, &self.contents, &entry.execution, None) {
+                Ok(admitted) => self.activate(&next.key, admitted, Existing::FIRST),
                 Err(_) => self.refresh(&next.key, true),
             }
         }
@@ -291,7 +286,7 @@ impl Engine {
         self.ctx.metrics.running.set(i64::from(self.running.total()));
     }
 
-    fn activate(&mut self, uid: &Uid, admitted: Admitted, existing: Option<Existing>) {
+    fn activate(&mut self, uid: &Uid, admitted: Admitted, existing: Existing) {
         let (ctx, outbox, ended) = (self.ctx.clone(), self.outbox.clone(), uid.clone());
         let Some((execution, cancelled, told)) = self.begin(uid, Some(&admitted.skill)) else { return };
         let namespace = execution.namespace().unwrap_or_default();

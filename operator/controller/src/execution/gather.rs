@@ -87,12 +87,23 @@ pub async fn secrets(
     let mut values = BTreeMap::new();
     for variable in wanted {
         if !read.contains_key(variable.secret.as_str()) {
-            let secret = api.get_opt(&variable.secret).await.map_err(|source| GatherError::Read {
-                kind: "Secret",
-                namespace: namespace.to_owned(),
-                name: variable.secret.clone(),
-                source: Box::new(source),
-            })?;
+            let secret = match api.get_opt(&variable.secret).await {
+                Ok(secret) => secret,
+                Err(kube::Error::Api(answer)) if answer.code == 403 => {
+                    return Ok(Err(refuse(
+                        variable,
+                        &format!("the operator may not read it: {}", answer.message),
+                    )));
+                }
+                Err(source) => {
+                    return Err(GatherError::Read {
+                        kind: "Secret",
+                        namespace: namespace.to_owned(),
+                        name: variable.secret.clone(),
+                        source: Box::new(source),
+                    });
+                }
+            };
             read.insert(&variable.secret, secret);
         }
         match value(read.get(variable.secret.as_str()).and_then(Option::as_ref), variable) {
@@ -104,18 +115,22 @@ pub async fn secrets(
 }
 
 fn value(secret: Option<&Secret>, variable: &SecretEnvVar) -> Result<String, Refusal> {
-    let SecretEnvVar { name, secret: secret_name, key } = variable;
-    let refuse = |what: String| Refusal {
-        reason: Reason::SecretMissing,
-        message: format!("spec.run.sandbox.secretEnv {name}: {what}"),
-        may_pass_soon: false,
-    };
-    let secret = secret.ok_or_else(|| refuse(format!("this namespace has no Secret {secret_name}")))?;
+    let SecretEnvVar { name: _, secret: secret_name, key } = variable;
+    let secret =
+        secret.ok_or_else(|| refuse(variable, &format!("this namespace has no Secret {secret_name}")))?;
     let bytes = secret.data.as_ref().and_then(|data| data.get(key));
-    let bytes = bytes.ok_or_else(|| refuse(format!("Secret {secret_name} has no key {key}")))?;
+    let bytes = bytes.ok_or_else(|| refuse(variable, &format!("Secret {secret_name} has no key {key}")))?;
     String::from_utf8(bytes.0.clone()).map_err(|_| {
-        refuse(format!("key {key} of Secret {secret_name} is not text, which a variable must be"))
+        refuse(variable, &format!("key {key} of Secret {secret_name} is not text, which a variable must be"))
     })
+}
+
+fn refuse(variable: &SecretEnvVar, what: &str) -> Refusal {
+    Refusal {
+        reason: Reason::SecretMissing,
+        message: format!("spec.run.sandbox.secretEnv {}: {what}", variable.name),
+        may_pass_soon: false,
+    }
 }
 
 #[cfg(test)]

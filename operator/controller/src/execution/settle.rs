@@ -5,18 +5,20 @@ use std::time::Duration;
 use kube::ResourceExt;
 use skillet_api::Reason;
 use skillet_protocol::{Receipt, Up};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::warn;
 
 use super::end::{Captured, Place, is_unused};
 use crate::{
     context::Context,
-    sandbox::{Ended, Follower, SandboxState, logs},
+    sandbox::{Ended, Follower, SandboxState, is_node_unreachable, logs},
 };
 
 /// How long the log of an ended container may take to be whole, and how often it is looked at.
 const LOG_LIMIT: Duration = Duration::from_secs(10);
 const LOG_GAP: Duration = Duration::from_millis(250);
+/// How long a kubelet may take to answer whether it is there.
+const KUBELET_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a sandbox left.
 #[derive(Debug, PartialEq)]
@@ -51,6 +53,23 @@ pub async fn is_used(ctx: &Context, follower: &Follower) -> bool {
     let params = kube::api::LogParams { limit_bytes: Some(1), ..kube::api::LogParams::default() };
     // No log yet, or none to be had: the attach that follows finds out.
     ctx.sandbox_pods().logs(&name, &params).await.is_ok_and(|text| !text.is_empty())
+}
+
+/// Whether the node of a sandbox that is silent is gone: the control plane says so, or its kubelet does not answer.
+/// The control plane takes most of a minute to notice, so the kubelet is asked.
+pub async fn is_node_lost(ctx: &Context, follower: &Follower) -> bool {
+    let Some(view) = follower.borrow().clone() else { return false };
+    if is_node_unreachable(&view) {
+        return true;
+    }
+    let params = kube::api::LogParams { limit_bytes: Some(1), ..kube::api::LogParams::default() };
+    match timeout(KUBELET_LIMIT, ctx.sandbox_pods().logs(&view.pod.name_any(), &params)).await {
+        Ok(Ok(_)) => false,
+        // The API server's own answers, such as that there is no such pod, say nothing of the node.
+        Ok(Err(kube::Error::Api(answer))) => answer.code >= 500,
+        Ok(Err(_)) => false,
+        Err(_) => true,
+    }
 }
 
 /// Waits up to `limit` for the sandbox's end and reads what it left.

@@ -19,6 +19,7 @@ use tokio::time::sleep;
 use tracing::warn;
 
 use super::{conclude::Conclusion, end::Place};
+use crate::report::chain;
 
 /// Serialised output above this is cut: etcd refuses objects of 1.5 MiB, and field ownership needs room too.
 const OUTPUT_LIMIT_BYTES: usize = 600 * 1024;
@@ -30,6 +31,9 @@ pub enum StatusError {
     /// Deleted, or deleted and made again under the same name: there is nothing to report to.
     #[error("the execution is gone")]
     Gone,
+    /// It has ended already, otherwise: who was first is right.
+    #[error("the execution has ended already")]
+    Ended,
     #[error("could not apply the status of SkillExecution {namespace}/{name}")]
     Apply { namespace: String, name: String, source: Box<kube::Error> },
 }
@@ -45,6 +49,21 @@ pub fn running(version: &str, attempts: u32, place: &Place, started_at: Timestam
         job: Some(place.job.clone()),
         pod: place.pod.clone(),
         node: place.node.clone(),
+        ..SkillExecutionStatus::default()
+    }
+}
+
+/// Status of an execution between two attempts: which attempt ended, and how.
+pub fn retried(version: &str, attempts: u32, place: &Place, conclusion: &Conclusion) -> SkillExecutionStatus {
+    let reason = conclusion.reason.unwrap_or(Reason::SandboxLost);
+    let why = conclusion.message.as_deref().unwrap_or_default();
+    SkillExecutionStatus {
+        phase: Phase::Pending,
+        reason: Some(reason),
+        message: Some(format!("attempt {attempts} ended {reason} ({why}); it is tried again")),
+        resolved_version: Some(version.to_owned()),
+        attempts,
+        job: Some(place.job.clone()),
         ..SkillExecutionStatus::default()
     }
 }
@@ -146,6 +165,7 @@ pub async fn apply(
     match api.patch_status(&name, &params, &Patch::Apply(&patch)).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(answer)) if is_gone(answer.code, &answer.message) => Err(StatusError::Gone),
+        Err(kube::Error::Api(answer)) if has_ended(answer.code, &answer.message) => Err(StatusError::Ended),
         Err(source) => Err(StatusError::Apply { namespace, name, source: Box::new(source) }),
     }
 }
@@ -155,7 +175,12 @@ fn is_gone(code: u16, message: &str) -> bool {
     code == 404 || (matches!(code, 409 | 422) && message.to_lowercase().contains("uid"))
 }
 
-/// Applies the final status until it is in, however long that takes: the result exists nowhere else.
+/// The definition's own rule protects an end.
+fn has_ended(code: u16, message: &str) -> bool {
+    code == 422 && message.contains("its phase does not change any more")
+}
+
+/// Applies a status until it is in, however long that takes: what it says exists nowhere else.
 pub async fn apply_until_done(
     client: &Client,
     execution: &SkillExecution,
@@ -164,7 +189,7 @@ pub async fn apply_until_done(
     let mut pause = FIRST_PAUSE;
     loop {
         match apply(client, execution, status).await {
-            Ok(()) | Err(StatusError::Gone) => return,
+            Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
             Err(error @ StatusError::Apply { .. }) => {
                 if is_too_large(&error) {
                     give_up_output(status);
@@ -179,7 +204,7 @@ pub async fn apply_until_done(
 
 fn is_too_large(error: &StatusError) -> bool {
     match error {
-        StatusError::Gone => false,
+        StatusError::Gone | StatusError::Ended => false,
         StatusError::Apply { source, .. } => match source.as_ref() {
             kube::Error::Api(answer) => answer.code == 413 || answer.message.contains("too large"),
             _ => false,
@@ -192,17 +217,6 @@ fn give_up_output(status: &mut SkillExecutionStatus) {
     status.truncated = true;
     status.message =
         Some("the output is too large for the API server in this form; its size and digest are kept".into());
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]
@@ -275,5 +289,18 @@ mod tests {
         let status = running("1.2.3", 2, &place, now());
         assert_eq!((status.phase, status.attempts, status.node.as_deref()), (Phase::Running, 2, Some("n")));
         assert!(status.conditions.is_empty() && status.finished_at.is_none());
+    }
+
+    #[test]
+    fn between_two_attempts_the_status_tells_how_the_last_one_ended() {
+        let place = Place { job: "run-u-1".into(), ..Place::default() };
+        let lost = Conclusion::failed(Reason::SandboxLost, "the node is gone".into());
+        let status = retried("1.2.3", 1, &place, &lost);
+        assert_eq!((status.phase, status.reason), (Phase::Pending, Some(Reason::SandboxLost)));
+        assert_eq!((status.attempts, status.job.as_deref()), (1, Some("run-u-1")));
+        assert_eq!(
+            status.message.as_deref(),
+            Some("attempt 1 ended SandboxLost (the node is gone); it is tried again")
+        );
     }
 }

@@ -29,8 +29,9 @@ pub const CONTAINER: &str = "sandbox";
 const OWN_UID: i64 = 65_532;
 /// What the kubelet may take to end a pod; the runner needs far less.
 const TERMINATION_GRACE_SECONDS: i64 = 2;
-/// A used sandbox that nobody removed goes by itself.
-const LEFTOVER_SECONDS: i32 = 600;
+/// A used sandbox that nobody removed goes by itself. Until then it tells an operator that was away that its program
+/// was run: a day is longer than a cluster should be without one.
+const LEFTOVER_SECONDS: i32 = 86_400;
 const MIB: u64 = 1024 * 1024;
 
 /// What differs between sandboxes.

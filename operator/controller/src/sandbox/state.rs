@@ -1,6 +1,6 @@
 //! What a pod's status says about a sandbox. Pure: a pod goes in, one of few states comes out.
 
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStateWaiting, Pod};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStateWaiting, Pod, PodCondition};
 use skillet_protocol::Receipt;
 
 use super::hub::PodView;
@@ -66,6 +66,19 @@ impl SandboxState {
         }
         waiting(&view.pod).and_then(image_problem).unwrap_or(Self::Bound)
     }
+}
+
+/// Whether the control plane has lost the pod's node: it then says of a pod whose container runs that it is not ready.
+/// A sandbox has no readiness check of its own that could say so.
+pub fn is_node_unreachable(view: &PodView) -> bool {
+    let Some(status) = view.pod.status.as_ref().filter(|_| !view.is_deleted) else { return false };
+    let is_running = status
+        .container_statuses
+        .iter()
+        .flatten()
+        .any(|container| container.state.as_ref().is_some_and(|state| state.running.is_some()));
+    let is_ready = |condition: &PodCondition| condition.type_ == "Ready" && condition.status == "True";
+    is_running && !status.conditions.iter().flatten().any(is_ready)
 }
 
 fn ended(pod: &Pod) -> Option<Ended> {
@@ -236,6 +249,21 @@ mod tests {
             SandboxState::Gone(Some(ended)) => assert_eq!(ended.message, "Error: bad"),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_running_pod_that_is_not_ready_is_on_a_lost_node() {
+        let lost = |state: &str, ready: &str, is_deleted: bool| {
+            let pod: Pod = serde_saphyr::from_str(&format!(
+                "spec: {{containers: [], nodeName: n}}\nstatus: {{conditions: [{{type: Ready, status: '{ready}'}}], containerStatuses: [{{name: c, image: i, imageID: '', ready: true, restartCount: 0, state: {{{state}}}}}]}}"
+            ))
+            .unwrap();
+            is_node_unreachable(&PodView { pod: Arc::new(pod), is_deleted })
+        };
+        assert!(lost("running: {}", "False", false));
+        assert!(!lost("running: {}", "True", false));
+        assert!(!lost("running: {}", "False", true), "deleted");
+        assert!(!lost("waiting: {reason: ContainerCreating}", "False", false));
     }
 
     #[test]

@@ -20,6 +20,19 @@ pub enum Error {
     Delete { name: String, source: Box<kube::Error> },
 }
 
+impl Error {
+    /// Whether the API server takes nothing more because the namespace is being deleted.
+    pub fn is_in_ending_namespace(&self) -> bool {
+        match self {
+            Error::Seal { source, .. } => matches!(
+                source.as_ref(),
+                kube::Error::Api(answer) if answer.code == 403 && answer.message.contains("being terminated")
+            ),
+            Error::Delete { .. } => false,
+        }
+    }
+}
+
 /// What is now in the cluster.
 pub struct Applied {
     /// Sealed versions, newest first.

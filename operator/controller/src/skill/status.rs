@@ -15,7 +15,7 @@ use skillet_core::version::SkillSemver;
 use thiserror::Error as ThisError;
 
 use super::{Error as SkillError, KIND, apply::Applied};
-use crate::context::Context;
+use crate::{context::Context, report::chain};
 
 #[derive(Debug, ThisError)]
 pub enum Error {
@@ -48,7 +48,7 @@ pub async fn report(ctx: &Context, skill: &Skill, result: &Result<Applied, Skill
     if let Err(error) = result
         && is_news(&old, &new)
     {
-        ctx.reporter.problem(&skill.object_ref(&()), KIND, error.reason(), &error.to_string()).await;
+        ctx.reporter.problem(&skill.object_ref(&()), KIND, error.reason(), &chain(error)).await;
     }
     Ok(())
 }
@@ -121,7 +121,7 @@ fn verdicts(result: &Result<Applied, SkillError>) -> (Verdict, Verdict) {
             )
         }
         Err(error) => {
-            let problem = || Verdict { is_true: false, reason: error.reason(), message: error.to_string() };
+            let problem = || Verdict { is_true: false, reason: error.reason(), message: chain(error) };
             let serving = match error {
                 // What was sealed before goes on serving.
                 SkillError::Build(conflict) => conflict.sealed.first().map(ToString::to_string),

@@ -8,7 +8,7 @@ use crate::{
     cases::{Case, assert_complete, breaks, long, many, with},
     chart,
     eventually::{LIMIT, eventually},
-    requests::{create, keep, patch},
+    requests::{create, keep, patch, patch_status},
     server::{namespace, rules_admin},
 };
 
@@ -118,6 +118,27 @@ async fn an_execution_can_be_cancelled_and_that_cannot_be_taken_back() {
     patch(&client, &execution, &cancel(true.into())).await.assert_accepted("the same again");
     patch(&client, &execution, &cancel(false.into())).await.assert_names("spec", FINAL);
     patch(&client, &execution, &cancel(Value::Null)).await.assert_names("spec", FINAL);
+}
+
+#[tokio::test]
+async fn an_end_is_not_written_over() {
+    let Some(client) = rules_admin().await else { return };
+    let at = namespace(&client, "ended").await;
+    let said = |phase: &str| json!({ "status": { "phase": phase, "message": format!("is {phase}") } });
+    for end in ["Succeeded", "Failed", "TimedOut", "Cancelled"] {
+        let execution = keep(&client, &object(&at, &end.to_lowercase(), &with(SHORTEST, "{}"))).await;
+        for phase in ["Pending", "Running", end, end] {
+            patch_status(&client, &execution, &said(phase)).await.assert_accepted(phase);
+        }
+        for phase in ["Pending", "Running", "Succeeded", "Failed", "TimedOut", "Cancelled"] {
+            let answer = patch_status(&client, &execution, &said(phase)).await;
+            if phase == end {
+                answer.assert_accepted(phase);
+            } else {
+                answer.assert_names("status", "the execution has ended; its phase does not change any more");
+            }
+        }
+    }
 }
 
 #[tokio::test]

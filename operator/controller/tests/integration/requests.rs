@@ -88,6 +88,15 @@ pub async fn patch(client: &Client, object: &Value, change: &Value) -> Answer {
     send(client, request, change).await
 }
 
+/// Changes an object's status by a merge patch.
+pub async fn patch_status(client: &Client, object: &Value, change: &Value) -> Answer {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let request = Request::new(folder(object))
+        .patch_subresource("status", name, &PatchParams::default(), &Patch::Merge(change))
+        .unwrap();
+    send(client, request, change).await
+}
+
 /// Applies what `manager` wants of an object.
 pub async fn apply(client: &Client, manager: &str, object: &Value) -> Answer {
     let name = object["metadata"]["name"].as_str().unwrap();
