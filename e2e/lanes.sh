@@ -108,6 +108,8 @@ lane_integration() {
 }
 
 lane_e2e() {
+  # An image of a user's own, without the runner, is made of it.
+  need busybox=busybox-static
   "$cluster" up
   sandbox-images/build.sh
   e2e/install-cli.sh target/bin

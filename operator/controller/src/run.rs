@@ -90,7 +90,7 @@ pub async fn run(
         namespace: ctx.settings.namespace.clone(),
         source: Box::new(source),
     })?;
-    info!(sandboxes = left.len(), skills = ctx.catalog.skill_count(), "Operator started");
+    info!(sandboxes = left.sandboxes(), skills = ctx.catalog.skill_count(), "Operator started");
     let (finished, heard) = mpsc::unbounded_channel();
     let (events, seen) = mpsc::unbounded_channel();
     parts.spawn({

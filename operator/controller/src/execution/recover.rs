@@ -74,7 +74,7 @@ impl Left {
     }
 
     /// How many sandboxes there are.
-    pub fn len(&self) -> usize {
+    pub fn sandboxes(&self) -> usize {
         self.sandboxes.len()
     }
 

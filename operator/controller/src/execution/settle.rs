@@ -64,10 +64,9 @@ pub async fn is_node_lost(ctx: &Context, follower: &Follower) -> bool {
     }
     let params = kube::api::LogParams { limit_bytes: Some(1), ..kube::api::LogParams::default() };
     match timeout(KUBELET_LIMIT, ctx.sandbox_pods().logs(&view.pod.name_any(), &params)).await {
-        Ok(Ok(_)) => false,
         // The API server's own answers, such as that there is no such pod, say nothing of the node.
         Ok(Err(kube::Error::Api(answer))) => answer.code >= 500,
-        Ok(Err(_)) => false,
+        Ok(Ok(_) | Err(_)) => false,
         Err(_) => true,
     }
 }

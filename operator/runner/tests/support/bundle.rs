@@ -5,7 +5,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
@@ -14,6 +14,9 @@ use skillet_protocol::Receipt;
 use super::{Folder, Session};
 
 const CGROUP: &str = "skillet-sandbox-test";
+/// How many sandboxes there are. Their common cgroup goes with the last: taken away earlier, it would be missing for
+/// one that is just being made in it.
+static LIVE: Mutex<u32> = Mutex::new(0);
 
 /// How much the node can give; the names are the policy's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +113,7 @@ impl Sandbox {
         let mut command = Command::new(runc);
         command.arg("--root").arg(folder.0.join("state")).args(["run", "--bundle"]).arg(&folder.0).arg(&id);
         command.stderr(Stdio::inherit());
+        *LIVE.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Self { session: Session::start(&mut command), folder, runc: runc.to_owned(), id }
     }
 
@@ -138,13 +142,16 @@ impl Drop for Sandbox {
         let mut delete = Command::new(&self.runc);
         delete.arg("--root").arg(state).args(["delete", "--force", &self.id]);
         let _ = delete.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        for controller in std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
-            let parent = controller.path().join(CGROUP);
+        let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+        *live -= 1;
+        let hierarchies = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
+        let parents = hierarchies.map(|hierarchy| hierarchy.path()).chain([PathBuf::from("/sys/fs/cgroup")]);
+        for parent in parents.map(|hierarchy| hierarchy.join(CGROUP)) {
             let _ = std::fs::remove_dir(parent.join(&self.id));
-            // Another sandbox may still be in it; the last one takes it away.
-            let _ = std::fs::remove_dir(parent);
+            if *live == 0 {
+                let _ = std::fs::remove_dir(parent);
+            }
         }
-        let _ = std::fs::remove_dir(Path::new("/sys/fs/cgroup").join(CGROUP));
     }
 }
 
