@@ -133,7 +133,7 @@ async fn plant(j: &Journey, template: Job, execution: &SkillExecution) -> Result
     let mut labels = job["metadata"]["labels"].clone();
     labels[LABEL_EXECUTION_UID] = json!(uid);
     labels["skillet.dev/skill"] = json!(execution.spec.skill);
-    labels["skillet.dev/version"] = json!("2.0.0");
+    labels["skillet.dev/version"] = json!("1.0.0");
     job["metadata"] = json!({ "name": format!("run-{uid}-1"), "labels": labels });
     job["status"] = Value::Null;
     let spec = job["spec"].as_object_mut().context("no spec")?;

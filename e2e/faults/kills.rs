@@ -100,7 +100,7 @@ fn has_own_output(one: &Done) -> bool {
 /// By the runners' receipts: what ended by itself was run once, what was ended from outside at most once.
 async fn check_runs(one: &Done, ledger: &Ledger) -> Result<()> {
     let is_ended_by_itself = matches!(one.status.reason, Some(Reason::Succeeded | Reason::TimedOut));
-    if is_ended_by_itself {
+    if is_ended_by_itself && ledger.is_whole() {
         // The pod's last state may be told a moment after the result is in.
         eventually("the receipt of every run is there", BACK_WITHIN, async || {
             Ok((ledger.runs(&one.uid) > 0).then_some(()))

@@ -1,4 +1,5 @@
-//! Counts from outside how often each execution's program was run: by the receipts that runners leave in their pods.
+//! Counts from outside how often each execution's program was run, by the receipts that runners leave in their pods,
+//! and tells in which order sandboxes were made.
 //!
 //! Nothing of the operator's is believed. A receipt comes from the runner's own termination message, and a watch on
 //! pods is told of it before the pod goes.
@@ -20,20 +21,28 @@ use skillet_api::names::{LABEL_EXECUTION_NAMESPACE, LABEL_EXECUTION_UID};
 use skillet_e2e::sandbox;
 use tokio::task::JoinHandle;
 
-/// Receipts by execution uid, then by pod.
-type Receipts = HashMap<String, BTreeMap<String, Value>>;
+/// What was seen of all sandboxes.
+#[derive(Default)]
+struct Seen {
+    /// Receipts by execution uid, then by pod.
+    receipts: HashMap<String, BTreeMap<String, Value>>,
+    /// Uids of executions in the order in which their first sandboxes were made.
+    order: Vec<String>,
+    /// The watch was interrupted: a pod may have come and gone meanwhile.
+    has_gap: bool,
+}
 
 /// A watch over the sandboxes of one namespace's executions.
 pub(crate) struct Ledger {
-    receipts: Arc<Mutex<Receipts>>,
+    seen: Arc<Mutex<Seen>>,
     watch: JoinHandle<()>,
 }
 
 impl Ledger {
     /// Begins to count.
     pub(crate) fn open(client: &Client, namespace: &str) -> Self {
-        let receipts: Arc<Mutex<Receipts>> = Arc::default();
-        let (pods, found) = (sandbox::pods(client), receipts.clone());
+        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let (pods, found) = (sandbox::pods(client), seen.clone());
         let config = watcher::Config::default().labels(&format!("{LABEL_EXECUTION_NAMESPACE}={namespace}"));
         let watch = tokio::spawn(async move {
             let mut events = pin!(watcher(pods, config).default_backoff().touched_objects());
@@ -41,17 +50,30 @@ impl Ledger {
                 match events.try_next().await {
                     Ok(Some(pod)) => note(&found, &pod),
                     Ok(None) => return,
-                    Err(error) => eprintln!("ledger: the watch was interrupted: {error}"),
+                    Err(error) => {
+                        eprintln!("ledger: the watch was interrupted: {error}");
+                        found.lock().unwrap_or_else(PoisonError::into_inner).has_gap = true;
+                    }
                 }
             }
         });
-        Self { receipts, watch }
+        Self { seen, watch }
     }
 
     /// How many programs were run for an execution, by the receipts seen so far.
     pub(crate) fn runs(&self, uid: &str) -> usize {
-        let receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
-        receipts.get(uid).map_or(0, |of| of.values().filter(|receipt| is_run(receipt)).count())
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.receipts.get(uid).map_or(0, |of| of.values().filter(|receipt| is_run(receipt)).count())
+    }
+
+    /// Whether every pod must have been seen.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.seen.lock().unwrap_or_else(PoisonError::into_inner).has_gap
+    }
+
+    /// Uids of executions in the order in which their first sandboxes were made.
+    pub(crate) fn order(&self) -> Vec<String> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).order.clone()
     }
 }
 
@@ -65,14 +87,18 @@ fn is_run(receipt: &Value) -> bool {
     receipt["outcome"]["type"] != "unused"
 }
 
-fn note(receipts: &Mutex<Receipts>, pod: &Pod) {
+fn note(seen: &Mutex<Seen>, pod: &Pod) {
     let Some(uid) = pod.labels().get(LABEL_EXECUTION_UID) else { return };
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    if !seen.receipts.contains_key(uid) {
+        seen.order.push(uid.clone());
+        seen.receipts.insert(uid.clone(), BTreeMap::new());
+    }
     let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
     for status in statuses {
         let terminated = status.state.as_ref().and_then(|state| state.terminated.as_ref());
         let Some(message) = terminated.and_then(|terminated| terminated.message.as_deref()) else { continue };
         let Ok(receipt) = serde_json::from_str::<Value>(message) else { continue };
-        let mut receipts = receipts.lock().unwrap_or_else(PoisonError::into_inner);
-        receipts.entry(uid.clone()).or_default().insert(pod.name_any(), receipt);
+        seen.receipts.entry(uid.clone()).or_default().insert(pod.name_any(), receipt);
     }
 }

@@ -11,6 +11,8 @@ use serde_json::json;
 use skillet_api::{SkillExecution, SkillExecutionStatus};
 use skillet_e2e::{Journey, eventually, execute};
 
+const CREATED_WITHIN: Duration = Duration::from_secs(30);
+
 /// One execution that has ended.
 #[derive(Debug)]
 pub(crate) struct Done {
@@ -28,7 +30,15 @@ pub(crate) async fn start(journey: &Journey, namespace: &str, skill: &str, count
         let mut spec = execute::spec(skill);
         spec.input = Some(json!({ "number": number }));
         let execution = SkillExecution::new(&format!("{skill}-{number:04}"), spec);
-        api.create(&PostParams::default(), &execution).await.context("could not create an execution")?;
+        // As a client would under load: asked again by name, it is there once.
+        eventually("an execution is created", CREATED_WITHIN, async || {
+            match api.create(&PostParams::default(), &execution).await {
+                Ok(_) => Ok(Some(())),
+                Err(kube::Error::Api(answer)) if answer.code == 409 => Ok(Some(())),
+                Err(error) => Err(error.into()),
+            }
+        })
+        .await?;
     }
     Ok(())
 }

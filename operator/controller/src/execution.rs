@@ -142,7 +142,7 @@ async fn attempts(
         if *cancel.borrow() && sandbox == Sandbox::NotMade {
             return describe(plan, Conclusion::cancelled(), attempt - 1, &Place::default(), None);
         }
-        let started: Arc<OnceLock<Timestamp>> = Arc::default();
+        let started = Arc::new(begun_at(&plan.execution, sandbox, attempt));
         let (report, reported) = running_report(ctx, plan, attempt, &started);
         let running = Attempt {
             ctx,
@@ -181,6 +181,17 @@ async fn attempts(
                 (ordinal, attempt, sandbox) = (ordinal + 1, attempt + 1, Sandbox::NotMade);
             }
         }
+    }
+}
+
+/// When an attempt was begun under an earlier operator, as its status tells; empty for a new one.
+fn begun_at(execution: &SkillExecution, sandbox: Sandbox, attempt: u32) -> OnceLock<Timestamp> {
+    let told = execution.status.as_ref().filter(|status| status.attempts == attempt);
+    match sandbox {
+        Sandbox::NotMade => OnceLock::new(),
+        Sandbox::There | Sandbox::Gone => told
+            .and_then(|status| status.started_at.as_ref())
+            .map_or_else(OnceLock::new, |at| OnceLock::from(at.0)),
     }
 }
 
