@@ -5,6 +5,7 @@
 //! panics. Which calls are ours is decided by the offer table of the very request, never by the look of a name.
 
 pub mod names;
+pub mod schema;
 pub mod sse;
 
 use std::{collections::HashSet, sync::Arc};
