@@ -6,6 +6,7 @@
 
 pub mod budget;
 pub mod names;
+pub mod openai_chat;
 pub mod schema;
 pub mod sse;
 
