@@ -4,6 +4,10 @@
 //! Every reader takes whatever a model or a client sends: what it does not understand it leaves alone, and nothing
 //! panics. Which calls are ours is decided by the offer table of the very request, never by the look of a name.
 
+pub mod budget;
+pub mod names;
+pub mod openai_chat;
+pub mod schema;
 pub mod sse;
 
 use std::{collections::HashSet, sync::Arc};

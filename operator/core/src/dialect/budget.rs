@@ -1,0 +1,135 @@
+//! How much of what skills answer is given to the model: bytes for one result, and for all of a conversation.
+
+use serde_json::Value;
+
+use crate::text::truncate;
+
+/// Whose name the mark of a cut carries.
+pub const MARK: &str = "SKILLET";
+/// Bytes of one result where nothing else is said.
+pub const DEFAULT_PER_RESULT: usize = 32 * 1024;
+/// Bytes of all results of a conversation where nothing else is said.
+pub const DEFAULT_TOTAL: usize = 64 * 1024;
+
+/// A result as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounded {
+    /// JSON, or the beginning of it and the mark.
+    pub text: String,
+    pub is_truncated: bool,
+    /// Size of the whole JSON text.
+    pub original_bytes: usize,
+}
+
+/// `value` as JSON text of at most `limit` bytes. What is cut ends between two characters and in
+/// `[TRUNCATED n BYTES BY mark]`, which counts against the limit and is itself cut where nothing more fits.
+pub fn bounded(value: &Value, limit: usize, mark: &str) -> Bounded {
+    let whole = value.to_string();
+    let original_bytes = whole.len();
+    if original_bytes <= limit {
+        return Bounded { text: whole, is_truncated: false, original_bytes };
+    }
+    let mark_of = |dropped: usize| format!("[TRUNCATED {dropped} BYTES BY {mark}]");
+    // No more is dropped than there is, so that no mark is longer than this one.
+    let longest = mark_of(original_bytes);
+    let text = match limit.checked_sub(longest.len()) {
+        None | Some(0) => truncate(&longest, limit).0.to_owned(),
+        Some(room) => {
+            let kept = truncate(&whole, room).0;
+            format!("{kept}{}", mark_of(original_bytes - kept.len()))
+        }
+    };
+    Bounded { text, is_truncated: true, original_bytes }
+}
+
+/// What the results of one conversation may still take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    per_result: usize,
+    left: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new(DEFAULT_PER_RESULT, DEFAULT_TOTAL)
+    }
+}
+
+impl Budget {
+    /// Both in bytes.
+    pub fn new(per_result: usize, total: usize) -> Self {
+        Self { per_result, left: total }
+    }
+
+    /// The next result, as much of it as the budget has left; takes it off the budget.
+    pub fn take(&mut self, value: &Value) -> Bounded {
+        let bounded = bounded(value, self.per_result.min(self.left), MARK);
+        self.left = self.left.saturating_sub(bounded.text.len());
+        bounded
+    }
+
+    /// Bytes that further results may take.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::dice::Dice;
+
+    fn check(value: &Value, limit: usize, expected: &str, is_truncated: bool) {
+        let bounded = bounded(value, limit, "OMNIROUTE");
+        assert_eq!((bounded.text.as_str(), bounded.is_truncated), (expected, is_truncated), "{value}");
+        assert_eq!(bounded.original_bytes, value.to_string().len());
+    }
+
+    #[test]
+    fn a_result_that_fits_is_whole() {
+        check(&json!({"a": 1}), 7, r#"{"a":1}"#, false);
+        check(&Value::Null, 100, "null", false);
+        check(&json!("é"), 4, r#""é""#, false);
+    }
+
+    #[test]
+    fn a_result_that_is_cut_says_how_much_is_missing_within_the_limit() {
+        let faces = "😀".repeat(40);
+        check(&json!(faces), 60, "\"😀😀😀😀😀😀[TRUNCATED 137 BYTES BY OMNIROUTE]", true);
+        check(&json!("x".repeat(100)), 40, "\"xxxxx[TRUNCATED 96 BYTES BY OMNIROUTE]", true);
+        let bounded = bounded(&json!("x".repeat(100)), 40, MARK);
+        assert!(bounded.text.ends_with(" BYTES BY SKILLET]"), "{}", bounded.text);
+    }
+
+    #[test]
+    fn a_limit_below_the_mark_cuts_the_mark() {
+        check(&json!({"a": 1}), 0, "", true);
+        check(&json!("x".repeat(50)), 10, "[TRUNCATED", true);
+        check(&json!("x".repeat(50)), 33, "[TRUNCATED 52 BYTES BY OMNIROUTE]", true);
+    }
+
+    #[test]
+    fn the_budget_of_a_conversation_is_used_up_result_by_result() {
+        let mut budget = Budget::new(40, 60);
+        assert!(budget.take(&json!("x".repeat(100))).is_truncated);
+        assert_eq!(budget.left(), 21);
+        assert!(!budget.take(&json!("x".repeat(19))).is_truncated);
+        let last = budget.take(&json!(1));
+        assert_eq!((last.text.as_str(), last.is_truncated, budget.left()), ("", true, 0));
+        assert_eq!(Budget::default().left(), 65_536);
+    }
+
+    #[test]
+    fn no_limit_is_ever_exceeded_and_no_character_cut() {
+        let mut dice = Dice::new(5);
+        for _ in 0..2_000 {
+            let value = json!(dice.text("aé中🙂\"", 60));
+            let limit = dice.below(120) as usize;
+            let bounded = bounded(&value, limit, MARK);
+            assert!(bounded.text.len() <= limit, "{value} at {limit}");
+            assert_eq!(bounded.is_truncated, value.to_string().len() > limit);
+        }
+    }
+}

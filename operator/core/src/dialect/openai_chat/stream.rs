@@ -1,0 +1,277 @@
+//! A streamed conversation: what goes to the client at once, what is held back, and how later rounds continue the first.
+//!
+//! `collect` puts the answer together and knows whose each call is; `edit` takes ours out of a chunk; this file decides
+//! when a chunk goes out. A chunk that need not change goes out in its own bytes.
+
+mod collect;
+mod edit;
+mod merge;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use self::collect::{Places, Round};
+use super::{
+    super::{
+        Offered, RoundEnd, StreamError, StreamFilter, ToolResult, Usage,
+        sse::{self, EventSplitter, RawEvent},
+    },
+    answer, calls,
+};
+
+pub(super) struct ChatStream {
+    offered: Arc<Offered>,
+    splitter: EventSplitter,
+    round: Round,
+    /// Chunks that cannot go out before a call's name is known.
+    waiting: Vec<Chunk>,
+    /// The end of a round in which we were called.
+    held: HeldEnd,
+    is_first_round: bool,
+    state: State,
+    /// `id` and `created` of the first round's chunks, which all others get.
+    identity: Option<(Value, Value)>,
+    /// Of all rounds that are over.
+    total: Usage,
+    told: Told,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    /// A round is over, and its end held back where we were called in it.
+    RoundOver,
+    /// The end was written.
+    Ended,
+}
+
+/// What the client was given in any round.
+#[derive(Default)]
+struct Told {
+    role: bool,
+    text: bool,
+}
+
+struct Chunk {
+    raw: RawEvent,
+    value: Value,
+    places: Places,
+}
+
+#[derive(Default)]
+struct HeldEnd {
+    chunks: Vec<Value>,
+    is_done: bool,
+}
+
+impl ChatStream {
+    pub(super) fn new(offered: Arc<Offered>) -> Self {
+        Self {
+            round: Round::new(Arc::clone(&offered)),
+            offered,
+            splitter: EventSplitter::default(),
+            waiting: Vec::new(),
+            held: HeldEnd::default(),
+            is_first_round: true,
+            state: State::Running,
+            identity: None,
+            total: Usage::default(),
+            told: Told::default(),
+        }
+    }
+
+    fn begin_round(&mut self) {
+        self.round = Round::new(Arc::clone(&self.offered));
+        self.splitter = EventSplitter::default();
+        self.waiting.clear();
+        self.held = HeldEnd::default();
+        self.is_first_round = false;
+        self.state = State::Running;
+    }
+
+    fn take(&mut self, raw: RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let data = raw.data();
+        if data.as_deref().is_some_and(|data| data.trim() == "[DONE]") {
+            self.round.finish();
+            self.release(out);
+            if self.round.has_ours() {
+                self.held.is_done = true;
+            } else {
+                out.extend_from_slice(&raw.0);
+            }
+            return Ok(());
+        }
+        match data.and_then(|data| serde_json::from_str::<Value>(&data).ok()) {
+            Some(value) if value.get("choices").is_some_and(Value::is_array) => {
+                let places = self.round.add(&value, raw.0.len())?;
+                self.waiting.push(Chunk { raw, value, places });
+                if !self.round.is_undecided() {
+                    self.release(out);
+                }
+            }
+            // Comments, errors and what else a provider sends.
+            Some(_) | None => out.extend_from_slice(&raw.0),
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, out: &mut Vec<u8>) {
+        for chunk in std::mem::take(&mut self.waiting) {
+            self.forward(chunk, out);
+        }
+    }
+
+    /// Writes what the client may see of a chunk, and holds back what may be the end of the stream.
+    fn forward(&mut self, chunk: Chunk, out: &mut Vec<u8>) {
+        let Chunk { raw, mut value, places } = chunk;
+        if self.round.has_ours() && edit::is_usage_only(&value) {
+            self.held.chunks.push(value);
+            return;
+        }
+        self.remember_identity(&value);
+        let mut is_changed = !self.is_first_round && self.continue_first_round(&mut value);
+        let edited = edit::without_ours(&mut value, &places, &mut self.round);
+        is_changed |= edited.is_changed;
+        self.held.chunks.extend(edited.end);
+        if is_changed && edit::is_empty(&value) {
+            return;
+        }
+        self.told.role |= edit::has_text(&value, "role");
+        self.told.text |= edit::has_text(&value, "content");
+        if is_changed {
+            sse::write(raw.event_type(), &value.to_string(), out);
+        } else {
+            out.extend_from_slice(&raw.0);
+        }
+    }
+
+    fn remember_identity(&mut self, value: &Value) {
+        let id = value.get("id").filter(|id| id.as_str().is_some_and(|id| !id.is_empty()));
+        if let (None, Some(id)) = (&self.identity, id) {
+            self.identity = Some((id.clone(), value.get("created").cloned().unwrap_or_default()));
+        }
+    }
+
+    /// Makes a later round's chunk one of the first round's stream; whether that changed it.
+    fn continue_first_round(&self, value: &mut Value) -> bool {
+        let before = value.clone();
+        self.put_identity(value);
+        let usage = value.get("usage").filter(|usage| usage.is_object()).map(answer::read_usage);
+        if let Some(usage) = usage {
+            answer::put_usage(value, answer::sum(self.total, usage));
+        }
+        if self.told.role {
+            edit::remove_role(value);
+        }
+        *value != before
+    }
+
+    fn put_identity(&self, value: &mut Value) {
+        let Some((id, created)) = &self.identity else { return };
+        for (field, first) in [("id", id), ("created", created)] {
+            if let Some(own) = value.get_mut(field) {
+                own.clone_from(first);
+            }
+        }
+    }
+
+    /// What a stream left without the blank line that ends an event.
+    fn take_rest(&mut self, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let Some(raw) = self.splitter.rest() else { return Ok(()) };
+        let is_whole = raw
+            .data()
+            .is_some_and(|data| data.trim() == "[DONE]" || serde_json::from_str::<Value>(&data).is_ok());
+        let text = String::from_utf8_lossy(&raw.0);
+        let may_be_ours = || self.round.has_ours() || self.offered.iter().any(|name| text.contains(&**name));
+        if !is_whole && may_be_ours() {
+            return Err(StreamError::Truncated);
+        }
+        let length = out.len();
+        self.take(raw, out)?;
+        if self.round.has_ours() && out.len() > length {
+            // More may follow, and an event ends with a blank line.
+            out.extend_from_slice(b"\n\n");
+        }
+        Ok(())
+    }
+
+    fn chunk(&self, delta: &Value, finish_reason: &Value) -> Value {
+        let mut chunk = json!({
+            "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
+        });
+        for field in ["id", "created", "model"] {
+            if let Some(value) = self.round.head(field) {
+                chunk[field] = value.clone();
+            }
+        }
+        self.put_identity(&mut chunk);
+        chunk
+    }
+}
+
+impl StreamFilter for ChatStream {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
+        if self.state != State::Running {
+            self.begin_round();
+        }
+        self.splitter.feed(bytes)?.into_iter().try_for_each(|raw| self.take(raw, out))
+    }
+
+    fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
+        if self.state != State::Running {
+            self.begin_round();
+        }
+        self.state = State::RoundOver;
+        self.take_rest(out)?;
+        if self.round.is_undecided() || (self.round.has_ours() && !self.round.is_finished()) {
+            return Err(StreamError::Truncated);
+        }
+        let answer = self.round.answer();
+        self.total = answer::sum(self.total, answer.get("usage").map(answer::read_usage).unwrap_or_default());
+        let calls = calls::of_first_choice(&answer);
+        let number = calls.len();
+        let ours: Vec<_> =
+            calls.into_iter().filter(|call| self.offered.contains(call.name.as_str())).collect();
+        Ok(RoundEnd { has_client_calls: ours.len() < number, ours, answer })
+    }
+
+    fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
+        if self.state != State::RoundOver || !self.round.has_ours() {
+            return;
+        }
+        self.state = State::Ended;
+        if !results.is_empty() {
+            let separator = if self.told.text { "\n\n" } else { "" };
+            let mut delta = json!({"content": format!("{separator}{}", answer::results_text(results))});
+            if !self.told.role {
+                delta["role"] = json!("assistant");
+            }
+            sse::write(None, &self.chunk(&delta, &Value::Null).to_string(), out);
+        }
+        let HeldEnd { mut chunks, is_done } = std::mem::take(&mut self.held);
+        if !chunks.iter().any(edit::is_finish) {
+            chunks.insert(0, self.chunk(&json!({}), &json!("tool_calls")));
+        }
+        for mut chunk in chunks {
+            self.put_identity(&mut chunk);
+            answer::put_usage(&mut chunk, self.total);
+            if !self.round.has_client_calls() {
+                edit::end_turn(&mut chunk);
+            }
+            sse::write(None, &chunk.to_string(), out);
+        }
+        if is_done {
+            sse::write(None, "[DONE]", out);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "stream/tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "stream/random_tests.rs"]
+mod random_tests;

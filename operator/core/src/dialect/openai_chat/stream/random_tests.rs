@@ -1,0 +1,226 @@
+//! Streams by chance: whatever comes in, cut anywhere, nothing of ours goes out and nothing of the client's is lost.
+
+use super::*;
+use crate::{
+    dialect::{Dialect as _, openai_chat::OpenAiChat},
+    dice::Dice,
+};
+
+const OURS: [&str; 2] = ["web-search", "web-search-deep"];
+const THEIRS: [&str; 3] = ["web", "web-search-site", "other"];
+/// In arguments of ours, and nowhere else.
+const SECRET: &str = "s3cr3t";
+
+fn filter() -> Box<dyn StreamFilter> {
+    OpenAiChat.stream(Arc::new(OURS.into_iter().map(Arc::from).collect()))
+}
+
+/// A round as a provider might stream it, and what the client must have of it.
+#[derive(Default)]
+struct Script {
+    bytes: Vec<u8>,
+    text: String,
+    /// Name and arguments of the client's calls.
+    theirs: Vec<(String, String)>,
+    ours: usize,
+}
+
+impl Script {
+    fn push(&mut self, round: usize, delta: &Value, finish_reason: &Value) {
+        let chunk = json!({"id": format!("r{round}"), "object": "chat.completion.chunk", "created": round,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]});
+        self.bytes.extend_from_slice(format!("data: {chunk}\n\n").as_bytes());
+    }
+
+    /// Text, calls of both, in pieces; text between the pieces of a call too.
+    fn roll(dice: &mut Dice, round: usize) -> Self {
+        let mut script = Self::default();
+        script.push(round, &json!({"role": "assistant", "content": ""}), &Value::Null);
+        for index in 0..dice.below(5) {
+            script.maybe_text(dice, round);
+            let is_ours = dice.below(2) == 0;
+            let names: &[&str] = if is_ours { &OURS } else { &THEIRS };
+            let name = names[dice.below(u32::try_from(names.len()).unwrap()) as usize];
+            let mark = if is_ours { SECRET } else { "x" };
+            let arguments = json!({ mark: dice.text("aé\"\\{}🙂", 8) }).to_string();
+            script.call(dice, round, index, name, &arguments);
+            if is_ours {
+                script.ours += 1;
+            } else {
+                script.theirs.push((name.to_owned(), arguments));
+            }
+        }
+        script.maybe_text(dice, round);
+        script.push(round, &json!({}), &json!("tool_calls"));
+        script.bytes.extend_from_slice(b"data: [DONE]\n\n");
+        script
+    }
+
+    fn maybe_text(&mut self, dice: &mut Dice, round: usize) {
+        let text = dice.text("ab é🙂\n", 6);
+        self.text.push_str(&text);
+        self.push(round, &json!({ "content": text }), &Value::Null);
+        if dice.below(3) == 0 {
+            self.bytes.extend_from_slice(b": ping\r\n\r\n");
+        }
+    }
+
+    fn call(&mut self, dice: &mut Dice, round: usize, index: u32, name: &str, arguments: &str) {
+        let cut = |dice: &mut Dice, text: &str| {
+            let at = dice.below(u32::try_from(text.len()).unwrap() + 1) as usize;
+            (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap()
+        };
+        let (name_head, name_tail) =
+            name.split_at(if dice.below(2) == 0 { name.len() } else { cut(dice, name) });
+        let (head, tail) = arguments.split_at(cut(dice, arguments));
+        let mut pieces = vec![
+            json!({"id": format!("c{index}"), "type": "function", "function": {"name": name_head, "arguments": ""}}),
+        ];
+        if !name_tail.is_empty() {
+            pieces.push(json!({"function": {"name": name_tail}}));
+        }
+        pieces.extend([head, tail].map(|piece| json!({"function": {"arguments": piece}})));
+        for mut piece in pieces {
+            piece["index"] = json!(index);
+            self.push(round, &json!({"tool_calls": [piece]}), &Value::Null);
+        }
+    }
+}
+
+/// What a client makes of the bytes it was given; fails where they are no proper stream.
+#[derive(Default)]
+struct Client {
+    text: String,
+    calls: Vec<(String, String)>,
+    ids: Vec<Value>,
+    roles: usize,
+    ends: usize,
+    done: usize,
+}
+
+impl Client {
+    fn read(bytes: &[u8]) -> Self {
+        let mut client = Self::default();
+        for event in EventSplitter::default().feed(bytes).unwrap() {
+            match event.data() {
+                None => (),
+                Some(data) if data == "[DONE]" => client.done += 1,
+                Some(data) => client.chunk(&serde_json::from_str(&data).unwrap()),
+            }
+        }
+        client
+    }
+
+    fn chunk(&mut self, chunk: &Value) {
+        assert_eq!(self.done, 0, "nothing comes after the end");
+        self.ids.push(chunk["id"].clone());
+        let choice = &chunk["choices"][0];
+        self.ends += usize::from(!choice["finish_reason"].is_null());
+        self.roles += usize::from(choice["delta"].get("role").is_some());
+        self.text.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
+        for piece in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
+            let index = usize::try_from(piece["index"].as_u64().unwrap()).unwrap();
+            if index >= self.calls.len() {
+                assert_eq!(index, self.calls.len(), "no gap in the numbers");
+                self.calls.push(Default::default());
+            }
+            let call = &mut self.calls[index];
+            call.0.push_str(piece["function"]["name"].as_str().unwrap_or_default());
+            call.1.push_str(piece["function"]["arguments"].as_str().unwrap_or_default());
+        }
+    }
+}
+
+fn feed_in_pieces(
+    filter: &mut dyn StreamFilter,
+    dice: &mut Dice,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), StreamError> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at((1 + dice.below(90) as usize).min(rest.len()));
+        filter.feed(piece, out)?;
+        rest = after;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_conversation_is_one_stream_with_all_of_the_clients_and_none_of_ours() {
+    for seed in 0..1_000 {
+        let mut dice = Dice::new(seed);
+        let mut filter = filter();
+        let (mut out, mut text) = (Vec::new(), String::new());
+        for round in 1.. {
+            let script = Script::roll(&mut dice, round);
+            feed_in_pieces(&mut *filter, &mut dice, &script.bytes, &mut out).unwrap();
+            let end = filter.end_round(&mut out).unwrap();
+            assert_eq!(end.ours.len(), script.ours, "seed {seed}");
+            assert!(end.ours.iter().all(|call| OURS.contains(&call.name.as_str())), "seed {seed}");
+            assert_eq!(end.has_client_calls, !script.theirs.is_empty(), "seed {seed}");
+            assert_eq!(end.answer["choices"][0]["message"]["content"], script.text, "seed {seed}");
+            text.push_str(&script.text);
+            if script.ours > 0 && script.theirs.is_empty() && round < 4 {
+                continue;
+            }
+            if round == 1 && script.ours == 0 {
+                assert_eq!(out, script.bytes, "seed {seed}");
+            }
+            filter.finish(&[], &mut out);
+            let client = Client::read(&out);
+            assert_eq!((client.text, client.calls), (text, script.theirs), "seed {seed}");
+            assert_eq!((client.roles, client.ends, client.done), (1, 1, 1), "seed {seed}");
+            assert!(client.ids.iter().all(|id| id == "r1"), "seed {seed}");
+            break;
+        }
+        assert!(!String::from_utf8(out).unwrap().contains(SECRET), "seed {seed}");
+    }
+}
+
+/// Some bytes flipped, left out or repeated; sometimes a deep nest or the end missing.
+fn damage(dice: &mut Dice, bytes: &mut Vec<u8>) {
+    for _ in 0..=dice.below(6) {
+        let length = u32::try_from(bytes.len()).unwrap();
+        let at = dice.below(length.max(1)) as usize;
+        let until = (at + dice.below(40) as usize).min(bytes.len());
+        match dice.below(5) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << dice.below(8),
+            1 => drop(bytes.drain(at..until)),
+            2 => {
+                let again = bytes[at..until].to_vec();
+                bytes.splice(at..at, again);
+            }
+            3 => bytes.truncate(at.max(1)),
+            _ => drop(
+                bytes.splice(
+                    at..at,
+                    [&b"[{\"a\":"[..], b"\"\xff", b"\n\n"][dice.below(3) as usize]
+                        .repeat(1 + dice.below(200) as usize),
+                ),
+            ),
+        }
+    }
+}
+
+#[test]
+fn damaged_streams_are_an_error_or_something_and_never_a_panic() {
+    for seed in 0..2_000 {
+        let mut dice = Dice::new(seed);
+        let mut filter = filter();
+        let (mut out, mut fed) = (Vec::new(), 0);
+        for round in 1..=3 {
+            let mut bytes = Script::roll(&mut dice, round).bytes;
+            damage(&mut dice, &mut bytes);
+            fed += bytes.len();
+            let ended = feed_in_pieces(&mut *filter, &mut dice, &bytes, &mut out)
+                .and_then(|()| filter.end_round(&mut out));
+            if let Ok(end) = ended {
+                OpenAiChat.next_request(&json!({}), &end.answer, &[]);
+                OpenAiChat.mixed_answer(&end.answer, &[]);
+            }
+        }
+        filter.finish(&[], &mut out);
+        assert!(out.len() <= 3 * fed + 1_000, "seed {seed}");
+    }
+}
