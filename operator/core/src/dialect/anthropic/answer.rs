@@ -51,7 +51,7 @@ fn arguments(block: &Value) -> Value {
 pub(super) fn next_request(request: &Value, answer: &Value, results: &[ToolResult]) -> Value {
     let mut next = request.clone();
     let calls = placed_calls(answer);
-    let mut turns = vec![model_turn(answer, &calls)];
+    let mut turns: Vec<Value> = model_turn(answer, &calls).into_iter().collect();
     let mut left: Vec<&ToolResult> = results.iter().collect();
     let blocks: Vec<Value> = calls
         .iter()
@@ -75,8 +75,8 @@ pub(super) fn next_request(request: &Value, answer: &Value, results: &[ToolResul
 
 /// The model's turn as it was: thinking and its signatures unchanged, or the provider refuses it. What the provider
 /// does not take back is mended: text after a call and text of blanks only are left out, ids and inputs are given
-/// where they lack.
-fn model_turn(answer: &Value, calls: &[PlacedCall]) -> Value {
+/// where they lack. None where nothing is left: an empty turn is refused too.
+fn model_turn(answer: &Value, calls: &[PlacedCall]) -> Option<Value> {
     let mut made: HashMap<usize, &str> =
         calls.iter().map(|placed| (placed.place, placed.call.id.as_str())).collect();
     let first_call = calls.first().map_or(usize::MAX, |placed| placed.place);
@@ -97,7 +97,8 @@ fn model_turn(answer: &Value, calls: &[PlacedCall]) -> Value {
             block["type"] != "text" || !(is_late || is_blank)
         });
     }
-    json!({"role": "assistant", "content": content})
+    let is_empty = content.is_null() || content == "" || content.as_array().is_some_and(Vec::is_empty);
+    (!is_empty).then(|| json!({"role": "assistant", "content": content}))
 }
 
 fn result_block(result: &ToolResult) -> Value {

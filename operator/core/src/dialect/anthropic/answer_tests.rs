@@ -115,6 +115,9 @@ fn without_results_only_the_models_turn_is_added() {
         &[result("x", "1")],
         json!([{"role": "assistant", "content": content}]),
     );
+    check_next(json!({"content": [{"type": "text", "text": " "}]}), &[], json!([]));
+    check_next(json!({"content": "a"}), &[], json!([{"role": "assistant", "content": "a"}]));
+    check_next(json!({}), &[], json!([]));
     let odd = json!({"messages": "odd"});
     assert_eq!(Anthropic.next_request(&odd, &json!({}), &[]), odd);
     assert_eq!(Anthropic.next_request(&json!(1), &json!(2), &[]), json!(1));

@@ -3,6 +3,9 @@
 //! The client's calls pass at once, before it is known how the round ends. Where ours are beside them, the results
 //! therefore stand in text blocks *after* its `tool_use` blocks, unlike in a whole answer. The SDKs put a message
 //! together by index and take any order of blocks, and the turn can be sent back as it is.
+//!
+//! A round that calls us and breaks off before the message's end is truncated, also where the call itself is whole: no
+//! skill runs for half an answer.
 
 use std::sync::Arc;
 

@@ -63,7 +63,7 @@ pub(super) fn next_request(request: &Value, answer: &Value, results: &[ToolResul
     let mut next = request.clone();
     let calls = placed_calls(answer);
     let candidate = calls.first().and_then(|placed| placed.place).map(|place| place.0);
-    let mut turns = vec![model_turn(answer, candidate, &calls)];
+    let mut turns: Vec<Value> = model_turn(answer, candidate, &calls).into_iter().collect();
     let mut left: Vec<&ToolResult> = results.iter().collect();
     let of_candidate = calls.iter().filter(|placed| placed.place.map(|place| place.0) == candidate);
     let parts: Vec<Value> = of_candidate
@@ -85,8 +85,8 @@ pub(super) fn next_request(request: &Value, answer: &Value, results: &[ToolResul
 }
 
 /// The candidate's content as it was: its thought signatures are checked by the provider. Calls of the SDK's list are
-/// written as the parts that they were.
-fn model_turn(answer: &Value, candidate: Option<usize>, calls: &[PlacedCall]) -> Value {
+/// written as the parts that they were. None where there are no parts: an empty content is refused.
+fn model_turn(answer: &Value, candidate: Option<usize>, calls: &[PlacedCall]) -> Option<Value> {
     let content = &answer["candidates"][candidate.unwrap_or_default()]["content"];
     let mut turn = content.as_object().cloned().unwrap_or_default();
     turn.entry("role").or_insert_with(|| "model".into());
@@ -95,7 +95,8 @@ fn model_turn(answer: &Value, candidate: Option<usize>, calls: &[PlacedCall]) ->
         let parts = listed.iter().filter(|call| call.is_object()).map(|call| json!({"functionCall": call}));
         turn.insert("parts".to_owned(), parts.collect());
     }
-    turn.into()
+    let has_parts = turn.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty());
+    has_parts.then(|| turn.into())
 }
 
 /// The id goes back only where the provider gave it: it refuses one that it does not know.

@@ -137,6 +137,8 @@ fn calls_of_the_sdks_list_become_parts_again() {
         ]),
     );
     check_next(&answer(json!([{"text": "a"}])), &[], json!([{"role": "model", "parts": [{"text": "a"}]}]));
+    check_next(&answer(json!([])), &[], json!([]));
+    check_next(&json!({}), &[], json!([]));
     assert_eq!(Gemini.next_request(&json!(1), &json!(2), &[]), json!(1));
 }
 
