@@ -3,6 +3,7 @@
 // Every replay has the registry's signature, also where nothing keeps it from being run.
 #![allow(clippy::unnecessary_wraps)]
 
+mod calls_anthropic_gemini;
 mod execute;
 mod image;
 mod limits;
@@ -13,9 +14,12 @@ use crate::registry::Replay;
 pub(crate) const KINDS: &[(&str, Replay)] = &[
     ("command_args", limits::command_args),
     ("execute", execute::execute),
+    ("extract_tool_calls", calls_anthropic_gemini::extract_tool_calls),
+    ("follow_up_body", calls_anthropic_gemini::follow_up_body),
     ("image_normalise", image::image_normalise),
     ("list_versions", version::list_versions),
     ("output_truncate", limits::output_truncate),
     ("positive_int", limits::positive_int),
     ("resolve_version", version::resolve_version),
+    ("splice_results", calls_anthropic_gemini::splice_results),
 ];

@@ -4,9 +4,15 @@
 //! Every reader takes whatever a model or a client sends: what it does not understand it leaves alone, and nothing
 //! panics. Which calls are ours is decided by the offer table of the very request, never by the look of a name.
 
+pub mod anthropic;
 pub mod budget;
+pub mod confirmation;
+#[cfg(test)]
+mod damage;
+pub mod gemini;
 pub mod names;
 pub mod openai_chat;
+pub mod openai_responses;
 pub mod schema;
 pub mod sse;
 
@@ -65,11 +71,29 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
+impl ToolResult {
+    /// The result as text for a client, which did not make the call and cannot be shown it.
+    pub fn told(&self) -> String {
+        format!("[Skill result: {}]\n{}", self.name, self.content)
+    }
+}
+
 /// Tokens that the provider counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub input: u64,
     pub output: u64,
+}
+
+impl Usage {
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+        }
+    }
 }
 
 /// Why a request cannot be worked on. The field is a JSON pointer.
