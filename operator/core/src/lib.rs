@@ -8,9 +8,9 @@ pub mod arguments;
 pub mod attempts;
 pub mod cache;
 pub mod content;
+pub mod dialect;
 #[cfg(test)]
 mod dice;
-pub mod dialect;
 pub mod image;
 mod limits;
 pub mod outcome;
