@@ -4,6 +4,7 @@
 //! Every reader takes whatever a model or a client sends: what it does not understand it leaves alone, and nothing
 //! panics. Which calls are ours is decided by the offer table of the very request, never by the look of a name.
 
+pub mod confirmation;
 pub mod openai_responses;
 pub mod sse;
 

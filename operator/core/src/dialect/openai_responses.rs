@@ -98,6 +98,11 @@ impl Dialect for OpenAiResponses {
     }
 }
 
+/// Puts `text` into a whole answer as a message of the model, before its first call. False where there is none.
+pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
+    answer::put_text_before_calls(answer, text)
+}
+
 /// The flat form. Without `strict` the provider assumes true, and refuses most schemas.
 fn definition(tool: &ToolDefinition) -> Value {
     json!({

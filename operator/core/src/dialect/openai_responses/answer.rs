@@ -74,11 +74,24 @@ pub(super) fn mixed(answer: &Value, results: &[ToolResult]) -> Value {
         !(item::is_function_call(item) && results.iter().any(|result| result.id == call_id))
     });
     if let Some(message) = item::results_message(results) {
-        let answered = Answered::in_output(output);
-        let first_call = output.iter().position(|item| answered.is_waiting(item));
-        output.insert(first_call.unwrap_or(output.len()), message);
+        output.insert(first_call(output).unwrap_or(output.len()), message);
     }
     mixed
+}
+
+fn first_call(output: &[Value]) -> Option<usize> {
+    let answered = Answered::in_output(output);
+    output.iter().position(|item| answered.is_waiting(item))
+}
+
+pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
+    let response = response_mut(answer);
+    let answer_id = id(response).to_owned();
+    let Some(output) = response.get_mut("output").and_then(Value::as_array_mut) else { return false };
+    let Some(first) = first_call(output) else { return false };
+    let call_id = output.get(first).map(|call| item::call_id(call, first, &answer_id)).unwrap_or_default();
+    output.insert(first, item::message(&format!("msg_confirm_{call_id}"), text));
+    true
 }
 
 pub(super) fn usage(answer: &Value) -> Usage {

@@ -132,12 +132,14 @@ pub(super) fn results_text(results: &[ToolResult]) -> String {
 
 /// Results as a message of the model. None without results.
 pub(super) fn results_message(results: &[ToolResult]) -> Option<Value> {
-    // The provider takes back only ids of messages that begin so.
-    let id = shortened(&format!("msg_{}", results.first()?.id));
-    Some(json!({
-        "type": "message", "id": id, "role": "assistant", "status": "completed",
-        "content": [text_part(&results_text(results))],
-    }))
+    Some(message(&format!("msg_{}", results.first()?.id), &results_text(results)))
+}
+
+/// A message of the model. The provider takes one back only with an id that begins with `msg_`.
+pub(super) fn message(id: &str, text: &str) -> Value {
+    json!({
+        "type": "message", "id": shortened(id), "role": "assistant", "status": "completed", "content": [text_part(text)],
+    })
 }
 
 pub(super) fn text_part(text: &str) -> Value {
