@@ -4,7 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{client::Client, event::Event, fields};
+use super::{
+    client::Client,
+    event::{Event, Kind},
+    fields,
+};
 use crate::dialect::{
     Offered, RoundEnd, StreamError,
     openai_responses::item::{self, Answered},
@@ -61,7 +65,9 @@ impl Round {
     pub(super) fn find(&self, event: &Event) -> Option<usize> {
         // Some providers give every event another id, others every item the same index.
         let by_id = event.item_id().and_then(|id| self.by_id.get(id));
-        by_id.copied().or_else(|| self.at_index(event.output_index()?, |item| !item.is_done))
+        // A second end at the same index is another item's.
+        let is_end = event.kind() == Kind::ItemDone;
+        by_id.copied().or_else(|| self.at_index(event.output_index()?, |item| !(is_end && item.is_done)))
     }
 
     fn at_index(&self, index: u64, is_it: impl Fn(&Item) -> bool) -> Option<usize> {
@@ -213,7 +219,7 @@ impl Item {
     fn read(&mut self, event: &Event) {
         if let Some(value) = event.item() {
             self.value.clone_from(value);
-            self.is_done = event.kind() == super::Kind::ItemDone;
+            self.is_done = event.kind() == Kind::ItemDone;
         }
         if self.is_clients() {
             return;

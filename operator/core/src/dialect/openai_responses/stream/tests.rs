@@ -258,6 +258,16 @@ fn ids_that_change_with_every_event_are_followed_by_index() {
 }
 
 #[test]
+fn a_late_event_of_our_call_does_not_pass() {
+    let mut parts =
+        [vec![created("r1")], call_events(0, &weather()), vec![completed("r1", &[weather()])]].concat();
+    parts.swap(3, 4);
+    parts[4].as_object_mut().unwrap().remove("item_id");
+    let (seen, end) = round(&mut filter(), &stream(&parts));
+    assert_eq!((seen.len(), end.ours.len()), (1, 1));
+}
+
+#[test]
 fn indexes_that_are_always_zero_are_followed_by_id() {
     let own = call("b", "own", "{}");
     let parts = [
