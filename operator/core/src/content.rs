@@ -93,7 +93,7 @@ fn without_defaults(mut limits: Limits) -> Limits {
     limits
 }
 
-fn write_canonical(value: &Value, text: &mut String) {
+pub(crate) fn write_canonical(value: &Value, text: &mut String) {
     match value {
         Value::Null => text.push_str("null"),
         Value::Bool(true) => text.push_str("true"),

@@ -1,0 +1,143 @@
+//! `extract_tool_calls` and `splice_results` for answers in the form of OpenAI's Responses API.
+//!
+//! A call is ours when a skill that would run is offered under its name. The reference hands results to the client; the
+//! product gives them to the model and asks again, and only an answer with calls of the client's goes back with results in it.
+
+use serde_json::{Value, json};
+use skillet_core::dialect::{
+    Arguments, Dialect as _, ToolCall, ToolResult, openai_responses::OpenAiResponses,
+};
+
+use super::execute::execute;
+use crate::{
+    case::Case,
+    judge::{Answer, Sense, mentions},
+};
+
+/// Whether the case's answer is one of the Responses API, whole or inside the end event of a stream.
+pub(super) fn is_in_form(case: &Case) -> bool {
+    let response = &case.input["response"];
+    let is_openai = mentions(case.text("model"), &["gpt", "openai"]);
+    is_openai && (response["output"].is_array() || response["response"]["output"].is_array())
+}
+
+pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
+    let calls = calls(case)?;
+    let has_broken = calls.iter().any(|call| matches!(call.arguments, Arguments::Broken(_)));
+    let calls: Vec<Value> = calls.into_iter().map(shown).collect();
+    let mut value = json!({ "calls": calls });
+    take_generated_ids(&mut value, &case.expected);
+    let difference = has_broken
+        .then(|| "arguments that are no JSON are kept as text, so that the model can be told".to_owned());
+    Ok(Answer { difference, ..Answer::exact(case, value) })
+}
+
+/// The function calls; the reference does not read calls of other kinds, which the product does to leave them to the client.
+fn calls(case: &Case) -> Result<Vec<ToolCall>, String> {
+    if !is_in_form(case) {
+        return Err("the answer is in another form than that of the Responses API".to_owned());
+    }
+    let is_function = |call: &ToolCall| {
+        let kind = call.name.split_once('.').map_or("", |(kind, _)| kind);
+        !["_call", "_request"].iter().any(|end| kind.ends_with(end))
+    };
+    Ok(OpenAiResponses.calls(&case.input["response"]).into_iter().filter(is_function).collect())
+}
+
+fn shown(call: ToolCall) -> Value {
+    let arguments = match call.arguments {
+        Arguments::Json(arguments) => arguments,
+        Arguments::Broken(text) => json!(text),
+    };
+    json!({"id": call.id, "name": call.name, "arguments": arguments})
+}
+
+/// Any identifier is as good as the reference's where it made one up.
+fn take_generated_ids(value: &mut Value, expected: &Value) {
+    let wanted = expected["calls"].as_array().into_iter().flatten();
+    let got = value.get_mut("calls").and_then(Value::as_array_mut).into_iter().flatten();
+    for (call, _) in got.zip(wanted).filter(|(_, wanted)| wanted["id"] == "$generated") {
+        if call["id"].as_str().is_some_and(|id| !id.is_empty()) {
+            call["id"] = json!("$generated");
+        }
+    }
+}
+
+pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
+    let context = &case.input["context"];
+    let is_on = context["customSkillExecutionEnabled"] != false;
+    let calls = calls(case)?;
+    let mut runs = Vec::new();
+    for call in calls.iter().filter(|_| is_on) {
+        if let Some(run) = run(case, call)? {
+            runs.push(run);
+        }
+    }
+    let answer = &case.input["response"];
+    let results: Vec<ToolResult> = runs.iter().map(|run| run.result.clone()).collect();
+    let recorded = runs.iter().filter(|run| run.is_recorded).count();
+    let has_client_calls = OpenAiResponses.calls(answer).len() > runs.len();
+    let value = if runs.is_empty() {
+        json!({"response": answer, "executionsRecorded": 0})
+    } else if has_client_calls {
+        json!({"response": OpenAiResponses.mixed_answer(answer, &results), "executionsRecorded": recorded})
+    } else {
+        let request = OpenAiResponses.next_request(&json!({"input": []}), answer, &results);
+        json!({"nextRequest": request, "executionsRecorded": recorded})
+    };
+    let meets_want = case.want.as_deref().map_or(Sense::Unknown, |want| sense(want, &value, answer));
+    let difference = (!runs.is_empty())
+        .then(|| "the model gets the results and is asked again; a client gets text, not outputs".to_owned());
+    Ok(Answer { meets_want, difference, ..Answer::exact(case, value) })
+}
+
+struct Run {
+    result: ToolResult,
+    /// Whether there is a SkillExecution of it.
+    is_recorded: bool,
+}
+
+/// Runs a call of a skill that is offered. None where no such skill is: what would not run is not offered.
+fn run(case: &Case, call: &ToolCall) -> Result<Option<Run>, String> {
+    let fixtures = case.input["fixtures"].as_str().unwrap_or("runtime");
+    let input = match &call.arguments {
+        Arguments::Json(input) => input.clone(),
+        Arguments::Broken(_) => json!({}),
+    };
+    let request = json!({"id": case.id, "kind": "execute", "input": {
+        "fixtures": fixtures, "skillName": call.name, "input": input, "owner": case.input["context"]["owner"],
+    }});
+    let request: Case = serde_json::from_value(request).map_err(|error| error.to_string())?;
+    let ran = execute(&request)?.value;
+    if ran["rejected"] == true || !is_exact(&call.name) {
+        return Ok(None);
+    }
+    let (content, is_error, is_recorded) = match (&call.arguments, ran["status"] == "success") {
+        (Arguments::Broken(_), _) => (json!({"error": "the arguments are not JSON"}), true, false),
+        (Arguments::Json(_), true) => (ran["output"].clone(), false, true),
+        (Arguments::Json(_), false) => (json!({ "error": ran["errorMessage"] }), true, true),
+    };
+    let (id, name) = (call.id.clone(), call.name.clone());
+    Ok(Some(Run { result: ToolResult { id, name, content: content.to_string(), is_error }, is_recorded }))
+}
+
+/// An offer is of one version: no constraint is ever part of a tool's name.
+fn is_exact(name: &str) -> bool {
+    name.split_once('@').is_none_or(|(_, version)| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
+}
+
+fn sense(want: &str, value: &Value, answer: &Value) -> Sense {
+    let is_left = value["response"] == *answer;
+    let is_continued = value.get("nextRequest").is_some();
+    if mentions(want, &["left to the client", "leave it to the client", "must not run", "not offered"]) {
+        return Sense::of(is_left && value["executionsRecorded"] == 0);
+    }
+    if mentions(want, &["continue the conversation", "continues the conversation", "tool_loop"]) {
+        return Sense::of(is_continued);
+    }
+    Sense::Unknown
+}
+
+#[cfg(test)]
+#[path = "responses_tests.rs"]
+mod tests;

@@ -1,0 +1,199 @@
+//! What the client was told over all rounds, and the numbers in which it is told more.
+
+use serde_json::{Map, Value, json};
+
+use super::{event::Event, fields};
+use crate::dialect::{
+    RoundEnd, StreamError, ToolResult,
+    openai_responses::item,
+    sse::{EVENT_LIMIT_BYTES, RawEvent, write},
+};
+
+/// The client's side of the stream.
+#[derive(Default)]
+pub(super) struct Client {
+    /// Something was held back: numbers differ from the provider's.
+    is_changed: bool,
+    is_later_round: bool,
+    /// The provider numbers its events.
+    has_numbers: bool,
+    next_number: u64,
+    next_index: u64,
+    /// What the first round said of itself and every later one repeats.
+    first: Map<String, Value>,
+    /// The client's items of all ended rounds, in order.
+    items: Vec<Value>,
+    /// Summed over all ended rounds.
+    usage: Value,
+    held: Option<Held>,
+}
+
+/// The end of a round in which we were called.
+struct Held {
+    event: Event,
+    response: Value,
+    /// What came after it and is no event of the API, such as `[DONE]`.
+    trailing: Vec<u8>,
+}
+
+impl Client {
+    /// Whether the client still gets the provider's bytes.
+    pub(super) fn is_exact(&self) -> bool {
+        !self.is_changed
+    }
+
+    pub(super) fn is_first_round(&self) -> bool {
+        !self.is_later_round
+    }
+
+    pub(super) fn change(&mut self) {
+        self.is_changed = true;
+    }
+
+    pub(super) fn begin_next_round(&mut self) {
+        (self.is_later_round, self.is_changed) = (true, true);
+    }
+
+    /// Another round has begun to answer, and will have an end of its own.
+    pub(super) fn forget_held(&mut self) {
+        self.held = None;
+    }
+
+    pub(super) fn remember(&mut self, response: &Value) {
+        for field in ["id", "created_at"] {
+            if let Some(value) = response.get(field) {
+                self.first.insert(field.to_owned(), value.clone());
+            }
+        }
+    }
+
+    /// The index that an item has for the client.
+    pub(super) fn place(&mut self, index: Option<u64>) -> u64 {
+        let index = index.filter(|_| self.is_exact()).unwrap_or(self.next_index);
+        self.next_index = self.next_index.max(index.saturating_add(1));
+        index
+    }
+
+    /// Passes an event on, about the item at `index` where it is about one.
+    pub(super) fn pass(&mut self, mut event: Event, index: Option<u64>, out: &mut Vec<u8>) {
+        if self.is_exact() {
+            if let Some(number) = event.data.get("sequence_number").and_then(Value::as_u64) {
+                (self.has_numbers, self.next_number) = (true, number.saturating_add(1));
+            }
+            out.extend_from_slice(&event.raw.0);
+            return;
+        }
+        if event.data.contains_key("output_index") {
+            let index = index.unwrap_or(self.next_index);
+            event.data.insert("output_index".to_owned(), json!(index));
+        }
+        self.number(&mut event.data);
+        write(event.raw.event_type(), &Value::Object(event.data).to_string(), out);
+    }
+
+    fn number(&mut self, data: &mut Map<String, Value>) {
+        if data.contains_key("sequence_number") {
+            data.insert("sequence_number".to_owned(), json!(self.next_number));
+            self.next_number = self.next_number.saturating_add(1);
+        }
+    }
+
+    /// Passes on what is no event of the API, at the place where it came.
+    pub(super) fn pass_unread(&mut self, raw: &RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let Some(held) = &mut self.held else {
+            out.extend_from_slice(&raw.0);
+            return Ok(());
+        };
+        held.trailing.extend_from_slice(&raw.0);
+        if held.trailing.len() > EVENT_LIMIT_BYTES {
+            return Err(StreamError::TooLarge { limit: EVENT_LIMIT_BYTES });
+        }
+        Ok(())
+    }
+
+    /// Takes over a round's items for the client, and its usage.
+    pub(super) fn keep(&mut self, items: Vec<Value>, usage: &Value) {
+        self.items.extend(items);
+        add_usage(&mut self.usage, usage);
+    }
+
+    /// The round's end, whose `response` is in `end` by now: held back where we were called, else passed on.
+    pub(super) fn end_round(&mut self, event: Event, end: &RoundEnd, out: &mut Vec<u8>) {
+        if !end.ours.is_empty() {
+            self.has_numbers |= event.data.contains_key("sequence_number");
+            self.held = Some(Held { event, response: end.answer.clone(), trailing: Vec::new() });
+        } else if self.is_exact() {
+            self.pass(event, None, out);
+        } else {
+            self.say_end(event, end.answer.clone(), out);
+        }
+    }
+
+    /// Writes the end that is held back, after the results as a message of the model.
+    pub(super) fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
+        let Some(Held { event, response, trailing }) = self.held.take() else { return };
+        if let Some(message) = item::results_message(results) {
+            self.say_message(message, &item::results_text(results), out);
+        }
+        self.say_end(event, response, out);
+        out.extend_from_slice(&trailing);
+    }
+
+    /// An end that stands for all rounds.
+    fn say_end(&mut self, mut event: Event, response: Value, out: &mut Vec<u8>) {
+        let mut response = fields(response);
+        response.extend(self.first.clone());
+        response.insert("output".to_owned(), Value::Array(std::mem::take(&mut self.items)));
+        if !self.usage.is_null() {
+            response.insert("usage".to_owned(), std::mem::take(&mut self.usage));
+        }
+        event.data.insert("response".to_owned(), Value::Object(response));
+        self.pass(event, None, out);
+    }
+
+    fn say_message(&mut self, message: Value, text: &str, out: &mut Vec<u8>) {
+        let (index, id) = (self.place(None), message["id"].clone());
+        let mut begun = message.clone();
+        if let Some(fields) = begun.as_object_mut() {
+            fields.insert("status".to_owned(), json!("in_progress"));
+            fields.insert("content".to_owned(), json!([]));
+        }
+        let part = |text: &str| json!({"item_id": id, "content_index": 0, "part": item::text_part(text)});
+        let words = |field: &str| json!({"item_id": id, "content_index": 0, "logprobs": [], field: text});
+        let events = [
+            ("response.output_item.added", json!({ "item": begun })),
+            ("response.content_part.added", part("")),
+            ("response.output_text.delta", words("delta")),
+            ("response.output_text.done", words("text")),
+            ("response.content_part.done", part(text)),
+            ("response.output_item.done", json!({ "item": message })),
+        ];
+        for (kind, data) in events {
+            let mut data = fields(data);
+            data.insert("type".to_owned(), json!(kind));
+            data.insert("output_index".to_owned(), json!(index));
+            if self.has_numbers {
+                data.insert("sequence_number".to_owned(), Value::Null);
+            }
+            self.number(&mut data);
+            write(Some(kind), &Value::Object(data).to_string(), out);
+        }
+        self.items.push(message);
+    }
+}
+
+/// Adds every count, details included; what is no count is the last round's.
+fn add_usage(total: &mut Value, more: &Value) {
+    match (total, more) {
+        (_, Value::Null) => {}
+        (Value::Object(total), Value::Object(more)) => {
+            for (name, count) in more {
+                add_usage(total.entry(name.clone()).or_insert(Value::Null), count);
+            }
+        }
+        (total, more) => {
+            let sum = total.as_u64().zip(more.as_u64()).map(|(one, other)| one.saturating_add(other));
+            *total = sum.map_or_else(|| more.clone(), |sum| json!(sum));
+        }
+    }
+}

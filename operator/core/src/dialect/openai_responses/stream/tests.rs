@@ -1,0 +1,357 @@
+//! The stream of named situations: one test each.
+
+use serde_json::json;
+
+use super::*;
+use crate::dialect::{Arguments, sse::write};
+
+fn offered() -> Arc<Offered> {
+    Arc::new(Offered::from(["weather".into()]))
+}
+
+fn filter() -> ResponsesFilter {
+    ResponsesFilter::new(offered())
+}
+
+/// Events as a provider sends them, numbered from 0.
+fn stream(events: &[Value]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (number, event) in events.iter().enumerate() {
+        let mut event = event.clone();
+        event["sequence_number"] = json!(number);
+        write(event["type"].as_str(), &event.to_string(), &mut bytes);
+    }
+    bytes
+}
+
+fn events(bytes: &[u8]) -> Vec<Value> {
+    let mut splitter = EventSplitter::default();
+    let events = splitter.feed(bytes).unwrap();
+    assert_eq!(splitter.rest(), None);
+    events.iter().map(|event| serde_json::from_str(&event.data().unwrap()).unwrap()).collect()
+}
+
+fn kinds(events: &[Value]) -> Vec<String> {
+    let short = |event: &Value| event["type"].as_str().unwrap().trim_start_matches("response.").to_owned();
+    events.iter().map(short).collect()
+}
+
+fn created(id: &str) -> Value {
+    json!({"type": "response.created", "response": {"id": id, "created_at": 1, "status": "in_progress", "output": []}})
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> Value {
+    json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": arguments})
+}
+
+fn call_events(index: u64, item: &Value) -> Vec<Value> {
+    let mut begun = item.clone();
+    begun["arguments"] = json!("");
+    let (id, arguments) = (&item["id"], &item["arguments"]);
+    vec![
+        json!({"type": "response.output_item.added", "output_index": index, "item": begun}),
+        json!({"type": "response.function_call_arguments.delta", "output_index": index, "item_id": id, "delta": arguments}),
+        json!({"type": "response.function_call_arguments.done", "output_index": index, "item_id": id, "arguments": arguments}),
+        json!({"type": "response.output_item.done", "output_index": index, "item": item}),
+    ]
+}
+
+fn message(id: &str, text: &str) -> Value {
+    json!({"type": "message", "id": id, "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": text}]})
+}
+
+fn message_events(index: u64, item: &Value) -> Vec<Value> {
+    vec![
+        json!({"type": "response.output_item.added", "output_index": index, "item": item}),
+        json!({"type": "response.output_text.delta", "output_index": index, "item_id": item["id"], "delta": item["content"][0]["text"]}),
+        json!({"type": "response.output_item.done", "output_index": index, "item": item}),
+    ]
+}
+
+fn end(kind: &str, id: &str, output: &[Value]) -> Value {
+    let usage = json!({"input_tokens": 2, "output_tokens": 3, "total_tokens": 5, "output_tokens_details": {"reasoning_tokens": 1}});
+    json!({"type": kind, "response": {"id": id, "created_at": 7, "status": "completed", "output": output, "usage": usage}})
+}
+
+fn completed(id: &str, output: &[Value]) -> Value {
+    end("response.completed", id, output)
+}
+
+fn weather() -> Value {
+    call("a", "weather", "{\"city\":\"Rome\"}")
+}
+
+fn our_round() -> Vec<u8> {
+    stream(&[vec![created("r1")], call_events(0, &weather()), vec![completed("r1", &[weather()])]].concat())
+}
+
+fn result() -> ToolResult {
+    ToolResult { id: "a".into(), name: "weather".into(), content: "\"sun\"".into(), is_error: false }
+}
+
+fn round(filter: &mut ResponsesFilter, bytes: &[u8]) -> (Vec<Value>, RoundEnd) {
+    let mut out = Vec::new();
+    filter.feed(bytes, &mut out).unwrap();
+    let end = filter.end_round(&mut out).unwrap();
+    (events(&out), end)
+}
+
+fn finish(filter: &mut ResponsesFilter, results: &[ToolResult]) -> Vec<Value> {
+    let mut out = Vec::new();
+    filter.finish(results, &mut out);
+    events(&out)
+}
+
+#[test]
+fn a_stream_without_a_call_of_ours_passes_byte_for_byte() {
+    let own = call("b", "own", "{}");
+    let parts =
+        [vec![created("r1")], call_events(0, &own), vec![completed("r1", std::slice::from_ref(&own))]];
+    let mut bytes =
+        b": ping\r\n\r\nevent: odd\nid: 7\ndata:  {\"type\":\"response.new\",   \"x\": 1.0}\n\n".to_vec();
+    bytes.extend(stream(&parts.concat()));
+    bytes.extend_from_slice(b"data: [DONE]\n");
+    let (mut filter, mut out) = (filter(), Vec::new());
+    filter.feed(&bytes, &mut out).unwrap();
+    let end = filter.end_round(&mut out).unwrap();
+    assert_eq!(out, bytes);
+    assert!(end.ours.is_empty() && end.has_client_calls);
+    filter.finish(&[], &mut out);
+    assert_eq!(out, bytes);
+}
+
+#[test]
+fn our_call_and_the_end_are_held_back_and_the_next_round_continues() {
+    let mut filter = filter();
+    let (first, end) = round(&mut filter, &our_round());
+    assert_eq!(kinds(&first), ["created"]);
+    assert!(!end.has_client_calls);
+    let arguments = Arguments::Json(json!({"city": "Rome"}));
+    assert_eq!(end.ours, [crate::dialect::ToolCall { id: "a".into(), name: "weather".into(), arguments }]);
+    assert_eq!(end.answer, completed("r1", &[weather()])["response"]);
+
+    let text = message("m", "Sunny.");
+    let parts =
+        [vec![created("r2")], message_events(0, &text), vec![completed("r2", std::slice::from_ref(&text))]];
+    let (second, end) = round(&mut filter, &stream(&parts.concat()));
+    assert_eq!(kinds(&second), ["output_item.added", "output_text.delta", "output_item.done", "completed"]);
+    let numbers: Vec<_> = second.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+    let last = &second[3]["response"];
+    assert_eq!(
+        (&last["id"], &last["created_at"], &last["output"]),
+        (&json!("r1"), &json!(1), &json!([text]))
+    );
+    let usage = json!({"input_tokens": 4, "output_tokens": 6, "total_tokens": 10, "output_tokens_details": {"reasoning_tokens": 2}});
+    assert_eq!(last["usage"], usage);
+    assert_eq!((end.answer["id"].as_str(), end.ours.len()), (Some("r2"), 0));
+    assert!(finish(&mut filter, &[result()]).is_empty());
+}
+
+#[test]
+fn later_items_are_numbered_without_ours() {
+    let (text, own) = (message("m", "x"), call("b", "own", "{}"));
+    let output = [text.clone(), weather(), own.clone()];
+    let parts = [
+        vec![created("r1")],
+        message_events(0, &text),
+        call_events(1, &weather()),
+        call_events(2, &own),
+        vec![completed("r1", &output)],
+    ];
+    let mut filter = filter();
+    let (seen, end) = round(&mut filter, &stream(&parts.concat()));
+    assert!(end.has_client_calls);
+    assert_eq!(seen[4]["item"]["name"], "own");
+    assert!(seen[4..].iter().all(|event| event["output_index"] == 1));
+    let rest = finish(&mut filter, &[result()]);
+    let expected = [
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ];
+    assert_eq!(kinds(&rest), expected);
+    assert!(rest[..6].iter().all(|event| event["output_index"] == 2));
+    assert_eq!(rest[2]["delta"], "[Skill result: weather]\n\"sun\"");
+    assert_eq!(rest[6]["sequence_number"], 14);
+    assert_eq!(rest[6]["response"]["output"], json!([text, own, rest[5]["item"]]));
+}
+
+#[test]
+fn used_up_rounds_end_with_the_results_and_what_trailed() {
+    let (mut filter, mut out) = (filter(), Vec::new());
+    filter.feed(&our_round(), &mut out).unwrap();
+    filter.feed(b"data: [DONE]\n\n", &mut out).unwrap();
+    filter.end_round(&mut out).unwrap();
+    assert!(!String::from_utf8_lossy(&out).contains("DONE"));
+    filter.finish(&[result()], &mut out);
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.ends_with("data: [DONE]\n\n") && text.matches("[DONE]").count() == 1);
+    assert!(text.contains("event: response.completed\n"));
+    assert!(!text.contains("function_call"), "{text}");
+}
+
+#[test]
+fn a_round_that_never_answers_leaves_the_end_to_finish() {
+    let mut filter = filter();
+    round(&mut filter, &our_round());
+    let (nothing, _) = round(&mut filter, b"");
+    assert!(nothing.is_empty());
+    assert_eq!(kinds(&finish(&mut filter, &[])), ["completed"]);
+    assert!(finish(&mut filter, &[]).is_empty());
+}
+
+#[test]
+fn an_end_event_may_be_the_only_one_to_name_a_call() {
+    let own = call("b", "own", "{}");
+    let mut filter = filter();
+    let (seen, end) =
+        round(&mut filter, &stream(&[created("r1"), completed("r1", &[weather(), own.clone()])]));
+    assert_eq!((kinds(&seen), end.ours.len(), end.has_client_calls), (vec!["created".to_owned()], 1, true));
+    assert_eq!(finish(&mut filter, &[])[0]["response"]["output"], json!([own]));
+}
+
+#[test]
+fn an_end_without_items_is_filled_from_the_events() {
+    let text = message("m", "x");
+    let mut parts = [vec![created("r1")], message_events(0, &text), call_events(1, &weather())].concat();
+    parts.push(completed("r1", &[]));
+    // Arguments that only the pieces tell are found too.
+    parts[7]["item"]["arguments"] = json!("");
+    let (_, end) = round(&mut filter(), &stream(&parts));
+    assert_eq!(end.answer["output"], json!([text, weather()]));
+    assert_eq!(end.ours[0].arguments, Arguments::Json(json!({"city": "Rome"})));
+}
+
+#[test]
+fn a_call_without_a_name_waits_until_it_has_one() {
+    for (name, is_ours) in [("weather", true), ("own", false)] {
+        let item = call("a", name, "{}");
+        let mut parts = call_events(0, &item);
+        parts[0]["item"]["name"] = json!("");
+        parts.insert(0, created("r1"));
+        parts.push(completed("r1", &[item]));
+        let (seen, end) = round(&mut filter(), &stream(&parts));
+        assert_eq!((end.ours.len() == 1, end.has_client_calls), (is_ours, !is_ours));
+        assert_eq!(seen.len(), if is_ours { 1 } else { 6 });
+        let numbers = seen.iter().map(|event| event["sequence_number"].as_u64().unwrap());
+        assert!(numbers.eq(0..seen.len() as u64));
+    }
+}
+
+#[test]
+fn ids_that_change_with_every_event_are_followed_by_index() {
+    let mut parts =
+        [vec![created("r1")], call_events(0, &weather()), vec![completed("r1", &[weather()])]].concat();
+    for (number, event) in parts.iter_mut().enumerate() {
+        for pointer in ["/item/id", "/item_id", "/response/output/0/id"] {
+            event.pointer_mut(pointer).into_iter().for_each(|id| *id = json!(format!("fc_{number}")));
+        }
+    }
+    let (seen, end) = round(&mut filter(), &stream(&parts));
+    assert_eq!((seen.len(), end.ours.len()), (1, 1));
+    assert_eq!(end.answer["output"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_late_event_of_our_call_does_not_pass() {
+    let mut parts =
+        [vec![created("r1")], call_events(0, &weather()), vec![completed("r1", &[weather()])]].concat();
+    parts.swap(3, 4);
+    parts[4].as_object_mut().unwrap().remove("item_id");
+    let (seen, end) = round(&mut filter(), &stream(&parts));
+    assert_eq!((seen.len(), end.ours.len()), (1, 1));
+}
+
+#[test]
+fn indexes_that_are_always_zero_are_followed_by_id() {
+    let own = call("b", "own", "{}");
+    let parts = [
+        vec![created("r1")],
+        call_events(0, &own),
+        call_events(0, &weather()),
+        vec![completed("r1", &[own.clone(), weather()])],
+    ];
+    let (seen, end) = round(&mut filter(), &stream(&parts.concat()));
+    assert_eq!((seen.len(), end.ours.len(), end.has_client_calls), (5, 1, true));
+    assert_eq!(end.answer["output"], json!([own, weather()]));
+}
+
+#[test]
+fn a_function_in_a_namespace_is_the_clients() {
+    let mut item = weather();
+    item["namespace"] = json!("crm");
+    let parts =
+        [vec![created("r1")], call_events(0, &item), vec![completed("r1", std::slice::from_ref(&item))]];
+    let (seen, end) = round(&mut filter(), &stream(&parts.concat()));
+    assert_eq!((seen.len(), end.ours.len(), end.has_client_calls), (6, 0, true));
+}
+
+#[test]
+fn a_failure_passes_and_nothing_is_run() {
+    for kind in ["response.failed", "error"] {
+        let mut parts = [vec![created("r1")], call_events(0, &weather())].concat();
+        parts.push(match kind {
+            "error" => json!({"type": "error", "code": "x", "message": "y"}),
+            _ => end(kind, "r1", &[weather()]),
+        });
+        let mut filter = filter();
+        let (seen, end) = round(&mut filter, &stream(&parts));
+        assert_eq!(kinds(&seen), ["created", kind.trim_start_matches("response.")]);
+        assert_eq!((&seen[1]["sequence_number"], end.ours.len()), (&json!(1), 0));
+        assert!(finish(&mut filter, &[]).is_empty());
+    }
+}
+
+#[test]
+fn an_incomplete_answer_keeps_its_kind_of_end() {
+    let parts = [
+        vec![created("r1")],
+        call_events(0, &weather()),
+        vec![end("response.incomplete", "r1", &[weather()])],
+    ];
+    let mut filter = filter();
+    let (_, end) = round(&mut filter, &stream(&parts.concat()));
+    assert_eq!(end.ours.len(), 1);
+    assert_eq!(kinds(&finish(&mut filter, &[])), ["incomplete"]);
+}
+
+#[test]
+fn a_stream_that_breaks_off_after_a_call_of_ours_is_truncated() {
+    let whole = [vec![created("r1")], call_events(0, &weather())].concat();
+    for cut in 2..=whole.len() {
+        let (mut filter, mut out) = (filter(), Vec::new());
+        filter.feed(&stream(&whole[..cut]), &mut out).unwrap();
+        assert_eq!(filter.end_round(&mut out), Err(StreamError::Truncated), "after {cut} events");
+    }
+    let (seen, end) = round(&mut filter(), &stream(&whole[..1]));
+    assert_eq!((seen.len(), end.answer["id"].as_str()), (1, Some("r1")));
+}
+
+#[test]
+fn a_provider_that_does_not_number_its_events_gets_no_numbers() {
+    let mut bytes = Vec::new();
+    for event in events(&our_round()) {
+        let mut event = event;
+        event.as_object_mut().unwrap().remove("sequence_number");
+        write(None, &event.to_string(), &mut bytes);
+    }
+    let mut filter = filter();
+    round(&mut filter, &bytes);
+    let rest = finish(&mut filter, &[result()]);
+    assert!(rest.iter().all(|event| event.get("sequence_number").is_none()));
+}
+
+#[test]
+fn a_call_larger_than_an_event_may_be_is_refused() {
+    let (mut filter, mut out) = (filter(), Vec::new());
+    let delta = json!({"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_a", "delta": "x".repeat(1 << 20)});
+    filter.feed(&stream(&call_events(0, &weather())[..1]), &mut out).unwrap();
+    let refused = (0..20).find_map(|_| filter.feed(&stream(std::slice::from_ref(&delta)), &mut out).err());
+    assert!(matches!(refused, Some(StreamError::TooLarge { .. })));
+    assert!(out.is_empty());
+}
