@@ -3,33 +3,62 @@
 // Every replay has the registry's signature, also where nothing keeps it from being run.
 #![allow(clippy::unnecessary_wraps)]
 
+mod calls;
 mod calls_anthropic_gemini;
 mod execute;
 mod image;
 mod limits;
 mod responses;
+mod schema;
+mod splice;
+mod tool_loop;
+mod tool_name;
 mod version;
 
 use crate::{case::Case, judge::Answer, registry::Replay};
 
 pub(crate) const KINDS: &[(&str, Replay)] = &[
+    ("bounded_result", tool_loop::bounded_result),
     ("command_args", limits::command_args),
     ("execute", execute::execute),
     ("extract_tool_calls", extract_tool_calls),
-    ("follow_up_body", calls_anthropic_gemini::follow_up_body),
+    ("follow_up_body", follow_up_body),
     ("image_normalise", image::image_normalise),
+    ("input_schema_normalise", schema::input_schema_normalise),
     ("list_versions", version::list_versions),
+    ("mcp_dynamic_tool_name", tool_name::mcp_dynamic_tool_name),
     ("output_truncate", limits::output_truncate),
     ("positive_int", limits::positive_int),
     ("resolve_version", version::resolve_version),
     ("splice_results", splice_results),
+    ("tool_name_decode", tool_name::tool_name_decode),
+    ("tool_name_encode", tool_name::tool_name_encode),
 ];
 
-/// By the first dialect whose form the case has.
+/// By the first dialect whose form the case has; else why none of them reads it.
+fn first(case: &Case, dialects: &[Replay]) -> Result<Answer, String> {
+    let mut refusal = String::new();
+    for replay in dialects {
+        match replay(case) {
+            Ok(answer) => return Ok(answer),
+            Err(why) => refusal = why,
+        }
+    }
+    Err(refusal)
+}
+
 fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
-    responses::extract_tool_calls(case).or_else(|_| calls_anthropic_gemini::extract_tool_calls(case))
+    let dialects: [Replay; 3] =
+        [responses::extract_tool_calls, calls_anthropic_gemini::extract_tool_calls, calls::extract_tool_calls];
+    first(case, &dialects)
 }
 
 fn splice_results(case: &Case) -> Result<Answer, String> {
-    responses::splice_results(case).or_else(|_| calls_anthropic_gemini::splice_results(case))
+    let dialects: [Replay; 3] =
+        [responses::splice_results, calls_anthropic_gemini::splice_results, splice::splice_results];
+    first(case, &dialects)
+}
+
+fn follow_up_body(case: &Case) -> Result<Answer, String> {
+    first(case, &[calls_anthropic_gemini::follow_up_body, tool_loop::follow_up_body])
 }

@@ -6,6 +6,9 @@ use crate::{
     omniroute, uniskill,
 };
 
+#[cfg(test)]
+use serde_json::{Value, json};
+
 /// Runs a case through the product; `Err` says why it cannot be run.
 pub(crate) type Replay = fn(&Case) -> Result<Answer, String>;
 
@@ -28,6 +31,18 @@ fn find(case: &Case) -> Option<Replay> {
     kinds.iter().find(|(kind, _)| *kind == case.kind).map(|(_, replay)| *replay)
 }
 
+/// What becomes of a made-up case of the set `omniroute`: `passed`, `failed`, or why it is skipped.
+#[cfg(test)]
+pub(crate) fn told(kind: &str, verdict: &str, want: Option<&str>, input: &Value, expected: &Value) -> String {
+    let case = json!({"id": "i", "kind": kind, "verdict": verdict, "want": want, "input": input, "expected": expected});
+    let case: Case = serde_json::from_value(case).unwrap();
+    match replay(&Case { set: "omniroute".to_owned(), ..case }) {
+        Judgement::Passed => "passed".to_owned(),
+        Judgement::Failed { got } => format!("failed {got}"),
+        Judgement::Skipped { why } => why,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -42,13 +57,21 @@ mod tests {
             report.add(&case, replay(&case));
         }
         let expected = "\
+omniroute/bounded_result 3 passed 0 failed 0 skipped
 omniroute/command_args 3 passed 0 failed 0 skipped
 omniroute/execute 4 passed 0 failed 0 skipped
+omniroute/extract_tool_calls 7 passed 0 failed 3 skipped
+omniroute/follow_up_body 1 passed 0 failed 1 skipped
 omniroute/image_normalise 5 passed 0 failed 0 skipped
+omniroute/input_schema_normalise 4 passed 0 failed 0 skipped
 omniroute/list_versions 1 passed 0 failed 0 skipped
+omniroute/mcp_dynamic_tool_name 2 passed 0 failed 0 skipped
 omniroute/output_truncate 2 passed 0 failed 0 skipped
 omniroute/positive_int 5 passed 0 failed 0 skipped
 omniroute/resolve_version 17 passed 0 failed 3 skipped
+omniroute/splice_results 8 passed 0 failed 0 skipped
+omniroute/tool_name_decode 2 passed 0 failed 0 skipped
+omniroute/tool_name_encode 3 passed 0 failed 0 skipped
 uniskill/outcome 2 passed 0 failed 0 skipped
 uniskill/stdout 3 passed 0 failed 0 skipped
 ";

@@ -11,6 +11,7 @@ use skillet_core::{
     admission::{Admitted, Refusal, Request, admit},
     cache::ContentCache,
     content::seal,
+    dialect::Offered,
     outcome::{Ended, Ending, conclude},
     rest::{http_status, split_name, status_word},
     version::SkillSemver,
@@ -57,23 +58,35 @@ pub(super) fn execute(case: &Case) -> Result<Answer, String> {
     if fixtures != "runtime" {
         return Err(format!("the fixtures {fixtures:?} are not known"));
     }
-    let (name, version) = split_name(case.text("skillName"));
+    let is_switched_on = case.input["skillsEnabled"].as_bool().unwrap_or(true);
+    let input = case.input.get("input").cloned();
+    let value = run(case.text("skillName"), input, case.text("owner"), is_switched_on);
+    Ok(compare(case, value, split_name(case.text("skillName")).1))
+}
+
+/// What comes of a request to run a skill, in the form of `expected`.
+pub(super) fn run(skill_name: &str, input: Option<Value>, owner: &str, is_switched_on: bool) -> Value {
+    let (name, version) = split_name(skill_name);
     let execution = SkillExecutionSpec {
         skill: name.to_owned(),
         version: version.map(str::to_owned),
-        input: case.input.get("input").cloned(),
+        input,
         ..SkillExecutionSpec::default()
     };
-    let is_switched_on = case.input["skillsEnabled"].as_bool().unwrap_or(true);
     let policy = SkillPolicySpec { execution_enabled: is_switched_on, ..SkillPolicySpec::default() };
-    let (skill, versions) = if case.text("owner") == OWNER { objects(name) } else { (None, Vec::new()) };
+    let (skill, versions) = if owner == OWNER { objects(name) } else { (None, Vec::new()) };
     let request =
         Request { execution: &execution, skill: skill.as_ref(), versions: &versions, policy: &policy };
-    let value = match admit(&request, &ContentCache::new()) {
+    match admit(&request, &ContentCache::new()) {
         Ok(admitted) => ran(&admitted),
         Err(refusal) => refused(&refusal),
-    };
-    Ok(compare(case, value, version))
+    }
+}
+
+/// Names of the fixtures that a request of this owner offers, with their version and without.
+pub(super) fn offered(owner: &str) -> Offered {
+    let ready = FIXTURES.iter().filter(|fixture| fixture.2 == Switch::On && owner == OWNER);
+    ready.flat_map(|(name, version, ..)| [Arc::from(*name), format!("{name}@{version}").into()]).collect()
 }
 
 /// The Skill of that name and its sealed versions, as the namespace holds them.

@@ -38,6 +38,10 @@ struct Choice {
     message: Map<String, Value>,
     finish_reason: Value,
     calls: Vec<Call>,
+    /// Those whose name may not be whole yet.
+    undecided: Vec<usize>,
+    first_of_ours: Option<usize>,
+    has_client_calls: bool,
     /// The newest call of each index the provider gave.
     by_index: HashMap<u64, usize>,
     /// The next index of a client's call, where ours before it left a gap.
@@ -54,16 +58,7 @@ struct Call {
     index: Option<u64>,
     /// As the client was given it, where that is another.
     place: Option<u64>,
-    owner: Owner,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Owner {
-    /// The name may not be whole yet.
-    #[default]
-    Undecided,
-    Ours,
-    Client,
+    is_ours: bool,
 }
 
 /// A choice's index; the first where it says none.
@@ -126,26 +121,27 @@ impl Round {
     }
 
     pub(super) fn is_undecided(&self) -> bool {
-        self.choices.values().any(|choice| choice.has(Owner::Undecided))
+        self.choices.values().any(|choice| !choice.undecided.is_empty())
     }
 
     /// In the choice that is continued.
     pub(super) fn has_ours(&self) -> bool {
-        self.choices.get(&0).is_some_and(|choice| choice.has(Owner::Ours))
+        self.choices.get(&0).is_some_and(|choice| choice.first_of_ours.is_some())
     }
 
     /// In the choice that is continued.
     pub(super) fn has_client_calls(&self) -> bool {
-        self.choices.get(&0).is_some_and(|choice| choice.has(Owner::Client))
+        self.choices.get(&0).is_some_and(|choice| choice.has_client_calls)
     }
 
     pub(super) fn has_only_ours(&self, choice: u64) -> bool {
-        self.choices.get(&choice).is_some_and(|choice| choice.has(Owner::Ours) && !choice.has(Owner::Client))
+        let choice = self.choices.get(&choice);
+        choice.is_some_and(|choice| choice.first_of_ours.is_some() && !choice.has_client_calls)
     }
 
     pub(super) fn is_ours(&self, choice: u64, call: usize) -> bool {
         let call = self.choices.get(&choice).and_then(|choice| choice.calls.get(call));
-        call.is_some_and(|call| call.owner == Owner::Ours)
+        call.is_some_and(|call| call.is_ours)
     }
 
     /// The index under which the client knows its call, counted on from its call before; None where it has the
@@ -214,9 +210,6 @@ impl Choice {
             function.retain(|field, value| field != "arguments" || !value.is_string());
         }
         merge(&mut call.fields, &rest);
-        if foreign_type(&call.fields).is_some() {
-            call.owner = Owner::Client;
-        }
         slot
     }
 
@@ -241,27 +234,31 @@ impl Choice {
         }
         let slot = self.calls.len();
         self.calls.push(Call { index, ..Call::default() });
+        self.undecided.push(slot);
         self.by_index.extend(index.map(|index| (index, slot)));
         slot
     }
 
-    /// Decides of the calls whose name is whole.
+    /// Decides of the calls whose name is whole, and of those that can be no one's but the client's.
     fn decide(&mut self, offered: &Offered, is_whole: impl Fn(usize) -> bool) {
-        for (slot, call) in self.calls.iter_mut().enumerate() {
-            if call.owner != Owner::Undecided {
-                continue;
-            }
-            if is_whole(slot) {
-                let is_ours = offered.contains(call.name.as_str());
-                call.owner = if is_ours { Owner::Ours } else { Owner::Client };
-            } else if !may_become_offered(&call.name, offered) {
-                call.owner = Owner::Client;
+        for slot in std::mem::take(&mut self.undecided) {
+            let Some(call) = self.calls.get_mut(slot) else { continue };
+            let is_foreign = foreign_type(&call.fields).is_some();
+            if is_foreign || !may_become_offered(&call.name, offered) {
+                self.has_client_calls = true;
+            } else if !is_whole(slot) {
+                self.undecided.push(slot);
+            } else if offered.contains(call.name.as_str()) {
+                call.is_ours = true;
+                self.first_of_ours = Some(self.first_of_ours.map_or(slot, |first| first.min(slot)));
+            } else {
+                self.has_client_calls = true;
             }
         }
     }
 
     fn place(&mut self, slot: usize) -> Option<u64> {
-        let has_ours_before = self.calls.iter().take(slot).any(|call| call.owner == Owner::Ours);
+        let has_ours_before = self.first_of_ours.is_some_and(|first| first < slot);
         let call = self.calls.get_mut(slot)?;
         if has_ours_before && call.place.is_none() {
             call.place = Some(self.next_place);
@@ -269,10 +266,6 @@ impl Choice {
         let used = call.place.or(call.index).unwrap_or(self.next_place);
         self.next_place = self.next_place.max(used.saturating_add(1));
         call.place
-    }
-
-    fn has(&self, owner: Owner) -> bool {
-        self.calls.iter().any(|call| call.owner == owner)
     }
 
     fn message(&self) -> Value {
@@ -291,7 +284,7 @@ impl Call {
         let longer = format!("{}{piece}", self.name);
         // Some providers say the whole name with every piece of the arguments.
         let is_repeated = piece == self.name && !may_become_offered(&longer, offered);
-        if !is_repeated && self.owner != Owner::Ours {
+        if !is_repeated && !self.is_ours {
             self.name = longer;
         }
     }

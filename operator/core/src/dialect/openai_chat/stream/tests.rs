@@ -345,6 +345,18 @@ fn usage_told_in_every_chunk_goes_on_in_later_rounds() {
 }
 
 #[test]
+fn thousands_of_calls_in_one_chunk_are_told_apart() {
+    let many: Vec<Value> = (0..20_000)
+        .map(|index| call(index, "c", if index % 2 == 0 { OURS } else { "theirs" }, "{}"))
+        .collect();
+    let (out, end) = round(&mut *filter(), &[calls("r1", &many), end("r1", "tool_calls")]);
+    assert_eq!(
+        (end.ours.len(), deltas(&out)[0]["tool_calls"][9_999]["index"].as_u64()),
+        (10_000, Some(9_999))
+    );
+}
+
+#[test]
 fn a_round_larger_than_any_answer_is_refused() {
     let part = delta("r1", &json!({"content": "x".repeat(8 << 20)}));
     let mut filter = filter();

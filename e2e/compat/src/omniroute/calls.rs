@@ -1,0 +1,93 @@
+//! `extract_tool_calls`: the calls in a provider's answer.
+
+use serde_json::{Value, json};
+use skillet_core::dialect::{Arguments, ToolCall, openai_chat::read_calls};
+
+use crate::{
+    case::Case,
+    judge::{Answer, Sense},
+};
+
+/// Whose form an answer has, as the reference tells it from the model's name.
+pub(super) fn provider(model: &str) -> &'static str {
+    let is = |parts: [&str; 2]| parts.into_iter().any(|part| model.to_lowercase().contains(part));
+    match model {
+        _ if is(["gpt", "openai"]) => "openai",
+        _ if is(["claude", "anthropic"]) => "anthropic",
+        _ if is(["gemini", "google"]) => "google",
+        _ => "other",
+    }
+}
+
+/// Whether an answer is one of OpenAI's responses, which goes under the same provider.
+pub(super) fn is_responses(response: &Value) -> bool {
+    [&response["output"], &response["response"]["output"]].into_iter().any(Value::is_array)
+}
+
+pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
+    let response = &case.input["response"];
+    let calls = match provider(case.text("model")) {
+        "openai" if is_responses(response) => return Err("openai responses".to_owned()),
+        "openai" => read_calls(response),
+        other => return Err(other.to_owned()),
+    };
+    Ok(answer(case, &calls))
+}
+
+fn answer(case: &Case, calls: &[ToolCall]) -> Answer {
+    let expected = &case.expected["calls"];
+    let has_broken = calls.iter().any(|call| matches!(call.arguments, Arguments::Broken(_)));
+    let calls: Vec<Value> =
+        calls.iter().enumerate().map(|(place, call)| written(call, &expected[place])).collect();
+    // The reference throws where the product finds no calls.
+    let throws = case.expected.get("throws").is_some();
+    Answer {
+        meets_want: if throws { Sense::Met } else { Sense::Unknown },
+        difference: has_broken.then(|| {
+            "arguments that are no JSON are told to the model; the reference runs with {}".to_owned()
+        }),
+        ..Answer::exact(case, json!({ "calls": calls }))
+    }
+}
+
+fn written(call: &ToolCall, expected: &Value) -> Value {
+    let ToolCall { id, name, arguments } = call;
+    let is_any_id = expected["id"] == "$generated" && !id.is_empty();
+    let id = if is_any_id { "$generated" } else { id };
+    let arguments = match arguments {
+        Arguments::Json(value) => value.clone(),
+        Arguments::Broken(text) => json!({ "broken": text }),
+    };
+    json!({"id": id, "name": name, "arguments": arguments})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::told;
+
+    fn check(model: &str, response: &Value, expected: &Value, verdict: &str, result: &str) {
+        let input = json!({"model": model, "response": response});
+        let told = told("extract_tool_calls", verdict, Some("do not throw"), &input, expected);
+        assert!(told.starts_with(result), "{model}: {told}");
+    }
+
+    #[test]
+    fn the_provider_is_told_by_the_model_and_the_form() {
+        check("claude-x", &json!({}), &json!({"calls": []}), "compat", "anthropic");
+        check("Gemini", &json!({}), &json!({"calls": []}), "compat", "google");
+        check("m", &json!({}), &json!({"calls": []}), "compat", "other");
+        check("gpt-claude", &json!({"output": []}), &json!({"calls": []}), "compat", "openai responses");
+        check("gpt", &json!({}), &json!({"calls": []}), "compat", "passed");
+        check("gpt", &json!("text"), &json!({"throws": "TypeError"}), "defect", "passed");
+    }
+
+    #[test]
+    fn a_generated_id_is_any_id_and_a_given_one_is_not() {
+        let response = |call: Value| json!({ "tool_calls": [call] });
+        let expected = |id: &str| json!({"calls": [{"id": id, "name": "a", "arguments": {}}]});
+        let call = json!({"function": {"name": "a"}});
+        check("gpt", &response(call.clone()), &expected("$generated"), "compat", "passed");
+        check("gpt", &response(call), &expected("c1"), "compat", "failed");
+    }
+}
