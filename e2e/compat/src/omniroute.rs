@@ -48,8 +48,11 @@ fn first(case: &Case, dialects: &[Replay]) -> Result<Answer, String> {
 }
 
 fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
-    let dialects: [Replay; 3] =
-        [responses::extract_tool_calls, calls_anthropic_gemini::extract_tool_calls, calls::extract_tool_calls];
+    let dialects: [Replay; 3] = [
+        responses::extract_tool_calls,
+        calls_anthropic_gemini::extract_tool_calls,
+        calls::extract_tool_calls,
+    ];
     first(case, &dialects)
 }
 

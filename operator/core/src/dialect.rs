@@ -188,3 +188,15 @@ pub trait StreamFilter: Send {
     /// the last round was passed on whole.
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>);
 }
+
+impl DialectName {
+    /// The dialect's module.
+    pub fn dialect(self) -> &'static dyn Dialect {
+        match self {
+            Self::OpenAiChat => &openai_chat::OpenAiChat,
+            Self::OpenAiResponses => &openai_responses::OpenAiResponses,
+            Self::Anthropic => &anthropic::Anthropic,
+            Self::Gemini => &gemini::Gemini,
+        }
+    }
+}

