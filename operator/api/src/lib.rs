@@ -10,6 +10,7 @@
 
 pub mod duration;
 pub mod execution;
+pub mod gateway;
 pub mod names;
 pub mod policy;
 pub mod reason;

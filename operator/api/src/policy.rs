@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{duration::SkillDuration, execution::IsolationStatus, skill::Limits};
+use crate::{duration::SkillDuration, execution::IsolationStatus, gateway::GatewayPolicy, skill::Limits};
 
 /// Settings for all skills of the cluster.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,9 @@ pub struct SkillPolicySpec {
     #[schemars(range(min = 1, max = 1000))]
     #[serde(default = "version_history")]
     pub version_history: u32,
+    /// What the gateway offers, runs and forwards.
+    #[serde(default)]
+    pub gateway: GatewayPolicy,
 }
 
 impl Default for SkillPolicySpec {
@@ -71,6 +74,7 @@ impl Default for SkillPolicySpec {
             retention: Retention::default(),
             concurrency: Concurrency::default(),
             version_history: version_history(),
+            gateway: GatewayPolicy::default(),
         }
     }
 }

@@ -57,8 +57,64 @@ fn cases() -> Vec<Case> {
         breaks("spec.versionHistory minimum", "versionHistory: 0"),
         breaks("spec.versionHistory maximum", "versionHistory: 1001"),
     ];
+    cases.extend(gateway_cases());
     cases.extend(limits!("defaults"));
     cases.extend(limits!("maximums"));
+    cases
+}
+
+fn gateway_cases() -> Vec<Case> {
+    let gateway = |fields: &str| format!("gateway: {{{fields}}}");
+    let providers = ["openai", "anthropic", "gemini"].into_iter().flat_map(move |provider| {
+        let at = format!("spec.gateway.providers.{provider}");
+        let change = move |fields: &str| gateway(&format!("providers: {{{provider}: {{{fields}}}}}"));
+        let secret = |fields: &str| change(&format!("keySecret: {{{fields}}}"));
+        let bound = |path: &str| -> &'static str { Box::leak(format!("{at}.{path}").into_boxed_str()) };
+        vec![
+            breaks(bound("baseUrl pattern"), change("baseUrl: 'ftp://x'")),
+            breaks(bound("baseUrl maxLength"), change(&format!("baseUrl: 'http://{}'", "x".repeat(506)))),
+            breaks(bound("keySecret.name required"), secret("key: k")),
+            breaks(bound("keySecret.name minLength"), secret("name: ''")),
+            breaks(bound("keySecret.name maxLength"), secret(&format!("name: {}", long(254)))),
+            breaks(bound("keySecret.key minLength"), secret("name: n, key: ''")),
+            breaks(bound("keySecret.key maxLength"), secret(&format!("name: n, key: {}", long(254)))),
+        ]
+    });
+    let mut cases: Vec<Case> = providers.collect();
+    for list in ["platformNamespaces", "catalogueNamespaces"] {
+        let bound =
+            |path: &str| -> &'static str { Box::leak(format!("spec.gateway.{list}{path}").into_boxed_str()) };
+        cases.extend([
+            breaks(bound(" maxItems"), gateway(&format!("{list}: {}", many(33, |n| format!("n{n}"))))),
+            breaks(bound("[] minLength"), gateway(&format!("{list}: ['']"))),
+            breaks(bound("[] maxLength"), gateway(&format!("{list}: [{}]", long(64)))),
+        ]);
+    }
+    let ranges = [
+        ("offer.maxAutoSkills", Some(-1), 129),
+        ("offer.minAutoScore", Some(0), 1001),
+        ("offer.tokenBudget", Some(-1), 1_000_001),
+        ("conversation.rounds", Some(-1), 65),
+        ("conversation.resultBytes", Some(63), 1_048_577),
+        ("conversation.totalResultBytes", Some(63), 8_388_609),
+        ("conversation.parallel", Some(0), 65),
+    ];
+    for (path, below, above) in ranges {
+        let (block, field) = path.split_once('.').unwrap();
+        let bound = |bound: &str| -> &'static str {
+            Box::leak(format!("spec.gateway.{path} {bound}").into_boxed_str())
+        };
+        let change = |value: i64| gateway(&format!("{block}: {{{field}: {value}}}"));
+        cases.extend(below.map(|value| breaks(bound("minimum"), change(value))));
+        cases.push(breaks(bound("maximum"), change(above)));
+    }
+    let time = |value: &str| gateway(&format!("conversation: {{time: {value}}}"));
+    cases.extend([
+        breaks("spec.gateway.offer.rule enum", gateway("offer: {rule: None}")),
+        breaks("spec.gateway.conversation.time pattern", time("soon")),
+        breaks("spec.gateway.conversation.time minLength", time("''")),
+        breaks("spec.gateway.conversation.time maxLength", time(&format!("{}1s", "0".repeat(31)))),
+    ]);
     cases
 }
 

@@ -1,0 +1,170 @@
+//! The part of SkillPolicy that the gateway reads: where skills are looked up, what is offered, how far a conversation
+//! goes, and which model providers there are.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::duration::SkillDuration;
+
+/// What the gateway offers, runs and forwards.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GatewayPolicy {
+    /// Namespaces whose skills every caller sees after those of its own namespace, in this order. Rights are still asked for. Default none.
+    #[schemars(length(max = 32), inner(length(min = 1, max = 63)))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub platform_namespaces: Vec<String>,
+    /// Namespaces of imported skills, looked up last. Default none.
+    #[schemars(length(max = 32), inner(length(min = 1, max = 63)))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub catalogue_namespaces: Vec<String>,
+    /// Which skills a request is offered.
+    pub offer: OfferPolicy,
+    /// How far the gateway goes on with one conversation.
+    pub conversation: ConversationPolicy,
+    /// Model providers. Default the public ones, with the client's own key.
+    pub providers: Providers,
+}
+
+/// How `auto` skills are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OfferRule {
+    #[default]
+    Reference,
+    Words,
+}
+
+/// Which skills a request is offered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OfferPolicy {
+    /// How text is compared: `Reference` finds names and tags anywhere in the request, `Words` finds whole words in any script and looks only at what was written. Default `Reference`.
+    pub rule: OfferRule,
+    /// Most `auto` skills offered to one request. Default 5.
+    #[schemars(range(max = 128))]
+    pub max_auto_skills: u32,
+    /// Points from which on an `auto` skill is offered. Default 3.
+    #[schemars(range(min = 1, max = 1000))]
+    pub min_auto_score: u32,
+    /// Most tokens that all offered definitions may take, about four bytes each; what fits least is left out first. Default 16000.
+    #[schemars(range(max = 1_000_000))]
+    pub token_budget: u32,
+}
+
+impl Default for OfferPolicy {
+    fn default() -> Self {
+        Self { rule: OfferRule::Reference, max_auto_skills: 5, min_auto_score: 3, token_budget: 16_000 }
+    }
+}
+
+/// How far the gateway goes on with one conversation. A request may ask for less, never for more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConversationPolicy {
+    /// How often the model is asked again after skills were run. Default 8.
+    #[schemars(range(max = 64))]
+    pub rounds: u32,
+    /// Longest time for all rounds of one request. Default `5m`.
+    pub time: SkillDuration,
+    /// Most bytes of one result that the model is given; the rest is cut and marked. Default 32768.
+    #[schemars(range(min = 64, max = 1_048_576))]
+    pub result_bytes: u32,
+    /// Most bytes of all results of one request. Default 131072.
+    #[schemars(range(min = 64, max = 8_388_608))]
+    pub total_result_bytes: u32,
+    /// Most skills that are run side by side for one answer. Default 8.
+    #[schemars(range(min = 1, max = 64))]
+    pub parallel: u32,
+}
+
+impl Default for ConversationPolicy {
+    fn default() -> Self {
+        Self {
+            rounds: 8,
+            time: SkillDuration(std::time::Duration::from_mins(5)),
+            result_bytes: 32_768,
+            total_result_bytes: 131_072,
+            parallel: 8,
+        }
+    }
+}
+
+/// The model providers, each by the form of its requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Providers {
+    /// `/v1/chat/completions` and `/v1/responses`. Default `https://api.openai.com`.
+    pub openai: Provider,
+    /// `/v1/messages`. Default `https://api.anthropic.com`.
+    pub anthropic: Provider,
+    /// `/v1beta/models/...:generateContent`. Default `https://generativelanguage.googleapis.com`.
+    pub gemini: Provider,
+}
+
+impl Default for Providers {
+    fn default() -> Self {
+        Self {
+            openai: Provider::at("https://api.openai.com"),
+            anthropic: Provider::at("https://api.anthropic.com"),
+            gemini: Provider::at("https://generativelanguage.googleapis.com"),
+        }
+    }
+}
+
+/// Where a provider is and whose key it is asked with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Provider {
+    /// URL before the provider's own path, `http` or `https`, without a slash at the end.
+    #[schemars(length(max = 512), regex(pattern = r"^(https?://[^ ]+[^ /])?$"))]
+    pub base_url: String,
+    /// The platform's key, a Secret in the operator's namespace. Default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_secret: Option<KeySecret>,
+    /// Whether a client may send a provider's key of its own, which then goes to the provider. Default true where `keySecret` is not set, else false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_key: Option<bool>,
+}
+
+impl Provider {
+    fn at(base_url: &str) -> Self {
+        Self { base_url: base_url.to_owned(), ..Self::default() }
+    }
+
+    /// Whether a client's own key goes to the provider.
+    pub fn takes_client_key(&self) -> bool {
+        self.client_key.unwrap_or(self.key_secret.is_none())
+    }
+}
+
+/// A key in a Secret of the operator's namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeySecret {
+    /// Name of the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Key in it. Default `apiKey`.
+    #[schemars(length(min = 1, max = 253))]
+    #[serde(default = "api_key")]
+    pub key: String,
+}
+
+fn api_key() -> String {
+    "apiKey".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_key_goes_on_unless_the_platform_has_one_or_says_no() {
+        let key = Some(KeySecret { name: "k".into(), key: api_key() });
+        let takes = |key_secret: &Option<KeySecret>, client_key| {
+            Provider { key_secret: key_secret.clone(), client_key, ..Provider::default() }.takes_client_key()
+        };
+        assert!(takes(&None, None) && !takes(&None, Some(false)));
+        assert!(!takes(&key, None) && takes(&key, Some(true)));
+    }
+}

@@ -1,0 +1,12 @@
+//! The gateway: agents talk to it, and models behind it get the platform's skills.
+//!
+//! A request goes one way: `identity` (who asks) -> `skills` (what that caller sees) -> `proxy` or `rest` or `mcp`
+//! (what is asked) -> `executor` (runs it as a SkillExecution) -> answer. It keeps no state of its own: two replicas
+//! give the same answers, and a restart loses nothing.
+
+pub mod error;
+pub mod executor;
+pub mod identity;
+pub mod server;
+pub mod skills;
+pub mod state;
