@@ -81,7 +81,7 @@ impl Default for ConversationPolicy {
     fn default() -> Self {
         Self {
             rounds: 8,
-            time: SkillDuration(std::time::Duration::from_mins(5)),
+            time: SkillDuration(std::time::Duration::from_secs(300)),
             result_bytes: 32_768,
             total_result_bytes: 131_072,
             parallel: 8,
@@ -138,7 +138,7 @@ impl Provider {
 }
 
 /// A key in a Secret of the operator's namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeySecret {
     /// Name of the Secret.

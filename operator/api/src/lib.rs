@@ -12,6 +12,7 @@ pub mod duration;
 pub mod execution;
 pub mod gateway;
 pub mod names;
+pub mod parse;
 pub mod policy;
 pub mod reason;
 pub mod schema;

@@ -7,7 +7,6 @@ pub mod context;
 pub mod execution;
 pub mod in_use;
 pub mod metrics;
-pub mod parse;
 pub mod policy;
 pub mod report;
 pub mod retention;

@@ -16,14 +16,12 @@ use kube::{
     api::{ListParams, PostParams},
     runtime::{Controller, controller::Action, watcher},
 };
+use skillet_api::parse::{Guarded, ParseError};
 use skillet_api::{Reason, SkillPolicy, SkillPolicySpec, names};
 use thiserror::Error;
 use tracing::{debug, info, warn};
 
-use crate::{
-    context::Context,
-    parse::{Guarded, ParseError},
-};
+use crate::context::Context;
 
 const KIND: &str = "SkillPolicy";
 const RETRY: Duration = Duration::from_secs(10);

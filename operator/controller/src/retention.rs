@@ -19,7 +19,9 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use crate::{context::Context, parse::Guarded};
+use skillet_api::parse::Guarded;
+
+use crate::context::Context;
 
 const PERIOD: Duration = Duration::from_secs(20);
 /// Between two deletions, so that a clean-up never crowds out runs.

@@ -20,6 +20,7 @@ use kube::{
     },
 };
 use serde::de::DeserializeOwned;
+use skillet_api::parse::Guarded;
 use skillet_api::{Reason, Skill, SkillExecution, SkillPolicy, SkillVersion, names};
 use thiserror::Error;
 use tokio::{
@@ -33,7 +34,6 @@ use crate::{
     context::Context,
     execution::{engine::Engine, recover::Left},
     metrics::Metrics,
-    parse::Guarded,
     policy,
     report::Reporter,
     retention,

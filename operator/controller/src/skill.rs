@@ -14,17 +14,14 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     runtime::{Controller, controller::Action, reflector::ObjectRef, watcher},
 };
+use skillet_api::parse::{Guarded, ParseError};
 use skillet_api::{Reason, Skill, SkillVersion, names};
 use skillet_core::skill::{SkillProblem, validate_skill};
 use thiserror::Error;
 use tracing::{debug, warn};
 
 use self::build::Desired;
-use crate::{
-    context::Context,
-    parse::{Guarded, ParseError},
-    report::chain,
-};
+use crate::{context::Context, report::chain};
 
 const KIND: &str = "Skill";
 const RETRY: Duration = Duration::from_secs(5);

@@ -20,6 +20,13 @@ pub struct Caller {
     pub groups: Arc<[String]>,
 }
 
+/// A caller, and the header that held its token: it was for the gateway, and goes no further.
+#[derive(Clone, Debug)]
+pub struct Identified {
+    pub caller: Caller,
+    pub token_header: &'static str,
+}
+
 /// What is to be done with a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
@@ -69,6 +76,15 @@ impl Identity {
     /// Who sent these headers. The token used is also told, so that it is never passed on to a provider.
     pub async fn caller(&self, _headers: &HeaderMap) -> Result<Caller, IdentityError> {
         Err(IdentityError::Missing)
+    }
+
+    /// Who sent these headers, or this query, and which header told so.
+    pub async fn identify(
+        &self,
+        headers: &HeaderMap,
+        _query: Option<&str>,
+    ) -> Result<Identified, IdentityError> {
+        Ok(Identified { caller: self.caller(headers).await?, token_header: "authorization" })
     }
 
     /// Fails unless the caller may do this with skills of the namespace, or with one of them.

@@ -4,9 +4,14 @@
 //! (what is asked) -> `executor` (runs it as a SkillExecution) -> answer. It keeps no state of its own: two replicas
 //! give the same answers, and a restart loses nothing.
 
+pub mod conversation;
 pub mod error;
 pub mod executor;
 pub mod identity;
+pub mod offering;
+pub mod proxy;
 pub mod server;
 pub mod skills;
 pub mod state;
+pub mod stateless;
+pub mod upstream;

@@ -1,10 +1,73 @@
-//! The list of routes, and the server around them.
+//! The server: its routes, its watches, and how it stops.
 
-use axum::{Router, routing::get};
+use std::{future::Future, net::SocketAddr, sync::Arc};
 
-use crate::state::Gateway;
+use axum::{
+    Router,
+    extract::State,
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use http::StatusCode;
+use kube::Client;
+use thiserror::Error;
+use tokio::{net::TcpListener, task::JoinSet};
+use tracing::info;
+
+use crate::{
+    executor::Executor, identity::Identity, proxy, skills::Skills, state::Gateway, stateless, upstream,
+};
+
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("could not listen on {address}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("could not make the client for providers")]
+    Upstream(#[from] reqwest::Error),
+    #[error("the server failed")]
+    Serve(#[source] std::io::Error),
+}
 
 /// All routes.
 pub fn router(gateway: Gateway) -> Router {
-    Router::new().route("/healthz", get(async || "ok")).with_state(gateway)
+    Router::new()
+        .merge(proxy::routes())
+        .merge(stateless::routes())
+        .route("/healthz", get(async || "ok"))
+        .route("/readyz", get(ready))
+        .with_state(gateway)
+}
+
+/// True only when every watch has seen the cluster as it is.
+async fn ready(State(gateway): State<Gateway>) -> Response {
+    if gateway.is_synced() {
+        return "ok".into_response();
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, "the watches have not seen everything yet").into_response()
+}
+
+/// Serves until `shutdown` fires, then until the requests under way are answered.
+pub async fn run(
+    client: Client,
+    namespace: String,
+    address: SocketAddr,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    let gateway = Gateway {
+        identity: Arc::new(Identity::new(client.clone())),
+        skills: Arc::new(Skills::default()),
+        executor: Arc::new(Executor::new(client.clone())),
+        upstream: upstream::client()?,
+        keys: Arc::default(),
+        namespace: namespace.into(),
+        client: client.clone(),
+    };
+    let mut watches = JoinSet::new();
+    watches.spawn(gateway.skills.clone().watch(client));
+    let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
+    info!(%address, "Gateway started");
+    axum::serve(listener, router(gateway)).with_graceful_shutdown(shutdown).await.map_err(Error::Serve)?;
+    info!("Gateway stops");
+    watches.shutdown().await;
+    Ok(())
 }

@@ -2,42 +2,175 @@
 //!
 //! One index per namespace, swapped in whole: a request reads without a lock and without copying.
 
-use std::sync::Arc;
+mod namespace;
+mod swap;
+mod watch;
 
-use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use arc_swap::{ArcSwap, Guard};
+use skillet_api::{Skill, SkillPolicySpec, SkillVersion, gateway::OfferRule};
+use skillet_core::{offer::Reading, version::SkillSemver};
+use tokio::sync::watch as watch_channel;
 
 use crate::identity::Caller;
 
-/// One skill with the version that is offered and run.
-#[derive(Clone, Debug)]
-pub struct Known {
-    pub skill: Arc<Skill>,
-    /// The newest sealed version; none where nothing can run.
-    pub version: Option<Arc<SkillVersion>>,
-}
+pub use self::namespace::{Known, Namespace};
+use self::swap::Swapped;
 
 /// What the watch has shown.
-#[derive(Default)]
-pub struct Skills {}
+pub struct Skills {
+    policy: ArcSwap<SkillPolicySpec>,
+    namespaces: ArcSwap<HashMap<Arc<str>, Arc<Swapped>>>,
+    /// Taken by who changes something; readers never wait for it.
+    writing: Mutex<()>,
+    synced: AtomicU8,
+    changes: watch_channel::Sender<u64>,
+}
+
+impl Default for Skills {
+    fn default() -> Self {
+        Self {
+            policy: ArcSwap::default(),
+            namespaces: ArcSwap::default(),
+            writing: Mutex::new(()),
+            synced: AtomicU8::new(0),
+            changes: watch_channel::Sender::new(0),
+        }
+    }
+}
 
 impl Skills {
     /// The policy in force.
     pub fn policy(&self) -> Arc<SkillPolicySpec> {
-        Arc::default()
+        self.policy.load_full()
+    }
+
+    /// Whether policy, skills and versions have all been seen once.
+    pub fn is_synced(&self) -> bool {
+        self.synced.load(Ordering::Acquire) == watch::ALL
     }
 
     /// Namespaces that a caller's names are looked up in, the nearest first: its own, the platform's, the catalogues'.
-    pub fn namespaces(&self, _caller: &Caller) -> Vec<Arc<str>> {
-        Vec::new()
+    /// Whether the caller may see what is in them is asked elsewhere.
+    pub fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
+        let policy = self.policy();
+        let shared = policy.gateway.platform_namespaces.iter().chain(&policy.gateway.catalogue_namespaces);
+        let mut order = vec![caller.namespace.clone()];
+        for namespace in shared {
+            if !order.iter().any(|known| **known == **namespace) {
+                order.push(namespace.as_str().into());
+            }
+        }
+        order
+    }
+
+    /// The skills of a namespace as they are now; none where it has no skill.
+    pub fn namespace(&self, namespace: &str) -> Option<Guard<Arc<Namespace>>> {
+        Some(self.namespaces.load().get(namespace)?.load())
     }
 
     /// A skill by namespace and name.
-    pub fn get(&self, _namespace: &str, _name: &str) -> Option<Arc<Known>> {
-        None
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Known>> {
+        self.namespace(namespace)?.get(name).cloned()
     }
 
     /// Every skill of a namespace, by name.
-    pub fn list(&self, _namespace: &str) -> Vec<Arc<Known>> {
-        Vec::new()
+    pub fn list(&self, namespace: &str) -> Vec<Arc<Known>> {
+        self.namespace(namespace).map(|found| found.list().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Tells of every change, by a number that grows.
+    pub fn changes(&self) -> watch_channel::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Another policy is in force. Where it reads text otherwise, every index is made anew.
+    pub fn set_policy(&self, policy: SkillPolicySpec) {
+        let reading = reading(&policy);
+        self.policy.store(Arc::new(policy));
+        self.change_all(move |namespace| namespace.read_as(reading));
+    }
+
+    /// A skill is new or was changed.
+    pub fn put_skill(&self, skill: Skill) {
+        let (Some(namespace), Some(name)) = (skill.metadata.namespace.clone(), skill.metadata.name.clone())
+        else {
+            return;
+        };
+        let skill = Arc::new(skill);
+        self.change(&namespace, move |of| of.put_skill(&name, Some(skill.clone())));
+    }
+
+    /// A skill was deleted.
+    pub fn remove_skill(&self, namespace: &str, name: &str) {
+        let name = name.to_owned();
+        self.change(namespace, move |of| of.put_skill(&name, None));
+    }
+
+    /// A version was sealed, or is seen for the first time.
+    pub fn put_version(&self, version: SkillVersion) {
+        let Some(namespace) = version.metadata.namespace.clone() else { return };
+        let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
+        let version = Arc::new(version);
+        self.change(&namespace, move |of| {
+            of.put_version(&version.spec.skill, &number, Some(&version));
+        });
+    }
+
+    /// A version was deleted.
+    pub fn remove_version(&self, version: &SkillVersion) {
+        let Some(namespace) = version.metadata.namespace.clone() else { return };
+        let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
+        let skill = version.spec.skill.clone();
+        self.change(&namespace, move |of| of.put_version(&skill, &number, None));
+    }
+
+    /// A version is not there any more, and only the object's name is known.
+    pub fn forget_version(&self, namespace: &str, object: &str) {
+        let object = object.to_owned();
+        self.change(namespace, move |of| of.forget_version(&object));
+    }
+
+    fn change(&self, namespace: &str, change: impl Fn(&mut Namespace) + Send + Sync + 'static) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = self.namespaces.load().get(namespace) {
+            found.change(change);
+            return self.tell();
+        }
+        let name: Arc<str> = namespace.into();
+        let made = Swapped::new(Namespace::new(name.clone(), reading(&self.policy.load())));
+        made.change(change);
+        let mut namespaces = HashMap::clone(&self.namespaces.load());
+        namespaces.insert(name, Arc::new(made));
+        self.namespaces.store(Arc::new(namespaces));
+        self.tell();
+    }
+
+    fn tell(&self) {
+        self.changes.send_modify(|number| *number += 1);
+    }
+
+    fn change_all(&self, change: impl Fn(&mut Namespace) + Send + Sync + Clone + 'static) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.namespaces.load().values().for_each(|namespace| namespace.change(change.clone()));
+        self.tell();
     }
 }
+
+fn reading(policy: &SkillPolicySpec) -> Reading {
+    match policy.gateway.offer.rule {
+        OfferRule::Reference => Reading::Reference,
+        OfferRule::Words => Reading::Words,
+    }
+}
+
+#[cfg(test)]
+#[path = "skills/skills_tests.rs"]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{executor::Executor, identity::Identity, skills::Skills};
+use crate::{executor::Executor, identity::Identity, skills::Skills, upstream::Keys};
 
 /// Shared by all requests; cheap to clone.
 #[derive(Clone)]
@@ -11,7 +11,16 @@ pub struct Gateway {
     pub skills: Arc<Skills>,
     pub executor: Arc<Executor>,
     pub upstream: reqwest::Client,
+    /// The platform's keys for providers.
+    pub keys: Arc<Keys>,
     /// Namespace of the operator, where the platform's provider keys are.
     pub namespace: Arc<str>,
     pub client: kube::Client,
+}
+
+impl Gateway {
+    /// Whether every watch has seen the cluster as it is.
+    pub fn is_synced(&self) -> bool {
+        self.skills.is_synced()
+    }
 }

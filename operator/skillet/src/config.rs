@@ -16,6 +16,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Runs the operator: seals versions, runs executions, probes nodes.
     Operator(Box<OperatorConfig>),
+    /// Runs the gateway: model proxy, REST and MCP for agents.
+    Gateway(Box<GatewayConfig>),
     /// Prints the custom resource definitions.
     Crds,
     /// Runs one small skill in the cluster and tells how it went; the chart's test.
@@ -51,6 +53,18 @@ pub(crate) struct OperatorConfig {
     /// Where `/healthz`, `/readyz` and `/metrics` are served.
     #[arg(long, env, default_value = "0.0.0.0:8080")]
     pub(crate) http_address: SocketAddr,
+    #[command(flatten)]
+    pub(crate) log: LogConfig,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GatewayConfig {
+    /// Namespace of the platform's own keys for providers; where the operator runs.
+    #[arg(long, env, default_value = "skillet-system")]
+    pub(crate) namespace: String,
+    /// Where agents are served.
+    #[arg(long, env, default_value = "0.0.0.0:8090")]
+    pub(crate) gateway_address: SocketAddr,
     #[command(flatten)]
     pub(crate) log: LogConfig,
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod config;
+mod gateway;
 mod operator;
 mod serve;
 mod telemetry;
@@ -14,6 +15,7 @@ use crate::config::{Args, Command};
 async fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Command::Operator(config) => operator::run(*config).await,
+        Command::Gateway(config) => gateway::run(*config).await,
         Command::Crds => print_crds(),
         Command::Check(config) => check::run(config).await,
     }

@@ -4,15 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
+use skillet_api::parse::{Guarded, ParseError};
 use skillet_api::{Reason, Skill, SkillExecution, SkillVersion, names, skill::SecretEnvVar};
 use skillet_core::admission::Refusal;
 use thiserror::Error;
 
-use crate::{
-    catalog::Catalogued as _,
-    context::Context,
-    parse::{Guarded, ParseError},
-};
+use crate::{catalog::Catalogued as _, context::Context};
 
 #[derive(Debug, Error)]
 pub enum GatherError {

@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use skillet_api::SkillExecution;
+use skillet_api::{SkillExecution, parse::ParseError};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use tracing::debug;
 
 use super::status;
-use crate::{context::Context, in_use::Hold, parse::ParseError};
+use crate::{context::Context, in_use::Hold};
 
 /// Uid of an execution.
 pub(super) type Uid = String;

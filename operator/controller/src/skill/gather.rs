@@ -7,7 +7,9 @@ use skillet_api::{Skill, SkillVersion, names};
 use skillet_core::version::SkillSemver;
 use thiserror::Error;
 
-use crate::{context::Context, parse::Guarded};
+use skillet_api::parse::Guarded;
+
+use crate::context::Context;
 
 #[derive(Debug, Error)]
 pub enum Error {

@@ -1,6 +1,7 @@
 //! Objects that do not parse: told by event and log, naming object and field, and kept away from all others.
 //!
-//! kube's own guard gives the error without the place of it, which is what a user has to know.
+//! kube's own guard gives the error without the place of it, which is what a user has to know. What nobody here reads of
+//! an object is left out on the way: kept for thousands of objects, it is most of a process's memory.
 
 use std::borrow::Cow;
 
@@ -25,13 +26,23 @@ pub struct Guarded<K>(pub Result<K, ParseError>);
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
+        let mut value = Value::deserialize(deserializer)?;
+        leave_out_bookkeeping(&mut value);
         Ok(Self(serde_path_to_error::deserialize(&value).map_err(|error| ParseError {
             field: error.path().to_string(),
             message: error.inner().to_string(),
             // What has no readable metadata cannot be told of, and is no object of any API server.
             meta: Box::new(ObjectMeta::deserialize(&value["metadata"]).unwrap_or_default()),
         })))
+    }
+}
+
+/// Who owns which field, and what kubectl applied last: the API server's and kubectl's own.
+fn leave_out_bookkeeping(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    metadata.remove("managedFields");
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     }
 }
 
@@ -76,11 +87,10 @@ impl<K: Resource> Resource for Guarded<K> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::Skill;
     use kube::ResourceExt as _;
     use serde_json::json;
-    use skillet_api::Skill;
-
-    use super::*;
 
     fn read(spec: &Value) -> Guarded<Skill> {
         serde_json::from_value(json!({
@@ -102,6 +112,21 @@ mod tests {
             "{error}"
         );
         assert_eq!((bad.name_any().as_str(), bad.namespace().as_deref()), ("a", Some("ns")));
+    }
+
+    #[test]
+    fn what_is_kept_for_others_is_left_out() {
+        let object: Guarded<Skill> = serde_json::from_value(json!({
+            "metadata": {
+                "name": "a",
+                "managedFields": [{ "manager": "kubectl", "fieldsV1": { "f:spec": {} } }],
+                "annotations": { "kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "x" },
+            },
+            "spec": { "version": "1.0.0", "run": {} },
+        }))
+        .unwrap();
+        assert!(object.meta().managed_fields.is_none());
+        assert_eq!(object.annotations().keys().collect::<Vec<_>>(), ["team"]);
     }
 
     #[test]

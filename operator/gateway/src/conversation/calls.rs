@@ -1,0 +1,193 @@
+//! The calls of one answer: run side by side, each result bounded, each failure told to the model as a result.
+
+use std::sync::Arc;
+
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
+use serde_json::{Value, json};
+use skillet_api::{Phase, SkillExecution};
+use skillet_core::dialect::{Arguments, ToolCall, ToolResult};
+use tokio::time::Instant;
+use tracing::info;
+
+use super::{Conversation, Progress};
+use crate::{
+    executor::{ExecutorError, Order},
+    identity::Verb,
+    offering::Target,
+};
+
+/// What a call came to, before it is bounded.
+struct Outcome {
+    content: Value,
+    is_error: bool,
+}
+
+/// Runs them; one result for each, in their order.
+pub(super) async fn run(
+    conversation: &Conversation,
+    calls: &[ToolCall],
+    progress: &mut Progress,
+) -> Vec<ToolResult> {
+    let (round, deadline) = (progress.round, progress.deadline);
+    let running: Vec<BoxFuture<'_, Outcome>> = calls
+        .iter()
+        .enumerate()
+        .map(|(place, call)| one(conversation, call, (round, place), deadline).boxed())
+        .collect();
+    let outcomes: Vec<Outcome> =
+        stream::iter(running).buffered(conversation.limits.parallel.max(1)).collect().await;
+    let mut results = Vec::with_capacity(calls.len());
+    for (call, outcome) in calls.iter().zip(outcomes) {
+        progress.ran.push(call.name.as_str().into());
+        let bounded = progress.budget.take(&outcome.content);
+        results.push(ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            content: bounded.text,
+            is_error: outcome.is_error,
+        });
+    }
+    results
+}
+
+async fn one(
+    conversation: &Conversation,
+    call: &ToolCall,
+    place: (u32, usize),
+    deadline: Instant,
+) -> Outcome {
+    let Some(skill) = conversation.offering.targets.get(call.name.as_str()) else {
+        return failed("SkillNotFound", "this request was not offered such a tool");
+    };
+    let input = match &call.arguments {
+        Arguments::Json(input) => input.clone(),
+        Arguments::Broken(_) => {
+            return failed(
+                "InputInvalid",
+                "the arguments are not JSON; call the tool again with a JSON object",
+            );
+        }
+    };
+    // The caller's rights count at the time of the call, not at that of the offer.
+    let checked = conversation
+        .gateway
+        .identity
+        .check(&conversation.caller, Verb::Execute, &skill.namespace, Some(&skill.skill))
+        .await;
+    if let Err(error) = checked {
+        return failed("Forbidden", &error.to_string());
+    }
+    let order = order(conversation, skill, input, place);
+    match execute(conversation, &order, deadline).await {
+        Ok(execution) => told(&execution),
+        Err(error) => failed(reason(&error), &error.to_string()),
+    }
+}
+
+fn order(conversation: &Conversation, target: &Target, input: Value, place: (u32, usize)) -> Order {
+    // Ids that the model makes up change when it is asked again: where a call stands does not.
+    let idempotency = conversation.idempotency.as_ref().map(|key| format!("{key}/{}/{}", place.0, place.1));
+    Order {
+        caller: conversation.caller.clone(),
+        namespace: target.namespace.as_str().into(),
+        skill: target.skill.as_str().into(),
+        // The version that was offered is the version that is run.
+        version: Some(target.version.clone()),
+        input,
+        session: conversation.session.clone(),
+        timeout: None,
+        idempotency,
+    }
+}
+
+async fn execute(
+    conversation: &Conversation,
+    order: &Order,
+    deadline: Instant,
+) -> Result<Arc<SkillExecution>, ExecutorError> {
+    let executor = &conversation.gateway.executor;
+    let execution = executor.start(order).await?;
+    let limit = deadline.saturating_duration_since(Instant::now());
+    let ended = executor.ended(&execution, limit).await;
+    if matches!(ended, Err(ExecutorError::TooLate { .. }))
+        && let Err(error) = executor.cancel(&execution).await
+    {
+        info!(%error, "Execution over the request's time could not be cancelled");
+    }
+    ended
+}
+
+fn reason(error: &ExecutorError) -> &'static str {
+    match error {
+        ExecutorError::Create { .. } => "ApiError",
+        ExecutorError::Conflict => "Conflict",
+        ExecutorError::Gone { .. } => "SandboxLost",
+        ExecutorError::TooLate { .. } => "TimedOut",
+    }
+}
+
+/// An execution's end as the model reads it.
+fn told(execution: &SkillExecution) -> Outcome {
+    let Some(status) = &execution.status else { return failed("ApiError", "the execution has no status") };
+    match status.phase {
+        Phase::Succeeded => {
+            Outcome { content: status.output.clone().unwrap_or(Value::Null), is_error: false }
+        }
+        Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
+            let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
+            failed(reason, status.message.as_deref().unwrap_or("the skill failed"))
+        }
+    }
+}
+
+fn failed(reason: &str, message: &str) -> Outcome {
+    Outcome { content: json!({ "error": { "reason": reason, "message": message } }), is_error: true }
+}
+
+/// The result of a call that was not made.
+pub(super) fn refusal(call: &ToolCall, reason: &str, message: &str) -> ToolResult {
+    let content = failed(reason, message).content.to_string();
+    ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use skillet_api::{Reason, SkillExecutionSpec, SkillExecutionStatus};
+
+    use super::*;
+
+    fn ended(phase: Phase, reason: Reason) -> Outcome {
+        let mut execution = SkillExecution::new("e", SkillExecutionSpec::default());
+        execution.status = Some(SkillExecutionStatus {
+            phase,
+            reason: Some(reason),
+            message: Some("the end of stderr".into()),
+            output: (phase == Phase::Succeeded).then(|| json!({ "n": 1 })),
+            ..SkillExecutionStatus::default()
+        });
+        told(&execution)
+    }
+
+    #[test]
+    fn a_success_is_its_output_and_a_failure_says_why() {
+        let succeeded = ended(Phase::Succeeded, Reason::Succeeded);
+        assert_eq!((succeeded.content, succeeded.is_error), (json!({ "n": 1 }), false));
+        for (phase, reason) in [
+            (Phase::Failed, Reason::ExitCode),
+            (Phase::TimedOut, Reason::TimedOut),
+            (Phase::Cancelled, Reason::Cancelled),
+        ] {
+            let outcome = ended(phase, reason);
+            let error = json!({ "error": { "reason": reason.as_str(), "message": "the end of stderr" } });
+            assert_eq!((outcome.content, outcome.is_error), (error, true));
+        }
+    }
+
+    #[test]
+    fn a_call_that_is_not_made_is_answered_too() {
+        let call = ToolCall { id: "c".into(), name: "a".into(), arguments: Arguments::Json(Value::Null) };
+        let result = refusal(&call, "LimitReached", "no more");
+        assert!(result.is_error && result.content.contains("\"LimitReached\""));
+        assert_eq!((result.id, result.name), ("c".into(), "a".into()));
+    }
+}

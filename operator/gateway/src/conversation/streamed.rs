@@ -1,0 +1,164 @@
+//! Streamed answers: one stream to the client over all rounds.
+
+use std::{io, sync::Arc};
+
+use axum::{
+    body::Body,
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use futures::stream;
+use serde_json::Value;
+use skillet_core::dialect::{StreamFilter, ToolResult};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use super::{Conversation, Progress};
+use crate::{
+    error::ApiError,
+    upstream::{Upstream, passed_back},
+};
+
+/// Pieces on their way to a client that reads slowly; then the provider is read no further either.
+const PIECES: usize = 16;
+
+type Pieces = mpsc::Sender<Result<Bytes, io::Error>>;
+
+/// Why a stream is not gone on with.
+enum Stop {
+    /// The client reads no more.
+    ClientGone,
+    /// What came cannot be gone on with; the client is told by a stream that breaks off.
+    Broken(String),
+}
+
+/// Asks, and passes on what comes as it comes. An error answer of the provider's goes to the client as it is.
+pub async fn streamed(
+    conversation: Conversation,
+    upstream: Upstream,
+    request: Value,
+    sent: Bytes,
+) -> Result<Response, ApiError> {
+    let first = upstream.send(sent).await?;
+    let (status, headers) = (first.status(), passed_back(first.headers()));
+    let (pieces, mut received) = mpsc::channel(PIECES);
+    let body = Body::from_stream(stream::poll_fn(move |context| received.poll_recv(context)));
+    if status.is_success() {
+        tokio::spawn(converse(conversation, upstream, request, first, pieces));
+    } else {
+        tokio::spawn(async move { pass_whole(first, &pieces).await.ok() });
+    }
+    Ok((status, headers, body).into_response())
+}
+
+/// Nothing of it is ours.
+async fn pass_whole(mut response: reqwest::Response, pieces: &Pieces) -> Result<(), Stop> {
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => send(pieces, chunk).await?,
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(Stop::Broken(error.without_url().to_string())),
+        }
+    }
+}
+
+async fn converse(
+    conversation: Conversation,
+    upstream: Upstream,
+    request: Value,
+    first: reqwest::Response,
+    pieces: Pieces,
+) {
+    let mut progress = conversation.progress();
+    match rounds(&conversation, &upstream, request, first, &pieces, &mut progress).await {
+        Ok(()) => {}
+        Err(Stop::ClientGone) => {
+            info!(round = progress.round, "Client went away before the end of its answer");
+        }
+        Err(Stop::Broken(why)) => {
+            warn!(round = progress.round, why, "Stream was broken off");
+            pieces.send(Err(io::Error::other("the answer was broken off"))).await.ok();
+        }
+    }
+}
+
+async fn rounds(
+    conversation: &Conversation,
+    upstream: &Upstream,
+    mut request: Value,
+    first: reqwest::Response,
+    pieces: &Pieces,
+    progress: &mut Progress,
+) -> Result<(), Stop> {
+    let dialect = conversation.dialect();
+    let mut filter = dialect.stream(Arc::new(conversation.offering.names()));
+    let mut response = first;
+    loop {
+        let end = read(response, filter.as_mut(), pieces).await?;
+        if end.ours.is_empty() {
+            return finish(filter.as_mut(), &[], pieces).await;
+        }
+        if !conversation.may_go_on(progress) {
+            return finish(filter.as_mut(), &Conversation::not_run(&end.ours), pieces).await;
+        }
+        let results = tokio::select! {
+            results = conversation.run(&end.ours, progress) => results,
+            () = pieces.closed() => return Err(Stop::ClientGone),
+        };
+        if end.has_client_calls {
+            return finish(filter.as_mut(), &results, pieces).await;
+        }
+        progress.round += 1;
+        request = dialect.next_request(&request, &end.answer, &results);
+        response = match upstream.send(request.to_string().into()).await {
+            Ok(next) if next.status().is_success() => next,
+            // Too late for another status: the client at least gets what its skills gave.
+            Ok(refused) => {
+                warn!(status = refused.status().as_u16(), "Provider refused to go on");
+                return finish(filter.as_mut(), &results, pieces).await;
+            }
+            Err(error) => {
+                warn!(error = error.message, "Provider could not be asked again");
+                return finish(filter.as_mut(), &results, pieces).await;
+            }
+        };
+    }
+}
+
+async fn read(
+    mut response: reqwest::Response,
+    filter: &mut dyn StreamFilter,
+    pieces: &Pieces,
+) -> Result<skillet_core::dialect::RoundEnd, Stop> {
+    let broken = |error: &dyn std::fmt::Display| Stop::Broken(error.to_string());
+    let mut out = Vec::new();
+    loop {
+        let chunk = tokio::select! {
+            chunk = response.chunk() => chunk,
+            () = pieces.closed() => return Err(Stop::ClientGone),
+        };
+        let Some(chunk) = chunk.map_err(|error| broken(&error.without_url()))? else { break };
+        filter.feed(&chunk, &mut out).map_err(|error| broken(&error))?;
+        flush(&mut out, pieces).await?;
+    }
+    let end = filter.end_round(&mut out);
+    flush(&mut out, pieces).await?;
+    end.map_err(|error| broken(&error))
+}
+
+async fn finish(filter: &mut dyn StreamFilter, results: &[ToolResult], pieces: &Pieces) -> Result<(), Stop> {
+    let mut out = Vec::new();
+    filter.finish(results, &mut out);
+    flush(&mut out, pieces).await
+}
+
+async fn flush(out: &mut Vec<u8>, pieces: &Pieces) -> Result<(), Stop> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    send(pieces, std::mem::take(out).into()).await
+}
+
+async fn send(pieces: &Pieces, piece: Bytes) -> Result<(), Stop> {
+    pieces.send(Ok(piece)).await.map_err(|_| Stop::ClientGone)
+}

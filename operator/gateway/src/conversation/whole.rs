@@ -1,0 +1,117 @@
+//! Answers in one piece.
+
+use axum::{
+    body::Body,
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use serde_json::Value;
+use skillet_core::dialect::Usage;
+
+use super::{Conversation, Progress};
+use crate::{
+    error::ApiError,
+    upstream::{Upstream, passed_back},
+};
+
+/// Most bytes of one answer that are read.
+const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
+
+/// A provider's answer.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+/// Asks until the model is done. `sent` is the first request, as bytes too where nothing was added to it.
+pub async fn whole(
+    conversation: &Conversation,
+    upstream: &Upstream,
+    mut request: Value,
+    sent: Bytes,
+) -> Result<(Response, Progress), ApiError> {
+    let dialect = conversation.dialect();
+    let mut progress = conversation.progress();
+    let mut total = Usage::default();
+    let mut body = sent;
+    loop {
+        let answer = ask(upstream, body).await?;
+        let Some(read) = read(&answer) else { return Ok((pass(answer), progress)) };
+        let (ours, has_others) = conversation.ours(&read);
+        total = total.plus(dialect.usage(&read));
+        if ours.is_empty() {
+            let is_first = progress.round == 0;
+            let response =
+                if is_first { pass(answer) } else { with_usage(conversation, &answer, read, total) };
+            return Ok((response, progress));
+        }
+        if !conversation.may_go_on(&progress) {
+            let results = Conversation::not_run(&ours);
+            return Ok((mixed(conversation, &answer, &read, &results, total), progress));
+        }
+        let results = conversation.run(&ours, &mut progress).await;
+        if has_others {
+            return Ok((mixed(conversation, &answer, &read, &results, total), progress));
+        }
+        progress.round += 1;
+        request = dialect.next_request(&request, &read, &results);
+        body = request.to_string().into();
+    }
+}
+
+async fn ask(upstream: &Upstream, body: Bytes) -> Result<Answer, ApiError> {
+    let response = upstream.send(body).await?;
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = collect(response).await?;
+    Ok(Answer { status, headers, body })
+}
+
+async fn collect(mut response: reqwest::Response) -> Result<Bytes, ApiError> {
+    let broken = |what: String| ApiError::new(StatusCode::BAD_GATEWAY, "ProviderAnswerBroken", what);
+    let mut body = Vec::new();
+    loop {
+        let chunk = response.chunk().await;
+        match chunk
+            .map_err(|error| broken(format!("the provider's answer broke off: {}", error.without_url())))?
+        {
+            None => return Ok(body.into()),
+            Some(chunk) if body.len() + chunk.len() > ANSWER_LIMIT => {
+                return Err(broken(format!("the provider's answer is larger than {ANSWER_LIMIT} bytes")));
+            }
+            Some(chunk) => body.extend_from_slice(&chunk),
+        }
+    }
+}
+
+/// The answer as JSON; none where it is an error or no JSON: that goes to the client as it is.
+fn read(answer: &Answer) -> Option<Value> {
+    if !answer.status.is_success() {
+        return None;
+    }
+    serde_json::from_slice(&answer.body).ok()
+}
+
+fn pass(answer: Answer) -> Response {
+    let Answer { status, headers, body } = answer;
+    (status, passed_back(&headers), Body::from(body)).into_response()
+}
+
+fn mixed(
+    conversation: &Conversation,
+    answer: &Answer,
+    read: &Value,
+    results: &[skillet_core::dialect::ToolResult],
+    total: Usage,
+) -> Response {
+    let read = conversation.dialect().mixed_answer(read, results);
+    with_usage(conversation, answer, read, total)
+}
+
+fn with_usage(conversation: &Conversation, answer: &Answer, mut read: Value, total: Usage) -> Response {
+    conversation.dialect().put_usage(&mut read, total);
+    let mut headers = passed_back(&answer.headers);
+    headers.entry(header::CONTENT_TYPE).or_insert(header::HeaderValue::from_static("application/json"));
+    (answer.status, headers, Body::from(read.to_string())).into_response()
+}

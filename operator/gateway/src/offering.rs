@@ -1,0 +1,312 @@
+//! What one model request is offered: from who asks and what was written to tools under legal names.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use skillet_api::{
+    SkillPolicySpec,
+    gateway::{OfferPolicy, OfferRule},
+    skill::Invocation,
+};
+use skillet_core::{
+    dialect::{
+        Dialect, DialectName, Offered, ToolDefinition,
+        names::{OfferTable, SkillIdentity},
+    },
+    offer::{
+        Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, Reading, RequestFacts, Scratch,
+        Switch, Weights, detect_provider, explain, pick,
+    },
+};
+
+use crate::{
+    error::ApiError,
+    identity::{Caller, IdentityError, Verb},
+    skills::Namespace,
+    state::Gateway,
+};
+
+/// Names the skills of a request: `off`, `all`, `only=a,b` (those of these that fit) or `exactly=a,b`.
+pub const SKILLS_HEADER: &str = "x-skillet-skills";
+/// `off` leaves out the skills of the caller's own namespace.
+pub const CUSTOM_HEADER: &str = "x-skillet-custom";
+
+/// The skills of one request, by the tool names that the model sees.
+#[derive(Default)]
+pub struct Offering {
+    /// In the order in which they are sent.
+    pub tools: Vec<ToolDefinition>,
+    /// What a call of each name runs: the names in `tools`, and names under which a moved client may still call them.
+    pub targets: HashMap<Arc<str>, Target>,
+}
+
+/// A skill at the version that was offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    pub namespace: String,
+    pub skill: String,
+    pub version: String,
+}
+
+impl Offering {
+    /// The tools that were sent and what each runs.
+    pub fn sent(&self) -> BTreeMap<&str, &Target> {
+        let sent = self.tools.iter().filter_map(|tool| Some((&*tool.name, self.targets.get(&tool.name)?)));
+        sent.collect()
+    }
+
+    /// Every name under which a call is ours.
+    pub fn names(&self) -> Offered {
+        self.targets.keys().cloned().collect()
+    }
+}
+
+impl Target {
+    fn of(skill: &Candidate) -> Self {
+        let Candidate { namespace, name, version, .. } = skill;
+        Self { namespace: namespace.to_string(), skill: name.to_string(), version: version.to_string() }
+    }
+}
+
+/// How a request wants its skills.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    pub switch: Switch,
+    pub without_custom: bool,
+}
+
+impl Wish {
+    /// Reads the headers of a request.
+    pub fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+        let text =
+            |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?").trim().to_owned());
+        let switch = match text(SKILLS_HEADER) {
+            None => Switch::All,
+            Some(text) => switch(&text).ok_or_else(|| {
+                ApiError::bad_request(format!("{text:?} is none of off, all, only=a,b and exactly=a,b"))
+                    .at(SKILLS_HEADER)
+            })?,
+        };
+        let without_custom = match text(CUSTOM_HEADER).as_deref() {
+            None | Some("on") => false,
+            Some("off") => true,
+            Some(other) => {
+                return Err(
+                    ApiError::bad_request(format!("{other:?} is neither on nor off")).at(CUSTOM_HEADER)
+                );
+            }
+        };
+        Ok(Self { switch, without_custom })
+    }
+}
+
+fn switch(text: &str) -> Option<Switch> {
+    let names = |list: &str| -> Vec<String> {
+        list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    };
+    match text.split_once('=') {
+        None if text == "off" => Some(Switch::Off),
+        None if text == "all" => Some(Switch::All),
+        Some(("only", list)) => Some(Switch::Only(names(list))),
+        Some(("exactly", list)) => Some(Switch::Exactly(names(list))),
+        None | Some(_) => None,
+    }
+}
+
+/// The rules and numbers of the cluster's policy.
+pub fn policy(spec: &OfferPolicy) -> Policy {
+    let OfferPolicy { rule, max_auto_skills, min_auto_score, token_budget: _ } = spec;
+    Policy {
+        reading: match rule {
+            OfferRule::Reference => Reading::Reference,
+            OfferRule::Words => Reading::Words,
+        },
+        weights: Weights::default(),
+        threshold: i32::try_from(*min_auto_score).unwrap_or(i32::MAX),
+        maximum: usize::try_from(*max_auto_skills).unwrap_or(usize::MAX),
+    }
+}
+
+/// The namespaces a caller sees and may run skills of, nearest first, as they are now.
+pub async fn visible(
+    gateway: &Gateway,
+    caller: &Caller,
+    wish: &Wish,
+) -> Result<Vec<Arc<Namespace>>, IdentityError> {
+    let mut found = Vec::new();
+    for namespace in gateway.skills.namespaces(caller) {
+        if wish.without_custom && namespace == caller.namespace {
+            continue;
+        }
+        let Some(skills) = gateway.skills.namespace(&namespace) else { continue };
+        let skills = Arc::clone(&skills);
+        if may(gateway, caller, &namespace).await? {
+            found.push(skills);
+        }
+    }
+    Ok(found)
+}
+
+async fn may(gateway: &Gateway, caller: &Caller, namespace: &str) -> Result<bool, IdentityError> {
+    for verb in [Verb::Get, Verb::Execute] {
+        match gateway.identity.check(caller, verb, namespace, None).await {
+            Ok(()) => {}
+            Err(IdentityError::Forbidden { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+/// What a request of this dialect is offered of these namespaces.
+pub fn offer(
+    policy_spec: &SkillPolicySpec,
+    namespaces: &[Arc<Namespace>],
+    dialect: DialectName,
+    model: &str,
+    request: &Value,
+    wish: &Wish,
+) -> Offering {
+    let picked = with_ask(policy_spec, dialect, model, request, wish, |policy, ask| {
+        let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
+        pick(policy, &indexes, ask, &mut Scratch::default())
+    });
+    table(picked, &dialect.dialect().client_tool_names(request))
+}
+
+/// Why each skill of these namespaces is or is not offered.
+pub fn explained(
+    policy_spec: &SkillPolicySpec,
+    namespaces: &[Arc<Namespace>],
+    dialect: DialectName,
+    model: &str,
+    request: &Value,
+    wish: &Wish,
+) -> Vec<Explanation> {
+    with_ask(policy_spec, dialect, model, request, wish, |policy, ask| {
+        let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
+        explain(policy, &indexes, ask, &mut Scratch::default())
+    })
+}
+
+fn with_ask<T>(
+    policy_spec: &SkillPolicySpec,
+    name: DialectName,
+    model: &str,
+    request: &Value,
+    wish: &Wish,
+    then: impl FnOnce(&Policy, &Ask<'_>) -> T,
+) -> T {
+    let dialect: &dyn Dialect = name.dialect();
+    let policy = policy(&policy_spec.gateway.offer);
+    let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
+    let (format, provider) = match name {
+        DialectName::OpenAiChat => ("openai", Provider::OpenAi),
+        DialectName::OpenAiResponses => ("openai-responses", Provider::OpenAi),
+        DialectName::Anthropic => ("claude", Provider::Anthropic),
+        DialectName::Gemini => ("gemini", Provider::Google),
+    };
+    // A router behind the gateway may serve any family under one form: the model's name says more than the form.
+    let provider = match detect_provider(model) {
+        Provider::Other => provider,
+        named => named,
+    };
+    let facts = RequestFacts {
+        provider,
+        model,
+        source_format: format,
+        target_format: format,
+        background: None,
+        client_tools: &client_tools,
+        texts: &texts,
+    };
+    let query: Query = policy.query(&facts);
+    let ask = Ask {
+        query: &query,
+        client_tools: &dialect.client_tool_names(request),
+        switch: &wish.switch,
+        token_budget: Some(policy_spec.gateway.offer.token_budget),
+    };
+    then(&policy, &ask)
+}
+
+fn table(picked: Offer, client_tools: &[&str]) -> Offering {
+    // A call that needs a person's word is not the gateway's to make.
+    let own = picked.offered.into_iter().map(|offered| offered.skill);
+    let own: Vec<Arc<Candidate>> = own.filter(|skill| skill.invocation == Invocation::Auto).collect();
+    let named = own.iter().map(|skill| {
+        let identity =
+            SkillIdentity { namespace: &skill.namespace, name: &skill.name, version: &skill.version };
+        (identity, skill.clone())
+    });
+    let table = OfferTable::new(client_tools.iter().copied(), named);
+    let tools = table
+        .iter()
+        .map(|(name, skill)| ToolDefinition {
+            name: name.clone(),
+            description: skill.tool.description.clone(),
+            parameters: skill.tool.parameters.clone(),
+        })
+        .collect();
+    let target = |name: Arc<str>| Some((name.clone(), Target::of(table.get(&name)?)));
+    Offering { tools, targets: table.offered().into_iter().filter_map(target).collect() }
+}
+
+/// Adds the tools to the request.
+pub fn add(dialect: DialectName, request: &mut Value, offering: &Offering) -> Result<(), ApiError> {
+    if offering.tools.is_empty() {
+        return Ok(());
+    }
+    dialect.dialect().offer(request, &offering.tools).map_err(|error| {
+        ApiError::new(StatusCode::BAD_REQUEST, "BadRequest", error.message.clone()).at(error.field)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(name: &'static str, value: &'static str) -> Result<Wish, ApiError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.parse().unwrap());
+        Wish::of(&headers)
+    }
+
+    #[test]
+    fn a_request_names_the_skills_it_wants() {
+        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
+        for (value, switch) in [
+            ("off", Switch::Off),
+            ("all", Switch::All),
+            ("only=a, b,", Switch::Only(names(&["a", "b"]))),
+            ("exactly=a", Switch::Exactly(names(&["a"]))),
+        ] {
+            assert_eq!(wish(SKILLS_HEADER, value).unwrap().switch, switch, "{value}");
+        }
+        assert_eq!(Wish::of(&HeaderMap::new()).unwrap(), Wish::default());
+        assert!(wish(CUSTOM_HEADER, "off").unwrap().without_custom);
+    }
+
+    #[test]
+    fn a_wish_that_cannot_be_read_names_its_header() {
+        for (name, value) in [(SKILLS_HEADER, "some"), (SKILLS_HEADER, "but=a"), (CUSTOM_HEADER, "no")] {
+            let error = wish(name, value).unwrap_err();
+            assert_eq!((error.status, error.field.as_deref()), (StatusCode::BAD_REQUEST, Some(name)));
+        }
+    }
+
+    #[test]
+    fn the_policys_numbers_are_those_of_the_cluster() {
+        let spec =
+            OfferPolicy { rule: OfferRule::Words, max_auto_skills: 7, min_auto_score: 9, token_budget: 1 };
+        let policy = policy(&spec);
+        assert_eq!((policy.reading, policy.maximum, policy.threshold), (Reading::Words, 7, 9));
+        assert_eq!(super::policy(&OfferPolicy::default()), Policy::default());
+    }
+}

@@ -1,0 +1,198 @@
+//! The providers' own routes: a client changes its base URL, and its model has the platform's skills.
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{DefaultBodyLimit, Path, Request, State},
+    response::{IntoResponse as _, Json, Response},
+    routing::post,
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::{Value, json};
+use skillet_core::dialect::DialectName;
+
+use crate::{
+    conversation::{self, Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
+    error::ApiError,
+    offering::{self, Offering, Wish},
+    state::Gateway,
+    upstream::Upstream,
+};
+
+/// Most bytes of a request: images stand in it as text.
+const REQUEST_LIMIT: usize = 32 * 1024 * 1024;
+/// `true` answers with the request that would be sent, and sends nothing.
+const DRY_RUN_HEADER: &str = "x-skillet-dry-run";
+/// Tells which skills were offered.
+const OFFERED_HEADER: &str = "x-skillet-offered";
+/// Tells which skills were run; not in streams, whose headers are sent before.
+const RAN_HEADER: &str = "x-skillet-ran";
+
+/// The routes of the four dialects.
+pub fn routes() -> Router<Gateway> {
+    Router::new()
+        .route("/v1/chat/completions", post(openai_chat))
+        .route("/v1/responses", post(openai_responses))
+        .route("/v1/messages", post(anthropic))
+        .route("/v1beta/models/{call}", post(gemini))
+        .route("/v1/models/{call}", post(gemini))
+        .layer(DefaultBodyLimit::max(REQUEST_LIMIT))
+}
+
+async fn openai_chat(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
+    answer(gateway, DialectName::OpenAiChat, None, request).await
+}
+
+async fn openai_responses(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
+    answer(gateway, DialectName::OpenAiResponses, None, request).await
+}
+
+async fn anthropic(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
+    answer(gateway, DialectName::Anthropic, None, request).await
+}
+
+async fn gemini(
+    State(gateway): State<Gateway>,
+    Path(call): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (model, method) = call.rsplit_once(':').unwrap_or((&call, ""));
+    let is_streaming = match method {
+        "generateContent" => false,
+        "streamGenerateContent" => true,
+        _ => return Err(ApiError::not_found(format!("there is no method {method:?} of a model here"))),
+    };
+    let by_route = ByRoute { model: model.to_owned(), is_streaming };
+    answer(gateway, DialectName::Gemini, Some(by_route), request).await
+}
+
+/// What Gemini says in the path, and the others in the body.
+struct ByRoute {
+    model: String,
+    is_streaming: bool,
+}
+
+async fn answer(
+    gateway: Gateway,
+    dialect: DialectName,
+    by_route: Option<ByRoute>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let headers = parts.headers;
+    let identified = gateway.identity.identify(&headers, parts.uri.query()).await?;
+    let path = path_without_key(&parts.uri);
+    let sent = read(body).await?;
+    let mut request = parse(&sent)?;
+    let ByRoute { model, is_streaming } = by_route.unwrap_or_else(|| ByRoute {
+        model: request["model"].as_str().unwrap_or_default().to_owned(),
+        is_streaming: dialect.dialect().is_streaming(&request),
+    });
+    let wish = Wish::of(&headers)?;
+    let limits = Limits::of(&gateway.skills.policy().gateway.conversation, &headers)?;
+    let namespaces = offering::visible(&gateway, &identified.caller, &wish).await?;
+    let policy = gateway.skills.policy();
+    let offering = offering::offer(&policy, &namespaces, dialect, &model, &request, &wish);
+    offering::add(dialect, &mut request, &offering)?;
+    if flag(&headers, DRY_RUN_HEADER)? {
+        return Ok(dry(&request, &offering));
+    }
+    // What was not changed goes on as the client wrote it, byte for byte.
+    let sent = if offering.tools.is_empty() { sent } else { request.to_string().into() };
+    let upstream = Upstream::new(&gateway, dialect, &path, &headers, identified.token_header).await?;
+    let offered = names(offering.tools.iter().map(|tool| &*tool.name));
+    let conversation = Conversation {
+        caller: identified.caller,
+        dialect,
+        offering,
+        limits,
+        idempotency: text(&headers, IDEMPOTENCY_HEADER),
+        session: text(&headers, SESSION_HEADER),
+        gateway,
+    };
+    let mut response = if is_streaming {
+        conversation::streamed(conversation, upstream, request, sent).await?
+    } else {
+        let (mut response, progress) = conversation::whole(&conversation, &upstream, request, sent).await?;
+        put(&mut response, RAN_HEADER, names(progress.ran.iter().map(|name| &**name)));
+        response
+    };
+    put(&mut response, OFFERED_HEADER, offered);
+    Ok(response)
+}
+
+async fn read(body: Body) -> Result<Bytes, ApiError> {
+    axum::body::to_bytes(body, REQUEST_LIMIT).await.map_err(|_| {
+        let message = format!("the body is larger than {REQUEST_LIMIT} bytes, or broke off");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
+    })
+}
+
+fn parse(body: &Bytes) -> Result<Value, ApiError> {
+    let request: Value = serde_json::from_slice(body)
+        .map_err(|error| ApiError::bad_request(format!("the body is not JSON: {error}")))?;
+    if request.is_object() {
+        Ok(request)
+    } else {
+        Err(ApiError::bad_request("the body is not a JSON object"))
+    }
+}
+
+/// Path and query for the provider. A key in the query was for the gateway.
+fn path_without_key(uri: &http::Uri) -> String {
+    let kept = uri.query().unwrap_or_default().split('&').filter(|part| !part.is_empty());
+    let kept: Vec<&str> = kept.filter(|part| part.split('=').next() != Some("key")).collect();
+    if kept.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), kept.join("&")) }
+}
+
+fn flag(headers: &HeaderMap, name: &'static str) -> Result<bool, ApiError> {
+    match headers.get(name).map(HeaderValue::as_bytes) {
+        None | Some(b"false") => Ok(false),
+        Some(b"true") => Ok(true),
+        Some(_) => Err(ApiError::bad_request("is neither true nor false").at(name)),
+    }
+}
+
+/// A header's text; none where it is empty or no text.
+pub fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    Some(headers.get(name)?.to_str().ok()?.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn dry(request: &Value, offering: &Offering) -> Response {
+    Json(json!({ "request": request, "offered": offering.sent() })).into_response()
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<&str>>().join(",")
+}
+
+fn put(response: &mut Response, name: &'static str, value: String) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_the_query_stays_at_the_gateway() {
+        let path = |uri: &str| path_without_key(&uri.parse().unwrap());
+        assert_eq!(
+            path("/v1beta/models/m:streamGenerateContent?alt=sse&key=sk_x"),
+            "/v1beta/models/m:streamGenerateContent?alt=sse"
+        );
+        assert_eq!(path("/v1/messages?key=sk_x"), "/v1/messages");
+        assert_eq!(path("/v1/messages?beta=true"), "/v1/messages?beta=true");
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_refused() {
+        for body in ["", "[]", "{", "null"] {
+            assert_eq!(parse(&Bytes::from(body)).unwrap_err().status, StatusCode::BAD_REQUEST, "{body}");
+        }
+        assert!(parse(&Bytes::from("{}")).is_ok());
+    }
+}

@@ -1,0 +1,243 @@
+//! The model providers behind the gateway: which address, whose key, which headers go there and back.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use skillet_api::gateway::{KeySecret, Provider, Providers};
+use skillet_core::dialect::DialectName;
+
+use crate::{error::ApiError, state::Gateway};
+
+/// How long a key of the platform's is kept before its Secret is read again.
+const KEY_KEPT: Duration = Duration::from_secs(30);
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Of one hop only, or made anew for the next.
+const NOT_PASSED: [&str; 12] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "host",
+    "content-length",
+    // The gateway reads what comes back.
+    "accept-encoding",
+    "content-encoding",
+];
+/// Names a client, not a request.
+const PRIVATE: [&str; 2] = ["cookie", "set-cookie"];
+/// Headers in which providers take keys.
+const KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
+const OWN_PREFIX: &str = "x-skillet-";
+
+/// Keys of the platform's, for some seconds.
+#[derive(Default)]
+pub struct Keys(Mutex<HashMap<KeySecret, (Instant, HeaderValue)>>);
+
+/// One request to a provider, ready to be sent as often as a conversation needs.
+pub struct Upstream {
+    client: reqwest::Client,
+    url: String,
+    headers: HeaderMap,
+}
+
+/// The client for all providers.
+pub fn client() -> Result<reqwest::Client, reqwest::Error> {
+    reqwest::Client::builder()
+        .connect_timeout(CONNECT_LIMIT)
+        // A provider that sends clients elsewhere would be sent their keys there.
+        .redirect(reqwest::redirect::Policy::none())
+        .tcp_nodelay(true)
+        .build()
+}
+
+impl Upstream {
+    /// For a client's request: `path` with query as the client asked, its headers, and the one that held its token
+    /// for the gateway.
+    pub async fn new(
+        gateway: &Gateway,
+        dialect: DialectName,
+        path: &str,
+        headers: &HeaderMap,
+        token_header: &str,
+    ) -> Result<Self, ApiError> {
+        let policy = gateway.skills.policy();
+        let provider = provider(&policy.gateway.providers, dialect);
+        if provider.base_url.is_empty() {
+            let message = "SkillPolicy default has no baseUrl for this provider";
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "NoProvider", message));
+        }
+        let mut sent = passed_on(headers, token_header, provider.takes_client_key());
+        if let Some(secret) = &provider.key_secret {
+            let has_own = provider.takes_client_key() && KEYS.iter().any(|name| sent.contains_key(*name));
+            if !has_own {
+                let key = gateway.keys.get(gateway, secret).await?;
+                put_key(&mut sent, dialect, key)?;
+            }
+        }
+        sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let url = format!("{}{path}", provider.base_url);
+        Ok(Self { client: gateway.upstream.clone(), url, headers: sent })
+    }
+
+    /// Asks the provider. Any status is an answer.
+    pub async fn send(&self, body: Bytes) -> Result<reqwest::Response, ApiError> {
+        let request = self.client.post(&self.url).headers(self.headers.clone()).body(body);
+        request.send().await.map_err(|error| {
+            // The address may hold a key: it is not told.
+            let error = error.without_url();
+            ApiError::new(StatusCode::BAD_GATEWAY, "ProviderUnreachable", format!("the provider: {error}"))
+        })
+    }
+}
+
+fn provider(providers: &Providers, dialect: DialectName) -> &Provider {
+    match dialect {
+        DialectName::OpenAiChat | DialectName::OpenAiResponses => &providers.openai,
+        DialectName::Anthropic => &providers.anthropic,
+        DialectName::Gemini => &providers.gemini,
+    }
+}
+
+fn passed_on(headers: &HeaderMap, token_header: &str, takes_client_key: bool) -> HeaderMap {
+    let is_passed = |name: &HeaderName| {
+        let name = name.as_str();
+        let is_key = KEYS.contains(&name);
+        !NOT_PASSED.contains(&name)
+            && !PRIVATE.contains(&name)
+            && !name.starts_with(OWN_PREFIX)
+            && name != token_header
+            && (!is_key || takes_client_key)
+    };
+    let kept = headers.iter().filter(|(name, _)| is_passed(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn put_key(headers: &mut HeaderMap, dialect: DialectName, key: HeaderValue) -> Result<(), ApiError> {
+    KEYS.iter().for_each(|name| drop(headers.remove(*name)));
+    let (name, value) = match dialect {
+        DialectName::OpenAiChat | DialectName::OpenAiResponses => {
+            let bearer = [b"Bearer ", key.as_bytes()].concat();
+            let bearer = HeaderValue::from_bytes(&bearer)
+                .map_err(|_| ApiError::unavailable("the provider's key cannot be sent"))?;
+            ("authorization", bearer)
+        }
+        DialectName::Anthropic => ("x-api-key", key),
+        DialectName::Gemini => ("x-goog-api-key", key),
+    };
+    let mut value = value;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(())
+}
+
+/// What of a provider's headers goes back to the client.
+pub fn passed_back(headers: &HeaderMap) -> HeaderMap {
+    let is_passed = |name: &HeaderName| {
+        let name = name.as_str();
+        !NOT_PASSED.contains(&name) && !PRIVATE.contains(&name) && !name.starts_with(OWN_PREFIX)
+    };
+    let kept = headers.iter().filter(|(name, _)| is_passed(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+impl Keys {
+    async fn get(&self, gateway: &Gateway, secret: &KeySecret) -> Result<HeaderValue, ApiError> {
+        if let Some(key) = self.kept(secret) {
+            return Ok(key);
+        }
+        let KeySecret { name, key } = secret;
+        let missing = |what: String| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SecretMissing", what);
+        let api: Api<Secret> = Api::namespaced(gateway.client.clone(), &gateway.namespace);
+        let found = api.get_opt(name).await;
+        let found = found
+            .map_err(|error| ApiError::unavailable(format!("Secret {name} could not be read: {error}")))?
+            .ok_or_else(|| missing(format!("namespace {} has no Secret {name}", gateway.namespace)))?;
+        let bytes = found.data.and_then(|mut data| data.remove(key));
+        let bytes = bytes.ok_or_else(|| missing(format!("Secret {name} has no key {key}")))?;
+        let value = HeaderValue::from_bytes(bytes.0.trim_ascii())
+            .map_err(|_| missing(format!("key {key} of Secret {name} cannot stand in a header")))?;
+        self.lock().insert(secret.clone(), (Instant::now(), value.clone()));
+        Ok(value)
+    }
+
+    fn kept(&self, secret: &KeySecret) -> Option<HeaderValue> {
+        let kept = self.lock();
+        kept.get(secret).filter(|(at, _)| at.elapsed() < KEY_KEPT).map(|(_, value)| value.clone())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<KeySecret, (Instant, HeaderValue)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
+        list.iter()
+            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
+            .collect()
+    }
+
+    fn names(headers: &HeaderMap) -> Vec<&str> {
+        let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn the_token_for_the_gateway_never_reaches_a_provider() {
+        let sent = headers(&[
+            ("authorization", "Bearer sk_ours"),
+            ("x-api-key", "theirs"),
+            ("x-skillet-token", "t"),
+            ("cookie", "c"),
+            ("host", "h"),
+            ("openai-organization", "o"),
+        ]);
+        assert_eq!(names(&passed_on(&sent, "authorization", true)), ["openai-organization", "x-api-key"]);
+        assert_eq!(names(&passed_on(&sent, "authorization", false)), ["openai-organization"]);
+        let own = names(&passed_on(&sent, "x-skillet-token", true)).join(" ");
+        assert_eq!(own, "authorization openai-organization x-api-key");
+    }
+
+    #[test]
+    fn a_key_of_the_platforms_stands_where_its_provider_looks() {
+        for (dialect, name, value) in [
+            (DialectName::OpenAiChat, "authorization", "Bearer k"),
+            (DialectName::OpenAiResponses, "authorization", "Bearer k"),
+            (DialectName::Anthropic, "x-api-key", "k"),
+            (DialectName::Gemini, "x-goog-api-key", "k"),
+        ] {
+            let mut sent = headers(&[("authorization", "a"), ("x-api-key", "b"), ("x-goog-api-key", "c")]);
+            put_key(&mut sent, dialect, HeaderValue::from_static("k")).unwrap();
+            assert_eq!(names(&sent), [name]);
+            assert_eq!(sent[name], value);
+        }
+    }
+
+    #[test]
+    fn what_concerns_one_hop_is_not_passed_back() {
+        let answered = headers(&[
+            ("content-type", "text/event-stream"),
+            ("content-length", "3"),
+            ("transfer-encoding", "chunked"),
+            ("set-cookie", "c"),
+            ("x-request-id", "r"),
+            ("x-skillet-offered", "forged"),
+        ]);
+        assert_eq!(names(&passed_back(&answered)), ["content-type", "x-request-id"]);
+    }
+}
