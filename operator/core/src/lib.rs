@@ -8,9 +8,10 @@ pub mod arguments;
 pub mod attempts;
 pub mod cache;
 pub mod content;
+pub mod dialect;
 #[cfg(test)]
 mod dice;
-pub mod dialect;
+pub mod fold;
 pub mod image;
 mod limits;
 pub mod outcome;
