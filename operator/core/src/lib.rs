@@ -14,6 +14,7 @@ mod dice;
 pub mod fold;
 pub mod image;
 mod limits;
+pub mod offer;
 pub mod outcome;
 pub mod output;
 mod problem;
