@@ -198,6 +198,13 @@ fn corpus_query(policy: &Policy, seed: u64) -> Query {
     })
 }
 
+/// Memory of this process, as Linux tells it.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
 /// Prints what an offer, a change and a full build cost; for a release build.
 #[test]
 #[ignore = "a measurement, not a check"]
@@ -205,9 +212,11 @@ fn measure() {
     for policy in [Policy::default(), Policy::words()] {
         for number in [1_000, 10_000, 100_000] {
             let skills = synthetic::corpus(number, 12_345);
+            let before = resident_kib();
             let start = Instant::now();
             let mut index = Index::build(policy.reading, skills.iter().cloned());
             let build = start.elapsed();
+            let grown = resident_kib().saturating_sub(before);
             let mut scratch = Scratch::default();
             let (mut whole, mut search) = (Vec::new(), Vec::new());
             for seed in 0..2_000 {
@@ -244,7 +253,7 @@ fn measure() {
                 times[times.len() * percent / 100]
             };
             println!(
-                "{:?} {number}: offer p50 {:?} p99 {:?}, search p50 {:?}, change p50 {:?} p99 {:?}, build {build:?}",
+                "{:?} {number}: offer p50 {:?} p99 {:?}, search p50 {:?}, change p50 {:?} p99 {:?}, build {build:?}, {grown} KiB beside the skills",
                 policy.reading,
                 at(&mut whole, 50),
                 at(&mut whole, 99),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     dialect::ToolDefinition,
-    offer::{RequestFacts, synthetic::candidate},
+    offer::{RequestFacts, synthetic, synthetic::candidate},
 };
 
 /// `namespace/name`, mode by its first letter: `+` on, `-` off, else auto. Tags are the name's words.
@@ -97,6 +97,39 @@ fn fitting_skills_are_ranked_by_score_over_all_namespaces_up_to_the_maximum() {
     setup.check("b/web-disk b/cpu", &[]);
     setup.policy.maximum = 0;
     setup.check("", &[]);
+}
+
+#[test]
+fn the_best_are_those_that_sorting_all_of_them_gives() {
+    for (seed, policy) in [(1, Policy::default()), (2, Policy::words()), (3, Policy::default())] {
+        let namespaces = [seed * 7, seed * 7 + 1].map(|seed| synthetic::corpus(700, seed));
+        let indexes =
+            namespaces.each_ref().map(|skills| Index::build(policy.reading, skills.iter().cloned()));
+        let indexes: Vec<&Index> = indexes.iter().collect();
+        for (request, many) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
+            let (texts, _) = synthetic::request(request);
+            let texts: Vec<&str> = texts.iter().map(String::as_str).take(many).collect();
+            let query = policy.query(&RequestFacts { texts: &texts, ..RequestFacts::default() });
+            let scorer = Scorer::new(policy.weights, &query);
+            let mut ranked: Vec<Ranked> = Vec::new();
+            for (place, skills) in namespaces.iter().enumerate() {
+                let is_hidden = |skill: &Candidate| place > 0 && indexes[0].get(&skill.name).is_some();
+                ranked.extend(skills.iter().filter(|skill| !is_hidden(skill)).map(|skill| Ranked {
+                    candidate: skill.clone(),
+                    score: scorer.score(skill),
+                    tokens: 0,
+                    place,
+                }));
+            }
+            ranked.retain(|ranked| ranked.score >= policy.threshold);
+            ranked.sort_by(Ranked::compare);
+            let expected: Vec<&str> = ranked.iter().take(5).map(|ranked| &*ranked.candidate.name).collect();
+            let ask = Ask { query: &query, client_tools: &[], switch: &Switch::All, token_budget: None };
+            let offer = pick(&policy, &indexes, &ask, &mut Scratch::default());
+            let names: Vec<&str> = offer.ranked().iter().map(|offered| &*offered.skill.name).collect();
+            assert_eq!(names, expected, "{seed} {request}");
+        }
+    }
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(super) struct Lists {
     background: Vec<(String, Vec<u32>)>,
     /// For each slot the families of providers that its tags name; [`UNUSED`] where it is in no list.
     families: Vec<u8>,
+    /// Most words that a description had so far.
+    longest_description: usize,
 }
 
 /// No number of families.
@@ -56,6 +58,7 @@ impl Lists {
             free_patterns: Vec::new(),
             background,
             families: Vec::new(),
+            longest_description: 0,
         }
     }
 
@@ -66,6 +69,7 @@ impl Lists {
         if let Some(families) = self.families.get_mut(slot as usize) {
             *families = profile.families.number();
         }
+        self.longest_description = self.longest_description.max(profile.description_words.len());
         let total = self.families.len();
         if let Some(name) = &profile.name {
             self.change_pattern(name, |pattern| insert_sorted(&mut pattern.names, slot));
@@ -124,6 +128,11 @@ impl Lists {
     /// The skills with a tag related to a word of a known reason for background; None for other words.
     pub(super) fn related(&self, word: &str) -> Option<&[u32]> {
         self.background.iter().find(|(known, _)| known == word).map(|(_, slots)| slots.as_slice())
+    }
+
+    /// No description has more words.
+    pub(super) fn longest_description(&self) -> usize {
+        self.longest_description
     }
 
     pub(super) fn families(&self) -> &[u8] {

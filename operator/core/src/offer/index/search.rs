@@ -99,12 +99,15 @@ impl Index {
     ) {
         let extra = provider_points(weights, query);
         let most_extra = most(&extra);
-        let most_common = weights.description_word.max(0) * i32::try_from(common.len()).unwrap_or(i32::MAX);
+        let most_words = common.len().min(self.lists.longest_description());
+        let most_added =
+            weights.description_word.max(0) * i32::try_from(most_words).unwrap_or(i32::MAX) + most_extra;
         let blocks = scratch.points.chunks_exact_mut(BLOCK_SLOTS).zip(&mut scratch.touched);
         let families = self.lists.families().chunks(BLOCK_SLOTS);
         for (block, ((points, touched), families)) in blocks.zip(families).enumerate() {
-            let reached = if *touched { most(points) } else { 0 };
-            if reached + most_common + most_extra >= sink.bar() {
+            let may_add_up = most_added >= sink.bar();
+            let reached = if *touched && !may_add_up { most(points) } else { 0 };
+            if may_add_up || reached + most_added >= sink.bar() {
                 add_counts(common, block, weights.description_word, points);
                 *touched |= !common.is_empty();
                 self.give(block * BLOCK_SLOTS, points, families, &extra, sink);
