@@ -7,7 +7,10 @@ mod calls;
 mod calls_anthropic_gemini;
 mod execute;
 mod image;
+mod inject;
 mod limits;
+mod lists;
+mod offer;
 mod responses;
 mod schema;
 mod splice;
@@ -18,21 +21,31 @@ mod version;
 use crate::{case::Case, judge::Answer, registry::Replay};
 
 pub(crate) const KINDS: &[(&str, Replay)] = &[
+    ("background_reason", offer::background),
     ("bounded_result", tool_loop::bounded_result),
     ("command_args", limits::command_args),
+    ("context_text", offer::context),
+    ("context_tokens", offer::context_tokens),
+    ("detect_provider", offer::detect_provider),
     ("execute", execute::execute),
     ("extract_tool_calls", extract_tool_calls),
     ("follow_up_body", follow_up_body),
     ("image_normalise", image::image_normalise),
+    ("inject", inject::inject),
     ("input_schema_normalise", schema::input_schema_normalise),
+    ("list_search", lists::list_search),
     ("list_versions", version::list_versions),
     ("mcp_dynamic_tool_name", tool_name::mcp_dynamic_tool_name),
+    ("name_tokens", offer::name_tokens),
     ("output_truncate", limits::output_truncate),
+    ("pagination", lists::pagination),
     ("positive_int", limits::positive_int),
     ("resolve_version", version::resolve_version),
+    ("score", offer::score),
     ("splice_results", splice_results),
     ("tool_name_decode", tool_name::tool_name_decode),
     ("tool_name_encode", tool_name::tool_name_encode),
+    ("total_pages", lists::total_pages),
 ];
 
 /// By the first dialect whose form the case has; else why none of them reads it.

@@ -57,21 +57,31 @@ mod tests {
             report.add(&case, replay(&case));
         }
         let expected = "\
+omniroute/background_reason 3 passed 0 failed 0 skipped
 omniroute/bounded_result 3 passed 0 failed 0 skipped
 omniroute/command_args 3 passed 0 failed 0 skipped
+omniroute/context_text 2 passed 0 failed 0 skipped
+omniroute/context_tokens 1 passed 0 failed 0 skipped
+omniroute/detect_provider 3 passed 0 failed 0 skipped
 omniroute/execute 4 passed 0 failed 0 skipped
 omniroute/extract_tool_calls 9 passed 0 failed 1 skipped
 omniroute/follow_up_body 2 passed 0 failed 0 skipped
 omniroute/image_normalise 5 passed 0 failed 0 skipped
+omniroute/inject 6 passed 0 failed 0 skipped
 omniroute/input_schema_normalise 4 passed 0 failed 0 skipped
+omniroute/list_search 2 passed 0 failed 0 skipped
 omniroute/list_versions 1 passed 0 failed 0 skipped
 omniroute/mcp_dynamic_tool_name 2 passed 0 failed 0 skipped
+omniroute/name_tokens 2 passed 0 failed 0 skipped
 omniroute/output_truncate 2 passed 0 failed 0 skipped
+omniroute/pagination 2 passed 0 failed 0 skipped
 omniroute/positive_int 5 passed 0 failed 0 skipped
 omniroute/resolve_version 17 passed 0 failed 3 skipped
+omniroute/score 5 passed 0 failed 0 skipped
 omniroute/splice_results 8 passed 0 failed 0 skipped
 omniroute/tool_name_decode 2 passed 0 failed 0 skipped
 omniroute/tool_name_encode 3 passed 0 failed 0 skipped
+omniroute/total_pages 1 passed 0 failed 0 skipped
 uniskill/outcome 2 passed 0 failed 0 skipped
 uniskill/stdout 3 passed 0 failed 0 skipped
 ";

@@ -11,8 +11,10 @@ pub mod content;
 pub mod dialect;
 #[cfg(test)]
 mod dice;
+pub mod fold;
 pub mod image;
 mod limits;
+pub mod offer;
 pub mod outcome;
 pub mod output;
 mod problem;

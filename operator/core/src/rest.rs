@@ -1,6 +1,8 @@
-//! The words and numbers of the HTTP interface: phases, refusals, names with a version.
+//! The words and numbers of the HTTP interface: phases, refusals, names with a version, search and pages of lists.
 
 use skillet_api::{Phase, Reason};
+
+use crate::{arguments::text_to_number, fold::fold, text::trim};
 
 /// A phase as the HTTP interface writes it.
 pub fn status_word(phase: Phase) -> &'static str {
@@ -63,9 +65,114 @@ pub fn split_name(text: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// Whether a text of a list has the searched words in it: a substring, without regard to case, accents and the
+/// different Turkish letters i. An empty query is in every text.
+pub fn matches_search(text: &str, query: &str) -> bool {
+    let query = fold(query);
+    fold(text).contains(trim(&query))
+}
+
+/// One page of a list. Pages are counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub number: u64,
+    /// Most entries on it.
+    pub limit: u64,
+}
+
+/// A query parameter that is no page; the request is answered with [`PageError::HTTP_STATUS`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} must be a whole number from 1{}", most.map(|most| format!(" to {most}")).unwrap_or_default())]
+pub struct PageError {
+    pub field: &'static str,
+    most: Option<u64>,
+}
+
+impl PageError {
+    pub const HTTP_STATUS: u16 = 400;
+}
+
+impl Page {
+    pub const MAX_LIMIT: u64 = 200;
+    const DEFAULT_LIMIT: u64 = 50;
+
+    /// From the query parameters `page` and `limit`, each as it was given or not. Numbers are read as those in
+    /// arguments are.
+    pub fn read(page: Option<&str>, limit: Option<&str>) -> Result<Self, PageError> {
+        Ok(Self {
+            number: whole_number("page", page, 1, None)?,
+            limit: whole_number("limit", limit, Self::DEFAULT_LIMIT, Some(Self::MAX_LIMIT))?,
+        })
+    }
+
+    /// How many entries come before it.
+    pub fn skipped(self) -> u64 {
+        self.number.saturating_sub(1).saturating_mul(self.limit)
+    }
+
+    /// How many pages `total` entries take; none where there are none.
+    pub fn total_pages(self, total: u64) -> u64 {
+        total.div_ceil(self.limit.max(1))
+    }
+}
+
+fn whole_number(
+    field: &'static str,
+    text: Option<&str>,
+    default: u64,
+    most: Option<u64>,
+) -> Result<u64, PageError> {
+    /// Above this a float does not hold every whole number.
+    const MAX: f64 = 9_007_199_254_740_991.0;
+    let Some(text) = text else { return Ok(default) };
+    let number = text_to_number(text);
+    // Whole and in bounds, so that nothing is lost.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let whole = (number.fract() == 0.0 && (1.0..=MAX).contains(&number)).then_some(number as u64);
+    whole.filter(|whole| most.is_none_or(|most| *whole <= most)).ok_or(PageError { field, most })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_searched_without_regard_to_case_and_accents() {
+        for (text, query, expected) in [
+            ("Şarj", "sarj", true),
+            ("Issue", "ISSUE", true),
+            ("İstanbul", "ISTANBUL", true),
+            ("a résumé", " RESUME ", true),
+            ("issue", "issues", false),
+            ("", "x", false),
+            ("", "", true),
+            ("x", " ", true),
+        ] {
+            assert_eq!(matches_search(text, query), expected, "{text} {query}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_a_whole_number_within_bounds() {
+        let page = |number, limit| Ok(Page { number, limit });
+        assert_eq!(Page::read(None, None), page(1, 50));
+        assert_eq!(Page::read(Some("3"), Some("200")), page(3, 200));
+        assert_eq!(Page::read(Some(" 2 "), Some("1e1")), page(2, 10));
+        for text in ["0", "-1", "1.5", "abc", "", "1e300"] {
+            let error = Page::read(Some(text), None).unwrap_err();
+            assert_eq!(error.to_string(), "page must be a whole number from 1", "{text}");
+        }
+        let error = Page::read(None, Some("201")).unwrap_err();
+        assert_eq!(error.to_string(), "limit must be a whole number from 1 to 200");
+        assert_eq!((error.field, PageError::HTTP_STATUS), ("limit", 400));
+    }
+
+    #[test]
+    fn the_last_page_may_be_short() {
+        let page = Page { number: 3, limit: 3 };
+        assert_eq!((page.skipped(), page.total_pages(7)), (6, 3));
+        assert_eq!((page.total_pages(0), page.total_pages(6)), (0, 2));
+    }
 
     #[test]
     fn every_phase_has_its_word() {

@@ -1,0 +1,132 @@
+//! `inject`: which skills a request is offered, in which order, and what each scores.
+//!
+//! The owners of a case are namespaces: the asking key's own, then the reference's global ones. Names and shapes of the
+//! tools are compared by other kinds; here a tool stands for the `name@version` that it is.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use skillet_api::skill::Mode;
+use skillet_core::{
+    offer::{Ask, Candidate, Index, Policy, Scorer, Scratch, Standing, Switch, pick},
+    version::SkillSemver,
+};
+
+use super::offer::{candidate, client_tools, query};
+use crate::{
+    case::Case,
+    judge::{Answer, Sense, mentions},
+};
+
+/// Owners whose skills everyone sees, the nearest first.
+const GLOBAL_OWNERS: [&str; 3] = ["system", "skillsmp", "skillssh"];
+
+pub(super) fn inject(case: &Case) -> Result<Answer, String> {
+    let request = &case.input["request"];
+    let asking = request["apiKeyId"].as_str().unwrap_or_default();
+    let owners: Vec<&str> =
+        [asking].into_iter().chain(GLOBAL_OWNERS.into_iter().filter(|owner| *owner != asking)).collect();
+    let skills = skills(&case.input["skills"])?;
+    let policy = Policy::default();
+    let of_owner = |owner: &&str| {
+        Index::build(policy.reading, skills.iter().filter(|skill| *skill.namespace == **owner).cloned())
+    };
+    let indexes: Vec<Index> = owners.iter().map(of_owner).collect();
+    let indexes: Vec<&Index> = indexes.iter().collect();
+    let query = query(&policy, request);
+    let client_names: Vec<&str> = client_tools(request).into_iter().filter_map(tool_name).collect();
+    let ask = Ask { query: &query, client_tools: &client_names, switch: &Switch::All, token_budget: None };
+    let offer = pick(&policy, &indexes, &ask, &mut Scratch::default());
+
+    let names = |is_in: &dyn Fn(&Candidate) -> bool| {
+        let ranked = offer.ranked().into_iter().filter(|offered| is_in(&offered.skill));
+        let clients = client_names.iter().map(|name| (*name).to_owned());
+        ranked.map(|offered| identifier(&offered.skill)).chain(clients).collect::<Vec<String>>()
+    };
+    let (ours, own) = (names(&|_| true), names(&|skill| *skill.namespace == *asking));
+    let points = points(&skills, &owners, &Scorer::new(policy.weights, &query));
+    let are_points_same = points_agree(&case.expected["autoScores"], &points, case.baseline.as_deref());
+    let expected = expected_names(case);
+    let is_wanted = |word: &str| mentions(case.want.as_deref().unwrap_or_default(), &[word]);
+    let meets_want = if is_wanted("highest") {
+        Sense::of(ours == highest(&expected))
+    } else if is_wanted("twin") {
+        // The first release saw no global skills; else its selection was right and its names were not.
+        Sense::of(are_points_same && (ours == expected || own == expected))
+    } else {
+        Sense::Unknown
+    };
+    // A selection that is wanted of a defect too is nothing that was copied.
+    let is_same = ours == expected && are_points_same && !is_wanted("twin");
+    let difference = (highest(&expected) != expected)
+        .then(|| "one version of a skill is offered, the newest of the nearest namespace".to_owned());
+    let value = json!({"offered": ours, "autoScores": points});
+    Ok(Answer { is_same, meets_want, difference, ..Answer::exact(case, value) })
+}
+
+/// The points of every skill of mode `auto` that the asking key sees; of equals the nearest owner's.
+fn points(skills: &[Arc<Candidate>], owners: &[&str], scorer: &Scorer<'_>) -> BTreeMap<String, i32> {
+    let mut points = BTreeMap::new();
+    for owner in owners {
+        for skill in skills.iter().filter(|skill| *skill.namespace == **owner) {
+            if skill.standing() == Standing::WhenItFits {
+                points.entry(identifier(skill)).or_insert_with(|| scorer.score(skill));
+            }
+        }
+    }
+    points
+}
+
+fn skills(list: &Value) -> Result<Vec<Arc<Candidate>>, String> {
+    let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    let read = |(registered, skill): (i64, &Value)| {
+        let is_enabled = skill["enabled"].as_bool().unwrap_or(true);
+        let mode = match skill["mode"].as_str() {
+            Some("on") => Mode::On,
+            Some("auto") => Mode::Auto,
+            Some("off") => Mode::Off,
+            Some(other) => return Err(format!("the mode {other} is not known")),
+            None => [Mode::Off, Mode::On][usize::from(is_enabled)],
+        };
+        candidate(skill, mode, registered).map(Arc::new)
+    };
+    (0..).zip(list).map(read).collect()
+}
+
+fn identifier(skill: &Candidate) -> String {
+    format!("{}@{}", skill.name, skill.version)
+}
+
+fn tool_name(tool: &Value) -> Option<&str> {
+    tool["function"]["name"].as_str().or_else(|| tool["name"].as_str())
+}
+
+/// The reference's tools, each as the `name@version` that its name says.
+fn expected_names(case: &Case) -> Vec<String> {
+    let decoded = |name: &str| {
+        let bytes = URL_SAFE_NO_PAD.decode(name.strip_prefix("omr_skill_")?).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let names = case.expected["toolNames"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    names.map(|name| decoded(name).unwrap_or_else(|| name.to_owned())).collect()
+}
+
+/// Without the lower versions of a name.
+fn highest(names: &[String]) -> Vec<String> {
+    let version =
+        |name: &str| name.split_once('@').and_then(|(_, version)| version.parse::<SkillSemver>().ok());
+    let base = |name: &str| name.split('@').next().unwrap_or_default().to_owned();
+    let is_highest = |name: &&String| {
+        names.iter().all(|other| base(other) != base(name) || version(other) <= version(name))
+    };
+    names.iter().filter(is_highest).cloned().collect()
+}
+
+/// The first release saw own skills only, so that it has fewer points.
+fn points_agree(expected: &Value, ours: &BTreeMap<String, i32>, baseline: Option<&str>) -> bool {
+    let Some(expected) = expected.as_object() else { return true };
+    let are_same =
+        expected.iter().all(|(name, score)| ours.get(name).map(|ours| json!(ours)).as_ref() == Some(score));
+    are_same && (baseline == Some("v3.8.49") || expected.len() == ours.len())
+}

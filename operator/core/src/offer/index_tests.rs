@@ -1,0 +1,266 @@
+//! The index against the plain rule, and its cost.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use serde_json::Value;
+use skillet_api::skill::{Invocation, Mode};
+
+use super::*;
+use crate::{
+    dice::Dice,
+    offer::{Ask, Policy, Provider, Query, RequestFacts, Scorer, Switch, pick, synthetic},
+};
+
+/// Takes everything above a bar.
+struct All {
+    bar: i32,
+    found: BTreeMap<String, i32>,
+}
+
+impl Sink for All {
+    fn bar(&self) -> i32 {
+        self.bar
+    }
+
+    fn take(&mut self, entry: &Entry, score: i32) {
+        let earlier = self.found.insert(entry.candidate.name.to_string(), score);
+        assert_eq!(earlier, None, "{} was given twice", entry.candidate.name);
+    }
+}
+
+fn found(
+    index: &Index,
+    policy: &Policy,
+    query: &Query,
+    scratch: &mut Scratch,
+    bar: i32,
+) -> BTreeMap<String, i32> {
+    let mut all = All { bar, found: BTreeMap::new() };
+    index.search(&policy.weights, query, scratch, &mut all);
+    all.found
+}
+
+fn expected<'a>(
+    skills: impl IntoIterator<Item = &'a Arc<Candidate>>,
+    policy: &Policy,
+    query: &Query,
+    bar: i32,
+) -> BTreeMap<String, i32> {
+    let scorer = Scorer::new(policy.weights, query);
+    let fitting = skills.into_iter().filter(|skill| skill.standing() == Standing::WhenItFits);
+    fitting
+        .map(|skill| (skill.name.to_string(), scorer.score(skill)))
+        .filter(|(_, score)| *score >= bar)
+        .collect()
+}
+
+/// Odd names, tags and texts from a few letters, so that everything matches somewhere.
+fn odd_text(dice: &mut Dice, longest: u32) -> String {
+    dice.text("aabBk-_ 12.é网页", longest)
+}
+
+fn odd_candidate(dice: &mut Dice, name: &str) -> Candidate {
+    let odd_tags = ["openai", "Claude", "gemini", "background", "back", "low_max", "", "the", "a b"];
+    let tags: Vec<String> = (0..dice.below(5))
+        .map(|_| match dice.below(2) {
+            0 => odd_tags[dice.below(9) as usize].to_owned(),
+            _ => odd_text(dice, 3),
+        })
+        .collect();
+    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+    Candidate {
+        mode: [Mode::Auto, Mode::Auto, Mode::Auto, Mode::On, Mode::Off][dice.below(5) as usize],
+        enabled: dice.below(8) > 0,
+        invocation: [Invocation::Auto, Invocation::Hybrid, Invocation::Manual][dice.below(3) as usize],
+        ..synthetic::candidate(name, &odd_text(dice, 30), &tags)
+    }
+}
+
+fn odd_query(dice: &mut Dice, policy: &Policy) -> Query {
+    let texts: Vec<String> = (0..dice.below(4)).map(|_| odd_text(dice, 60)).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let facts = RequestFacts {
+        provider: [Provider::OpenAi, Provider::Anthropic, Provider::Google, Provider::Other]
+            [dice.below(4) as usize],
+        model: "gpt-ab",
+        background: [None, Some("header_background"), Some("low_max_tokens"), Some("abc background aab")]
+            [dice.below(4) as usize],
+        texts: &texts,
+        ..RequestFacts::default()
+    };
+    policy.query(&facts)
+}
+
+#[test]
+fn after_any_changes_the_scores_are_those_of_the_plain_rule() {
+    for (seed, policy) in [(1, Policy::default()), (2, Policy::words())] {
+        let mut dice = Dice::new(seed);
+        let mut scratch = Scratch::default();
+        let mut index = Index::new(policy.reading);
+        let mut skills: BTreeMap<String, Arc<Candidate>> = BTreeMap::new();
+        for round in 0..6_000 {
+            let name = odd_text(&mut dice, 4);
+            if dice.below(4) == 0 {
+                skills.remove(&name);
+                index.apply(Change::Remove(name.as_str().into()));
+            } else {
+                let candidate = Arc::new(odd_candidate(&mut dice, &name));
+                skills.insert(name, candidate.clone());
+                index.apply(Change::Upsert(candidate));
+            }
+            assert_eq!(index.len(), skills.len());
+            if round % 40 == 0 {
+                let query = odd_query(&mut dice, &policy);
+                let bar = i32::try_from(dice.below(12)).unwrap() - 3;
+                let expected = expected(skills.values(), &policy, &query, bar);
+                assert_eq!(found(&index, &policy, &query, &mut scratch, bar), expected, "{round} {query:?}");
+            }
+        }
+        for name in skills.keys() {
+            index.apply(Change::Remove(name.as_str().into()));
+        }
+        assert!(index.is_empty() && index.lists.is_bare() && index.always.is_empty());
+    }
+}
+
+#[test]
+fn common_words_and_many_blocks_change_no_score() {
+    let skills = synthetic::corpus(1_200, 7);
+    for policy in [Policy::default(), Policy::words()] {
+        let index = Index::build(policy.reading, skills.iter().cloned());
+        let mut scratch = Scratch::default();
+        for seed in 0..5 {
+            let query = corpus_query(&policy, seed);
+            for bar in [0, 8, 15] {
+                let expected = expected(&skills, &policy, &query, bar);
+                assert_eq!(found(&index, &policy, &query, &mut scratch, bar), expected, "{seed} {bar}");
+            }
+        }
+    }
+}
+
+#[test]
+fn other_weights_change_the_scores_alike() {
+    let skills = synthetic::corpus(600, 3);
+    let mut policy = Policy::default();
+    policy.weights.description_word = -2;
+    policy.weights.provider_mismatch = 5;
+    let index = Index::build(policy.reading, skills.iter().cloned());
+    let query = corpus_query(&policy, 1);
+    for bar in [-50, -4, 0, 9] {
+        let expected = expected(&skills, &policy, &query, bar);
+        assert_eq!(found(&index, &policy, &query, &mut Scratch::default(), bar), expected, "{bar}");
+    }
+}
+
+#[test]
+fn a_request_that_was_read_by_other_rules_is_answered_by_them() {
+    let skills = synthetic::corpus(200, 3);
+    let index = Index::build(Reading::Reference, skills.iter().cloned());
+    let words = Policy::words();
+    let query = corpus_query(&words, 1);
+    let found = found(&index, &words, &query, &mut Scratch::default(), 3);
+    assert_eq!(found, expected(&skills, &words, &query, 3));
+    assert_eq!(index.reading(), Reading::Reference);
+}
+
+#[test]
+fn of_several_versions_the_newest_that_can_be_offered_is_kept() {
+    let version = |version: &str, enabled: bool| {
+        let candidate = synthetic::candidate("a", "", &[]);
+        Arc::new(Candidate { version: version.into(), enabled, ..candidate })
+    };
+    let check = |versions: &[(&str, bool)], expected: &str| {
+        let index =
+            Index::build(Reading::Words, versions.iter().map(|(text, enabled)| version(text, *enabled)));
+        assert_eq!(&*index.get("a").unwrap().version, expected, "{versions:?}");
+        assert_eq!(index.candidates().count(), 1);
+    };
+    check(&[("1.9.0", true), ("1.10.0", true), ("1.2.0", true)], "1.10.0");
+    check(&[("1.0.0", true), ("2.0.0", false)], "1.0.0");
+    check(&[("1.0.0", false), ("2.0.0", false)], "2.0.0");
+    check(&[("odd", true), ("0.0.1", true)], "0.0.1");
+    assert!(Index::build(Reading::Words, []).get("a").is_none());
+}
+
+fn corpus_query(policy: &Policy, seed: u64) -> Query {
+    let (texts, tools) = synthetic::request(seed);
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let tools: Vec<&Value> = tools.iter().collect();
+    policy.query(&RequestFacts {
+        provider: Provider::OpenAi,
+        model: "gpt-4o",
+        source_format: "openai",
+        target_format: "openai",
+        client_tools: &tools,
+        texts: &texts,
+        ..RequestFacts::default()
+    })
+}
+
+/// Memory of this process, as Linux tells it.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Prints what an offer, a change and a full build cost; for a release build.
+#[test]
+#[ignore = "a measurement, not a check"]
+fn measure() {
+    for policy in [Policy::default(), Policy::words()] {
+        for number in [1_000, 10_000, 100_000] {
+            let skills = synthetic::corpus(number, 12_345);
+            let before = resident_kib();
+            let start = Instant::now();
+            let mut index = Index::build(policy.reading, skills.iter().cloned());
+            let build = start.elapsed();
+            let grown = resident_kib().saturating_sub(before);
+            let mut scratch = Scratch::default();
+            let (mut whole, mut search) = (Vec::new(), Vec::new());
+            for seed in 0..2_000 {
+                let (texts, tools) = synthetic::request(seed);
+                let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+                let tools: Vec<&Value> = tools.iter().collect();
+                let facts = RequestFacts {
+                    provider: Provider::OpenAi,
+                    model: "gpt-4o",
+                    source_format: "openai",
+                    target_format: "openai",
+                    client_tools: &tools,
+                    texts: &texts,
+                    ..RequestFacts::default()
+                };
+                let start = Instant::now();
+                let query = policy.query(&facts);
+                let read = start.elapsed();
+                let ask = Ask { query: &query, client_tools: &[], switch: &Switch::All, token_budget: None };
+                let offer = pick(&policy, &[&index], &ask, &mut scratch);
+                whole.push(start.elapsed());
+                search.push(start.elapsed().saturating_sub(read));
+                assert_eq!(offer.offered.len(), 5);
+            }
+            let mut changes: Vec<_> = (skills.iter().take(1_000))
+                .map(|skill| {
+                    let start = Instant::now();
+                    index.apply(Change::Upsert(skill.clone()));
+                    start.elapsed()
+                })
+                .collect();
+            let at = |times: &mut Vec<std::time::Duration>, percent: usize| {
+                times.sort_unstable();
+                times[times.len() * percent / 100]
+            };
+            println!(
+                "{:?} {number}: offer p50 {:?} p99 {:?}, search p50 {:?}, change p50 {:?} p99 {:?}, build {build:?}, {grown} KiB beside the skills",
+                policy.reading,
+                at(&mut whole, 50),
+                at(&mut whole, 99),
+                at(&mut search, 50),
+                at(&mut changes, 50),
+                at(&mut changes, 99),
+            );
+        }
+    }
+}

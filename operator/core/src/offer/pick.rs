@@ -1,0 +1,301 @@
+//! Chooses what a request is offered, over all namespaces that its caller may look into.
+//!
+//! The rules, in their order:
+//!
+//! 1. A name in a nearer namespace hides the same name in a farther one, whatever the nearer skill's mode.
+//! 2. A skill whose tool has the name of one of the client's own tools is left out: the client's tools always win.
+//! 3. Skills of mode `on` come first: the nearer namespace's, then the earlier registered. Then skills of mode `auto`
+//!    by score, at most the policy's maximum. What rules 1 and 2 leave out takes no place of that maximum.
+//! 4. Where the definitions take more tokens than the budget, skills go from the end: the lowest `auto` first, the last
+//!    `on` after all `auto`.
+//! 5. What is left is listed by name, `on` before `auto`. Scores decide who is in the list, never the order of it:
+//!    requests that are offered the same skills have the same beginning, and providers' prompt caches hit.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use skillet_api::skill::Mode;
+
+use super::{
+    Candidate, Index, Policy, Query, Scorer, Scratch, Standing,
+    best::{Best, Ranked},
+    index::{Entry, Sink},
+};
+
+/// What a request asks for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Switch {
+    /// Whatever fits.
+    #[default]
+    All,
+    /// No skill.
+    Off,
+    /// Whatever fits among the skills of these names.
+    Only(Vec<String>),
+    /// The skills of these names, whether they fit or not, and no others.
+    Exactly(Vec<String>),
+}
+
+/// A request that skills are picked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    pub query: &'a Query,
+    /// Names of the client's own tools.
+    pub client_tools: &'a [&'a str],
+    pub switch: &'a Switch,
+    /// Most tokens of all definitions together; None is no limit.
+    pub token_budget: Option<u32>,
+}
+
+/// What a request is offered.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    /// In the order in which the tools are sent.
+    pub offered: Vec<Offered>,
+    /// What would have been offered but for a clash or the budget.
+    pub dropped: Vec<Dropped>,
+}
+
+/// A skill that is offered.
+#[derive(Clone, Debug)]
+pub struct Offered {
+    pub skill: Arc<Candidate>,
+    /// None where it is offered whatever its score.
+    pub score: Option<i32>,
+    /// Its place by importance, from 0: the last goes first where not all fit.
+    pub rank: usize,
+    /// About how many tokens its definition takes.
+    pub tokens: u32,
+}
+
+/// A skill that is not offered, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// None where no namespace has the name.
+    pub namespace: Option<Arc<str>>,
+    pub name: Arc<str>,
+    pub reason: Reason,
+}
+
+/// Why a skill is not offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The request wants no skills.
+    SwitchedOff,
+    /// The request wants others only.
+    NotNamed,
+    /// The request names it, and it is not there.
+    Unknown,
+    Disabled,
+    ModeOff,
+    /// Its invocation is `manual`.
+    ManualOnly,
+    /// A nearer namespace has a skill of this name.
+    Hidden {
+        by: Arc<str>,
+    },
+    /// The client, or a skill of higher rank, has a tool of this name.
+    ToolNameTaken,
+    BelowThreshold,
+    /// As many with a higher rank fit as are offered at most.
+    OverMaximum,
+    OverBudget,
+}
+
+/// Chooses among `indexes`, which are in the order of look-up: the nearest first.
+pub fn pick(policy: &Policy, indexes: &[&Index], ask: &Ask<'_>, scratch: &mut Scratch) -> Offer {
+    let mut picker = Picker { policy, indexes, ask, dropped: Vec::new() };
+    let selected = match ask.switch {
+        Switch::Off => Vec::new(),
+        Switch::All => picker.whatever_fits(scratch),
+        Switch::Only(names) => picker.fitting_of(names),
+        Switch::Exactly(names) => picker.exactly(names),
+    };
+    let selected = picker.without_equal_tools(selected);
+    let mut offered = picker.within_budget(selected);
+    offered.sort_by(|a, b| wire_order(&a.skill).cmp(&wire_order(&b.skill)));
+    Offer { offered, dropped: picker.dropped }
+}
+
+fn wire_order(skill: &Candidate) -> (bool, &str, &str) {
+    (skill.mode != Mode::On, &skill.name, &skill.namespace)
+}
+
+impl Offer {
+    /// What is offered, by importance.
+    pub fn ranked(&self) -> Vec<&Offered> {
+        let mut ranked: Vec<&Offered> = self.offered.iter().collect();
+        ranked.sort_by_key(|offered| offered.rank);
+        ranked
+    }
+}
+
+/// A skill that is in, with its score where that counted.
+type Selected = (Arc<Candidate>, Option<i32>, u32);
+
+struct Picker<'a> {
+    policy: &'a Policy,
+    indexes: &'a [&'a Index],
+    ask: &'a Ask<'a>,
+    dropped: Vec<Dropped>,
+}
+
+impl<'a> Picker<'a> {
+    fn whatever_fits(&mut self, scratch: &mut Scratch) -> Vec<Selected> {
+        let mut selected = Vec::new();
+        for (place, index) in self.indexes.iter().enumerate() {
+            for entry in index.always() {
+                match self.objection(&entry.candidate, place) {
+                    None => selected.push((entry.candidate.clone(), None, entry.tokens)),
+                    Some(reason) => self.drop(&entry.candidate, reason),
+                }
+            }
+        }
+        let (mut best, mut missed) = (Best::new(self.policy), Best::new(self.policy));
+        for (place, index) in self.indexes.iter().enumerate() {
+            let mut sink = Judging { picker: self, place, best: &mut best, missed: &mut missed };
+            index.search(&self.policy.weights, self.ask.query, scratch, &mut sink);
+        }
+        for (ranked, reason) in missed.into_items() {
+            if best.wants(&ranked) {
+                self.drop(&ranked.candidate, reason);
+            }
+        }
+        selected.extend(best.into_items().into_iter().map(|(ranked, ())| scored(ranked)));
+        selected
+    }
+
+    fn fitting_of(&mut self, names: &[String]) -> Vec<Selected> {
+        let scorer = Scorer::new(self.policy.weights, self.ask.query);
+        let (mut always, mut best) = (Vec::new(), Best::new(self.policy));
+        for (place, entry) in self.nearest(names) {
+            let candidate = &entry.candidate;
+            match (self.objection(candidate, place), candidate.standing()) {
+                (Some(reason), _) => self.drop(candidate, reason),
+                (None, Standing::Always) => always.push((place, entry)),
+                (None, Standing::WhenItFits) => {
+                    best.take(Ranked::new(entry, scorer.score(candidate), place), ());
+                }
+                (None, Standing::Never) => {}
+            }
+        }
+        always
+            .sort_by_key(|(place, entry)| (*place, entry.candidate.registered, entry.candidate.name.clone()));
+        let always = always.into_iter().map(|(_, entry)| (entry.candidate.clone(), None, entry.tokens));
+        always.chain(best.into_items().into_iter().map(|(ranked, ())| scored(ranked))).collect()
+    }
+
+    /// The request's own order is their rank.
+    fn exactly(&mut self, names: &[String]) -> Vec<Selected> {
+        let mut selected = Vec::new();
+        for (place, entry) in self.nearest(names) {
+            match self.objection(&entry.candidate, place) {
+                None => selected.push((entry.candidate.clone(), None, entry.tokens)),
+                Some(reason) => self.drop(&entry.candidate, reason),
+            }
+        }
+        selected
+    }
+
+    /// For each different name the skill in the nearest namespace that has it.
+    fn nearest(&mut self, names: &[String]) -> Vec<(usize, &'a Entry)> {
+        let mut seen = BTreeSet::new();
+        let mut found = Vec::new();
+        for name in names.iter().filter(|name| seen.insert(name.as_str())) {
+            let mut places = self.indexes.iter().enumerate();
+            match places.find_map(|(place, index)| Some((place, index.named(name)?))) {
+                Some(nearest) => found.push(nearest),
+                None => self.dropped.push(Dropped {
+                    namespace: None,
+                    name: name.as_str().into(),
+                    reason: Reason::Unknown,
+                }),
+            }
+        }
+        found
+    }
+
+    /// Why a skill cannot be offered, whatever its score.
+    fn objection(&self, candidate: &Candidate, place: usize) -> Option<Reason> {
+        objection(self.indexes, self.ask.client_tools, candidate, place)
+    }
+
+    fn drop(&mut self, candidate: &Candidate, reason: Reason) {
+        let namespace = Some(candidate.namespace.clone());
+        self.dropped.push(Dropped { namespace, name: candidate.name.clone(), reason });
+    }
+
+    /// Two tools of one name would make a request that providers refuse.
+    fn without_equal_tools(&mut self, mut selected: Vec<Selected>) -> Vec<Selected> {
+        let mut tools = BTreeSet::new();
+        selected.retain(|(candidate, _, _)| {
+            let is_first = tools.insert(candidate.tool.name.clone());
+            if !is_first {
+                self.drop(candidate, Reason::ToolNameTaken);
+            }
+            is_first
+        });
+        selected
+    }
+
+    fn within_budget(&mut self, mut selected: Vec<Selected>) -> Vec<Offered> {
+        let budget = self.ask.token_budget.map_or(u64::MAX, u64::from);
+        let mut total: u64 = selected.iter().map(|(_, _, tokens)| u64::from(*tokens)).sum();
+        while total > budget
+            && let Some((candidate, _, tokens)) = selected.pop()
+        {
+            total -= u64::from(tokens);
+            self.drop(&candidate, Reason::OverBudget);
+        }
+        let offered = |(rank, (skill, score, tokens))| Offered { skill, score, rank, tokens };
+        selected.into_iter().enumerate().map(offered).collect()
+    }
+}
+
+/// Why a skill of the namespace at `place` cannot be offered, whatever its score.
+pub(super) fn objection(
+    indexes: &[&Index],
+    client_tools: &[&str],
+    candidate: &Candidate,
+    place: usize,
+) -> Option<Reason> {
+    if let Some(reason) = candidate.bar() {
+        return Some(reason);
+    }
+    let mut nearer = indexes.iter().take(place).filter_map(|index| index.get(&candidate.name));
+    if let Some(nearer) = nearer.next() {
+        return Some(Reason::Hidden { by: nearer.namespace.clone() });
+    }
+    client_tools.contains(&&*candidate.tool.name).then_some(Reason::ToolNameTaken)
+}
+
+fn scored(ranked: Ranked) -> Selected {
+    (ranked.candidate, Some(ranked.score), ranked.tokens)
+}
+
+/// Takes what a search finds, and keeps apart what would be among the best but for an objection.
+struct Judging<'p, 'a> {
+    picker: &'p Picker<'a>,
+    place: usize,
+    best: &'p mut Best<()>,
+    missed: &'p mut Best<Reason>,
+}
+
+impl Sink for Judging<'_, '_> {
+    fn bar(&self) -> i32 {
+        self.best.bar()
+    }
+
+    fn take(&mut self, entry: &Entry, score: i32) {
+        let ranked = Ranked::new(entry, score, self.place);
+        if self.best.wants(&ranked) {
+            match self.picker.objection(&entry.candidate, self.place) {
+                None => self.best.take(ranked, ()),
+                Some(reason) => self.missed.take(ranked, reason),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "pick_tests.rs"]
+mod tests;

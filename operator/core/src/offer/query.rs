@@ -1,0 +1,65 @@
+//! A request, read once for all namespaces that are searched.
+
+use std::{collections::HashSet, ops::Range};
+
+use super::{Provider, Reading, RequestFacts};
+
+/// The text of a request and its words, as one reading has them.
+#[derive(Clone, Debug)]
+pub struct Query {
+    pub(crate) reading: Reading,
+    pub(crate) provider: Provider,
+    pub(crate) text: String,
+    /// Where each different word stands first in the text.
+    words: Vec<Range<usize>>,
+    /// The different words of the reason for background.
+    pub(crate) background: Vec<String>,
+}
+
+impl Query {
+    pub fn new(reading: Reading, facts: &RequestFacts<'_>) -> Self {
+        let text = reading.text(facts);
+        let start = text.as_ptr().addr();
+        let mut seen = HashSet::with_capacity(text.len() / 8);
+        let words = reading
+            .words(&text)
+            .filter(|word| seen.insert(*word) && reading.is_scoring(word))
+            .map(|word| {
+                let from = word.as_ptr().addr() - start;
+                from..from + word.len()
+            })
+            .collect();
+        let background = facts.background.map(|reason| reading.plain_words(reason)).unwrap_or_default();
+        Self { reading, provider: facts.provider, text, words, background }
+    }
+
+    /// The text as it is searched.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The different words of the text, in the order of their first occurrence.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().filter_map(|range| self.text.get(range.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_word_is_kept_once() {
+        let facts = RequestFacts {
+            texts: &["run it", "web RUN web"],
+            background: Some("low_max_tokens_max"),
+            ..RequestFacts::default()
+        };
+        let query = Query::new(Reading::Reference, &facts);
+        assert_eq!(query.text(), "[] low_max_tokens_max run it web run web");
+        assert_eq!(query.words().collect::<Vec<_>>(), ["low", "max", "tokens", "run", "web"]);
+        assert_eq!(query.background, ["low", "max", "tokens"]);
+        let query = Query::new(Reading::Words, &facts);
+        assert_eq!(query.words().collect::<Vec<_>>(), ["run", "web"]);
+    }
+}

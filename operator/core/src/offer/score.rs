@@ -1,0 +1,103 @@
+//! The score of one skill, signal by signal.
+//!
+//! This is the rule in its plain form. The index finds the same scores for many skills at once, and its tests compare
+//! it with this.
+
+use std::collections::HashSet;
+
+use super::{Candidate, Query, Weights, profile::Profile};
+
+/// What matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SignalKind {
+    Name,
+    NameWord,
+    Tag,
+    DescriptionWord,
+    BackgroundName,
+    BackgroundTag,
+    Provider,
+}
+
+/// One match and its points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signal {
+    pub kind: SignalKind,
+    /// The name, word or tag that matched; the provider's name for [`SignalKind::Provider`].
+    pub text: String,
+    pub points: i32,
+}
+
+/// Scores skills one at a time against one request.
+#[derive(Debug)]
+pub struct Scorer<'q> {
+    weights: Weights,
+    query: &'q Query,
+    words: HashSet<&'q str>,
+}
+
+impl<'q> Scorer<'q> {
+    pub fn new(weights: Weights, query: &'q Query) -> Self {
+        Self { weights, query, words: query.words().collect() }
+    }
+
+    /// The sum of all signals.
+    pub fn score(&self, candidate: &Candidate) -> i32 {
+        self.signals(candidate).iter().map(|signal| signal.points).sum()
+    }
+
+    /// Everything that matched, in the order of the kinds.
+    pub fn signals(&self, candidate: &Candidate) -> Vec<Signal> {
+        let profile = Profile::of(self.query.reading, candidate);
+        let mut signals = self.text_signals(&profile);
+        signals.extend(self.background_signals(&profile));
+        signals.extend(self.provider_signal(&profile));
+        signals
+    }
+
+    fn text_signals(&self, profile: &Profile) -> Vec<Signal> {
+        let weights = &self.weights;
+        let is_in_text = |pattern: &&String| self.query.text.contains(pattern.as_str());
+        let is_word = |word: &&String| self.words.contains(word.as_str());
+        let names = profile.name.iter().filter(is_in_text);
+        let name_words = profile.name_words.iter().filter(is_word);
+        let tags = profile.tags.iter().filter(is_in_text);
+        let description = profile.description_words.iter().filter(is_word);
+        names
+            .map(|name| signal(SignalKind::Name, name, weights.name))
+            .chain(name_words.map(|word| signal(SignalKind::NameWord, word, weights.name_word)))
+            .chain(tags.map(|tag| signal(SignalKind::Tag, tag, weights.tag)))
+            .chain(
+                description.map(|word| signal(SignalKind::DescriptionWord, word, weights.description_word)),
+            )
+            .collect()
+    }
+
+    fn background_signals(&self, profile: &Profile) -> Vec<Signal> {
+        let words = &self.query.background;
+        let in_name = words.iter().filter(|word| profile.name_words.contains(word));
+        let in_tags = words.iter().filter(|word| profile.relates(self.query.reading, word));
+        in_name
+            .map(|word| signal(SignalKind::BackgroundName, word, self.weights.background_name))
+            .chain(in_tags.map(|word| signal(SignalKind::BackgroundTag, word, self.weights.background_tag)))
+            .collect()
+    }
+
+    fn provider_signal(&self, profile: &Profile) -> Option<Signal> {
+        let provider = self.query.provider;
+        if profile.families.is_empty() {
+            return None;
+        }
+        let is_match = profile.families.contains(provider);
+        let points = if is_match { self.weights.provider_match } else { self.weights.provider_mismatch };
+        Some(signal(SignalKind::Provider, provider.word(), points))
+    }
+}
+
+fn signal(kind: SignalKind, text: &str, points: i32) -> Signal {
+    Signal { kind, text: text.trim().to_owned(), points }
+}
+
+#[cfg(test)]
+#[path = "score_tests.rs"]
+mod tests;

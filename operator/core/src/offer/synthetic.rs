@@ -1,0 +1,82 @@
+//! Skills and requests made up for tests and measurements: the same seed gives the same.
+//!
+//! The corpus is that of the reference's published figures: a name of two words and a number, a description of 14 words,
+//! three tags, a request of some 2 KB, all from one small list of words, so that nearly every skill matches something.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use skillet_api::skill::{Invocation, Mode};
+
+use super::Candidate;
+use crate::{dialect::ToolDefinition, dice::Dice};
+
+const WORDS: &str = "search deploy docker image build test release issue ticket branch merge commit review code file \
+    folder read write parse json yaml table chart report invoice order customer payment email message calendar event \
+    meeting note task project plan budget price stock market weather forecast city map route travel hotel flight \
+    translate language text summary document page site crawl fetch download upload backup restore database query \
+    schema index cache queue worker cluster node service network proxy secret token key user group role policy audit \
+    log metric alert trace dashboard graph monitor scale memory disk cpu kernel driver sensor device robot camera \
+    photo video audio music openai claude gemini the and for with from into";
+
+/// A skill of mode `auto` that a model may call.
+pub(crate) fn candidate(name: &str, description: &str, tags: &[&str]) -> Candidate {
+    let tool = ToolDefinition {
+        name: name.into(),
+        description: description.into(),
+        parameters: Arc::new(json!({"type": "object", "properties": {"q": {"type": "string"}}})),
+    };
+    Candidate {
+        namespace: "own".into(),
+        name: name.into(),
+        version: "1.0.0".into(),
+        description: description.into(),
+        tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        mode: Mode::Auto,
+        enabled: true,
+        invocation: Invocation::Auto,
+        install_count: 0,
+        registered: 0,
+        tool: Arc::new(tool),
+    }
+}
+
+/// `number` skills of the corpus.
+pub(crate) fn corpus(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
+    let mut dice = Dice::new(seed);
+    (0..number)
+        .map(|at| {
+            let name = format!("{}-{}-{at}", word(&mut dice), word(&mut dice));
+            let description: Vec<&str> = (0..14).map(|_| word(&mut dice)).collect();
+            let tags: Vec<&str> = (0..3).map(|_| word(&mut dice)).collect();
+            let install_count = dice.below(1000).into();
+            Arc::new(Candidate { install_count, ..candidate(&name, &description.join(" "), &tags) })
+        })
+        .collect()
+}
+
+/// A system line, a question of the user and two tools of the client, about 2 KB as the reference searches them.
+pub(crate) fn request(seed: u64) -> (Vec<String>, Vec<Value>) {
+    let mut dice = Dice::new(seed);
+    let mut sentence = |words: usize| {
+        let filler = ["please", "could", "you", "have", "look", "at", "my", "that", "which", "is"];
+        let pick = |dice: &mut Dice| match dice.below(5) {
+            0 | 1 => word(dice),
+            _ => filler[dice.below(10) as usize],
+        };
+        (0..words).map(|_| pick(&mut dice)).collect::<Vec<_>>().join(" ")
+    };
+    let texts = vec![format!("You are a helpful assistant. {}", sentence(30)), sentence(220)];
+    let tool = |name: &str, description: String| {
+        let parameters =
+            json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+        json!({"type": "function", "function": {"name": name, "description": description, "parameters": parameters}})
+    };
+    let tools = vec![tool("read_file", sentence(12)), tool("run_command", sentence(12))];
+    (texts, tools)
+}
+
+fn word(dice: &mut Dice) -> &'static str {
+    let words: Vec<&str> = WORDS.split_whitespace().collect();
+    words[dice.below(u32::try_from(words.len()).unwrap()) as usize]
+}
