@@ -64,6 +64,7 @@ pub async fn run(
     };
     let mut watches = JoinSet::new();
     watches.spawn(gateway.skills.clone().watch(client));
+    watches.spawn(gateway.identity.clone().watch_keys());
     let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
     info!(%address, "Gateway started");
     axum::serve(listener, router(gateway)).with_graceful_shutdown(shutdown).await.map_err(Error::Serve)?;

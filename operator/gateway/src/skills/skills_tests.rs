@@ -1,4 +1,6 @@
 //! What a caller sees after each change that a watch may show.
+// Shorter to call.
+#![allow(clippy::needless_pass_by_value)]
 
 use serde_json::{Value, json};
 
