@@ -6,6 +6,8 @@
 
 pub mod error;
 pub mod executor;
+#[cfg(test)]
+mod fake_api;
 pub mod identity;
 pub mod server;
 pub mod skills;
