@@ -9,6 +9,7 @@ pub mod executor;
 #[cfg(test)]
 mod fake_api;
 pub mod identity;
+pub mod rest;
 pub mod server;
 pub mod skills;
 pub mod state;

@@ -2,9 +2,9 @@
 
 use axum::{Router, routing::get};
 
-use crate::state::Gateway;
+use crate::{rest, state::Gateway};
 
 /// All routes.
 pub fn router(gateway: Gateway) -> Router {
-    Router::new().route("/healthz", get(async || "ok")).with_state(gateway)
+    Router::new().route("/healthz", get(async || "ok")).merge(rest::routes()).with_state(gateway)
 }
