@@ -7,6 +7,8 @@ pub const VERSION: &str = "v1alpha1";
 
 /// Field manager under which the operator applies objects.
 pub const FIELD_MANAGER: &str = "skillet-operator";
+/// Field manager under which the gateway makes and changes objects.
+pub const GATEWAY_FIELD_MANAGER: &str = "skillet-gateway";
 /// Controller name that events report as their source.
 pub const REPORTING_CONTROLLER: &str = "skillet.dev/operator";
 
@@ -29,6 +31,8 @@ pub const PURPOSE_RUN: &str = "run";
 pub const PURPOSE_PROBE: &str = "probe";
 /// On sandboxes: name of the execution they serve.
 pub const ANNOTATION_EXECUTION: &str = "skillet.dev/execution";
+/// On executions that the gateway made: namespace of who asked, which is not always the execution's own.
+pub const LABEL_CALLER_NAMESPACE: &str = "skillet.dev/caller-namespace";
 /// Standard label that tells which tool manages an object.
 pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Value of [`LABEL_MANAGED_BY`] on everything the operator makes.

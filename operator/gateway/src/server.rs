@@ -15,7 +15,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 use tracing::info;
 
 use crate::{
-    executor::Executor, identity::Identity, proxy, skills::Skills, state::Gateway, stateless, upstream,
+    executor::Executor, identity::Identity, proxy, rest, skills::Skills, state::Gateway, stateless, upstream,
 };
 
 #[derive(Debug, Error)]
@@ -33,6 +33,7 @@ pub fn router(gateway: Gateway) -> Router {
     Router::new()
         .merge(proxy::routes())
         .merge(stateless::routes())
+        .merge(rest::routes())
         .route("/healthz", get(async || "ok"))
         .route("/readyz", get(ready))
         .with_state(gateway)
@@ -65,6 +66,7 @@ pub async fn run(
     let mut watches = JoinSet::new();
     watches.spawn(gateway.skills.clone().watch(client));
     watches.spawn(gateway.identity.clone().watch_keys());
+    watches.spawn(gateway.executor.clone().watch());
     let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
     info!(%address, "Gateway started");
     axum::serve(listener, router(gateway)).with_graceful_shutdown(shutdown).await.map_err(Error::Serve)?;

@@ -35,6 +35,8 @@ fn offered(skills: &Skills, name: &str) -> Option<(String, String)> {
     Some((found.version.to_string(), found.description.to_string()))
 }
 
+// What `offered` gives.
+#[allow(clippy::unnecessary_wraps)]
 fn some(version: &str, description: &str) -> Option<(String, String)> {
     Some((version.to_owned(), description.to_owned()))
 }
