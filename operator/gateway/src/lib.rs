@@ -8,6 +8,7 @@ pub mod conversation;
 pub mod error;
 pub mod executor;
 pub mod identity;
+pub mod mcp;
 pub mod offering;
 pub mod proxy;
 pub mod server;
