@@ -10,6 +10,7 @@ pub mod executor;
 #[cfg(test)]
 mod fake_api;
 pub mod identity;
+pub mod mcp;
 pub mod offering;
 pub mod proxy;
 pub mod rest;
