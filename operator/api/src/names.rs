@@ -7,6 +7,8 @@ pub const VERSION: &str = "v1alpha1";
 
 /// Field manager under which the operator applies objects.
 pub const FIELD_MANAGER: &str = "skillet-operator";
+/// Field manager under which the gateway makes and changes objects.
+pub const GATEWAY_FIELD_MANAGER: &str = "skillet-gateway";
 /// Controller name that events report as their source.
 pub const REPORTING_CONTROLLER: &str = "skillet.dev/operator";
 
@@ -29,10 +31,27 @@ pub const PURPOSE_RUN: &str = "run";
 pub const PURPOSE_PROBE: &str = "probe";
 /// On sandboxes: name of the execution they serve.
 pub const ANNOTATION_EXECUTION: &str = "skillet.dev/execution";
+/// On executions that the gateway made: namespace of who asked, which is not always the execution's own.
+pub const LABEL_CALLER_NAMESPACE: &str = "skillet.dev/caller-namespace";
 /// Standard label that tells which tool manages an object.
 pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Value of [`LABEL_MANAGED_BY`] on everything the operator makes.
 pub const MANAGED_BY: &str = "skillet";
+
+/// Audience that a service-account token must be made for, to be known to the gateway.
+pub const GATEWAY_AUDIENCE: &str = "skillet";
+/// On Secrets that hold the hash of an API key; its value is `true`.
+pub const LABEL_API_KEY: &str = "skillet.dev/api-key";
+/// What the name of such a Secret begins with, before the key's own name.
+pub const API_KEY_SECRET_PREFIX: &str = "skillet-key-";
+/// Entry of such a Secret: sha256 of the key's text, in hexadecimal digits.
+pub const API_KEY_HASH: &str = "sha256";
+/// On such a Secret: the service account of its namespace that the key stands for.
+pub const ANNOTATION_SERVICE_ACCOUNT: &str = "skillet.dev/service-account";
+/// The service account of a key that names none.
+pub const DEFAULT_SERVICE_ACCOUNT: &str = "default";
+/// On such a Secret: when the key ends, in the form of RFC 3339.
+pub const ANNOTATION_EXPIRES_AT: &str = "skillet.dev/expires-at";
 
 /// Name of the SkillVersion that seals `version` of `skill`.
 pub fn version_name(skill: &str, version: &str) -> String {

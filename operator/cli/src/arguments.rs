@@ -6,9 +6,13 @@ use clap::{
     Args as ClapArgs, Parser, Subcommand, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser as _},
 };
-use skillet_api::{Phase, duration::SkillDuration};
+use skillet_api::{Phase, duration::SkillDuration, names};
 
-use crate::{run::WantedVersion, summary::phase_word};
+use crate::{
+    key::{KeyLifetime, KeyName},
+    run::WantedVersion,
+    summary::phase_word,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -68,6 +72,9 @@ pub(crate) enum Command {
     Versions(VersionsArgs),
     /// Lists executions, newest first.
     Executions(ExecutionsArgs),
+    /// Makes, lists and revokes API keys, with which programs ask the gateway.
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Tells what this cluster proves and lacks, per node, and what to do about it.
     ///
     /// Checks that Skillet is installed and its operator works, what isolation each node proved, how the sandbox
@@ -131,6 +138,44 @@ pub(crate) struct ExecutionsArgs {
     pub(crate) output: OutputForm,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Makes an API key and prints it. It is not shown again: the cluster keeps its sha256 only.
+    Create(KeyCreateArgs),
+    /// Lists the API keys of a namespace, never the keys themselves.
+    List(KeyListArgs),
+    /// Makes an API key count for nothing, at once.
+    Revoke(KeyRevokeArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct KeyCreateArgs {
+    /// Name of the key in its namespace.
+    pub(crate) name: KeyName,
+    /// The service account that the key acts as, with the same rights.
+    #[arg(long, value_name = "NAME", default_value = names::DEFAULT_SERVICE_ACCOUNT)]
+    pub(crate) service_account: String,
+    /// How long the key is good, such as 90d or 12h. Default: until it is revoked.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires: Option<KeyLifetime>,
+    /// `text` prints the key alone.
+    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
+    pub(crate) output: OutputForm,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct KeyListArgs {
+    /// Form of the list.
+    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
+    pub(crate) output: OutputForm,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct KeyRevokeArgs {
+    /// Name of the key.
+    pub(crate) name: KeyName,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DoctorArgs {
     /// Form of the report.
@@ -173,7 +218,9 @@ mod tests {
 
     #[test]
     fn every_command_and_flag_is_in_the_reference() {
-        for command in Args::command().get_subcommands() {
+        let all = Args::command();
+        let nested = all.get_subcommands().flat_map(clap::Command::get_subcommands);
+        for command in all.get_subcommands().chain(nested) {
             let name = command.get_name();
             assert!(REFERENCE.contains(&format!("## {name}")), "{name}");
             for flag in command.get_arguments().filter_map(clap::Arg::get_long).filter(|flag| *flag != "help")
@@ -200,6 +247,8 @@ mod tests {
             "kubectl-skill run x --version 1",
             "kubectl-skill run x --timeout 10",
             "kubectl-skill run x --wait-timeout soon",
+            "kubectl-skill key create x --expires 90",
+            "kubectl-skill key revoke a/b",
         ] {
             assert_eq!(parse(line).unwrap_err(), ErrorKind::ValueValidation, "{line}");
         }

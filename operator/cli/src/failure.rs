@@ -21,6 +21,12 @@ pub(crate) enum Failure {
     Connect(#[from] ConnectError),
     #[error("namespace {namespace} has no Skill {name}")]
     NoSkill { namespace: String, name: String, near: Vec<String> },
+    #[error("namespace {namespace} has no API key {name}")]
+    NoKey { namespace: String, name: String, near: Vec<String> },
+    #[error("namespace {namespace} has no service account {name}")]
+    NoServiceAccount { namespace: String, name: String },
+    #[error("this machine gives no random numbers: {message}")]
+    NoRandom { message: String },
     #[error("namespace {namespace} does not exist")]
     NoNamespace { namespace: String },
     #[error("Skillet is not installed in this cluster: it serves no {}/{}", names::GROUP, names::VERSION)]
@@ -86,7 +92,10 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Failure::Input(_) => Exit::Usage,
-            Failure::NoSkill { .. } | Failure::Refused { .. } => Exit::Refused,
+            Failure::NoSkill { .. }
+            | Failure::NoKey { .. }
+            | Failure::NoServiceAccount { .. }
+            | Failure::Refused { .. } => Exit::Refused,
             Failure::Connect(_)
             | Failure::NoNamespace { .. }
             | Failure::NotInstalled
@@ -97,7 +106,7 @@ impl Failure {
             | Failure::Deleted { .. } => Exit::Cluster,
             Failure::StillGoing { .. } => Exit::StillGoing,
             Failure::Left { .. } => Exit::Cancelled,
-            Failure::Unwritable { .. } | Failure::NoForm { .. } => Exit::Failed,
+            Failure::Unwritable { .. } | Failure::NoForm { .. } | Failure::NoRandom { .. } => Exit::Failed,
         }
     }
 
@@ -107,7 +116,13 @@ impl Failure {
             Failure::NoSkill { namespace, near, .. } if near.is_empty() => {
                 format!("kubectl get skills -n {namespace} lists what there is; -n names another namespace")
             }
-            Failure::NoSkill { near, .. } => format!("did you mean {}?", near.join(", ")),
+            Failure::NoKey { namespace, near, .. } if near.is_empty() => {
+                format!("kubectl skill key list -n {namespace} lists what there is; -n names another namespace")
+            }
+            Failure::NoServiceAccount { namespace, name } => {
+                format!("kubectl create serviceaccount {name} -n {namespace}, or name another with --service-account")
+            }
+            Failure::NoSkill { near, .. } | Failure::NoKey { near, .. } => format!("did you mean {}?", near.join(", ")),
             Failure::NoNamespace { .. } => "name another with -n, or create it".into(),
             Failure::NotInstalled => {
                 "install the chart, or name the right cluster with --context; kubectl skill doctor tells what is there".into()
@@ -125,6 +140,7 @@ impl Failure {
             | Failure::Unexpected { .. }
             | Failure::Deleted { .. }
             | Failure::Unwritable { .. }
+            | Failure::NoRandom { .. }
             | Failure::NoForm { .. } => return None,
         })
     }
@@ -203,5 +219,9 @@ mod tests {
         };
         assert_eq!(missing(&["word", "sword"]).advice().unwrap(), "did you mean word, sword?");
         assert!(missing(&[]).advice().unwrap().contains("kubectl get skills -n a"));
+        let no_key = |near: Vec<String>| Failure::NoKey { namespace: "a".into(), name: "ic".into(), near };
+        assert_eq!(no_key(vec!["ci".into()]).advice().unwrap(), "did you mean ci?");
+        assert!(no_key(vec![]).advice().unwrap().contains("kubectl skill key list -n a"));
+        assert_eq!(no_key(vec![]).exit(), Exit::Refused);
     }
 }

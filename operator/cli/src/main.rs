@@ -10,6 +10,7 @@ mod doctor;
 mod executions;
 mod exit;
 mod failure;
+mod key;
 mod near;
 mod output_form;
 mod run;
@@ -54,6 +55,7 @@ async fn perform(args: Args, console: &Console) -> Result<Exit, Failure> {
         Command::Run(request) => run::run(&cluster, &request, console).await,
         Command::Versions(request) => versions::run(&cluster, &request, console).await,
         Command::Executions(request) => executions::run(&cluster, &request, console).await,
+        Command::Key(request) => key::run(&cluster, &request, console).await,
         Command::Doctor(request) => doctor::run(&cluster, &request, console).await,
     }
 }

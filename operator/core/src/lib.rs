@@ -4,6 +4,7 @@
 //! call the same functions, so that a rule is written once.
 
 pub mod admission;
+pub mod api_key;
 pub mod arguments;
 pub mod attempts;
 pub mod cache;

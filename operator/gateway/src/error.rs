@@ -6,12 +6,13 @@ use axum::{
 };
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::json;
+use utoipa::ToSchema;
 
 /// Why a request was not answered as asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ApiError {
     #[serde(skip)]
+    #[schema(ignore)]
     pub status: StatusCode,
     /// One CamelCase word: the reason words of SkillExecution where there is one, else the gateway's own.
     pub code: String,
@@ -20,6 +21,12 @@ pub struct ApiError {
     /// JSON pointer or parameter that is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
+}
+
+/// The body of every answer that is not a success.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ErrorAnswer {
+    pub error: ApiError,
 }
 
 impl ApiError {
@@ -43,6 +50,23 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
+    /// The caller may not do it.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    }
+
+    /// The path is there and takes another method.
+    pub fn method_not_allowed() -> Self {
+        let message = "this path does not take this method; see /openapi.json";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    /// The body has more bytes than are read.
+    pub fn too_large(limit: usize) -> Self {
+        let message = format!("the body has more than {limit} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
+    }
+
     /// The cluster did not do what was needed.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ApiError", message)
@@ -51,6 +75,22 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({ "error": self }))).into_response()
+        (self.status, Json(ErrorAnswer { error: self })).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_one_shape_and_no_status_in_its_body() {
+        let error = ApiError::bad_request("no").at("page");
+        assert_eq!(error.clone().into_response().status(), StatusCode::BAD_REQUEST);
+        let body = serde_json::to_value(ErrorAnswer { error }).unwrap();
+        assert_eq!(
+            body,
+            serde_json::json!({ "error": { "code": "BadRequest", "message": "no", "field": "page" } })
+        );
     }
 }

@@ -1,12 +1,37 @@
 //! Runs a skill: makes a SkillExecution and waits for its end on the one watch that all requests share.
+//!
+//! Nothing is remembered that another replica would need: an idempotency key is the name of its execution.
 
-use std::{sync::Arc, time::Duration};
+mod error;
+mod following;
+mod news;
+mod order;
 
-use serde_json::Value;
-use skillet_api::SkillExecution;
-use thiserror::Error;
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::TryStreamExt as _;
+use kube::{
+    Api, ResourceExt as _,
+    api::{Patch, PatchParams, PostParams},
+    runtime::{WatchStreamExt as _, watcher},
+};
+use serde_json::{Value, json};
+use skillet_api::{SkillExecution, names};
+use tokio::sync::oneshot;
+use tracing::warn;
 
 use crate::identity::Caller;
+pub use error::ExecutorError;
+pub use following::Following;
+pub use news::is_ended;
+use news::{Waiters, Watched};
 
 /// What is to be run for whom.
 #[derive(Clone, Debug)]
@@ -22,49 +47,212 @@ pub struct Order {
     pub timeout: Option<Duration>,
     /// The same key is the same execution, whatever replica or restart lies between.
     pub idempotency: Option<String>,
+    /// Whether the run is cancelled when nobody waits for it any more; only `Executor::run` looks at it.
+    pub cancel_when_dropped: bool,
 }
 
-#[derive(Debug, Error)]
-pub enum ExecutorError {
-    #[error("could not create a SkillExecution in namespace {namespace}")]
-    Create { namespace: String, source: Box<kube::Error> },
-    /// The same key was used with another skill or input.
-    #[error("the idempotency key was used for another call")]
-    Conflict,
-    #[error("SkillExecution {namespace}/{name} was deleted before it ended")]
-    Gone { namespace: String, name: String },
-    #[error("SkillExecution {namespace}/{name} has not ended within {limit:?}")]
-    TooLate { namespace: String, name: String, limit: Duration },
+impl Order {
+    /// The newest version with no input and nothing else asked for.
+    pub fn new(caller: Caller, namespace: impl Into<Arc<str>>, skill: impl Into<Arc<str>>) -> Self {
+        Self {
+            caller,
+            namespace: namespace.into(),
+            skill: skill.into(),
+            version: None,
+            input: Value::Null,
+            session: None,
+            timeout: None,
+            idempotency: None,
+            cancel_when_dropped: false,
+        }
+    }
 }
+
+/// How often a creation is tried that found its name taken and then nobody there.
+const MAX_RACES: u32 = 4;
+/// Executions that one answer of a list holds: each may be as large as its output.
+const LIST_PAGE: u32 = 100;
 
 /// Makes executions and waits for them.
 pub struct Executor {
-    #[allow(dead_code)]
     client: kube::Client,
+    waiters: Arc<Waiters>,
+    is_synced: AtomicBool,
 }
 
 impl Executor {
     pub fn new(client: kube::Client) -> Self {
-        Self { client }
+        Self { client, waiters: Arc::default(), is_synced: AtomicBool::new(false) }
+    }
+
+    /// Watches the executions of the whole cluster, until it is dropped.
+    pub async fn watch(self: Arc<Self>) {
+        let api: Api<Watched> = Api::all(self.client.clone());
+        let config = watcher::Config::default().page_size(LIST_PAGE);
+        let mut events = pin!(watcher(api, config).default_backoff());
+        loop {
+            match events.try_next().await {
+                Ok(Some(event)) => {
+                    let is_listed = matches!(event, watcher::Event::InitDone);
+                    self.waiters.take(event);
+                    if is_listed {
+                        self.is_synced.store(true, Ordering::Relaxed);
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => warn!(%error, "Execution watch was interrupted"),
+            }
+        }
+    }
+
+    /// Whether the watch has seen every execution once.
+    pub fn is_synced(&self) -> bool {
+        self.is_synced.load(Ordering::Relaxed)
     }
 
     /// Makes the execution, or finds the one that the same idempotency key made.
     pub async fn start(&self, order: &Order) -> Result<Arc<SkillExecution>, ExecutorError> {
-        Err(ExecutorError::Gone { namespace: order.namespace.to_string(), name: String::new() })
+        let api = self.api(&order.namespace);
+        let object = order::object(order);
+        let params = PostParams { field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()), dry_run: false };
+        let mut races = 0;
+        loop {
+            let error = match api.create(&params, &object).await {
+                Ok(created) => return Ok(Arc::new(created)),
+                Err(error) => error,
+            };
+            let is_taken = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
+            let Some(name) = object.metadata.name.as_deref().filter(|_| is_taken && races < MAX_RACES) else {
+                return Err(ExecutorError::of_create(&order.namespace, error));
+            };
+            match self.find(&order.namespace, name).await? {
+                Some(found) if order::is_same_call(order, &found) => return Ok(found),
+                Some(_) => return Err(ExecutorError::Conflict),
+                // It was deleted in between, so the name is free.
+                None => races += 1,
+            }
+        }
     }
 
-    /// Waits for the end of an execution.
+    /// Waits for the end of an execution. Dropped, it leaves the execution running.
     pub async fn ended(
         &self,
         execution: &SkillExecution,
         limit: Duration,
     ) -> Result<Arc<SkillExecution>, ExecutorError> {
-        let name = execution.metadata.name.clone().unwrap_or_default();
-        Err(ExecutorError::TooLate { namespace: String::new(), name, limit })
+        if is_ended(execution) {
+            return Ok(Arc::new(execution.clone()));
+        }
+        let mut following = self.follow(execution);
+        let end = async {
+            loop {
+                let state = following.next().await?;
+                if is_ended(&state) {
+                    return Ok(state);
+                }
+            }
+        };
+        let (namespace, name) = (execution.namespace().unwrap_or_default(), execution.name_any());
+        let too_late = |_| Err(ExecutorError::TooLate { namespace, name, limit });
+        tokio::time::timeout(limit, end).await.unwrap_or_else(too_late)
+    }
+
+    /// Starts, and waits for the end. Where the order says so, the run is cancelled when this future is dropped, from
+    /// whatever point on, unless another request of this gateway waits for the same run.
+    pub async fn run(
+        self: &Arc<Self>,
+        order: &Order,
+        limit: Duration,
+    ) -> Result<Arc<SkillExecution>, ExecutorError> {
+        if !order.cancel_when_dropped {
+            let execution = self.start(order).await?;
+            return self.ended(&execution, limit).await;
+        }
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(self.clone().run_while_wanted(order.clone(), limit, answer));
+        answered.await.unwrap_or(Err(ExecutorError::Stopping))
+    }
+
+    async fn run_while_wanted(
+        self: Arc<Self>,
+        order: Order,
+        limit: Duration,
+        mut answer: oneshot::Sender<Result<Arc<SkillExecution>, ExecutorError>>,
+    ) {
+        // Not left half way: what was asked of the API server may exist, and must then be cancelled.
+        let execution = match self.start(&order).await {
+            Ok(execution) => execution,
+            Err(error) => {
+                // Whoever asked may be gone; then nobody needs the error.
+                answer.send(Err(error)).ok();
+                return;
+            }
+        };
+        tokio::select! {
+            biased;
+            end = self.ended(&execution, limit) => {
+                let is_too_late = matches!(end, Err(ExecutorError::TooLate { .. }));
+                answer.send(end).ok();
+                if is_too_late {
+                    self.cancel_unless_wanted(&execution).await;
+                }
+            }
+            () = answer.closed() => self.cancel_unless_wanted(&execution).await,
+        }
+    }
+
+    async fn cancel_unless_wanted(&self, execution: &SkillExecution) {
+        if self.waiters.is_waited_for(&execution.uid().unwrap_or_default()) {
+            return;
+        }
+        if let Err(error) = self.cancel(execution).await {
+            warn!(%error, "Execution that nobody waits for was not cancelled");
+        }
+    }
+
+    /// Follows the states of an execution.
+    pub fn follow(&self, execution: &SkillExecution) -> Following {
+        let api = self.api(&execution.namespace().unwrap_or_default());
+        Following::new(api, self.waiters.clone(), execution)
+    }
+
+    /// An execution as the API server holds it.
+    pub async fn find(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
+        let found = self.api(namespace).get_opt(name).await.map_err(|source| ExecutorError::Read {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            source: Box::new(source),
+        })?;
+        Ok(found.map(Arc::new))
     }
 
     /// Asks for the end of an execution.
-    pub async fn cancel(&self, _execution: &SkillExecution) -> Result<(), ExecutorError> {
-        Ok(())
+    pub async fn cancel(&self, execution: &SkillExecution) -> Result<(), ExecutorError> {
+        let (namespace, name) = (execution.namespace().unwrap_or_default(), execution.name_any());
+        // With the uid, one made again under the same name is not taken for this one.
+        let patch = json!({ "metadata": { "uid": execution.uid() }, "spec": { "cancel": true } });
+        let params = PatchParams {
+            field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        match self.api(&namespace).patch(&name, &params, &Patch::Merge(&patch)).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                Err(ExecutorError::Gone { namespace, name })
+            }
+            Err(source) => Err(ExecutorError::Cancel { namespace, name, source: Box::new(source) }),
+        }
+    }
+
+    fn api(&self, namespace: &str) -> Api<SkillExecution> {
+        Api::namespaced(self.client.clone(), namespace)
     }
 }
+
+#[cfg(test)]
+#[path = "executor_tests.rs"]
+mod tests;

@@ -3,12 +3,42 @@
 //! A service-account token (TokenReview, audience `skillet`) or an API key of a tenant. Never anything else: no field
 //! of a body, no name in a path, no default.
 
-use std::sync::Arc;
+#[cfg(test)]
+pub(crate) mod fake_api;
+mod keys;
+mod remembered;
+mod reviews;
+mod token;
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http::HeaderMap;
+use jiff::Timestamp;
 use thiserror::Error;
 
+pub use self::token::{QUERY_PARAMETER, SKILLET_TOKEN};
+use self::{
+    keys::Keys,
+    remembered::{Answer, Remembered},
+    reviews::{Wish, review_access, review_token},
+    token::{Credential, Presented, TokenClaims, credential, presented},
+};
 use crate::error::ApiError;
+
+/// How long a token that was reviewed is taken without asking again: so long may one be used after its pod is gone.
+const KNOWN_FOR: Duration = Duration::from_secs(30);
+/// How long a token that the API server does not know is refused without asking again.
+const UNKNOWN_FOR: Duration = Duration::from_secs(5);
+/// How long a right, or the lack of one, is remembered.
+const RIGHT_FOR: Duration = Duration::from_secs(5);
+/// Most tokens that are remembered, by hash.
+const TOKENS: usize = 4096;
+/// Most rights that are remembered: callers, times the skills of a conversation.
+const RIGHTS: usize = 16_384;
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,10 +50,12 @@ pub struct Caller {
     pub groups: Arc<[String]>,
 }
 
-/// A caller, and the header that held its token: it was for the gateway, and goes no further.
-#[derive(Clone, Debug)]
+/// Who asks, and where the token was found that told.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identified {
     pub caller: Caller,
+    /// Name of the header that carried the gateway's own token, or [`QUERY_PARAMETER`]. It must never reach a
+    /// provider: [`Identified::withhold`] takes it out.
     pub token_header: &'static str,
 }
 
@@ -36,7 +68,24 @@ pub enum Verb {
     Patch,
 }
 
-#[derive(Clone, Debug, Error)]
+impl Verb {
+    /// As a Role spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Get => "get",
+            Verb::Execute => "execute",
+            Verb::Patch => "patch",
+        }
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum IdentityError {
     #[error(
         "no token: send a service-account token or an API key as `Authorization: Bearer`, `x-api-key` or `x-skillet-token`"
@@ -44,7 +93,7 @@ pub enum IdentityError {
     Missing,
     #[error("the token is not known")]
     Unknown,
-    #[error("the caller may not {verb:?} skills in namespace {namespace}")]
+    #[error("the caller may not {verb} skills in namespace {namespace}")]
     Forbidden { verb: Verb, namespace: String },
     #[error("the cluster could not be asked: {0}")]
     Unreachable(String),
@@ -62,39 +111,110 @@ impl From<IdentityError> for ApiError {
     }
 }
 
+/// The time twice: the one that only grows is for what is remembered, the calendar's for what has a date.
+#[derive(Clone, Copy)]
+struct Now {
+    instant: Instant,
+    timestamp: Timestamp,
+}
+
+type Clock = Box<dyn Fn() -> Now + Send + Sync>;
+
 /// Asks the API server, and remembers its answers for some seconds.
 pub struct Identity {
-    #[allow(dead_code)]
     client: kube::Client,
+    clock: Clock,
+    keys: Keys,
+    tokens: Arc<Remembered<[u8; 32], Option<Caller>>>,
+    rights: Arc<Remembered<Wish, bool>>,
 }
 
 impl Identity {
     pub fn new(client: kube::Client) -> Self {
-        Self { client }
+        Self::with_clock(client, Box::new(|| Now { instant: Instant::now(), timestamp: Timestamp::now() }))
     }
 
-    /// Who sent these headers. The token used is also told, so that it is never passed on to a provider.
-    pub async fn caller(&self, _headers: &HeaderMap) -> Result<Caller, IdentityError> {
-        Err(IdentityError::Missing)
+    fn with_clock(client: kube::Client, clock: Clock) -> Self {
+        let (tokens, rights) = (Remembered::at_most(TOKENS), Remembered::at_most(RIGHTS));
+        Self { client, clock, keys: Keys::default(), tokens, rights }
     }
 
-    /// Who sent these headers, or this query, and which header told so.
-    pub async fn identify(
+    /// Keeps the API keys as the cluster has them. Ends never; without it no API key is known.
+    pub async fn watch_keys(self: Arc<Self>) {
+        self.keys.follow(self.client.clone()).await;
+    }
+
+    /// Whether the API keys are in: before that the gateway is not ready.
+    pub fn is_synced(&self) -> bool {
+        self.keys.is_synced()
+    }
+
+    /// Who sent these headers.
+    pub async fn caller(&self, headers: &HeaderMap) -> Result<Caller, IdentityError> {
+        Ok(self.identify(headers).await?.caller)
+    }
+
+    /// Who sent these headers, and which of them must not be passed on to a provider.
+    pub async fn identify(&self, headers: &HeaderMap) -> Result<Identified, IdentityError> {
+        self.caller_with_query(headers, None).await
+    }
+
+    /// The same, where the client may have its key in the URL's query, as old ones of Google do.
+    pub async fn caller_with_query(
         &self,
         headers: &HeaderMap,
-        _query: Option<&str>,
+        query: Option<&str>,
     ) -> Result<Identified, IdentityError> {
-        Ok(Identified { caller: self.caller(headers).await?, token_header: "authorization" })
+        let Presented { text, place } = presented(headers, query)?;
+        let caller = match credential(text).ok_or(IdentityError::Unknown)? {
+            Credential::ApiKey(hash) => self.keys.caller(hash, (self.clock)().timestamp)?,
+            Credential::ServiceAccount(claims) => self.reviewed(text, &claims).await?,
+        };
+        Ok(Identified { caller, token_header: place })
+    }
+
+    async fn reviewed(&self, text: &str, claims: &TokenClaims) -> Result<Caller, IdentityError> {
+        // The answer counts from when it was asked for, not from when it came.
+        let now = (self.clock)();
+        let (client, text, expires) = (self.client.clone(), text.to_owned(), claims.expires);
+        let ask = || async move {
+            let caller = review_token(client, text).await?;
+            let kept = if caller.is_some() { known_for(expires, now.timestamp) } else { UNKNOWN_FOR };
+            Ok(Answer { value: caller, until: now.instant + kept })
+        };
+        self.tokens.get(&claims.digest, now.instant, ask).await?.ok_or(IdentityError::Unknown)
     }
 
     /// Fails unless the caller may do this with skills of the namespace, or with one of them.
     pub async fn check(
         &self,
-        _caller: &Caller,
-        _verb: Verb,
-        _namespace: &str,
-        _skill: Option<&str>,
+        caller: &Caller,
+        verb: Verb,
+        namespace: &str,
+        skill: Option<&str>,
     ) -> Result<(), IdentityError> {
-        Err(IdentityError::Missing)
+        let (caller, skill) = (caller.clone(), skill.map(Into::into));
+        let wish = Wish { caller, verb, namespace: namespace.into(), skill };
+        let now = (self.clock)().instant;
+        let (client, asked) = (self.client.clone(), wish.clone());
+        let ask = || async move {
+            let value = review_access(client, asked).await?;
+            Ok(Answer { value, until: now + RIGHT_FOR })
+        };
+        if self.rights.get(&wish, now, ask).await? {
+            Ok(())
+        } else {
+            Err(IdentityError::Forbidden { verb, namespace: namespace.to_owned() })
+        }
     }
 }
+
+/// Never longer than the token itself is good.
+fn known_for(expires: Option<Timestamp>, now: Timestamp) -> Duration {
+    let left = expires.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default());
+    left.map_or(KNOWN_FOR, |left| left.min(KNOWN_FOR))
+}
+
+#[cfg(test)]
+#[path = "identity_tests.rs"]
+mod tests;

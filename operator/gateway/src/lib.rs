@@ -7,9 +7,13 @@
 pub mod conversation;
 pub mod error;
 pub mod executor;
+#[cfg(test)]
+mod fake_api;
 pub mod identity;
+pub mod mcp;
 pub mod offering;
 pub mod proxy;
+pub mod rest;
 pub mod server;
 pub mod skills;
 pub mod state;

@@ -1,6 +1,7 @@
 //! What one model request is offered: from who asks and what was written to tools under legal names.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
@@ -30,6 +31,11 @@ use crate::{
     skills::Namespace,
     state::Gateway,
 };
+
+thread_local! {
+    /// Room for a search, kept from one to the next.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
 
 /// Names the skills of a request: `off`, `all`, `only=a,b` (those of these that fit) or `exactly=a,b`.
 pub const SKILLS_HEADER: &str = "x-skillet-skills";
@@ -175,7 +181,7 @@ pub fn offer(
 ) -> Offering {
     let picked = with_ask(policy_spec, dialect, model, request, wish, |policy, ask| {
         let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
-        pick(policy, &indexes, ask, &mut Scratch::default())
+        SCRATCH.with_borrow_mut(|scratch| pick(policy, &indexes, ask, scratch))
     });
     table(picked, &dialect.dialect().client_tool_names(request))
 }
@@ -191,7 +197,7 @@ pub fn explained(
 ) -> Vec<Explanation> {
     with_ask(policy_spec, dialect, model, request, wish, |policy, ask| {
         let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
-        explain(policy, &indexes, ask, &mut Scratch::default())
+        SCRATCH.with_borrow_mut(|scratch| explain(policy, &indexes, ask, scratch))
     })
 }
 

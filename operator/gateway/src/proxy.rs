@@ -15,6 +15,7 @@ use skillet_core::dialect::DialectName;
 use crate::{
     conversation::{self, Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
     error::ApiError,
+    identity::Identified,
     offering::{self, Offering, Wish},
     state::Gateway,
     upstream::Upstream,
@@ -81,8 +82,10 @@ async fn answer(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let headers = parts.headers;
-    let identified = gateway.identity.identify(&headers, parts.uri.query()).await?;
-    let path = path_without_key(&parts.uri);
+    let identified = gateway.identity.caller_with_query(&headers, parts.uri.query()).await?;
+    let mut passed_on = headers.clone();
+    identified.withhold(&mut passed_on);
+    let path = path(&parts.uri, &identified);
     let sent = read(body).await?;
     let mut request = parse(&sent)?;
     let ByRoute { model, is_streaming } = by_route.unwrap_or_else(|| ByRoute {
@@ -100,7 +103,7 @@ async fn answer(
     }
     // What was not changed goes on as the client wrote it, byte for byte.
     let sent = if offering.tools.is_empty() { sent } else { request.to_string().into() };
-    let upstream = Upstream::new(&gateway, dialect, &path, &headers, identified.token_header).await?;
+    let upstream = Upstream::new(&gateway, dialect, &path, &passed_on).await?;
     let offered = names(offering.tools.iter().map(|tool| &*tool.name));
     let conversation = Conversation {
         caller: identified.caller,
@@ -139,11 +142,12 @@ fn parse(body: &Bytes) -> Result<Value, ApiError> {
     }
 }
 
-/// Path and query for the provider. A key in the query was for the gateway.
-fn path_without_key(uri: &http::Uri) -> String {
-    let kept = uri.query().unwrap_or_default().split('&').filter(|part| !part.is_empty());
-    let kept: Vec<&str> = kept.filter(|part| part.split('=').next() != Some("key")).collect();
-    if kept.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), kept.join("&")) }
+/// Path and query for the provider, without a token that was for the gateway.
+fn path(uri: &http::Uri, identified: &Identified) -> String {
+    match uri.query().map(|query| identified.withhold_from_query(query)) {
+        Some(query) if !query.is_empty() => format!("{}?{query}", uri.path()),
+        Some(_) | None => uri.path().to_owned(),
+    }
 }
 
 fn flag(headers: &HeaderMap, name: &'static str) -> Result<bool, ApiError> {
@@ -176,16 +180,17 @@ fn put(response: &mut Response, name: &'static str, value: String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::Caller;
 
     #[test]
-    fn a_key_in_the_query_stays_at_the_gateway() {
-        let path = |uri: &str| path_without_key(&uri.parse().unwrap());
-        assert_eq!(
-            path("/v1beta/models/m:streamGenerateContent?alt=sse&key=sk_x"),
-            "/v1beta/models/m:streamGenerateContent?alt=sse"
-        );
-        assert_eq!(path("/v1/messages?key=sk_x"), "/v1/messages");
-        assert_eq!(path("/v1/messages?beta=true"), "/v1/messages?beta=true");
+    fn the_path_goes_on_without_a_token_for_the_gateway() {
+        let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };
+        let path = |uri: &str, token_header| {
+            path(&uri.parse().unwrap(), &Identified { caller: caller.clone(), token_header })
+        };
+        assert_eq!(path("/v1beta/models/m:g?key=t&alt=sse", "key"), "/v1beta/models/m:g?alt=sse");
+        assert_eq!(path("/v1beta/models/m:g?key=t", "key"), "/v1beta/models/m:g");
+        assert_eq!(path("/v1/messages?beta=true", "x-api-key"), "/v1/messages?beta=true");
     }
 
     #[test]

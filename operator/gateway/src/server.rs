@@ -12,10 +12,12 @@ use http::StatusCode;
 use kube::Client;
 use thiserror::Error;
 use tokio::{net::TcpListener, task::JoinSet};
+use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::{
-    executor::Executor, identity::Identity, proxy, skills::Skills, state::Gateway, stateless, upstream,
+    executor::Executor, identity::Identity, mcp, proxy, rest, skills::Skills, state::Gateway, stateless,
+    upstream,
 };
 
 #[derive(Debug, Error)]
@@ -29,10 +31,12 @@ pub enum Error {
 }
 
 /// All routes.
-pub fn router(gateway: Gateway) -> Router {
+pub fn router(gateway: Gateway, stop: &CancellationToken) -> Router {
     Router::new()
         .merge(proxy::routes())
         .merge(stateless::routes())
+        .merge(rest::routes())
+        .merge(mcp::routes(Arc::new(gateway.clone()), stop))
         .route("/healthz", get(async || "ok"))
         .route("/readyz", get(ready))
         .with_state(gateway)
@@ -64,9 +68,21 @@ pub async fn run(
     };
     let mut watches = JoinSet::new();
     watches.spawn(gateway.skills.clone().watch(client));
+    watches.spawn(gateway.identity.clone().watch_keys());
+    watches.spawn(gateway.executor.clone().watch());
     let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
     info!(%address, "Gateway started");
-    axum::serve(listener, router(gateway)).with_graceful_shutdown(shutdown).await.map_err(Error::Serve)?;
+    // Streams that only wait for news end at once; requests under way are answered.
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    let shutdown = async move {
+        shutdown.await;
+        stopping.cancel();
+    };
+    axum::serve(listener, router(gateway, &stop))
+        .with_graceful_shutdown(shutdown)
+        .await
+        .map_err(Error::Serve)?;
     info!("Gateway stops");
     watches.shutdown().await;
     Ok(())

@@ -21,6 +21,6 @@ pub struct Gateway {
 impl Gateway {
     /// Whether every watch has seen the cluster as it is.
     pub fn is_synced(&self) -> bool {
-        self.skills.is_synced()
+        self.skills.is_synced() && self.identity.is_synced() && self.executor.is_synced()
     }
 }

@@ -87,7 +87,7 @@ async fn inject(
     headers: HeaderMap,
     body: String,
 ) -> Result<Json<Value>, ApiError> {
-    let caller = gateway.identity.identify(&headers, None).await?.caller;
+    let caller = gateway.identity.caller(&headers).await?;
     let Inject { dialect, mut request, model } = parsed(&body)?;
     let (dialect, wish) = (dialect.into(), Wish::of(&headers)?);
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
@@ -103,7 +103,7 @@ async fn intercept(
     headers: HeaderMap,
     body: String,
 ) -> Result<Json<Value>, ApiError> {
-    let caller = gateway.identity.identify(&headers, None).await?.caller;
+    let caller = gateway.identity.caller(&headers).await?;
     let Intercept { dialect, request, answer, offered, round } = parsed(&body)?;
     let limits = Limits::of(&gateway.skills.policy().gateway.conversation, &headers)?;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
@@ -139,7 +139,7 @@ async fn explain(
     headers: HeaderMap,
     body: String,
 ) -> Result<Json<Value>, ApiError> {
-    let caller = gateway.identity.identify(&headers, None).await?.caller;
+    let caller = gateway.identity.caller(&headers).await?;
     let Inject { dialect, request, model } = parsed(&body)?;
     let wish = Wish::of(&headers)?;
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();

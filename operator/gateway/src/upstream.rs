@@ -62,14 +62,12 @@ pub fn client() -> Result<reqwest::Client, reqwest::Error> {
 }
 
 impl Upstream {
-    /// For a client's request: `path` with query as the client asked, its headers, and the one that held its token
-    /// for the gateway.
+    /// For a client's request: `path` with query, and its headers without its token for the gateway.
     pub async fn new(
         gateway: &Gateway,
         dialect: DialectName,
         path: &str,
         headers: &HeaderMap,
-        token_header: &str,
     ) -> Result<Self, ApiError> {
         let policy = gateway.skills.policy();
         let provider = provider(&policy.gateway.providers, dialect);
@@ -77,7 +75,7 @@ impl Upstream {
             let message = "SkillPolicy default has no baseUrl for this provider";
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "NoProvider", message));
         }
-        let mut sent = passed_on(headers, token_header, provider.takes_client_key());
+        let mut sent = passed_on(headers, provider.takes_client_key());
         if let Some(secret) = &provider.key_secret {
             let has_own = provider.takes_client_key() && KEYS.iter().any(|name| sent.contains_key(*name));
             if !has_own {
@@ -109,14 +107,13 @@ fn provider(providers: &Providers, dialect: DialectName) -> &Provider {
     }
 }
 
-fn passed_on(headers: &HeaderMap, token_header: &str, takes_client_key: bool) -> HeaderMap {
+fn passed_on(headers: &HeaderMap, takes_client_key: bool) -> HeaderMap {
     let is_passed = |name: &HeaderName| {
         let name = name.as_str();
         let is_key = KEYS.contains(&name);
         !NOT_PASSED.contains(&name)
             && !PRIVATE.contains(&name)
             && !name.starts_with(OWN_PREFIX)
-            && name != token_header
             && (!is_key || takes_client_key)
     };
     let kept = headers.iter().filter(|(name, _)| is_passed(name));
@@ -198,19 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn the_token_for_the_gateway_never_reaches_a_provider() {
+    fn a_clients_own_key_goes_on_only_where_the_policy_lets_it() {
         let sent = headers(&[
-            ("authorization", "Bearer sk_ours"),
-            ("x-api-key", "theirs"),
+            ("authorization", "Bearer theirs"),
             ("x-skillet-token", "t"),
             ("cookie", "c"),
             ("host", "h"),
             ("openai-organization", "o"),
         ]);
-        assert_eq!(names(&passed_on(&sent, "authorization", true)), ["openai-organization", "x-api-key"]);
-        assert_eq!(names(&passed_on(&sent, "authorization", false)), ["openai-organization"]);
-        let own = names(&passed_on(&sent, "x-skillet-token", true)).join(" ");
-        assert_eq!(own, "authorization openai-organization x-api-key");
+        assert_eq!(names(&passed_on(&sent, true)), ["authorization", "openai-organization"]);
+        assert_eq!(names(&passed_on(&sent, false)), ["openai-organization"]);
     }
 
     #[test]

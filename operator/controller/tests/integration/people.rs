@@ -49,6 +49,8 @@ async fn the_charts_roles_let_people_write_skills_and_run_them_but_never_write_a
             assert!(may(&client, "edit", verb, resource).await, "{verb} {resource}");
         }
     }
+    assert!(may(&client, "edit", "execute", "skills").await);
+    assert!(!may(&client, "view", "execute", "skills").await);
     for person in ["view", "edit", "admin"] {
         for verb in ["create", "update", "patch"] {
             assert!(!may(&client, person, verb, "skillversions").await, "{person} {verb}");

@@ -2,8 +2,7 @@
 
 use kube::{Client, CustomResourceExt as _, ResourceExt as _};
 use serde_json::{Value, json};
-use skillet_api::{Skill, SkillPolicySpec};
-use skillet_controller::parse::Guarded;
+use skillet_api::{Skill, SkillPolicySpec, parse::Guarded};
 use skillet_core::skill::validate_skill;
 
 use crate::{

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use skillet_api::{Phase, SkillExecution};
 use skillet_core::dialect::{Arguments, ToolCall, ToolResult};
 use tokio::time::Instant;
-use tracing::info;
 
 use super::{Conversation, Progress};
 use crate::{
@@ -96,6 +95,8 @@ fn order(conversation: &Conversation, target: &Target, input: Value, place: (u32
         input,
         session: conversation.session.clone(),
         timeout: None,
+        // A client that gave a key may come back for what it has begun.
+        cancel_when_dropped: idempotency.is_none(),
         idempotency,
     }
 }
@@ -105,21 +106,19 @@ async fn execute(
     order: &Order,
     deadline: Instant,
 ) -> Result<Arc<SkillExecution>, ExecutorError> {
-    let executor = &conversation.gateway.executor;
-    let execution = executor.start(order).await?;
     let limit = deadline.saturating_duration_since(Instant::now());
-    let ended = executor.ended(&execution, limit).await;
-    if matches!(ended, Err(ExecutorError::TooLate { .. }))
-        && let Err(error) = executor.cancel(&execution).await
-    {
-        info!(%error, "Execution over the request's time could not be cancelled");
-    }
-    ended
+    conversation.gateway.executor.run(order, limit).await
 }
 
 fn reason(error: &ExecutorError) -> &'static str {
     match error {
-        ExecutorError::Create { .. } => "ApiError",
+        ExecutorError::Create { .. }
+        | ExecutorError::Read { .. }
+        | ExecutorError::Cancel { .. }
+        | ExecutorError::Stopping => "ApiError",
+        ExecutorError::Forbidden { .. } => "Forbidden",
+        ExecutorError::NoPlace { .. } => "SkillNotFound",
+        ExecutorError::Invalid { .. } => "InputInvalid",
         ExecutorError::Conflict => "Conflict",
         ExecutorError::Gone { .. } => "SandboxLost",
         ExecutorError::TooLate { .. } => "TimedOut",

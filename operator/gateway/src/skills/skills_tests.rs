@@ -1,4 +1,6 @@
 //! What a caller sees after each change that a watch may show.
+// Shorter to call.
+#![allow(clippy::needless_pass_by_value)]
 
 use serde_json::{Value, json};
 
@@ -33,6 +35,8 @@ fn offered(skills: &Skills, name: &str) -> Option<(String, String)> {
     Some((found.version.to_string(), found.description.to_string()))
 }
 
+// What `offered` gives.
+#[allow(clippy::unnecessary_wraps)]
 fn some(version: &str, description: &str) -> Option<(String, String)> {
     Some((version.to_owned(), description.to_owned()))
 }

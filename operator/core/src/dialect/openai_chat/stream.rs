@@ -269,7 +269,7 @@ impl StreamFilter for ChatStream {
 }
 
 #[cfg(test)]
-#[path = "stream/tests.rs"]
+#[path = "stream/stream_tests.rs"]
 mod tests;
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ fn fields(response: Value) -> serde_json::Map<String, Value> {
 }
 
 #[cfg(test)]
-#[path = "stream/tests.rs"]
+#[path = "stream/stream_tests.rs"]
 mod tests;
 
 #[cfg(test)]

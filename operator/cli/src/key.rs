@@ -1,0 +1,174 @@
+//! `kubectl skill key`: makes, lists and revokes the API keys with which programs ask the gateway.
+//!
+//! A key is shown when it is made and never again: the cluster holds its sha256 only.
+
+mod report;
+mod secret;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{DeleteParams, ListParams, PostParams, Preconditions},
+};
+use skillet_api::names;
+use skillet_core::api_key::{ApiKey, RANDOM_BYTES};
+
+pub(crate) use self::secret::{KeyLifetime, KeyName};
+use self::{
+    report::{ListedKey, MadeKey},
+    secret::key_secret,
+};
+use crate::{
+    arguments::{ClusterArgs, KeyCommand, KeyCreateArgs, KeyListArgs, KeyRevokeArgs, OutputForm},
+    connection::{Connection, connect},
+    console::{self, Console},
+    exit::Exit,
+    failure::Failure,
+    near::near_names,
+    output_form,
+};
+
+pub(crate) async fn run(
+    cluster: &ClusterArgs,
+    command: &KeyCommand,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let Connection { client, namespace } = connect(cluster).await?;
+    match command {
+        KeyCommand::Create(args) => create(client, &namespace, args, console).await,
+        KeyCommand::List(args) => list(client, &namespace, args, console).await,
+        KeyCommand::Revoke(args) => revoke(client, &namespace, args, console).await,
+    }
+}
+
+async fn create(
+    client: Client,
+    namespace: &str,
+    args: &KeyCreateArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let KeyCreateArgs { name, service_account, expires, output } = args;
+    let expires_at = expires.map(|lifetime| lifetime.end(Timestamp::now()));
+    let key = make(client, namespace, name, service_account, expires_at).await?;
+    let made = MadeKey::new(namespace, name, service_account, expires_at, &key);
+    console.print(&match output {
+        OutputForm::Text => format!("{}\n", key.text()),
+        OutputForm::Json => output_form::json(&made)?,
+        OutputForm::Yaml => output_form::yaml(&made)?,
+    })?;
+    console::explain(&made.usage());
+    Ok(Exit::Done)
+}
+
+async fn make(
+    client: Client,
+    namespace: &str,
+    name: &KeyName,
+    service_account: &str,
+    expires_at: Option<Timestamp>,
+) -> Result<ApiKey, Failure> {
+    must_exist(&client, namespace, service_account).await?;
+    let mut random = [0; RANDOM_BYTES];
+    getrandom::fill(&mut random).map_err(|error| Failure::NoRandom { message: error.to_string() })?;
+    let key = ApiKey::of_random(random);
+    let api: Api<Secret> = Api::namespaced(client, namespace);
+    let wanted = key_secret(name, service_account, expires_at, key.hash());
+    api.create(&PostParams::default(), &wanted)
+        .await
+        .map_err(|error| Failure::of_api(format!("create API key {namespace}/{name}"), &error))?;
+    Ok(key)
+}
+
+/// A key of a service account that does not exist would be known and allowed nothing, which is hard to find out.
+async fn must_exist(client: &Client, namespace: &str, account: &str) -> Result<(), Failure> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    match accounts.get_metadata(account).await {
+        Ok(_) => Ok(()),
+        // One may be allowed to make Secrets and not to see service accounts.
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            Err(Failure::NoServiceAccount { namespace: namespace.to_owned(), name: account.to_owned() })
+        }
+        Err(error) => Err(Failure::of_api(format!("read ServiceAccount {namespace}/{account}"), &error)),
+    }
+}
+
+async fn list(
+    client: Client,
+    namespace: &str,
+    args: &KeyListArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let now = Timestamp::now();
+    let rows = keys(client, namespace).await?;
+    match args.output {
+        OutputForm::Text if rows.is_empty() => {
+            console::explain(&format!("No API keys found in namespace {namespace}.\n"));
+        }
+        OutputForm::Text => console.print(&report::table(&rows, now))?,
+        OutputForm::Json => console.print(&output_form::json(&rows)?)?,
+        OutputForm::Yaml => console.print(&output_form::yaml(&rows)?)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Without what the Secrets hold: their metadata says all that is listed.
+async fn keys(client: Client, namespace: &str) -> Result<Vec<ListedKey>, Failure> {
+    let api: Api<Secret> = Api::namespaced(client, namespace);
+    let labelled = ListParams::default().labels(&format!("{}=true", names::LABEL_API_KEY));
+    let listed = api
+        .list_metadata(&labelled)
+        .await
+        .map_err(|error| Failure::of_api(format!("list the API keys of namespace {namespace}"), &error))?;
+    let mut rows: Vec<ListedKey> =
+        listed.items.iter().filter_map(|secret| ListedKey::of(&secret.metadata)).collect();
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(rows)
+}
+
+async fn revoke(
+    client: Client,
+    namespace: &str,
+    args: &KeyRevokeArgs,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let KeyRevokeArgs { name } = args;
+    remove(client, namespace, name).await?;
+    console.print(&format!("API key {namespace}/{name} is revoked\n"))?;
+    Ok(Exit::Done)
+}
+
+/// Deletes the very Secret that was seen to be a key.
+async fn remove(client: Client, namespace: &str, name: &KeyName) -> Result<(), Failure> {
+    let action = format!("revoke API key {namespace}/{name}");
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let found = match api.get_metadata(&name.secret_name()).await {
+        Ok(secret) => ListedKey::of(&secret.metadata).map(|_| secret),
+        Err(kube::Error::Api(status)) if status.code == 404 => None,
+        Err(error) => return Err(Failure::of_api(action, &error)),
+    };
+    let Some(secret) = found else { return Err(no_key(client, namespace, name).await) };
+    let seen = Preconditions { uid: secret.uid(), resource_version: None };
+    let params = DeleteParams { preconditions: Some(seen), ..DeleteParams::default() };
+    match api.delete(&name.secret_name(), &params).await {
+        Ok(_) => Ok(()),
+        // Somebody else has revoked it in between.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(Failure::of_api(action, &error)),
+    }
+}
+
+async fn no_key(client: Client, namespace: &str, name: &KeyName) -> Failure {
+    let known = keys(client, namespace).await.unwrap_or_default();
+    let names: Vec<String> = known.into_iter().map(|key| key.name).collect();
+    Failure::NoKey {
+        namespace: namespace.to_owned(),
+        name: name.to_string(),
+        near: near_names(&name.to_string(), &names),
+    }
+}
+
+#[cfg(test)]
+#[path = "key_tests.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+//! The Secret of an API key, from the words of the command line. Pure.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::core::ObjectMeta;
+use skillet_api::{duration::SkillDuration, names};
+use skillet_core::api_key::KeyHash;
+
+/// A key's own name: with the prefix before it, it is the name of a Secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyName(String);
+
+/// A Secret's name has 253 characters at most.
+const LONGEST_NAME: usize = 253 - names::API_KEY_SECRET_PREFIX.len();
+
+impl KeyName {
+    pub(crate) fn secret_name(&self) -> String {
+        format!("{}{}", names::API_KEY_SECRET_PREFIX, self.0)
+    }
+}
+
+impl FromStr for KeyName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let is_good = (1..=LONGEST_NAME).contains(&text.len())
+            && text.chars().all(|c| is_end(c) || c == '-')
+            && text.starts_with(is_end)
+            && text.ends_with(is_end);
+        if !is_good {
+            return Err(format!(
+                "use lower-case letters, digits and -, beginning and ending with a letter or digit, at most {LONGEST_NAME}"
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How long a key is good: `90d`, or a duration as everywhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyLifetime(Duration);
+
+const DAY_SECONDS: u64 = 86_400;
+const LONGEST: Duration = Duration::from_secs(36_500 * DAY_SECONDS);
+
+impl KeyLifetime {
+    /// When a key that is made now ends, in whole seconds.
+    pub(crate) fn end(self, now: Timestamp) -> Timestamp {
+        let seconds = i64::try_from(self.0.as_secs()).unwrap_or(i64::MAX);
+        Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(Timestamp::MAX)
+    }
+}
+
+impl FromStr for KeyLifetime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let days = text.strip_suffix('d').filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        let length = match days.and_then(|number| number.parse::<u64>().ok()) {
+            Some(days) => days.checked_mul(DAY_SECONDS).map(Duration::from_secs),
+            None => text.parse::<SkillDuration>().ok().map(|duration| duration.0),
+        };
+        let is_some_time = |length: &Duration| (Duration::from_secs(1)..=LONGEST).contains(length);
+        let wrong = || format!("{text:?} is not a lifetime; write it like 90d, 12h or 1h30m, at most 36500d");
+        length.filter(is_some_time).map(Self).ok_or_else(wrong)
+    }
+}
+
+/// What is created: the hash, whom the key stands for, and when it ends.
+pub(crate) fn key_secret(
+    name: &KeyName,
+    service_account: &str,
+    expires_at: Option<Timestamp>,
+    hash: KeyHash,
+) -> Secret {
+    let mut annotations = vec![(names::ANNOTATION_SERVICE_ACCOUNT.to_owned(), service_account.to_owned())];
+    annotations.extend(expires_at.map(|end| (names::ANNOTATION_EXPIRES_AT.to_owned(), end.to_string())));
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(name.secret_name()),
+            labels: Some([(names::LABEL_API_KEY.to_owned(), "true".to_owned())].into()),
+            annotations: Some(annotations.into_iter().collect()),
+            ..ObjectMeta::default()
+        },
+        data: Some([(names::API_KEY_HASH.to_owned(), ByteString(hash.to_string().into_bytes()))].into()),
+        ..Secret::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use skillet_core::api_key::ApiKey;
+
+    use super::*;
+
+    fn end(lifetime: &str) -> String {
+        let now = "2026-01-01T00:00:00.5Z".parse().unwrap();
+        lifetime.parse::<KeyLifetime>().unwrap().end(now).to_string()
+    }
+
+    #[test]
+    fn a_lifetime_is_days_or_a_duration() {
+        assert_eq!(end("90d"), "2026-04-01T00:00:00Z");
+        assert_eq!(end("1h30m"), "2026-01-01T01:30:00Z");
+        for text in [
+            "",
+            "d",
+            "0d",
+            "0s",
+            "10ms",
+            "-1d",
+            "+1d",
+            "1.5d",
+            "1d12h",
+            "soon",
+            "36501d",
+            "99999999999999999999d",
+        ] {
+            assert!(text.parse::<KeyLifetime>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_good_in_the_name_of_a_secret() {
+        assert_eq!("ci-2".parse::<KeyName>().unwrap().secret_name(), "skillet-key-ci-2");
+        for text in ["", "-a", "a-", "A", "a/b", "a b", "../a", "ü", &"a".repeat(242)] {
+            assert!(text.parse::<KeyName>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_secret_holds_the_hash_and_never_the_key() {
+        let key = ApiKey::of_random([7; 32]);
+        let end = "2026-04-01T00:00:00Z".parse().unwrap();
+        let secret = key_secret(&"ci".parse().unwrap(), "agent", Some(end), key.hash());
+        let digits = serde_json::to_value(ByteString(key.hash().to_string().into_bytes())).unwrap();
+        let annotations = json!({ "skillet.dev/service-account": "agent", "skillet.dev/expires-at": "2026-04-01T00:00:00Z" });
+        assert_eq!(
+            serde_json::to_value(&secret).unwrap(),
+            json!({
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": { "name": "skillet-key-ci", "labels": { "skillet.dev/api-key": "true" }, "annotations": annotations },
+                "data": { "sha256": digits },
+            })
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! What a tool call answers: the result of a run, or why there is none, in words that a model can use.
+
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use serde_json::{Map, Value, json};
+use skillet_api::{Phase, Reason, SkillExecution, SkillExecutionStatus, execution::StreamStatus};
+use skillet_core::text::truncate;
+
+/// Bytes of standard error that a failure shows.
+const STDERR_BYTES: usize = 4096;
+
+/// A tool that did what it was asked.
+pub(super) fn done(value: Value) -> CallToolResult {
+    let text = ContentBlock::text(value.to_string());
+    let mut result = CallToolResult::success(vec![text]);
+    result.structured_content = Some(value);
+    result
+}
+
+/// A tool that did not. There is no structured content: it would have to fit the tool's output schema.
+pub(super) fn failed(reason: &str, message: &str) -> CallToolResult {
+    failure(&json!({ "reason": reason, "message": message }))
+}
+
+fn failure(value: &Value) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(value.to_string())])
+}
+
+/// An execution that has ended.
+pub(super) fn ended(execution: &SkillExecution) -> CallToolResult {
+    let unknown = SkillExecutionStatus::default();
+    let status = execution.status.as_ref().unwrap_or(&unknown);
+    let result = match status.phase {
+        Phase::Succeeded => done(as_object(status.output.clone())),
+        Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
+            failure(&why(execution, status))
+        }
+    };
+    result.with_meta(Some(about(execution, status)))
+}
+
+/// Structured content is an object; what is none is in one.
+fn as_object(output: Option<Value>) -> Value {
+    match output {
+        None => json!({}),
+        Some(object @ Value::Object(_)) => object,
+        Some(other) => json!({ "value": other }),
+    }
+}
+
+fn why(execution: &SkillExecution, status: &SkillExecutionStatus) -> Value {
+    let mut why = Map::new();
+    let reason = status.reason.unwrap_or(Reason::ApiError).as_str();
+    why.insert("reason".to_owned(), reason.into());
+    why.insert("message".to_owned(), status.message.clone().unwrap_or_default().into());
+    why.insert("execution".to_owned(), execution.metadata.name.clone().into());
+    if let Some(code) = status.exit_code {
+        why.insert("exitCode".to_owned(), code.into());
+    }
+    if let Some(stderr) = status.stderr.as_ref().and_then(shown) {
+        why.insert("stderr".to_owned(), stderr.into());
+    }
+    Value::Object(why)
+}
+
+/// The part of a stream where a program says what is wrong.
+fn shown(stream: &StreamStatus) -> Option<String> {
+    let text = if stream.tail.is_empty() { &stream.head } else { &stream.tail };
+    Some(truncate(text, STDERR_BYTES).0.to_owned()).filter(|text| !text.is_empty())
+}
+
+fn about(execution: &SkillExecution, status: &SkillExecutionStatus) -> MetaObject {
+    let about = [
+        ("skillet.dev/namespace", json!(execution.metadata.namespace)),
+        ("skillet.dev/execution", json!(execution.metadata.name)),
+        ("skillet.dev/version", json!(status.resolved_version)),
+        ("skillet.dev/durationMs", json!(status.duration_ms)),
+        ("skillet.dev/truncated", json!(status.truncated)),
+    ];
+    let known = about.into_iter().filter(|(_, value)| !value.is_null());
+    MetaObject(known.map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(status: &Value, expected: &Value) {
+        let execution: SkillExecution = serde_json::from_value(json!({
+            "metadata": { "name": "run-1", "namespace": "ns" }, "spec": { "skill": "s" }, "status": status,
+        }))
+        .unwrap();
+        let result = serde_json::to_value(ended(&execution)).unwrap();
+        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!((&result["isError"], &text), (&expected["isError"], &expected["text"]));
+        let structured = if expected["isError"] == json!(true) { &Value::Null } else { &text };
+        assert_eq!(&result["structuredContent"], structured);
+        assert_eq!(result["_meta"]["skillet.dev/execution"], "run-1");
+    }
+
+    #[test]
+    fn an_output_that_is_no_object_is_in_one() {
+        for (output, text) in [
+            (json!({ "sum": 3 }), json!({ "sum": 3 })),
+            (json!([1, 2]), json!({ "value": [1, 2] })),
+            (Value::Null, json!({})),
+        ] {
+            check(
+                &json!({ "phase": "Succeeded", "output": output }),
+                &json!({ "isError": false, "text": text }),
+            );
+        }
+    }
+
+    #[test]
+    fn a_failure_names_reason_message_and_what_the_program_said_last() {
+        let stream = |head: &str, tail: &str| json!({ "head": head, "tail": tail, "bytes": 9, "sha256": "" });
+        let status = json!({ "phase": "Failed", "reason": "ExitCode", "message": "exit code 2", "exitCode": 2,
+            "stderr": stream("first", "last") });
+        let text = json!({ "reason": "ExitCode", "message": "exit code 2", "execution": "run-1", "exitCode": 2,
+            "stderr": "last" });
+        check(&status, &json!({ "isError": true, "text": text }));
+        let long = "é".repeat(4000);
+        let status = json!({ "phase": "TimedOut", "reason": "TimedOut", "stderr": stream(&long, "") });
+        let text =
+            json!({ "reason": "TimedOut", "message": "", "execution": "run-1", "stderr": "é".repeat(2048) });
+        check(&status, &json!({ "isError": true, "text": text }));
+    }
+}

@@ -1,0 +1,93 @@
+//! What the MCP server needs of the gateway.
+
+use std::{future::Future, sync::Arc};
+
+use futures::stream::BoxStream;
+use http::HeaderMap;
+use serde::Serialize;
+use skillet_api::{Skill, SkillExecution, SkillVersion, skill::Mode};
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::{
+    executor::{ExecutorError, Order},
+    identity::{Caller, IdentityError, Verb},
+};
+
+/// A skill as the watch shows it.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    pub skill: Arc<Skill>,
+    /// The version that is offered and run; none where nothing can run.
+    pub version: Option<Arc<SkillVersion>>,
+}
+
+/// What is changed at a skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Switch {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+}
+
+#[derive(Debug, Error)]
+pub enum BackendError {
+    #[error("could not change Skill {namespace}/{name}")]
+    Switch { namespace: String, name: String, source: Box<kube::Error> },
+    #[error("could not list the SkillExecutions of namespace {namespace}")]
+    Executions { namespace: String, source: Box<kube::Error> },
+}
+
+/// The gateway as the MCP server sees it.
+pub trait Backend: Send + Sync + 'static {
+    /// Who sent these headers.
+    fn identify(&self, headers: &HeaderMap) -> impl Future<Output = Result<Caller, IdentityError>> + Send;
+
+    /// Fails unless the caller may do this with skills of the namespace, or with one of them.
+    fn check(
+        &self,
+        caller: &Caller,
+        verb: Verb,
+        namespace: &str,
+        skill: Option<&str>,
+    ) -> impl Future<Output = Result<(), IdentityError>> + Send;
+
+    /// Namespaces that a caller's names are looked up in, the nearest first.
+    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>>;
+
+    /// Every skill of a namespace.
+    fn skills(&self, namespace: &str) -> Vec<Listed>;
+
+    /// A skill by namespace and name.
+    fn skill(&self, namespace: &str, name: &str) -> Option<Listed>;
+
+    /// A number that grows with each change of what the above show.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// Makes the execution, or finds the one that the same idempotency key made.
+    fn start(&self, order: &Order)
+    -> impl Future<Output = Result<Arc<SkillExecution>, ExecutorError>> + Send;
+
+    /// The states of an execution from now on; the end is among them.
+    fn states(&self, execution: &SkillExecution)
+    -> BoxStream<'_, Result<Arc<SkillExecution>, ExecutorError>>;
+
+    /// Asks for the end of an execution.
+    fn cancel(&self, execution: &SkillExecution) -> impl Future<Output = Result<(), ExecutorError>> + Send;
+
+    /// Changes a skill. Rights are checked before.
+    fn switch(
+        &self,
+        namespace: &str,
+        name: &str,
+        switch: Switch,
+    ) -> impl Future<Output = Result<Skill, BackendError>> + Send;
+
+    /// The executions in a namespace that were asked for from the caller's namespace, in any order.
+    fn executions(
+        &self,
+        caller: &Caller,
+        namespace: &str,
+    ) -> impl Future<Output = Result<Vec<SkillExecution>, BackendError>> + Send;
+}

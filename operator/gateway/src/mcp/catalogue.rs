@@ -1,0 +1,164 @@
+//! The tools that a caller is listed: what is among them, under which names, on which page.
+
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use rmcp::{
+    ErrorData,
+    model::{CacheScope, ListToolsResult, Tool, ToolAnnotations},
+};
+use serde_json::{Map, Value};
+use skillet_api::{
+    SkillVersion,
+    skill::{Invocation, Mode},
+};
+use skillet_core::dialect::{
+    names::{OfferTable, SkillIdentity},
+    schema,
+};
+
+use super::{
+    backend::Backend,
+    look_up::{self, Found},
+    manage,
+};
+use crate::identity::{Caller, IdentityError, Verb};
+
+/// Tools on one page.
+pub(super) const PAGE: usize = 100;
+
+/// A skill that the caller may run, at the version that is run.
+#[derive(Clone, Debug)]
+pub(super) struct Runnable {
+    pub(super) found: Found,
+    pub(super) version: Arc<SkillVersion>,
+}
+
+impl Runnable {
+    /// None where it is not for models, or nothing of it can run.
+    fn new(found: Found) -> Option<Self> {
+        let spec = &found.listed.skill.spec;
+        let is_on = match spec.mode {
+            Mode::On | Mode::Auto => spec.enabled,
+            Mode::Off => false,
+        };
+        let is_for_models = match spec.invocation {
+            Invocation::Auto | Invocation::Hybrid => true,
+            Invocation::Manual => false,
+        };
+        let version = found.listed.version.clone().filter(|_| is_on && is_for_models)?;
+        Some(Self { found, version })
+    }
+
+    fn needs_confirmation(&self) -> bool {
+        match self.found.listed.skill.spec.invocation {
+            Invocation::Hybrid => true,
+            Invocation::Auto | Invocation::Manual => false,
+        }
+    }
+
+    fn tool(&self, name: &str) -> Tool {
+        let spec = &self.version.spec;
+        let schemas = spec.tool.as_ref();
+        let input = schemas.and_then(|tool| tool.input_schema.as_ref()).unwrap_or(&Value::Null);
+        let tool = Tool::new(name.to_owned(), spec.description.clone(), object(schema::normalise(input)))
+            .with_title(self.found.name.to_string())
+            .with_annotations(self.annotations());
+        let output = schemas.and_then(|tool| tool.output_schema.as_ref());
+        match output.and_then(Value::as_object).filter(|schema| schema.get("type") == Some(&"object".into()))
+        {
+            Some(schema) => tool.with_raw_output_schema(Arc::new(schema.clone())),
+            None => tool,
+        }
+    }
+
+    /// A sandbox has no network and leaves nothing behind. Where a person is to confirm the call, the hints are those
+    /// that make clients ask one.
+    fn annotations(&self) -> ToolAnnotations {
+        let asks = self.needs_confirmation();
+        ToolAnnotations::new().read_only(!asks).destructive(asks).open_world(false)
+    }
+}
+
+fn object(schema: Value) -> Map<String, Value> {
+    match schema {
+        Value::Object(fields) => fields,
+        // Normalised schemas are objects.
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}
+
+/// Everything that one caller may run, by tool name.
+pub(super) struct Catalogue {
+    table: OfferTable<Runnable>,
+}
+
+impl Catalogue {
+    pub(super) async fn of<B: Backend>(backend: &B, caller: &Caller) -> Result<Self, IdentityError> {
+        let seen = look_up::all(backend, caller, &[Verb::Get, Verb::Execute]).await?;
+        let runnable: Vec<Runnable> = seen.into_values().filter_map(Runnable::new).collect();
+        let identities = runnable.iter().map(|one| SkillIdentity {
+            namespace: &one.found.namespace,
+            name: &one.found.name,
+            version: &one.version.spec.version,
+        });
+        let reserved = manage::ManagementTool::ALL.map(manage::ManagementTool::name);
+        let table = OfferTable::new(reserved, identities.zip(runnable.iter().cloned()));
+        Ok(Self { table })
+    }
+
+    pub(super) fn get(&self, tool_name: &str) -> Option<&Runnable> {
+        self.table.get(tool_name)
+    }
+
+    /// The name under which a skill is listed.
+    pub(super) fn name_of(&self, found: &Found) -> Option<&Arc<str>> {
+        let is_it = |one: &Found| one.namespace == found.namespace && one.name == found.name;
+        self.table.iter().find(|(_, one)| is_it(&one.found)).map(|(name, _)| name)
+    }
+
+    /// The page after `cursor`: the management tools, then the skills by tool name. A cursor is the last name given, so
+    /// that no change between two pages moves what is on them.
+    pub(super) fn page(&self, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
+        let mut skills: Vec<(&Arc<str>, &Runnable)> = self.table.iter().collect();
+        skills.sort_unstable_by_key(|(name, _)| *name);
+        let (mut tools, rest) = match cursor {
+            None => (manage::tools(), skills.as_slice()),
+            Some(cursor) => {
+                let last = name_in(cursor).ok_or_else(|| {
+                    ErrorData::invalid_params("the cursor is not one of this server's", None)
+                })?;
+                let given = skills.partition_point(|(name, _)| ***name <= *last);
+                (Vec::new(), skills.get(given..).unwrap_or_default())
+            }
+        };
+        let room = PAGE.saturating_sub(tools.len()).min(rest.len());
+        let (page, left) = rest.split_at(room);
+        tools.extend(page.iter().map(|(name, skill)| skill.tool(name)));
+        let next =
+            page.last().filter(|_| !left.is_empty()).map(|(name, _)| URL_SAFE_NO_PAD.encode(name.as_bytes()));
+        let mut result = ListToolsResult::with_all_items(tools);
+        result.next_cursor = next;
+        result.ttl_ms = Some(0);
+        result.cache_scope = Some(CacheScope::Private);
+        Ok(result)
+    }
+
+    /// Changes with everything that a list shows. Versions are immutable, so their contents need not be looked at.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for (name, skill) in self.table.iter() {
+            let namespace = &skill.found.namespace;
+            let spec = &skill.version.spec;
+            (name, namespace, &spec.version, &spec.digest, skill.needs_confirmation()).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+fn name_in(cursor: &str) -> Option<String> {
+    String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()
+}

@@ -1,0 +1,247 @@
+//! The four tools that manage skills. They do what the caller may do itself, and name no owner.
+
+mod definitions;
+
+use rmcp::{RoleServer, model::CallToolResult, service::RequestContext};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use skillet_api::{
+    Reason, SkillExecution,
+    skill::{Invocation, Mode},
+};
+use tracing::warn;
+
+pub(super) use self::definitions::{ManagementTool, tools};
+use super::{
+    Pace, answer,
+    backend::{Backend, BackendError, Switch},
+    call::{self, Wish},
+    catalogue::Catalogue,
+    look_up::{self, Found},
+};
+use crate::identity::{Caller, IdentityError, Verb};
+
+/// Most skills that one answer lists.
+const MAX_SKILLS: usize = 500;
+/// Executions that one answer lists, unless asked otherwise, and at most.
+const EXECUTIONS: usize = 20;
+const MAX_EXECUTIONS: usize = 100;
+
+/// By whom, and in which request.
+pub(super) struct Asked<'a> {
+    pub(super) caller: &'a Caller,
+    pub(super) session: Option<String>,
+    pub(super) context: &'a RequestContext<RoleServer>,
+    pub(super) pace: &'a Pace,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListArguments {
+    name: Option<String>,
+    enabled: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EnableArguments {
+    name: String,
+    enabled: Option<bool>,
+    mode: Option<Mode>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ExecuteArguments {
+    skill: String,
+    version: Option<String>,
+    input: Option<Value>,
+    session_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExecutionsArguments {
+    limit: Option<usize>,
+}
+
+/// Calls a management tool. An error only where it could not be found out what the caller may do.
+pub(super) async fn call<B: Backend>(
+    backend: &B,
+    tool: ManagementTool,
+    arguments: Value,
+    asked: Asked<'_>,
+) -> Result<CallToolResult, IdentityError> {
+    match tool {
+        ManagementTool::List => match read(arguments) {
+            Ok(arguments) => list(backend, asked.caller, &arguments).await,
+            Err(unreadable) => Ok(*unreadable),
+        },
+        ManagementTool::Enable => match read(arguments) {
+            Ok(arguments) => enable(backend, asked.caller, &arguments).await,
+            Err(unreadable) => Ok(*unreadable),
+        },
+        ManagementTool::Execute => match read(arguments) {
+            Ok(arguments) => execute(backend, arguments, asked).await,
+            Err(unreadable) => Ok(*unreadable),
+        },
+        ManagementTool::Executions => match read(arguments) {
+            Ok(arguments) => executions(backend, asked.caller, &arguments).await,
+            Err(unreadable) => Ok(*unreadable),
+        },
+    }
+}
+
+fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, Box<CallToolResult>> {
+    serde_json::from_value(arguments)
+        .map_err(|error| Box::new(answer::failed(Reason::InputInvalid.as_str(), &error.to_string())))
+}
+
+async fn list<B: Backend>(
+    backend: &B,
+    caller: &Caller,
+    wanted: &ListArguments,
+) -> Result<CallToolResult, IdentityError> {
+    let catalogue = Catalogue::of(backend, caller).await?;
+    let text = wanted.name.as_deref().unwrap_or_default().to_lowercase();
+    let mut found: Vec<Found> = look_up::all(backend, caller, &[Verb::Get]).await?.into_values().collect();
+    found.retain(|found| {
+        found.name.contains(&text)
+            && wanted.enabled.is_none_or(|wanted| found.listed.skill.spec.enabled == wanted)
+    });
+    let skills: Vec<Value> = found.iter().take(MAX_SKILLS).map(|found| shown(found, &catalogue)).collect();
+    Ok(answer::done(json!({ "skills": skills, "total": found.len() })))
+}
+
+fn shown(found: &Found, catalogue: &Catalogue) -> Value {
+    let spec = &found.listed.skill.spec;
+    let version = found.listed.version.as_ref().map(|version| &version.spec);
+    json!({
+        "name": *found.name,
+        "namespace": *found.namespace,
+        "description": version.map_or(&spec.description, |version| &version.description),
+        "version": version.map(|version| &version.version),
+        "enabled": spec.enabled,
+        "mode": spec.mode,
+        "invocation": spec.invocation,
+        "tags": spec.tags,
+        "tool": catalogue.name_of(found).map(|name| &**name),
+    })
+}
+
+async fn enable<B: Backend>(
+    backend: &B,
+    caller: &Caller,
+    wanted: &EnableArguments,
+) -> Result<CallToolResult, IdentityError> {
+    let EnableArguments { name, enabled, mode } = wanted;
+    let switch = Switch { enabled: *enabled, mode: *mode };
+    if switch == (Switch { enabled: None, mode: None }) {
+        return Ok(answer::failed(Reason::InputInvalid.as_str(), "give enabled, mode or both"));
+    }
+    let Some(found) = look_up::one(backend, caller, name).await? else { return Ok(unknown(name)) };
+    if let Some(forbidden) = forbidden(backend, caller, Verb::Patch, &found).await? {
+        return Ok(forbidden);
+    }
+    Ok(match backend.switch(&found.namespace, name, switch).await {
+        Ok(skill) => answer::done(json!({
+            "name": name,
+            "namespace": *found.namespace,
+            "enabled": skill.spec.enabled,
+            "mode": skill.spec.mode,
+        })),
+        Err(error) => failed(&error),
+    })
+}
+
+async fn execute<B: Backend>(
+    backend: &B,
+    wanted: ExecuteArguments,
+    asked: Asked<'_>,
+) -> Result<CallToolResult, IdentityError> {
+    let Asked { caller, session, context, pace } = asked;
+    let Some(found) = look_up::one(backend, caller, &wanted.skill).await? else {
+        return Ok(unknown(&wanted.skill));
+    };
+    if let Some(forbidden) = forbidden(backend, caller, Verb::Execute, &found).await? {
+        return Ok(forbidden);
+    }
+    match found.listed.skill.spec.invocation {
+        Invocation::Auto | Invocation::Hybrid => {}
+        // Who calls a tool here is a model as a rule, and nobody can tell when it is not.
+        Invocation::Manual => {
+            return Ok(answer::failed(
+                "ManualOnly",
+                "the skill is run by people only, with kubectl or the REST API",
+            ));
+        }
+    }
+    let wish = Wish {
+        found,
+        version: wanted.version,
+        input: wanted.input.unwrap_or_else(|| json!({})),
+        session: wanted.session_id.or(session),
+    };
+    Ok(call::run(backend, pace, caller, wish, context).await)
+}
+
+async fn executions<B: Backend>(
+    backend: &B,
+    caller: &Caller,
+    wanted: &ExecutionsArguments,
+) -> Result<CallToolResult, IdentityError> {
+    let mut found = Vec::new();
+    for namespace in look_up::namespaces(backend, caller, &[Verb::Get]).await? {
+        match backend.executions(caller, &namespace).await {
+            Ok(executions) => found.extend(executions),
+            Err(error) => return Ok(failed(&error)),
+        }
+    }
+    found.sort_by(|a, b| b.metadata.creation_timestamp.cmp(&a.metadata.creation_timestamp));
+    let limit = wanted.limit.unwrap_or(EXECUTIONS).min(MAX_EXECUTIONS);
+    let executions: Vec<Value> = found.iter().take(limit).map(run).collect();
+    Ok(answer::done(json!({ "executions": executions, "total": found.len() })))
+}
+
+fn run(execution: &SkillExecution) -> Value {
+    let SkillExecution { metadata, spec, status } = execution;
+    let status = status.clone().unwrap_or_default();
+    json!({
+        "name": metadata.name,
+        "namespace": metadata.namespace,
+        "skill": spec.skill,
+        "version": status.resolved_version,
+        "sessionId": spec.session_id,
+        "phase": status.phase,
+        "reason": status.reason,
+        "message": status.message,
+        "createdAt": metadata.creation_timestamp,
+        "finishedAt": status.finished_at,
+        "durationMs": status.duration_ms,
+    })
+}
+
+/// The answer where the caller may not do this with the skill.
+async fn forbidden<B: Backend>(
+    backend: &B,
+    caller: &Caller,
+    verb: Verb,
+    found: &Found,
+) -> Result<Option<CallToolResult>, IdentityError> {
+    let checked = backend.check(caller, verb, &found.namespace, Some(&found.name)).await;
+    let message = checked.as_ref().err().map(ToString::to_string);
+    let is_allowed = look_up::may(checked)?;
+    Ok(message.filter(|_| !is_allowed).map(|message| answer::failed("Forbidden", &message)))
+}
+
+fn unknown(name: &str) -> CallToolResult {
+    answer::failed(
+        Reason::SkillNotFound.as_str(),
+        &format!("there is no skill {name} that the caller may see"),
+    )
+}
+
+fn failed(error: &BackendError) -> CallToolResult {
+    warn!(error = ?error, "Management tool failed");
+    answer::failed(Reason::ApiError.as_str(), &error.to_string())
+}

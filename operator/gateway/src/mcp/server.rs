@@ -1,0 +1,147 @@
+//! The protocol's requests, each to the part that answers it. One of these per session, or per request without one.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, Extensions, Implementation, InitializeRequestParams,
+        InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        SubscriptionFilter,
+    },
+    service::{RequestContext, SubscriptionContext},
+    transport::streamable_http_server::SessionRestoreMarker,
+};
+use serde_json::Value;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{
+    Pace,
+    backend::Backend,
+    call::{self, Wish},
+    catalogue::Catalogue,
+    manage::{self, ManagementTool},
+    notices::Told,
+};
+use crate::identity::{Caller, IdentityError};
+
+const INSTRUCTIONS: &str = "Each tool is a skill: a small program that runs in a sandbox of its own, without a network, \
+    on the input you give it and nothing else. A skill that fails answers with a reason and a message; correct the \
+    input or say what is wrong, and do not repeat the same call. The tools that begin with skillet_ show which skills \
+    there are, switch them, run one by name and version, and list past runs.";
+const SESSION: &str = "mcp-session-id";
+
+pub(super) struct Server<B> {
+    backend: Arc<B>,
+    stop: CancellationToken,
+    pace: Pace,
+    /// Ends what was spawned for the session.
+    ended: CancellationToken,
+    _end: DropGuard,
+}
+
+impl<B: Backend> Server<B> {
+    pub(super) fn new(backend: Arc<B>, stop: CancellationToken, pace: Pace) -> Self {
+        let ended = CancellationToken::new();
+        Self { backend, stop, pace, ended: ended.clone(), _end: ended.drop_guard() }
+    }
+
+    /// Notices for as long as the session is open. What it is told first does not depend on how long spawning takes.
+    async fn notify(&self, caller: Caller, context: &RequestContext<RoleServer>) {
+        let told = if context.extensions.get::<SessionRestoreMarker>().is_some() {
+            Told::unknown(&*self.backend)
+        } else {
+            Told::now(&*self.backend, &caller).await
+        };
+        let (backend, pace, ended) = (self.backend.clone(), self.pace, self.ended.clone());
+        let peer = context.peer.clone();
+        tokio::spawn(async move {
+            let tell = || peer.notify_tool_list_changed();
+            ended.run_until_cancelled(told.follow(&*backend, &caller, &pace, tell)).await;
+        });
+    }
+}
+
+impl<B: Backend> ServerHandler for Server<B> {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("skillet", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        self.notify(caller(&context.extensions)?, &context).await;
+        self.negotiate_initialize(&request)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let caller = caller(&context.extensions)?;
+        let catalogue = Catalogue::of(&*self.backend, &caller).await.map_err(|error| unanswered(&error))?;
+        catalogue.page(request.and_then(|request| request.cursor).as_deref())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = caller(&context.extensions)?;
+        let input = Value::Object(request.arguments.unwrap_or_default());
+        let session = session(&context.extensions);
+        if let Some(tool) = ManagementTool::of(&request.name) {
+            let asked = manage::Asked { caller: &caller, session, context: &context, pace: &self.pace };
+            let result = manage::call(&*self.backend, tool, input, asked).await;
+            return result.map(Into::into).map_err(|error| unanswered(&error));
+        }
+        let catalogue = Catalogue::of(&*self.backend, &caller).await.map_err(|error| unanswered(&error))?;
+        let Some(skill) = catalogue.get(&request.name) else {
+            return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
+        };
+        let version = Some(skill.version.spec.version.clone());
+        let wish = Wish { found: skill.found.clone(), version, input, session };
+        Ok(call::run(&*self.backend, &self.pace, &caller, wish, &context).await.into())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::new();
+        accepted.tools_list_changed = requested.tools_list_changed;
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let caller = caller(&context.request_context().extensions)?;
+        let told = Told::now(&*self.backend, &caller).await;
+        let tell = || context.sink().notify_tool_list_changed();
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            () = context.cancelled() => {}
+            () = told.follow(&*self.backend, &caller, &self.pace, tell) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Whom the front has let in with this very request.
+fn caller(extensions: &Extensions) -> Result<Caller, ErrorData> {
+    let caller = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
+    caller.cloned().ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
+}
+
+fn session(extensions: &Extensions) -> Option<String> {
+    extensions.get::<Parts>()?.headers.get(SESSION)?.to_str().ok().map(str::to_owned)
+}
+
+fn unanswered(error: &IdentityError) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}

@@ -1,0 +1,151 @@
+//! What `tools/call` runs and answers.
+
+use rmcp::{
+    model::{CallToolRequest, ClientRequest, NumberOrString, ProgressToken, RequestMetaObject},
+    service::PeerRequestOptions,
+};
+use serde_json::json;
+
+use super::*;
+
+/// A client in the middle of a call, whose run has started.
+async fn called(
+    world: &World,
+    client: &Client,
+    tool: &str,
+    arguments: Value,
+) -> tokio::task::JoinHandle<CallToolResult> {
+    let before = world.fake.started();
+    let peer = client.service.peer().clone();
+    let params = params(tool, arguments);
+    let call = tokio::spawn(async move { peer.call_tool(params).await.unwrap() });
+    until(|| world.fake.started() > before).await;
+    call
+}
+
+#[tokio::test]
+async fn a_skill_is_run_where_it_is_for_who_asks_and_its_output_comes_back() {
+    let world = World::new().await;
+    world.fake.put("platform", "sum", &json!({ "version": "2.1.0" }), &json!({}));
+    let client = world.client("a").await;
+    let call = called(&world, &client, "sum", json!({ "a": 1 })).await;
+    let order = world.fake.orders.lock().unwrap()[0].clone();
+    assert_eq!((&*order.namespace, &*order.skill, &*order.caller.namespace), ("platform", "sum", "a"));
+    assert_eq!((order.version.as_deref(), &order.input), (Some("2.1.0"), &json!({ "a": 1 })));
+    assert!(order.session.is_some_and(|session| session.contains('.')), "the client's session");
+    world.fake.set(0, json!({ "phase": "Succeeded", "output": { "sum": 3 }, "resolvedVersion": "2.1.0" }));
+    let result = call.await.unwrap();
+    assert_eq!(result.is_error, Some(false));
+    assert_eq!(result.structured_content, Some(json!({ "sum": 3 })));
+    assert_eq!(text(&result), json!({ "sum": 3 }));
+}
+
+#[tokio::test]
+async fn a_skill_that_fails_is_an_answer_with_reason_and_message() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "sum");
+    let client = world.client("a").await;
+    let status = json!({ "phase": "Failed", "reason": "InputInvalid", "message": "/a is not a number" });
+    let call = called(&world, &client, "sum", json!({ "a": "x" })).await;
+    world.fake.set(0, status);
+    let result = call.await.unwrap();
+    assert_eq!((result.is_error, &result.structured_content), (Some(true), &None));
+    let text = text(&result);
+    assert_eq!((&text["reason"], &text["message"]), (&json!("InputInvalid"), &json!("/a is not a number")));
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_be_made_or_vanishes_is_an_answer_too() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "unstartable");
+    world.fake.put_plain("a", "sum");
+    let client = world.client("a").await;
+    let result = client.call("unstartable", json!({})).await;
+    assert_eq!((result.is_error, text(&result)["reason"].as_str()), (Some(true), Some("ApiError")));
+    let call = called(&world, &client, "sum", json!({})).await;
+    world.fake.remove(0);
+    let result = call.await.unwrap();
+    assert!(text(&result)["message"].as_str().unwrap().contains("deleted"), "{result:?}");
+}
+
+#[tokio::test]
+async fn a_tool_that_was_not_listed_is_no_tool() {
+    let world = World::new().await;
+    world.fake.put("a", "manual", &json!({ "invocation": "manual" }), &json!({}));
+    world.fake.put_plain("b", "of-b");
+    let client = world.client("a").await;
+    for tool in ["nothing", "manual", "of-b"] {
+        let error = client.service.call_tool(params(tool, json!({}))).await.unwrap_err();
+        assert!(error.to_string().contains("-32602") && error.to_string().contains(tool), "{error}");
+    }
+    assert!(world.fake.orders.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_that_asks_is_told_how_far_the_run_is() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "slow");
+    for lifecycle in [ClientLifecycleMode::Initialize, without_sessions()] {
+        let run = world.fake.started();
+        // rmcp's client sends a progress token with every request.
+        let client = world.client_of("a", lifecycle).await;
+        let call = called(&world, &client, "slow", json!({})).await;
+        let told =
+            |word: &str| client.seen.progress.lock().unwrap().iter().filter(|(_, told)| told == word).count();
+        until(|| told("queued") > 0).await;
+        world.fake.set(run, json!({ "phase": "Running" }));
+        // Again and again, so that clients that give up without news do not.
+        until(|| told("running") > 2).await;
+        world.fake.set(run, json!({ "phase": "Succeeded" }));
+        assert_eq!(call.await.unwrap().is_error, Some(false));
+        let numbers: Vec<f64> =
+            client.seen.progress.lock().unwrap().iter().map(|(number, _)| *number).collect();
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_cancels_its_run() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "slow");
+    for lifecycle in [ClientLifecycleMode::Initialize, without_sessions()] {
+        let run = world.fake.started();
+        let client = world.client_of("a", lifecycle).await;
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params("slow", json!({}))));
+        let options = PeerRequestOptions::no_options();
+        let handle = client.service.send_cancellable_request(request, options).await.unwrap();
+        until(|| world.fake.started() > run).await;
+        handle.cancel(Some("no longer wanted".to_owned())).await.unwrap();
+        until(|| world.fake.cancelled.lock().unwrap().len() > run).await;
+        assert_eq!(world.fake.cancelled.lock().unwrap()[run], format!("run-{run}"));
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_takes_longer_than_a_call_may_goes_on() {
+    let short = Pace { call: Duration::from_millis(20), ..pace() };
+    let world = World::of(Arc::new(Fake::new()), short).await;
+    world.fake.put_plain("a", "slow");
+    let client = world.client("a").await;
+    let result = client.call("slow", json!({})).await;
+    assert_eq!((result.is_error, text(&result)["reason"].as_str()), (Some(true), Some("TooLate")));
+    assert!(text(&result)["message"].as_str().unwrap().contains("run-0"));
+    assert!(world.fake.cancelled.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_idempotency_key_goes_to_the_execution() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "sum");
+    let client = world.client("a").await;
+    let mut meta = RequestMetaObject::with_progress_token(ProgressToken(NumberOrString::Number(7)));
+    meta.0.0.insert("skillet.dev/idempotencyKey".to_owned(), json!("once"));
+    let mut params = params("sum", json!({}));
+    params.meta = Some(meta);
+    let peer = client.service.peer().clone();
+    let call = tokio::spawn(async move { peer.call_tool(params).await.unwrap() });
+    until(|| world.fake.started() > 0).await;
+    assert_eq!(world.fake.orders.lock().unwrap()[0].idempotency.as_deref(), Some("once"));
+    world.fake.set(0, json!({ "phase": "Succeeded" }));
+    call.await.unwrap();
+}

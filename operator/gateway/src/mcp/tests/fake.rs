@@ -1,0 +1,209 @@
+//! A gateway without a cluster: two tenants, a platform namespace, and executions that a test ends by hand.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, Mutex},
+};
+
+use futures::{StreamExt as _, stream::BoxStream};
+use http::{HeaderMap, header::AUTHORIZATION};
+use serde_json::{Value, json};
+use skillet_api::{Skill, SkillExecution};
+use tokio::sync::watch;
+
+use super::super::backend::{Backend, BackendError, Listed, Switch};
+use crate::{
+    executor::{ExecutorError, Order},
+    identity::{Caller, IdentityError, Verb},
+};
+
+type Run = watch::Sender<Arc<SkillExecution>>;
+
+#[derive(Default)]
+pub(super) struct Fake {
+    skills: Mutex<BTreeMap<String, BTreeMap<String, Listed>>>,
+    /// Namespace of the caller, verb, namespace of the skill.
+    forbidden: Mutex<HashSet<(String, Verb, String)>>,
+    changes: watch::Sender<u64>,
+    pub(super) orders: Mutex<Vec<Order>>,
+    runs: Mutex<HashMap<String, Run>>,
+    pub(super) cancelled: Mutex<Vec<String>>,
+    pub(super) switched: Mutex<Vec<(String, String, Switch)>>,
+    pub(super) is_unreachable: Mutex<bool>,
+}
+
+impl Fake {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    /// A skill with a version; `change` is merged into the Skill's spec, `tool` is its schemas.
+    pub(super) fn put(&self, namespace: &str, name: &str, change: &Value, tool: &Value) {
+        let mut spec = json!({ "version": "1.0.0", "description": "skill's", "run": {} });
+        spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let number = spec["version"].clone();
+        let skill = json!({ "metadata": { "name": name, "namespace": namespace }, "spec": spec });
+        let version = json!({
+            "metadata": { "name": name, "namespace": namespace },
+            "spec": { "skill": name, "version": number, "digest": "d", "description": format!("{name} of {namespace}"),
+                "tool": tool, "run": {} },
+        });
+        let listed = Listed {
+            skill: Arc::new(serde_json::from_value(skill).unwrap()),
+            version: Some(Arc::new(serde_json::from_value(version).unwrap())),
+        };
+        self.skills.lock().unwrap().entry(namespace.to_owned()).or_default().insert(name.to_owned(), listed);
+        self.changes.send_modify(|number| *number += 1);
+    }
+
+    /// A skill that any input runs.
+    pub(super) fn put_plain(&self, namespace: &str, name: &str) {
+        self.put(namespace, name, &json!({}), &json!({}));
+    }
+
+    pub(super) fn unseal(&self, namespace: &str, name: &str) {
+        let mut skills = self.skills.lock().unwrap();
+        skills.get_mut(namespace).unwrap().get_mut(name).unwrap().version = None;
+    }
+
+    pub(super) fn forbid(&self, caller: &str, verb: Verb, namespace: &str) {
+        self.forbidden.lock().unwrap().insert((caller.to_owned(), verb, namespace.to_owned()));
+    }
+
+    /// Gives the run of a number, from 0, a state.
+    pub(super) fn set(&self, run: usize, status: Value) {
+        let runs = self.runs.lock().unwrap();
+        let run = &runs[&format!("run-{run}")];
+        let mut execution = SkillExecution::clone(&run.borrow());
+        execution.status = Some(serde_json::from_value(status).unwrap());
+        run.send_replace(Arc::new(execution));
+    }
+
+    /// Deletes the execution.
+    pub(super) fn remove(&self, run: usize) {
+        self.runs.lock().unwrap().remove(&format!("run-{run}"));
+    }
+
+    pub(super) fn started(&self) -> usize {
+        self.runs.lock().unwrap().len()
+    }
+}
+
+impl Backend for Fake {
+    /// The token `a` is of namespace `a`, `a/other` of another account there.
+    async fn identify(&self, headers: &HeaderMap) -> Result<Caller, IdentityError> {
+        let token = headers.get(AUTHORIZATION).ok_or(IdentityError::Missing)?.to_str().unwrap();
+        let user = token.strip_prefix("Bearer ").unwrap_or_default();
+        match user.split('/').next() {
+            Some(namespace @ ("a" | "b")) => {
+                Ok(Caller { namespace: namespace.into(), user: user.into(), groups: [].into() })
+            }
+            _ => Err(IdentityError::Unknown),
+        }
+    }
+
+    async fn check(
+        &self,
+        caller: &Caller,
+        verb: Verb,
+        namespace: &str,
+        _: Option<&str>,
+    ) -> Result<(), IdentityError> {
+        if *self.is_unreachable.lock().unwrap() {
+            return Err(IdentityError::Unreachable("a review had no answer".to_owned()));
+        }
+        let wish = (caller.namespace.to_string(), verb, namespace.to_owned());
+        let is_shared = namespace == "platform" || *namespace == *caller.namespace;
+        if is_shared && !self.forbidden.lock().unwrap().contains(&wish) {
+            return Ok(());
+        }
+        Err(IdentityError::Forbidden { verb, namespace: namespace.to_owned() })
+    }
+
+    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
+        vec![caller.namespace.clone(), "platform".into()]
+    }
+
+    fn skills(&self, namespace: &str) -> Vec<Listed> {
+        let skills = self.skills.lock().unwrap();
+        skills.get(namespace).map(|skills| skills.values().cloned().collect()).unwrap_or_default()
+    }
+
+    fn skill(&self, namespace: &str, name: &str) -> Option<Listed> {
+        self.skills.lock().unwrap().get(namespace)?.get(name).cloned()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    async fn start(&self, order: &Order) -> Result<Arc<SkillExecution>, ExecutorError> {
+        self.orders.lock().unwrap().push(order.clone());
+        if &*order.skill == "unstartable" {
+            return Err(ExecutorError::Conflict);
+        }
+        let mut runs = self.runs.lock().unwrap();
+        let name = format!("run-{}", runs.len());
+        let execution: SkillExecution = serde_json::from_value(json!({
+            "metadata": { "name": name, "namespace": *order.namespace },
+            "spec": { "skill": *order.skill },
+        }))
+        .unwrap();
+        let execution = Arc::new(execution);
+        runs.insert(name, watch::Sender::new(execution.clone()));
+        Ok(execution)
+    }
+
+    fn states(
+        &self,
+        execution: &SkillExecution,
+    ) -> BoxStream<'_, Result<Arc<SkillExecution>, ExecutorError>> {
+        let name = execution.metadata.name.clone().unwrap();
+        let mut news = self.runs.lock().unwrap()[&name].subscribe();
+        news.mark_changed();
+        let states = futures::stream::unfold(news, move |mut news| {
+            let name = name.clone();
+            async move {
+                let state = match news.changed().await {
+                    Ok(()) => Ok(news.borrow_and_update().clone()),
+                    Err(_) => Err(ExecutorError::Gone { namespace: "ns".to_owned(), name }),
+                };
+                Some((state, news))
+            }
+        });
+        states.boxed()
+    }
+
+    async fn cancel(&self, execution: &SkillExecution) -> Result<(), ExecutorError> {
+        self.cancelled.lock().unwrap().push(execution.metadata.name.clone().unwrap());
+        Ok(())
+    }
+
+    async fn switch(&self, namespace: &str, name: &str, switch: Switch) -> Result<Skill, BackendError> {
+        self.switched.lock().unwrap().push((namespace.to_owned(), name.to_owned(), switch));
+        let mut skill = Skill::clone(&self.skill(namespace, name).unwrap().skill);
+        skill.spec.enabled = switch.enabled.unwrap_or(skill.spec.enabled);
+        skill.spec.mode = switch.mode.unwrap_or(skill.spec.mode);
+        Ok(skill)
+    }
+
+    async fn executions(
+        &self,
+        caller: &Caller,
+        namespace: &str,
+    ) -> Result<Vec<SkillExecution>, BackendError> {
+        let orders = self.orders.lock().unwrap();
+        let own = orders.iter().enumerate().filter(|(_, order)| {
+            order.caller.namespace == caller.namespace && *order.namespace == *namespace
+        });
+        let execution = |(number, order): (usize, &Order)| {
+            serde_json::from_value(json!({
+                "metadata": { "name": format!("run-{number}"), "namespace": namespace,
+                    "creationTimestamp": format!("2026-01-01T00:00:{number:02}Z") },
+                "spec": { "skill": *order.skill, "sessionId": order.session },
+            }))
+            .unwrap()
+        };
+        Ok(own.map(execution).collect())
+    }
+}

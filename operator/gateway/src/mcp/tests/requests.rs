@@ -1,0 +1,156 @@
+//! The HTTP side: who is let in, whose a session is, what is no message.
+
+use http::StatusCode;
+use reqwest::{Client as Http, RequestBuilder, Response};
+use serde_json::json;
+
+use super::*;
+use crate::mcp::session::SESSIONS_PER_CALLER;
+
+const SESSION: &str = "mcp-session-id";
+
+fn post(world: &World, token: Option<&str>, session: Option<&str>) -> RequestBuilder {
+    let mut request = Http::new()
+        .post(&world.url)
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    if let Some(token) = token {
+        request = request.bearer_auth(token);
+    }
+    if let Some(session) = session {
+        request = request.header(SESSION, session);
+    }
+    request
+}
+
+fn message(method: &str, params: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
+}
+
+fn initialize() -> String {
+    let client = json!({ "name": "test", "version": "1" });
+    message(
+        "initialize",
+        &json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client }),
+    )
+}
+
+async fn open(world: &World, token: &str) -> String {
+    let answer = post(world, Some(token), None).body(initialize()).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    answer.headers()[SESSION].to_str().unwrap().to_owned()
+}
+
+/// The JSON-RPC answer in a stream of events.
+async fn answer(response: Response) -> Value {
+    let text = response.text().await.unwrap();
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+    data.filter_map(|data| serde_json::from_str(data).ok()).next_back().unwrap_or_else(|| panic!("{text}"))
+}
+
+#[tokio::test]
+async fn who_has_no_token_or_an_unknown_one_is_not_let_in() {
+    let world = World::new().await;
+    for token in [None, Some("stranger")] {
+        for request in [
+            post(&world, token, None).body(initialize()),
+            post(&world, token, Some("x")).body(message("tools/list", &json!({}))),
+            post(&world, token, None).body("{"),
+        ] {
+            let refused = request.send().await.unwrap();
+            assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+            assert_eq!(refused.headers()["www-authenticate"], "Bearer");
+            let error: Value = serde_json::from_slice(&refused.bytes().await.unwrap()).unwrap();
+            assert_eq!(error["error"]["code"], "Unauthorized");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_of_who_opened_it_by_every_method() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "of-a");
+    let session = open(&world, "a").await;
+    for token in ["b", "a/other"] {
+        let list = post(&world, Some(token), Some(&session)).body(message("tools/list", &json!({}))).send();
+        let notices = Http::new().get(&world.url).bearer_auth(token).header(SESSION, &session);
+        let notices = notices.header("accept", "text/event-stream").send();
+        let close = Http::new().delete(&world.url).bearer_auth(token).header(SESSION, &session).send();
+        for refused in [list.await, notices.await, close.await] {
+            assert_eq!(refused.unwrap().status(), StatusCode::NOT_FOUND, "{token}");
+        }
+    }
+    let own =
+        post(&world, Some("a"), Some(&session)).body(message("tools/list", &json!({}))).send().await.unwrap();
+    assert_eq!(own.status(), StatusCode::OK, "and it is still open");
+    assert!(answer(own).await["result"]["tools"].to_string().contains("of-a"));
+}
+
+#[tokio::test]
+async fn a_session_goes_on_at_another_replica() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "sum");
+    let replica = world.replica().await;
+    let session = open(&world, "a").await;
+    let list = || message("tools/list", &json!({}));
+    let elsewhere = post(&replica, Some("a"), Some(&session)).body(list()).send().await.unwrap();
+    assert!(answer(elsewhere).await["result"]["tools"].to_string().contains("sum"));
+    let stolen = post(&replica, Some("b"), Some(&session)).body(list()).send().await.unwrap();
+    assert_eq!(stolen.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_request_that_stands_for_itself_needs_no_session() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "sum");
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let request = post(&world, Some("a"), None)
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/list")
+        .body(message("tools/list", &json!({ "_meta": meta })));
+    let answer = request.send().await.unwrap();
+    assert_eq!((answer.status(), answer.headers().get(SESSION)), (StatusCode::OK, None));
+    let answer: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+    assert!(answer["result"]["tools"].to_string().contains("sum"), "{answer}");
+    assert_eq!((&answer["result"]["cacheScope"], &answer["result"]["ttlMs"]), (&json!("private"), &json!(0)));
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_told_in_json_rpc() {
+    let world = World::new().await;
+    for body in ["", "{", "[]", "null", "{\"jsonrpc\":\"1.0\"}", "\u{0}", &"[".repeat(100_000)] {
+        let refused = post(&world, Some("a"), None).body(body.to_owned()).send().await.unwrap();
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST, "{body:.20}");
+        let error: Value = serde_json::from_slice(&refused.bytes().await.unwrap()).unwrap();
+        assert_eq!(error["error"]["code"], -32700, "{body:.20}");
+    }
+    let other = post(&world, Some("a"), None).header("content-type", "text/plain");
+    assert!(other.body("x").send().await.unwrap().status().is_client_error());
+    let large = post(&world, Some("a"), None).body(" ".repeat(2_000_000)).send().await.unwrap();
+    assert_eq!(large.status(), StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn one_caller_opens_only_so_many_sessions() {
+    let world = World::new().await;
+    for _ in 0..SESSIONS_PER_CALLER {
+        open(&world, "a").await;
+    }
+    let refused = post(&world, Some("a"), None).body(initialize()).send().await.unwrap();
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    open(&world, "b").await;
+}
+
+#[tokio::test]
+async fn who_waits_for_notices_is_let_go_when_the_gateway_stops() {
+    let world = World::new().await;
+    let session = open(&world, "a").await;
+    let notices = Http::new().get(&world.url).bearer_auth("a").header(SESSION, &session);
+    let notices = notices.header("accept", "text/event-stream").send().await.unwrap();
+    assert_eq!(notices.status(), StatusCode::OK);
+    world.stop.cancel();
+    tokio::time::timeout(LIMIT, notices.bytes()).await.expect("the end of the stream").unwrap();
+}

@@ -1,0 +1,79 @@
+//! Notices of another list.
+
+use rmcp::model::SubscriptionFilter;
+use serde_json::json;
+
+use super::*;
+
+/// Changes something until the client is told: its stream of notices may not be open yet.
+async fn told(client: &Client, mut change: impl FnMut(u32)) {
+    let before = *client.seen.list_changed.borrow();
+    let mut round = 0;
+    until(|| {
+        round += 1;
+        change(round);
+        *client.seen.list_changed.borrow() > before
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_open_session_is_told_when_its_list_changes() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "sum");
+    let client = world.client("a").await;
+    told(&client, |round| {
+        world.fake.put("a", "sum", &json!({ "version": format!("1.0.{round}") }), &json!({}));
+    })
+    .await;
+    told(&client, |round| world.fake.put_plain("a", &format!("new-{round}"))).await;
+}
+
+#[tokio::test]
+async fn a_session_is_not_told_of_what_it_does_not_see() {
+    let world = World::new().await;
+    world.fake.put("a", "manual", &json!({ "invocation": "manual" }), &json!({}));
+    let (of_a, of_b) = (world.client("a").await, world.client("b").await);
+    told(&of_b, |round| {
+        world.fake.put_plain("b", &format!("new-{round}"));
+        world.fake.put(
+            "a",
+            "manual",
+            &json!({ "invocation": "manual", "version": format!("1.0.{round}") }),
+            &json!({}),
+        );
+    })
+    .await;
+    // Later than all of the above, and told by the same stream.
+    let unseen = *of_a.seen.list_changed.borrow();
+    assert_eq!(unseen, 0);
+    told(&of_a, |_| world.fake.put_plain("a", "sum")).await;
+    assert_eq!(*of_a.seen.list_changed.borrow(), 1);
+}
+
+#[tokio::test]
+async fn a_client_without_sessions_listens() {
+    let world = World::new().await;
+    let client = world.client_of("a", without_sessions()).await;
+    let filter = SubscriptionFilter::builder().tools_list_changed().prompts_list_changed().build();
+    let mut subscription = client.service.listen(filter).await.unwrap();
+    let (fake, done) = (world.fake.clone(), CancellationToken::new());
+    let changing = done.clone();
+    let changes = tokio::spawn(async move {
+        let mut round = 0;
+        until(|| {
+            round += 1;
+            fake.put_plain("a", &format!("new-{round}"));
+            changing.is_cancelled()
+        })
+        .await;
+    });
+    let notice = tokio::time::timeout(LIMIT, subscription.next()).await.expect("a notice");
+    assert!(notice.unwrap().is_some());
+    done.cancel();
+    changes.await.unwrap();
+    // The gateway stops, and the client is let go.
+    world.stop.cancel();
+    let end = async { while subscription.next().await.unwrap().is_some() {} };
+    tokio::time::timeout(LIMIT, end).await.expect("the end of the subscription");
+}

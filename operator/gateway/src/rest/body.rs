@@ -1,0 +1,116 @@
+//! A JSON body: bounded, and refused with the field that is at fault.
+
+use axum::{
+    extract::{FromRequest, Request},
+    response::IntoResponse as _,
+};
+use bytes::Bytes;
+use http::StatusCode;
+use serde::de::DeserializeOwned;
+use serde_path_to_error::{Path, Segment};
+
+use crate::error::ApiError;
+
+/// Most bytes of a body; a SkillExecution of more the cluster would not keep.
+pub(crate) const MAX_BODY: usize = 1 << 20;
+
+/// The body of a request, read as JSON whatever its content type says.
+#[derive(Debug)]
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
+            if rejection.into_response().status() == StatusCode::PAYLOAD_TOO_LARGE {
+                ApiError::too_large(MAX_BODY)
+            } else {
+                ApiError::bad_request("the body could not be read to its end")
+            }
+        })?;
+        read(&bytes).map(Self)
+    }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // A list would be read as the fields in their order, which nobody means.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(ApiError::bad_request("the body is not what is asked for: it must be a JSON object"));
+    }
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let pointer = pointer(error.path());
+        let inner = error.into_inner();
+        if inner.is_data() && !pointer.is_empty() {
+            ApiError::bad_request(format!("the body is not what is asked for: {inner}")).at(pointer)
+        } else if inner.is_data() {
+            ApiError::bad_request(format!("the body is not what is asked for: {inner}"))
+        } else {
+            ApiError::bad_request(format!("the body is not JSON: {inner}"))
+        }
+    })?;
+    json.end().map_err(|error| ApiError::bad_request(format!("the body is not JSON: {error}")))?;
+    Ok(read)
+}
+
+fn pointer(path: &Path) -> String {
+    let text = |segment: &Segment| match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+        Segment::Enum { .. } | Segment::Unknown => String::new(),
+    };
+    path.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Asked {
+        count: u8,
+        #[serde(default)]
+        names: Vec<String>,
+    }
+
+    fn refused(body: &[u8]) -> (String, Option<String>) {
+        let error = read::<Asked>(body).unwrap_err();
+        assert_eq!(error.status, StatusCode::BAD_REQUEST);
+        (error.message, error.field)
+    }
+
+    #[test]
+    fn a_body_is_read_to_its_end() {
+        assert_eq!(read::<Asked>(br#" {"count": 3} "#).unwrap(), Asked { count: 3, names: Vec::new() });
+        assert!(refused(br#"{"count": 3} {}"#).0.starts_with("the body is not JSON"));
+    }
+
+    #[test]
+    fn the_field_at_fault_is_named() {
+        for (body, field) in [
+            (r#"{"count": "x"}"#, Some("/count")),
+            (r#"{"count": 1, "names": ["a", 2]}"#, Some("/names/1")),
+            (r#"{"count": 1, "a/b": 2}"#, Some("/a~1b")),
+            ("{}", None),
+            ("[]", None),
+            (" [3, []]", None),
+        ] {
+            let (message, found) = refused(body.as_bytes());
+            assert_eq!(found.as_deref(), field, "{body}");
+            assert!(message.starts_with("the body is not what is asked for"), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_no_field_at_fault() {
+        for body in [&b""[..], b"{", b"\xff", br#"{"count": 1"#] {
+            let (message, field) = refused(body);
+            assert!(message.starts_with("the body is not JSON"), "{message}");
+            assert_eq!(field, None);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The OpenAPI document and its page.
+
+use serde_json::Value;
+
+use crate::rest::test_bed::Bed;
+
+async fn document() -> Value {
+    let answer = Bed::new().send("GET", "/openapi.json", None, &[], "").await;
+    assert_eq!((answer.status, answer.headers["content-type"].as_bytes()), (200, &b"application/json"[..]));
+    answer.json()
+}
+
+#[tokio::test]
+async fn the_document_describes_every_operation_with_its_answers() {
+    let document = document().await;
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut described = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let answers: Vec<&str> =
+                operation["responses"].as_object().unwrap().keys().map(String::as_str).collect();
+            described.push(format!("{method} {path} {}", answers.join(" ")));
+        }
+    }
+    described.sort();
+    assert_eq!(
+        described,
+        [
+            "delete /api/skills/executions/{id} 200 202 400 401 403 404 410 503",
+            "get /api/skills 200 400 401 403 503",
+            "get /api/skills/executions 200 400 401 403 503",
+            "get /api/skills/executions/{id} 200 400 401 403 404 503",
+            "get /api/skills/executions/{id}/events 200 400 401 403 404 503",
+            "get /api/skills/{name} 200 400 401 403 404 503",
+            "get /api/skills/{name}/resolve 200 400 401 403 404 422 503",
+            "get /api/skills/{name}/versions 200 400 401 403 404 503",
+            "patch /api/skills/{name} 200 400 401 403 404 409 413 422 503",
+            "post /api/skills/executions 200 202 400 401 403 404 409 410 413 422 503",
+            "post /api/skills/executions/{id}/cancel 200 202 400 401 403 404 410 503",
+            "put /api/skills/{name} 200 400 401 403 404 409 413 422 503",
+        ]
+    );
+}
+
+/// Every `$ref` of a document.
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|field| references(field, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn every_reference_of_the_document_is_in_it() {
+    let document = document().await;
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(found.len() > 20);
+    for reference in found {
+        assert!(document.pointer(&reference[1..]).is_some(), "{reference}");
+    }
+    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+    let error = &document["components"]["schemas"]["ApiError"]["properties"];
+    let fields: Vec<&String> = error.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["code", "field", "message"]);
+}
+
+#[tokio::test]
+async fn the_page_loads_nothing_from_elsewhere() {
+    let answer = Bed::new().send("GET", "/docs", None, &[], "").await;
+    assert!(answer.text.contains("openapi.json") && !answer.text.contains("//cdn"));
+    for outside in ["http://", "https://", "src=", "@import"] {
+        assert!(!answer.text.contains(outside), "{outside}");
+    }
+    let policy = answer.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'") && policy.contains("connect-src 'self'"));
+}

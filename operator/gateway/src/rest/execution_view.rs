@@ -1,0 +1,142 @@
+//! A run as the HTTP interface writes it.
+
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde::Serialize;
+use serde_json::Value;
+use skillet_api::{Phase, SkillExecution};
+use utoipa::ToSchema;
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ExecutionStatus)]
+pub(crate) enum Status {
+    Pending,
+    Running,
+    Success,
+    Error,
+    Timeout,
+    Cancelled,
+}
+
+impl Status {
+    pub(crate) const WORDS: [(&str, Self); 6] = [
+        ("pending", Self::Pending),
+        ("running", Self::Running),
+        ("success", Self::Success),
+        ("error", Self::Error),
+        ("timeout", Self::Timeout),
+        ("cancelled", Self::Cancelled),
+    ];
+
+    /// What the API server is asked for. Pending is also a run whose status was not written yet, so it is asked for by
+    /// what it is not.
+    pub(crate) fn field_selector(self) -> &'static str {
+        match self {
+            Self::Pending => {
+                "status.phase!=Running,status.phase!=Succeeded,status.phase!=Failed,status.phase!=TimedOut,status.phase!=Cancelled"
+            }
+            Self::Running => "status.phase=Running",
+            Self::Success => "status.phase=Succeeded",
+            Self::Error => "status.phase=Failed",
+            Self::Timeout => "status.phase=TimedOut",
+            Self::Cancelled => "status.phase=Cancelled",
+        }
+    }
+}
+
+impl From<Phase> for Status {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Pending => Self::Pending,
+            Phase::Running => Self::Running,
+            Phase::Succeeded => Self::Success,
+            Phase::Failed => Self::Error,
+            Phase::TimedOut => Self::Timeout,
+            Phase::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Execution)]
+pub(crate) struct ExecutionView {
+    /// Name of the SkillExecution.
+    pub(crate) id: String,
+    pub(crate) namespace: String,
+    pub(crate) skill: String,
+    /// The version that is run; none before one was chosen.
+    pub(crate) version: Option<String>,
+    pub(crate) status: Status,
+    /// Why, in one word; see docs/reference/reasons.md.
+    pub(crate) reason: Option<String>,
+    /// Why, in a sentence.
+    pub(crate) message: Option<String>,
+    pub(crate) session_id: Option<String>,
+    pub(crate) input: Option<Value>,
+    pub(crate) output: Option<Value>,
+    pub(crate) exit_code: Option<i32>,
+    /// Run time of the program in milliseconds.
+    pub(crate) duration_ms: Option<u64>,
+    /// How many attempts were started.
+    pub(crate) attempts: u32,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) created_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) started_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) finished_at: Option<Timestamp>,
+}
+
+impl From<&SkillExecution> for ExecutionView {
+    fn from(execution: &SkillExecution) -> Self {
+        let spec = &execution.spec;
+        let status = execution.status.clone().unwrap_or_default();
+        Self {
+            id: execution.name_any(),
+            namespace: execution.namespace().unwrap_or_default(),
+            skill: spec.skill.clone(),
+            version: status.resolved_version,
+            status: status.phase.into(),
+            reason: status.reason.map(|reason| reason.as_str().to_owned()),
+            message: status.message,
+            session_id: spec.session_id.clone(),
+            input: spec.input.clone(),
+            output: status.output,
+            exit_code: status.exit_code,
+            duration_ms: status.duration_ms,
+            attempts: status.attempts,
+            created_at: execution.creation_timestamp().map(|time| time.0),
+            started_at: status.started_at.map(|time| time.0),
+            finished_at: status.finished_at.map(|time| time.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use skillet_core::rest::status_word;
+
+    use super::*;
+
+    #[test]
+    fn every_phase_is_written_with_the_interfaces_word() {
+        for phase in [
+            Phase::Pending,
+            Phase::Running,
+            Phase::Succeeded,
+            Phase::Failed,
+            Phase::TimedOut,
+            Phase::Cancelled,
+        ] {
+            let status = Status::from(phase);
+            assert_eq!(serde_json::to_value(status).unwrap(), status_word(phase));
+            assert!(Status::WORDS.contains(&(status_word(phase), status)));
+            let selector = status.field_selector();
+            assert!(status == Status::Pending || selector == format!("status.phase={phase:?}"), "{selector}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The OpenAPI document, put together from the handlers and types themselves.
+
+use std::collections::BTreeMap;
+
+use utoipa::{
+    IntoResponses, Modify, OpenApi,
+    openapi::{
+        ContentBuilder, Ref, RefOr, Response, ResponseBuilder,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+
+use crate::{
+    error::ErrorAnswer,
+    rest::{cancel, events, executions, skills, start, switch},
+};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Skillet gateway",
+        description = "Skills and their runs, under the rights of the caller. Every error has one shape, ErrorAnswer."
+    ),
+    paths(
+        skills::list,
+        skills::one,
+        skills::versions,
+        skills::resolve,
+        switch::put,
+        switch::patch,
+        start::start,
+        executions::list,
+        executions::one,
+        cancel::delete,
+        cancel::cancel,
+        events::events,
+    ),
+    components(schemas(ErrorAnswer)),
+    security(("token" = [])),
+    modifiers(&Token)
+)]
+struct Described;
+
+struct Token;
+
+impl Modify for Token {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(
+                "A service-account token for the audience `skillet`, or an API key of the tenant.",
+            ))
+            .build();
+        document
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("token", SecurityScheme::Http(scheme));
+    }
+}
+
+/// The document of these routes, for others to add theirs.
+pub fn document() -> utoipa::openapi::OpenApi {
+    Described::openapi()
+}
+
+/// What any request may be answered.
+pub(crate) enum Refused {}
+/// There is no such thing for this caller.
+pub(crate) enum Missing {}
+/// It is there, and its state forbids.
+pub(crate) enum Conflicting {}
+/// It was deleted in between.
+pub(crate) enum Vanished {}
+/// The body is too large.
+pub(crate) enum TooLarge {}
+/// It was understood and cannot be so.
+pub(crate) enum Unprocessable {}
+
+impl IntoResponses for Refused {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        errors(&[
+            ("400", "The request cannot be read; `field` says where."),
+            ("401", "No token, or one that is not known."),
+            ("403", "The caller may not do this."),
+            ("503", "The cluster cannot do it now."),
+        ])
+    }
+}
+
+impl IntoResponses for Missing {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        errors(&[("404", "There is no such thing for this caller.")])
+    }
+}
+
+impl IntoResponses for Conflicting {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        errors(&[(
+            "409",
+            "It is there and its state forbids, or the idempotency key was used for another call.",
+        )])
+    }
+}
+
+impl IntoResponses for Vanished {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        errors(&[("410", "The run was deleted before it ended.")])
+    }
+}
+
+impl IntoResponses for TooLarge {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        errors(&[("413", "The body is larger than 1 MiB.")])
+    }
+}
+
+impl IntoResponses for Unprocessable {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        errors(&[("422", "A value is not valid; `field` says which.")])
+    }
+}
+
+fn errors(of: &[(&str, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    let answer = |text: &str| {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorAnswer"))).build();
+        ResponseBuilder::new().description(text).content("application/json", content).build()
+    };
+    of.iter().map(|(status, text)| ((*status).to_owned(), answer(text).into())).collect()
+}

@@ -1,0 +1,143 @@
+//! What is in a request beside its body: query parameters, names in the path, the caller.
+//!
+//! A parameter that is not known is refused: a filter with a typing error must not answer everything.
+
+use axum::{
+    extract::{FromRef, FromRequestParts, Path, Query},
+    http::{Uri, request::Parts},
+};
+
+use crate::{error::ApiError, identity::Caller, rest::Rest};
+
+/// Query parameters that were not taken yet.
+#[derive(Debug)]
+pub(crate) struct Params(Vec<(String, String)>);
+
+impl Params {
+    /// Takes one parameter out.
+    pub(crate) fn take(&mut self, name: &'static str) -> Result<Option<String>, ApiError> {
+        let mut found = self.0.extract_if(.., |(given, _)| given == name);
+        let first = found.next().map(|(_, value)| value);
+        if found.next().is_some() {
+            return Err(ApiError::bad_request(format!("{name} is given more than once")).at(name));
+        }
+        Ok(first)
+    }
+
+    /// Takes one parameter out that has one of a few words as its value.
+    pub(crate) fn take_word<T: Copy>(
+        &mut self,
+        name: &'static str,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.take(name)? else { return Ok(None) };
+        let found = words.iter().find(|(word, _)| *word == text);
+        let wrong = || {
+            let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            ApiError::bad_request(format!("{name} must be one of {}", all.join(", "))).at(name)
+        };
+        found.map(|(_, value)| Some(*value)).ok_or_else(wrong)
+    }
+
+    /// Refuses what nobody took.
+    pub(crate) fn finish(self) -> Result<(), ApiError> {
+        match self.0.into_iter().next() {
+            None => Ok(()),
+            Some((name, _)) => Err(ApiError::bad_request("there is no such query parameter here").at(name)),
+        }
+    }
+
+    fn of(uri: &Uri) -> Result<Self, ApiError> {
+        let pairs = Query::try_from_uri(uri)
+            .map_err(|error| ApiError::bad_request(format!("the query cannot be read: {error}")))?;
+        Ok(Self(pairs.0))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn read(query: &str) -> Result<Self, ApiError> {
+        Self::of(&format!("/?{query}").parse().unwrap())
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Self::of(&parts.uri)
+    }
+}
+
+/// The name in the path. One that no object can have is simply not there.
+#[derive(Debug)]
+pub(crate) struct Name(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(name)) if is_object_name(&name) => Ok(Self(name)),
+            // A path of text that is no name must not become another path of the API server.
+            Ok(_) | Err(_) => Err(ApiError::not_found("there is nothing of this name")),
+        }
+    }
+}
+
+fn is_object_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = name.as_bytes();
+    let are_ends_plain =
+        bytes.first().copied().is_some_and(is_plain) && bytes.last().copied().is_some_and(is_plain);
+    are_ends_plain && bytes.len() <= 253 && bytes.iter().all(|byte| is_plain(*byte) || b"-.".contains(byte))
+}
+
+/// Who asks; the first argument of every handler, so that nobody unknown learns what is wrong with a request.
+#[derive(Debug)]
+pub(crate) struct Who(pub(crate) Caller);
+
+impl<S> FromRequestParts<S> for Who
+where
+    S: Send + Sync,
+    Rest: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        Ok(Self(Rest::from_ref(state).rights.caller(&parts.headers).await?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_taken_once_and_the_rest_is_refused() {
+        let mut params = Params::read("a=1&b=%C3%A9&a=2").unwrap();
+        assert_eq!(params.take("b").unwrap().as_deref(), Some("é"));
+        assert_eq!(params.take("b").unwrap(), None);
+        assert_eq!(params.take("a").unwrap_err().field.as_deref(), Some("a"));
+        assert!(params.finish().is_ok());
+        let left = Params::read("limt=3").unwrap().finish().unwrap_err();
+        assert_eq!((left.status.as_u16(), left.field.as_deref()), (400, Some("limt")));
+    }
+
+    #[test]
+    fn a_word_outside_the_list_is_refused_with_the_list() {
+        let words = [("on", 1), ("off", 2)];
+        let read = |query: &str| Params::read(query).unwrap().take_word("mode", &words);
+        assert_eq!(read("mode=off").unwrap(), Some(2));
+        assert_eq!(read("").unwrap(), None);
+        assert_eq!(read("mode=ON").unwrap_err().message, "mode must be one of on, off");
+    }
+
+    #[test]
+    fn only_what_can_be_an_objects_name_is_one() {
+        for good in ["a", "sum-1", "call-0f", "a.b", "1"] {
+            assert!(is_object_name(good), "{good}");
+        }
+        for bad in ["", "-a", "a-", "A", "a/b", "..", "a b", "é", &"a".repeat(254)] {
+            assert!(!is_object_name(bad), "{bad}");
+        }
+    }
+}

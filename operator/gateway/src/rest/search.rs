@@ -1,0 +1,51 @@
+//! Text search over a skill's name, description and tags, where case does not count.
+
+use kube::ResourceExt as _;
+use skillet_api::Skill;
+
+/// Lower case with one `i`: Turkish has two, and whoever types one means either.
+fn fold(text: &str) -> String {
+    let is_kept = |c: &char| !('\u{300}'..='\u{36f}').contains(c);
+    let one_i = |c: char| if c == 'ı' { 'i' } else { c };
+    text.to_lowercase().chars().filter(is_kept).map(one_i).collect()
+}
+
+/// A text that is looked for.
+#[derive(Debug)]
+pub(crate) struct Search(String);
+
+impl Search {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(fold(text.trim()))
+    }
+
+    pub(crate) fn finds(&self, skill: &Skill) -> bool {
+        let is_in = |text: &str| fold(text).contains(&self.0);
+        self.0.is_empty()
+            || is_in(&skill.name_any())
+            || is_in(&skill.spec.description)
+            || skill.spec.tags.iter().any(|tag| is_in(tag))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finds(text: &str) -> bool {
+        let skill = serde_saphyr::from_str(
+            "apiVersion: skillet.dev/v1alpha1\nkind: Skill\nmetadata: {name: word-count}\nspec: {version: 1.0.0, description: Sayar İstanbul, tags: [Text], run: {}}",
+        );
+        Search::new(text).finds(&skill.unwrap())
+    }
+
+    #[test]
+    fn name_description_and_tags_are_searched_without_regard_to_case() {
+        for text in ["WORD", "d-c", "istanbul", "ISTANBUL", "text", "", " count "] {
+            assert!(finds(text), "{text}");
+        }
+        for text in ["word count", "1.0.0", "ankara"] {
+            assert!(!finds(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A skill as the HTTP interface writes it.
+
+use kube::ResourceExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use skillet_api::{
+    SkillPolicySpec,
+    reason::READY,
+    skill::{self, Invocation, Tool},
+};
+use skillet_core::version::{SkillSemver, newest_first};
+use utoipa::ToSchema;
+
+use crate::{identity::Caller, rest::look_up::Seen, skills::Known};
+
+/// Whether a skill is offered to models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    On,
+    Auto,
+    Off,
+}
+
+impl Mode {
+    pub(crate) const WORDS: [(&str, Self); 3] = [("on", Self::On), ("auto", Self::Auto), ("off", Self::Off)];
+}
+
+impl From<skill::Mode> for Mode {
+    fn from(mode: skill::Mode) -> Self {
+        match mode {
+            skill::Mode::On => Self::On,
+            skill::Mode::Auto => Self::Auto,
+            skill::Mode::Off => Self::Off,
+        }
+    }
+}
+
+/// Where a skill comes from, seen from the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Source {
+    /// The caller's own namespace.
+    Own,
+    /// A platform namespace of the policy.
+    Platform,
+    /// A catalogue namespace of the policy.
+    Catalogue,
+}
+
+impl Source {
+    pub(crate) const WORDS: [(&str, Self); 3] =
+        [("own", Self::Own), ("platform", Self::Platform), ("catalogue", Self::Catalogue)];
+
+    pub(crate) fn of(namespace: &str, caller: &Caller, policy: &SkillPolicySpec) -> Self {
+        if *namespace == *caller.namespace {
+            Self::Own
+        } else if policy.gateway.platform_namespaces.iter().any(|platform| platform == namespace) {
+            Self::Platform
+        } else {
+            Self::Catalogue
+        }
+    }
+}
+
+/// One skill.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Skill)]
+pub(crate) struct SkillView {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    /// The newest version that can run; none where nothing can.
+    pub(crate) version: Option<String>,
+    /// Every sealed version, newest first.
+    pub(crate) versions: Vec<String>,
+    pub(crate) description: String,
+    pub(crate) mode: Mode,
+    pub(crate) enabled: bool,
+    /// Who may call it: `auto`, `hybrid` or `manual`.
+    pub(crate) invocation: &'static str,
+    pub(crate) tags: Vec<String>,
+    /// JSON Schema of the input; none where any input is taken.
+    #[schema(value_type = Option<Object>)]
+    pub(crate) input_schema: Option<Value>,
+    /// JSON Schema of the output; none where any output is given.
+    #[schema(value_type = Option<Object>)]
+    pub(crate) output_schema: Option<Value>,
+    /// Whether the present content can run.
+    pub(crate) ready: bool,
+    /// Why it is not ready, in one word.
+    pub(crate) reason: Option<String>,
+    /// A nearer namespace with a skill of the same name: the name alone means that one.
+    pub(crate) hidden_by: Option<String>,
+}
+
+impl SkillView {
+    pub(crate) fn of(seen: &Seen, caller: &Caller, policy: &SkillPolicySpec) -> Self {
+        let Known { skill, versions: _ } = &*seen.known;
+        let spec = &skill.spec;
+        let sealed = seen.known.newest().map(|version| &version.spec);
+        // What would run is told, not what is being edited.
+        let tool = sealed.map_or(spec.tool.as_ref(), |sealed| sealed.tool.as_ref());
+        let Tool { input_schema, output_schema } = tool.cloned().unwrap_or_default();
+        let conditions = skill.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let condition = conditions.iter().find(|condition| condition.type_ == READY);
+        let ready = condition.is_some_and(|condition| condition.status == "True");
+        Self {
+            namespace: seen.namespace.to_string(),
+            name: skill.name_any(),
+            source: Source::of(&seen.namespace, caller, policy),
+            version: sealed.map(|sealed| sealed.version.clone()),
+            versions: versions(&seen.known).iter().map(ToString::to_string).collect(),
+            description: sealed.map_or(&spec.description, |sealed| &sealed.description).clone(),
+            mode: spec.mode.into(),
+            enabled: spec.enabled,
+            invocation: match spec.invocation {
+                Invocation::Auto => "auto",
+                Invocation::Hybrid => "hybrid",
+                Invocation::Manual => "manual",
+            },
+            tags: spec.tags.clone(),
+            input_schema,
+            output_schema,
+            ready,
+            reason: condition.filter(|_| !ready).map(|condition| condition.reason.clone()),
+            hidden_by: seen.hidden_by.as_deref().map(str::to_owned),
+        }
+    }
+}
+
+/// Every sealed version, newest first. Status and versions come by two watches: either may be the first to know.
+pub(crate) fn versions(known: &Known) -> Vec<SkillSemver> {
+    let listed = known.skill.status.iter().flat_map(|status| &status.versions);
+    let seen = known.versions.values().map(|version| &version.spec.version);
+    let mut versions: Vec<SkillSemver> =
+        listed.chain(seen).filter_map(|version| version.parse().ok()).collect();
+    newest_first(&mut versions);
+    versions.dedup();
+    versions
+}

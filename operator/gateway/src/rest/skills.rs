@@ -1,0 +1,201 @@
+//! Reading skills: the list, one by name, its versions, and which of them a constraint means.
+
+use axum::{Json, extract::State};
+use http::StatusCode;
+use serde::Serialize;
+use skillet_core::version::{Constraint, resolve as best};
+use utoipa::ToSchema;
+
+use crate::{
+    error::ApiError,
+    rest::{
+        Rest,
+        look_up::{self, Seen},
+        openapi::{Missing, Refused, Unprocessable},
+        page::Page,
+        params::{Name, Params, Who},
+        search::Search,
+        skill_view::{Mode, SkillView, Source, versions as sealed_versions},
+    },
+};
+
+/// A page of skills, nearest namespace first and then by name.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SkillPage {
+    data: Vec<SkillView>,
+    /// The same as `data`.
+    skills: Vec<SkillView>,
+    total: usize,
+    page: usize,
+    limit: usize,
+    total_pages: usize,
+}
+
+/// The sealed versions of a skill, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SkillVersions {
+    namespace: String,
+    name: String,
+    versions: Vec<String>,
+    /// The first of them; none where nothing is sealed.
+    latest: Option<String>,
+}
+
+/// The version that a constraint means now.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Resolved {
+    namespace: String,
+    name: String,
+    constraint: String,
+    version: String,
+}
+
+/// List the skills that the caller sees.
+#[utoipa::path(
+    get, path = "/api/skills", tag = "skills", operation_id = "listSkills",
+    params(
+        ("q" = Option<String>, Query, description = "Text in name, description or tags; case does not count."),
+        ("mode" = Option<Mode>, Query, description = "Only skills of this mode."),
+        ("source" = Option<Source>, Query, description = "Only skills from there."),
+        ("tag" = Option<String>, Query, description = "Only skills with exactly this tag."),
+        ("namespace" = Option<String>, Query, description = "Only this one of the namespaces looked up for the caller."),
+        ("page" = Option<u32>, Query, minimum = 1, description = "Default 1."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Items on a page, default 50."),
+    ),
+    responses((status = 200, body = SkillPage), Refused)
+)]
+pub(crate) async fn list(
+    Who(caller): Who,
+    State(rest): State<Rest>,
+    mut params: Params,
+) -> Result<Json<SkillPage>, ApiError> {
+    let page = Page::take(&mut params)?;
+    let search = Search::new(&params.take("q")?.unwrap_or_default());
+    let mode = params.take_word("mode", &Mode::WORDS)?;
+    let source = params.take_word("source", &Source::WORDS)?;
+    let tag = params.take("tag")?;
+    let namespace = params.take("namespace")?;
+    params.finish()?;
+    let policy = rest.catalogue.policy();
+    let mut found = look_up::all(&rest, &caller, namespace.as_deref()).await?;
+    found.retain(|seen| {
+        let skill = &seen.known.skill;
+        mode.is_none_or(|mode| mode == skill.spec.mode.into())
+            && source.is_none_or(|source| source == Source::of(&seen.namespace, &caller, &policy))
+            && tag.as_ref().is_none_or(|tag| skill.spec.tags.contains(tag))
+            && search.finds(skill)
+    });
+    let total = found.len();
+    let data: Vec<SkillView> =
+        page.of(&found).into_iter().map(|seen| SkillView::of(seen, &caller, &policy)).collect();
+    Ok(Json(SkillPage {
+        skills: data.clone(),
+        data,
+        total,
+        page: page.number,
+        limit: page.limit,
+        total_pages: page.count(total),
+    }))
+}
+
+/// One skill: the nearest of that name, or the one of the namespace given.
+#[utoipa::path(
+    get, path = "/api/skills/{name}", tag = "skills", operation_id = "getSkill",
+    params(
+        ("name" = String, Path, description = "Name of the skill."),
+        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
+    ),
+    responses((status = 200, body = SkillView), Refused, Missing)
+)]
+pub(crate) async fn one(
+    Who(caller): Who,
+    State(rest): State<Rest>,
+    Name(name): Name,
+    params: Params,
+) -> Result<Json<SkillView>, ApiError> {
+    let seen = named(&rest, &caller, &name, params).await?;
+    Ok(Json(SkillView::of(&seen, &caller, &rest.catalogue.policy())))
+}
+
+/// The sealed versions of a skill.
+#[utoipa::path(
+    get, path = "/api/skills/{name}/versions", tag = "skills", operation_id = "listSkillVersions",
+    params(
+        ("name" = String, Path, description = "Name of the skill."),
+        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
+    ),
+    responses((status = 200, body = SkillVersions), Refused, Missing)
+)]
+pub(crate) async fn versions(
+    Who(caller): Who,
+    State(rest): State<Rest>,
+    Name(name): Name,
+    params: Params,
+) -> Result<Json<SkillVersions>, ApiError> {
+    let seen = named(&rest, &caller, &name, params).await?;
+    let versions: Vec<String> = sealed_versions(&seen.known).iter().map(ToString::to_string).collect();
+    Ok(Json(SkillVersions {
+        namespace: seen.namespace.to_string(),
+        name,
+        latest: versions.first().cloned(),
+        versions,
+    }))
+}
+
+/// The version that a run with this constraint would take now.
+#[utoipa::path(
+    get, path = "/api/skills/{name}/resolve", tag = "skills", operation_id = "resolveSkillVersion",
+    params(
+        ("name" = String, Path, description = "Name of the skill."),
+        ("constraint" = Option<String>, Query, description = "Such as `^1.2.0`, `~1.2.0`, `>=1.0.0 <2.0.0`. Default `*`."),
+        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
+    ),
+    responses((status = 200, body = Resolved), Refused, Missing, Unprocessable)
+)]
+pub(crate) async fn resolve(
+    Who(caller): Who,
+    State(rest): State<Rest>,
+    Name(name): Name,
+    mut params: Params,
+) -> Result<Json<Resolved>, ApiError> {
+    let text = params.take("constraint")?.unwrap_or_else(|| "*".to_owned());
+    let seen = named(&rest, &caller, &name, params).await?;
+    let constraint = constraint(&text, "constraint")?;
+    let versions = sealed_versions(&seen.known);
+    let Some(version) = best(&constraint, &versions) else {
+        let message = format!("no version of Skill {name} fits {constraint}");
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "VersionNotFound", message).at("constraint"));
+    };
+    Ok(Json(Resolved {
+        namespace: seen.namespace.to_string(),
+        name,
+        constraint: text,
+        version: version.to_string(),
+    }))
+}
+
+/// Reads a constraint; `field` is where the request has it.
+pub(crate) fn constraint(text: &str, field: &str) -> Result<Constraint, ApiError> {
+    Constraint::parse(text).map_err(|error| {
+        let code = error.reason().as_str();
+        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, code, error.to_string()).at(field)
+    })
+}
+
+async fn named(
+    rest: &Rest,
+    caller: &crate::identity::Caller,
+    name: &str,
+    mut params: Params,
+) -> Result<Seen, ApiError> {
+    let namespace = params.take("namespace")?;
+    params.finish()?;
+    look_up::find(rest, caller, name, namespace.as_deref()).await
+}
+
+#[cfg(test)]
+#[path = "skills_tests.rs"]
+mod tests;

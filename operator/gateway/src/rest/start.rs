@@ -1,0 +1,196 @@
+//! Running a skill and, unless asked not to, waiting for its end.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse as _, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header::LOCATION};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use skillet_api::{Phase, Reason, SkillExecution, duration::SkillDuration};
+use skillet_core::rest::{http_status, split_name};
+use utoipa::ToSchema;
+
+use crate::{
+    error::ApiError,
+    executor::{ExecutorError, Order},
+    identity::{Caller, Verb},
+    rest::{
+        Rest,
+        body::Body,
+        execution_view::ExecutionView,
+        look_up,
+        openapi::{Conflicting, Missing, Refused, TooLarge, Unprocessable, Vanished},
+        params::{Params, Who},
+        skills::constraint,
+    },
+};
+
+const KEY: &str = "Idempotency-Key";
+const MAX_KEY: usize = 255;
+const DEFAULT_WAIT: u32 = 60;
+const MAX_WAIT: u32 = 600;
+
+/// What to run. One of `skill` and `skillName` is needed.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct RunRequest {
+    /// Name of the skill, or name and version constraint as in `word-count@^1.0.0`.
+    skill: Option<String>,
+    /// The same as `skill`.
+    skill_name: Option<String>,
+    /// Version constraint; the newest version where there is none.
+    #[schema(max_length = 256)]
+    version: Option<String>,
+    /// Any JSON that satisfies the skill's input schema. Default `{}`.
+    input: Option<Value>,
+    /// Conversation this run belongs to.
+    #[schema(max_length = 256)]
+    session_id: Option<String>,
+    /// Time limit such as `10s`; it can only lower the skill's own.
+    #[schema(value_type = Option<String>, min_length = 2, max_length = 32, pattern = "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$")]
+    timeout: Option<SkillDuration>,
+    /// One of the namespaces looked up for the caller; the nearest that has the skill where there is none.
+    namespace: Option<String>,
+    /// Whether the answer waits for the end. Default true.
+    wait: Option<bool>,
+    /// Longest time in seconds that the answer waits. Default 60.
+    #[schema(maximum = 600)]
+    wait_seconds: Option<u32>,
+}
+
+/// Run a skill. A run that fails by itself is a 200 whose status says so; a refusal is an error.
+#[utoipa::path(
+    post, path = "/api/skills/executions", tag = "executions", operation_id = "startExecution",
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
+        description = "The same key with the same request is the same run, however often it is sent.")),
+    request_body = RunRequest,
+    responses(
+        (status = 200, description = "It has ended.", body = ExecutionView),
+        (status = 202, description = "It runs on; `Location` says where to ask.", body = ExecutionView),
+        Refused, Missing, Conflicting, Vanished, TooLarge, Unprocessable
+    )
+)]
+pub(crate) async fn start(
+    Who(caller): Who,
+    State(rest): State<Rest>,
+    params: Params,
+    headers: HeaderMap,
+    Body(request): Body<RunRequest>,
+) -> Result<Response, ApiError> {
+    params.finish()?;
+    let wait = wait(&request)?;
+    let chosen = request.namespace.clone();
+    let order = order(caller, request, &headers)?;
+    let seen = look_up::find(&rest, &order.caller, &order.skill, chosen.as_deref()).await?;
+    let order = Order { namespace: seen.namespace, ..order };
+    rest.rights.check(&order.caller, Verb::Execute, &order.namespace, Some(&order.skill)).await?;
+    let execution = rest.executor.start(&order).await?;
+    let Some(limit) = wait else { return Ok(accepted(&execution)) };
+    match rest.executor.ended(&execution, limit).await {
+        Ok(ended) => answer(&ended),
+        Err(ExecutorError::TooLate { .. }) => Ok(accepted(&execution)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How long to wait; none where the answer does not.
+fn wait(request: &RunRequest) -> Result<Option<Duration>, ApiError> {
+    let seconds = request.wait_seconds.unwrap_or(DEFAULT_WAIT);
+    if seconds > MAX_WAIT {
+        let message = format!("waitSeconds must be at most {MAX_WAIT}");
+        return Err(ApiError::bad_request(message).at("/waitSeconds"));
+    }
+    let limit = Duration::from_secs(seconds.into());
+    Ok(Some(limit).filter(|_| request.wait.unwrap_or(true)))
+}
+
+/// The order, all but its namespace, which is looked up.
+fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<Order, ApiError> {
+    let RunRequest { skill, skill_name, version, input, session_id, timeout, .. } = request;
+    let text = match (skill, skill_name) {
+        (Some(text), None) | (None, Some(text)) => text,
+        (None, None) => return Err(ApiError::bad_request("name the skill to run").at("/skill")),
+        (Some(_), Some(_)) => {
+            return Err(ApiError::bad_request("give skill or skillName, not both").at("/skillName"));
+        }
+    };
+    let (name, in_name) = split_name(&text);
+    let (version, field) = match (in_name, version) {
+        (Some(_), Some(_)) => {
+            let message = "the version is given with the skill's name and by itself";
+            return Err(ApiError::bad_request(message).at("/version"));
+        }
+        (Some(version), None) => (Some(version.to_owned()), "/skill"),
+        (None, version) => (version, "/version"),
+    };
+    if let Some(text) = &version {
+        constraint(text, field)?;
+    }
+    let order = Order::new(caller, "", name);
+    Ok(Order {
+        version,
+        input: input.unwrap_or_default(),
+        session: session_id,
+        timeout: timeout.map(|timeout| timeout.0),
+        idempotency: key(headers)?,
+        ..order
+    })
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut given = headers.get_all(KEY).iter();
+    let Some(first) = given.next() else { return Ok(None) };
+    match first.to_str() {
+        Ok(text) if (1..=MAX_KEY).contains(&text.len()) && given.next().is_none() => {
+            Ok(Some(text.to_owned()))
+        }
+        Ok(_) | Err(_) => {
+            let message = format!("{KEY} must be given once, as 1 to {MAX_KEY} visible characters");
+            Err(ApiError::bad_request(message).at(KEY))
+        }
+    }
+}
+
+fn accepted(execution: &SkillExecution) -> Response {
+    let view = ExecutionView::from(execution);
+    let location = format!("/api/skills/executions/{}?namespace={}", view.id, view.namespace);
+    let mut response = (StatusCode::ACCEPTED, Json(view)).into_response();
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}
+
+/// The record of a run that took place, or why there was none.
+fn answer(ended: &SkillExecution) -> Result<Response, ApiError> {
+    match refusal(ended) {
+        Some(error) => Err(error),
+        None => Ok(Json(ExecutionView::from(ended)).into_response()),
+    }
+}
+
+fn refusal(ended: &SkillExecution) -> Option<ApiError> {
+    let status = ended.status.as_ref()?;
+    let is_refused = status.phase == Phase::Failed && status.attempts == 0;
+    let reason = status.reason.filter(|_| is_refused)?;
+    let code = StatusCode::from_u16(http_status(reason)).ok().filter(|code| !code.is_success())?;
+    let error = ApiError::new(code, reason.as_str(), status.message.clone().unwrap_or_default());
+    // The other reasons are the skill's or the cluster's own: no field of the request changes them.
+    let at_fault = [
+        (Reason::InputInvalid, "/input"),
+        (Reason::ConstraintInvalid, "/version"),
+        (Reason::VersionNotFound, "/version"),
+    ];
+    Some(match at_fault.into_iter().find(|(fault, _)| *fault == reason) {
+        Some((_, field)) => error.at(field),
+        None => error,
+    })
+}
+
+#[cfg(test)]
+#[path = "start_tests.rs"]
+mod tests;

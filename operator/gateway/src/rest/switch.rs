@@ -1,0 +1,130 @@
+//! Changing how a skill is offered: `enabled` and `mode`, each exactly itself. Content is changed by its owner's tools.
+
+use axum::{Json, extract::State};
+use kube::{
+    Api, ResourceExt as _,
+    api::{Patch, PatchParams},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use skillet_api::{Skill, names};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+use crate::{
+    error::ApiError,
+    identity::{Caller, Verb},
+    rest::{
+        Rest,
+        body::Body,
+        look_up::{self, Seen},
+        openapi::{Conflicting, Missing, Refused, TooLarge, Unprocessable},
+        params::{Name, Params, Who},
+        skill_view::{Mode, SkillView},
+    },
+    skills::Known,
+};
+
+/// What is to change; at least one of the two.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(min_properties = 1)]
+pub(crate) struct Switches {
+    /// Whether the skill can be used at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    enabled: Option<bool>,
+    /// Whether it is offered to models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    mode: Option<Mode>,
+}
+
+/// Switch a skill, or set its mode.
+#[utoipa::path(
+    put, path = "/api/skills/{name}", tag = "skills", operation_id = "putSkill",
+    params(
+        ("name" = String, Path, description = "Name of the skill."),
+        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
+    ),
+    request_body = Switches,
+    responses((status = 200, body = SkillView), Refused, Missing, Conflicting, TooLarge, Unprocessable)
+)]
+pub(crate) async fn put(
+    Who(caller): Who,
+    State(rest): State<Rest>,
+    Name(name): Name,
+    params: Params,
+    Body(switches): Body<Switches>,
+) -> Result<Json<SkillView>, ApiError> {
+    change(&rest, &caller, &name, params, &switches).await
+}
+
+/// Switch a skill, or set its mode; the same as PUT.
+#[utoipa::path(
+    patch, path = "/api/skills/{name}", tag = "skills", operation_id = "patchSkill",
+    params(
+        ("name" = String, Path, description = "Name of the skill."),
+        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
+    ),
+    request_body = Switches,
+    responses((status = 200, body = SkillView), Refused, Missing, Conflicting, TooLarge, Unprocessable)
+)]
+pub(crate) async fn patch(
+    Who(caller): Who,
+    State(rest): State<Rest>,
+    Name(name): Name,
+    params: Params,
+    Body(switches): Body<Switches>,
+) -> Result<Json<SkillView>, ApiError> {
+    change(&rest, &caller, &name, params, &switches).await
+}
+
+async fn change(
+    rest: &Rest,
+    caller: &Caller,
+    name: &str,
+    mut params: Params,
+    switches: &Switches,
+) -> Result<Json<SkillView>, ApiError> {
+    let namespace = params.take("namespace")?;
+    params.finish()?;
+    if switches.enabled.is_none() && switches.mode.is_none() {
+        return Err(ApiError::bad_request("give enabled, mode or both"));
+    }
+    let seen = look_up::find(rest, caller, name, namespace.as_deref()).await?;
+    rest.rights.check(caller, Verb::Patch, &seen.namespace, Some(name)).await?;
+    let changed = write(rest, &seen, switches).await?;
+    let known = Known { skill: Arc::new(changed), versions: seen.known.versions.clone() };
+    let seen = Seen { known: Arc::new(known), ..seen };
+    Ok(Json(SkillView::of(&seen, caller, &rest.catalogue.policy())))
+}
+
+async fn write(rest: &Rest, seen: &Seen, switches: &Switches) -> Result<Skill, ApiError> {
+    let api: Api<Skill> = Api::namespaced(rest.client.clone(), &seen.namespace);
+    let (name, namespace) = (seen.name(), &seen.namespace);
+    // With the uid, one made again under the same name is not taken for the one whose rights were asked.
+    let patch = json!({ "metadata": { "uid": seen.known.skill.uid() }, "spec": switches });
+    let params =
+        PatchParams { field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()), ..PatchParams::default() };
+    api.patch(&name, &params, &Patch::Merge(&patch)).await.map_err(|error| {
+        let text = format!("could not change Skill {namespace}/{name}");
+        match error {
+            kube::Error::Api(status) => {
+                let told = format!("{text}: {}", status.message);
+                match status.code {
+                    403 => ApiError::forbidden(told),
+                    404 => ApiError::not_found(told),
+                    409 => ApiError::new(http::StatusCode::CONFLICT, "Conflict", told),
+                    400 | 422 => ApiError::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", told),
+                    _ => ApiError::unavailable(text),
+                }
+            }
+            _ => ApiError::unavailable(text),
+        }
+    })
+}
+
+#[cfg(test)]
+#[path = "switch_tests.rs"]
+mod tests;
