@@ -13,7 +13,8 @@ use tokio::{
 
 const NAMESPACE: &str = "skillet-system";
 const SERVICE: &str = "svc/skillet-gateway";
-const PORT: u16 = 8090;
+/// By its name: the number is the chart's to choose.
+const PORT: &str = "http";
 const OPEN_WITHIN: Duration = Duration::from_secs(20);
 /// A conversation of ten rounds on a busy machine.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);

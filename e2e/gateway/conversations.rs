@@ -12,7 +12,7 @@ use skillet_e2e::{SkillDraft, eventually, journey_under};
 
 use crate::{
     access::Ask,
-    stage::{Stage, char_count, chat, object_in, of_text, word_count},
+    stage::{Stage, chat, object_in, of_text, upside_down, word_count},
 };
 
 /// From the client's leaving to the end of what ran for it.
@@ -38,7 +38,7 @@ fn once() -> SkillDraft {
 #[tokio::test(flavor = "multi_thread")]
 async fn conversations_that_do_not_go_straight_end_well() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let skills = [word_count(), char_count(), broken(), endless(), patient(), once()];
+        let skills = [word_count(), upside_down(), broken(), endless(), patient(), once()];
         let stage = &Stage::set(j, &skills).await?;
         let scenes = [
             ("two calls at once", two_calls_at_once(stage).boxed_local()),
@@ -81,12 +81,12 @@ fn phase(run: &SkillExecution) -> Phase {
 }
 
 async fn two_calls_at_once(stage: &Stage<'_>) -> Result<()> {
-    let script = r#"call word-count {"text": "two at once"} and call char-count {"text": "two at once"}; then say both"#;
+    let script = r#"call word-count {"text": "two at once"} and call upside-down {"text": "two at once"}; then say both"#;
     let answer = stage.ask(&chat("two", script)).await?;
     ensure!(answer.status == 200, "{} {}", answer.status, answer.text);
     let text = answer.text.replace("\\\"", "\"");
-    ensure!(text.contains("\"words\":3") && text.contains("\"characters\":11"), "{text}");
-    ensure!(answer.names("x-skillet-ran") == ["word-count", "char-count"], "{:?}", answer.headers);
+    ensure!(text.contains("\"words\":3") && text.contains("\"reversed\":\"ecno ta owt\""), "{text}");
+    ensure!(answer.names("x-skillet-ran") == ["word-count", "upside-down"], "{:?}", answer.headers);
     let runs = stage.executions_with("two at once").await?;
     let times = |run: &SkillExecution| {
         let status = run.status.as_ref()?;
@@ -187,7 +187,7 @@ async fn the_same_key_runs_once(stage: &Stage<'_>) -> Result<()> {
 async fn skills_are_switched_off_by_request(stage: &Stage<'_>) -> Result<()> {
     let ask = chat("off", r#"call word-count {"text": "off"}"#);
     for (header, value) in
-        [("x-skillet-skills", "off"), ("x-skillet-skills", "only=char-count"), ("x-skillet-custom", "off")]
+        [("x-skillet-skills", "off"), ("x-skillet-skills", "only=upside-down"), ("x-skillet-custom", "off")]
     {
         let text = said(stage, &ask.clone().with(header, value)).await?;
         ensure!(text.contains("NOT OFFERED word-count"), "{header}: {value}: {text}");

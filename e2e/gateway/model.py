@@ -14,6 +14,7 @@ A script that is at its end answers `RESULT <content>` for each result since the
 was asked, with `?model=` of one model only; keys are left out. It holds nothing else, and is no part of Skillet.
 """
 
+import itertools
 import json
 import re
 import sys
@@ -23,6 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 LOG = []
+NUMBERS = itertools.count(1)
 LOCK = threading.Lock()
 PRIVATE = ("authorization", "x-api-key", "x-goog-api-key", "cookie")
 # Each answer counts the same, so that a sum tells how many there were.
@@ -147,7 +149,7 @@ class Chat:
 
     @staticmethod
     def frame(body, kind):
-        return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": body["model"]}
+        return {"id": f"chatcmpl-{body['number']}", "object": kind, "created": 1, "model": body["model"]}
 
     @staticmethod
     def usage():
@@ -213,18 +215,18 @@ class Responses:
         )
 
     @staticmethod
-    def item(at, kind, **fields):
-        return {"id": f"{'msg' if kind == 'message' else 'fc'}_{at}", "type": kind, "status": "completed", **fields}
-
-    @classmethod
-    def output(cls, text, calls):
+    def output(body, text, calls):
         items = []
+
+        def add(prefix, kind, **fields):
+            items.append({"id": f"{prefix}_{body['number']}_{len(items)}", "type": kind, "status": "completed", **fields})
+
         if text:
             part = {"type": "output_text", "text": "\n".join(text), "annotations": [], "logprobs": []}
-            items.append(cls.item(0, "message", role="assistant", content=[part]))
+            add("msg", "message", role="assistant", content=[part])
         for call in calls:
-            fields = {"call_id": call["id"], "name": call["name"], "arguments": json.dumps(call["input"])}
-            items.append(cls.item(len(items), "function_call", **fields))
+            arguments = json.dumps(call["input"])
+            add("fc", "function_call", call_id=call["id"], name=call["name"], arguments=arguments)
         return items
 
     @classmethod
@@ -235,9 +237,9 @@ class Responses:
             "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
         }
         return {
-            "id": f"resp_{len(calls)}_{len(text)}", "object": "response", "created_at": 1, "status": status, "error": None,
+            "id": f"resp_{body['number']}", "object": "response", "created_at": 1, "status": status, "error": None,
             "incomplete_details": None, "instructions": None, "metadata": {}, "model": body["model"],
-            "output": cls.output(text, calls) if is_done else [], "parallel_tool_calls": True, "temperature": 1.0,
+            "output": cls.output(body, text, calls) if is_done else [], "parallel_tool_calls": True, "temperature": 1.0,
             "tool_choice": "auto", "tools": body.get("tools") or [], "top_p": 1.0, "usage": usage if is_done else None,
         }
 
@@ -253,7 +255,7 @@ class Responses:
         started = cls.whole(body, text, calls, "in_progress")
         yield event("response.created", response=started)
         yield event("response.in_progress", response=started)
-        for at, item in enumerate(cls.output(text, calls)):
+        for at, item in enumerate(cls.output(body, text, calls)):
             place = {"item_id": item["id"], "output_index": at}
             if item["type"] == "message":
                 part = item["content"][0]
@@ -301,7 +303,7 @@ class Messages:
         content = [{"type": "text", "text": "\n".join(text)}] if text else []
         content += [{"type": "tool_use", "id": f"toolu_{call['id']}", "name": call["name"], "input": call["input"]} for call in calls]
         return {
-            "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": content,
+            "id": f"msg_{body['number']}", "type": "message", "role": "assistant", "model": body["model"], "content": content,
             "stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None, "usage": cls.usage(),
         }
 
@@ -351,7 +353,7 @@ class Gemini:
     @staticmethod
     def frame(body, parts, reason=None):
         candidate = {"content": {"parts": parts, "role": "model"}, "index": 0}
-        answer = {"candidates": [candidate], "modelVersion": body["model"], "responseId": "r1"}
+        answer = {"candidates": [candidate], "modelVersion": body["model"], "responseId": f"r{body['number']}"}
         if reason:
             candidate["finishReason"] = reason
             total = INPUT_TOKENS + OUTPUT_TOKENS
@@ -412,6 +414,8 @@ class Handler(BaseHTTPRequestHandler):
         keys = [name for name in PRIVATE if name in self.headers]
         with LOCK:
             LOG.append({"path": url.path, "model": body.get("model"), "headers": headers, "keys": keys, "body": sent})
+        # Ids are of one answer, as a provider's are.
+        body["number"] = next(NUMBERS)
         if dialect is None:
             return self.whole(404, {"error": {"message": f"there is no {url.path}"}})
         try:

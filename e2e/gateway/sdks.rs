@@ -12,7 +12,7 @@ use skillet_e2e::journey_under;
 
 use crate::{
     clients::Language,
-    stage::{Stage, char_count, object_in, word_count},
+    stage::{Stage, object_in, upside_down, word_count},
 };
 
 /// A script of `clients/`, and what it can speak.
@@ -102,7 +102,7 @@ impl Conversation {
         for asked in &asked {
             let tools = asked.tools();
             ensure!(tools.iter().any(|tool| tool == "word-count"), "not offered word-count: {tools:?}");
-            ensure!(!tools.iter().any(|tool| tool == "char-count"), "offered what does not fit: {tools:?}");
+            ensure!(!tools.iter().any(|tool| tool == "upside-down"), "offered what does not fit: {tools:?}");
             ensure!(asked.keys.is_empty(), "keys reached the provider: {:?}", asked.keys);
             ensure!(!asked.headers.to_string().contains(&stage.token), "the token reached the provider");
         }
@@ -119,7 +119,7 @@ impl Conversation {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_sdk_carries_its_conversations_to_their_end() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let stage = Stage::set(j, &[word_count(), char_count()]).await?;
+        let stage = Stage::set(j, &[word_count(), upside_down()]).await?;
         let spoken = try_join_all(SDKS.map(async |(language, script, apis)| {
             let conversations = Conversation::all_of(language, script, apis);
             let tasks: Vec<Value> = conversations.iter().map(Conversation::task).collect();
@@ -179,17 +179,17 @@ async fn mcp_client_lists_and_calls(stage: &Stage<'_>) -> Result<()> {
 
 async fn inspector_lists_and_calls(stage: &Stage<'_>) -> Result<()> {
     let listed = stage.clients.inspect(stage.way(), &["--method", "tools/list"]);
-    let call = ["--method", "tools/call", "--tool-name", "char-count", "--tool-arg", "text=a b c"];
+    let call = ["--method", "tools/call", "--tool-name", "upside-down", "--tool-arg", "text=abc"];
     let (listed, called) = tokio::try_join!(listed, stage.clients.inspect(stage.way(), &call))?;
     lists_the_skills(&listed["tools"])?;
-    ensure!(called["structuredContent"]["characters"] == 5, "{called}");
+    ensure!(called["structuredContent"]["reversed"] == "cba", "{called}");
     Ok(())
 }
 
 /// Whatever a request's text fits to, MCP lists every skill that may be run.
 fn lists_the_skills(tools: &Value) -> Result<()> {
     let tools = tools.as_array().context("no list of tools")?;
-    for name in ["word-count", "char-count"] {
+    for name in ["word-count", "upside-down"] {
         let tool = tools.iter().find(|tool| tool["name"] == name);
         let tool = tool.with_context(|| format!("{name} is not listed: {tools:?}"))?;
         ensure!(tool["inputSchema"]["properties"]["text"]["type"] == "string", "another schema: {tool}");

@@ -108,10 +108,10 @@ pub(crate) fn word_count() -> SkillDraft {
     of_text(SkillDraft::python("word-count", script), "Counts the words of a text.")
 }
 
-/// Counts characters, in the other language.
-pub(crate) fn char_count() -> SkillDraft {
-    let script = "jq -c '{characters: (.text | length), text: .text}'";
-    of_text(SkillDraft::shell("char-count", script), "Counts the characters of a text.")
+/// Turns a text around, in the other language. No word of it is in a request that does not ask for it.
+pub(crate) fn upside_down() -> SkillDraft {
+    let script = "jq -c '{reversed: (.text | explode | reverse | implode)}'";
+    of_text(SkillDraft::shell("upside-down", script), "Turns letters around.")
 }
 
 #[test]
