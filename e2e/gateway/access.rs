@@ -1,0 +1,140 @@
+//! The way to the gateway's port, and requests to it as bytes on the wire: what no SDK would send.
+
+use std::{env, process::Stdio, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use reqwest::{Method, header::HeaderMap};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+    time::timeout,
+};
+
+const NAMESPACE: &str = "skillet-system";
+const SERVICE: &str = "svc/skillet-gateway";
+const PORT: u16 = 8090;
+const OPEN_WITHIN: Duration = Duration::from_secs(20);
+/// A conversation of ten rounds on a busy machine.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// An open way to the gateway, closed when dropped.
+pub(crate) struct Gateway {
+    pub(crate) url: String,
+    client: reqwest::Client,
+    _forward: Option<Child>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+/// A request that is not yet sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Option<Value>,
+}
+
+impl Gateway {
+    /// Through `kubectl port-forward`, or straight to `SKILLET_GATEWAY_URL`.
+    pub(crate) async fn open() -> Result<Self> {
+        // A proxy of the environment's would be asked for 127.0.0.1.
+        let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_WITHIN).build()?;
+        if let Ok(url) = env::var("SKILLET_GATEWAY_URL") {
+            return Ok(Self { url, client, _forward: None });
+        }
+        let mut forward = Command::new("kubectl")
+            .args(["port-forward", "--namespace", NAMESPACE, SERVICE, &format!(":{PORT}")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("could not start kubectl port-forward")?;
+        let mut lines = BufReader::new(forward.stdout.take().context("kubectl has no output")?).lines();
+        let first = timeout(OPEN_WITHIN, lines.next_line()).await;
+        let first = first.with_context(|| format!("no way to the gateway within {OPEN_WITHIN:?}"))??;
+        let Some(port) = first.as_deref().and_then(chosen_port) else {
+            bail!("kubectl found no way to {SERVICE} in namespace {NAMESPACE}: {first:?}")
+        };
+        // It tells of every connection, and would stop when nobody reads that.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Ok(Self { url: format!("http://127.0.0.1:{port}"), client, _forward: Some(forward) })
+    }
+
+    /// Sends a request as somebody, or as nobody where the token is empty.
+    pub(crate) async fn send(&self, token: &str, ask: &Ask) -> Result<Answer> {
+        let response = self.begin(token, ask).await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let text = response.text().await.with_context(|| format!("the answer to {} broke off", ask.path))?;
+        Ok(Answer { status, headers, text })
+    }
+
+    /// The same, up to the answer's headers.
+    pub(crate) async fn begin(&self, token: &str, ask: &Ask) -> Result<reqwest::Response> {
+        let Ask { method, path, headers, body } = ask;
+        let mut request = self.client.request(method.clone(), format!("{}{path}", self.url));
+        if !token.is_empty() {
+            request = request.bearer_auth(token);
+        }
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        request.send().await.with_context(|| format!("{method} {path} was not answered"))
+    }
+}
+
+/// From `Forwarding from 127.0.0.1:41234 -> 8090`.
+fn chosen_port(line: &str) -> Option<u16> {
+    let (address, _) = line.strip_prefix("Forwarding from ")?.split_once(" -> ")?;
+    address.rsplit_once(':')?.1.parse().ok()
+}
+
+impl Ask {
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path, None)
+    }
+
+    pub(crate) fn post(path: impl Into<String>, body: Value) -> Self {
+        Self::new(Method::POST, path, Some(body))
+    }
+
+    pub(crate) fn new(method: Method, path: impl Into<String>, body: Option<Value>) -> Self {
+        Self { method, path: path.into(), headers: Vec::new(), body }
+    }
+
+    /// The same with a header.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+impl Answer {
+    /// The body as JSON; null where it is none.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// A header that lists names.
+    pub(crate) fn names(&self, header: &str) -> Vec<String> {
+        let text = self.headers.get(header).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn the_port_that_kubectl_chose_is_read() {
+    assert_eq!(chosen_port("Forwarding from 127.0.0.1:41234 -> 8090"), Some(41_234));
+    assert_eq!(chosen_port("Forwarding from [::1]:41234 -> 8090"), Some(41_234));
+    assert_eq!(chosen_port("error: unable to forward"), None);
+}

@@ -1,0 +1,230 @@
+//! What happens to conversations that do not go straight: two calls at once, failures, limits, clients that leave or
+//! ask twice. One journey, in which all of it goes on at the same time.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use futures::{FutureExt as _, future::join_all};
+use kube::api::ListParams;
+use serde_json::{Value, json};
+use skillet_api::{Phase, SkillExecution};
+use skillet_e2e::{SkillDraft, eventually, journey_under};
+
+use crate::{
+    access::Ask,
+    stage::{Stage, char_count, chat, object_in, of_text, word_count},
+};
+
+/// From the client's leaving to the end of what ran for it.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(10);
+
+fn broken() -> SkillDraft {
+    let script = "echo \"there is no city $(jq -r .text)\" >&2; exit 3";
+    of_text(SkillDraft::shell("broken-weather", script), "Tells the weather.")
+}
+
+fn endless() -> SkillDraft {
+    of_text(SkillDraft::shell("endless-wait", "sleep 60"), "Waits too long.").limit("timeout", "1s")
+}
+
+fn patient() -> SkillDraft {
+    of_text(SkillDraft::shell("patient-wait", "sleep 50"), "Waits long.").limit("timeout", "1m")
+}
+
+fn once() -> SkillDraft {
+    of_text(SkillDraft::shell("once-only", "cat"), "Gives back what it was given.")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conversations_that_do_not_go_straight_end_well() -> Result<()> {
+    journey_under(json!({}), async |j| {
+        let skills = [word_count(), char_count(), broken(), endless(), patient(), once()];
+        let stage = &Stage::set(j, &skills).await?;
+        let scenes = [
+            ("two calls at once", two_calls_at_once(stage).boxed_local()),
+            ("a failing skill", a_failing_skill_tells_the_model_why(stage).boxed_local()),
+            ("a skill that takes too long", a_time_out_is_a_result(stage).boxed_local()),
+            ("a client that leaves", a_client_that_leaves_takes_its_run_along(stage).boxed_local()),
+            ("ten rounds", ten_rounds_stop_at_eight(stage).boxed_local()),
+            ("fewer rounds", a_request_may_ask_for_fewer_rounds(stage).boxed_local()),
+            ("the same key twice", the_same_key_runs_once(stage).boxed_local()),
+            ("skills switched off", skills_are_switched_off_by_request(stage).boxed_local()),
+            ("a dry run", a_dry_run_asks_nobody(stage).boxed_local()),
+            ("inject and intercept", a_router_asks_the_model_itself(stage).boxed_local()),
+        ];
+        let ended = join_all(scenes.map(async |(name, scene)| (name, scene.await))).await;
+        let wrong =
+            ended.into_iter().filter_map(|(name, result)| Some(format!("{name}: {:#}", result.err()?)));
+        let wrong: Vec<String> = wrong.collect();
+        ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+        Ok(())
+    })
+    .await
+}
+
+/// The model's words in a whole chat answer, which is a 200.
+async fn said(stage: &Stage<'_>, ask: &Ask) -> Result<String> {
+    let answer = stage.ask(ask).await?;
+    ensure!(answer.status == 200, "{} {}", answer.status, answer.text);
+    let body = answer.json();
+    let content = &body.pointer("/choices/0/message/content").context("no message")?;
+    Ok(content.as_str().unwrap_or_default().to_owned())
+}
+
+async fn runs_of(stage: &Stage<'_>, skill: &str) -> Result<Vec<SkillExecution>> {
+    let all = stage.j.api::<SkillExecution>().list(&ListParams::default()).await?.items;
+    Ok(all.into_iter().filter(|run| run.spec.skill == skill).collect())
+}
+
+fn phase(run: &SkillExecution) -> Phase {
+    run.status.as_ref().map(|status| status.phase).unwrap_or_default()
+}
+
+async fn two_calls_at_once(stage: &Stage<'_>) -> Result<()> {
+    let script = r#"call word-count {"text": "two at once"} and call char-count {"text": "two at once"}; then say both"#;
+    let answer = stage.ask(&chat("two", script)).await?;
+    ensure!(answer.status == 200, "{} {}", answer.status, answer.text);
+    let text = answer.text.replace("\\\"", "\"");
+    ensure!(text.contains("\"words\":3") && text.contains("\"characters\":11"), "{text}");
+    ensure!(answer.names("x-skillet-ran") == ["word-count", "char-count"], "{:?}", answer.headers);
+    let runs = stage.executions_with("two at once").await?;
+    let times = |run: &SkillExecution| {
+        let status = run.status.as_ref()?;
+        Some((status.started_at.as_ref()?.0, status.finished_at.as_ref()?.0))
+    };
+    let [first, second] = &runs[..] else { anyhow::bail!("{} executions", runs.len()) };
+    let (first, second) = (times(first).context("not run")?, times(second).context("not run")?);
+    // Each was made before the other was over.
+    let made = |run: &SkillExecution| run.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let made: Vec<_> = runs.iter().filter_map(made).collect();
+    ensure!(made.iter().all(|made| *made <= first.1 && *made <= second.1), "one after the other");
+    let asked = stage.model.asked(stage.j, "two").await?;
+    ensure!(asked.len() == 2, "asked {} times", asked.len());
+    Ok(())
+}
+
+async fn a_failing_skill_tells_the_model_why(stage: &Stage<'_>) -> Result<()> {
+    let script = r#"call broken-weather {"text": "Atlantis"}; then say so it is"#;
+    let text = said(stage, &chat("broken", script)).await?;
+    for word in ["ExitCode", "there is no city Atlantis", "so it is"] {
+        ensure!(text.contains(word), "does not say {word:?}: {text}");
+    }
+    Ok(())
+}
+
+async fn a_time_out_is_a_result(stage: &Stage<'_>) -> Result<()> {
+    let text = said(stage, &chat("endless", r#"call endless-wait {"text": "x"}; then say so it is"#)).await?;
+    ensure!(text.contains("TimedOut") && text.contains("so it is"), "{text}");
+    Ok(())
+}
+
+async fn a_client_that_leaves_takes_its_run_along(stage: &Stage<'_>) -> Result<()> {
+    let mut ask = chat("leaving", r#"say let me see and call patient-wait {"text": "leaving"}"#);
+    if let Some(body) = &mut ask.body {
+        body["stream"] = true.into();
+    }
+    let mut response = stage.gateway.begin(&stage.token, &ask).await?;
+    let mut seen = String::new();
+    // What is not ours comes at once, while the skill runs.
+    while !seen.contains("let me") {
+        let chunk = response.chunk().await?.context("the stream ended before the skill did")?;
+        seen.push_str(&String::from_utf8_lossy(&chunk));
+    }
+    let is = async |wanted: fn(Phase) -> bool| {
+        eventually("the run is so", CANCELLED_WITHIN, async || {
+            Ok(runs_of(stage, "patient-wait").await?.iter().any(|run| wanted(phase(run))).then_some(()))
+        })
+        .await
+    };
+    is(|phase| phase == Phase::Running).await.context("running")?;
+    drop(response);
+    is(|phase| phase == Phase::Cancelled).await.context("cancelled")?;
+    let asked = stage.model.asked(stage.j, "leaving").await?;
+    ensure!(asked.len() == 1, "the model was asked again for nobody");
+    Ok(())
+}
+
+async fn ten_rounds_stop_at_eight(stage: &Stage<'_>) -> Result<()> {
+    let answer =
+        stage.ask(&chat("rounds", r#"loop 10 word-count {"text": "rounds"}; then say done"#)).await?;
+    ensure!(answer.status == 200, "{} {}", answer.status, answer.text);
+    ensure!(answer.text.contains("LimitReached"), "{}", answer.text);
+    ensure!(answer.json().pointer("/choices/0/message/tool_calls").is_none(), "{}", answer.text);
+    let (runs, asked) = (stage.executions_with("rounds").await?, stage.model.asked(stage.j, "rounds").await?);
+    ensure!((runs.len(), asked.len()) == (8, 9), "{} runs, {} questions", runs.len(), asked.len());
+    Ok(())
+}
+
+async fn a_request_may_ask_for_fewer_rounds(stage: &Stage<'_>) -> Result<()> {
+    let ask =
+        chat("fewer", r#"loop 3 word-count {"text": "fewer"}; then say done"#).with("x-skillet-rounds", "1");
+    let text = said(stage, &ask).await?;
+    ensure!(text.contains("LimitReached"), "{text}");
+    ensure!(stage.executions_with("fewer").await?.len() == 1, "more than one run");
+    Ok(())
+}
+
+async fn the_same_key_runs_once(stage: &Stage<'_>) -> Result<()> {
+    let ask =
+        chat("once", r#"call once-only {"text": "once"}; then say done"#).with("idempotency-key", "key-1");
+    let (first, second) = tokio::try_join!(said(stage, &ask), said(stage, &ask))?;
+    let third = said(stage, &ask).await?;
+    ensure!(object_in(&first) == Some(json!({ "text": "once" })), "{first}");
+    ensure!(first == second && second == third, "{first} {second} {third}");
+    let run = Ask::post(
+        "/api/skills/executions",
+        json!({ "skill": "once-only", "input": { "text": "once, too" } }),
+    );
+    let run = run.with("idempotency-key", "key-2");
+    let (first, second) = (stage.ask(&run).await?, stage.ask(&run).await?);
+    ensure!(first.status == 200 && first.json()["output"] == json!({ "text": "once, too" }), "{first:?}");
+    ensure!(first.json()["id"] == second.json()["id"], "{first:?} {second:?}");
+    let runs = runs_of(stage, "once-only").await?;
+    ensure!(runs.len() == 2, "two keys, and {} executions", runs.len());
+    Ok(())
+}
+
+async fn skills_are_switched_off_by_request(stage: &Stage<'_>) -> Result<()> {
+    let ask = chat("off", r#"call word-count {"text": "off"}"#);
+    for (header, value) in
+        [("x-skillet-skills", "off"), ("x-skillet-skills", "only=char-count"), ("x-skillet-custom", "off")]
+    {
+        let text = said(stage, &ask.clone().with(header, value)).await?;
+        ensure!(text.contains("NOT OFFERED word-count"), "{header}: {value}: {text}");
+    }
+    ensure!(stage.executions_with("off").await?.is_empty(), "a skill was run that was not offered");
+    Ok(())
+}
+
+async fn a_dry_run_asks_nobody(stage: &Stage<'_>) -> Result<()> {
+    let ask = chat("dry", r#"call word-count {"text": "dry"}"#).with("x-skillet-dry-run", "true");
+    let answer = stage.ask(&ask).await?.json();
+    ensure!(answer["offered"]["word-count"]["namespace"] == stage.j.namespace, "{answer}");
+    ensure!(answer["request"]["tools"][0]["function"]["name"] == "word-count", "{answer}");
+    ensure!(stage.model.asked(stage.j, "dry").await?.is_empty(), "the model was asked");
+    Ok(())
+}
+
+/// A router that calls the model itself has its request made ready, and its answer carried on.
+async fn a_router_asks_the_model_itself(stage: &Stage<'_>) -> Result<()> {
+    let asked =
+        chat("router", r#"call word-count {"text": "router"}; then say done"#).body.unwrap_or_default();
+    let injected =
+        stage.ask(&Ask::post("/v1/inject", json!({ "dialect": "openai-chat", "request": asked }))).await?;
+    ensure!(injected.status == 200, "{injected:?}");
+    let injected = injected.json();
+    let arguments = json!({ "text": "router" }).to_string();
+    let call = json!({ "id": "c1", "type": "function", "function": { "name": "word-count", "arguments": arguments } });
+    let message = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+    let answer = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "tool_calls" }] });
+    let intercept = json!({
+        "dialect": "openai-chat", "request": injected["request"], "offered": injected["offered"], "answer": answer,
+    });
+    let intercepted = stage.ask(&Ask::post("/v1/intercept", intercept)).await?;
+    ensure!(intercepted.status == 200, "{intercepted:?}");
+    let next = &intercepted.json()["nextRequest"];
+    let last = next["messages"].as_array().and_then(|messages| messages.last()).context("no next request")?;
+    let result: Value = serde_json::from_str(last["content"].as_str().unwrap_or_default())?;
+    ensure!(last["tool_call_id"] == "c1" && result["words"] == 1, "{last}");
+    Ok(())
+}

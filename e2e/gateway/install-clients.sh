@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Installs the SDKs that the gateway's tests use, at their pinned versions, and prints the folder: e2e/gateway/install-clients.sh
+# It is $SKILLET_CACHE/clients/<hash of the pins>, so that it is done once; no program of a package runs while it is.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly here clients="$here/clients"
+readonly pins=(python/requirements.txt node/package.json node/package-lock.json)
+
+fail() {
+  echo "install-clients: $1" >&2
+  exit 1
+}
+
+# Installs a package of Debian's where the check fails; says what lacks where that cannot be.
+need() {
+  local check=$1 what=$2
+  shift 2
+  if eval "$check" >/dev/null 2>&1; then return; fi
+  if ((EUID == 0)) && command -v apt-get >/dev/null; then
+    apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null || fail "could not install $*"
+  fi
+  eval "$check" >/dev/null 2>&1 || fail "needs $what (Debian: $*)"
+}
+
+install_python() {
+  python3 -m venv "$1/python"
+  # Wheels only: a source package would run a program of its own.
+  "$1/python/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary=:all: \
+    --requirement "$clients/python/requirements.txt"
+}
+
+# A Node of the SDKs' own choice comes as one of the packages: they want a newer one than many machines have.
+install_node() {
+  mkdir "$1/node"
+  cp "$clients/node/package.json" "$clients/node/package-lock.json" "$1/node/"
+  (cd "$1/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null)
+  local programs=("$1"/node/node_modules/node-linux-*/bin)
+  [[ -x ${programs[0]}/node ]] || fail "npm has no node for $(uname -m)"
+  ln -s "${programs[0]}/node" "$1/node/node"
+}
+
+cd "$clients"
+hash=$(sha256sum "${pins[@]}" | sha256sum | cut -c1-16)
+folder="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/clients/$hash"
+mkdir -p "${folder%/*}"
+exec 9>"$folder.lock"
+flock 9
+if [[ ! -f $folder/.complete ]]; then
+  need 'python3 -c "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))"' "python3 >= 3.10 with venv" python3 python3-venv
+  need 'command -v npm && node -e "process.exit(process.versions.node.split(\".\")[0] < 18 ? 1 : 0)"' "node >= 18 with npm" nodejs npm
+  echo "install-clients: installing the SDKs of the model providers (once; about a minute)" >&2
+  rm -rf "$folder"
+  mkdir "$folder"
+  install_python "$folder"
+  install_node "$folder"
+  touch "$folder/.complete"
+fi
+# Where the scripts are, Node looks for their packages.
+ln -sfn "$folder/node/node_modules" "$clients/node/node_modules"
+echo "$folder"

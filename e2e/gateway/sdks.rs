@@ -1,0 +1,198 @@
+//! Every provider's own SDK carries conversations to their end: a skill is offered, called, run in a sandbox,
+//! answered, and the model's last words come back. Whole and streamed, alone and beside a tool of the client's own.
+
+use std::collections::HashMap;
+
+use anyhow::{Context as _, Result, ensure};
+use futures::future::{join_all, try_join_all};
+use kube::api::ListParams;
+use serde_json::{Value, json};
+use skillet_api::{Phase, SkillExecution};
+use skillet_e2e::journey_under;
+
+use crate::{
+    clients::Language,
+    stage::{Stage, char_count, object_in, word_count},
+};
+
+/// A script of `clients/`, and what it can speak.
+const SDKS: [(Language, &str, &[&str]); 6] = [
+    (Language::Python, "openai_sdk", &["chat", "responses"]),
+    (Language::Python, "anthropic_sdk", &["messages"]),
+    (Language::Python, "google_sdk", &["generate"]),
+    (Language::Node, "openai_sdk", &["chat", "responses"]),
+    (Language::Node, "anthropic_sdk", &["messages"]),
+    (Language::Node, "google_sdk", &["generate"]),
+];
+/// Characters that arguments escape, and some that take more than a byte.
+const AWKWARD: &str = "\"quoted\" \\ back\nslash é 网页";
+const OWN_RESULT: &str = "sunny";
+
+/// One conversation of one SDK.
+struct Conversation {
+    /// The model's name in it, by which it is found in log and executions.
+    name: String,
+    api: &'static str,
+    is_streamed: bool,
+    has_own_tool: bool,
+}
+
+impl Conversation {
+    fn all_of(language: Language, script: &str, apis: &[&'static str]) -> Vec<Self> {
+        let mut all = Vec::new();
+        for &api in apis {
+            for (is_streamed, has_own_tool) in [(false, false), (true, false), (false, true), (true, true)] {
+                let word = |is, word| if is { word } else { "" };
+                let (streamed, own) = (word(is_streamed, "-streamed"), word(has_own_tool, "-beside"));
+                let name = format!("{language:?}-{script}-{api}{streamed}{own}").to_lowercase();
+                all.push(Self { name, api, is_streamed, has_own_tool });
+            }
+        }
+        all
+    }
+
+    /// What the skill is given.
+    fn text(&self) -> String {
+        format!("{} {AWKWARD}", self.name)
+    }
+
+    fn words(&self) -> usize {
+        self.text().split_whitespace().count()
+    }
+
+    fn task(&self) -> Value {
+        let input = json!({ "text": self.text() });
+        let own = r#" and call look-up {"city": "Zürich"}"#;
+        let prompt = format!(
+            "say let me see and call word-count {input}{}; then say done",
+            if self.has_own_tool { own } else { "" }
+        );
+        let own = self.has_own_tool.then(|| json!({ "name": "look-up", "result": OWN_RESULT }));
+        json!({ "model": self.name, "api": self.api, "stream": self.is_streamed, "prompt": prompt, "own": own })
+    }
+
+    /// What the client must have been told.
+    fn check(&self, answer: &Value) -> Result<()> {
+        ensure!(answer["error"].is_null(), "failed: {answer}");
+        ensure!(answer["streamed"] == self.is_streamed, "streamed: {answer}");
+        let text = answer["text"].as_str().context("no text")?;
+        let result = object_in(text).with_context(|| format!("no result in {text:?}"))?;
+        ensure!(result == json!({ "words": self.words(), "text": self.text() }), "another result: {answer}");
+        if !self.has_own_tool {
+            ensure!(answer["toolCalls"] == json!([]), "a call of ours reached the client: {answer}");
+            ensure!(text.contains("done"), "not the model's last words: {answer}");
+            ensure!(answer["usage"] == json!([20, 10]), "usage is not that of two rounds: {answer}");
+            return Ok(());
+        }
+        let own = json!([{ "name": "look-up", "input": { "city": "Zürich" } }]);
+        ensure!(answer["toolCalls"] == own, "not the client's call: {answer}");
+        let then = answer["then"].as_str().unwrap_or_default();
+        ensure!(then.contains("done") && then.contains(OWN_RESULT), "not gone on with: {answer}");
+        Ok(())
+    }
+
+    /// What the model must have been asked, and the cluster must have done.
+    async fn check_behind(
+        &self,
+        stage: &Stage<'_>,
+        runs: &HashMap<String, Vec<SkillExecution>>,
+    ) -> Result<()> {
+        let asked = stage.model.asked(stage.j, &self.name).await?;
+        ensure!(asked.len() == 2, "the model was asked {} times", asked.len());
+        for asked in &asked {
+            let tools = asked.tools();
+            ensure!(tools.iter().any(|tool| tool == "word-count"), "not offered word-count: {tools:?}");
+            ensure!(!tools.iter().any(|tool| tool == "char-count"), "offered what does not fit: {tools:?}");
+            ensure!(asked.keys.is_empty(), "keys reached the provider: {:?}", asked.keys);
+            ensure!(!asked.headers.to_string().contains(&stage.token), "the token reached the provider");
+        }
+        let runs = runs.get(&self.text()).map_or(&[][..], Vec::as_slice);
+        let [run] = runs else { anyhow::bail!("there are {} executions, not one", runs.len()) };
+        let status = run.status.clone().unwrap_or_default();
+        ensure!(status.phase == Phase::Succeeded && status.job.is_some(), "ended otherwise: {status:?}");
+        let caller = run.spec.caller.as_deref().unwrap_or_default();
+        ensure!(caller.contains(&stage.j.namespace), "who asked is not told: {caller:?}");
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_sdk_carries_its_conversations_to_their_end() -> Result<()> {
+    journey_under(json!({}), async |j| {
+        let stage = Stage::set(j, &[word_count(), char_count()]).await?;
+        let spoken = try_join_all(SDKS.map(async |(language, script, apis)| {
+            let conversations = Conversation::all_of(language, script, apis);
+            let tasks: Vec<Value> = conversations.iter().map(Conversation::task).collect();
+            let answers = stage.clients.run(language, script, stage.way(), &tasks).await?;
+            anyhow::Ok(conversations.into_iter().zip(answers).collect::<Vec<_>>())
+        }));
+        let (spoken, mcp, inspector) =
+            tokio::join!(spoken, mcp_client_lists_and_calls(&stage), inspector_lists_and_calls(&stage));
+        let mut wrong = Vec::new();
+        wrong.extend(mcp.err().map(|error| format!("the MCP client: {error:#}")));
+        wrong.extend(inspector.err().map(|error| format!("the MCP inspector: {error:#}")));
+        let runs = by_text(&stage).await?;
+        let spoken = spoken?.into_iter().flatten();
+        let checked = join_all(spoken.map(async |(conversation, answer)| {
+            let behind = conversation.check_behind(&stage, &runs).await;
+            let found = [conversation.check(&answer), behind].map(Result::err).into_iter().flatten();
+            found.map(|error| format!("{}: {error:#}", conversation.name)).collect::<Vec<_>>()
+        }));
+        wrong.extend(checked.await.into_iter().flatten());
+        ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+        Ok(())
+    })
+    .await
+}
+
+async fn by_text(stage: &Stage<'_>) -> Result<HashMap<String, Vec<SkillExecution>>> {
+    let mut found: HashMap<String, Vec<SkillExecution>> = HashMap::new();
+    for run in stage.j.api::<SkillExecution>().list(&ListParams::default()).await? {
+        let text = run.spec.input.as_ref().and_then(|input| input["text"].as_str()).unwrap_or_default();
+        found.entry(text.to_owned()).or_default().push(run);
+    }
+    Ok(found)
+}
+
+/// Both of today's protocol and of the one before, which opens a session.
+async fn mcp_client_lists_and_calls(stage: &Stage<'_>) -> Result<()> {
+    for mode in ["auto", "legacy"] {
+        let text = format!("mcp-{mode} {AWKWARD}");
+        let tasks = [
+            json!({ "mode": mode, "list": true }),
+            json!({ "mode": mode, "call": "word-count", "arguments": { "text": text } }),
+            json!({ "mode": mode, "call": "word-count", "arguments": { "txt": 1 } }),
+        ];
+        let answers = stage.clients.run(Language::Python, "mcp_sdk", stage.way(), &tasks).await?;
+        let [listed, called, refused] = &answers[..] else { anyhow::bail!("{answers:?}") };
+        lists_the_skills(&listed["tools"]).with_context(|| mode)?;
+        let words = text.split_whitespace().count();
+        let expected = json!({ "words": words, "text": text });
+        ensure!(called["isError"] == false && called["structured"] == expected, "{mode}: {called}");
+        ensure!(refused["isError"] == true, "{mode}: {refused}");
+        ensure!(refused["text"].as_str().unwrap_or_default().contains("InputInvalid"), "{mode}: {refused}");
+        let runs = stage.executions_with(&text).await?;
+        ensure!(runs.len() == 1, "{mode}: {} executions", runs.len());
+    }
+    Ok(())
+}
+
+async fn inspector_lists_and_calls(stage: &Stage<'_>) -> Result<()> {
+    let listed = stage.clients.inspect(stage.way(), &["--method", "tools/list"]);
+    let call = ["--method", "tools/call", "--tool-name", "char-count", "--tool-arg", "text=a b c"];
+    let (listed, called) = tokio::try_join!(listed, stage.clients.inspect(stage.way(), &call))?;
+    lists_the_skills(&listed["tools"])?;
+    ensure!(called["structuredContent"]["characters"] == 5, "{called}");
+    Ok(())
+}
+
+/// Whatever a request's text fits to, MCP lists every skill that may be run.
+fn lists_the_skills(tools: &Value) -> Result<()> {
+    let tools = tools.as_array().context("no list of tools")?;
+    for name in ["word-count", "char-count"] {
+        let tool = tools.iter().find(|tool| tool["name"] == name);
+        let tool = tool.with_context(|| format!("{name} is not listed: {tools:?}"))?;
+        ensure!(tool["inputSchema"]["properties"]["text"]["type"] == "string", "another schema: {tool}");
+    }
+    Ok(())
+}

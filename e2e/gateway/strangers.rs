@@ -1,0 +1,321 @@
+//! Nobody without a token is let in, and a token of one namespace sees and runs nothing of another: a table of
+//! attempts by route, header, body, tool name, id, MCP call and page, all refused.
+//!
+//! The other namespace has a skill in whose description, schema and output stands a word. No answer may hold it, no
+//! attempt may run it, and nothing of it may change.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use skillet_api::{Skill, SkillExecution, SkillVersion};
+use skillet_core::dialect::names::reference;
+use skillet_e2e::{SkillDraft, eventually, journey_under, manifest};
+
+use crate::{
+    access::{Answer, Ask},
+    clients::Language,
+    stage::{Stage, chat, of_text, word_count},
+    tenant,
+};
+
+const SKILL: &str = "treasure";
+const WORD: &str = "golden-egg";
+const WITHIN: Duration = Duration::from_secs(40);
+
+/// The other namespace.
+struct Other {
+    namespace: String,
+    /// An execution there.
+    execution: String,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_let_in_without_a_token_and_no_token_opens_another_namespace() -> Result<()> {
+    journey_under(json!({}), async |j| {
+        let skills = [word_count()];
+        let (stage, other) = tokio::try_join!(Stage::set(j, &skills), async {
+            let made = make_namespace(j).await?;
+            fill(j, made).await
+        })?;
+        let tried = attempts(&stage, &other).await;
+        let api: Api<Namespace> = Api::all(j.client.clone());
+        api.delete(&other.namespace, &DeleteParams::default()).await?;
+        let wrong = tried?;
+        ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+        Ok(())
+    })
+    .await
+}
+
+async fn make_namespace(j: &skillet_e2e::Journey) -> Result<String> {
+    let labels = json!({ skillet_e2e::journey::LABEL: "other" });
+    let namespace = json!({ "metadata": { "generateName": "e2e-other-", "labels": labels } });
+    let api: Api<Namespace> = Api::all(j.client.clone());
+    Ok(api.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?.name_any())
+}
+
+async fn fill(j: &skillet_e2e::Journey, namespace: String) -> Result<Other> {
+    let script = format!("echo '{{\"found\": \"{WORD}\"}}'");
+    let draft = of_text(SkillDraft::shell(SKILL, &script), &format!("Opens the treasure: a {WORD}."));
+    let schema =
+        json!({ "type": "object", "properties": { "text": { "type": "string", "description": WORD } } });
+    let draft = draft.input_schema(schema).spec("mode", "on");
+    manifest::apply(&j.client, &namespace, draft.object()).await?;
+    tenant::make(&j.client, &namespace).await?;
+    let execution = json!({
+        "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
+        "metadata": { "name": "treasure-1" }, "spec": { "skill": SKILL, "input": {}, "sessionId": WORD },
+    });
+    manifest::apply(&j.client, &namespace, execution).await?;
+    let api: Api<SkillExecution> = Api::namespaced(j.client.clone(), &namespace);
+    eventually("the other namespace's execution is over", WITHIN, async || {
+        let status = api.get("treasure-1").await?.status.unwrap_or_default();
+        Ok(status.phase.is_terminal().then_some(()))
+    })
+    .await?;
+    Ok(Other { namespace, execution: "treasure-1".to_owned() })
+}
+
+/// Everything in the other namespace that an attempt could change or add.
+async fn state(stage: &Stage<'_>, other: &Other) -> Result<Vec<(String, Option<String>)>> {
+    let client = || stage.j.client.clone();
+    let all = ListParams::default();
+    let skills = Api::<Skill>::namespaced(client(), &other.namespace).list(&all).await?;
+    let versions = Api::<SkillVersion>::namespaced(client(), &other.namespace).list(&all).await?;
+    let runs = Api::<SkillExecution>::namespaced(client(), &other.namespace).list(&all).await?;
+    let skills = skills.iter().map(|skill| (skill.name_any(), skill.resource_version()));
+    let versions = versions.iter().map(|version| (version.name_any(), version.resource_version()));
+    let runs = runs.iter().map(|run| (run.name_any(), run.resource_version()));
+    Ok(skills.chain(versions).chain(runs).collect())
+}
+
+/// All of them, and what is wrong with how they were answered.
+async fn attempts(stage: &Stage<'_>, other: &Other) -> Result<Vec<String>> {
+    // First that there is something to be found: the other's own agent sees and runs it.
+    let own = tenant::token(&stage.j.client, &other.namespace).await?;
+    eventually("the other namespace's agent sees its skill", WITHIN, async || {
+        let answer = stage.gateway.send(&own, &Ask::get(format!("/api/skills/{SKILL}"))).await?;
+        Ok((answer.status == 200 && answer.text.contains(WORD)).then_some(()))
+    })
+    .await?;
+    let before = state(stage, other).await?;
+    let mut wrong = Vec::new();
+    for asks in [by_proxy(other), by_routers(other), by_rest(other)] {
+        let answers = join_all(asks.iter().map(async |ask| (ask, stage.ask(ask).await))).await;
+        wrong.extend(answers.into_iter().filter_map(|(ask, answer)| told_nothing(ask, answer)));
+    }
+    wrong.extend(by_mcp(stage, other).await?);
+    wrong.extend(by_tokens(stage, &own).await?);
+    let after = state(stage, other).await?;
+    if before != after {
+        wrong.push(format!("the other namespace was changed: {before:?} {after:?}"));
+    }
+    let here = stage.j.api::<SkillExecution>().list(&ListParams::default()).await?;
+    wrong.extend(here.iter().map(|run| format!("{} was made for {}", run.name_any(), run.spec.skill)));
+    Ok(wrong)
+}
+
+/// Whatever the status, it is none of the server's faults, and the word is not in it.
+fn told_nothing(ask: &Ask, answer: Result<Answer>) -> Option<String> {
+    let ask = format!("{} {} {:?} {:?}", ask.method, ask.path, ask.headers, ask.body);
+    match answer {
+        Err(error) => Some(format!("{ask} was not answered: {error:#}")),
+        Ok(answer) if answer.status >= 500 => Some(format!("{ask}: {} {}", answer.status, answer.text)),
+        Ok(answer) if answer.text.contains(WORD) => Some(format!("{ask} tells: {}", answer.text)),
+        Ok(answer) if answer.names("x-skillet-offered").iter().any(|name| name.contains(SKILL)) => {
+            Some(format!("{ask} was offered the other's skill"))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Headers, fields of the body and names of tools.
+fn by_proxy(other: &Other) -> Vec<Ask> {
+    let Other { namespace, execution: _ } = other;
+    let script = r#"force treasure {"text": "x"}; then say done"#;
+    let plain = || chat("stranger", script);
+    let agent = format!("system:serviceaccount:{namespace}:agent");
+    let mut asks = vec![plain()];
+    for (header, value) in [
+        ("x-skillet-skills", format!("exactly={SKILL}")),
+        ("x-skillet-skills", format!("exactly={namespace}/{SKILL}")),
+        ("x-skillet-skills", format!("only={SKILL}")),
+        ("x-skillet-namespace", namespace.clone()),
+        ("x-skillet-custom", "on".to_owned()),
+        ("x-skillet-session", namespace.clone()),
+        ("impersonate-user", agent.clone()),
+        ("x-remote-user", agent.clone()),
+        ("x-forwarded-user", agent.clone()),
+        ("idempotency-key", "treasure-1".to_owned()),
+    ] {
+        asks.push(plain().with(header, &value));
+    }
+    for (field, value) in [
+        ("namespace", json!(namespace)),
+        ("user", json!(agent)),
+        ("metadata", json!({ "namespace": namespace, "x-skillet-namespace": namespace })),
+        ("skillet", json!({ "namespace": namespace, "skills": [SKILL] })),
+        (
+            "tools",
+            json!([{ "type": "function", "function": { "name": SKILL, "parameters": { "type": "object" } } }]),
+        ),
+    ] {
+        let mut ask = plain();
+        if let Some(body) = &mut ask.body {
+            body[field] = value;
+        }
+        asks.push(ask);
+    }
+    let alias = reference::encode(SKILL, "1.0.0").unwrap_or_default();
+    let names =
+        [alias, format!("{namespace}_{SKILL}"), format!("{namespace}/{SKILL}"), format!("{SKILL}@1.0.0")];
+    asks.extend(names.iter().map(|name| chat("stranger", &format!("force {name} {{}}; then say done"))));
+    asks
+}
+
+/// What a router is trusted with is checked as well.
+fn by_routers(other: &Other) -> Vec<Ask> {
+    let request = json!({ "model": "m", "messages": [{ "role": "user", "content": "the treasure" }] });
+    let call = json!({ "id": "c", "type": "function", "function": { "name": SKILL, "arguments": "{}" } });
+    let message = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+    let answer = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "tool_calls" }] });
+    let target = json!({ "namespace": other.namespace, "skill": SKILL, "version": "1.0.0" });
+    let asked = json!({ "dialect": "openai-chat", "request": request });
+    let mut forged = asked.clone();
+    forged["answer"] = answer;
+    forged["offered"] = json!({ SKILL: target });
+    let only = format!("exactly={SKILL}");
+    vec![
+        Ask::post("/v1/inject", asked.clone()).with("x-skillet-skills", &only),
+        Ask::post("/v1/explain", asked.clone()).with("x-skillet-skills", &only),
+        Ask::post("/v1/explain", asked),
+        Ask::post("/v1/intercept", forged),
+    ]
+}
+
+/// Names, parameters, pages and bodies of the REST routes.
+fn by_rest(other: &Other) -> Vec<Ask> {
+    let Other { namespace, execution } = other;
+    let skill = format!("/api/skills/{SKILL}");
+    let run = format!("/api/skills/executions/{execution}");
+    let at = |path: &str| format!("{path}?namespace={namespace}");
+    let paths = [
+        "/api/skills".to_owned(),
+        at("/api/skills"),
+        "/api/skills?page=1&limit=200".to_owned(),
+        "/api/skills?page=2&limit=1".to_owned(),
+        format!("/api/skills?search={SKILL}"),
+        format!("/api/skills?q={WORD}"),
+        skill.clone(),
+        at(&skill),
+        at(&format!("{skill}/versions")),
+        at(&format!("{skill}/resolve")),
+        format!("/api/skills/{namespace}%2F{SKILL}"),
+        format!("/api/skills/..%2F..%2Fnamespaces%2F{namespace}%2Fskills%2F{SKILL}"),
+        "/api/skills/executions".to_owned(),
+        at("/api/skills/executions"),
+        "/api/skills/executions?page=1&limit=200".to_owned(),
+        format!("/api/skills/executions?sessionId={WORD}"),
+        run.clone(),
+        at(&run),
+        at(&format!("{run}/events")),
+        format!("/api/skills/executions/{namespace}%2F{execution}"),
+    ];
+    let mut asks: Vec<Ask> = paths.into_iter().map(Ask::get).collect();
+    for body in [
+        json!({ "skill": SKILL, "input": {} }),
+        json!({ "skill": SKILL, "input": {}, "namespace": namespace }),
+        json!({ "skill": format!("{namespace}/{SKILL}"), "input": {} }),
+        json!({ "skillName": format!("{SKILL}@1.0.0"), "input": {}, "namespace": namespace }),
+        json!({ "skill": SKILL, "input": {}, "caller": format!("{namespace}/agent") }),
+    ] {
+        asks.push(Ask::post("/api/skills/executions", body.clone()));
+        asks.push(Ask::post(at("/api/skills/executions"), body));
+    }
+    let off = Some(json!({ "mode": "off", "enabled": false }));
+    asks.extend([
+        Ask::new(Method::PATCH, skill.clone(), off.clone()),
+        Ask::new(Method::PATCH, at(&skill), off.clone()),
+        Ask::new(Method::PUT, at(&skill), off),
+        Ask::new(Method::DELETE, at(&skill), None),
+        Ask::new(Method::DELETE, at(&run), None),
+        Ask::post(at(&format!("{run}/cancel")), json!({})),
+    ]);
+    asks
+}
+
+async fn by_mcp(stage: &Stage<'_>, other: &Other) -> Result<Vec<String>> {
+    let Other { namespace, execution } = other;
+    let call = |tool: &str, arguments: Value| json!({ "call": tool, "arguments": arguments });
+    let tasks = [
+        json!({ "list": true }),
+        json!({ "list": true, "mode": "legacy" }),
+        call(SKILL, json!({ "text": "x" })),
+        call(&format!("{namespace}/{SKILL}"), json!({})),
+        call("skillet_skills_list", json!({})),
+        call("skillet_skills_list", json!({ "namespace": namespace })),
+        call("skillet_skills_list", json!({ "name": SKILL })),
+        call("skillet_skills_execute", json!({ "skill": SKILL, "input": {} })),
+        call("skillet_skills_execute", json!({ "skill": SKILL, "namespace": namespace, "input": {} })),
+        call("skillet_skills_execute", json!({ "skill": format!("{namespace}/{SKILL}"), "input": {} })),
+        call("skillet_skills_enable", json!({ "name": SKILL, "mode": "off" })),
+        call("skillet_executions", json!({ "limit": 100 })),
+        call("skillet_executions", json!({ "namespace": namespace })),
+        call("skillet_executions", json!({ "id": execution, "namespace": namespace })),
+    ];
+    let answers = stage.clients.run(Language::Python, "mcp_sdk", stage.way(), &tasks).await?;
+    let told = tasks.iter().zip(&answers).filter(|(_, answer)| answer.to_string().contains(WORD));
+    let mut wrong: Vec<String> = told.map(|(task, answer)| format!("MCP {task} tells: {answer}")).collect();
+    // The word may be missing since nothing works at all.
+    let listed = answers.first().is_some_and(|answer| answer["tools"].to_string().contains("word-count"));
+    if !listed {
+        wrong.push(format!("MCP does not list the own skill: {answers:?}"));
+    }
+    Ok(wrong)
+}
+
+/// No token, and tokens that are none.
+async fn by_tokens(stage: &Stage<'_>, own_of_other: &str) -> Result<Vec<String>> {
+    let for_api_server =
+        tenant::token_for(&stage.j.client, &stage.j.namespace, "https://kubernetes.default.svc").await?;
+    // Signed for one, with what another says of itself.
+    let parts = |token: &str| token.split('.').map(str::to_owned).collect::<Vec<_>>();
+    let (mine, theirs) = (parts(&stage.token), parts(own_of_other));
+    let [header, _, signature] = &mine[..] else { anyhow::bail!("a token has three parts") };
+    let forged = format!("{header}.{}.{signature}", theirs.get(1).context("no claims")?);
+    let unsigned = format!("eyJhbGciOiJub25lIn0.{}.", theirs.get(1).context("no claims")?);
+    let unknown_key = format!("sk_{}", "A".repeat(43));
+    let tokens = ["", "x", "a.b.c", for_api_server.as_str(), &forged, &unsigned, &unknown_key];
+    let asks = [
+        chat("stranger", "say hello"),
+        Ask::get("/api/skills"),
+        Ask::post("/v1/inject", json!({ "dialect": "openai-chat", "request": { "messages": [] } })),
+        Ask::post("/mcp", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))
+            .with("accept", "application/json, text/event-stream"),
+        chat("stranger", "say hello").with("x-skillet-token", "garbage"),
+    ];
+    let mut wrong = Vec::new();
+    for token in tokens {
+        let answers = join_all(asks.iter().map(|ask| stage.gateway.send(token, ask))).await;
+        for (ask, answer) in asks.iter().zip(answers) {
+            let status = answer?.status;
+            if status != 401 {
+                wrong.push(format!("{} with token {token:.12?} is {status}, not 401", ask.path));
+            }
+        }
+    }
+    // A token of one's own beside one that is not known: the first place decides, and none makes up for it.
+    let both = stage.ask(&chat("stranger", "say hello").with("x-skillet-token", "garbage")).await?;
+    if both.status != 401 {
+        wrong.push(format!("a garbage x-skillet-token is {}, not 401", both.status));
+    }
+    Ok(wrong)
+}

@@ -1,0 +1,51 @@
+//! A namespace's agent: a service account with the right to see and run skills there, and its token for the gateway.
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{Api, Client, api::PostParams};
+use serde_json::{Value, json};
+use skillet_e2e::manifest;
+
+const AGENT: &str = "agent";
+const AUDIENCE: &str = "skillet";
+
+/// Makes the agent of a namespace and gives it `get` and `execute` there, and nowhere else.
+pub(crate) async fn make(client: &Client, namespace: &str) -> Result<()> {
+    for object in objects(namespace) {
+        manifest::apply(client, namespace, object).await?;
+    }
+    Ok(())
+}
+
+/// A token of the agent's for the gateway.
+pub(crate) async fn token(client: &Client, namespace: &str) -> Result<String> {
+    token_for(client, namespace, AUDIENCE).await
+}
+
+/// A token of the agent's for somebody else, such as the API server.
+pub(crate) async fn token_for(client: &Client, namespace: &str, audience: &str) -> Result<String> {
+    let api: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let spec = TokenRequestSpec { audiences: Some(vec![audience.to_owned()]), ..TokenRequestSpec::default() };
+    let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
+    let answered = api.create_token_request(AGENT, &PostParams::default(), &request).await;
+    let status = answered.with_context(|| format!("no token for {namespace}/{AGENT}"))?.status;
+    status.and_then(|status| status.token).context("the token request was not answered")
+}
+
+fn objects(namespace: &str) -> [Value; 3] {
+    let rbac = "rbac.authorization.k8s.io";
+    let rules =
+        json!([{ "apiGroups": ["skillet.dev"], "resources": ["skills"], "verbs": ["get", "execute"] }]);
+    [
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": AGENT } }),
+        json!({ "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": { "name": AGENT }, "rules": rules }),
+        json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": { "name": AGENT },
+            "roleRef": { "apiGroup": rbac, "kind": "Role", "name": AGENT },
+            "subjects": [{ "kind": "ServiceAccount", "name": AGENT, "namespace": namespace }],
+        }),
+    ]
+}
