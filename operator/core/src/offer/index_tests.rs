@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use skillet_api::skill::{Invocation, Mode};
 
 use super::*;
 use crate::{
     dice::Dice,
-    offer::{Ask, Policy, Provider, Query, RequestFacts, Scorer, Switch, pick, synthetic},
+    offer::{Policy, Provider, Query, RequestFacts, Scorer, synthetic},
 };
 
 /// Takes everything above a bar.
