@@ -109,6 +109,10 @@ test-e2e: ## A whole node: journeys, limits, faults
 bench: deploy ## Measure; writes target/bench.json
 	@e2e/in-cluster.sh cargo run --release -q -p skillet-bench
 
+.PHONY: bench-gateway
+bench-gateway: ## Measure the choice of skills; adds to target/bench.json. Needs no cluster
+	@cargo run --release -q -p skillet-bench -- --only offer
+
 .PHONY: clean
 clean: ## Remove what was built; the cluster's programs stay
 	cargo clean

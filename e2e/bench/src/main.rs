@@ -6,6 +6,7 @@ mod cluster;
 mod cold;
 mod figure;
 mod images;
+mod offer;
 mod rest;
 mod runner;
 mod samples;
@@ -54,6 +55,8 @@ enum Subject {
     Writes,
     /// rest_mb
     Rest,
+    /// offer_* and index_*
+    Offer,
 }
 
 #[tokio::main]
@@ -89,6 +92,7 @@ async fn measure(subject: Subject, args: &Args, root: &Path) -> anyhow::Result<V
         Subject::Cold => cold::measure(args.runs).await,
         Subject::Writes => writes::measure(&cluster::audit_log()).await,
         Subject::Rest => rest::measure(args.skills).await,
+        Subject::Offer => Ok(offer::measure()),
     }
 }
 

@@ -12,10 +12,11 @@ impl Dice {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        u32::try_from((self.0 >> 33) % u64::from(limit)).unwrap()
+        u32::try_from((self.0 >> 33) % u64::from(limit.max(1))).unwrap_or_default()
     }
 
     /// Up to `longest` characters of `alphabet`.
+    #[cfg(test)]
     pub(crate) fn text(&mut self, alphabet: &str, longest: u32) -> String {
         let letters: Vec<char> = alphabet.chars().collect();
         let length = self.below(longest + 1);

@@ -10,7 +10,7 @@ pub mod attempts;
 pub mod cache;
 pub mod content;
 pub mod dialect;
-#[cfg(test)]
+#[cfg(any(test, feature = "synthetic"))]
 mod dice;
 pub mod fold;
 pub mod image;

@@ -20,8 +20,8 @@ mod profile;
 mod provider;
 mod query;
 mod score;
-#[cfg(test)]
-mod synthetic;
+#[cfg(any(test, feature = "synthetic"))]
+pub mod synthetic;
 pub mod tokens;
 pub mod words;
 

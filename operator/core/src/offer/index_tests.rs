@@ -1,14 +1,15 @@
-//! The index against the plain rule, and its cost.
+//! The index against the plain rule.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
+
 use skillet_api::skill::{Invocation, Mode};
 
 use super::*;
 use crate::{
     dice::Dice,
-    offer::{Ask, Policy, Provider, Query, RequestFacts, Scorer, Switch, pick, synthetic},
+    offer::{Policy, Provider, Query, RequestFacts, Scorer, synthetic},
 };
 
 /// Takes everything above a bar.
@@ -196,71 +197,4 @@ fn corpus_query(policy: &Policy, seed: u64) -> Query {
         texts: &texts,
         ..RequestFacts::default()
     })
-}
-
-/// Memory of this process, as Linux tells it.
-fn resident_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-/// Prints what an offer, a change and a full build cost; for a release build.
-#[test]
-#[ignore = "a measurement, not a check"]
-fn measure() {
-    for policy in [Policy::default(), Policy::words()] {
-        for number in [1_000, 10_000, 100_000] {
-            let skills = synthetic::corpus(number, 12_345);
-            let before = resident_kib();
-            let start = Instant::now();
-            let mut index = Index::build(policy.reading, skills.iter().cloned());
-            let build = start.elapsed();
-            let grown = resident_kib().saturating_sub(before);
-            let mut scratch = Scratch::default();
-            let (mut whole, mut search) = (Vec::new(), Vec::new());
-            for seed in 0..2_000 {
-                let (texts, tools) = synthetic::request(seed);
-                let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-                let tools: Vec<&Value> = tools.iter().collect();
-                let facts = RequestFacts {
-                    provider: Provider::OpenAi,
-                    model: "gpt-4o",
-                    source_format: "openai",
-                    target_format: "openai",
-                    client_tools: &tools,
-                    texts: &texts,
-                    ..RequestFacts::default()
-                };
-                let start = Instant::now();
-                let query = policy.query(&facts);
-                let read = start.elapsed();
-                let ask = Ask { query: &query, client_tools: &[], switch: &Switch::All, token_budget: None };
-                let offer = pick(&policy, &[&index], &ask, &mut scratch);
-                whole.push(start.elapsed());
-                search.push(start.elapsed().saturating_sub(read));
-                assert_eq!(offer.offered.len(), 5);
-            }
-            let mut changes: Vec<_> = (skills.iter().take(1_000))
-                .map(|skill| {
-                    let start = Instant::now();
-                    index.apply(Change::Upsert(skill.clone()));
-                    start.elapsed()
-                })
-                .collect();
-            let at = |times: &mut Vec<std::time::Duration>, percent: usize| {
-                times.sort_unstable();
-                times[times.len() * percent / 100]
-            };
-            println!(
-                "{:?} {number}: offer p50 {:?} p99 {:?}, search p50 {:?}, change p50 {:?} p99 {:?}, build {build:?}, {grown} KiB beside the skills",
-                policy.reading,
-                at(&mut whole, 50),
-                at(&mut whole, 99),
-                at(&mut search, 50),
-                at(&mut changes, 50),
-                at(&mut changes, 99),
-            );
-        }
-    }
 }

@@ -42,7 +42,7 @@ pub(crate) fn candidate(name: &str, description: &str, tags: &[&str]) -> Candida
 }
 
 /// `number` skills of the corpus.
-pub(crate) fn corpus(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
+pub fn corpus(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
     let mut dice = Dice::new(seed);
     (0..number)
         .map(|at| {
@@ -56,13 +56,13 @@ pub(crate) fn corpus(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
 }
 
 /// A system line, a question of the user and two tools of the client, about 2 KB as the reference searches them.
-pub(crate) fn request(seed: u64) -> (Vec<String>, Vec<Value>) {
+pub fn request(seed: u64) -> (Vec<String>, Vec<Value>) {
     let mut dice = Dice::new(seed);
     let mut sentence = |words: usize| {
         let filler = ["please", "could", "you", "have", "look", "at", "my", "that", "which", "is"];
         let pick = |dice: &mut Dice| match dice.below(5) {
             0 | 1 => word(dice),
-            _ => filler[dice.below(10) as usize],
+            _ => filler.get(dice.below(10) as usize).copied().unwrap_or_default(),
         };
         (0..words).map(|_| pick(&mut dice)).collect::<Vec<_>>().join(" ")
     };
@@ -78,5 +78,6 @@ pub(crate) fn request(seed: u64) -> (Vec<String>, Vec<Value>) {
 
 fn word(dice: &mut Dice) -> &'static str {
     let words: Vec<&str> = WORDS.split_whitespace().collect();
-    words[dice.below(u32::try_from(words.len()).unwrap()) as usize]
+    let at = dice.below(u32::try_from(words.len()).unwrap_or(1)) as usize;
+    words.get(at).copied().unwrap_or_default()
 }
