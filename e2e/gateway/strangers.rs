@@ -17,7 +17,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecution, SkillVersion};
 use skillet_core::dialect::names::reference;
-use skillet_e2e::{SkillDraft, eventually, journey_under, manifest};
+use skillet_e2e::{Journey, SkillDraft, eventually, journey::LABEL, journey_under, manifest};
 
 use crate::{
     access::{Answer, Ask},
@@ -40,14 +40,10 @@ struct Other {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_let_in_without_a_token_and_no_token_opens_another_namespace() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let skills = [word_count()];
-        let (stage, other) = tokio::try_join!(Stage::set(j, &skills), async {
-            let made = make_namespace(j).await?;
-            fill(j, made).await
-        })?;
-        let tried = attempts(&stage, &other).await;
+        let other = make_namespace(j).await?;
+        let tried = try_all(j, &other).await;
         let api: Api<Namespace> = Api::all(j.client.clone());
-        api.delete(&other.namespace, &DeleteParams::default()).await?;
+        api.delete(&other, &DeleteParams::default()).await?;
         let wrong = tried?;
         ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
         Ok(())
@@ -55,14 +51,20 @@ async fn nobody_is_let_in_without_a_token_and_no_token_opens_another_namespace()
     .await
 }
 
-async fn make_namespace(j: &skillet_e2e::Journey) -> Result<String> {
-    let labels = json!({ skillet_e2e::journey::LABEL: "other" });
+async fn try_all(j: &Journey, other: &str) -> Result<Vec<String>> {
+    let skills = [word_count()];
+    let (stage, other) = tokio::try_join!(Stage::set(j, &skills), fill(j, other.to_owned()))?;
+    attempts(&stage, &other).await
+}
+
+async fn make_namespace(j: &Journey) -> Result<String> {
+    let labels = json!({ LABEL: "other" });
     let namespace = json!({ "metadata": { "generateName": "e2e-other-", "labels": labels } });
     let api: Api<Namespace> = Api::all(j.client.clone());
     Ok(api.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?.name_any())
 }
 
-async fn fill(j: &skillet_e2e::Journey, namespace: String) -> Result<Other> {
+async fn fill(j: &Journey, namespace: String) -> Result<Other> {
     let script = format!("echo '{{\"found\": \"{WORD}\"}}'");
     let draft = of_text(SkillDraft::shell(SKILL, &script), &format!("Opens the treasure: a {WORD}."));
     let schema =
