@@ -68,6 +68,11 @@ pub async fn log_tail(client: &Client, lines: i64) -> Result<String> {
     }
     let pod = pod(client).await?;
     let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-    let params = LogParams { tail_lines: Some(lines), ..LogParams::default() };
+    // The gateway runs beside it, in a container of its own.
+    let params = LogParams {
+        container: Some("operator".to_owned()),
+        tail_lines: Some(lines),
+        ..LogParams::default()
+    };
     api.logs(&pod.name_any(), &params).await.context("could not read the operator's log")
 }
