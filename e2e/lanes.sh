@@ -117,6 +117,7 @@ lane_e2e() {
   # It deletes the definitions in the end: only where Skillet is not installed yet, as on a cluster of the lane's own.
   if ((was_up == 0)); then e2e/in-cluster.sh charts/test-lifecycle.sh; fi
   e2e/deploy.sh up
+  e2e/gateway/install-clients.sh >/dev/null
   SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh cargo test -q --locked -p skillet-e2e --tests
 }
 
