@@ -69,10 +69,7 @@ pub async fn log_tail(client: &Client, lines: i64) -> Result<String> {
     let pod = pod(client).await?;
     let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     // The gateway runs beside it, in a container of its own.
-    let params = LogParams {
-        container: Some("operator".to_owned()),
-        tail_lines: Some(lines),
-        ..LogParams::default()
-    };
+    let params =
+        LogParams { container: Some("operator".to_owned()), tail_lines: Some(lines), ..LogParams::default() };
     api.logs(&pod.name_any(), &params).await.context("could not read the operator's log")
 }

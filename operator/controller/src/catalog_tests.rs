@@ -1,0 +1,112 @@
+//! What the catalogue knows after each event of a watch.
+
+use super::*;
+
+fn skill(name: &str, mode: &str) -> Skill {
+    serde_saphyr::from_str(&format!(
+        "apiVersion: skillet.dev/v1alpha1\nkind: Skill\nmetadata: {{name: {name}, namespace: ns}}\nspec: {{version: 1.0.0, mode: {mode}, run: {{}}}}"
+    ))
+    .unwrap()
+}
+
+fn version(number: &str) -> SkillVersion {
+    serde_saphyr::from_str(&format!(
+        "apiVersion: skillet.dev/v1alpha1\nkind: SkillVersion\nmetadata: {{name: a-{number}, namespace: ns}}\nspec: {{skill: a, version: {number}, digest: d, run: {{}}}}"
+    ))
+    .unwrap()
+}
+
+fn at(name: &str) -> Key {
+    key("ns", name)
+}
+
+fn numbers(catalog: &Catalog) -> Vec<String> {
+    catalog.versions("ns", "a").iter().map(|v| v.spec.version.clone()).collect()
+}
+
+#[test]
+fn versions_come_newest_first_by_number() {
+    let catalog = Catalog::default();
+    for number in ["1.2.0", "1.10.0", "0.9.0"] {
+        version(number).put(&catalog);
+    }
+    assert_eq!(numbers(&catalog), ["1.10.0", "1.2.0", "0.9.0"]);
+    SkillVersion::remove(&catalog, &at("a-1.2.0"));
+    assert_eq!(numbers(&catalog), ["1.10.0", "0.9.0"]);
+}
+
+#[test]
+fn a_relist_drops_what_it_does_not_name() {
+    let catalog = Catalog::default();
+    let mut keeper = Keeper::<Skill>::default();
+    skill("old", "auto").put(&catalog);
+    keeper.take(&catalog, watcher::Event::Init);
+    keeper.take(&catalog, watcher::Event::InitApply((at("new"), Some(skill("new", "auto")))));
+    keeper.take(&catalog, watcher::Event::InitDone);
+    assert!(catalog.skill("ns", "old").is_none());
+    assert!(catalog.skill("ns", "new").is_some());
+    assert_eq!(catalog.skill_count(), 1);
+}
+
+#[test]
+fn an_object_that_no_longer_parses_keeps_its_last_good_state() {
+    let catalog = Catalog::default();
+    let mut keeper = Keeper::<Skill>::default();
+    keeper.take(&catalog, watcher::Event::Apply((at("a"), Some(skill("a", "auto")))));
+    keeper.take(&catalog, watcher::Event::Apply((at("a"), None)));
+    assert!(catalog.skill("ns", "a").is_some());
+    keeper.take(&catalog, watcher::Event::Delete((at("a"), None)));
+    assert!(catalog.skill("ns", "a").is_none());
+}
+
+#[test]
+fn a_skill_read_outside_the_watch_counts_only_when_it_is_newer() {
+    let catalog = Catalog::default();
+    let revised = |mode: &str, revision: &str| {
+        let mut skill = skill("a", mode);
+        skill.metadata.resource_version = Some(revision.into());
+        skill
+    };
+    let mode = || catalog.skill("ns", "a").unwrap().spec.mode;
+    revised("auto", "10").put(&catalog);
+    catalog.learn_skill(revised("off", "9"));
+    assert_eq!(mode(), skillet_api::skill::Mode::Auto);
+    catalog.learn_skill(revised("off", "11"));
+    assert_eq!(mode(), skillet_api::skill::Mode::Off);
+}
+
+#[test]
+fn a_change_of_the_policys_content_is_told_once() {
+    let catalog = Catalog::default();
+    let changes = catalog.policy_changes.subscribe();
+    assert!(catalog.policy().execution_enabled);
+    let off = SkillPolicySpec { execution_enabled: false, ..SkillPolicySpec::default() };
+    SkillPolicy::new("default", off.clone()).put(&catalog);
+    SkillPolicy::new("default", off).put(&catalog);
+    assert_eq!((catalog.policy().execution_enabled, *changes.borrow()), (false, 1));
+    SkillPolicy::new("other", SkillPolicySpec::default()).put(&catalog);
+    assert!(!catalog.policy().execution_enabled, "only the object named default counts");
+    SkillPolicy::remove(&catalog, &key("", "default"));
+    assert!(catalog.policy().execution_enabled);
+}
+
+#[test]
+fn every_change_is_told() {
+    let catalog = Catalog::default();
+    let mut changes = catalog.changes();
+    skill("a", "auto").put(&catalog);
+    assert!(changes.has_changed().unwrap());
+    changes.mark_unchanged();
+    assert!(!changes.has_changed().unwrap());
+}
+
+#[test]
+fn of_a_skill_only_what_decides_is_kept() {
+    let catalog = Catalog::default();
+    let mut whole = skill("a", "on");
+    whole.spec.run.sandbox = Some(skillet_api::skill::Sandbox::default());
+    whole.put(&catalog);
+    let kept = catalog.skill("ns", "a").unwrap();
+    assert_eq!(kept.spec.run, Run::default());
+    assert_eq!(kept.spec.mode, skillet_api::skill::Mode::On);
+}
