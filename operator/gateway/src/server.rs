@@ -5,6 +5,7 @@ use std::{future::Future, net::SocketAddr, sync::Arc};
 use axum::{
     Router,
     extract::State,
+    middleware,
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -16,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::{
-    executor::Executor, identity::Identity, mcp, proxy, rest, skills::Skills, state::Gateway, stateless,
-    upstream,
+    executor::Executor, identity::Identity, mcp, metrics, proxy, request_id, rest, skills::Skills,
+    state::Gateway, stateless, upstream,
 };
 
 #[derive(Debug, Error)]
@@ -36,9 +37,12 @@ pub fn router(gateway: Gateway, stop: &CancellationToken) -> Router {
         .merge(proxy::routes())
         .merge(stateless::routes())
         .merge(rest::routes())
+        .merge(metrics::routes())
         .merge(mcp::routes(Arc::new(gateway.clone()), stop))
         .route("/healthz", get(async || "ok"))
         .route("/readyz", get(ready))
+        .route_layer(middleware::from_fn_with_state(gateway.metrics.clone(), metrics::count))
+        .layer(middleware::from_fn(request_id::name))
         .with_state(gateway)
 }
 
@@ -61,6 +65,7 @@ pub async fn run(
         identity: Arc::new(Identity::new(client.clone())),
         skills: Arc::new(Skills::default()),
         executor: Arc::new(Executor::new(client.clone())),
+        metrics: Arc::default(),
         upstream: upstream::client()?,
         keys: Arc::default(),
         namespace: namespace.into(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{executor::Executor, identity::Identity, skills::Skills, upstream::Keys};
+use crate::{executor::Executor, identity::Identity, metrics::Metrics, skills::Skills, upstream::Keys};
 
 /// Shared by all requests; cheap to clone.
 #[derive(Clone)]
@@ -10,6 +10,7 @@ pub struct Gateway {
     pub identity: Arc<Identity>,
     pub skills: Arc<Skills>,
     pub executor: Arc<Executor>,
+    pub metrics: Arc<Metrics>,
     pub upstream: reqwest::Client,
     /// The platform's keys for providers.
     pub keys: Arc<Keys>,

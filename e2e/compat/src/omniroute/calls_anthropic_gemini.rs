@@ -66,7 +66,7 @@ fn shown(call: &ToolCall) -> Value {
 }
 
 /// Any identifier is as good as the reference's where it made one up.
-fn take_generated_ids(value: &mut Value, expected: &Value) {
+pub(super) fn take_generated_ids(value: &mut Value, expected: &Value) {
     let wanted = expected["calls"].as_array().into_iter().flatten();
     let got = value.get_mut("calls").and_then(Value::as_array_mut).into_iter().flatten();
     for (call, _) in got.zip(wanted).filter(|(_, wanted)| wanted["id"] == "$generated") {

@@ -8,7 +8,7 @@ use skillet_core::dialect::{
     Arguments, Dialect as _, ToolCall, ToolResult, openai_responses::OpenAiResponses,
 };
 
-use super::execute::execute;
+use super::{calls_anthropic_gemini::take_generated_ids, execute::execute};
 use crate::{
     case::Case,
     judge::{Answer, Sense, mentions},
@@ -50,17 +50,6 @@ fn shown(call: ToolCall) -> Value {
         Arguments::Broken(text) => json!(text),
     };
     json!({"id": call.id, "name": call.name, "arguments": arguments})
-}
-
-/// Any identifier is as good as the reference's where it made one up.
-fn take_generated_ids(value: &mut Value, expected: &Value) {
-    let wanted = expected["calls"].as_array().into_iter().flatten();
-    let got = value.get_mut("calls").and_then(Value::as_array_mut).into_iter().flatten();
-    for (call, _) in got.zip(wanted).filter(|(_, wanted)| wanted["id"] == "$generated") {
-        if call["id"].as_str().is_some_and(|id| !id.is_empty()) {
-            call["id"] = json!("$generated");
-        }
-    }
 }
 
 pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {

@@ -55,6 +55,18 @@ async fn one(
     place: (u32, usize),
     deadline: Instant,
 ) -> Outcome {
+    let started = Instant::now();
+    let outcome = called(conversation, call, place, deadline).await;
+    conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
+    outcome
+}
+
+async fn called(
+    conversation: &Conversation,
+    call: &ToolCall,
+    place: (u32, usize),
+    deadline: Instant,
+) -> Outcome {
     let Some(skill) = conversation.offering.targets.get(call.name.as_str()) else {
         return failed("SkillNotFound", "this request was not offered such a tool");
     };

@@ -2,13 +2,7 @@
 
 use kube::ResourceExt as _;
 use skillet_api::Skill;
-
-/// Lower case with one `i`: Turkish has two, and whoever types one means either.
-fn fold(text: &str) -> String {
-    let is_kept = |c: &char| !('\u{300}'..='\u{36f}').contains(c);
-    let one_i = |c: char| if c == 'ı' { 'i' } else { c };
-    text.to_lowercase().chars().filter(is_kept).map(one_i).collect()
-}
+use skillet_core::fold::fold;
 
 /// A text that is looked for.
 #[derive(Debug)]
