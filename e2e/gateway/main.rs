@@ -6,7 +6,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `SKILLET_GATEWAY_URL` | the gateway, where it does not run as a pod |
-//! | `SKILLET_MODEL_URL` | a running `model.py` that the gateway and the tests can reach, instead of a pod |
+//! | `SKILLET_MODEL_URL` | a running `model/model.py` that the gateway and the tests can reach, instead of a pod |
 
 mod access;
 mod changes;

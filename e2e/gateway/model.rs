@@ -1,6 +1,6 @@
 //! The scripted model server as a pod of the journey's namespace, and its log: what the gateway sent to a provider.
 
-use std::{env, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, env, fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Pod;
@@ -33,9 +33,7 @@ impl Model {
         if let Ok(base_url) = env::var("SKILLET_MODEL_URL") {
             return Ok(Self { base_url });
         }
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("gateway/model.py");
-        let program = fs::read_to_string(&program).context("could not read model.py")?;
-        for object in objects(&program) {
+        for object in objects(&program()?) {
             j.apply(&object).await?;
         }
         let pods = j.api::<Pod>();
@@ -83,7 +81,21 @@ impl Asked {
     }
 }
 
-fn objects(program: &str) -> [Value; 3] {
+/// Its files, by name.
+fn program() -> Result<BTreeMap<String, String>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("gateway/model");
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(&folder).with_context(|| format!("could not read {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|kind| kind == "py") {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            files.insert(name, fs::read_to_string(&path)?);
+        }
+    }
+    Ok(files)
+}
+
+fn objects(program: &BTreeMap<String, String>) -> [Value; 3] {
     // The runtime's image is in every cluster with Skillet.
     let image = format!("skillet.dev/python:{}", env!("CARGO_PKG_VERSION"));
     let labels = json!({ "app": "model" });
@@ -102,7 +114,7 @@ fn objects(program: &str) -> [Value; 3] {
     });
     let volume = json!({ "name": "program", "configMap": { "name": "model" } });
     [
-        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "model" }, "data": { "model.py": program } }),
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "model" }, "data": program }),
         json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "model", "labels": labels },
             "spec": {

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use skillet_api::gateway::{KeySecret, Provider, Providers};
 use skillet_core::dialect::DialectName;
+use tokio::time::Instant;
 
 use crate::{error::ApiError, state::Gateway};
 
@@ -88,15 +89,25 @@ impl Upstream {
         Ok(Self { client: gateway.upstream.clone(), url, headers: sent })
     }
 
-    /// Asks the provider. Any status is an answer.
-    pub async fn send(&self, body: Bytes) -> Result<reqwest::Response, ApiError> {
-        let request = self.client.post(&self.url).headers(self.headers.clone()).body(body);
-        request.send().await.map_err(|error| {
-            // The address may hold a key: it is not told.
-            let error = error.without_url();
-            ApiError::new(StatusCode::BAD_GATEWAY, "ProviderUnreachable", format!("the provider: {error}"))
-        })
+    /// Asks the provider. Any status is an answer, which must be whole by `deadline`.
+    pub async fn send(&self, body: Bytes, deadline: Instant) -> Result<reqwest::Response, ApiError> {
+        let limit = deadline.saturating_duration_since(Instant::now());
+        let request = self.client.post(&self.url).headers(self.headers.clone()).body(body).timeout(limit);
+        request.send().await.map_err(|error| unanswered(&error))
     }
+}
+
+/// What became of a request to a provider that gave no answer, or none in time.
+pub fn unanswered(error: &reqwest::Error) -> ApiError {
+    let (status, code, what) = if error.is_timeout() {
+        (StatusCode::GATEWAY_TIMEOUT, "ProviderTooSlow", "did not answer within the time of this request")
+    } else if error.is_connect() {
+        (StatusCode::BAD_GATEWAY, "ProviderUnreachable", "could not be reached")
+    } else {
+        (StatusCode::BAD_GATEWAY, "ProviderAnswerBroken", "broke off its answer")
+    };
+    // The error's own words may hold the address, and the address a key: neither is told.
+    ApiError::new(status, code, format!("the provider {what}"))
 }
 
 fn provider(providers: &Providers, dialect: DialectName) -> &Provider {

@@ -39,12 +39,13 @@ pub async fn streamed(
     request: Value,
     sent: Bytes,
 ) -> Result<Response, ApiError> {
-    let first = upstream.send(sent).await?;
+    let progress = conversation.progress();
+    let first = upstream.send(sent, progress.deadline).await?;
     let (status, headers) = (first.status(), passed_back(first.headers()));
     let (pieces, mut received) = mpsc::channel(PIECES);
     let body = Body::from_stream(stream::poll_fn(move |context| received.poll_recv(context)));
     if status.is_success() {
-        tokio::spawn(converse(conversation, upstream, request, first, pieces));
+        tokio::spawn(converse(conversation, upstream, progress, request, first, pieces));
     } else {
         tokio::spawn(async move { pass_whole(first, &pieces).await.ok() });
     }
@@ -65,11 +66,11 @@ async fn pass_whole(mut response: reqwest::Response, pieces: &Pieces) -> Result<
 async fn converse(
     conversation: Conversation,
     upstream: Upstream,
+    mut progress: Progress,
     request: Value,
     first: reqwest::Response,
     pieces: Pieces,
 ) {
-    let mut progress = conversation.progress();
     match rounds(&conversation, &upstream, request, first, &pieces, &mut progress).await {
         Ok(()) => {}
         Err(Stop::ClientGone) => {
@@ -110,7 +111,7 @@ async fn rounds(
         }
         progress.round += 1;
         request = dialect.next_request(&request, &end.answer, &results);
-        response = match upstream.send(request.to_string().into()).await {
+        response = match upstream.send(request.to_string().into(), progress.deadline).await {
             Ok(next) if next.status().is_success() => next,
             // Too late for another status: the client at least gets what its skills gave.
             Ok(refused) => {

@@ -8,11 +8,12 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
 use skillet_core::dialect::Usage;
+use tokio::time::Instant;
 
 use super::{Conversation, Progress};
 use crate::{
     error::ApiError,
-    upstream::{Upstream, passed_back},
+    upstream::{Upstream, passed_back, unanswered},
 };
 
 /// Most bytes of one answer that are read.
@@ -37,7 +38,7 @@ pub async fn whole(
     let mut total = Usage::default();
     let mut body = sent;
     loop {
-        let answer = ask(upstream, body).await?;
+        let answer = ask(upstream, body, progress.deadline).await?;
         let Some(read) = read(&answer) else { return Ok((pass(answer), progress)) };
         let (ours, has_others) = conversation.ours(&read);
         total = total.plus(dialect.usage(&read));
@@ -61,8 +62,8 @@ pub async fn whole(
     }
 }
 
-async fn ask(upstream: &Upstream, body: Bytes) -> Result<Answer, ApiError> {
-    let response = upstream.send(body).await?;
+async fn ask(upstream: &Upstream, body: Bytes, deadline: Instant) -> Result<Answer, ApiError> {
+    let response = upstream.send(body, deadline).await?;
     let (status, headers) = (response.status(), response.headers().clone());
     let body = collect(response).await?;
     Ok(Answer { status, headers, body })
@@ -73,9 +74,7 @@ async fn collect(mut response: reqwest::Response) -> Result<Bytes, ApiError> {
     let mut body = Vec::new();
     loop {
         let chunk = response.chunk().await;
-        match chunk
-            .map_err(|error| broken(format!("the provider's answer broke off: {}", error.without_url())))?
-        {
+        match chunk.map_err(|error| unanswered(&error))? {
             None => return Ok(body.into()),
             Some(chunk) if body.len() + chunk.len() > ANSWER_LIMIT => {
                 return Err(broken(format!("the provider's answer is larger than {ANSWER_LIMIT} bytes")));
