@@ -189,6 +189,21 @@ pub trait StreamFilter: Send {
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>);
 }
 
+/// Takes back that the model must call a tool, which it has done: kept for the next round, it could never answer.
+/// That it must call one certain tool of the client's stays.
+pub fn let_it_answer(request: &mut Value) {
+    let must = ["/tool_choice", "/tool_choice/type", "/toolConfig/functionCallingConfig/mode"];
+    for place in must {
+        if let Some(choice) = request.pointer_mut(place) {
+            match choice.as_str() {
+                Some("required" | "any") => *choice = "auto".into(),
+                Some("ANY") => *choice = "AUTO".into(),
+                Some(_) | None => {}
+            }
+        }
+    }
+}
+
 impl DialectName {
     /// The dialect's module.
     pub fn dialect(self) -> &'static dyn Dialect {
@@ -197,6 +212,40 @@ impl DialectName {
             Self::OpenAiResponses => &openai_responses::OpenAiResponses,
             Self::Anthropic => &anthropic::Anthropic,
             Self::Gemini => &gemini::Gemini,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_model_that_had_to_call_a_tool_may_answer_in_the_next_round() {
+        for (request, wanted) in [
+            (json!({ "tool_choice": "required" }), json!({ "tool_choice": "auto" })),
+            (json!({ "tool_choice": { "type": "any" } }), json!({ "tool_choice": { "type": "auto" } })),
+            (
+                json!({ "toolConfig": { "functionCallingConfig": { "mode": "ANY" } } }),
+                json!({ "toolConfig": { "functionCallingConfig": { "mode": "AUTO" } } }),
+            ),
+        ] {
+            let mut relaxed = request;
+            let_it_answer(&mut relaxed);
+            assert_eq!(relaxed, wanted);
+        }
+        for kept in [
+            json!({ "tool_choice": "none" }),
+            json!({ "tool_choice": { "type": "function", "function": { "name": "own" } } }),
+            json!({ "tool_choice": { "type": "tool", "name": "own" } }),
+            json!({ "messages": [] }),
+            json!([]),
+        ] {
+            let mut same = kept.clone();
+            let_it_answer(&mut same);
+            assert_eq!(same, kept);
         }
     }
 }

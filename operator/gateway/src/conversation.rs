@@ -6,13 +6,13 @@ mod calls;
 mod streamed;
 mod whole;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::HeaderMap;
 use serde_json::Value;
 use skillet_api::gateway::ConversationPolicy;
-use skillet_core::dialect::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget};
-use tokio::time::Instant;
+use skillet_core::dialect::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget, let_it_answer};
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::{error::ApiError, identity::Caller, offering::Offering, state::Gateway};
 
@@ -34,6 +34,8 @@ pub struct Conversation {
     pub limits: Limits,
     pub idempotency: Option<String>,
     pub session: Option<String>,
+    /// What it takes of the memory for all, given back at its end.
+    pub room: Option<OwnedSemaphorePermit>,
 }
 
 /// How far it may go.
@@ -52,6 +54,8 @@ pub struct Progress {
     round: u32,
     deadline: Instant,
     budget: Budget,
+    /// How often each call was made, where they are to be made once.
+    keyed: HashMap<String, u32>,
     /// Tool names that were run, in order.
     pub ran: Vec<Arc<str>>,
 }
@@ -94,6 +98,7 @@ impl Conversation {
             round,
             deadline: Instant::now() + time,
             budget: Budget::new(result_bytes, total_result_bytes),
+            keyed: HashMap::new(),
             ran: Vec::new(),
         }
     }
@@ -116,6 +121,13 @@ impl Conversation {
     /// Runs calls of ours, as far as limits let it; one result for each, in their order.
     pub async fn run(&self, calls: &[ToolCall], progress: &mut Progress) -> Vec<ToolResult> {
         calls::run(self, calls, progress).await
+    }
+
+    /// The request with which the model is asked again.
+    pub fn next(&self, request: &Value, answer: &Value, results: &[ToolResult]) -> Value {
+        let mut next = self.dialect().next_request(request, answer, results);
+        let_it_answer(&mut next);
+        next
     }
 
     /// What the model is told of calls that nothing is left for.

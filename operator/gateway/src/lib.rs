@@ -16,6 +16,7 @@ pub mod offering;
 pub mod proxy;
 pub mod request_id;
 pub mod rest;
+pub mod room;
 pub mod server;
 pub mod skills;
 pub mod state;

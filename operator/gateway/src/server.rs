@@ -4,8 +4,8 @@ use std::{future::Future, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
-    extract::State,
-    middleware,
+    extract::{Request, State},
+    middleware::{self, Next},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::{
-    executor::Executor, identity::Identity, mcp, metrics, proxy, request_id, rest, skills::Skills,
-    state::Gateway, stateless, upstream,
+    error::ApiError, executor::Executor, identity::Identity, mcp, metrics, proxy, request_id, rest,
+    skills::Skills, state::Gateway, stateless, upstream,
 };
 
 #[derive(Debug, Error)]
@@ -37,13 +37,22 @@ pub fn router(gateway: Gateway, stop: &CancellationToken) -> Router {
         .merge(proxy::routes())
         .merge(stateless::routes())
         .merge(rest::routes())
-        .merge(metrics::routes())
         .merge(mcp::routes(Arc::new(gateway.clone()), stop))
+        // Before the watches are in, defaults would decide where a request goes.
+        .route_layer(middleware::from_fn_with_state(gateway.clone(), synced))
+        .merge(metrics::routes())
         .route("/healthz", get(async || "ok"))
         .route("/readyz", get(ready))
         .route_layer(middleware::from_fn_with_state(gateway.metrics.clone(), metrics::count))
         .layer(middleware::from_fn(request_id::name))
         .with_state(gateway)
+}
+
+async fn synced(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    if gateway.is_synced() {
+        return next.run(request).await;
+    }
+    ApiError::unavailable("the gateway has just started; ask again in a moment").into_response()
 }
 
 /// True only when every watch has seen the cluster as it is.
@@ -66,6 +75,7 @@ pub async fn run(
         skills: Arc::new(Skills::default()),
         executor: Arc::new(Executor::new(client.clone())),
         metrics: Arc::default(),
+        room: Arc::default(),
         upstream: upstream::client()?,
         keys: Arc::default(),
         namespace: namespace.into(),

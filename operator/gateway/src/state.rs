@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{executor::Executor, identity::Identity, metrics::Metrics, skills::Skills, upstream::Keys};
+use crate::{
+    executor::Executor, identity::Identity, metrics::Metrics, room::Room, skills::Skills, upstream::Keys,
+};
 
 /// Shared by all requests; cheap to clone.
 #[derive(Clone)]
@@ -11,6 +13,8 @@ pub struct Gateway {
     pub skills: Arc<Skills>,
     pub executor: Arc<Executor>,
     pub metrics: Arc<Metrics>,
+    /// Memory for requests.
+    pub room: Arc<Room>,
     pub upstream: reqwest::Client,
     /// The platform's keys for providers.
     pub keys: Arc<Keys>,

@@ -1,7 +1,11 @@
 //! For routers that call the model themselves: a request in, the same with skills out; an answer in, results and the
 //! next request out. And for people: why a request is offered what it is.
 
-use axum::{Json, Router, extract::State, routing::post};
+use axum::{
+    Json, Router,
+    extract::{DefaultBodyLimit, State},
+    routing::post,
+};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,7 +18,7 @@ use crate::{
     conversation::{Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
     error::ApiError,
     offering::{self, Offering, Target, Wish},
-    proxy::text,
+    proxy::{REQUEST_LIMIT, text},
     state::Gateway,
 };
 
@@ -24,6 +28,7 @@ pub fn routes() -> Router<Gateway> {
         .route("/v1/inject", post(inject))
         .route("/v1/intercept", post(intercept))
         .route("/v1/explain", post(explain))
+        .layer(DefaultBodyLimit::max(REQUEST_LIMIT))
 }
 
 /// The form of a request and its answers.
@@ -115,6 +120,7 @@ async fn intercept(
         limits,
         idempotency: text(&headers, IDEMPOTENCY_HEADER),
         session: text(&headers, SESSION_HEADER),
+        room: None,
     };
     let (ours, has_others) = conversation.ours(&answer);
     if ours.is_empty() {
@@ -130,7 +136,7 @@ async fn intercept(
     Ok(Json(if has_others {
         json!({ "results": told, "answer": dialect.mixed_answer(&answer, &results) })
     } else {
-        json!({ "results": told, "nextRequest": dialect.next_request(&request, &answer, &results) })
+        json!({ "results": told, "nextRequest": conversation.next(&request, &answer, &results) })
     }))
 }
 

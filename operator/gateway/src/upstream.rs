@@ -20,7 +20,7 @@ use crate::{error::ApiError, state::Gateway};
 const KEY_KEPT: Duration = Duration::from_secs(30);
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Of one hop only, or made anew for the next.
-const NOT_PASSED: [&str; 12] = [
+const NOT_PASSED: [&str; 13] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
@@ -31,6 +31,8 @@ const NOT_PASSED: [&str; 12] = [
     "upgrade",
     "host",
     "content-length",
+    // Says that two requests are one. The rounds of a conversation are not.
+    "idempotency-key",
     // The gateway reads what comes back.
     "accept-encoding",
     "content-encoding",
@@ -76,16 +78,17 @@ impl Upstream {
             let message = "SkillPolicy default has no baseUrl for this provider";
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "NoProvider", message));
         }
-        let mut sent = passed_on(headers, provider.takes_client_key());
-        if let Some(secret) = &provider.key_secret {
-            let has_own = provider.takes_client_key() && KEYS.iter().any(|name| sent.contains_key(*name));
-            if !has_own {
-                let key = gateway.keys.get(gateway, secret).await?;
-                put_key(&mut sent, dialect, key)?;
-            }
+        let takes_client_key = provider.takes_client_key();
+        let mut sent = passed_on(headers, takes_client_key);
+        let has_own = KEYS.iter().any(|name| sent.contains_key(*name)) || without_key(path, true) != path;
+        let mut has_platform_key = false;
+        if let Some(secret) = provider.key_secret.as_ref().filter(|_| !(takes_client_key && has_own)) {
+            put_key(&mut sent, dialect, gateway.keys.get(gateway, secret).await?)?;
+            has_platform_key = true;
         }
         sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let url = format!("{}{path}", provider.base_url);
+        let url =
+            format!("{}{}", provider.base_url, without_key(path, has_platform_key || !takes_client_key));
         Ok(Self { client: gateway.upstream.clone(), url, headers: sent })
     }
 
@@ -108,6 +111,18 @@ pub fn unanswered(error: &reqwest::Error) -> ApiError {
     };
     // The error's own words may hold the address, and the address a key: neither is told.
     ApiError::new(status, code, format!("the provider {what}"))
+}
+
+/// The path, where `is_dropped` without a key of the client's in its query. Also one whose name is written in another
+/// way, for the provider would read it.
+fn without_key(path: &str, is_dropped: bool) -> String {
+    let Some((bare, query)) = path.split_once('?').filter(|_| is_dropped) else { return path.to_owned() };
+    let is_key = |part: &&str| {
+        let name = part.split('=').next().unwrap_or_default();
+        name.contains('%') || name.eq_ignore_ascii_case("key")
+    };
+    let kept: Vec<&str> = query.split('&').filter(|part| !is_key(part)).collect();
+    if kept.is_empty() { bare.to_owned() } else { format!("{bare}?{}", kept.join("&")) }
 }
 
 fn provider(providers: &Providers, dialect: DialectName) -> &Provider {
@@ -203,6 +218,20 @@ mod tests {
         let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         names
+    }
+
+    #[test]
+    fn a_key_in_the_query_is_dropped_however_it_is_written() {
+        for (path, wanted) in [
+            ("/m:g?key=k&alt=sse", "/m:g?alt=sse"),
+            ("/m:g?%6bey=k", "/m:g"),
+            ("/m:g?KEY=k&alt=sse", "/m:g?alt=sse"),
+            ("/m:g?alt=sse", "/m:g?alt=sse"),
+            ("/m:g", "/m:g"),
+        ] {
+            assert_eq!(without_key(path, true), wanted);
+            assert_eq!(without_key(path, false), path);
+        }
     }
 
     #[test]

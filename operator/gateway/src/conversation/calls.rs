@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use skillet_api::{Phase, SkillExecution};
 use skillet_core::dialect::{Arguments, ToolCall, ToolResult};
 use tokio::time::Instant;
@@ -27,12 +28,10 @@ pub(super) async fn run(
     calls: &[ToolCall],
     progress: &mut Progress,
 ) -> Vec<ToolResult> {
-    let (round, deadline) = (progress.round, progress.deadline);
-    let running: Vec<BoxFuture<'_, Outcome>> = calls
-        .iter()
-        .enumerate()
-        .map(|(place, call)| one(conversation, call, (round, place), deadline).boxed())
-        .collect();
+    let deadline = progress.deadline;
+    let keys: Vec<Option<String>> = calls.iter().map(|call| key(conversation, call, progress)).collect();
+    let running: Vec<BoxFuture<'_, Outcome>> =
+        calls.iter().zip(keys).map(|(call, key)| one(conversation, call, key, deadline).boxed()).collect();
     let outcomes: Vec<Outcome> =
         stream::iter(running).buffered(conversation.limits.parallel.max(1)).collect().await;
     let mut results = Vec::with_capacity(calls.len());
@@ -52,11 +51,11 @@ pub(super) async fn run(
 async fn one(
     conversation: &Conversation,
     call: &ToolCall,
-    place: (u32, usize),
+    key: Option<String>,
     deadline: Instant,
 ) -> Outcome {
     let started = Instant::now();
-    let outcome = called(conversation, call, place, deadline).await;
+    let outcome = called(conversation, call, key, deadline).await;
     conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
     outcome
 }
@@ -64,7 +63,7 @@ async fn one(
 async fn called(
     conversation: &Conversation,
     call: &ToolCall,
-    place: (u32, usize),
+    key: Option<String>,
     deadline: Instant,
 ) -> Outcome {
     let Some(skill) = conversation.offering.targets.get(call.name.as_str()) else {
@@ -79,6 +78,11 @@ async fn called(
             );
         }
     };
+    // What was offered may be told by the client itself, and a namespace it does not look into is not its own.
+    let namespaces = conversation.gateway.skills.namespaces(&conversation.caller);
+    if !namespaces.iter().any(|namespace| **namespace == *skill.namespace) {
+        return failed("Forbidden", "the skill is in a namespace that the caller does not look into");
+    }
     // The caller's rights count at the time of the call, not at that of the offer.
     let checked = conversation
         .gateway
@@ -88,16 +92,27 @@ async fn called(
     if let Err(error) = checked {
         return failed("Forbidden", &error.to_string());
     }
-    let order = order(conversation, skill, input, place);
+    let order = order(conversation, skill, input, key);
     match execute(conversation, &order, deadline).await {
         Ok(execution) => told(&execution),
         Err(error) => failed(reason(&error), &error.to_string()),
     }
 }
 
-fn order(conversation: &Conversation, target: &Target, input: Value, place: (u32, usize)) -> Order {
-    // Ids that the model makes up change when it is asked again: where a call stands does not.
-    let idempotency = conversation.idempotency.as_ref().map(|key| format!("{key}/{}/{}", place.0, place.1));
+/// Under which key a call runs once, where the client gave one: by what is called with what, and how often that was
+/// called before in this conversation. Ids and order change when a model is asked again; these do not.
+fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) -> Option<String> {
+    let key = conversation.idempotency.as_ref()?;
+    let Target { namespace, skill, version } = conversation.offering.targets.get(call.name.as_str())?;
+    let Arguments::Json(input) = &call.arguments else { return None };
+    let digest = Sha256::digest(format!("{namespace}/{skill}/{version}/{input}"));
+    let called = format!("{digest:x}");
+    let before = progress.keyed.entry(called.clone()).or_default();
+    *before += 1;
+    Some(format!("{key}/{called}/{before}"))
+}
+
+fn order(conversation: &Conversation, target: &Target, input: Value, idempotency: Option<String>) -> Order {
     Order {
         caller: conversation.caller.clone(),
         namespace: target.namespace.as_str().into(),
@@ -119,6 +134,14 @@ async fn execute(
     deadline: Instant,
 ) -> Result<Arc<SkillExecution>, ExecutorError> {
     let limit = deadline.saturating_duration_since(Instant::now());
+    if limit.is_zero() {
+        // Nobody would wait for it.
+        return Err(ExecutorError::TooLate {
+            namespace: order.namespace.to_string(),
+            name: order.skill.to_string(),
+            limit,
+        });
+    }
     conversation.gateway.executor.run(order, limit).await
 }
 

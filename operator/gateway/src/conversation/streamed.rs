@@ -1,6 +1,6 @@
 //! Streamed answers: one stream to the client over all rounds.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::stream;
 use serde_json::Value;
 use skillet_core::dialect::{StreamFilter, ToolResult};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 use tracing::{info, warn};
 
 use super::{Conversation, Progress};
@@ -21,6 +21,8 @@ use crate::{
 
 /// Pieces on their way to a client that reads slowly; then the provider is read no further either.
 const PIECES: usize = 16;
+/// A client that reads nothing for so long is gone.
+const SLOWEST_READ: Duration = Duration::from_secs(60);
 
 type Pieces = mpsc::Sender<Result<Bytes, io::Error>>;
 
@@ -110,8 +112,12 @@ async fn rounds(
             return finish(filter.as_mut(), &results, pieces).await;
         }
         progress.round += 1;
-        request = dialect.next_request(&request, &end.answer, &results);
-        response = match upstream.send(request.to_string().into(), progress.deadline).await {
+        request = conversation.next(&request, &end.answer, &results);
+        let sent = tokio::select! {
+            sent = upstream.send(request.to_string().into(), progress.deadline) => sent,
+            () = pieces.closed() => return Err(Stop::ClientGone),
+        };
+        response = match sent {
             Ok(next) if next.status().is_success() => next,
             // Too late for another status: the client at least gets what its skills gave.
             Ok(refused) => {
@@ -161,5 +167,8 @@ async fn flush(out: &mut Vec<u8>, pieces: &Pieces) -> Result<(), Stop> {
 }
 
 async fn send(pieces: &Pieces, piece: Bytes) -> Result<(), Stop> {
-    pieces.send(Ok(piece)).await.map_err(|_| Stop::ClientGone)
+    match timeout(SLOWEST_READ, pieces.send(Ok(piece))).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Stop::ClientGone),
+    }
 }

@@ -7,7 +7,7 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
-use skillet_core::dialect::Usage;
+use skillet_core::dialect::{ToolResult, Usage};
 use tokio::time::Instant;
 
 use super::{Conversation, Progress};
@@ -37,9 +37,19 @@ pub async fn whole(
     let mut progress = conversation.progress();
     let mut total = Usage::default();
     let mut body = sent;
+    // The last answer with calls of ours, and what they gave.
+    let mut last: Option<(Answer, Value, Vec<ToolResult>)> = None;
     loop {
-        let answer = ask(upstream, body, progress.deadline).await?;
-        let Some(read) = read(&answer) else { return Ok((pass(answer), progress)) };
+        let asked = ask(upstream, body, progress.deadline).await;
+        let (answer, read) = match (asked.map(|answer| (read(&answer), answer)), last.take()) {
+            (Ok((Some(read), answer)), _) => (answer, read),
+            // Too late to begin again: the client at least gets what its skills gave.
+            (_, Some((answer, read, results))) => {
+                return Ok((mixed(conversation, &answer, &read, &results, total), progress));
+            }
+            (Ok((None, answer)), None) => return Ok((pass(answer), progress)),
+            (Err(error), None) => return Err(error),
+        };
         let (ours, has_others) = conversation.ours(&read);
         total = total.plus(dialect.usage(&read));
         if ours.is_empty() {
@@ -57,8 +67,9 @@ pub async fn whole(
             return Ok((mixed(conversation, &answer, &read, &results, total), progress));
         }
         progress.round += 1;
-        request = dialect.next_request(&request, &read, &results);
+        request = conversation.next(&request, &read, &results);
         body = request.to_string().into();
+        last = Some((answer, read, results));
     }
 }
 
@@ -101,7 +112,7 @@ fn mixed(
     conversation: &Conversation,
     answer: &Answer,
     read: &Value,
-    results: &[skillet_core::dialect::ToolResult],
+    results: &[ToolResult],
     total: Usage,
 ) -> Response {
     let read = conversation.dialect().mixed_answer(read, results);

@@ -191,7 +191,7 @@ async fn executions<B: Backend>(
     wanted: &ExecutionsArguments,
 ) -> Result<CallToolResult, IdentityError> {
     let mut found = Vec::new();
-    for namespace in look_up::namespaces(backend, caller, &[Verb::Get]).await? {
+    for namespace in look_up::namespaces(backend, caller, &[Verb::Execute]).await? {
         match backend.executions(caller, &namespace).await {
             Ok(executions) => found.extend(executions),
             Err(error) => return Ok(failed(&error)),

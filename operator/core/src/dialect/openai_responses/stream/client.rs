@@ -60,7 +60,8 @@ impl Client {
     }
 
     pub(super) fn remember(&mut self, response: &Value) {
-        for field in ["id", "created_at"] {
+        // The id is the last round's: a client goes on from there, and the first one waits for the output of a call.
+        for field in ["created_at"] {
             if let Some(value) = response.get(field) {
                 self.first.insert(field.to_owned(), value.clone());
             }

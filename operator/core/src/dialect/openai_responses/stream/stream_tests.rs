@@ -140,7 +140,7 @@ fn our_call_and_the_end_are_held_back_and_the_next_round_continues() {
     let last = &second[3]["response"];
     assert_eq!(
         (&last["id"], &last["created_at"], &last["output"]),
-        (&json!("r1"), &json!(1), &json!([text]))
+        (&json!("r2"), &json!(1), &json!([text]))
     );
     let usage = json!({"input_tokens": 4, "output_tokens": 6, "total_tokens": 10, "output_tokens_details": {"reasoning_tokens": 2}});
     assert_eq!(last["usage"], usage);
