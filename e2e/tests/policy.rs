@@ -61,7 +61,7 @@ async fn what_the_policy_no_longer_allows_does_not_run_though_it_is_sealed() -> 
 async fn an_image_that_is_not_there_is_told_within_the_start_limit() -> Result<()> {
     // One from a registry that refuses, and one from where nobody answers.
     let images = ["localhost:1/absent:1".to_owned(), format!("{}absent:1", policy::IMAGES)];
-    let limits = json!({ "startTimeout": "6s", "allowedImages": images });
+    let limits = json!({ "startTimeout": "8s", "allowedImages": images });
     journey_under(limits, async move |j| {
         let runs = ["refusing", "silent"].into_iter().zip(&images).map(async |(name, image)| {
             j.apply(&SkillDraft::new(name, json!({ "image": image, "command": ["true"] }))).await?;
@@ -69,7 +69,7 @@ async fn an_image_that_is_not_there_is_told_within_the_start_limit() -> Result<(
             let asked = Instant::now();
             let ended = j.run(name, json!({})).await?;
             let ended = ended.is(Phase::Failed, Reason::ImageUnavailable).says(&[image]);
-            assert!(asked.elapsed() <= Duration::from_secs(8), "{:?}", asked.elapsed());
+            assert!(asked.elapsed() <= Duration::from_secs(10), "{:?}", asked.elapsed());
             assert_eq!(ended.status.attempts, 1);
             assert!(j.event(&ended.name, Reason::ImageUnavailable).await?.contains(image));
             j.nothing_left(&ended).await

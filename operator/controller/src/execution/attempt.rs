@@ -206,7 +206,7 @@ impl Attempt<'_> {
     }
 
     async fn is_pulling(&self, follower: &Follower) -> bool {
-        let Some(pod) = follower.borrow().as_ref().map(|view| view.pod.name_any()) else { return false };
+        let Some(pod) = follower.borrow().as_ref().map(|view| view.pod.clone()) else { return false };
         let events = Api::namespaced(self.ctx.client.clone(), &self.ctx.settings.namespace);
         sandbox::open::is_pulling(&events, &pod, self.image()).await
     }

@@ -38,9 +38,10 @@ pub enum OpenError {
     InUse(#[source] StreamEnd),
 }
 
-/// Whether the kubelet is still pulling `image` for `pod`: its status does not tell, its events do.
-pub async fn is_pulling(events: &Api<Event>, pod: &str, image: &str) -> bool {
-    let of_pod = ListParams::default().fields(&format!("involvedObject.name={pod}"));
+/// Whether the kubelet is still pulling `image` for `pod`. Its events tell, and under load they come late: a pod whose
+/// sandbox is ready and whose container is not there waits for its image.
+pub async fn is_pulling(events: &Api<Event>, pod: &Pod, image: &str) -> bool {
+    let of_pod = ListParams::default().fields(&format!("involvedObject.name={}", pod.name_any()));
     let Ok(found) = events.list(&of_pod).await else { return false };
     let quoted = format!("\"{image}\"");
     let has = |reason: &str| {
@@ -50,7 +51,14 @@ pub async fn is_pulling(events: &Api<Event>, pod: &str, image: &str) -> bool {
         };
         found.items.iter().any(is_told)
     };
-    has("Pulling") && !has("Pulled")
+    !has("Pulled") && (has("Pulling") || is_ready_to_start(pod))
+}
+
+fn is_ready_to_start(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "PodReadyToStartContainers" && condition.status == "True")
 }
 
 /// A stream to an idle runner, and where it runs.
