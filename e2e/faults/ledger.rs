@@ -5,7 +5,7 @@
 //! pods is told of it before the pod goes.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -26,8 +26,9 @@ use tokio::task::JoinHandle;
 struct Seen {
     /// Receipts by execution uid, then by pod.
     receipts: HashMap<String, BTreeMap<String, Value>>,
-    /// Uids of executions in the order in which their first sandboxes were made.
+    /// Uids of executions in the order in which their first Jobs were made.
     order: Vec<String>,
+    made: HashSet<String>,
     /// The watch was interrupted: a pod may have come and gone meanwhile.
     has_gap: bool,
 }
@@ -35,7 +36,7 @@ struct Seen {
 /// A watch over the sandboxes of one namespace's executions.
 pub(crate) struct Ledger {
     seen: Arc<Mutex<Seen>>,
-    watch: JoinHandle<()>,
+    watches: [JoinHandle<()>; 2],
 }
 
 impl Ledger {
@@ -57,7 +58,20 @@ impl Ledger {
                 }
             }
         });
-        Self { seen, watch }
+        let jobs = sandbox::jobs(client);
+        let ordered = seen.clone();
+        let config = watcher::Config::default().labels(&format!("{LABEL_EXECUTION_NAMESPACE}={namespace}"));
+        let order = tokio::spawn(async move {
+            let mut events = pin!(watcher(jobs, config).default_backoff().touched_objects());
+            while let Ok(Some(job)) = events.try_next().await {
+                let Some(uid) = job.labels().get(LABEL_EXECUTION_UID) else { continue };
+                let mut seen = ordered.lock().unwrap_or_else(PoisonError::into_inner);
+                if seen.made.insert(uid.clone()) {
+                    seen.order.push(uid.clone());
+                }
+            }
+        });
+        Self { seen, watches: [watch, order] }
     }
 
     /// How many programs were run for an execution, by the receipts seen so far.
@@ -79,7 +93,7 @@ impl Ledger {
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        self.watch.abort();
+        self.watches.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -90,10 +104,6 @@ fn is_run(receipt: &Value) -> bool {
 fn note(seen: &Mutex<Seen>, pod: &Pod) {
     let Some(uid) = pod.labels().get(LABEL_EXECUTION_UID) else { return };
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-    if !seen.receipts.contains_key(uid) {
-        seen.order.push(uid.clone());
-        seen.receipts.insert(uid.clone(), BTreeMap::new());
-    }
     let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
     for status in statuses {
         let terminated = status.state.as_ref().and_then(|state| state.terminated.as_ref());

@@ -42,6 +42,8 @@ use crate::context::Context;
 const KIND: &str = "SkillExecution";
 /// Sandboxes that are given up unused before the execution is.
 const UNUSED_LIMIT: u32 = 3;
+/// Far longer than a killed process lives.
+const YOUNG_MILLIS: i64 = 60_000;
 const READ_PAUSE: Duration = Duration::from_secs(1);
 
 /// May this execution run now? From the catalogue only. `begun` is the version of a run that an earlier operator
@@ -75,6 +77,9 @@ pub async fn run(
     cancel: watch::Receiver<bool>,
 ) {
     let namespace = execution.namespace().unwrap_or_default();
+    if existing.sandbox == Sandbox::NotMade && is_young(&ctx) && gather::is_over(&ctx, &execution).await {
+        return;
+    }
     let mut waiting = cancel.clone();
     let secret_env = tokio::select! {
         secret_env = read_secrets(&ctx, &namespace, &admitted) => secret_env,
@@ -88,6 +93,13 @@ pub async fn run(
     let plan = Plan { execution: execution.clone(), admitted, policy, secret_env };
     let conclusion = attempts(&ctx, &plan, existing, cancel).await;
     finish(&ctx, &execution, conclusion).await;
+}
+
+/// An operator that was killed may go on for some seconds beside the next one, end a run and remove its sandbox. Until
+/// then what the watch shows is not enough to begin a run.
+fn is_young(ctx: &Context) -> bool {
+    let started = i64::try_from(ctx.epoch).unwrap_or_default();
+    Timestamp::now().as_millisecond() - started < YOUNG_MILLIS
 }
 
 /// Writes the final status of an execution, and tells of a failure by event and metric.

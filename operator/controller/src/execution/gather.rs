@@ -73,6 +73,23 @@ pub async fn refresh(
     Ok(unreadable)
 }
 
+/// Whether an execution has ended or is gone, as the API server knows it now. A list, for which the operator has the
+/// right, is as consistent a read as a get.
+pub async fn is_over(ctx: &Context, execution: &SkillExecution) -> bool {
+    let api: Api<Guarded<SkillExecution>> =
+        Api::namespaced(ctx.client.clone(), &execution.namespace().unwrap_or_default());
+    let this = ListParams::default().fields(&format!("metadata.name={}", execution.name_any()));
+    // What cannot be read is begun: its Job's name still keeps it from being made twice.
+    let Ok(found) = api.list(&this).await else { return false };
+    let is_going_on = |found: Guarded<SkillExecution>| match found.0 {
+        Ok(now) => {
+            now.uid() == execution.uid() && !now.status.is_some_and(|status| status.phase.is_terminal())
+        }
+        Err(_) => true,
+    };
+    !found.items.into_iter().any(is_going_on)
+}
+
 /// Values of a skill's `secretEnv`, read when they are needed and kept nowhere.
 pub async fn secrets(
     ctx: &Context,
