@@ -8,7 +8,7 @@ use kube::{
     ResourceExt as _,
     api::{DeleteParams, PostParams, PropagationPolicy},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use skillet_api::{
     Phase, Reason, SkillExecution, SkillExecutionStatus,
     names::LABEL_EXECUTION_UID,
@@ -54,7 +54,7 @@ async fn runs_are_settled_for_what_became_of_them_while_no_operator_was_there() 
             delete_job(j, &retried).await?;
             delete_job(j, &vanished).await?;
             let waiting = j.start("raised", json!({ "of": "planted" })).await?;
-            plant(j, template, &waiting).await?;
+            plant(j, template, &waiting, without_user_namespace).await?;
             Ok((waiting, lose_log(j, &unlogged).await?))
         })
         .await?;
@@ -75,6 +75,31 @@ async fn runs_are_settled_for_what_became_of_them_while_no_operator_was_there() 
         }
         let unproven = j.ended(&planted).await?;
         failed_alike(j, unproven, Reason::IsolationUnavailable, &["userNamespace", "Strict"]).await
+    })
+    .await
+}
+
+/// One run at a time, so that others wait. The version says which content was run.
+fn versioned(version: u32) -> SkillDraft {
+    let script = format!("cat >/dev/null; sleep 3; echo '{{\"version\": {version}}}'");
+    SkillDraft::shell("shared", &script).version(&format!("{version}.0.0")).limit("concurrency", 1)
+}
+
+#[tokio::test]
+async fn a_sandbox_of_another_operator_is_given_the_version_that_was_chosen_for_it() -> Result<()> {
+    journey_under(json!({}), async |j| {
+        j.apply(&versioned(1)).await?;
+        j.ready("shared").await?;
+        let first = begin(j, "shared").await?;
+        // Waits for its place, which it has in the eyes of the other operator.
+        let second = j.start("shared", json!({})).await?;
+        plant(j, job_of(j, &first).await?, &second, |_| Ok(())).await?;
+        j.apply(&versioned(2)).await?;
+        let ended = j.ended(&second).await?;
+        assert_eq!(ended.status.resolved_version.as_deref(), Some("1.0.0"));
+        assert_eq!(ended.output(), json!({ "version": 1 }));
+        assert_eq!(j.run("shared", json!({})).await?.output(), json!({ "version": 2 }));
+        Ok(())
     })
     .await
 }
@@ -126,8 +151,19 @@ async fn delete_job(j: &Journey, begun: &Begun) -> Result<()> {
     Ok(())
 }
 
-/// Makes the sandbox of an execution as an operator would that asked for less isolation: without a user namespace.
-async fn plant(j: &Journey, template: Job, execution: &SkillExecution) -> Result<()> {
+/// As under an operator that asked for less isolation.
+fn without_user_namespace(pod: &mut Map<String, Value>) -> Result<()> {
+    pod.remove("hostUsers").context("the sandbox had no user namespace before")?;
+    Ok(())
+}
+
+/// Makes the sandbox of an execution as another operator would that chose version 1.0.0, and changes its pod.
+async fn plant(
+    j: &Journey,
+    template: Job,
+    execution: &SkillExecution,
+    change: impl FnOnce(&mut Map<String, Value>) -> Result<()>,
+) -> Result<()> {
     let uid = execution.uid().context("no uid")?;
     let mut job = serde_json::to_value(template)?;
     let mut labels = job["metadata"]["labels"].clone();
@@ -139,8 +175,7 @@ async fn plant(j: &Journey, template: Job, execution: &SkillExecution) -> Result
     let spec = job["spec"].as_object_mut().context("no spec")?;
     spec.remove("selector");
     spec["template"]["metadata"] = json!({ "labels": labels });
-    let pod = spec["template"]["spec"].as_object_mut().context("no pod")?;
-    pod.remove("hostUsers").context("the sandbox had no user namespace before")?;
+    change(spec["template"]["spec"].as_object_mut().context("no pod")?)?;
     let job: Job = serde_json::from_value(job)?;
     sandbox::jobs(&j.client)
         .create(&PostParams::default(), &job)

@@ -44,7 +44,6 @@ const KIND: &str = "SkillExecution";
 const UNUSED_LIMIT: u32 = 3;
 /// Far longer than a killed process lives.
 const YOUNG_MILLIS: i64 = 60_000;
-const READ_PAUSE: Duration = Duration::from_secs(1);
 
 /// May this execution run now? From the catalogue only. `begun` is the version of a run that an earlier operator
 /// began, which no switch ends.
@@ -76,23 +75,52 @@ pub async fn run(
     existing: Existing,
     cancel: watch::Receiver<bool>,
 ) {
-    let namespace = execution.namespace().unwrap_or_default();
     if existing.sandbox == Sandbox::NotMade && is_young(&ctx) && gather::is_over(&ctx, &execution).await {
         return;
     }
-    let mut waiting = cancel.clone();
-    let secret_env = tokio::select! {
-        secret_env = read_secrets(&ctx, &namespace, &admitted) => secret_env,
-        () = attempt::cancelled(&mut waiting) => return finish(&ctx, &execution, Conclusion::cancelled()).await,
+    let (mut admitted, mut existing, mut _held) = (admitted, existing, None);
+    let conclusion = loop {
+        let begun = match planned(&ctx, &execution, admitted, cancel.clone()).await {
+            Ok(plan) => match attempts(&ctx, &plan, existing, cancel.clone()).await {
+                Ok(conclusion) => break conclusion,
+                Err(begun) => begun,
+            },
+            Err(conclusion) => break conclusion,
+        };
+        // What was chosen there, not what was chosen here.
+        match admit(&ctx, &ContentCache::new(), &execution, begun.version.as_deref()) {
+            Ok(chosen) => {
+                _held = Some(ctx.in_use.hold(
+                    &execution.namespace().unwrap_or_default(),
+                    &chosen.skill,
+                    &chosen.version,
+                ));
+                (admitted, existing) = (chosen, begun);
+            }
+            Err(refusal) => {
+                let uid = execution.uid().unwrap_or_default();
+                break Conclusion::refused_with(&refusal, &uid, begun.ordinal);
+            }
+        }
     };
-    let secret_env = match secret_env {
-        Ok(secret_env) => secret_env,
-        Err(refusal) => return finish(&ctx, &execution, Conclusion::refused(&refusal)).await,
-    };
-    let policy = ctx.catalog.policy();
-    let plan = Plan { execution: execution.clone(), admitted, policy, secret_env };
-    let conclusion = attempts(&ctx, &plan, existing, cancel).await;
     finish(&ctx, &execution, conclusion).await;
+}
+
+/// All that a run needs; an error is its end.
+async fn planned(
+    ctx: &Context,
+    execution: &Arc<SkillExecution>,
+    admitted: Admitted,
+    mut cancel: watch::Receiver<bool>,
+) -> Result<Plan, Conclusion> {
+    let namespace = execution.namespace().unwrap_or_default();
+    let secret_env = tokio::select! {
+        secret_env = read_secrets(ctx, &namespace, &admitted) => secret_env,
+        () = attempt::cancelled(&mut cancel) => return Err(Conclusion::cancelled()),
+    };
+    let secret_env = secret_env.map_err(|refusal| Conclusion::refused(&refusal))?;
+    let policy = ctx.catalog.policy();
+    Ok(Plan { execution: execution.clone(), admitted, policy, secret_env })
 }
 
 /// An operator that was killed may go on for some seconds beside the next one, end a run and remove its sandbox. Until
@@ -134,25 +162,25 @@ async fn read_secrets(
             Ok(result) => return result,
             Err(error) => {
                 warn!(%error, "Secrets could not be read yet");
-                sleep(READ_PAUSE).await;
+                sleep(gather::READ_PAUSE).await;
             }
         }
     }
 }
 
-/// One attempt after the other until one counts.
+/// One attempt after the other until one counts. An error is what another operator has begun meanwhile.
 async fn attempts(
     ctx: &Arc<Context>,
     plan: &Plan,
     existing: Existing,
     cancel: watch::Receiver<bool>,
-) -> Conclusion {
+) -> Result<Conclusion, Existing> {
     let content = &plan.admitted.content;
     let Existing { mut ordinal, mut attempt, mut sandbox, .. } = existing;
     let mut unused = 0;
     loop {
         if *cancel.borrow() && sandbox == Sandbox::NotMade {
-            return describe(plan, Conclusion::cancelled(), attempt - 1, &Place::default(), None);
+            return Ok(describe(plan, Conclusion::cancelled(), attempt - 1, &Place::default(), None));
         }
         let started = Arc::new(begun_at(&plan.execution, sandbox, attempt));
         let (report, reported) = running_report(ctx, plan, attempt, &started);
@@ -166,10 +194,11 @@ async fn attempts(
             started: &started,
             on_running: &report,
         };
-        let (end, place) = running.run().await;
+        let ran = running.run().await;
         // The Running status must not arrive after the final one.
         drop(report);
         reported.finish().await;
+        let (end, place) = ran?;
         let must_end = !matches!(end, AttemptEnd::Ran { .. });
         if matches!(end, AttemptEnd::Unused { .. }) && unused + 1 < UNUSED_LIMIT {
             remove(ctx, &place).await;
@@ -182,7 +211,9 @@ async fn attempts(
         let reason = conclusion.reason.unwrap_or(Reason::ApiError);
         let limits = &content.limits;
         match attempts::next(reason, attempt, plan.admitted.retries, limits.retry_on) {
-            Next::Finish => return describe(plan, conclusion, attempt, &place, started.get().copied()),
+            Next::Finish => {
+                return Ok(describe(plan, conclusion, attempt, &place, started.get().copied()));
+            }
             Next::Retry => {
                 info!(job = place.job, %reason, attempt, "Attempt failed and is tried again");
                 // Written before the Job goes, which is what tells the next operator that this attempt was made.

@@ -14,17 +14,18 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::{Api, ResourceExt, api::PostParams};
 use skillet_api::{Reason, SkillExecution, SkillPolicySpec};
 use skillet_core::{admission::Admitted, skill::ImageChoice};
-use skillet_protocol::{Down, Outcome, Receipt, Refusal, Refused, Up};
+use skillet_protocol::{Down, Refusal, Refused, Up};
 use tokio::{
     sync::watch,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tracing::warn;
 
 use super::{
     build::{frame, sandbox as build},
     end::{AttemptEnd, Captured, Place},
-    recover::Sandbox,
+    gather::READ_PAUSE,
+    recover::{self, Existing, Sandbox},
     settle::{self, Settled},
 };
 use crate::{
@@ -68,33 +69,31 @@ pub struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Runs to an end. The sandbox is left to the caller to remove.
-    pub async fn run(mut self) -> (AttemptEnd, Place) {
+    /// Runs to an end. The sandbox is left to the caller to remove. An error is what another operator has begun of
+    /// this execution, which is to be gone on with instead.
+    pub async fn run(mut self) -> Result<(AttemptEnd, Place), Existing> {
         let uid = self.plan.execution.uid().unwrap_or_default();
         let mut place = Place { job: build::job_name(&uid, self.ordinal), ..Place::default() };
+        let asked = Instant::now();
+        match self.make_sandbox().await {
+            Ok(None) => {}
+            Ok(Some(begun)) => return Err(begun),
+            Err(end) => return Ok((end, place)),
+        }
         let mut follower = self.ctx.pods.follow(&place.job);
-        let end = match self.attempt(&mut follower, &mut place).await {
+        let end = match self.attempt(asked, &mut follower, &mut place).await {
             Ok(end) | Err(end) => end,
         };
         self.ctx.pods.forget(&place.job);
-        (end, place)
+        Ok((end, place))
     }
 
     async fn attempt(
         &mut self,
+        asked: Instant,
         follower: &mut Follower,
         place: &mut Place,
     ) -> Result<AttemptEnd, AttemptEnd> {
-        let asked = Instant::now();
-        match self.sandbox {
-            Sandbox::NotMade => self.make_sandbox().await?,
-            Sandbox::There => {}
-            Sandbox::Gone => {
-                let message =
-                    "the sandbox was deleted while no operator was there to see how it ended".into();
-                return Err(AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None });
-            }
-        }
         if self.is_adopted() && settle::is_used(self.ctx, follower).await {
             return Ok(self.settle(follower, place).await);
         }
@@ -128,7 +127,17 @@ impl Attempt<'_> {
         self.sandbox == Sandbox::There
     }
 
-    async fn make_sandbox(&mut self) -> Result<(), AttemptEnd> {
+    /// Sees to it that the sandbox's Job is there. Gives back what another operator has begun, where one was faster.
+    async fn make_sandbox(&self) -> Result<Option<Existing>, AttemptEnd> {
+        match self.sandbox {
+            Sandbox::NotMade => {}
+            Sandbox::There => return Ok(None),
+            Sandbox::Gone => {
+                let message =
+                    "the sandbox was deleted while no operator was there to see how it ended".into();
+                return Err(AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None });
+            }
+        }
         let spec = build::spec(
             &self.plan.execution,
             &self.plan.admitted,
@@ -138,12 +147,9 @@ impl Attempt<'_> {
         );
         let job: Job = manifest::job(&spec, &self.ctx.settings);
         match self.ctx.sandbox_jobs().create(&PostParams::default(), &job).await {
-            Ok(_) => Ok(()),
-            // An operator before this one asked for it, and its request arrived late.
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                self.sandbox = Sandbox::There;
-                Ok(())
-            }
+            Ok(_) => Ok(None),
+            // An operator before this one asked for it, perhaps for another version, and its request arrived late.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Some(self.begun().await)),
             Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => {
                 let message = format!("the cluster refuses the sandbox: {}", status.message);
                 Err(AttemptEnd::Unusable { reason: Reason::SandboxUnavailable, message })
@@ -151,6 +157,24 @@ impl Attempt<'_> {
             Err(error) => {
                 Err(AttemptEnd::Unused { message: format!("could not create the sandbox: {error}") })
             }
+        }
+    }
+
+    /// How far another operator came that has made this attempt's sandbox.
+    async fn begun(&self) -> Existing {
+        let uid = self.plan.execution.uid().unwrap_or_default();
+        loop {
+            match recover::newest_of(&self.ctx.sandbox_jobs(), &uid).await {
+                Ok(Some(existing)) => return existing,
+                // Removed since: its run is over, and the status tells how unless it was lost.
+                Ok(None) => {
+                    let version = Some(self.plan.admitted.version.to_string());
+                    let (ordinal, attempt) = (self.ordinal, self.number);
+                    return Existing { ordinal, attempt, version, sandbox: Sandbox::Gone };
+                }
+                Err(error) => warn!(%error, "Sandboxes of another operator could not be read yet"),
+            }
+            sleep(READ_PAUSE).await;
         }
     }
 
@@ -229,7 +253,7 @@ impl Attempt<'_> {
         loop {
             tokio::select! {
                 message = stream.next() => match message? {
-                    Up::Exit(receipt) => return Ok(ran(receipt, captured, is_cancelling)),
+                    Up::Exit(receipt) => return Ok(AttemptEnd::ran(receipt, captured, is_cancelling)),
                     Up::Refused(refused) => return refused_by_runner(refused),
                     Up::Accepted(_) => {
                         self.started.get_or_init(Timestamp::now);
@@ -269,7 +293,7 @@ impl Attempt<'_> {
             () = cancelled(&mut self.cancel) => return AttemptEnd::Cancelled,
         };
         match settled {
-            Settled::Ran { receipt, captured } => ran(receipt, captured, *self.cancel.borrow()),
+            Settled::Ran { receipt, captured } => AttemptEnd::ran(receipt, captured, *self.cancel.borrow()),
             Settled::Unused => AttemptEnd::Unused { message: "the sandbox ended without a run".into() },
             Settled::OutOfMemory => AttemptEnd::OutOfMemory,
             Settled::Lost { reason, message, receipt } => AttemptEnd::Lost { reason, message, receipt },
@@ -286,16 +310,6 @@ impl Attempt<'_> {
         let message = format!("node {node} does not answer any more, and the sandbox on it neither");
         AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None }
     }
-}
-
-/// A runner that is told to end says that its program was cancelled. Where nobody here asked for it, somebody deleted
-/// the sandbox.
-fn ran(receipt: Box<Receipt>, captured: Captured, is_cancelled: bool) -> AttemptEnd {
-    if matches!(receipt.outcome, Outcome::Cancelled) && !is_cancelled {
-        let message = "the sandbox was deleted while the program ran".into();
-        return AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: Some(receipt) };
-    }
-    AttemptEnd::Ran { receipt, captured }
 }
 
 fn refused_by_runner(refused: Refused) -> Result<AttemptEnd, StreamEnd> {

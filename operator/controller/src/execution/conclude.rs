@@ -16,7 +16,10 @@ use skillet_core::{
 };
 use skillet_protocol::{self as protocol, Isolation, Receipt, StreamSummary};
 
-use super::end::{AttemptEnd, Captured, Place};
+use super::{
+    build::sandbox,
+    end::{AttemptEnd, Captured, Place},
+};
 
 /// Most of a stream's beginning that is kept beside the output.
 const HEAD_BYTES: usize = 8 * 1024;
@@ -46,6 +49,12 @@ impl Conclusion {
     /// An execution that was refused before anything was started.
     pub fn refused(refusal: &Refusal) -> Self {
         Self::failed(refusal.reason, refusal.message.clone())
+    }
+
+    /// An execution that is refused although an earlier operator has made its `ordinal`th sandbox.
+    pub fn refused_with(refusal: &Refusal, execution_uid: &str, ordinal: u32) -> Self {
+        let place = Place { job: sandbox::job_name(execution_uid, ordinal), ..Place::default() };
+        Self { place, must_end: true, ..Self::refused(refusal) }
     }
 
     /// An execution that failed with nothing to show.

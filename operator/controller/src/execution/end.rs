@@ -41,6 +41,18 @@ pub enum AttemptEnd {
     Cancelled,
 }
 
+impl AttemptEnd {
+    /// A runner that is told to end says that its program was cancelled. Where nobody here asked for it, somebody
+    /// deleted the sandbox.
+    pub fn ran(receipt: Box<Receipt>, captured: Captured, is_cancelled: bool) -> Self {
+        if matches!(receipt.outcome, Outcome::Cancelled) && !is_cancelled {
+            let message = "the sandbox was deleted while the program ran".into();
+            return Self::Lost { reason: Reason::SandboxLost, message, receipt: Some(receipt) };
+        }
+        Self::Ran { receipt, captured }
+    }
+}
+
 impl Captured {
     /// Takes one output message; the others are not output.
     pub fn take(&mut self, message: Up) {

@@ -23,10 +23,7 @@ use tokio::{
 use tracing::{debug, warn};
 
 use super::{
-    Conclusion, admit,
-    build::sandbox,
-    end::Place,
-    finish, gather,
+    Conclusion, admit, finish, gather,
     recover::{Existing, Left},
     run,
     stage::{Begun, Entry, Message, Refreshed, Stage, Uid, written},
@@ -36,8 +33,6 @@ use crate::{context::Context, retention::Finished};
 /// How long an execution may wait for a Skill that was just changed to be sealed.
 const SETTLING: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(500);
-/// Between two tries to read what the API server did not give.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// The engine's state and its ways in.
 pub struct Engine {
@@ -163,11 +158,7 @@ impl Engine {
         // What was chosen then, not what would be chosen now.
         match admit(&self.ctx, &self.contents, &execution, existing.version.as_deref()) {
             Ok(admitted) => self.activate(uid, admitted, existing),
-            Err(refusal) => {
-                let place = Place { job: sandbox::job_name(uid, existing.ordinal), ..Place::default() };
-                let refused = Conclusion { place, must_end: true, ..Conclusion::refused(&refusal) };
-                self.conclude(uid, refused);
-            }
+            Err(refusal) => self.conclude(uid, Conclusion::refused_with(&refusal, uid, existing.ordinal)),
         }
     }
 
@@ -182,7 +173,7 @@ impl Engine {
                     Ok(unreadable) => break unreadable,
                     Err(error) => warn!(%error, "Skill could not be read yet"),
                 }
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(gather::READ_PAUSE).await;
             };
             outbox.send(Message::Refreshed(uid, Refreshed { unreadable, with_versions })).ok();
         });

@@ -1,6 +1,6 @@
 //! Reads that one execution needs: its skill and versions, live where the watch has not shown them, and secrets.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
@@ -10,6 +10,9 @@ use skillet_core::admission::Refusal;
 use thiserror::Error;
 
 use crate::{catalog::Catalogued as _, context::Context};
+
+/// Between two tries to read what the API server did not give.
+pub const READ_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Error)]
 pub enum GatherError {

@@ -93,6 +93,13 @@ impl Left {
     }
 }
 
+/// The newest sandbox of one execution, by a consistent read.
+pub async fn newest_of(jobs: &Api<Job>, execution_uid: &str) -> Result<Option<Existing>, kube::Error> {
+    let of_execution =
+        ListParams::default().labels(&format!("{}={execution_uid}", names::LABEL_EXECUTION_UID));
+    Ok(newest(&jobs.list(&of_execution).await?.items).remove(execution_uid))
+}
+
 fn hold(job: &Job, in_use: &Arc<InUse>) -> Option<(String, Hold)> {
     let label = |name: &str| job.labels().get(name);
     let version: SkillSemver = label(LABEL_VERSION)?.parse().ok()?;
