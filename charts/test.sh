@@ -76,6 +76,8 @@ test_refusals() {
   refused "a namespace with capitals" "/sandbox/namespace" --set sandbox.namespace=Runs
   refused "a port for root" "/httpAddress" --set httpAddress=0.0.0.0:80
   refused "an address without port" "/httpAddress" --set httpAddress=0.0.0.0
+  refused "a fraction of a gateway" "/gateway/replicas" --set gateway.replicas=1.5
+  refused "no time for conversations" "/gateway/shutdownSeconds" --set gateway.shutdownSeconds=1
   refused "a word for a boolean" "/crds/install" --set-string crds.install=no
   refused "memory in words" "/resources/limits/memory" --set resources.limits.memory=much
   refused "the release's namespace for sandboxes" "sandboxes need a namespace of theirs" --set sandbox.namespace=skillet-system
@@ -94,7 +96,7 @@ test_versions() {
 # Every flag has a variable, and every variable a value: with all values set, each of them stands in the Deployment.
 test_flags() {
   local flag value rendered
-  rendered="$(render --values "$CHART/ci/all-values.yaml" --show-only templates/deployment.yaml)"
+  rendered="$(render --values "$CHART/ci/all-values.yaml" --show-only templates/deployment.yaml --show-only templates/deployment-gateway.yaml)"
   while read -r flag value; do
     grep -A1 -e "- name: $flag\$" <<<"$rendered" | grep -qF "value: \"$value\"" || fail "$flag is not $value"
   done <<'TEXT'
@@ -107,6 +109,10 @@ RUNNER_DELIVERY init-container
 IMAGE_PULL_POLICY Always
 RUNTIME_CLASS gvisor
 HTTP_ADDRESS [::]:9090
+GATEWAY_ADDRESS [::]:9443
+GATEWAY_PROBES_ADDRESS [::]:9091
+TLS_CERTIFICATE_FILE /tls/tls.crt
+TLS_KEY_FILE /tls/tls.key
 LOG_FORMAT text
 LOG_FILTER info,kube=debug
 TEXT

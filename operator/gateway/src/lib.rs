@@ -21,4 +21,5 @@ pub mod server;
 pub mod skills;
 pub mod state;
 pub mod stateless;
+pub mod tls;
 pub mod upstream;

@@ -31,6 +31,7 @@ use axum::{
 use futures::{FutureExt as _, future::BoxFuture};
 use http::HeaderMap;
 use skillet_api::SkillPolicySpec;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::ApiError,
@@ -104,6 +105,8 @@ pub(crate) struct Rest {
     pub(crate) catalogue: Arc<dyn Catalogue>,
     pub(crate) executor: Arc<Executor>,
     pub(crate) client: kube::Client,
+    /// Ends streams that wait for news.
+    pub(crate) stop: CancellationToken,
 }
 
 impl FromRef<Gateway> for Rest {
@@ -113,6 +116,7 @@ impl FromRef<Gateway> for Rest {
             catalogue: gateway.skills.clone(),
             executor: gateway.executor.clone(),
             client: gateway.client.clone(),
+            stop: gateway.stop.clone(),
         }
     }
 }

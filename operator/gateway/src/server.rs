@@ -1,6 +1,8 @@
 //! The server: its routes, its watches, and how it stops.
+//!
+//! Probes and metrics have an address of their own, without TLS, and are answered until the process ends.
 
-use std::{future::Future, net::SocketAddr, sync::Arc};
+use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -12,40 +14,72 @@ use axum::{
 use http::StatusCode;
 use kube::Client;
 use thiserror::Error;
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{net::TcpListener, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{error, info};
 
 use crate::{
-    error::ApiError, executor::Executor, identity::Identity, mcp, metrics, proxy, request_id, rest,
-    skills::Skills, state::Gateway, stateless, upstream,
+    error::ApiError,
+    executor::Executor,
+    identity::Identity,
+    mcp, metrics, proxy, request_id, rest,
+    skills::Skills,
+    state::Gateway,
+    stateless,
+    tls::{self, TlsError, TlsListener},
+    upstream,
 };
+
+/// After the order to stop, new requests are served for so long: who forwards them here learns of it a moment later.
+const FAREWELL: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("could not listen on {address}")]
     Listen { address: SocketAddr, source: std::io::Error },
+    #[error("could not serve TLS")]
+    Tls(#[from] TlsError),
     #[error("could not make the client for providers")]
     Upstream(#[from] reqwest::Error),
     #[error("the server failed")]
     Serve(#[source] std::io::Error),
 }
 
-/// All routes.
-pub fn router(gateway: Gateway, stop: &CancellationToken) -> Router {
+/// How the gateway is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Namespace of the platform's own keys for providers.
+    pub namespace: String,
+    /// Where agents are served.
+    pub address: SocketAddr,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served.
+    pub probes: SocketAddr,
+    /// Agents are served under TLS, where it is set.
+    pub tls: Option<tls::Files>,
+}
+
+/// All routes for agents.
+pub fn router(gateway: Gateway) -> Router {
     Router::new()
         .merge(proxy::routes())
         .merge(stateless::routes())
         .merge(rest::routes())
-        .merge(mcp::routes(Arc::new(gateway.clone()), stop))
+        .merge(mcp::routes(Arc::new(gateway.clone()), &gateway.stop))
         // Before the watches are in, defaults would decide where a request goes.
         .route_layer(middleware::from_fn_with_state(gateway.clone(), synced))
-        .merge(metrics::routes())
-        .route("/healthz", get(async || "ok"))
-        .route("/readyz", get(ready))
+        .merge(health())
         .route_layer(middleware::from_fn_with_state(gateway.metrics.clone(), metrics::count))
         .layer(middleware::from_fn(request_id::name))
         .with_state(gateway)
+}
+
+/// All routes for the cluster.
+fn probes(gateway: Gateway) -> Router {
+    health().merge(metrics::routes()).with_state(gateway)
+}
+
+fn health() -> Router<Gateway> {
+    Router::new().route("/healthz", get(async || "ok")).route("/readyz", get(ready))
 }
 
 async fn synced(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
@@ -55,21 +89,24 @@ async fn synced(State(gateway): State<Gateway>, request: Request, next: Next) ->
     ApiError::unavailable("the gateway has just started; ask again in a moment").into_response()
 }
 
-/// True only when every watch has seen the cluster as it is.
+/// True only when every watch has seen the cluster as it is, and until it is to stop.
 async fn ready(State(gateway): State<Gateway>) -> Response {
+    if gateway.stop.is_cancelled() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the gateway stops").into_response();
+    }
     if gateway.is_synced() {
         return "ok".into_response();
     }
     (StatusCode::SERVICE_UNAVAILABLE, "the watches have not seen everything yet").into_response()
 }
 
-/// Serves until `shutdown` fires, then until the requests under way are answered.
+/// Serves until `shutdown` fires, then until the conversations under way are at their ends.
 pub async fn run(
     client: Client,
-    namespace: String,
-    address: SocketAddr,
+    settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
+    let Settings { namespace, address, probes: probes_address, tls } = settings;
     let gateway = Gateway {
         identity: Arc::new(Identity::new(client.clone())),
         skills: Arc::new(Skills::default()),
@@ -79,26 +116,43 @@ pub async fn run(
         upstream: upstream::client()?,
         keys: Arc::default(),
         namespace: namespace.into(),
+        stop: CancellationToken::new(),
         client: client.clone(),
     };
-    let mut watches = JoinSet::new();
-    watches.spawn(gateway.skills.clone().watch(client));
-    watches.spawn(gateway.identity.clone().watch_keys());
-    watches.spawn(gateway.executor.clone().watch());
-    let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
-    info!(%address, "Gateway started");
-    // Streams that only wait for news end at once; requests under way are answered.
-    let stop = CancellationToken::new();
-    let stopping = stop.clone();
-    let shutdown = async move {
-        shutdown.await;
-        stopping.cancel();
-    };
-    axum::serve(listener, router(gateway, &stop))
-        .with_graceful_shutdown(shutdown)
-        .await
-        .map_err(Error::Serve)?;
+    let (listener, probed) = (listen(address).await?, listen(probes_address).await?);
+    let mut parts = JoinSet::new();
+    parts.spawn(gateway.skills.clone().watch(client));
+    parts.spawn(gateway.identity.clone().watch_keys());
+    parts.spawn(gateway.executor.clone().watch());
+    let cluster = probes(gateway.clone());
+    parts.spawn(async move {
+        if let Err(error) = axum::serve(probed, cluster).await {
+            error!(%error, "Probes are not served any more");
+        }
+    });
+    info!(%address, %probes_address, is_tls = tls.is_some(), "Gateway started");
+    let agents = router(gateway.clone());
+    let farewell = farewell(shutdown, gateway.stop);
+    match tls {
+        None => axum::serve(listener, agents).with_graceful_shutdown(farewell).await,
+        Some(files) => {
+            let listener = TlsListener::new(listener, files)?;
+            axum::serve(listener, agents).with_graceful_shutdown(farewell).await
+        }
+    }
+    .map_err(Error::Serve)?;
     info!("Gateway stops");
-    watches.shutdown().await;
+    parts.shutdown().await;
     Ok(())
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
+}
+
+/// Streams that only wait for news end at once, and readiness with them; requests are taken a little longer.
+async fn farewell(shutdown: impl Future<Output = ()>, stop: CancellationToken) {
+    shutdown.await;
+    stop.cancel();
+    sleep(FAREWELL).await;
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{
     executor::Executor, identity::Identity, metrics::Metrics, room::Room, skills::Skills, upstream::Keys,
 };
@@ -20,6 +22,8 @@ pub struct Gateway {
     pub keys: Arc<Keys>,
     /// Namespace of the operator, where the platform's provider keys are.
     pub namespace: Arc<str>,
+    /// Cancelled when the gateway is to stop: what only waits for news ends then.
+    pub stop: CancellationToken,
     pub client: kube::Client,
 }
 

@@ -1,6 +1,6 @@
 //! Flags, each also an environment variable and a chart value of the same words. `--help` is their documentation.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
@@ -53,6 +53,10 @@ pub(crate) struct OperatorConfig {
     /// Where `/healthz`, `/readyz` and `/metrics` are served.
     #[arg(long, env, default_value = "0.0.0.0:8080")]
     pub(crate) http_address: SocketAddr,
+    /// Probes of the gateway that runs in the same pod: told to stop, the operator works until they no longer answer, so that
+    /// conversations come to their ends.
+    #[arg(long, env)]
+    pub(crate) outlive_address: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) log: LogConfig,
 }
@@ -65,6 +69,15 @@ pub(crate) struct GatewayConfig {
     /// Where agents are served.
     #[arg(long, env, default_value = "0.0.0.0:8090")]
     pub(crate) gateway_address: SocketAddr,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served, never under TLS.
+    #[arg(long, env, default_value = "0.0.0.0:8091")]
+    pub(crate) gateway_probes_address: SocketAddr,
+    /// PEM file of the certificate under which agents are served, with its chain; read again when it changes.
+    #[arg(long, env, requires = "tls_key_file")]
+    pub(crate) tls_certificate_file: Option<PathBuf>,
+    /// PEM file of the certificate's key.
+    #[arg(long, env, requires = "tls_certificate_file")]
+    pub(crate) tls_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) log: LogConfig,
 }
@@ -114,12 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_flag_is_an_environment_variable_of_the_same_words() {
+    fn every_flag_is_an_environment_variable_of_the_same_words() {
         let command = Args::command();
-        let operator = command.find_subcommand("operator").unwrap();
-        for arg in operator.get_arguments().filter(|arg| arg.get_id() != "help") {
-            let flag = arg.get_long().unwrap_or_default().replace('-', "_").to_uppercase();
-            assert_eq!(arg.get_env().and_then(|name| name.to_str()), Some(flag.as_str()));
+        for part in ["operator", "gateway"] {
+            let part = command.find_subcommand(part).unwrap();
+            for arg in part.get_arguments().filter(|arg| arg.get_id() != "help") {
+                let flag = arg.get_long().unwrap_or_default().replace('-', "_").to_uppercase();
+                assert_eq!(arg.get_env().and_then(|name| name.to_str()), Some(flag.as_str()));
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ mod config;
 mod gateway;
 mod operator;
 mod serve;
+mod stop;
 mod telemetry;
 
 use clap::Parser;

@@ -10,18 +10,17 @@ use skillet_controller::{
     run::{self, Readiness},
     settings::{RunnerDelivery, SandboxSettings},
 };
-use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
 use crate::{
     config::{Delivery, OperatorConfig},
-    serve, telemetry,
+    serve, stop, telemetry,
 };
 
 /// Image volumes are on by default from this minor version of Kubernetes 1.
 const IMAGE_VOLUMES_SINCE: u32 = 35;
 
-/// Runs until SIGTERM or SIGINT.
+/// Runs until SIGTERM or SIGINT, or until the gateway beside it has ended after that.
 pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
     let OperatorConfig {
         sandbox_namespace,
@@ -33,6 +32,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         image_pull_policy,
         runtime_class,
         http_address,
+        outlive_address,
         log,
     } = config;
     telemetry::start(&log)?;
@@ -51,12 +51,11 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
     let metrics = Metrics::register(&mut registry);
     let readiness = Readiness::default();
     let http = tokio::spawn(serve::serve(http_address, Arc::new(registry), readiness.clone()));
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let asked = stop::asked()?;
     let shutdown = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        asked.await;
+        if let Some(gateway) = outlive_address {
+            stop::outlive(gateway).await;
         }
     };
     tokio::select! {

@@ -11,7 +11,7 @@ use axum::{
         sse::{Event, KeepAlive},
     },
 };
-use futures::{Stream, stream};
+use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use skillet_api::SkillExecution;
 
@@ -48,7 +48,9 @@ pub(crate) async fn events(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let execution = executions::find(&rest, &caller, &id, params).await?;
     let following = rest.executor.follow(&execution);
-    let stream = stream::unfold(Next::Tell(execution, following), next);
+    // A client that is let go asks again, and is told how the run is then.
+    let stream =
+        stream::unfold(Next::Tell(execution, following), next).take_until(rest.stop.cancelled_owned());
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
 use tower::ServiceExt as _;
 
+use tokio_util::sync::CancellationToken;
+
 use super::{Catalogue, Rest, Rights, routes_of};
 use crate::{
     executor::Executor,
@@ -127,7 +129,13 @@ impl Bed {
         let (api, rules, shelf) = (FakeApi::default(), Arc::<Rules>::default(), Arc::<Shelf>::default());
         let executor = Arc::new(Executor::new(api.client()));
         tokio::spawn(executor.clone().watch());
-        let rest = Rest { rights: rules.clone(), catalogue: shelf.clone(), executor, client: api.client() };
+        let rest = Rest {
+            rights: rules.clone(),
+            catalogue: shelf.clone(),
+            executor,
+            client: api.client(),
+            stop: CancellationToken::new(),
+        };
         Self { api, rules, shelf, router: routes_of::<Rest>().with_state(rest) }
     }
 

@@ -1,0 +1,84 @@
+{{/* The gateway's container, the same beside the operator and in a Deployment of its own. */}}
+
+{{/* "true" where it runs beside the operator, else nothing. */}}
+{{- define "skillet.gateway.isSidecar" -}}
+{{- if and .Values.gateway.enabled (eq (int .Values.gateway.replicas) 0) }}true{{ end }}
+{{- end }}
+
+{{/* "true" where it runs in a Deployment of its own, else nothing. */}}
+{{- define "skillet.gateway.isAlone" -}}
+{{- if and .Values.gateway.enabled (gt (int .Values.gateway.replicas) 0) }}true{{ end }}
+{{- end }}
+
+{{- define "skillet.gateway.serviceAccountName" -}}
+{{- if include "skillet.gateway.isAlone" . }}{{ include "skillet.fullname" . }}-gateway{{ else }}{{ include "skillet.serviceAccountName" . }}{{ end }}
+{{- end }}
+
+{{/* By which the pods are chosen in which it runs. */}}
+{{- define "skillet.gateway.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "skillet.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: {{ if include "skillet.gateway.isAlone" . }}gateway{{ else }}operator{{ end }}
+{{- end }}
+
+{{- define "skillet.gateway.volumes" -}}
+volumes:
+  - name: tls
+    secret:
+      secretName: {{ .Values.gateway.tlsSecret }}
+{{- end }}
+
+{{- define "skillet.gateway.container" -}}
+- name: gateway
+  image: {{ include "skillet.image" (list . "operator") | quote }}
+  imagePullPolicy: {{ .Values.imagePullPolicy }}
+  args: [gateway]
+  env:
+    - name: NAMESPACE
+      valueFrom: { fieldRef: { fieldPath: metadata.namespace } }
+    - name: GATEWAY_ADDRESS
+      value: {{ .Values.gateway.address | quote }}
+    - name: GATEWAY_PROBES_ADDRESS
+      value: {{ .Values.gateway.probesAddress | quote }}
+    {{- if .Values.gateway.tlsSecret }}
+    - name: TLS_CERTIFICATE_FILE
+      value: "/tls/tls.crt"
+    - name: TLS_KEY_FILE
+      value: "/tls/tls.key"
+    {{- end }}
+    # One heap per thread would hold what a thread once needed.
+    - name: MALLOC_ARENA_MAX
+      value: "1"
+    - name: LOG_FORMAT
+      value: {{ .Values.logFormat | quote }}
+    - name: LOG_FILTER
+      value: {{ .Values.logFilter | quote }}
+  ports:
+    - name: gateway
+      containerPort: {{ regexFind "[0-9]+$" .Values.gateway.address }}
+    - name: gateway-probes
+      containerPort: {{ regexFind "[0-9]+$" .Values.gateway.probesAddress }}
+  livenessProbe:
+    httpGet:
+      path: /healthz
+      port: gateway-probes
+    periodSeconds: 10
+    timeoutSeconds: 5
+    failureThreshold: 6
+  readinessProbe:
+    httpGet:
+      path: /readyz
+      port: gateway-probes
+    periodSeconds: 2
+    timeoutSeconds: 2
+  resources:
+    {{- toYaml .Values.gateway.resources | nindent 4 }}
+  securityContext:
+    {{- include "skillet.containerSecurityContext" . | nindent 4 }}
+  {{- if .Values.gateway.tlsSecret }}
+  volumeMounts:
+    - name: tls
+      mountPath: /tls
+      readOnly: true
+  {{- end }}
+{{- end }}
