@@ -15,5 +15,6 @@ mod conversations;
 mod model;
 mod sdks;
 mod stage;
+mod stops;
 mod strangers;
 mod tenant;

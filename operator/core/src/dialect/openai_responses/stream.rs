@@ -62,13 +62,10 @@ impl ResponsesFilter {
         Ok(())
     }
 
-    /// The client is told of one beginning only.
     fn begin(&mut self, event: Event, out: &mut Vec<u8>) {
+        let is_new = self.round.response.is_null();
         self.round.response = event.data.get("response").cloned().unwrap_or_default();
-        if self.client.is_first_round() {
-            self.client.remember(&self.round.response);
-            self.client.pass(event, None, out);
-        }
+        self.client.begin(event, is_new, out);
     }
 
     fn of_item(&mut self, event: Event, out: &mut Vec<u8>) -> Result<(), StreamError> {
@@ -122,6 +119,7 @@ impl StreamFilter for ResponsesFilter {
         if round.has_held_items() && !round.is_failed {
             return Err(StreamError::Truncated);
         }
+        self.client.break_off(out);
         let response = mem::take(&mut round.response);
         Ok(round.close(response, &self.offered, &mut self.client, out))
     }

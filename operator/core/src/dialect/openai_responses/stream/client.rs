@@ -9,18 +9,26 @@ use crate::dialect::{
     sse::{EVENT_LIMIT_BYTES, RawEvent, write},
 };
 
+/// Events that begin one response: `created`, `queued`, `in_progress`. More are not waited for.
+pub(super) const BEGINNING_LIMIT: usize = 4;
+
 /// The client's side of the stream.
 #[derive(Default)]
 pub(super) struct Client {
     /// Something was held back: numbers differ from the provider's.
     is_changed: bool,
-    is_later_round: bool,
     /// The provider numbers its events.
     has_numbers: bool,
     next_number: u64,
     next_index: u64,
-    /// What the first round said of itself and every later one repeats.
-    first: Map<String, Value>,
+    /// The events that begin a response, until the client is told anything else. It is told of one response only, and goes
+    /// on from that one: of the last round where nothing of the earlier ones was for the client.
+    beginning: Vec<Event>,
+    is_begun: bool,
+    /// The response that the client was told of is that of the present round.
+    is_begun_here: bool,
+    /// What that response said of itself, and its end repeats.
+    begun: Map<String, Value>,
     /// The client's items of all ended rounds, in order.
     items: Vec<Value>,
     /// Summed over all ended rounds.
@@ -42,16 +50,12 @@ impl Client {
         !self.is_changed
     }
 
-    pub(super) fn is_first_round(&self) -> bool {
-        !self.is_later_round
-    }
-
     pub(super) fn change(&mut self) {
         self.is_changed = true;
     }
 
     pub(super) fn begin_next_round(&mut self) {
-        (self.is_later_round, self.is_changed) = (true, true);
+        (self.is_changed, self.is_begun_here) = (true, false);
     }
 
     /// Another round has begun to answer, and will have an end of its own.
@@ -59,12 +63,42 @@ impl Client {
         self.held = None;
     }
 
-    pub(super) fn remember(&mut self, response: &Value) {
-        // The id is the last round's: a client goes on from there, and the first one waits for the output of a call.
-        for field in ["created_at"] {
-            if let Some(value) = response.get(field) {
-                self.first.insert(field.to_owned(), value.clone());
+    /// Takes an event that begins a response. `is_new` where it is the first one of its round.
+    pub(super) fn begin(&mut self, event: Event, is_new: bool, out: &mut Vec<u8>) {
+        if self.is_begun {
+            if self.is_begun_here {
+                self.pass(event, None, out);
             }
+            return;
+        }
+        if is_new {
+            self.beginning.clear();
+        }
+        self.beginning.push(event);
+        if self.beginning.len() >= BEGINNING_LIMIT {
+            self.say_beginning(out);
+        }
+    }
+
+    /// A round has ended without an end: where none is held back, the client gets what there was.
+    pub(super) fn break_off(&mut self, out: &mut Vec<u8>) {
+        if self.held.is_none() {
+            self.say_beginning(out);
+        }
+    }
+
+    fn say_beginning(&mut self, out: &mut Vec<u8>) {
+        if self.beginning.is_empty() {
+            return;
+        }
+        (self.is_begun, self.is_begun_here) = (true, true);
+        for event in std::mem::take(&mut self.beginning) {
+            for field in ["id", "created_at"] {
+                if let Some(value) = event.data.get("response").and_then(|response| response.get(field)) {
+                    self.begun.insert(field.to_owned(), value.clone());
+                }
+            }
+            self.write(event, None, out);
         }
     }
 
@@ -76,7 +110,12 @@ impl Client {
     }
 
     /// Passes an event on, about the item at `index` where it is about one.
-    pub(super) fn pass(&mut self, mut event: Event, index: Option<u64>, out: &mut Vec<u8>) {
+    pub(super) fn pass(&mut self, event: Event, index: Option<u64>, out: &mut Vec<u8>) {
+        self.say_beginning(out);
+        self.write(event, index, out);
+    }
+
+    fn write(&mut self, mut event: Event, index: Option<u64>, out: &mut Vec<u8>) {
         if self.is_exact() {
             if let Some(number) = event.data.get("sequence_number").and_then(Value::as_u64) {
                 (self.has_numbers, self.next_number) = (true, number.saturating_add(1));
@@ -101,6 +140,7 @@ impl Client {
 
     /// Passes on what is no event of the API, at the place where it came.
     pub(super) fn pass_unread(&mut self, raw: &RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        self.break_off(out);
         let Some(held) = &mut self.held else {
             out.extend_from_slice(&raw.0);
             return Ok(());
@@ -142,8 +182,9 @@ impl Client {
 
     /// An end that stands for all rounds.
     fn say_end(&mut self, mut event: Event, response: Value, out: &mut Vec<u8>) {
+        self.say_beginning(out);
         let mut response = fields(response);
-        response.extend(self.first.clone());
+        response.extend(self.begun.clone());
         response.insert("output".to_owned(), Value::Array(std::mem::take(&mut self.items)));
         if !self.usage.is_null() {
             response.insert("usage".to_owned(), std::mem::take(&mut self.usage));
@@ -153,6 +194,7 @@ impl Client {
     }
 
     fn say_message(&mut self, message: Value, text: &str, out: &mut Vec<u8>) {
+        self.say_beginning(out);
         let (index, id) = (self.place(None), message["id"].clone());
         let mut begun = message.clone();
         if let Some(fields) = begun.as_object_mut() {

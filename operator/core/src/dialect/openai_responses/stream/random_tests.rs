@@ -128,7 +128,7 @@ fn feed_cut(
 }
 
 /// What the client must have seen: checks the form of its stream and gives its items.
-fn check_form(bytes: &[u8], rounds: usize) -> Vec<Value> {
+fn check_form(bytes: &[u8]) -> Vec<Value> {
     let mut splitter = EventSplitter::default();
     let events = splitter.feed(bytes).unwrap();
     assert_eq!(splitter.rest(), None);
@@ -169,9 +169,8 @@ fn check_form(bytes: &[u8], rounds: usize) -> Vec<Value> {
     assert_eq!(events[0]["type"], "response.created");
     let last = events.last().unwrap();
     assert_eq!(last["type"], "response.completed");
-    // The id of the last round, from which a client can go on.
-    let last_round = rounds.checked_sub(1).unwrap();
-    assert_eq!(last["response"]["id"], json!(format!("resp_{last_round}")));
+    // SDKs break off where it changes.
+    assert_eq!(last["response"]["id"], events[0]["response"]["id"]);
     done.into_values().collect()
 }
 
@@ -225,7 +224,7 @@ fn check_conversation(seed: u64) {
     }
     filter.finish(&results, &mut out);
     assert!(!String::from_utf8_lossy(&out).contains(OURS), "seed {seed}");
-    let (shown, response) = (check_form(&out, scripts.len()), last_response(&out));
+    let (shown, response) = (check_form(&out), last_response(&out));
     if scripts.len() > 1 || !results.is_empty() {
         assert_eq!(response["output"], json!(shown), "seed {seed}");
     }
