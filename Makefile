@@ -105,6 +105,10 @@ test-integration: ## A real API server: CEL, rights, ownership
 test-e2e: ## A whole node: journeys, limits, faults
 	@$(LANES) e2e
 
+.PHONY: fuzz
+fuzz: ## A million random cases for every reader of what clients and models send; half an hour
+	@SKILLET_CASES=1000000 cargo test --release -q --locked -p skillet-core --lib -- dialect
+
 .PHONY: bench
 bench: deploy ## Measure; writes target/bench.json
 	@e2e/in-cluster.sh cargo run --release -q -p skillet-bench

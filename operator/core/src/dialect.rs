@@ -11,6 +11,8 @@ pub mod confirmation;
 mod damage;
 pub mod gemini;
 pub mod names;
+#[cfg(test)]
+mod odd_tests;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod schema;

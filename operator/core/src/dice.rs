@@ -1,4 +1,10 @@
-//! Repeatable random numbers for tests.
+//! Repeatable random numbers for tests, and how many cases of each are tried.
+
+/// So many cases as `SKILLET_CASES` says, else `usual`: `make fuzz` tries a million of each.
+#[cfg(test)]
+pub(crate) fn cases(usual: u64) -> u64 {
+    std::env::var("SKILLET_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
 
 /// A xorshift generator: the same seed gives the same test.
 pub(crate) struct Dice(u64);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     dialect::damage::{damage, feed_cut},
-    dice::Dice,
+    dice::{Dice, cases},
 };
 
 const TEXT: &str = "ab \"\\\n{}[]é😀";
@@ -176,7 +176,7 @@ fn filter() -> Filter {
 
 #[test]
 fn the_client_gets_one_well_formed_message_of_all_rounds_without_our_calls() {
-    for seed in 0..400 {
+    for seed in 0..cases(400) {
         let dice = &mut Dice::new(seed);
         let (mut filter, mut out) = (filter(), Vec::new());
         let (mut seen, mut total) = (Vec::new(), Usage::default());
@@ -214,7 +214,7 @@ fn the_client_gets_one_well_formed_message_of_all_rounds_without_our_calls() {
 
 #[test]
 fn damaged_streams_neither_panic_nor_grow() {
-    for seed in 0..1500 {
+    for seed in 0..cases(1500) {
         let dice = &mut Dice::new(seed);
         let (mut filter, mut out) = (filter(), Vec::new());
         let mut given = 0;

@@ -6,7 +6,7 @@ use crate::{
         damage::{damage, feed_cut},
         sse::{self, EventSplitter},
     },
-    dice::Dice,
+    dice::{Dice, cases},
 };
 
 const TEXT: &str = "ab \"\\\n{}[],é😀";
@@ -121,7 +121,7 @@ fn filter() -> Filter {
 
 #[test]
 fn the_client_gets_one_well_formed_stream_of_all_rounds_without_our_calls() {
-    for seed in 0..400 {
+    for seed in 0..cases(400) {
         let dice = &mut Dice::new(seed);
         let (mut filter, mut out) = (filter(), Vec::new());
         let (mut expected, mut total) = (Vec::new(), Usage::default());
@@ -161,7 +161,7 @@ fn the_client_gets_one_well_formed_stream_of_all_rounds_without_our_calls() {
 
 #[test]
 fn damaged_streams_neither_panic_nor_grow() {
-    for seed in 0..1500 {
+    for seed in 0..cases(1500) {
         let dice = &mut Dice::new(seed);
         let (mut filter, mut out) = (filter(), Vec::new());
         let is_list = dice.below(3) == 0;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     dialect::{Dialect as _, openai_chat::OpenAiChat},
-    dice::Dice,
+    dice::{Dice, cases},
 };
 
 const OURS: [&str; 2] = ["web-search", "web-search-deep"];
@@ -159,7 +159,7 @@ fn feed_in_pieces(
 
 #[test]
 fn a_conversation_is_one_stream_with_all_of_the_clients_and_none_of_ours() {
-    for seed in 0..600 {
+    for seed in 0..cases(600) {
         let mut dice = Dice::new(seed);
         let mut filter = filter();
         let (mut out, mut text) = (Vec::new(), String::new());
@@ -216,7 +216,7 @@ fn damage(dice: &mut Dice, bytes: &mut Vec<u8>) {
 
 #[test]
 fn damaged_streams_are_an_error_or_something_and_never_a_panic() {
-    for seed in 0..1_500 {
+    for seed in 0..cases(1_500) {
         let mut dice = Dice::new(seed);
         let mut filter = filter();
         let (mut out, mut fed) = (Vec::new(), 0);

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
-use crate::{dialect::sse::write, dice::Dice};
+use crate::{
+    dialect::sse::write,
+    dice::{Dice, cases},
+};
 
 const OURS: &str = "weather";
 
@@ -243,7 +246,7 @@ fn item_of(results: &[ToolResult]) -> Option<Value> {
 
 #[test]
 fn every_conversation_is_one_well_formed_stream_without_our_calls() {
-    for seed in 0..1_500 {
+    for seed in 0..cases(1_500) {
         check_conversation(seed);
     }
 }
@@ -288,7 +291,7 @@ fn shuffle(dice: &mut Dice, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn no_damage_makes_it_panic_or_say_more_than_it_was_told() {
-    for seed in 0..2_000 {
+    for seed in 0..cases(2_000) {
         let mut dice = Dice::new(seed);
         let mut filter = ResponsesFilter::new(Arc::new(Offered::from([OURS.into()])));
         let (mut out, mut taken) = (Vec::new(), 0);

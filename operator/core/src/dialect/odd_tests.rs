@@ -1,0 +1,199 @@
+//! Whole requests and answers of every dialect with parts replaced, removed and moved at random: what is odd is left as it
+//! is or refused, and nothing panics.
+
+use serde_json::{Value, json};
+
+use super::{DialectName, Offered, ToolDefinition, ToolResult, Usage, let_it_answer};
+use crate::dice::{Dice, cases};
+
+const DIALECTS: [DialectName; 4] =
+    [DialectName::OpenAiChat, DialectName::OpenAiResponses, DialectName::Anthropic, DialectName::Gemini];
+
+fn request(name: DialectName) -> Value {
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    match name {
+        DialectName::OpenAiChat => json!({
+            "model": "m", "stream": false, "tool_choice": "required",
+            "messages": [
+                { "role": "system", "content": "Be brief." },
+                { "role": "user", "content": [{ "type": "text", "text": "How is the weather?" }, { "type": "image_url" }] },
+                { "role": "assistant", "content": null, "tool_calls": [
+                    { "id": "c0", "type": "function", "function": { "name": "own", "arguments": "{}" } }] },
+                { "role": "tool", "tool_call_id": "c0", "content": "ok" },
+            ],
+            "tools": [{ "type": "function", "function": { "name": "own", "parameters": schema } }],
+        }),
+        DialectName::OpenAiResponses => json!({
+            "model": "m", "instructions": "Be brief.", "tool_choice": { "type": "function", "name": "own" },
+            "input": [
+                { "role": "user", "content": [{ "type": "input_text", "text": "How is the weather?" }] },
+                { "type": "function_call", "call_id": "c0", "name": "own", "arguments": "{}" },
+                { "type": "function_call_output", "call_id": "c0", "output": "ok" },
+            ],
+            "tools": [{ "type": "function", "name": "own", "parameters": schema }, { "type": "web_search" }],
+        }),
+        DialectName::Anthropic => json!({
+            "model": "m", "max_tokens": 100, "system": [{ "type": "text", "text": "Be brief." }],
+            "tool_choice": { "type": "any" },
+            "messages": [
+                { "role": "user", "content": "How is the weather?" },
+                { "role": "assistant", "content": [{ "type": "tool_use", "id": "c0", "name": "own", "input": {} }] },
+                { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "c0", "content": [{ "type": "text", "text": "ok" }] }] },
+            ],
+            "tools": [{ "name": "own", "input_schema": schema }],
+        }),
+        DialectName::Gemini => json!({
+            "systemInstruction": { "parts": [{ "text": "Be brief." }] },
+            "toolConfig": { "functionCallingConfig": { "mode": "ANY" } },
+            "contents": [
+                { "role": "user", "parts": [{ "text": "How is the weather?" }, { "inlineData": {} }] },
+                { "role": "model", "parts": [{ "functionCall": { "name": "own", "args": {} } }] },
+                { "role": "user", "parts": [{ "functionResponse": { "name": "own", "response": { "a": 1 } } }] },
+            ],
+            "tools": [{ "functionDeclarations": [{ "name": "own", "parameters": schema }] }, { "googleSearch": {} }],
+        }),
+    }
+}
+
+fn answer(name: DialectName) -> Value {
+    match name {
+        DialectName::OpenAiChat => json!({
+            "id": "r", "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": {
+                "role": "assistant", "content": "Let me see.", "tool_calls": [
+                    { "id": "c1", "type": "function", "function": { "name": "weather", "arguments": "{\"city\":\"Rome\"}" } },
+                    { "id": "c2", "type": "function", "function": { "name": "own", "arguments": "{}" } },
+                ] } }],
+            "usage": { "prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3 },
+        }),
+        DialectName::OpenAiResponses => json!({
+            "id": "r", "status": "completed", "output": [
+                { "type": "reasoning", "id": "rs", "summary": [] },
+                { "type": "function_call", "id": "f1", "call_id": "c1", "name": "weather", "arguments": "{\"city\":\"Rome\"}" },
+                { "type": "function_call", "id": "f2", "call_id": "c2", "name": "own", "arguments": "{}" },
+            ],
+            "usage": { "input_tokens": 1, "output_tokens": 2, "total_tokens": 3 },
+        }),
+        DialectName::Anthropic => json!({
+            "id": "r", "role": "assistant", "stop_reason": "tool_use", "content": [
+                { "type": "text", "text": "Let me see." },
+                { "type": "tool_use", "id": "c1", "name": "weather", "input": { "city": "Rome" } },
+                { "type": "tool_use", "id": "c2", "name": "own", "input": {} },
+            ],
+            "usage": { "input_tokens": 1, "output_tokens": 2 },
+        }),
+        DialectName::Gemini => json!({
+            "candidates": [{ "index": 0, "finishReason": "STOP", "content": { "role": "model", "parts": [
+                { "text": "Let me see." },
+                { "functionCall": { "id": "c1", "name": "weather", "args": { "city": "Rome" } }, "thoughtSignature": "s" },
+                { "functionCall": { "name": "own", "args": {} } },
+            ] } }],
+            "usageMetadata": { "promptTokenCount": 1, "candidatesTokenCount": 2, "totalTokenCount": 3 },
+        }),
+    }
+}
+
+/// Places of all values in a document.
+fn places(value: &Value, here: &str, found: &mut Vec<String>) {
+    found.push(here.to_owned());
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                places(item, &format!("{here}/{index}"), found);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                places(field, &format!("{here}/{}", name.replace('~', "~0").replace('/', "~1")), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn some_place(document: &Value, dice: &mut Dice) -> String {
+    let mut found = Vec::new();
+    places(document, "", &mut found);
+    let chosen = dice.below(u32::try_from(found.len()).unwrap()) as usize;
+    found.swap_remove(chosen)
+}
+
+fn odd_value(document: &Value, dice: &mut Dice) -> Value {
+    match dice.below(12) {
+        0 => Value::Null,
+        1 => json!(dice.below(2) == 0),
+        2 => json!(-1),
+        3 => json!(1e300),
+        4 => json!(""),
+        5 => json!("weather"),
+        6 => json!("x".repeat(dice.below(3_000) as usize)),
+        7 => json!([]),
+        8 => json!({}),
+        9 => (0..100).fold(json!(0), |inner, _| json!([{ "a": inner }])),
+        _ => document.pointer(&some_place(document, dice)).cloned().unwrap_or_default(),
+    }
+}
+
+/// Changes a document in one to three places.
+fn disturb(document: &mut Value, dice: &mut Dice) {
+    for _ in 0..=dice.below(3) {
+        let (place, odd) = (some_place(document, dice), odd_value(document, dice));
+        let way = dice.below(4);
+        match (way, document.pointer_mut(&place)) {
+            (0, Some(Value::Array(items))) => {
+                let at = dice.below(u32::try_from(items.len()).unwrap() + 1) as usize;
+                items.insert(at, odd);
+            }
+            (1, Some(Value::Array(items))) => drop(items.pop()),
+            (0 | 1, Some(Value::Object(fields))) => {
+                let name = fields.keys().nth(dice.below(8) as usize).cloned();
+                name.map(|name| fields.remove(&name));
+            }
+            (_, Some(value)) => *value = odd,
+            (_, None) => {}
+        }
+    }
+}
+
+fn check(name: DialectName, dice: &mut Dice) {
+    let dialect = name.dialect();
+    let (mut request, mut answer) = (request(name), answer(name));
+    disturb(&mut request, dice);
+    disturb(&mut answer, dice);
+    let tools = [ToolDefinition {
+        name: "weather".into(),
+        description: "Tells the weather.".into(),
+        parameters: json!({ "type": "object" }).into(),
+    }];
+    dialect.client_tools(&request);
+    dialect.client_tool_names(&request);
+    dialect.texts(&request);
+    dialect.is_streaming(&request);
+    let before = request.clone();
+    if dialect.offer(&mut request, &tools).is_err() {
+        assert_eq!(request, before, "a request that is refused stays as it was");
+    }
+    let offered = Offered::from(["weather".into()]);
+    let calls = dialect.calls(&answer);
+    let ours = calls.into_iter().filter(|call| offered.contains(call.name.as_str()));
+    let results: Vec<ToolResult> = ours
+        .map(|call| ToolResult { id: call.id, name: call.name, content: "\"sun\"".into(), is_error: false })
+        .collect();
+    let size = request.to_string().len() + answer.to_string().len();
+    let mut next = dialect.next_request(&request, &answer, &results);
+    let_it_answer(&mut next);
+    let mut mixed = dialect.mixed_answer(&answer, &results);
+    let total = Usage { input: 1, output: 2 };
+    dialect.usage(&mixed);
+    dialect.put_usage(&mut mixed, total);
+    let grown = next.to_string().len() + mixed.to_string().len();
+    assert!(grown <= 3 * size + 2_000, "{grown} bytes from {size}");
+}
+
+#[test]
+fn odd_requests_and_answers_are_left_or_refused() {
+    for seed in 0..cases(3_000) {
+        for name in DIALECTS {
+            check(name, &mut Dice::new(seed));
+        }
+    }
+}
