@@ -24,9 +24,7 @@ pub(super) struct Client {
     /// The events that begin a response, until the client is told anything else. It is told of one response only, and goes
     /// on from that one: of the last round where nothing of the earlier ones was for the client.
     beginning: Vec<Event>,
-    is_begun: bool,
-    /// The response that the client was told of is that of the present round.
-    is_begun_here: bool,
+    told: Told,
     /// What that response said of itself, and its end repeats.
     begun: Map<String, Value>,
     /// The client's items of all ended rounds, in order.
@@ -34,6 +32,15 @@ pub(super) struct Client {
     /// Summed over all ended rounds.
     usage: Value,
     held: Option<Held>,
+}
+
+/// Of which round's response the client was told.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Told {
+    #[default]
+    None,
+    Earlier,
+    Present,
 }
 
 /// The end of a round in which we were called.
@@ -55,7 +62,10 @@ impl Client {
     }
 
     pub(super) fn begin_next_round(&mut self) {
-        (self.is_changed, self.is_begun_here) = (true, false);
+        self.is_changed = true;
+        if self.told == Told::Present {
+            self.told = Told::Earlier;
+        }
     }
 
     /// Another round has begun to answer, and will have an end of its own.
@@ -65,11 +75,10 @@ impl Client {
 
     /// Takes an event that begins a response. `is_new` where it is the first one of its round.
     pub(super) fn begin(&mut self, event: Event, is_new: bool, out: &mut Vec<u8>) {
-        if self.is_begun {
-            if self.is_begun_here {
-                self.pass(event, None, out);
-            }
-            return;
+        match self.told {
+            Told::None => {}
+            Told::Earlier => return,
+            Told::Present => return self.pass(event, None, out),
         }
         if is_new {
             self.beginning.clear();
@@ -91,7 +100,7 @@ impl Client {
         if self.beginning.is_empty() {
             return;
         }
-        (self.is_begun, self.is_begun_here) = (true, true);
+        self.told = Told::Present;
         for event in std::mem::take(&mut self.beginning) {
             for field in ["id", "created_at"] {
                 if let Some(value) = event.data.get("response").and_then(|response| response.get(field)) {
