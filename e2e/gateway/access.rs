@@ -7,15 +7,17 @@ use reqwest::{Method, header::HeaderMap};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
+    net::TcpStream,
     process::{Child, Command},
     time::timeout,
 };
 
 const NAMESPACE: &str = "skillet-system";
-const SERVICE: &str = "svc/skillet-gateway";
+const SERVICE: &str = "service/skillet-gateway";
 /// By its name: the number is the chart's to choose.
 const PORT: &str = "http";
 const OPEN_WITHIN: Duration = Duration::from_secs(20);
+const REACHED_WITHIN: Duration = Duration::from_secs(2);
 /// A conversation of ten rounds on a busy machine.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
@@ -44,12 +46,16 @@ pub(crate) struct Ask {
 }
 
 impl Gateway {
-    /// Through `kubectl port-forward`, or straight to `SKILLET_GATEWAY_URL`.
+    /// Straight to `SKILLET_GATEWAY_URL`, or to the Service where this machine reaches it, else through
+    /// `kubectl port-forward`, which breaks off where a server answers before it has read the whole request.
     pub(crate) async fn open() -> Result<Self> {
         // A proxy of the environment's would be asked for 127.0.0.1.
         let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_WITHIN).build()?;
         if let Ok(url) = env::var("SKILLET_GATEWAY_URL") {
             return Ok(Self { url, client, _forward: None });
+        }
+        if let Some(address) = reachable().await? {
+            return Ok(Self { url: format!("http://{address}"), client, _forward: None });
         }
         let mut forward = Command::new("kubectl")
             .args(["port-forward", "--namespace", NAMESPACE, SERVICE, &format!(":{PORT}")])
@@ -92,6 +98,25 @@ impl Gateway {
         }
         request.send().await.with_context(|| format!("{method} {path} was not answered"))
     }
+}
+
+/// Address of the Service, where it answers: on a node of the cluster it does.
+async fn reachable() -> Result<Option<String>> {
+    let address = Command::new("kubectl")
+        .args([
+            "get",
+            "--namespace",
+            NAMESPACE,
+            SERVICE,
+            "--output",
+            "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}",
+        ])
+        .output()
+        .await
+        .context("could not start kubectl")?;
+    let address = String::from_utf8_lossy(&address.stdout).into_owned();
+    let connected = timeout(REACHED_WITHIN, TcpStream::connect(&address)).await;
+    Ok(matches!(connected, Ok(Ok(_))).then_some(address))
 }
 
 /// From `Forwarding from 127.0.0.1:41234 -> 8090`.

@@ -1,7 +1,7 @@
 //! The providers' own SDKs, each a program of its own: tasks go in, what the SDK understood comes out.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -13,6 +13,10 @@ use tokio::{io::AsyncWriteExt as _, process::Command, sync::OnceCell, time::time
 
 /// Many start at once, on few cores.
 const WITHIN: Duration = Duration::from_secs(80);
+
+/// No 5xx, and nothing that the document does not tell: status, kind and form of every answer.
+const CHECKS: &str =
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 
 /// In which language a client is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +84,33 @@ impl Clients {
         serde_json::from_str(&output).with_context(|| format!("the MCP inspector printed no JSON: {output}"))
     }
 
+    /// Tries out every operation that the served OpenAPI document has, and a few thousand variations. `known` are values for
+    /// its path parameters, such as `path.name`.
+    pub(crate) async fn try_out(
+        &self,
+        (url, token): (&str, &str),
+        known: &[(&str, &str)],
+        folder: &Path,
+    ) -> Result<()> {
+        let lines = known.iter().map(|(name, value)| format!("{name:?} = {value:?}\n"));
+        let settings = folder.join("schemathesis.toml");
+        fs::write(&settings, format!("[parameters]\n{}", lines.collect::<String>()))?;
+        let mut command = self.command("python/bin/python");
+        command
+            .current_dir(folder)
+            .args(["-m", "schemathesis.cli", "--config-file"])
+            .arg(&settings)
+            .args([
+                "run",
+                &format!("{url}/openapi.json"),
+                "--header",
+                &format!("Authorization: Bearer {token}"),
+            ])
+            .args(["--checks", CHECKS, "--phases", "examples,coverage,fuzzing,stateful"])
+            .args(["--max-examples", "100", "--request-timeout", "30", "--no-color"]);
+        output(command, "schemathesis", "").await.map(drop)
+    }
+
     /// With nothing of this process's environment: it may hold a provider's key, or a proxy.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.installed.join(program));
@@ -106,6 +137,7 @@ async fn output(mut command: Command, name: &str, input: &str) -> Result<String>
     let output = timeout(WITHIN, child.wait_with_output()).await;
     let output = output.with_context(|| format!("{name} has not ended within {WITHIN:?}"))??;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{name} failed: {said}");
+    let told = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{name} failed: {said}\n{told}");
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

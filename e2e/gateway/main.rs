@@ -12,6 +12,7 @@ mod access;
 mod changes;
 mod clients;
 mod conversations;
+mod documented;
 mod model;
 mod sdks;
 mod stage;

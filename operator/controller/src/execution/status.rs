@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use skillet_api::{
-    Phase, Reason, SkillExecution, SkillExecutionStatus, names,
+    Phase, Reason, SkillExecution, SkillExecutionStatus,
     reason::{FINISHED, SUCCEEDED},
 };
 use skillet_core::output;
@@ -19,7 +16,7 @@ use tokio::time::sleep;
 use tracing::warn;
 
 use super::{conclude::Conclusion, end::Place};
-use crate::report::chain;
+use crate::{applied::apply_status, report::chain};
 
 /// Serialised output above this is cut: etcd refuses objects of 1.5 MiB, and field ownership needs room too.
 const OUTPUT_LIMIT_BYTES: usize = 600 * 1024;
@@ -161,9 +158,8 @@ pub async fn apply(
         "metadata": { "name": name, "uid": execution.uid() },
         "status": status,
     });
-    let params = PatchParams::apply(names::FIELD_MANAGER).force();
-    match api.patch_status(&name, &params, &Patch::Apply(&patch)).await {
-        Ok(_) => Ok(()),
+    match apply_status(client, &api, &name, &patch).await {
+        Ok(()) => Ok(()),
         Err(kube::Error::Api(answer)) if is_gone(answer.code, &answer.message) => Err(StatusError::Gone),
         Err(kube::Error::Api(answer)) if has_ended(answer.code, &answer.message) => Err(StatusError::Ended),
         Err(source) => Err(StatusError::Apply { namespace, name, source: Box::new(source) }),
@@ -191,8 +187,8 @@ pub async fn apply_until_done(
         match apply(client, execution, status).await {
             Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
             Err(error @ StatusError::Apply { .. }) => {
-                if is_too_large(&error) {
-                    give_up_output(status);
+                if is_refused(&error) {
+                    give_up_texts(status);
                 }
                 warn!(error = %chain(&error), "Status could not be written yet");
                 sleep(pause).await;
@@ -202,25 +198,35 @@ pub async fn apply_until_done(
     }
 }
 
-fn is_too_large(error: &StatusError) -> bool {
+/// Refused for what is in it: asked again it would be refused again.
+fn is_refused(error: &StatusError) -> bool {
     match error {
         StatusError::Gone | StatusError::Ended => false,
         StatusError::Apply { source, .. } => match source.as_ref() {
-            kube::Error::Api(answer) => answer.code == 413 || answer.message.contains("too large"),
+            kube::Error::Api(answer) => {
+                matches!(answer.code, 400 | 413 | 422) || answer.message.contains("too large")
+            }
             _ => false,
         },
     }
 }
 
-fn give_up_output(status: &mut SkillExecutionStatus) {
-    status.output = Some(json!({ "output": "" }));
+/// What is left must be taken: an execution without an end is worse than one without its output.
+fn give_up_texts(status: &mut SkillExecutionStatus) {
+    status.output = status.output.take().map(|_| json!({ "output": "" }));
+    for stream in [&mut status.stdout, &mut status.stderr].into_iter().flatten() {
+        (stream.head, stream.tail) = (String::new(), String::new());
+    }
     status.truncated = true;
-    status.message =
-        Some("the output is too large for the API server in this form; its size and digest are kept".into());
+    let message = "the API server does not take what the program printed; sizes and digests are kept";
+    status.conditions.iter_mut().for_each(|condition| message.clone_into(&mut condition.message));
+    status.message = Some(message.into());
 }
 
 #[cfg(test)]
 mod tests {
+    use skillet_api::execution::StreamStatus;
+
     use super::*;
 
     fn now() -> Timestamp {
@@ -269,6 +275,17 @@ mod tests {
         assert!(serde_json::to_string(&status).unwrap().len() < 1024 * 1024);
         let small = finished_with(json!({"output": "x".repeat(400_000)}));
         assert!(!small.truncated);
+    }
+
+    #[test]
+    fn what_is_given_up_leaves_sizes_and_digests() {
+        let mut status = finished_with(json!({"a": 1}));
+        let stream = StreamStatus { head: "a".into(), tail: "b".into(), bytes: 7, sha256: "d".into() };
+        status.stderr = Some(stream.clone());
+        give_up_texts(&mut status);
+        assert_eq!(status.stderr, Some(StreamStatus { head: String::new(), tail: String::new(), ..stream }));
+        assert_eq!((status.output, status.stdout), (Some(json!({ "output": "" })), None));
+        assert!(status.truncated && status.conditions.iter().all(|c| c.message.contains("digests")));
     }
 
     #[test]

@@ -2,20 +2,17 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 use skillet_api::{
-    Reason, SkillPolicy, SkillPolicyStatus, names,
+    Reason, SkillPolicy, SkillPolicyStatus,
     policy::NodeStatus,
     reason::{ISOLATION_PROVEN, READY},
 };
 use thiserror::Error as ThisError;
 
 use super::KIND;
-use crate::context::Context;
+use crate::{applied::apply_status, context::Context};
 
 /// More nodes than this are probed, and not listed.
 pub const MOST_NODES: usize = 100;
@@ -41,9 +38,8 @@ pub async fn report(ctx: &Context, policy: &SkillPolicy, nodes: Vec<NodeStatus>)
         "metadata": { "name": name },
         "status": new,
     });
-    let params = PatchParams::apply(names::FIELD_MANAGER).force();
-    match api.patch_status(&name, &params, &Patch::Apply(&patch)).await {
-        Ok(_) => {}
+    match apply_status(&ctx.client, &api, &name, &patch).await {
+        Ok(()) => {}
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
         Err(source) => return Err(Error::Apply { name, source: Box::new(source) }),
     }

@@ -2,20 +2,17 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 use skillet_api::{
-    Reason, Skill, SkillStatus, names,
+    Reason, Skill, SkillStatus,
     reason::{READY, SEALED},
 };
 use skillet_core::version::SkillSemver;
 use thiserror::Error as ThisError;
 
 use super::{Error as SkillError, KIND, apply::Applied};
-use crate::{context::Context, report::chain};
+use crate::{applied::apply_status, context::Context, report::chain};
 
 #[derive(Debug, ThisError)]
 pub enum Error {
@@ -38,9 +35,8 @@ pub async fn report(ctx: &Context, skill: &Skill, result: &Result<Applied, Skill
         "metadata": { "name": name, "uid": skill.uid() },
         "status": new,
     });
-    let params = PatchParams::apply(names::FIELD_MANAGER).force();
-    match api.patch_status(&name, &params, &Patch::Apply(&patch)).await {
-        Ok(_) => {}
+    match apply_status(&ctx.client, &api, &name, &patch).await {
+        Ok(()) => {}
         // Deleted meanwhile: there is nothing to report to.
         Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => return Ok(()),
         Err(source) => return Err(Error::Apply { name, source: Box::new(source) }),

@@ -1,10 +1,12 @@
 //! What becomes of what users write: defaults, fields that do not exist, YAML's own booleans, and several writers.
 
+use kube::Api;
 use serde_json::{Value, json};
-use skillet_api::{Skill, SkillExecution, skill::Mode};
+use skillet_api::{Skill, SkillExecution, SkillExecutionStatus, skill::Mode};
+use skillet_controller::execution::status;
 
 use crate::{
-    requests::{apply, create, create_yaml},
+    requests::{apply, create, create_yaml, keep},
     server::{namespace, rules_admin},
 };
 
@@ -145,4 +147,30 @@ async fn a_manager_that_claims_anothers_item_is_told_of_the_conflict() {
         .await
         .assert_says(r#"conflict with "owner": .spec.run.sandbox.env[name="A"].value"#);
     apply(&client, "other", &with("2")).await.assert_accepted("the same value");
+}
+
+/// Server-side apply is read as YAML, which takes less than JSON.
+#[tokio::test]
+async fn an_output_of_any_characters_is_stored_as_it_was() {
+    let Some(client) = rules_admin().await else { return };
+    let at = namespace(&client, "characters").await;
+    let object = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution", "metadata": { "name": "e", "namespace": at }, "spec": { "skill": "a" } });
+    let execution: SkillExecution = serde_json::from_value(keep(&client, &object).await).unwrap();
+    let every: String = (0..=0x1_00ff).filter_map(char::from_u32).collect();
+    let output = json!({
+        "every": every, "\u{85}\u{7f}: ? , #": null, "k".repeat(5_000): [[], {}], "<<": { "a": 1 },
+        "numbers": [i64::MAX, i64::MIN, 1e300, 0.1, 0], "words": ["yes", "~", "1:30", "0o7", "2001-01-01", ""],
+    });
+    let status = SkillExecutionStatus { output: Some(output.clone()), ..SkillExecutionStatus::default() };
+    status::apply(&client, &execution, &status).await.unwrap();
+    let api: Api<SkillExecution> = Api::namespaced(client, &at);
+    let stored = api.get("e").await.unwrap().status.unwrap().output.unwrap();
+    for (key, value) in output.as_object().unwrap() {
+        let lost =
+            |text: &str| text.chars().filter(|c| !stored[key].as_str().unwrap().contains(*c)).collect();
+        let lost: String = value.as_str().map(lost).unwrap_or_default();
+        assert_eq!(lost, "");
+        assert!(stored[key] == *value, "{key:.20}: {:.200}", stored[key].to_string());
+    }
+    assert_eq!(stored.as_object().unwrap().len(), output.as_object().unwrap().len());
 }

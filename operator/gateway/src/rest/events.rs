@@ -14,6 +14,7 @@ use axum::{
 use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use skillet_api::SkillExecution;
+use utoipa::ToSchema;
 
 use crate::{
     error::{ApiError, ErrorAnswer},
@@ -36,7 +37,7 @@ use crate::{
     ),
     responses(
         (status = 200, description = "Server-sent events; `status` and `end` carry an Execution, `error` an ErrorAnswer.",
-            body = String, content_type = "text/event-stream"),
+            body = Told, content_type = "text/event-stream"),
         Refused, Missing
     )
 )]
@@ -52,6 +53,16 @@ pub(crate) async fn events(
     let stream =
         stream::unfold(Next::Tell(execution, following), next).take_until(rest.stop.cancelled_owned());
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
+}
+
+/// One server-sent event.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its schema is used: axum writes events")]
+pub(crate) struct Told {
+    /// `status` with every change, `end` with the result, `error` where the run is gone.
+    event: String,
+    /// JSON: an Execution, with `error` an ErrorAnswer.
+    data: String,
 }
 
 /// What the stream does next.

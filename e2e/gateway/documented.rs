@@ -1,0 +1,53 @@
+//! The REST interface does what its own document says, whatever is sent to it.
+
+use std::{env, fs};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use skillet_e2e::{Journey, SkillDraft, journey_under, manifest};
+
+use crate::{
+    access::Ask,
+    stage::{Stage, of_text},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_of_the_rest_interface_is_a_documented_one() -> Result<()> {
+    journey_under(json!({}), async |j| {
+        let skill = of_text(SkillDraft::shell("tried-out", "cat"), "Gives back what it was given.");
+        let stage = Stage::set(j, &[skill]).await?;
+        let run = Ask::post(
+            "/api/skills/executions",
+            json!({ "skill": "tried-out", "input": { "text": "documented" } }),
+        );
+        let ran = stage.ask(&run).await?;
+        ensure!(ran.status == 200, "{ran:?}");
+        let id = ran.json()["id"].as_str().context("no id")?.to_owned();
+        may_switch(j).await?;
+        let folder = env::temp_dir().join(&j.namespace);
+        fs::create_dir_all(&folder)?;
+        let known = [("path.name", "tried-out"), ("path.id", id.as_str())];
+        let tried = stage.clients.try_out(stage.way(), &known, &folder).await;
+        fs::remove_dir_all(&folder)?;
+        tried
+    })
+    .await
+}
+
+/// Without the right to change skills every switch would be refused before it is looked at.
+async fn may_switch(j: &Journey) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    let rules = json!([{ "apiGroups": ["skillet.dev"], "resources": ["skills"], "verbs": ["patch"] }]);
+    let role: Value = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": { "name": "switch" }, "rules": rules,
+    });
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": { "name": "switch" },
+        "roleRef": { "apiGroup": group, "kind": "Role", "name": "switch" },
+        "subjects": [{ "kind": "ServiceAccount", "name": "agent", "namespace": j.namespace }],
+    });
+    for object in [role, binding] {
+        manifest::apply(&j.client, &j.namespace, object).await?;
+    }
+    Ok(())
+}
