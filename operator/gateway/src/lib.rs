@@ -22,3 +22,5 @@ pub mod skills;
 pub mod state;
 pub mod stateless;
 pub mod upstream;
+
+pub use skillet_core::dialect::confirmation::ConfirmationKey;

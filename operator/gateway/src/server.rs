@@ -11,6 +11,7 @@ use axum::{
 };
 use http::StatusCode;
 use kube::Client;
+use skillet_core::dialect::confirmation::ConfirmationKey;
 use thiserror::Error;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -68,6 +69,7 @@ pub async fn run(
     client: Client,
     namespace: String,
     address: SocketAddr,
+    confirmation: Option<ConfirmationKey>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     let gateway = Gateway {
@@ -80,6 +82,7 @@ pub async fn run(
         keys: Arc::default(),
         namespace: namespace.into(),
         client: client.clone(),
+        confirmation: confirmation.map(Arc::new),
     };
     let mut watches = JoinSet::new();
     watches.spawn(gateway.skills.clone().watch(client));

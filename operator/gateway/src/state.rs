@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use skillet_core::dialect::confirmation::ConfirmationKey;
+
 use crate::{
     executor::Executor, identity::Identity, metrics::Metrics, room::Room, skills::Skills, upstream::Keys,
 };
@@ -21,6 +23,8 @@ pub struct Gateway {
     /// Namespace of the operator, where the platform's provider keys are.
     pub namespace: Arc<str>,
     pub client: kube::Client,
+    /// Of all gateways of the installation. Without it no hybrid skill is offered to models.
+    pub confirmation: Option<Arc<ConfirmationKey>>,
 }
 
 impl Gateway {

@@ -1,6 +1,6 @@
 //! Flags, each also an environment variable and a chart value of the same words. `--help` is their documentation.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
@@ -65,6 +65,9 @@ pub(crate) struct GatewayConfig {
     /// Where agents are served.
     #[arg(long, env, default_value = "0.0.0.0:8090")]
     pub(crate) gateway_address: SocketAddr,
+    /// File with the key of confirmations, the same for all gateways; without it models are offered no hybrid skill.
+    #[arg(long, env)]
+    pub(crate) confirmation_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) log: LogConfig,
 }
