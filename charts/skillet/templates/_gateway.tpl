@@ -21,11 +21,26 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: {{ if include "skillet.gateway.isAlone" . }}gateway{{ else }}operator{{ end }}
 {{- end }}
 
+{{/* "true" where it has files of Secrets, else nothing. */}}
+{{- define "skillet.gateway.hasVolumes" -}}
+{{- if or .Values.gateway.tlsSecret .Values.gateway.confirmationKey.enabled }}true{{ end }}
+{{- end }}
+
 {{- define "skillet.gateway.volumes" -}}
 volumes:
+  {{- with .Values.gateway.tlsSecret }}
   - name: tls
     secret:
-      secretName: {{ .Values.gateway.tlsSecret }}
+      secretName: {{ . }}
+  {{- end }}
+  {{- if .Values.gateway.confirmationKey.enabled }}
+  - name: confirmation-key
+    secret:
+      secretName: {{ include "skillet.confirmationKeySecret" . }}
+      items:
+        - key: {{ .Values.gateway.confirmationKey.key }}
+          path: key
+  {{- end }}
 {{- end }}
 
 {{- define "skillet.gateway.container" -}}
@@ -40,6 +55,10 @@ volumes:
       value: {{ .Values.gateway.address | quote }}
     - name: GATEWAY_PROBES_ADDRESS
       value: {{ .Values.gateway.probesAddress | quote }}
+    {{- if .Values.gateway.confirmationKey.enabled }}
+    - name: CONFIRMATION_KEY_FILE
+      value: "/var/run/secrets/skillet-confirmation/key"
+    {{- end }}
     {{- if .Values.gateway.tlsSecret }}
     - name: TLS_CERTIFICATE_FILE
       value: "/tls/tls.crt"
@@ -75,10 +94,17 @@ volumes:
     {{- toYaml .Values.gateway.resources | nindent 4 }}
   securityContext:
     {{- include "skillet.containerSecurityContext" . | nindent 4 }}
-  {{- if .Values.gateway.tlsSecret }}
+  {{- if include "skillet.gateway.hasVolumes" . }}
   volumeMounts:
+    {{- if .Values.gateway.tlsSecret }}
     - name: tls
       mountPath: /tls
       readOnly: true
+    {{- end }}
+    {{- if .Values.gateway.confirmationKey.enabled }}
+    - name: confirmation-key
+      mountPath: /var/run/secrets/skillet-confirmation
+      readOnly: true
+    {{- end }}
   {{- end }}
 {{- end }}

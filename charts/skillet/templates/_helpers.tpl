@@ -18,6 +18,10 @@
 {{- default (include "skillet.fullname" .) .Values.serviceAccount.name }}
 {{- end }}
 
+{{- define "skillet.confirmationKeySecret" -}}
+{{- default (printf "%s-confirmation" (include "skillet.fullname" .)) .Values.gateway.confirmationKey.secret }}
+{{- end }}
+
 {{- define "skillet.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "skillet.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -79,7 +79,8 @@ fn offer(policy: &Policy, index: &Index, seed: u64, scratch: &mut Scratch) -> Du
     };
     let start = Instant::now();
     let query = policy.query(&facts);
-    let ask = Ask { query: &query, client_tools: &[], switch: &Switch::All, token_budget: None };
+    let ask =
+        Ask { query: &query, client_tools: &[], switch: &Switch::All, token_budget: None, can_ask: true };
     let offer = pick(policy, &[index], &ask, scratch);
     let took = start.elapsed();
     std::hint::black_box(offer);

@@ -13,15 +13,20 @@ pub mod gemini;
 pub mod names;
 #[cfg(test)]
 mod odd_tests;
+pub mod offered;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod schema;
+pub mod sent;
 pub mod sse;
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 use thiserror::Error;
+
+pub use offered::Offered;
+use sent::{Place, SentCall};
 
 /// Which provider's form a request has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,9 +122,6 @@ pub enum StreamError {
     Truncated,
 }
 
-/// Names that this request offered: only calls of these are ours.
-pub type Offered = HashSet<Arc<str>>;
-
 /// One provider's form of requests and answers.
 pub trait Dialect: Send + Sync {
     /// The client's own tools as the request lists them, for scoring. Empty where it has none.
@@ -151,6 +153,13 @@ pub trait Dialect: Send + Sync {
     /// answer ends its turn.
     fn mixed_answer(&self, answer: &Value, results: &[ToolResult]) -> Value;
 
+    /// Calls of earlier answers in a request, with the results that the client gives for them, in order.
+    fn sent_calls<'a>(&self, request: &'a Value) -> Vec<SentCall<'a>>;
+
+    /// Puts a result in the place of the client's. The rest of the request stays, but for what no provider would take
+    /// back of an answer that went through here.
+    fn put_result(&self, request: &mut Value, place: Place, result: &ToolResult);
+
     /// Tokens counted in a whole answer.
     fn usage(&self, answer: &Value) -> Usage;
 
@@ -169,21 +178,47 @@ pub struct RoundEnd {
     pub answer: Value,
     /// Our calls in it, in order.
     pub ours: Vec<ToolCall>,
-    /// Whether the client's own tools are called too: then no further round follows.
+    /// Calls that the client got and that wait for a person's word, in order.
+    pub asked: Vec<ToolCall>,
+    /// Whether calls went to the client, its own or such that wait: then no further round follows.
     pub has_client_calls: bool,
+}
+
+impl RoundEnd {
+    /// Tells whose each call is. After a failure, which the client was told, nothing is run and nobody is asked.
+    fn of(answer: Value, calls: Vec<ToolCall>, offered: &Offered, is_failed: bool) -> Self {
+        let mut end = Self { answer, ours: Vec::new(), asked: Vec::new(), has_client_calls: false };
+        for call in calls {
+            let is_ours = offered.contains(&call.name);
+            end.has_client_calls |= !is_ours;
+            if is_failed {
+                continue;
+            }
+            if is_ours {
+                end.ours.push(call);
+            } else if offered.is_asked(&call.name) {
+                end.asked.push(call);
+            }
+        }
+        end
+    }
 }
 
 /// Between the provider's streamed answers and the client, over all rounds of one conversation.
 ///
 /// The client sees one stream: what is not ours passes byte for byte and at once, an event at a time; our calls are
-/// held back, and so is the end of a round in which we were called. Later rounds are renumbered to continue the first:
-/// one beginning, one end, ids and indexes that go on, usage summed.
+/// held back, and so is the end of a round in which we were called or a call waits for a person's word. Later rounds
+/// are renumbered to continue the first: one beginning, one end, ids and indexes that go on, usage summed.
 pub trait StreamFilter: Send {
     /// Takes bytes of the present round, cut anywhere; appends what goes to the client to `out`.
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError>;
 
     /// The provider's stream of this round is over. After it `feed` begins the next round.
     fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError>;
+
+    /// Writes a text of the gateway's before the end that is held back. Where the dialect's texts have names, `id` keeps
+    /// this one's apart. Does nothing where no end is held back.
+    fn tell(&mut self, id: &str, text: &str, out: &mut Vec<u8>);
 
     /// No further round: writes the end that was held back. `results` are those of our calls in the last round, as
     /// text before the end, where the client's own calls are in it too or the rounds are used up. Does nothing where
@@ -217,6 +252,10 @@ impl DialectName {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "dialect/asked_tests.rs"]
+mod asked_tests;
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,12 @@
 //!
 //! Two drivers share everything else: [`whole`] for answers in one piece, [`streamed`] for streams.
 
+mod asking;
 mod calls;
+mod confirmed;
 mod streamed;
+#[cfg(test)]
+mod test_bed;
 mod whole;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -11,7 +15,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use http::HeaderMap;
 use serde_json::Value;
 use skillet_api::gateway::ConversationPolicy;
-use skillet_core::dialect::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget, let_it_answer};
+use skillet_core::dialect::{
+    Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question, let_it_answer,
+};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::{error::ApiError, identity::Caller, offering::Offering, state::Gateway};
@@ -34,6 +40,8 @@ pub struct Conversation {
     pub limits: Limits,
     pub idempotency: Option<String>,
     pub session: Option<String>,
+    /// Tokens of the request's header that confirm calls.
+    pub confirmations: Vec<String>,
     /// What it takes of the memory for all, given back at its end.
     pub room: Option<OwnedSemaphorePermit>,
 }
@@ -47,6 +55,16 @@ pub struct Limits {
     pub result_bytes: usize,
     pub total_result_bytes: usize,
     pub parallel: usize,
+}
+
+/// The calls of one answer that are looked at here.
+#[derive(Debug, Default, PartialEq)]
+pub struct Called {
+    pub ours: Vec<ToolCall>,
+    /// They go to the client and wait for a person's word.
+    pub asked: Vec<ToolCall>,
+    /// Whether there are others than `ours`.
+    pub has_others: bool,
 }
 
 /// How far it has come.
@@ -108,14 +126,33 @@ impl Conversation {
         progress.round < self.limits.rounds && Instant::now() < progress.deadline
     }
 
-    /// Which calls of an answer are ours.
-    pub fn ours(&self, answer: &Value) -> (Vec<ToolCall>, bool) {
-        let calls = self.dialect().calls(answer);
-        let all = calls.len();
-        let ours: Vec<ToolCall> =
-            calls.into_iter().filter(|call| self.offering.targets.contains_key(call.name.as_str())).collect();
-        let has_others = ours.len() < all;
-        (ours, has_others)
+    /// Whose the calls of an answer are.
+    pub fn called(&self, answer: &Value) -> Called {
+        let mut called = Called::default();
+        for call in self.dialect().calls(answer) {
+            match self.offering.targets.get(call.name.as_str()) {
+                Some(target) if !target.confirm => called.ours.push(call),
+                Some(_) => {
+                    called.asked.push(call);
+                    called.has_others = true;
+                }
+                None => called.has_others = true,
+            }
+        }
+        called
+    }
+
+    /// Puts a question about these calls of `answer` into what the client gets of it.
+    pub fn ask(&self, answer: &Value, asked: &[ToolCall], mixed: &mut Value) {
+        if let Some(question) = asking::question(self, answer, asked) {
+            question::put(self.dialect, mixed, &question.text);
+        }
+    }
+
+    /// Runs what the request confirms of earlier answers, and puts what it gave in the place of the client's results.
+    /// Whether it changed anything.
+    pub async fn settle(&self, request: &mut Value, progress: &mut Progress) -> bool {
+        confirmed::settle(self, request, progress).await
     }
 
     /// Runs calls of ours, as far as limits let it; one result for each, in their order.

@@ -134,6 +134,15 @@ impl Executor {
         }
     }
 
+    /// The execution that the order's idempotency key has made, if it is still there. Makes none.
+    pub async fn made(&self, order: &Order) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
+        let Some(name) = order::object(order).metadata.name else { return Ok(None) };
+        match self.find(&order.namespace, &name).await? {
+            Some(found) if !order::is_same_call(order, &found) => Err(ExecutorError::Conflict),
+            found => Ok(found),
+        }
+    }
+
     /// Waits for the end of an execution. Dropped, it leaves the execution running.
     pub async fn ended(
         &self,

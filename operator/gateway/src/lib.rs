@@ -23,3 +23,5 @@ pub mod state;
 pub mod stateless;
 pub mod tls;
 pub mod upstream;
+
+pub use skillet_core::dialect::confirmation::ConfirmationKey;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use skillet_api::{
     SkillPolicySpec,
     gateway::{OfferPolicy, OfferRule},
+    skill::Invocation,
 };
 use skillet_core::{
     dialect::{
@@ -57,6 +58,9 @@ pub struct Target {
     pub namespace: String,
     pub skill: String,
     pub version: String,
+    /// A person confirms each call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm: bool,
 }
 
 impl Offering {
@@ -66,16 +70,22 @@ impl Offering {
         sent.collect()
     }
 
-    /// Every name under which a call is ours.
+    /// Every name under which a call is ours, or waits for a person's word.
     pub fn names(&self) -> Offered {
-        self.targets.keys().cloned().collect()
+        let of = |confirm: bool| self.targets.iter().filter(move |(_, target)| target.confirm == confirm);
+        Offered::new(of(false).map(|(name, _)| name.clone()), of(true).map(|(name, _)| name.clone()))
     }
 }
 
 impl Target {
     fn of(skill: &Candidate) -> Self {
-        let Candidate { namespace, name, version, .. } = skill;
-        Self { namespace: namespace.to_string(), skill: name.to_string(), version: version.to_string() }
+        let Candidate { namespace, name, version, invocation, .. } = skill;
+        Self {
+            namespace: namespace.to_string(),
+            skill: name.to_string(),
+            version: version.to_string(),
+            confirm: *invocation == Invocation::Hybrid,
+        }
     }
 }
 
@@ -176,8 +186,10 @@ pub fn offer(
     model: &str,
     request: &Value,
     wish: &Wish,
+    can_ask: bool,
 ) -> Offering {
     let picked = with_ask(policy_spec, dialect, model, request, wish, |policy, ask| {
+        let ask = &Ask { can_ask, ..*ask };
         let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
         SCRATCH.with_borrow_mut(|scratch| pick(policy, &indexes, ask, scratch))
     });
@@ -192,8 +204,10 @@ pub fn explained(
     model: &str,
     request: &Value,
     wish: &Wish,
+    can_ask: bool,
 ) -> Vec<Explanation> {
     with_ask(policy_spec, dialect, model, request, wish, |policy, ask| {
+        let ask = &Ask { can_ask, ..*ask };
         let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
         SCRATCH.with_borrow_mut(|scratch| explain(policy, &indexes, ask, scratch))
     })
@@ -236,6 +250,7 @@ fn with_ask<T>(
         client_tools: &dialect.client_tool_names(request),
         switch: &wish.switch,
         token_budget: Some(policy_spec.gateway.offer.token_budget),
+        can_ask: false,
     };
     then(&policy, &ask)
 }
@@ -257,7 +272,7 @@ fn table(picked: Offer, client_tools: &[&str]) -> Offering {
         })
         .collect();
     let target = |name: Arc<str>| Some((name.clone(), Target::of(table.get(&name)?)));
-    Offering { tools, targets: table.offered().into_iter().filter_map(target).collect() }
+    Offering { tools, targets: table.offered().iter().cloned().filter_map(target).collect() }
 }
 
 /// Adds the tools to the request.

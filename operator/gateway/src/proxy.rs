@@ -12,7 +12,10 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
-use skillet_core::dialect::DialectName;
+use skillet_core::dialect::{
+    DialectName,
+    confirmation::answer::{self, tokens},
+};
 
 use crate::{
     conversation::{self, Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
@@ -105,15 +108,15 @@ async fn answer(
     let limits = Limits::of(&gateway.skills.policy().gateway.conversation, &headers)?;
     let namespaces = offering::visible(&gateway, &identified.caller, &wish).await?;
     let policy = gateway.skills.policy();
-    let offering = offering::offer(&policy, &namespaces, dialect, &model, &request, &wish);
+    let can_ask = gateway.confirmation.is_some();
+    let offering = offering::offer(&policy, &namespaces, dialect, &model, &request, &wish, can_ask);
     offering::add(dialect, &mut request, &offering)?;
     if flag(&headers, DRY_RUN_HEADER)? {
         return Ok(dry(&request, &offering));
     }
-    // What was not changed goes on as the client wrote it, byte for byte.
-    let sent = if offering.tools.is_empty() { sent } else { request.to_string().into() };
     let upstream = Upstream::new(&gateway, dialect, &path, &passed_on).await?;
     let offered = names(offering.tools.iter().map(|tool| &*tool.name));
+    let is_offered = !offering.tools.is_empty();
     let conversation = Conversation {
         caller: identified.caller,
         dialect,
@@ -121,13 +124,19 @@ async fn answer(
         limits,
         idempotency: text(&headers, IDEMPOTENCY_HEADER),
         session: text(&headers, SESSION_HEADER),
+        confirmations: tokens(text(&headers, answer::HEADER).as_deref()),
         room: Some(room),
         gateway,
     };
+    let mut progress = conversation.progress();
+    let is_settled = conversation.settle(&mut request, &mut progress).await;
+    // What was not changed goes on as the client wrote it, byte for byte.
+    let sent = if is_offered || is_settled { request.to_string().into() } else { sent };
     let mut response = if is_streaming {
-        conversation::streamed(conversation, upstream, request, sent).await?
+        conversation::streamed(conversation, upstream, request, sent, progress).await?
     } else {
-        let (mut response, progress) = conversation::whole(&conversation, &upstream, request, sent).await?;
+        let (mut response, progress) =
+            conversation::whole(&conversation, &upstream, request, sent, progress).await?;
         put(&mut response, RAN_HEADER, names(progress.ran.iter().map(|name| &**name)));
         response
     };

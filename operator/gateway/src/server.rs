@@ -13,6 +13,7 @@ use axum::{
 };
 use http::StatusCode;
 use kube::Client;
+use skillet_core::dialect::confirmation::ConfirmationKey;
 use thiserror::Error;
 use tokio::{net::TcpListener, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -46,7 +47,7 @@ pub enum Error {
 }
 
 /// How the gateway is set up.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// Namespace of the platform's own keys for providers.
     pub namespace: String,
@@ -56,6 +57,8 @@ pub struct Settings {
     pub probes: SocketAddr,
     /// Agents are served under TLS, where it is set.
     pub tls: Option<tls::Files>,
+    /// Of all gateways of the installation. Without it no hybrid skill is offered to models.
+    pub confirmation: Option<ConfirmationKey>,
 }
 
 /// All routes for agents.
@@ -106,7 +109,7 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    let Settings { namespace, address, probes: probes_address, tls } = settings;
+    let Settings { namespace, address, probes: probes_address, tls, confirmation } = settings;
     let gateway = Gateway {
         identity: Arc::new(Identity::new(client.clone())),
         skills: Arc::new(Skills::default()),
@@ -118,6 +121,7 @@ pub async fn run(
         namespace: namespace.into(),
         stop: CancellationToken::new(),
         client: client.clone(),
+        confirmation: confirmation.map(Arc::new),
     };
     let (listener, probed) = (listen(address).await?, listen(probes_address).await?);
     let mut parts = JoinSet::new();

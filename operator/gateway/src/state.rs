@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use skillet_core::dialect::confirmation::ConfirmationKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -25,6 +26,8 @@ pub struct Gateway {
     /// Cancelled when the gateway is to stop: what only waits for news ends then.
     pub stop: CancellationToken,
     pub client: kube::Client,
+    /// Of all gateways of the installation. Without it no hybrid skill is offered to models.
+    pub confirmation: Option<Arc<ConfirmationKey>>,
 }
 
 impl Gateway {

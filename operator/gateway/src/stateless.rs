@@ -10,13 +10,17 @@ use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillet_core::{
-    dialect::DialectName,
+    dialect::{
+        DialectName,
+        confirmation::answer::{self, tokens},
+    },
     offer::{Explanation, Reason, Verdict},
 };
 
 use crate::{
-    conversation::{Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
+    conversation::{Called, Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
     error::ApiError,
+    identity::Caller,
     offering::{self, Offering, Target, Wish},
     proxy::{REQUEST_LIMIT, text},
     state::Gateway,
@@ -97,10 +101,33 @@ async fn inject(
     let (dialect, wish) = (dialect.into(), Wish::of(&headers)?);
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
     let namespaces = offering::visible(&gateway, &caller, &wish).await?;
-    let offering = offering::offer(&gateway.skills.policy(), &namespaces, dialect, &model, &request, &wish);
+    let (policy, can_ask) = (gateway.skills.policy(), gateway.confirmation.is_some());
+    let offering = offering::offer(&policy, &namespaces, dialect, &model, &request, &wish, can_ask);
     offering::add(dialect, &mut request, &offering)?;
-    let offered = offering.sent();
+    let conversation = conversation(gateway, caller, dialect, offering, &headers)?;
+    conversation.settle(&mut request, &mut conversation.progress()).await;
+    let offered = conversation.offering.sent();
     Ok(Json(json!({ "request": request, "offered": offered })))
+}
+
+fn conversation(
+    gateway: Gateway,
+    caller: Caller,
+    dialect: DialectName,
+    offering: Offering,
+    headers: &HeaderMap,
+) -> Result<Conversation, ApiError> {
+    Ok(Conversation {
+        limits: Limits::of(&gateway.skills.policy().gateway.conversation, headers)?,
+        gateway,
+        caller,
+        dialect,
+        offering,
+        idempotency: text(headers, IDEMPOTENCY_HEADER),
+        session: text(headers, SESSION_HEADER),
+        confirmations: tokens(text(headers, answer::HEADER).as_deref()),
+        room: None,
+    })
 }
 
 async fn intercept(
@@ -110,20 +137,11 @@ async fn intercept(
 ) -> Result<Json<Value>, ApiError> {
     let caller = gateway.identity.caller(&headers).await?;
     let Intercept { dialect, request, answer, offered, round } = parsed(&body)?;
-    let limits = Limits::of(&gateway.skills.policy().gateway.conversation, &headers)?;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
-    let conversation = Conversation {
-        gateway,
-        caller,
-        dialect: dialect.into(),
-        offering: Offering { tools: Vec::new(), targets },
-        limits,
-        idempotency: text(&headers, IDEMPOTENCY_HEADER),
-        session: text(&headers, SESSION_HEADER),
-        room: None,
-    };
-    let (ours, has_others) = conversation.ours(&answer);
-    if ours.is_empty() {
+    let offering = Offering { tools: Vec::new(), targets };
+    let conversation = conversation(gateway, caller, dialect.into(), offering, &headers)?;
+    let Called { ours, asked, has_others } = conversation.called(&answer);
+    if ours.is_empty() && asked.is_empty() {
         return Ok(Json(json!({ "results": [], "answer": answer })));
     }
     let mut progress = conversation.progress_at(round);
@@ -134,7 +152,9 @@ async fn intercept(
         .collect();
     let dialect = conversation.dialect.dialect();
     Ok(Json(if has_others {
-        json!({ "results": told, "answer": dialect.mixed_answer(&answer, &results) })
+        let mut mixed = dialect.mixed_answer(&answer, &results);
+        conversation.ask(&answer, &asked, &mut mixed);
+        json!({ "results": told, "answer": mixed })
     } else {
         json!({ "results": told, "nextRequest": conversation.next(&request, &answer, &results) })
     }))
@@ -151,7 +171,9 @@ async fn explain(
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
     let namespaces = offering::visible(&gateway, &caller, &wish).await?;
     let policy = gateway.skills.policy();
-    let explained = offering::explained(&policy, &namespaces, dialect.into(), &model, &request, &wish);
+    let can_ask = gateway.confirmation.is_some();
+    let explained =
+        offering::explained(&policy, &namespaces, dialect.into(), &model, &request, &wish, can_ask);
     let skills: Vec<Value> = explained.iter().map(told).collect();
     Ok(Json(json!({ "skills": skills })))
 }
@@ -185,6 +207,7 @@ fn word(reason: &Reason) -> &'static str {
         Reason::Disabled => "SkillDisabled",
         Reason::ModeOff => "SkillOff",
         Reason::ManualOnly => "ManualOnly",
+        Reason::CannotAsk => "NoConfirmationKey",
         Reason::Hidden { .. } => "Hidden",
         Reason::ToolNameTaken => "ToolNameTaken",
         Reason::BelowThreshold => "BelowThreshold",

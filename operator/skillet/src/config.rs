@@ -78,6 +78,9 @@ pub(crate) struct GatewayConfig {
     /// PEM file of the certificate's key.
     #[arg(long, env, requires = "tls_certificate_file")]
     pub(crate) tls_key_file: Option<PathBuf>,
+    /// File with the key of confirmations, the same for all gateways; without it models are offered no hybrid skill.
+    #[arg(long, env)]
+    pub(crate) confirmation_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) log: LogConfig,
 }

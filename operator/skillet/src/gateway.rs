@@ -1,8 +1,11 @@
 //! `skillet gateway`: from flags to the running gateway.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use kube::Client;
 use skillet_gateway::{
+    ConfirmationKey,
     server::{self, Settings},
     tls::Files,
 };
@@ -17,15 +20,46 @@ pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
         gateway_probes_address,
         tls_certificate_file,
         tls_key_file,
+        confirmation_key_file,
         log,
     } = config;
     telemetry::start(&log)?;
+    let confirmation = confirmation_key_file.as_deref().map(confirmation_key).transpose()?;
     let client = Client::try_default().await.context("could not find a cluster")?;
     let settings = Settings {
         namespace,
         address: gateway_address,
         probes: gateway_probes_address,
         tls: tls_certificate_file.zip(tls_key_file).map(|(certificate, key)| Files { certificate, key }),
+        confirmation,
     };
     server::run(client, settings, stop::asked()?).await.context("the gateway failed")
+}
+
+fn confirmation_key(file: &Path) -> anyhow::Result<ConfirmationKey> {
+    let read = std::fs::read(file);
+    let secret = read.with_context(|| format!("could not read the confirmation key {}", file.display()))?;
+    // Editors end a file with a line feed that is no part of the key.
+    ConfirmationKey::new(secret.trim_ascii())
+        .with_context(|| format!("could not use the confirmation key {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_confirmation_key_is_read_from_its_file_or_the_file_is_named() {
+        let folder = std::env::temp_dir().join(format!("skillet-confirmation-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("key");
+        std::fs::write(&file, format!("{}\n", "k".repeat(32))).unwrap();
+        assert!(confirmation_key(&file).is_ok());
+        std::fs::write(&file, format!("{}\n", "k".repeat(31))).unwrap();
+        let short = format!("{:#}", confirmation_key(&file).err().unwrap());
+        assert!(short.contains("31 bytes is too short") && short.contains("/key"), "{short}");
+        let missing = format!("{:#}", confirmation_key(&folder.join("none")).err().unwrap());
+        assert!(missing.contains("/none"), "{missing}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -36,7 +36,13 @@ pub(super) fn inject(case: &Case) -> Result<Answer, String> {
     let indexes: Vec<&Index> = indexes.iter().collect();
     let query = query(&policy, request);
     let client_names: Vec<&str> = client_tools(request).into_iter().filter_map(tool_name).collect();
-    let ask = Ask { query: &query, client_tools: &client_names, switch: &Switch::All, token_budget: None };
+    let ask = Ask {
+        query: &query,
+        client_tools: &client_names,
+        switch: &Switch::All,
+        token_budget: None,
+        can_ask: true,
+    };
     let offer = pick(&policy, &indexes, &ask, &mut Scratch::default());
 
     let names = |is_in: &dyn Fn(&Candidate) -> bool| {

@@ -4,7 +4,9 @@
 //! names of the cases, since which name a tool has is another kind's matter.
 
 use serde_json::{Value, json};
-use skillet_core::dialect::{Arguments, Dialect as _, ToolCall, ToolResult, openai_chat::OpenAiChat};
+use skillet_core::dialect::{
+    Arguments, Dialect as _, Offered, ToolCall, ToolResult, openai_chat::OpenAiChat,
+};
 
 use super::{
     calls::{is_responses, provider},
@@ -53,7 +55,7 @@ fn intercept(response: &Value, context: &Value) -> (Outcome, usize) {
     let owner = context["owner"].as_str().unwrap_or_default();
     let mut offered = execute::offered(owner);
     if context["customSkillExecutionEnabled"] == false {
-        offered.clear();
+        offered = Offered::default();
     }
     let calls = OpenAiChat.calls(response);
     let ours: Vec<&ToolCall> = calls.iter().filter(|call| offered.contains(call.name.as_str())).collect();

@@ -1,16 +1,14 @@
 //! Calls of `hybrid` skills: a person says yes or no, in the next request, and nothing is remembered in between.
 //!
 //! The model's call goes to the client as it is, with its id, and a text beside it asks the person (`question`). The text
-//! has a token in it: a code over who called what with which arguments until when, under a key that only gateways have.
-//! The next request says yes with the token, or no. It does so in the result of the very call, as
-//! `{"skillet": "confirm", "token": "..."}` or `{"skillet": "refuse"}`, or says yes in the header `x-skillet-confirm`.
+//! has a token in it: which skill would run, and a code over who called it with which arguments until when, under a key
+//! that only gateways have. The next request says yes with the token, or no (`answer`).
 //!
-//! A token says that a person may confirm this call, not that it runs once: the call's id is in it, and whoever runs calls
-//! keeps them apart by that id.
+//! A token says that a person may confirm this call, not that it runs once. Every question has a code of its own, also two
+//! about calls that are alike in everything: whoever runs calls keeps them apart by the code.
 
+pub mod answer;
 pub mod question;
-
-use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac};
@@ -18,19 +16,14 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+use super::{ToolCall, names::SkillIdentity};
 use crate::content::write_canonical;
-
-/// The request header that confirms, with one token or several between commas.
-pub const HEADER: &str = "x-skillet-confirm";
 
 /// Fewest bytes of a key.
 pub const KEY_MINIMUM_BYTES: usize = 32;
 
-/// Most bytes of a result that is read as an answer. A token takes about 60.
-const ANSWER_LIMIT_BYTES: usize = 4096;
-
-/// How many tokens of a header are tried.
-const HEADER_LIMIT_TOKENS: usize = 32;
+/// Bytes that keep two questions apart.
+pub const NONCE_BYTES: usize = 12;
 
 /// Keeps the codes apart from any other that is made with the same key.
 const PURPOSE: &str = "skillet confirmation 1";
@@ -46,30 +39,44 @@ pub struct KeyTooShort {
     pub bytes: usize,
 }
 
-/// A call that waits for a person's word.
+/// A call that waits for a person's word, as both the answer and the next request have it.
 #[derive(Clone, Copy, Debug)]
 pub struct PendingCall<'a> {
     /// Who asked the model: the identity under which the skill would run.
     pub caller: &'a str,
-    /// The provider's id of the call.
+    /// The provider's id of the call; empty where it gave none.
     pub call_id: &'a str,
-    /// Namespace and name, so that a nearer skill of the same name is not run instead.
-    pub skill: &'a str,
-    pub version: &'a str,
+    /// The name under which the model called it.
+    pub tool: &'a str,
     pub arguments: &'a Value,
 }
 
-/// Why a token does not confirm a call.
+/// What a valid token confirms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirmed {
+    pub namespace: String,
+    pub skill: String,
+    pub version: String,
+    /// The token's code, by which this question is told from every other.
+    pub code: String,
+    /// It may be looked for, but not begun any more.
+    pub is_expired: bool,
+}
+
+/// Why a call is not confirmed.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum ConfirmationError {
     #[error("the confirmation token is not one of this gateway's")]
     Malformed,
-    /// Another call, caller, version or arguments, or a token that was made elsewhere.
+    /// Another call, caller or arguments, or a token that was made elsewhere.
     #[error("the confirmation token is not for this call")]
     NotThisCall,
-    /// Seconds since 1970.
     #[error("the confirmation token is no longer valid")]
-    Expired { at: u64 },
+    Expired,
+    #[error("the request holds the confirmation without the call that it confirms")]
+    NoCall,
+    #[error("this gateway has no key to confirm calls with")]
+    NoKey,
 }
 
 impl ConfirmationKey {
@@ -81,131 +88,74 @@ impl ConfirmationKey {
         Hmac::new_from_slice(secret).map(Self).map_err(|_| too_short)
     }
 
-    /// The token that confirms `call` before `expires`, in seconds since 1970: printable, without blanks, under 80 bytes.
-    pub fn make(&self, call: &PendingCall<'_>, expires: u64) -> String {
-        format!("{expires}.{}", URL_SAFE_NO_PAD.encode(self.code(call, expires).finalize().into_bytes()))
+    /// The token that lets `call` run `skill` before `expires`, in seconds since 1970: printable, without blanks.
+    pub fn make(
+        &self,
+        call: &PendingCall<'_>,
+        skill: SkillIdentity<'_>,
+        expires: u64,
+        nonce: [u8; NONCE_BYTES],
+    ) -> String {
+        // None of the three has a slash in it.
+        let skill = format!("{}/{}/{}", skill.namespace, skill.name, skill.version);
+        let open = format!("{expires}.{}.{}", URL_SAFE_NO_PAD.encode(nonce), URL_SAFE_NO_PAD.encode(skill));
+        let code = URL_SAFE_NO_PAD.encode(self.code(call, &open).finalize().into_bytes());
+        format!("{open}.{code}")
     }
 
-    /// Whether `token` confirms `call` at `now`, in seconds since 1970.
-    pub fn verify(&self, token: &str, call: &PendingCall<'_>, now: u64) -> Result<(), ConfirmationError> {
-        let (expires, code) = token.split_once('.').ok_or(ConfirmationError::Malformed)?;
-        let at: u64 = expires.parse().map_err(|_| ConfirmationError::Malformed)?;
-        let code = URL_SAFE_NO_PAD.decode(code).map_err(|_| ConfirmationError::Malformed)?;
-        // In constant time, and before the date is believed.
-        self.code(call, at).verify_slice(&code).map_err(|_| ConfirmationError::NotThisCall)?;
-        if now < at { Ok(()) } else { Err(ConfirmationError::Expired { at }) }
+    /// What `token` confirms of `call` at `now`, in seconds since 1970.
+    pub fn verify(
+        &self,
+        token: &str,
+        call: &PendingCall<'_>,
+        now: u64,
+    ) -> Result<Confirmed, ConfirmationError> {
+        let malformed = ConfirmationError::Malformed;
+        let (open, code) = token.rsplit_once('.').ok_or(malformed)?;
+        let given = URL_SAFE_NO_PAD.decode(code).map_err(|_| malformed)?;
+        // In constant time, and before anything of it is believed.
+        self.code(call, open).verify_slice(&given).map_err(|_| ConfirmationError::NotThisCall)?;
+        let mut parts = open.split('.');
+        let expires: u64 = parts.next().and_then(|part| part.parse().ok()).ok_or(malformed)?;
+        let skill = parts.nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok()).ok_or(malformed)?;
+        let skill = String::from_utf8(skill).map_err(|_| malformed)?;
+        let mut names = skill.splitn(3, '/').map(ToOwned::to_owned);
+        let (Some(namespace), Some(skill), Some(version)) = (names.next(), names.next(), names.next()) else {
+            return Err(malformed);
+        };
+        Ok(Confirmed { namespace, skill, version, code: code.to_owned(), is_expired: now >= expires })
     }
 
-    fn code(&self, call: &PendingCall<'_>, expires: u64) -> Hmac<Sha256> {
-        let PendingCall { caller, call_id, skill, version, arguments } = call;
+    /// Over all that `open`, the token without its code, says, and over the call.
+    fn code(&self, call: &PendingCall<'_>, open: &str) -> Hmac<Sha256> {
+        let PendingCall { caller, call_id, tool, arguments } = call;
         // A client may write the same arguments in another order or number form when it sends the call back.
         let mut canonical = String::new();
         write_canonical(arguments, &mut canonical);
         let digest = Sha256::digest(canonical.as_bytes());
         let mut code = self.0.clone();
-        for part in [PURPOSE, caller, call_id, skill, version].map(str::as_bytes) {
+        for part in [PURPOSE, caller, call_id, tool, open].map(str::as_bytes) {
             // With its length, no part can end where another begins.
             code.update(&(part.len() as u64).to_be_bytes());
             code.update(part);
         }
-        code.update(&expires.to_be_bytes());
         code.update(&digest);
         code
     }
 }
 
-/// A tool result that the client sends, of whatever dialect.
-#[derive(Clone, Copy, Debug)]
-pub struct ClientResult<'a> {
-    pub call_id: &'a str,
-    /// Text, or the JSON text of what the dialect has as an object.
-    pub content: &'a str,
+/// The id of a call that `answer` has, where the provider gave it one. An id that was made here the client never sees.
+pub fn given_id<'a>(answer: &Value, call: &'a ToolCall) -> &'a str {
+    if holds_id(answer, &call.id) { &call.id } else { "" }
 }
 
-/// What a result says about a call that waits for a person's word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    Confirm {
-        token: String,
-    },
-    Refuse,
-    /// It speaks of confirmation and says neither, or both.
-    Unclear,
-}
-
-/// All that a request says about calls that wait.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answers {
-    /// By the call's id.
-    pub decisions: BTreeMap<String, Decision>,
-    /// Tokens of the header, which do not say whose they are.
-    pub tokens: Vec<String>,
-}
-
-/// What becomes of one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
-    Confirmed,
-    Refused,
-    /// The request says nothing of this call: it goes on waiting.
-    Missing,
-    /// The request says yes in a way that does not count.
-    Invalid(ConfirmationError),
-}
-
-/// Reads the answers out of the client's tool results and the header. Every other result is none of ours.
-pub fn find_answers(results: &[ClientResult<'_>], header: Option<&str>) -> Answers {
-    let mut answers = Answers::default();
-    for result in results {
-        let Some(decision) = decision(result.content) else { continue };
-        let known = answers.decisions.entry(result.call_id.to_owned()).or_insert_with(|| decision.clone());
-        if *known != decision {
-            *known = Decision::Unclear;
-        }
-    }
-    let tokens = header.into_iter().flat_map(|header| header.split(',')).map(str::trim);
-    answers.tokens =
-        tokens.filter(|token| !token.is_empty()).take(HEADER_LIMIT_TOKENS).map(Into::into).collect();
-    answers
-}
-
-/// What the request says about `call`. Its result counts before the header.
-pub fn word(key: &ConfirmationKey, call: &PendingCall<'_>, answers: &Answers, now: u64) -> Word {
-    match answers.decisions.get(call.call_id) {
-        Some(Decision::Refuse) => Word::Refused,
-        Some(Decision::Unclear) => Word::Invalid(ConfirmationError::Malformed),
-        Some(Decision::Confirm { token }) => match key.verify(token, call, now) {
-            Ok(()) => Word::Confirmed,
-            Err(error) => Word::Invalid(error),
-        },
-        None => answers.tokens.iter().fold(Word::Missing, |word, token| match key.verify(token, call, now) {
-            Ok(()) => Word::Confirmed,
-            Err(error @ ConfirmationError::Expired { .. }) if word == Word::Missing => Word::Invalid(error),
-            // It may be another call's.
-            Err(_) => word,
+fn holds_id(value: &Value, id: &str) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            (matches!(name.as_str(), "id" | "call_id") && value == id) || holds_id(value, id)
         }),
-    }
-}
-
-fn decision(content: &str) -> Option<Decision> {
-    if content.len() > ANSWER_LIMIT_BYTES || !content.contains("skillet") {
-        return None;
-    }
-    let mut value: Value = serde_json::from_str(content).ok()?;
-    // Libraries write a function's result as JSON once more, or into a field.
-    for _ in 0..2 {
-        value = match value {
-            Value::String(text) => serde_json::from_str(&text).ok()?,
-            Value::Object(mut fields) if fields.len() == 1 && !fields.contains_key("skillet") => {
-                fields.remove("result").or_else(|| fields.remove("output"))?
-            }
-            other => other,
-        };
-    }
-    match (value.get("skillet")?.as_str(), value["token"].as_str()) {
-        (Some("confirm"), Some(token)) => Some(Decision::Confirm { token: token.to_owned() }),
-        (Some("refuse"), _) => Some(Decision::Refuse),
-        _ => Some(Decision::Unclear),
+        Value::Array(items) => items.iter().any(|item| holds_id(item, id)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

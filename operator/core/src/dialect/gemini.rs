@@ -7,13 +7,17 @@ mod answer;
 mod framing;
 mod partial;
 mod round;
+mod sent;
 mod stream;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{Dialect, DialectError, Offered, StreamFilter, ToolCall, ToolDefinition, ToolResult, Usage};
+use super::{
+    Dialect, DialectError, Offered, StreamFilter, ToolCall, ToolDefinition, ToolResult, Usage,
+    sent::{Place, SentCall},
+};
 
 /// The dialect of Gemini's generateContent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,6 +84,14 @@ impl Dialect for Gemini {
 
     fn mixed_answer(&self, answer: &Value, results: &[ToolResult]) -> Value {
         answer::mixed_answer(answer, results)
+    }
+
+    fn sent_calls<'a>(&self, request: &'a Value) -> Vec<SentCall<'a>> {
+        sent::calls(request)
+    }
+
+    fn put_result(&self, request: &mut Value, place: Place, result: &ToolResult) {
+        sent::put_result(request, place, result);
     }
 
     fn usage(&self, answer: &Value) -> Usage {

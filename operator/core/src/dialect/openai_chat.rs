@@ -5,13 +5,17 @@
 
 mod answer;
 mod calls;
+mod sent;
 mod stream;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Dialect, DialectError, Offered, StreamFilter, ToolCall, ToolDefinition, ToolResult, Usage};
+use super::{
+    Dialect, DialectError, Offered, StreamFilter, ToolCall, ToolDefinition, ToolResult, Usage,
+    sent::{Place, SentCall},
+};
 pub use calls::read_calls;
 
 /// The dialect; it has no state.
@@ -72,6 +76,14 @@ impl Dialect for OpenAiChat {
 
     fn mixed_answer(&self, answer: &Value, results: &[ToolResult]) -> Value {
         answer::mixed(answer, results)
+    }
+
+    fn sent_calls<'a>(&self, request: &'a Value) -> Vec<SentCall<'a>> {
+        sent::calls(request)
+    }
+
+    fn put_result(&self, request: &mut Value, place: Place, result: &ToolResult) {
+        sent::put_result(request, place, result);
     }
 
     fn usage(&self, answer: &Value) -> Usage {

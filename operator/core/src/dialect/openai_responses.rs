@@ -5,13 +5,17 @@
 
 mod answer;
 mod item;
+mod sent;
 mod stream;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{Dialect, DialectError, Offered, StreamFilter, ToolCall, ToolDefinition, ToolResult, Usage};
+use super::{
+    Dialect, DialectError, Offered, StreamFilter, ToolCall, ToolDefinition, ToolResult, Usage,
+    sent::{Place, SentCall},
+};
 
 /// The dialect of `/v1/responses`.
 ///
@@ -83,6 +87,14 @@ impl Dialect for OpenAiResponses {
 
     fn mixed_answer(&self, answer: &Value, results: &[ToolResult]) -> Value {
         answer::mixed(answer, results)
+    }
+
+    fn sent_calls<'a>(&self, request: &'a Value) -> Vec<SentCall<'a>> {
+        sent::calls(request)
+    }
+
+    fn put_result(&self, request: &mut Value, place: Place, result: &ToolResult) {
+        sent::put_result(request, place, result);
     }
 
     fn usage(&self, answer: &Value) -> Usage {

@@ -95,7 +95,7 @@ impl Outcome {
         if let Some(reason) = self.dropped.get(&key(candidate)) {
             return reason.clone();
         }
-        if let Some(reason) = objection(indexes, ask.client_tools, candidate, place) {
+        if let Some(reason) = objection(indexes, ask, candidate, place) {
             return reason;
         }
         match candidate.standing() {

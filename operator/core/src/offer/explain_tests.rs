@@ -13,7 +13,7 @@ fn skill(name: &str, tags: &[&str]) -> Candidate {
 
 fn explanations(indexes: &[&Index], policy: &Policy, text: &str, switch: &Switch) -> Vec<Explanation> {
     let query = policy.query(&RequestFacts { texts: &[text], ..RequestFacts::default() });
-    let ask = Ask { query: &query, client_tools: &["taken"], switch, token_budget: Some(80) };
+    let ask = Ask { query: &query, client_tools: &["taken"], switch, token_budget: Some(80), can_ask: true };
     explain(policy, indexes, &ask, &mut Scratch::default())
 }
 
@@ -89,7 +89,13 @@ fn what_is_told_is_what_is_offered() {
         let (texts, _) = synthetic::request(seed);
         let query = policy.query(&RequestFacts { texts: &[&texts[0]], ..RequestFacts::default() });
         let budget = Some(dice.below(600));
-        let ask = Ask { query: &query, client_tools: &["s1"], switch: &Switch::All, token_budget: budget };
+        let ask = Ask {
+            query: &query,
+            client_tools: &["s1"],
+            switch: &Switch::All,
+            token_budget: budget,
+            can_ask: true,
+        };
         let indexes = [&indexes[0], &indexes[1]];
         let offer = pick(&policy, &indexes, &ask, &mut Scratch::default());
         let mut offered: Vec<(usize, Option<i32>)> = Vec::new();
@@ -101,5 +107,23 @@ fn what_is_told_is_what_is_offered() {
         offered.sort_unstable();
         let expected: Vec<_> = offer.ranked().iter().map(|offered| (offered.rank, offered.score)).collect();
         assert_eq!(offered, expected);
+    }
+}
+
+#[test]
+fn a_hybrid_skill_is_offered_only_where_a_person_can_be_asked() {
+    let hybrid = Candidate { invocation: Invocation::Hybrid, ..skill("web-one", &["web", "page"]) };
+    let index = Index::build(Policy::words().reading, [Arc::new(hybrid)]);
+    let query = Policy::words().query(&RequestFacts { texts: &["the web page"], ..RequestFacts::default() });
+    for (can_ask, verdict) in
+        [(true, Verdict::Offered { rank: 0 }), (false, Verdict::NotOffered(Reason::CannotAsk))]
+    {
+        let ask = Ask { query: &query, client_tools: &[], switch: &Switch::All, token_budget: None, can_ask };
+        let told = explain(&Policy::words(), &[&index], &ask, &mut Scratch::default());
+        assert_eq!(told[0].verdict, verdict);
+        assert_eq!(
+            pick(&Policy::words(), &[&index], &ask, &mut Scratch::default()).offered.len(),
+            usize::from(can_ask)
+        );
     }
 }

@@ -13,7 +13,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use skillet_api::skill::Mode;
+use skillet_api::skill::{Invocation, Mode};
 
 use super::{
     Candidate, Index, Policy, Query, Scorer, Scratch, Standing,
@@ -44,6 +44,8 @@ pub struct Ask<'a> {
     pub switch: &'a Switch,
     /// Most tokens of all definitions together; None is no limit.
     pub token_budget: Option<u32>,
+    /// Whether a person's word can be asked for, without which no skill of invocation `hybrid` is offered.
+    pub can_ask: bool,
 }
 
 /// What a request is offered.
@@ -89,6 +91,8 @@ pub enum Reason {
     ModeOff,
     /// Its invocation is `manual`.
     ManualOnly,
+    /// Its invocation is `hybrid`, and a person's word cannot be asked for.
+    CannotAsk,
     /// A nearer namespace has a skill of this name.
     Hidden {
         by: Arc<str>,
@@ -216,7 +220,7 @@ impl<'a> Picker<'a> {
 
     /// Why a skill cannot be offered, whatever its score.
     fn objection(&self, candidate: &Candidate, place: usize) -> Option<Reason> {
-        objection(self.indexes, self.ask.client_tools, candidate, place)
+        objection(self.indexes, self.ask, candidate, place)
     }
 
     fn drop(&mut self, candidate: &Candidate, reason: Reason) {
@@ -254,18 +258,21 @@ impl<'a> Picker<'a> {
 /// Why a skill of the namespace at `place` cannot be offered, whatever its score.
 pub(super) fn objection(
     indexes: &[&Index],
-    client_tools: &[&str],
+    ask: &Ask<'_>,
     candidate: &Candidate,
     place: usize,
 ) -> Option<Reason> {
     if let Some(reason) = candidate.bar() {
         return Some(reason);
     }
+    if candidate.invocation == Invocation::Hybrid && !ask.can_ask {
+        return Some(Reason::CannotAsk);
+    }
     let mut nearer = indexes.iter().take(place).filter_map(|index| index.get(&candidate.name));
     if let Some(nearer) = nearer.next() {
         return Some(Reason::Hidden { by: nearer.namespace.clone() });
     }
-    client_tools.contains(&&*candidate.tool.name).then_some(Reason::ToolNameTaken)
+    ask.client_tools.contains(&&*candidate.tool.name).then_some(Reason::ToolNameTaken)
 }
 
 fn scored(ranked: Ranked) -> Selected {

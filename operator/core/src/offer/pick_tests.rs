@@ -50,7 +50,7 @@ impl<'a> Setup<'a> {
         let query = self.policy.query(&facts);
         let indexes: Vec<&Index> = self.namespaces.iter().collect();
         let Self { client_tools, switch, token_budget, .. } = self;
-        let ask = Ask { query: &query, client_tools, switch, token_budget: *token_budget };
+        let ask = Ask { query: &query, client_tools, switch, token_budget: *token_budget, can_ask: true };
         pick(&self.policy, &indexes, &ask, &mut Scratch::default())
     }
 
@@ -124,7 +124,13 @@ fn the_best_are_those_that_sorting_all_of_them_gives() {
             ranked.retain(|ranked| ranked.score >= policy.threshold);
             ranked.sort_by(Ranked::compare);
             let expected: Vec<&str> = ranked.iter().take(5).map(|ranked| &*ranked.candidate.name).collect();
-            let ask = Ask { query: &query, client_tools: &[], switch: &Switch::All, token_budget: None };
+            let ask = Ask {
+                query: &query,
+                client_tools: &[],
+                switch: &Switch::All,
+                token_budget: None,
+                can_ask: true,
+            };
             let offer = pick(&policy, &indexes, &ask, &mut Scratch::default());
             let names: Vec<&str> = offer.ranked().iter().map(|offered| &*offered.skill.name).collect();
             assert_eq!(names, expected, "{seed} {request}");

@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// What a call came to, before it is bounded.
-struct Outcome {
-    content: Value,
-    is_error: bool,
+pub(super) struct Outcome {
+    pub(super) content: Value,
+    pub(super) is_error: bool,
 }
 
 /// Runs them; one result for each, in their order.
@@ -78,10 +78,19 @@ async fn called(
             );
         }
     };
+    if let Err(refused) = allow(conversation, skill).await {
+        return refused;
+    }
+    let order = order(conversation, skill, input, key);
+    end(execute(conversation, &order, deadline).await)
+}
+
+/// Whether the caller may run the skill now.
+pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result<(), Outcome> {
     // What was offered may be told by the client itself, and a namespace it does not look into is not its own.
     let namespaces = conversation.gateway.skills.namespaces(&conversation.caller);
     if !namespaces.iter().any(|namespace| **namespace == *skill.namespace) {
-        return failed("Forbidden", "the skill is in a namespace that the caller does not look into");
+        return Err(failed("Forbidden", "the skill is in a namespace that the caller does not look into"));
     }
     // The caller's rights count at the time of the call, not at that of the offer.
     let checked = conversation
@@ -89,11 +98,12 @@ async fn called(
         .identity
         .check(&conversation.caller, Verb::Execute, &skill.namespace, Some(&skill.skill))
         .await;
-    if let Err(error) = checked {
-        return failed("Forbidden", &error.to_string());
-    }
-    let order = order(conversation, skill, input, key);
-    match execute(conversation, &order, deadline).await {
+    checked.map_err(|error| failed("Forbidden", &error.to_string()))
+}
+
+/// What came of a run, as the model reads it.
+pub(super) fn end(run: Result<Arc<SkillExecution>, ExecutorError>) -> Outcome {
+    match run {
         Ok(execution) => told(&execution),
         Err(error) => failed(reason(&error), &error.to_string()),
     }
@@ -103,7 +113,8 @@ async fn called(
 /// called before in this conversation. Ids and order change when a model is asked again; these do not.
 fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) -> Option<String> {
     let key = conversation.idempotency.as_ref()?;
-    let Target { namespace, skill, version } = conversation.offering.targets.get(call.name.as_str())?;
+    let Target { namespace, skill, version, confirm: _ } =
+        conversation.offering.targets.get(call.name.as_str())?;
     let Arguments::Json(input) = &call.arguments else { return None };
     let digest = Sha256::digest(format!("{namespace}/{skill}/{version}/{input}"));
     let called = format!("{digest:x}");
@@ -112,7 +123,12 @@ fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) ->
     Some(format!("{key}/{called}/{before}"))
 }
 
-fn order(conversation: &Conversation, target: &Target, input: Value, idempotency: Option<String>) -> Order {
+pub(super) fn order(
+    conversation: &Conversation,
+    target: &Target,
+    input: Value,
+    idempotency: Option<String>,
+) -> Order {
     Order {
         caller: conversation.caller.clone(),
         namespace: target.namespace.as_str().into(),
@@ -128,7 +144,7 @@ fn order(conversation: &Conversation, target: &Target, input: Value, idempotency
     }
 }
 
-async fn execute(
+pub(super) async fn execute(
     conversation: &Conversation,
     order: &Order,
     deadline: Instant,
@@ -174,7 +190,7 @@ fn told(execution: &SkillExecution) -> Outcome {
     }
 }
 
-fn failed(reason: &str, message: &str) -> Outcome {
+pub(super) fn failed(reason: &str, message: &str) -> Outcome {
     Outcome { content: json!({ "error": { "reason": reason, "message": message } }), is_error: true }
 }
 

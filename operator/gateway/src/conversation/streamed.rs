@@ -13,7 +13,10 @@ use skillet_core::dialect::{StreamFilter, ToolResult};
 use tokio::{sync::mpsc, time::timeout};
 use tracing::{info, warn};
 
-use super::{Conversation, Progress};
+use super::{
+    Conversation, Progress,
+    asking::{self, Question},
+};
 use crate::{
     error::ApiError,
     upstream::{Upstream, passed_back},
@@ -40,8 +43,8 @@ pub async fn streamed(
     upstream: Upstream,
     request: Value,
     sent: Bytes,
+    progress: Progress,
 ) -> Result<Response, ApiError> {
-    let progress = conversation.progress();
     let first = upstream.send(sent, progress.deadline).await?;
     let (status, headers) = (first.status(), passed_back(first.headers()));
     let (pieces, mut received) = mpsc::channel(PIECES);
@@ -98,17 +101,22 @@ async fn rounds(
     let mut response = first;
     loop {
         let end = read(response, filter.as_mut(), pieces).await?;
-        if end.ours.is_empty() {
+        if end.ours.is_empty() && end.asked.is_empty() {
             return finish(filter.as_mut(), &[], pieces).await;
         }
-        if !conversation.may_go_on(progress) {
-            return finish(filter.as_mut(), &Conversation::not_run(&end.ours), pieces).await;
-        }
-        let results = tokio::select! {
-            results = conversation.run(&end.ours, progress) => results,
-            () = pieces.closed() => return Err(Stop::ClientGone),
+        let may_go_on = conversation.may_go_on(progress);
+        let results = if may_go_on {
+            tokio::select! {
+                results = conversation.run(&end.ours, progress) => results,
+                () = pieces.closed() => return Err(Stop::ClientGone),
+            }
+        } else {
+            Conversation::not_run(&end.ours)
         };
-        if end.has_client_calls {
+        if let Some(question) = asking::question(conversation, &end.answer, &end.asked) {
+            return ask(filter.as_mut(), &results, &question, pieces).await;
+        }
+        if end.has_client_calls || !may_go_on {
             return finish(filter.as_mut(), &results, pieces).await;
         }
         progress.round += 1;
@@ -151,6 +159,22 @@ async fn read(
     let end = filter.end_round(&mut out);
     flush(&mut out, pieces).await?;
     end.map_err(|error| broken(&error))
+}
+
+/// The question comes last, after what other skills gave.
+async fn ask(
+    filter: &mut dyn StreamFilter,
+    results: &[ToolResult],
+    question: &Question,
+    pieces: &Pieces,
+) -> Result<(), Stop> {
+    let mut out = Vec::new();
+    for result in results {
+        filter.tell(&result.id, &result.told(), &mut out);
+    }
+    filter.tell(&question.id, &question.text, &mut out);
+    filter.finish(&[], &mut out);
+    flush(&mut out, pieces).await
 }
 
 async fn finish(filter: &mut dyn StreamFilter, results: &[ToolResult], pieces: &Pieces) -> Result<(), Stop> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use skillet_core::dialect::{ToolResult, Usage};
 use tokio::time::Instant;
 
-use super::{Conversation, Progress};
+use super::{Called, Conversation, Progress};
 use crate::{
     error::ApiError,
     upstream::{Upstream, passed_back, unanswered},
@@ -32,9 +32,9 @@ pub async fn whole(
     upstream: &Upstream,
     mut request: Value,
     sent: Bytes,
+    mut progress: Progress,
 ) -> Result<(Response, Progress), ApiError> {
     let dialect = conversation.dialect();
-    let mut progress = conversation.progress();
     let mut total = Usage::default();
     let mut body = sent;
     // The last answer with calls of ours, and what they gave.
@@ -45,26 +45,28 @@ pub async fn whole(
             (Ok((Some(read), answer)), _) => (answer, read),
             // Too late to begin again: the client at least gets what its skills gave.
             (_, Some((answer, read, results))) => {
-                return Ok((mixed(conversation, &answer, &read, &results, total), progress));
+                let given = dialect.mixed_answer(&read, &results);
+                return Ok((with_usage(conversation, &answer, given, total), progress));
             }
             (Ok((None, answer)), None) => return Ok((pass(answer), progress)),
             (Err(error), None) => return Err(error),
         };
-        let (ours, has_others) = conversation.ours(&read);
+        let called = conversation.called(&read);
+        let Called { ours, asked, has_others } = &called;
         total = total.plus(dialect.usage(&read));
-        if ours.is_empty() {
+        if ours.is_empty() && asked.is_empty() {
             let is_first = progress.round == 0;
             let response =
                 if is_first { pass(answer) } else { with_usage(conversation, &answer, read, total) };
             return Ok((response, progress));
         }
-        if !conversation.may_go_on(&progress) {
-            let results = Conversation::not_run(&ours);
-            return Ok((mixed(conversation, &answer, &read, &results, total), progress));
-        }
-        let results = conversation.run(&ours, &mut progress).await;
-        if has_others {
-            return Ok((mixed(conversation, &answer, &read, &results, total), progress));
+        let may_go_on = conversation.may_go_on(&progress);
+        let results =
+            if may_go_on { conversation.run(ours, &mut progress).await } else { Conversation::not_run(ours) };
+        if *has_others || !may_go_on {
+            let mut given = dialect.mixed_answer(&read, &results);
+            conversation.ask(&read, asked, &mut given);
+            return Ok((with_usage(conversation, &answer, given, total), progress));
         }
         progress.round += 1;
         request = conversation.next(&request, &read, &results);
@@ -106,17 +108,6 @@ fn read(answer: &Answer) -> Option<Value> {
 fn pass(answer: Answer) -> Response {
     let Answer { status, headers, body } = answer;
     (status, passed_back(&headers), Body::from(body)).into_response()
-}
-
-fn mixed(
-    conversation: &Conversation,
-    answer: &Answer,
-    read: &Value,
-    results: &[ToolResult],
-    total: Usage,
-) -> Response {
-    let read = conversation.dialect().mixed_answer(read, results);
-    with_usage(conversation, answer, read, total)
 }
 
 fn with_usage(conversation: &Conversation, answer: &Answer, mut read: Value, total: Usage) -> Response {

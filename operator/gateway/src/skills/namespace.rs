@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
-use skillet_api::{Skill, SkillVersion, skill::Invocation};
+use skillet_api::{Skill, SkillVersion};
 use skillet_core::{
     dialect::{ToolDefinition, schema},
     offer::{Candidate, Change, Index, Reading},
@@ -150,11 +150,7 @@ fn candidate(namespace: &Arc<str>, known: &Known) -> Option<Candidate> {
         tags: spec.tags.clone(),
         mode: spec.mode,
         enabled: spec.enabled,
-        // Until a person's word can be asked for here, no model request is offered one that needs it.
-        invocation: match spec.invocation {
-            Invocation::Hybrid => Invocation::Manual,
-            other @ (Invocation::Auto | Invocation::Manual) => other,
-        },
+        invocation: spec.invocation,
         install_count: 0,
         registered: metadata.creation_timestamp.as_ref().map_or(0, |at| at.0.as_second()),
         tool: Arc::new(tool),

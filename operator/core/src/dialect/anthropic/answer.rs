@@ -26,7 +26,7 @@ pub(super) fn placed_calls(answer: &Value) -> Vec<PlacedCall> {
     blocks.iter().enumerate().filter(|(_, block)| is_call(block)).map(read).collect()
 }
 
-fn is_call(block: &Value) -> bool {
+pub(super) fn is_call(block: &Value) -> bool {
     block["type"] == "tool_use"
 }
 

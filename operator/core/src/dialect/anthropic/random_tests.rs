@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{
-    dialect::damage::{damage, feed_cut},
+    dialect::{
+        ToolCall,
+        damage::{damage, feed_cut},
+    },
     dice::{Dice, cases},
 };
 

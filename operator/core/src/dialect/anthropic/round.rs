@@ -15,11 +15,13 @@ pub(super) struct Round {
     blocks: Vec<Block>,
     /// The provider's index of a block and its place in `blocks`.
     places: HashMap<u64, usize>,
-    /// The `message_delta` of a round in which we are called, not yet passed on.
+    /// The `message_delta` of a round whose end is held back, not yet passed on.
     pub(super) held_delta: Option<Value>,
     /// Whether the provider said that the message ends.
     pub(super) is_ended: bool,
     pub(super) has_ours: bool,
+    /// A call waits for a person's word.
+    pub(super) has_asked: bool,
 }
 
 #[derive(Debug)]
@@ -56,6 +58,11 @@ impl Round {
         self.has_ours |= shown == Shown::Nothing;
         self.places.insert(index, self.blocks.len());
         self.blocks.push(Block { value: block.clone(), input: String::new(), shown });
+    }
+
+    /// Whether more may be written before the end.
+    pub(super) fn is_end_held(&self) -> bool {
+        self.has_ours || self.has_asked
     }
 
     /// None for an index that no block has.

@@ -1,8 +1,9 @@
 //! Between Anthropic's events and the client.
 //!
 //! The client's calls pass at once, before it is known how the round ends. Where ours are beside them, the results
-//! therefore stand in text blocks *after* its `tool_use` blocks, unlike in a whole answer. The SDKs put a message
-//! together by index and take any order of blocks, and the turn can be sent back as it is.
+//! therefore stand in text blocks *after* its `tool_use` blocks, unlike in a whole answer, and so do questions about
+//! calls that wait for a person's word. The SDKs put a message together by index and take any order of blocks, and the
+//! turn can be sent back as it is.
 //!
 //! A round that calls us and breaks off before the message's end is truncated, also where the call itself is whole: no
 //! skill runs for half an answer.
@@ -16,7 +17,7 @@ use super::{
     round::{Round, Shown, WholeRound},
 };
 use crate::dialect::{
-    Arguments, Offered, RoundEnd, StreamError, StreamFilter, ToolCall, ToolResult, Usage,
+    Arguments, Offered, RoundEnd, StreamError, StreamFilter, ToolResult, Usage,
     sse::{self, EventSplitter, RawEvent},
 };
 
@@ -38,7 +39,7 @@ pub(super) struct Filter {
     is_cut: bool,
 }
 
-/// What is kept of a round in which we were called, until it is known whether a further one follows.
+/// What is kept of a round whose end may still change, until it is known whether a further one follows.
 struct HeldEnd {
     delta: Option<Value>,
     has_client_calls: bool,
@@ -72,7 +73,7 @@ impl Filter {
             Some("message_delta") => self.message_delta(event, data, out),
             Some("message_stop") => {
                 self.round.is_ended = true;
-                if !self.round.has_ours {
+                if !self.round.is_end_held() {
                     self.pass(event, out);
                 }
             }
@@ -98,8 +99,9 @@ impl Filter {
         let Some(index) = data["index"].as_u64() else { return self.pass(event, out) };
         self.held = None;
         let block = &data["content_block"];
-        let is_ours = block["type"] == "tool_use"
-            && block["name"].as_str().is_some_and(|name| self.offered.contains(name));
+        let tool = block["name"].as_str().filter(|_| block["type"] == "tool_use");
+        let is_ours = tool.is_some_and(|name| self.offered.contains(name));
+        self.round.has_asked |= tool.is_some_and(|name| self.offered.is_asked(name));
         // Before any call of ours the provider's own numbers stand, whatever they are.
         let is_untouched = self.before.is_none() && !self.round.has_ours;
         let next = if is_untouched { index } else { self.next_index };
@@ -126,7 +128,7 @@ impl Filter {
 
     fn message_delta(&mut self, event: &RawEvent, mut data: Value, out: &mut Vec<u8>) {
         self.round.add_message_delta(&data);
-        if self.round.has_ours {
+        if self.round.is_end_held() {
             self.round.hold_delta(&data);
         } else if let Some(before) = self.before {
             put_total(&mut data, before.plus(self.round.usage()));
@@ -155,6 +157,17 @@ impl Filter {
     fn write(&mut self, data: &Value, out: &mut Vec<u8>) {
         self.mend(out);
         sse::write(data["type"].as_str(), &data.to_string(), out);
+    }
+
+    /// A text block of its own.
+    fn write_text(&mut self, text: &str, out: &mut Vec<u8>) {
+        let index = self.next_index;
+        self.next_index = index.saturating_add(1);
+        let block = json!({"type": "text", "text": ""});
+        let delta = json!({"type": "text_delta", "text": text});
+        self.write(&json!({"type": "content_block_start", "index": index, "content_block": block}), out);
+        self.write(&json!({"type": "content_block_delta", "index": index, "delta": delta}), out);
+        self.write(&json!({"type": "content_block_stop", "index": index}), out);
     }
 
     fn mend(&mut self, out: &mut Vec<u8>) {
@@ -190,44 +203,37 @@ impl StreamFilter for Filter {
     fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
         self.take_rest(out);
         let mut round = std::mem::take(&mut self.round);
-        let (has_ours, is_ended) = (round.has_ours, round.is_ended);
-        if has_ours && !is_ended && !self.is_failed {
+        let is_end_held = round.is_end_held() && !self.is_failed;
+        if is_end_held && !round.is_ended {
             return Err(StreamError::Truncated);
         }
         let delta = round.held_delta.take();
         self.before = Some(self.before.unwrap_or_default().plus(round.usage()));
         let WholeRound { answer, mut broken } = round.into_whole();
-        let mut ours: Vec<ToolCall> = Vec::new();
-        let mut has_client_calls = false;
+        let mut calls = Vec::new();
         for placed in placed_calls(&answer) {
             let mut call = placed.call;
-            if !self.offered.contains(call.name.as_str()) {
-                has_client_calls = true;
-            } else if !self.is_failed {
-                // The client got the provider's error: what came before it is not run.
-                if let Some(text) = broken.remove(&placed.place) {
-                    call.arguments = Arguments::Broken(text);
-                }
-                ours.push(call);
+            if let Some(text) = broken.remove(&placed.place) {
+                call.arguments = Arguments::Broken(text);
             }
+            calls.push(call);
         }
-        if has_ours && !self.is_failed {
-            self.held = Some(HeldEnd { delta, has_client_calls });
+        let end = RoundEnd::of(answer, calls, &self.offered, self.is_failed);
+        if is_end_held {
+            self.held = Some(HeldEnd { delta, has_client_calls: end.has_client_calls });
         }
-        Ok(RoundEnd { answer, ours, has_client_calls })
+        Ok(end)
+    }
+
+    fn tell(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
+        if self.held.is_some() {
+            self.write_text(text, out);
+        }
     }
 
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
         let Some(HeldEnd { delta, has_client_calls }) = self.held.take() else { return };
-        for result in results {
-            let index = self.next_index;
-            self.next_index = index.saturating_add(1);
-            let block = json!({"type": "text", "text": ""});
-            let text = json!({"type": "text_delta", "text": result.told()});
-            self.write(&json!({"type": "content_block_start", "index": index, "content_block": block}), out);
-            self.write(&json!({"type": "content_block_delta", "index": index, "delta": text}), out);
-            self.write(&json!({"type": "content_block_stop", "index": index}), out);
-        }
+        results.iter().for_each(|result| self.write_text(&result.told(), out));
         // A provider that sends no message_delta counts nothing and gives no reason.
         let mut delta = delta.unwrap_or_else(|| {
             let delta = json!({"stop_reason": "tool_use", "stop_sequence": null});

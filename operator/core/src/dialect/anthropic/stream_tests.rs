@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 use super::*;
+use crate::dialect::ToolCall;
 
 /// Events from one JSON object a line.
 fn events(lines: &[Value]) -> Vec<u8> {
@@ -172,7 +173,7 @@ fn the_answer_is_put_together_from_all_kinds_of_deltas() {
     let usage = json!({"input_tokens": 10, "output_tokens": 3, "cache_read_input_tokens": 4});
     let answer = json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "content": content,
         "stop_reason": "end_turn", "stop_sequence": null, "container": {"id": "c"}, "usage": usage});
-    assert_eq!(ended, RoundEnd { answer, ours: vec![], has_client_calls: false });
+    assert_eq!(ended, RoundEnd { answer, ours: vec![], asked: vec![], has_client_calls: false });
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! How the question stands in an answer: text of the model's before the calls, which stay as they are.
 //!
-//! Every provider's libraries show such text, and send it back with the calls in the next request. Whole answers only: in a
-//! stream the same text is a message or block of its own, which the dialect's filter would write before the end.
+//! Every provider's libraries show such text, and send it back with the calls in the next request. [`put`] is for whole
+//! answers: in a stream the same text is a message or block of its own, which the dialect's filter writes before the end.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,17 @@ use crate::dialect::{DialectName, openai_responses};
 /// The words for a person. `arguments` are shown whole, since they are what is confirmed.
 pub fn text(tool: &str, call_id: &str, arguments: &Value, token: &str) -> String {
     let (confirm, refuse) = (json!({"skillet": "confirm", "token": token}), json!({"skillet": "refuse"}));
+    let call = if call_id.is_empty() { "this call".to_owned() } else { format!("call {call_id}") };
     format!(
         "The skill {tool} waits for your confirmation. It would run with:\n{arguments}\n\n\
-         To confirm, send as the result of call {call_id}:\n{confirm}\nTo refuse:\n{refuse}"
+         To confirm, send as the result of {call}:\n{confirm}\nTo refuse:\n{refuse}"
     )
+}
+
+/// The words about a call that nobody can confirm.
+pub fn text_without(tool: &str, why: &str) -> String {
+    let refuse = json!({"skillet": "refuse"});
+    format!("The skill {tool} cannot run: {why}.\n\nSend as the result of this call:\n{refuse}")
 }
 
 /// Puts `text` into a whole answer, before its calls. False where the answer has no call or is of another shape: then it is
@@ -140,5 +147,8 @@ mod tests {
             "{\"skillet\":\"refuse\"}",
         ];
         assert!(parts.iter().all(|part| words.contains(part)), "{words}");
+        // Gemini gives no ids to some calls.
+        assert!(text("pay", "", &json!({}), "7.abc").contains("as the result of this call:"));
+        assert!(text_without("pay", "why").contains("{\"skillet\":\"refuse\"}"));
     }
 }

@@ -112,7 +112,7 @@ fn response_part(placed: &PlacedCall, result: &ToolResult) -> Value {
 
 /// A response must be an object, and says by its key `error` that it is one. A result that was cut is no JSON any more
 /// and is given as text.
-fn response_object(result: &ToolResult) -> Value {
+pub(super) fn response_object(result: &ToolResult) -> Value {
     let content = serde_json::from_str(&result.content).unwrap_or_else(|_| result.content.as_str().into());
     match (content, result.is_error) {
         (Value::Object(fields), false) => fields.into(),

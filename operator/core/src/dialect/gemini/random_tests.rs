@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     dialect::{
+        ToolCall,
         damage::{damage, feed_cut},
         sse::{self, EventSplitter},
     },

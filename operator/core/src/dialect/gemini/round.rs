@@ -16,10 +16,12 @@ pub(super) struct Round {
     /// Of the whole answer, beside its candidates. What comes later counts.
     fields: Map<String, Value>,
     candidates: BTreeMap<u64, Candidate>,
-    /// The end of a round in which we are called, not yet passed on.
+    /// The end of a round that may still change, not yet passed on.
     pub(super) held: Option<Value>,
     pub(super) is_ended: bool,
     pub(super) has_ours: bool,
+    /// A call waits for a person's word.
+    pub(super) has_asked: bool,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +34,8 @@ struct Candidate {
     open: Option<OpenCall>,
     /// Whether the newest call is ours.
     is_last_ours: bool,
+    /// Whether the newest call waits for a person's word.
+    is_last_asked: bool,
     /// Arguments that were not understood, by the part.
     broken: HashMap<usize, String>,
     /// Of our calls, for the client's next one.
@@ -97,6 +101,7 @@ impl Round {
                     false
                 }
                 Whose::Clients => {
+                    self.has_asked |= candidate.is_last_asked;
                     seen.is_changed |= candidate.signature.lay_on(part);
                     true
                 }
@@ -112,9 +117,17 @@ impl Round {
         self.fields.clone().into()
     }
 
-    /// Whether arguments of a call of ours still have to come.
-    pub(super) fn is_inside_ours(&self) -> bool {
-        self.candidates.values().any(|candidate| candidate.open.is_some() && candidate.is_last_ours)
+    /// Whether more may be written before the end.
+    pub(super) fn is_end_held(&self) -> bool {
+        self.has_ours || self.has_asked
+    }
+
+    /// Whether arguments still have to come of a call that was offered.
+    pub(super) fn is_inside_offered(&self) -> bool {
+        let is_inside = |candidate: &Candidate| {
+            candidate.open.is_some() && (candidate.is_last_ours || candidate.is_last_asked)
+        };
+        self.candidates.values().any(is_inside)
     }
 
     pub(super) fn into_whole(self) -> WholeRound {
@@ -157,7 +170,8 @@ impl Candidate {
         };
         if !self.is_more(call) {
             self.close();
-            self.is_last_ours = call["name"].as_str().is_some_and(|name| offered.contains(name));
+            let name = call["name"].as_str().unwrap_or_default();
+            (self.is_last_ours, self.is_last_asked) = (offered.contains(name), offered.is_asked(name));
             self.open_call(part, call);
             return if self.is_last_ours { Whose::Ours } else { Whose::Clients };
         }

@@ -15,16 +15,14 @@ use super::{
     items,
     round::{Round, WholeRound, plain_text},
 };
-use crate::dialect::{
-    Arguments, Dialect, Offered, RoundEnd, StreamError, StreamFilter, ToolCall, ToolResult, Usage,
-};
+use crate::dialect::{Arguments, Dialect, Offered, RoundEnd, StreamError, StreamFilter, ToolResult, Usage};
 
 pub(super) struct Filter {
     offered: Arc<Offered>,
     splitter: Splitter,
     writer: Writer,
     round: Round,
-    /// The end of the round before, if we were called in it and until a next one begins.
+    /// The end of the round before, if it was held back and until a next one begins.
     held: Option<Value>,
     /// Tokens of the rounds that are over. None in the first round.
     before: Option<Usage>,
@@ -46,7 +44,7 @@ impl Filter {
     }
 
     fn take(&mut self, piece: Piece, out: &mut Vec<u8>) {
-        let is_held = self.round.has_ours && !self.is_failed;
+        let is_held = self.round.is_end_held() && !self.is_failed;
         match piece {
             Piece::Chunk { before, bytes, json } if !self.is_failed => match json.filter(Value::is_object) {
                 Some(chunk) => self.take_chunk(chunk, &before, &bytes, out),
@@ -65,7 +63,7 @@ impl Filter {
             return self.writer.pass(before, bytes, out);
         }
         let seen = self.round.take(&mut chunk, &self.offered);
-        if self.round.has_ours && (seen.has_end || self.round.held.is_some()) {
+        if self.round.is_end_held() && (seen.has_end || self.round.held.is_some()) {
             return self.hold(chunk, before, out);
         }
         if seen.is_changed && !has_content(&chunk) {
@@ -124,29 +122,30 @@ impl StreamFilter for Filter {
             }
         }
         let mut round = mem::take(&mut self.round);
-        if round.is_inside_ours() && !self.is_failed {
+        if round.is_inside_offered() && !self.is_failed {
             return Err(StreamError::Truncated);
         }
-        if round.has_ours && !self.is_failed {
+        if round.is_end_held() && !self.is_failed {
             self.held = Some(round.held.take().unwrap_or_else(|| json!({})));
         }
         let WholeRound { answer, mut broken } = round.into_whole();
         self.before = Some(self.before.unwrap_or_default().plus(Gemini.usage(&answer)));
-        let mut ours: Vec<ToolCall> = Vec::new();
-        let mut has_client_calls = false;
+        let mut calls = Vec::new();
         for placed in placed_calls(&answer) {
             let mut call = placed.call;
-            if !self.offered.contains(call.name.as_str()) {
-                has_client_calls = true;
-            } else if !self.is_failed {
-                // The client got the provider's error: what came before it is not run.
-                if let Some(text) = placed.place.and_then(|place| broken.remove(&place)) {
-                    call.arguments = Arguments::Broken(text);
-                }
-                ours.push(call);
+            if let Some(text) = placed.place.and_then(|place| broken.remove(&place)) {
+                call.arguments = Arguments::Broken(text);
             }
+            calls.push(call);
         }
-        Ok(RoundEnd { answer, ours, has_client_calls })
+        Ok(RoundEnd::of(answer, calls, &self.offered, self.is_failed))
+    }
+
+    fn tell(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
+        if self.held.is_some() {
+            let content = json!({"role": "model", "parts": [{ "text": text }]});
+            self.writer.write(b"", &json!({"candidates": [{"content": content, "index": 0}]}), out);
+        }
     }
 
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {

@@ -26,7 +26,7 @@ pub(super) struct ChatStream {
     round: Round,
     /// Chunks that cannot go out before a call's name is known.
     waiting: Vec<Chunk>,
-    /// The end of a round in which we were called.
+    /// The end of a round in which we were called, or a call waits for a person's word.
     held: HeldEnd,
     is_first_round: bool,
     state: State,
@@ -40,7 +40,7 @@ pub(super) struct ChatStream {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Running,
-    /// A round is over, and its end held back where we were called in it.
+    /// A round is over, and its end perhaps held back.
     RoundOver,
     /// The end was written.
     Ended,
@@ -95,7 +95,7 @@ impl ChatStream {
         if data.as_deref().is_some_and(|data| data.trim() == "[DONE]") {
             self.round.finish();
             self.release(out);
-            if self.round.has_ours() {
+            if self.round.is_end_held() {
                 self.held.is_done = true;
             } else {
                 out.extend_from_slice(&raw.0);
@@ -125,7 +125,7 @@ impl ChatStream {
     /// Writes what the client may see of a chunk, and holds back what may be the end of the stream.
     fn forward(&mut self, chunk: Chunk, out: &mut Vec<u8>) {
         let Chunk { raw, mut value, places } = chunk;
-        if self.round.has_ours() && edit::is_usage_only(&value) {
+        if self.round.is_end_held() && edit::is_usage_only(&value) {
             self.held.chunks.push(value);
             return;
         }
@@ -183,17 +183,29 @@ impl ChatStream {
             .data()
             .is_some_and(|data| data.trim() == "[DONE]" || serde_json::from_str::<Value>(&data).is_ok());
         let text = String::from_utf8_lossy(&raw.0);
-        let may_be_ours = || self.round.has_ours() || self.offered.iter().any(|name| text.contains(&**name));
-        if !is_whole && may_be_ours() {
+        let may_be_offered =
+            || self.round.is_end_held() || self.offered.all().any(|name| text.contains(&**name));
+        if !is_whole && may_be_offered() {
             return Err(StreamError::Truncated);
         }
         let length = out.len();
         self.take(raw, out)?;
-        if self.round.has_ours() && out.len() > length {
+        if self.round.is_end_held() && out.len() > length {
             // More may follow, and an event ends with a blank line.
             out.extend_from_slice(b"\n\n");
         }
         Ok(())
+    }
+
+    /// Writes a text of the gateway's, apart from what was written before.
+    fn say(&mut self, text: &str, out: &mut Vec<u8>) {
+        let separator = if self.told.text { "\n\n" } else { "" };
+        let mut delta = json!({"content": format!("{separator}{text}")});
+        if !self.told.role {
+            delta["role"] = json!("assistant");
+        }
+        self.told = Told { role: true, text: true };
+        sse::write(None, &self.chunk(&delta, &Value::Null).to_string(), out);
     }
 
     fn chunk(&self, delta: &Value, finish_reason: &Value) -> Value {
@@ -225,30 +237,28 @@ impl StreamFilter for ChatStream {
         }
         self.state = State::RoundOver;
         self.take_rest(out)?;
-        if self.round.is_undecided() || (self.round.has_ours() && !self.round.is_finished()) {
+        if self.round.is_undecided() || (self.round.is_end_held() && !self.round.is_finished()) {
             return Err(StreamError::Truncated);
         }
         let answer = self.round.answer();
         self.total = answer::sum(self.total, answer.get("usage").map(answer::read_usage).unwrap_or_default());
         let calls = calls::of_first_choice(&answer);
-        let number = calls.len();
-        let ours: Vec<_> =
-            calls.into_iter().filter(|call| self.offered.contains(call.name.as_str())).collect();
-        Ok(RoundEnd { has_client_calls: ours.len() < number, ours, answer })
+        Ok(RoundEnd::of(answer, calls, &self.offered, false))
+    }
+
+    fn tell(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
+        if self.state == State::RoundOver && self.round.is_end_held() {
+            self.say(text, out);
+        }
     }
 
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
-        if self.state != State::RoundOver || !self.round.has_ours() {
+        if self.state != State::RoundOver || !self.round.is_end_held() {
             return;
         }
         self.state = State::Ended;
         if !results.is_empty() {
-            let separator = if self.told.text { "\n\n" } else { "" };
-            let mut delta = json!({"content": format!("{separator}{}", answer::results_text(results))});
-            if !self.told.role {
-                delta["role"] = json!("assistant");
-            }
-            sse::write(None, &self.chunk(&delta, &Value::Null).to_string(), out);
+            self.say(&answer::results_text(results), out);
         }
         let HeldEnd { mut chunks, is_done } = std::mem::take(&mut self.held);
         if !chunks.iter().any(edit::is_finish) {

@@ -26,10 +26,20 @@ pub(super) fn is_function_call(item: &Value) -> bool {
     item["type"] == "function_call"
 }
 
-/// Whether the item calls a function that this request offered. A function inside a namespace is the client's.
+/// Whether the item calls a function that this request offered, and that is run here. A function inside a namespace is
+/// the client's.
 pub(super) fn is_ours(item: &Value, offered: &Offered) -> bool {
-    let name = item["name"].as_str().unwrap_or_default();
-    is_function_call(item) && namespace(item).is_none() && offered.contains(name)
+    plain_name(item).is_some_and(|name| offered.contains(name))
+}
+
+/// Whether the item calls a function that this request offered, and that waits for a person's word.
+pub(super) fn is_asked(item: &Value, offered: &Offered) -> bool {
+    plain_name(item).is_some_and(|name| offered.is_asked(name))
+}
+
+/// The name of a function that is in no namespace.
+pub(super) fn plain_name(item: &Value) -> Option<&str> {
+    item["name"].as_str().filter(|_| is_function_call(item) && namespace(item).is_none())
 }
 
 /// Ids of the calls whose output is in the same answer: the provider has run them.
@@ -53,10 +63,15 @@ impl<'a> Answered<'a> {
 
 /// The call's id: the provider's, or one made from the item's place in the answer.
 pub(super) fn call_id(item: &Value, place: usize, answer_id: &str) -> String {
-    let given = |field: &str| item[field].as_str().filter(|id| !id.is_empty()).map(str::to_owned);
     // The answer's id keeps the calls of two rounds apart.
     let made = || shortened(&format!("call_{place}_{answer_id}"));
-    given("call_id").or_else(|| given("id")).unwrap_or_else(made)
+    given_id(item).map_or_else(made, str::to_owned)
+}
+
+/// The provider's id of a call.
+pub(super) fn given_id(item: &Value) -> Option<&str> {
+    let given = |field: &str| item[field].as_str().filter(|id| !id.is_empty());
+    given("call_id").or_else(|| given("id"))
 }
 
 /// The call that an item makes.

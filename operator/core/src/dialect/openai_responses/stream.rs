@@ -121,7 +121,13 @@ impl StreamFilter for ResponsesFilter {
         }
         self.client.break_off(out);
         let response = mem::take(&mut round.response);
-        Ok(round.close(response, &self.offered, &mut self.client, out))
+        let end = round.close(response, &self.offered, &mut self.client, out);
+        // Nor can a person be asked before an end that never came.
+        if end.asked.is_empty() { Ok(end) } else { Err(StreamError::Truncated) }
+    }
+
+    fn tell(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
+        self.client.tell(&format!("msg_{id}"), text, out);
     }
 
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {

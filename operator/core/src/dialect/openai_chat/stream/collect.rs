@@ -129,6 +129,14 @@ impl Round {
         self.choices.get(&0).is_some_and(|choice| choice.first_of_ours.is_some())
     }
 
+    /// Whether more may be written before the end: we are called, or a call waits for a person's word. In the choice
+    /// that is continued, and as far as names are known: at the end all are.
+    pub(super) fn is_end_held(&self) -> bool {
+        let is_asked =
+            |call: &Call| foreign_type(&call.fields).is_none() && self.offered.is_asked(call.name.as_str());
+        self.has_ours() || self.choices.get(&0).is_some_and(|choice| choice.calls.iter().any(is_asked))
+    }
+
     /// In the choice that is continued.
     pub(super) fn has_client_calls(&self) -> bool {
         self.choices.get(&0).is_some_and(|choice| choice.has_client_calls)

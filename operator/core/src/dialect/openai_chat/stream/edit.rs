@@ -11,7 +11,7 @@ pub(super) struct Edited {
     pub(super) end: Option<Value>,
 }
 
-/// Takes our calls out, renumbers the client's after them, and takes out the end of a turn in which we were called.
+/// Takes our calls out, renumbers the client's after them, and takes out the end of a turn that is held back.
 pub(super) fn without_ours(chunk: &mut Value, places: &Places, round: &mut Round) -> Edited {
     let mut is_changed = false;
     let mut ends = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn without_ours(chunk: &mut Value, places: &Places, round: &mut Round
             is_changed |= end_turn_of(choice);
         }
         let reason = choice.get_mut("finish_reason").filter(|reason| !reason.is_null());
-        if let Some(reason) = reason.filter(|_| index == 0 && round.has_ours()) {
+        if let Some(reason) = reason.filter(|_| index == 0 && round.is_end_held()) {
             ends.push(json!({"index": 0, "delta": {}, "finish_reason": reason.take()}));
         }
     }

@@ -43,7 +43,7 @@ enum Told {
     Present,
 }
 
-/// The end of a round in which we were called.
+/// The end of a round in which we were called, or a call waits for a person's word.
 struct Held {
     event: Event,
     response: Value,
@@ -167,15 +167,24 @@ impl Client {
         add_usage(&mut self.usage, usage);
     }
 
-    /// The round's end, whose `response` is in `end` by now: held back where we were called, else passed on.
+    /// The round's end, whose `response` is in `end` by now: passed on, or held back where more may come before it.
     pub(super) fn end_round(&mut self, event: Event, end: &RoundEnd, out: &mut Vec<u8>) {
-        if !end.ours.is_empty() {
+        if !end.ours.is_empty() || !end.asked.is_empty() {
+            // What is told before it takes the next numbers.
+            self.change();
             self.has_numbers |= event.data.contains_key("sequence_number");
             self.held = Some(Held { event, response: end.answer.clone(), trailing: Vec::new() });
         } else if self.is_exact() {
             self.pass(event, None, out);
         } else {
             self.say_end(event, end.answer.clone(), out);
+        }
+    }
+
+    /// Writes a text as a message of the model, before the end that is held back.
+    pub(super) fn tell(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
+        if self.held.is_some() {
+            self.say_message(item::message(id, text), text, out);
         }
     }
 

@@ -155,15 +155,20 @@ impl Round {
         let has_client_calls = ordered().any(|item| item.is_clients() && answered.is_waiting(&item.value));
         let places: Vec<usize> =
             ordered().enumerate().filter(|(_, item)| !item.is_clients()).map(|(place, _)| place).collect();
+        let is_asked = |item: &Value| item::is_asked(item, offered) && answered.is_waiting(item);
+        let asked: Vec<usize> =
+            output.iter().enumerate().filter(|(_, item)| is_asked(item)).map(|(place, _)| place).collect();
         response.insert("output".to_owned(), Value::Array(output));
         let whole = Value::Object(response);
         let id = whole["id"].as_str().unwrap_or_default();
-        let ours = places.iter().map(|place| item::call(&whole["output"][*place], *place, id)).collect();
+        let call = |place: &usize| item::call(&whole["output"][*place], *place, id);
+        let ours = places.iter().map(call).collect();
+        let asked = asked.iter().map(call).collect();
         client.keep(self.client_items(), &whole["usage"]);
         if self.is_failed {
-            return RoundEnd { answer: whole, ours: Vec::new(), has_client_calls: false };
+            return RoundEnd { answer: whole, ours: Vec::new(), asked: Vec::new(), has_client_calls: false };
         }
-        RoundEnd { ours, has_client_calls, answer: whole }
+        RoundEnd { ours, asked, has_client_calls, answer: whole }
     }
 
     /// Gives every item the value that the end of the answer has for it. Items are in that order.

@@ -1,0 +1,155 @@
+//! Calls and their results as each dialect's clients send them back.
+
+use serde_json::json;
+
+use super::*;
+use crate::dialect::{DialectName, ToolResult};
+
+const ALL: [DialectName; 4] =
+    [DialectName::OpenAiChat, DialectName::OpenAiResponses, DialectName::Anthropic, DialectName::Gemini];
+
+/// Two turns: `pay` with a result that the model has read, then `pay` and `own` with results that it has not.
+fn request(dialect: DialectName) -> Value {
+    match dialect {
+        DialectName::OpenAiChat => {
+            let call = |id, name| json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{\"a\":1}"}});
+            json!({"messages": [
+                {"role": "user", "content": "pay"},
+                {"role": "assistant", "content": null, "tool_calls": [call("1", "pay")]},
+                {"role": "tool", "tool_call_id": "1", "content": "old"},
+                {"role": "assistant", "content": "Q", "tool_calls": [call("1", "pay"), call("2", "own")]},
+                {"role": "tool", "tool_call_id": "2", "content": "theirs"},
+                {"role": "tool", "tool_call_id": "1", "content": "new"},
+                {"role": "user", "content": "go on"},
+            ]})
+        }
+        DialectName::OpenAiResponses => {
+            let call = |id, name| json!({"type": "function_call", "call_id": id, "name": name, "arguments": "{\"a\":1}"});
+            let output = |id, text| json!({"type": "function_call_output", "call_id": id, "output": text});
+            json!({"input": [
+                {"role": "user", "content": "pay"}, call("1", "pay"), output("1", "old"),
+                {"type": "reasoning", "id": "r"}, call("1", "pay"), call("2", "own"),
+                {"type": "message", "role": "assistant", "content": "Q"},
+                output("2", "theirs"), output("1", "new"), {"role": "user", "content": "go on"},
+            ]})
+        }
+        DialectName::Anthropic => {
+            let call = |id, name| json!({"type": "tool_use", "id": id, "name": name, "input": {"a": 1}});
+            let result = |id, text| json!({"type": "tool_result", "tool_use_id": id, "content": text});
+            json!({"messages": [
+                {"role": "user", "content": "pay"},
+                {"role": "assistant", "content": [call("1", "pay")]},
+                {"role": "user", "content": [result("1", "old")]},
+                {"role": "assistant", "content": [call("1", "pay"), call("2", "own"), {"type": "text", "text": "Q"}]},
+                {"role": "user", "content": [result("2", "theirs"), result("1", "new"), {"type": "text", "text": "go on"}]},
+            ]})
+        }
+        DialectName::Gemini => {
+            let call = |name| json!({"functionCall": {"name": name, "args": {"a": 1}}});
+            let response =
+                |name, text| json!({"functionResponse": {"name": name, "response": {"result": text}}});
+            json!({"contents": [
+                {"role": "user", "parts": [{"text": "pay"}]},
+                {"role": "model", "parts": [call("pay")]},
+                {"role": "user", "parts": [response("pay", "old")]},
+                {"role": "model", "parts": [call("pay"), call("own"), {"text": "Q"}]},
+                {"role": "user", "parts": [response("own", "theirs"), response("pay", "new"), {"text": "go on"}]},
+            ]})
+        }
+    }
+}
+
+fn text(result: &Value) -> &str {
+    result.as_str().or_else(|| result["result"].as_str()).unwrap_or_default()
+}
+
+#[test]
+fn each_result_is_found_with_its_call_and_whether_the_model_has_read_it() {
+    for dialect in ALL {
+        let request = request(dialect);
+        let sent = dialect.dialect().sent_calls(&request);
+        let seen: Vec<_> = sent.iter().map(|call| (call.name, text(call.result), call.is_newest)).collect();
+        assert_eq!(
+            seen,
+            [("pay", "old", false), ("own", "theirs", true), ("pay", "new", true)],
+            "{dialect:?}"
+        );
+        for call in &sent {
+            assert_eq!(call.arguments().as_deref(), Some(&json!({"a": 1})), "{dialect:?}");
+        }
+        let id = if dialect == DialectName::Gemini { "" } else { "2" };
+        assert_eq!(sent[1].id, id);
+    }
+}
+
+#[test]
+fn a_result_is_put_in_the_place_of_the_clients_and_nothing_else_changes() {
+    for dialect in ALL {
+        let before = request(dialect);
+        let place = dialect.dialect().sent_calls(&before)[2].place;
+        let mut after = before.clone();
+        let result = ToolResult {
+            id: "1".into(),
+            name: "pay".into(),
+            content: "{\"error\":1}".into(),
+            is_error: true,
+        };
+        dialect.dialect().put_result(&mut after, place, &result);
+        let mut wanted = before.clone();
+        match dialect {
+            DialectName::OpenAiChat => wanted["messages"][5]["content"] = json!("{\"error\":1}"),
+            DialectName::OpenAiResponses => wanted["input"][8]["output"] = json!("{\"error\":1}"),
+            DialectName::Anthropic => {
+                let block = &mut wanted["messages"][4]["content"][1];
+                block["content"] = json!("{\"error\":1}");
+                block["is_error"] = json!(true);
+                // The provider takes no text after a call.
+                wanted["messages"][3]["content"].as_array_mut().unwrap().rotate_right(1);
+            }
+            DialectName::Gemini => {
+                wanted["contents"][4]["parts"][1]["functionResponse"]["response"] = json!({"error": 1});
+            }
+        }
+        assert_eq!(after, wanted, "{dialect:?}");
+    }
+}
+
+#[test]
+fn a_result_without_its_call_has_no_arguments() {
+    let request = json!({"previous_response_id": "resp_1", "input": [
+        {"type": "function_call_output", "call_id": "1", "output": "x"}]});
+    let sent = DialectName::OpenAiResponses.dialect().sent_calls(&request);
+    assert_eq!((sent[0].id, sent[0].name, sent[0].arguments()), ("1", "", None));
+    assert!(sent[0].is_newest);
+}
+
+#[test]
+fn of_two_results_for_one_call_the_first_is_its_own() {
+    let result = |text| json!({"role": "tool", "tool_call_id": "1", "content": text});
+    let call = json!({"id": "1", "function": {"name": "pay", "arguments": ""}});
+    let request =
+        json!({"messages": [{"role": "assistant", "tool_calls": [call]}, result("a"), result("b")]});
+    let sent = DialectName::OpenAiChat.dialect().sent_calls(&request);
+    let arguments: Vec<_> = sent.iter().map(|call| call.arguments().map(Cow::into_owned)).collect();
+    assert_eq!(arguments, [Some(json!({})), None]);
+}
+
+#[test]
+fn what_is_of_another_shape_holds_no_calls_and_stays() {
+    let odd = [
+        json!(null),
+        json!([1]),
+        json!({"messages": 1, "input": "text", "contents": {}}),
+        json!({"messages": [1, {"role": "tool"}, {"role": "assistant", "tool_calls": [1, {}]}, {"role": "user", "content": [1]}],
+            "input": [1, {"type": "function_call_output"}, {"type": "function_call"}],
+            "contents": [1, {"parts": [1]}, {"role": "model", "parts": [{"functionCall": 1}]}]}),
+    ];
+    let result = ToolResult { id: "1".into(), name: "n".into(), content: "c".into(), is_error: false };
+    for (dialect, odd) in ALL.into_iter().flat_map(|dialect| odd.iter().map(move |odd| (dialect, odd))) {
+        let sent = dialect.dialect().sent_calls(odd);
+        assert!(sent.iter().all(|call| call.arguments().is_none()), "{dialect:?} {odd}");
+        let mut after = odd.clone();
+        dialect.dialect().put_result(&mut after, Place { turn: 9, part: 9 }, &result);
+        assert_eq!(after, *odd);
+    }
+}

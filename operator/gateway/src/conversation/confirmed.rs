@@ -1,0 +1,204 @@
+//! What a request says of calls that waited for a person's word: each is run, or found, or the model is told why not.
+//!
+//! A question's code is the idempotency key of its run, so that the same confirmation in a later request, on another
+//! replica or after a restart finds the same execution. Only a confirmation that the model has not answered yet begins
+//! a run: after that, an execution that is gone stays gone.
+
+use std::collections::HashSet;
+
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
+use serde_json::Value;
+use skillet_api::skill::Invocation;
+use skillet_core::dialect::{
+    ToolResult,
+    confirmation::{
+        Confirmed,
+        answer::{Word, word},
+    },
+    sent::{Place, SentCall},
+};
+use tokio::time::Instant;
+
+use super::{
+    Conversation, Progress, asking,
+    calls::{self, Outcome, failed},
+};
+use crate::{executor::Order, offering::Target};
+
+/// Most confirmed calls of one request that are looked for: each is a question to the API server. The newest count.
+const LIMIT: usize = 64;
+
+/// A result that is not left as the client sent it.
+struct Settled {
+    place: Place,
+    id: String,
+    name: String,
+    fate: Fate,
+}
+
+enum Fate {
+    Run(Box<Run>),
+    /// The model is told why it was not run.
+    Refuse {
+        reason: &'static str,
+        message: String,
+    },
+}
+
+/// A call that a person has confirmed.
+struct Run {
+    target: Target,
+    input: Value,
+    key: String,
+    /// Why it may not begin any more, if so: then it is only looked for.
+    too_late: Option<TooLate>,
+}
+
+#[derive(Clone, Copy)]
+enum TooLate {
+    /// The model has answered to an earlier request with this confirmation.
+    Earlier,
+    Expired,
+}
+
+pub(super) async fn settle(
+    conversation: &Conversation,
+    request: &mut Value,
+    progress: &mut Progress,
+) -> bool {
+    let settled = fates(conversation, request);
+    let deadline = progress.deadline;
+    let running: Vec<BoxFuture<'_, Outcome>> =
+        settled.iter().map(|settled| outcome(conversation, &settled.fate, deadline).boxed()).collect();
+    let outcomes: Vec<Outcome> =
+        stream::iter(running).buffered(conversation.limits.parallel.max(1)).collect().await;
+    // In the order of the request, so that a later one cuts the same results at the same place.
+    for (settled, outcome) in settled.iter().zip(&outcomes) {
+        if settled.fate.begins() {
+            progress.ran.push(settled.name.as_str().into());
+        }
+        let content = progress.budget.take(&outcome.content).text;
+        let Settled { place, id, name, fate: _ } = settled;
+        let result = ToolResult { id: id.clone(), name: name.clone(), content, is_error: outcome.is_error };
+        conversation.dialect().put_result(request, *place, &result);
+    }
+    !settled.is_empty()
+}
+
+/// What becomes of the results that are about calls of hybrid skills.
+fn fates(conversation: &Conversation, request: &Value) -> Vec<Settled> {
+    let targets = &conversation.offering.targets;
+    let names = conversation.dialect().client_tool_names(request);
+    let own: HashSet<&str> = names.into_iter().filter(|name| !targets.contains_key(*name)).collect();
+    let caller = asking::caller(&conversation.caller);
+    let (key, now) = (conversation.gateway.confirmation.as_deref(), asking::now());
+    let mut settled = Vec::new();
+    for call in conversation.dialect().sent_calls(request) {
+        if own.contains(call.name) {
+            continue;
+        }
+        let is_asked = targets.get(call.name).is_some_and(|target| target.confirm);
+        let word = word(key, &caller, &call, &conversation.confirmations, now);
+        if let Some(fate) = fate(word, &call, is_asked) {
+            let (place, id, name) = (call.place, call.id.to_owned(), call.name.to_owned());
+            settled.push(Settled { place, id, name, fate });
+        }
+    }
+    forget_oldest(&mut settled);
+    settled
+}
+
+/// None where the result is none of ours.
+fn fate(word: Word, call: &SentCall<'_>, is_asked: bool) -> Option<Fate> {
+    let refuse = |message: String| {
+        Some(Fate::Refuse { reason: "NotConfirmed", message: format!("{message}; the skill was not run") })
+    };
+    match word {
+        Word::Confirmed(confirmed) => {
+            let Confirmed { namespace, skill, version, code, is_expired } = confirmed;
+            let too_late = match (call.is_newest, is_expired) {
+                (false, _) => Some(TooLate::Earlier),
+                (true, true) => Some(TooLate::Expired),
+                (true, false) => None,
+            };
+            let input = call.arguments().unwrap_or_default().into_owned();
+            let target = Target { namespace, skill, version, confirm: true };
+            Some(Fate::Run(Box::new(Run { target, input, key: format!("confirmed/{code}"), too_late })))
+        }
+        Word::Refused => refuse("a person refused this call".to_owned()),
+        Word::Invalid(error) => refuse(error.to_string()),
+        Word::Missing if is_asked => refuse("nobody confirmed this call".to_owned()),
+        Word::Missing => None,
+    }
+}
+
+fn forget_oldest(settled: &mut [Settled]) {
+    let runs = settled.iter_mut().rev().filter(|settled| matches!(settled.fate, Fate::Run(_)));
+    for settled in runs.skip(LIMIT) {
+        let message = format!("a request may hold {LIMIT} confirmed calls; this one was not looked for");
+        settled.fate = Fate::Refuse { reason: "LimitReached", message };
+    }
+}
+
+impl Fate {
+    fn begins(&self) -> bool {
+        match self {
+            Self::Run(run) => run.too_late.is_none(),
+            Self::Refuse { .. } => false,
+        }
+    }
+}
+
+async fn outcome(conversation: &Conversation, fate: &Fate, deadline: Instant) -> Outcome {
+    let run = match fate {
+        Fate::Run(run) => run,
+        Fate::Refuse { reason, message } => return failed(reason, message),
+    };
+    let Run { target, input, key, too_late } = &**run;
+    if let Err(refused) = calls::allow(conversation, target).await {
+        return refused;
+    }
+    let order = calls::order(conversation, target, input.clone(), Some(key.clone()));
+    if let Some(too_late) = too_late {
+        return found(conversation, &order, *too_late, deadline).await;
+    }
+    if is_manual(conversation, target) {
+        return failed("ManualOnly", "models may not call this skill any more; it was not run");
+    }
+    let started = Instant::now();
+    let outcome = calls::end(calls::execute(conversation, &order, deadline).await);
+    conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
+    outcome
+}
+
+fn is_manual(conversation: &Conversation, target: &Target) -> bool {
+    let known = conversation.gateway.skills.get(&target.namespace, &target.skill);
+    match known.map(|known| known.skill.spec.invocation) {
+        Some(Invocation::Manual) => true,
+        // Whether one that is not there was deleted or is not seen yet, the operator knows.
+        Some(Invocation::Auto | Invocation::Hybrid) | None => false,
+    }
+}
+
+/// What an earlier request began, if it is still there.
+async fn found(conversation: &Conversation, order: &Order, too_late: TooLate, deadline: Instant) -> Outcome {
+    let executor = &conversation.gateway.executor;
+    match (executor.made(order).await, too_late) {
+        (Ok(Some(execution)), _) => {
+            let limit = deadline.saturating_duration_since(Instant::now());
+            calls::end(executor.ended(&execution, limit).await)
+        }
+        (Ok(None), TooLate::Expired) => {
+            failed("NotConfirmed", "the confirmation came too late; the skill was not run")
+        }
+        (Ok(None), TooLate::Earlier) => failed(
+            "ResultGone",
+            "the result of this confirmed call is not kept any more; it is not run again",
+        ),
+        (Err(error), _) => calls::end(Err(error)),
+    }
+}
+
+#[cfg(test)]
+#[path = "confirmed_tests.rs"]
+mod tests;

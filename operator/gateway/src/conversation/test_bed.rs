@@ -1,0 +1,198 @@
+//! A gateway of one process: rights, executions and a provider that says what a test wrote down for it.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use axum::{Router, body::Body, extract::State, response::IntoResponse as _};
+use http::{Request, header};
+use serde_json::{Value, json};
+use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
+use skillet_core::dialect::confirmation::ConfirmationKey;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use crate::{
+    executor::Executor,
+    fake_api::FakeApi,
+    identity::{Caller, Identity, fake_api as reviews},
+    proxy,
+    skills::Skills,
+    state::Gateway,
+    stateless, upstream,
+};
+
+/// What the provider says next, and what it was asked.
+#[derive(Default)]
+struct Script {
+    answers: Mutex<VecDeque<(&'static str, String)>>,
+    asked: Mutex<Vec<Value>>,
+}
+
+pub(super) struct Bed {
+    /// Holds the executions.
+    pub(super) api: FakeApi,
+    pub(super) reviews: Arc<reviews::FakeApi>,
+    pub(super) gateway: Gateway,
+    script: Arc<Script>,
+}
+
+pub(super) const KEY: [u8; 32] = [9; 32];
+
+pub(super) fn key() -> ConfirmationKey {
+    ConfirmationKey::new(&KEY).unwrap()
+}
+
+/// A service account of namespace `team`, or of another.
+pub(super) fn caller(namespace: &str, account: &str) -> Caller {
+    let user = format!("system:serviceaccount:{namespace}:{account}");
+    Caller { namespace: namespace.into(), user: user.into(), groups: [].into() }
+}
+
+fn token(namespace: &str, account: &str) -> String {
+    reviews::token(
+        &format!("{namespace}-{account}"),
+        &json!({ "aud": ["skillet"], "exp": 4_000_000_000_u32 }),
+    )
+}
+
+impl Bed {
+    /// `team/agent` and `team/other` may use `team` and `platform`; every run ends at once with `{"paid": 5}`.
+    pub(super) async fn new(confirmation: Option<ConfirmationKey>) -> Self {
+        let (api, reviews, script) =
+            (FakeApi::default(), reviews::FakeApi::start(), Arc::<Script>::default());
+        let executor = Arc::new(Executor::new(api.client()));
+        tokio::spawn(executor.clone().watch());
+        api.end_at_creation(json!({ "phase": "Succeeded", "reason": "Succeeded", "attempts": 1,
+            "truncated": false, "output": { "paid": 5 } }));
+        let skills = Skills::default();
+        let mut policy = SkillPolicySpec::default();
+        policy.gateway.platform_namespaces = vec!["platform".into()];
+        let provider = serve(script.clone()).await;
+        for of in [
+            &mut policy.gateway.providers.openai,
+            &mut policy.gateway.providers.anthropic,
+            &mut policy.gateway.providers.gemini,
+        ] {
+            of.base_url.clone_from(&provider);
+        }
+        skills.set_policy(policy);
+        let gateway = Gateway {
+            stop: CancellationToken::new(),
+            identity: Arc::new(Identity::new(reviews.client())),
+            skills: Arc::new(skills),
+            executor,
+            metrics: Arc::default(),
+            room: Arc::default(),
+            upstream: upstream::client().unwrap(),
+            keys: Arc::default(),
+            namespace: "skillet-system".into(),
+            client: api.client(),
+            confirmation: confirmation.map(Arc::new),
+        };
+        let bed = Self { api, reviews, gateway, script };
+        bed.skill("team", "pay", "hybrid");
+        bed.skill("team", "look", "auto");
+        for account in ["agent", "other"] {
+            bed.reviews.know(&token("team", account), "team", account);
+            bed.allow(account);
+        }
+        bed
+    }
+
+    /// To get and execute all skills of `team` and `platform`.
+    pub(super) fn allow(&self, account: &str) {
+        let user = caller("team", account).user;
+        for namespace in ["team", "platform"] {
+            for verb in ["get", "execute"] {
+                self.reviews.allow(&user, verb, namespace, None);
+                for skill in ["pay", "look"] {
+                    self.reviews.allow(&user, verb, namespace, Some(skill));
+                }
+            }
+        }
+    }
+
+    /// A skill that is always offered.
+    pub(super) fn skill(&self, namespace: &str, name: &str, invocation: &str) {
+        let run = json!({ "sandbox": { "runtime": "shell", "script": "cat" } });
+        let skill: Skill = serde_json::from_value(json!({
+            "metadata": { "namespace": namespace, "name": name },
+            "spec": { "version": "1.0.0", "mode": "on", "invocation": invocation, "run": run },
+        }))
+        .unwrap();
+        let version: SkillVersion = serde_json::from_value(json!({
+            "metadata": { "namespace": namespace, "name": format!("{name}-1.0.0") },
+            "spec": { "skill": name, "version": "1.0.0", "digest": "sha256:0", "description": name, "run": run },
+        }))
+        .unwrap();
+        self.gateway.skills.put_skill(skill);
+        self.gateway.skills.put_version(version);
+    }
+
+    /// What the provider says to the next question.
+    pub(super) fn will_say(&self, answer: &Value) {
+        self.will_write("application/json", answer.to_string());
+    }
+
+    pub(super) fn will_write(&self, kind: &'static str, text: String) {
+        self.script.answers.lock().unwrap().push_back((kind, text));
+    }
+
+    /// The last request that the provider got.
+    pub(super) fn asked(&self) -> Value {
+        self.script.asked.lock().unwrap().last().cloned().unwrap()
+    }
+
+    /// `team/agent` asks on a route.
+    pub(super) async fn send(&self, path: &str, body: &Value) -> String {
+        self.send_as("agent", path, &[], body).await
+    }
+
+    pub(super) async fn json(&self, path: &str, body: &Value) -> Value {
+        let text = self.send(path, body).await;
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    pub(super) async fn send_as(
+        &self,
+        account: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> String {
+        let mut request = Request::builder()
+            .method("POST")
+            .uri(path)
+            .header(header::AUTHORIZATION, format!("Bearer {}", token("team", account)));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.to_string())).unwrap();
+        let routes = Router::new().merge(proxy::routes()).merge(stateless::routes());
+        let response = routes.with_state(self.gateway.clone()).oneshot(request).await.unwrap();
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await.unwrap();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    /// How many executions were ever made.
+    pub(super) fn made(&self) -> usize {
+        self.api.count("POST /apis/skillet.dev/v1alpha1/namespaces/")
+    }
+}
+
+async fn serve(script: Arc<Script>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let routes = Router::new().fallback(say).with_state(script);
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    format!("http://{address}")
+}
+
+async fn say(State(script): State<Arc<Script>>, body: String) -> axum::response::Response {
+    script.asked.lock().unwrap().push(serde_json::from_str(&body).unwrap());
+    let (kind, text) = script.answers.lock().unwrap().pop_front().unwrap();
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
