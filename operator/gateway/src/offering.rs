@@ -26,7 +26,7 @@ use skillet_core::{
 
 use crate::{
     error::ApiError,
-    identity::{Caller, IdentityError, Verb},
+    identity::{Caller, IdentityError, Verb, is_allowed},
     skills::Namespace,
     state::Gateway,
 };
@@ -159,10 +159,8 @@ pub async fn visible(
 
 async fn may(gateway: &Gateway, caller: &Caller, namespace: &str) -> Result<bool, IdentityError> {
     for verb in [Verb::Get, Verb::Execute] {
-        match gateway.identity.check(caller, verb, namespace, None).await {
-            Ok(()) => {}
-            Err(IdentityError::Forbidden { .. }) => return Ok(false),
-            Err(error) => return Err(error),
+        if !is_allowed(gateway.identity.check(caller, verb, namespace, None).await)? {
+            return Ok(false);
         }
     }
     Ok(true)

@@ -19,7 +19,7 @@ use super::{
     catalogue::Catalogue,
     look_up::{self, Found},
 };
-use crate::identity::{Caller, IdentityError, Verb};
+use crate::identity::{Caller, IdentityError, Verb, is_allowed};
 
 /// Most skills that one answer lists.
 const MAX_SKILLS: usize = 500;
@@ -230,7 +230,7 @@ async fn forbidden<B: Backend>(
 ) -> Result<Option<CallToolResult>, IdentityError> {
     let checked = backend.check(caller, verb, &found.namespace, Some(&found.name)).await;
     let message = checked.as_ref().err().map(ToString::to_string);
-    let is_allowed = look_up::may(checked)?;
+    let is_allowed = is_allowed(checked)?;
     Ok(message.filter(|_| !is_allowed).map(|message| answer::failed("Forbidden", &message)))
 }
 
