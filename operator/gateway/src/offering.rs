@@ -9,18 +9,15 @@ use std::{
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skillet_api::{
-    SkillPolicySpec,
-    gateway::{OfferPolicy, OfferRule},
-};
+use skillet_api::{SkillPolicySpec, gateway::OfferPolicy};
 use skillet_core::{
     dialect::{
         Dialect, DialectName, Offered, ToolDefinition,
         names::{OfferTable, SkillIdentity},
     },
     offer::{
-        Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, Reading, RequestFacts, Scratch,
-        Switch, Weights, detect_provider, explain, pick,
+        Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, RequestFacts, Scratch, Switch,
+        Weights, detect_provider, explain, pick,
     },
 };
 
@@ -128,10 +125,7 @@ fn switch(text: &str) -> Option<Switch> {
 pub fn policy(spec: &OfferPolicy) -> Policy {
     let OfferPolicy { rule, max_auto_skills, min_auto_score, token_budget: _ } = spec;
     Policy {
-        reading: match rule {
-            OfferRule::Reference => Reading::Reference,
-            OfferRule::Words => Reading::Words,
-        },
+        reading: (*rule).into(),
         weights: Weights::default(),
         threshold: i32::try_from(*min_auto_score).unwrap_or(i32::MAX),
         maximum: usize::try_from(*max_auto_skills).unwrap_or(usize::MAX),
@@ -175,10 +169,7 @@ pub fn offer(
     request: &Value,
     wish: &Wish,
 ) -> Offering {
-    let picked = with_ask(policy_spec, dialect, model, request, wish, |policy, ask| {
-        let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
-        SCRATCH.with_borrow_mut(|scratch| pick(policy, &indexes, ask, scratch))
-    });
+    let picked = searched(policy_spec, namespaces, dialect, model, request, wish, pick);
     table(picked, &dialect.dialect().client_tool_names(request))
 }
 
@@ -191,32 +182,31 @@ pub fn explained(
     request: &Value,
     wish: &Wish,
 ) -> Vec<Explanation> {
-    with_ask(policy_spec, dialect, model, request, wish, |policy, ask| {
-        let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
-        SCRATCH.with_borrow_mut(|scratch| explain(policy, &indexes, ask, scratch))
-    })
+    searched(policy_spec, namespaces, dialect, model, request, wish, explain)
 }
 
-fn with_ask<T>(
+/// What `search` finds for the request in these namespaces.
+fn searched<T>(
     policy_spec: &SkillPolicySpec,
+    namespaces: &[Arc<Namespace>],
     name: DialectName,
     model: &str,
     request: &Value,
     wish: &Wish,
-    then: impl FnOnce(&Policy, &Ask<'_>) -> T,
+    search: impl FnOnce(&Policy, &[&Index], &Ask<'_>, &mut Scratch) -> T,
 ) -> T {
     let dialect: &dyn Dialect = name.dialect();
     let policy = policy(&policy_spec.gateway.offer);
     let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
-    let (format, provider) = match name {
-        DialectName::OpenAiChat => ("openai", Provider::OpenAi),
-        DialectName::OpenAiResponses => ("openai-responses", Provider::OpenAi),
-        DialectName::Anthropic => ("claude", Provider::Anthropic),
-        DialectName::Gemini => ("gemini", Provider::Google),
+    let format = match name {
+        DialectName::OpenAiChat => "openai",
+        DialectName::OpenAiResponses => "openai-responses",
+        DialectName::Anthropic => "claude",
+        DialectName::Gemini => "gemini",
     };
     // A router behind the gateway may serve any family under one form: the model's name says more than the form.
     let provider = match detect_provider(model) {
-        Provider::Other => provider,
+        Provider::Other => name.into(),
         named => named,
     };
     let facts = RequestFacts {
@@ -235,7 +225,8 @@ fn with_ask<T>(
         switch: &wish.switch,
         token_budget: Some(policy_spec.gateway.offer.token_budget),
     };
-    then(&policy, &ask)
+    let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
+    SCRATCH.with_borrow_mut(|scratch| search(&policy, &indexes, &ask, scratch))
 }
 
 fn table(picked: Offer, client_tools: &[&str]) -> Offering {
@@ -270,6 +261,9 @@ pub fn add(dialect: DialectName, request: &mut Value, offering: &Offering) -> Re
 
 #[cfg(test)]
 mod tests {
+    use skillet_api::gateway::OfferRule;
+    use skillet_core::offer::Reading;
+
     use super::*;
 
     fn wish(name: &'static str, value: &'static str) -> Result<Wish, ApiError> {

@@ -15,7 +15,7 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, Guard};
-use skillet_api::{Skill, SkillPolicySpec, SkillVersion, gateway::OfferRule};
+use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
 use skillet_core::{offer::Reading, version::SkillSemver};
 use tokio::sync::watch as watch_channel;
 
@@ -165,10 +165,7 @@ impl Skills {
 }
 
 fn reading(policy: &SkillPolicySpec) -> Reading {
-    match policy.gateway.offer.rule {
-        OfferRule::Reference => Reading::Reference,
-        OfferRule::Words => Reading::Words,
-    }
+    policy.gateway.offer.rule.into()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 use serde_json::{Value, json};
+use skillet_api::gateway::OfferRule;
 
 use super::*;
 
