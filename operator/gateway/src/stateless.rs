@@ -1,6 +1,8 @@
 //! For routers that call the model themselves: a request in, the same with skills out; an answer in, results and the
 //! next request out. And for people: why a request is offered what it is.
 
+use std::sync::Arc;
+
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, State},
@@ -19,6 +21,7 @@ use crate::{
     error::ApiError,
     offering::{self, Offering, Target, Wish},
     proxy::{REQUEST_LIMIT, text},
+    skills::Namespace,
     state::Gateway,
 };
 
@@ -87,16 +90,30 @@ fn parsed<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, ApiError> {
     })
 }
 
+/// A request whose skills are to be chosen.
+struct Asked {
+    dialect: DialectName,
+    request: Value,
+    model: String,
+    wish: Wish,
+    namespaces: Vec<Arc<Namespace>>,
+}
+
+async fn asked(gateway: &Gateway, headers: &HeaderMap, body: &str) -> Result<Asked, ApiError> {
+    let caller = gateway.identity.caller(headers).await?;
+    let Inject { dialect, request, model } = parsed(body)?;
+    let wish = Wish::of(headers)?;
+    let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
+    let namespaces = offering::visible(gateway, &caller, &wish).await?;
+    Ok(Asked { dialect: dialect.into(), request, model, wish, namespaces })
+}
+
 async fn inject(
     State(gateway): State<Gateway>,
     headers: HeaderMap,
     body: String,
 ) -> Result<Json<Value>, ApiError> {
-    let caller = gateway.identity.caller(&headers).await?;
-    let Inject { dialect, mut request, model } = parsed(&body)?;
-    let (dialect, wish) = (dialect.into(), Wish::of(&headers)?);
-    let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
-    let namespaces = offering::visible(&gateway, &caller, &wish).await?;
+    let Asked { dialect, mut request, model, wish, namespaces } = asked(&gateway, &headers, &body).await?;
     let offering = offering::offer(&gateway.skills.policy(), &namespaces, dialect, &model, &request, &wish);
     offering::add(dialect, &mut request, &offering)?;
     let offered = offering.sent();
@@ -145,13 +162,9 @@ async fn explain(
     headers: HeaderMap,
     body: String,
 ) -> Result<Json<Value>, ApiError> {
-    let caller = gateway.identity.caller(&headers).await?;
-    let Inject { dialect, request, model } = parsed(&body)?;
-    let wish = Wish::of(&headers)?;
-    let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
-    let namespaces = offering::visible(&gateway, &caller, &wish).await?;
+    let Asked { dialect, request, model, wish, namespaces } = asked(&gateway, &headers, &body).await?;
     let policy = gateway.skills.policy();
-    let explained = offering::explained(&policy, &namespaces, dialect.into(), &model, &request, &wish);
+    let explained = offering::explained(&policy, &namespaces, dialect, &model, &request, &wish);
     let skills: Vec<Value> = explained.iter().map(told).collect();
     Ok(Json(json!({ "skills": skills })))
 }
