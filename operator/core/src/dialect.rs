@@ -14,6 +14,7 @@ pub mod names;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod schema;
+mod several;
 pub mod sse;
 
 use std::{collections::HashSet, sync::Arc};

@@ -8,7 +8,7 @@ use std::{
 
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use skillet_api::{SkillPolicySpec, gateway::OfferPolicy};
 use skillet_core::{
     dialect::{
@@ -16,8 +16,8 @@ use skillet_core::{
         names::{OfferTable, SkillIdentity},
     },
     offer::{
-        Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, RequestFacts, Scratch, Switch,
-        Weights, detect_provider, explain, pick,
+        Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, Reason, RequestFacts, Scratch,
+        Switch, Verdict, Weights, detect_provider, explain, pick,
     },
 };
 
@@ -45,6 +45,8 @@ pub struct Offering {
     pub tools: Vec<ToolDefinition>,
     /// What a call of each name runs: the names in `tools`, and names under which a moved client may still call them.
     pub targets: HashMap<Arc<str>, Target>,
+    /// Why nothing is offered, where the request itself forbids it.
+    pub withheld: Option<Reason>,
 }
 
 /// A skill at the version that was offered.
@@ -61,6 +63,15 @@ impl Offering {
     pub fn sent(&self) -> BTreeMap<&str, &Target> {
         let sent = self.tools.iter().filter_map(|tool| Some((&*tool.name, self.targets.get(&tool.name)?)));
         sent.collect()
+    }
+
+    /// The request as it would be sent, and what is offered in it.
+    pub fn told(&self, request: &Value) -> Value {
+        let mut told = json!({ "request": request, "offered": self.sent() });
+        if let Some(reason) = &self.withheld {
+            told["notOffered"] = reason.as_str().into();
+        }
+        told
     }
 
     /// Every name under which a call is ours.
@@ -169,6 +180,9 @@ pub fn offer(
     request: &Value,
     wish: &Wish,
 ) -> Offering {
+    if dialect.asks_for_several(request) {
+        return Offering { withheld: Some(Reason::SeveralAnswers), ..Offering::default() };
+    }
     let picked = searched(policy_spec, namespaces, dialect, model, request, wish, pick);
     table(picked, &dialect.dialect().client_tool_names(request))
 }
@@ -182,7 +196,11 @@ pub fn explained(
     request: &Value,
     wish: &Wish,
 ) -> Vec<Explanation> {
-    searched(policy_spec, namespaces, dialect, model, request, wish, explain)
+    let mut explained = searched(policy_spec, namespaces, dialect, model, request, wish, explain);
+    if dialect.asks_for_several(request) {
+        explained.iter_mut().for_each(|of| of.verdict = Verdict::NotOffered(Reason::SeveralAnswers));
+    }
+    explained
 }
 
 /// What `search` finds for the request in these namespaces.
@@ -246,7 +264,8 @@ fn table(picked: Offer, client_tools: &[&str]) -> Offering {
         })
         .collect();
     let target = |name: Arc<str>| Some((name.clone(), Target::of(table.get(&name)?)));
-    Offering { tools, targets: table.offered().into_iter().filter_map(target).collect() }
+    let targets = table.offered().into_iter().filter_map(target).collect();
+    Offering { tools, targets, withheld: None }
 }
 
 /// Adds the tools to the request.

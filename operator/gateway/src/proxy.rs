@@ -11,14 +11,14 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use skillet_core::dialect::DialectName;
 
 use crate::{
     conversation::{self, Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
     error::ApiError,
     identity::Identified,
-    offering::{self, Offering, Wish},
+    offering::{self, Wish},
     state::Gateway,
     upstream::Upstream,
 };
@@ -31,6 +31,8 @@ const READ_LIMIT: Duration = Duration::from_secs(60);
 const DRY_RUN_HEADER: &str = "x-skillet-dry-run";
 /// Tells which skills were offered.
 const OFFERED_HEADER: &str = "x-skillet-offered";
+/// Tells why nothing was offered, where the request itself forbids it.
+const NOT_OFFERED_HEADER: &str = "x-skillet-not-offered";
 /// Tells which skills were run; not in streams, whose headers are sent before.
 const RAN_HEADER: &str = "x-skillet-ran";
 
@@ -108,12 +110,13 @@ async fn answer(
     let offering = offering::offer(&policy, &namespaces, dialect, &model, &request, &wish);
     offering::add(dialect, &mut request, &offering)?;
     if flag(&headers, DRY_RUN_HEADER)? {
-        return Ok(dry(&request, &offering));
+        return Ok(Json(offering.told(&request)).into_response());
     }
     // What was not changed goes on as the client wrote it, byte for byte.
     let sent = if offering.tools.is_empty() { sent } else { request.to_string().into() };
     let upstream = Upstream::new(&gateway, dialect, &path, &passed_on).await?;
     let offered = names(offering.tools.iter().map(|tool| &*tool.name));
+    let withheld = offering.withheld.clone();
     let conversation = Conversation {
         caller: identified.caller,
         dialect,
@@ -132,6 +135,9 @@ async fn answer(
         response
     };
     put(&mut response, OFFERED_HEADER, offered);
+    if let Some(reason) = withheld {
+        put(&mut response, NOT_OFFERED_HEADER, reason.as_str().to_owned());
+    }
     Ok(response)
 }
 
@@ -182,10 +188,6 @@ pub fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(headers.get(name)?.to_str().ok()?.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-fn dry(request: &Value, offering: &Offering) -> Response {
-    Json(json!({ "request": request, "offered": offering.sent() })).into_response()
-}
-
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<&str>>().join(",")
 }
@@ -197,26 +199,5 @@ fn put(response: &mut Response, name: &'static str, value: String) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::identity::Caller;
-
-    #[test]
-    fn the_path_goes_on_without_a_token_for_the_gateway() {
-        let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };
-        let path = |uri: &str, token_header| {
-            path(&uri.parse().unwrap(), &Identified { caller: caller.clone(), token_header })
-        };
-        assert_eq!(path("/v1beta/models/m:g?key=t&alt=sse", "key"), "/v1beta/models/m:g?alt=sse");
-        assert_eq!(path("/v1beta/models/m:g?key=t", "key"), "/v1beta/models/m:g");
-        assert_eq!(path("/v1/messages?beta=true", "x-api-key"), "/v1/messages?beta=true");
-    }
-
-    #[test]
-    fn a_body_that_is_no_object_is_refused() {
-        for body in ["", "[]", "{", "null"] {
-            assert_eq!(parse(&Bytes::from(body)).unwrap_err().status, StatusCode::BAD_REQUEST, "{body}");
-        }
-        assert!(parse(&Bytes::from("{}")).is_ok());
-    }
-}
+#[path = "proxy_tests.rs"]
+mod tests;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillet_core::{
     dialect::DialectName,
-    offer::{Explanation, Reason, Verdict},
+    offer::{Explanation, Verdict},
 };
 
 use crate::{
@@ -116,8 +116,7 @@ async fn inject(
     let Asked { dialect, mut request, model, wish, namespaces } = asked(&gateway, &headers, &body).await?;
     let offering = offering::offer(&gateway.skills.policy(), &namespaces, dialect, &model, &request, &wish);
     offering::add(dialect, &mut request, &offering)?;
-    let offered = offering.sent();
-    Ok(Json(json!({ "request": request, "offered": offered })))
+    Ok(Json(offering.told(&request)))
 }
 
 async fn intercept(
@@ -133,7 +132,7 @@ async fn intercept(
         gateway,
         caller,
         dialect: dialect.into(),
-        offering: Offering { tools: Vec::new(), targets },
+        offering: Offering { targets, ..Offering::default() },
         limits,
         idempotency: text(&headers, IDEMPOTENCY_HEADER),
         session: text(&headers, SESSION_HEADER),
@@ -177,7 +176,7 @@ fn told(explanation: &Explanation) -> Value {
         .collect();
     let (is_offered, reason) = match verdict {
         Verdict::Offered { .. } => (true, "Offered"),
-        Verdict::NotOffered(reason) => (false, word(reason)),
+        Verdict::NotOffered(reason) => (false, reason.as_str()),
     };
     json!({
         "namespace": *skill.namespace,
@@ -190,35 +189,6 @@ fn told(explanation: &Explanation) -> Value {
     })
 }
 
-fn word(reason: &Reason) -> &'static str {
-    match reason {
-        Reason::SwitchedOff => "SwitchedOff",
-        Reason::NotNamed => "NotNamed",
-        Reason::Unknown => "Unknown",
-        Reason::Disabled => "SkillDisabled",
-        Reason::ModeOff => "SkillOff",
-        Reason::ManualOnly => "ManualOnly",
-        Reason::Hidden { .. } => "Hidden",
-        Reason::ToolNameTaken => "ToolNameTaken",
-        Reason::BelowThreshold => "BelowThreshold",
-        Reason::OverMaximum => "OverMaximum",
-        Reason::OverBudget => "OverBudget",
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_of_another_shape_names_the_place() {
-        let error = parsed::<Inject>(r#"{"dialect": "openai", "request": {}}"#).unwrap_err();
-        assert_eq!(error.field.as_deref(), Some("/dialect"));
-        assert!(error.message.contains("openai-chat"), "{}", error.message);
-        assert!(parsed::<Inject>(r#"{"dialect": "gemini", "request": {}, "owner": "x"}"#).is_err());
-        let offered =
-            r#"{"dialect": "gemini", "request": {}, "answer": {}, "offered": {"t": {"namespace": 1}}}"#;
-        let error = parsed::<Intercept>(offered).unwrap_err();
-        assert_eq!(error.field.as_deref(), Some("/offered/t/namespace"));
-    }
-}
+#[path = "stateless_tests.rs"]
+mod tests;

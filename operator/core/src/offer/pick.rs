@@ -81,6 +81,8 @@ pub struct Dropped {
 pub enum Reason {
     /// The request wants no skills.
     SwitchedOff,
+    /// The request wants several answers, of which only one can be gone on with.
+    SeveralAnswers,
     /// The request wants others only.
     NotNamed,
     /// The request names it, and it is not there.
@@ -99,6 +101,26 @@ pub enum Reason {
     /// As many with a higher rank fit as are offered at most.
     OverMaximum,
     OverBudget,
+}
+
+impl Reason {
+    /// As it is told.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::SwitchedOff => "SwitchedOff",
+            Self::SeveralAnswers => "SeveralAnswers",
+            Self::NotNamed => "NotNamed",
+            Self::Unknown => "Unknown",
+            Self::Disabled => "SkillDisabled",
+            Self::ModeOff => "SkillOff",
+            Self::ManualOnly => "ManualOnly",
+            Self::Hidden { .. } => "Hidden",
+            Self::ToolNameTaken => "ToolNameTaken",
+            Self::BelowThreshold => "BelowThreshold",
+            Self::OverMaximum => "OverMaximum",
+            Self::OverBudget => "OverBudget",
+        }
+    }
 }
 
 /// Chooses among `indexes`, which are in the order of look-up: the nearest first.

@@ -1,0 +1,59 @@
+//! Requests for models through the whole gateway: what is offered, what is refused, what goes on and comes back.
+
+use serde_json::json;
+
+use super::*;
+use crate::{gateway_bed::Bed, identity::Caller};
+
+const CHAT: &str = "/v1/chat/completions";
+const GEMINI: &str = "/v1beta/models/gemini-x:generateContent";
+
+async fn stocked() -> Bed {
+    let bed = Bed::new().await;
+    bed.skill("sum");
+    bed
+}
+
+fn chat() -> Value {
+    json!({ "model": "gpt-x", "messages": [{ "role": "user", "content": "add" }] })
+}
+
+#[tokio::test]
+async fn a_request_for_several_answers_is_offered_nothing_and_told_why() {
+    let bed = stocked().await;
+    let gemini = |count: u32| {
+        json!({ "contents": [{ "role": "user", "parts": [{ "text": "add" }] }],
+            "generationConfig": { "candidateCount": count } })
+    };
+    let several = |count: u32| json!({ "model": "gpt-x", "messages": [], "n": count });
+    for (uri, one, two) in [(CHAT, several(1), several(2)), (GEMINI, gemini(1), gemini(2))] {
+        let answer = bed.post(uri, &one).await;
+        assert_eq!((answer.header(OFFERED_HEADER), answer.header(NOT_OFFERED_HEADER)), ("sum", ""), "{uri}");
+        let answer = bed.post(uri, &two).await;
+        assert_eq!(
+            (answer.header(OFFERED_HEADER), answer.header(NOT_OFFERED_HEADER)),
+            ("", "SeveralAnswers"),
+            "{uri}"
+        );
+        assert_eq!(bed.provider.asked.lock().unwrap().last().unwrap().1, two, "it goes on as it came");
+    }
+}
+
+#[test]
+fn the_path_goes_on_without_a_token_for_the_gateway() {
+    let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };
+    let path = |uri: &str, token_header| {
+        path(&uri.parse().unwrap(), &Identified { caller: caller.clone(), token_header })
+    };
+    assert_eq!(path("/v1beta/models/m:g?key=t&alt=sse", "key"), "/v1beta/models/m:g?alt=sse");
+    assert_eq!(path("/v1beta/models/m:g?key=t", "key"), "/v1beta/models/m:g");
+    assert_eq!(path("/v1/messages?beta=true", "x-api-key"), "/v1/messages?beta=true");
+}
+
+#[test]
+fn a_body_that_is_no_object_is_refused() {
+    for body in ["", "[]", "{", "null"] {
+        assert_eq!(parse(&Bytes::from(body)).unwrap_err().status, StatusCode::BAD_REQUEST, "{body}");
+    }
+    assert!(parse(&Bytes::from("{}")).is_ok());
+}
