@@ -149,6 +149,7 @@ fn reason(error: &ExecutorError) -> &'static str {
     match error {
         ExecutorError::Create { .. }
         | ExecutorError::Read { .. }
+        | ExecutorError::List { .. }
         | ExecutorError::Cancel { .. }
         | ExecutorError::Stopping => "ApiError",
         ExecutorError::Forbidden { .. } => "Forbidden",

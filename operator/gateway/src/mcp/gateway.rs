@@ -9,16 +9,13 @@ use futures::{
 use http::HeaderMap;
 use kube::{
     Api,
-    api::{ListParams, Patch, PatchParams},
+    api::{Patch, PatchParams},
 };
 use serde_json::json;
-use skillet_api::{
-    Skill, SkillExecution,
-    names::{GATEWAY_FIELD_MANAGER, LABEL_CALLER_NAMESPACE},
-};
+use skillet_api::{Skill, SkillExecution, names::GATEWAY_FIELD_MANAGER};
 use tokio::sync::watch;
 
-use super::backend::{Backend, BackendError, Listed, Switch};
+use super::backend::{Backend, BackendError, Listed, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
@@ -90,15 +87,12 @@ impl Backend for Gateway {
     async fn executions(
         &self,
         caller: &Caller,
-        namespace: &str,
-    ) -> Result<Vec<SkillExecution>, BackendError> {
-        let api: Api<SkillExecution> = Api::namespaced(self.client.clone(), namespace);
-        let own = format!("{LABEL_CALLER_NAMESPACE}={}", caller.namespace);
-        let list = api.list(&ListParams::default().labels(&own)).await;
-        list.map(|list| list.items).map_err(|source| BackendError::Executions {
-            namespace: namespace.to_owned(),
-            source: Box::new(source),
-        })
+        namespaces: &[Arc<str>],
+        limit: usize,
+    ) -> Result<Runs<'_>, BackendError> {
+        let entries = self.executor.entries(caller, namespaces, &[]).await?;
+        let total = entries.len();
+        Ok(Runs { total, newest: self.executor.read(entries.into_iter().take(limit)) })
     }
 }
 
