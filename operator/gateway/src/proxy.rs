@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{
     Router,
     body::Body,
-    extract::{DefaultBodyLimit, Path, Request, State},
+    extract::{Path, Request, State},
     response::{IntoResponse as _, Json, Response},
     routing::post,
 };
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Most bytes of a request: images stand in it as text.
-pub const REQUEST_LIMIT: usize = 32 * 1024 * 1024;
+const REQUEST_LIMIT: usize = 32 * 1024 * 1024;
 /// Longest time for a request to come.
 const READ_LIMIT: Duration = Duration::from_secs(60);
 /// `true` answers with the request that would be sent, and sends nothing.
@@ -44,7 +44,6 @@ pub fn routes() -> Router<Gateway> {
         .route("/v1/messages", post(anthropic))
         .route("/v1beta/models/{call}", post(gemini))
         .route("/v1/models/{call}", post(gemini))
-        .layer(DefaultBodyLimit::max(REQUEST_LIMIT))
 }
 
 async fn openai_chat(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {

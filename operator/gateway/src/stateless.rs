@@ -5,22 +5,25 @@ use std::sync::Arc;
 
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, State},
+    extract::{Request, State},
     routing::post,
 };
-use http::HeaderMap;
-use serde::{Deserialize, Serialize};
+use http::{HeaderMap, request::Parts};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use skillet_core::{
     dialect::DialectName,
     offer::{Explanation, Verdict},
 };
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     conversation::{Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
     error::ApiError,
+    identity::Caller,
     offering::{self, Offering, Target, Wish},
-    proxy::{REQUEST_LIMIT, text},
+    proxy::{self, text},
+    rest::body,
     skills::Namespace,
     state::Gateway,
 };
@@ -31,7 +34,6 @@ pub fn routes() -> Router<Gateway> {
         .route("/v1/inject", post(inject))
         .route("/v1/intercept", post(intercept))
         .route("/v1/explain", post(explain))
-        .layer(DefaultBodyLimit::max(REQUEST_LIMIT))
 }
 
 /// The form of a request and its answers.
@@ -81,13 +83,22 @@ struct Intercept {
     round: u32,
 }
 
-/// A body as JSON of a known shape; what is wrong with it is told with its place.
-fn parsed<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, ApiError> {
-    let mut reader = serde_json::Deserializer::from_str(body);
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let field = format!("/{}", error.path().to_string().replace('.', "/"));
-        ApiError::bad_request(error.into_inner().to_string()).at(field)
-    })
+/// A request of a caller who is known.
+struct Sent<T> {
+    caller: Caller,
+    headers: HeaderMap,
+    body: T,
+    /// What it takes of the memory for all.
+    room: OwnedSemaphorePermit,
+}
+
+/// Who asks comes first: nobody unknown makes the gateway hold a body.
+async fn sent<T: DeserializeOwned>(gateway: &Gateway, request: Request) -> Result<Sent<T>, ApiError> {
+    let (Parts { headers, .. }, body) = request.into_parts();
+    let caller = gateway.identity.caller(&headers).await?;
+    let bytes = proxy::read(body).await?;
+    let room = gateway.room.take(&bytes).await?;
+    Ok(Sent { caller, headers, body: body::read(&bytes)?, room })
 }
 
 /// A request whose skills are to be chosen.
@@ -97,35 +108,28 @@ struct Asked {
     model: String,
     wish: Wish,
     namespaces: Vec<Arc<Namespace>>,
+    _room: OwnedSemaphorePermit,
 }
 
-async fn asked(gateway: &Gateway, headers: &HeaderMap, body: &str) -> Result<Asked, ApiError> {
-    let caller = gateway.identity.caller(headers).await?;
-    let Inject { dialect, request, model } = parsed(body)?;
-    let wish = Wish::of(headers)?;
+async fn asked(gateway: &Gateway, request: Request) -> Result<Asked, ApiError> {
+    let Sent { caller, headers, body, room } = sent(gateway, request).await?;
+    let Inject { dialect, request, model } = body;
+    let wish = Wish::of(&headers)?;
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
     let namespaces = offering::visible(gateway, &caller, &wish).await?;
-    Ok(Asked { dialect: dialect.into(), request, model, wish, namespaces })
+    Ok(Asked { dialect: dialect.into(), request, model, wish, namespaces, _room: room })
 }
 
-async fn inject(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    body: String,
-) -> Result<Json<Value>, ApiError> {
-    let Asked { dialect, mut request, model, wish, namespaces } = asked(&gateway, &headers, &body).await?;
+async fn inject(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {
+    let Asked { dialect, mut request, model, wish, namespaces, _room } = asked(&gateway, request).await?;
     let offering = offering::offer(&gateway.skills.policy(), &namespaces, dialect, &model, &request, &wish);
     offering::add(dialect, &mut request, &offering)?;
     Ok(Json(offering.told(&request)))
 }
 
-async fn intercept(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    body: String,
-) -> Result<Json<Value>, ApiError> {
-    let caller = gateway.identity.caller(&headers).await?;
-    let Intercept { dialect, request, answer, offered, round } = parsed(&body)?;
+async fn intercept(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {
+    let Sent { caller, headers, body, room } = sent(&gateway, request).await?;
+    let Intercept { dialect, request, answer, offered, round } = body;
     let limits = Limits::of(&gateway.skills.policy().gateway.conversation, &headers)?;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
     let conversation = Conversation {
@@ -136,7 +140,7 @@ async fn intercept(
         limits,
         idempotency: text(&headers, IDEMPOTENCY_HEADER),
         session: text(&headers, SESSION_HEADER),
-        room: None,
+        room: Some(room),
     };
     let (ours, has_others) = conversation.ours(&answer);
     if ours.is_empty() {
@@ -156,12 +160,8 @@ async fn intercept(
     }))
 }
 
-async fn explain(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    body: String,
-) -> Result<Json<Value>, ApiError> {
-    let Asked { dialect, request, model, wish, namespaces } = asked(&gateway, &headers, &body).await?;
+async fn explain(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {
+    let Asked { dialect, request, model, wish, namespaces, _room } = asked(&gateway, request).await?;
     let policy = gateway.skills.policy();
     let explained = offering::explained(&policy, &namespaces, dialect, &model, &request, &wish);
     let skills: Vec<Value> = explained.iter().map(told).collect();

@@ -1,5 +1,10 @@
 //! Requests of routers that ask the model themselves, through the whole gateway.
 
+use std::convert::Infallible;
+
+use axum::body::Body;
+use futures::{StreamExt as _, stream};
+
 use super::*;
 use crate::gateway_bed::Bed;
 
@@ -20,13 +25,43 @@ async fn a_request_for_several_answers_is_given_back_as_it_is_and_told_why() {
     }
 }
 
-#[test]
-fn a_body_of_another_shape_names_the_place() {
-    let error = parsed::<Inject>(r#"{"dialect": "openai", "request": {}}"#).unwrap_err();
-    assert_eq!(error.field.as_deref(), Some("/dialect"));
-    assert!(error.message.contains("openai-chat"), "{}", error.message);
-    assert!(parsed::<Inject>(r#"{"dialect": "gemini", "request": {}, "owner": "x"}"#).is_err());
+/// A body of which nobody ever sends more than this.
+fn unfinished(begin: &'static str) -> Body {
+    Body::from_stream(stream::iter([Ok::<_, Infallible>(begin)]).chain(stream::pending()))
+}
+
+#[tokio::test]
+async fn who_is_unknown_is_refused_before_the_body_is_read() {
+    let bed = Bed::new().await;
+    for uri in ["/v1/inject", "/v1/intercept", "/v1/explain"] {
+        let request = Request::post(uri).body(unfinished("{")).unwrap();
+        assert_eq!(bed.raw(request).await.error(), (401, "Unauthorized", ""), "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_another_shape_names_the_place() {
+    let bed = Bed::new().await;
     let offered = r#"{"dialect": "gemini", "request": {}, "answer": {}, "offered": {"t": {"namespace": 1}}}"#;
-    let error = parsed::<Intercept>(offered).unwrap_err();
-    assert_eq!(error.field.as_deref(), Some("/offered/t/namespace"));
+    for (uri, body, field) in [
+        ("/v1/inject", r#"{"dialect": "openai", "request": {}}"#, "/dialect"),
+        ("/v1/explain", r#"{"dialect": "gemini", "request": {}, "owner": "x"}"#, "/owner"),
+        ("/v1/intercept", offered, "/offered/t/namespace"),
+    ] {
+        let answer = bed.send(uri, &[], Body::from(body)).await;
+        assert_eq!(answer.error(), (400, "BadRequest", field), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_comes_after_the_object_is_refused() {
+    let bed = Bed::new().await;
+    let object = r#"{"dialect": "gemini", "request": {}}"#;
+    assert_eq!(bed.send("/v1/inject", &[], Body::from(format!("{object}\n "))).await.status, 200);
+    for more in ["{}", "x", "]"] {
+        let answer = bed.send("/v1/inject", &[], Body::from(format!("{object}{more}"))).await;
+        assert_eq!(answer.error(), (400, "BadRequest", ""), "{answer:?}");
+        let message = answer.body["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with("the body is not JSON: trailing characters"), "{message}");
+    }
 }
