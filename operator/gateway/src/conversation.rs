@@ -20,8 +20,6 @@ pub use self::{streamed::streamed, whole::whole};
 
 /// At most so many times is the model asked again.
 pub const ROUNDS_HEADER: &str = "x-skillet-rounds";
-/// The same key never runs a call twice.
-pub const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 /// Free text that every execution of the conversation carries.
 pub const SESSION_HEADER: &str = "x-skillet-session";
 

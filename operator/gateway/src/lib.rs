@@ -11,6 +11,7 @@ pub mod executor;
 mod fake_api;
 #[cfg(test)]
 mod gateway_bed;
+pub mod idempotency;
 pub mod identity;
 pub mod mcp;
 pub mod metrics;

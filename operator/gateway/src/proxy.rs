@@ -15,8 +15,9 @@ use serde_json::Value;
 use skillet_core::dialect::DialectName;
 
 use crate::{
-    conversation::{self, Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
+    conversation::{self, Conversation, Limits, SESSION_HEADER},
     error::ApiError,
+    idempotency,
     identity::Identified,
     offering::{self, Wish},
     state::Gateway,
@@ -104,6 +105,7 @@ async fn answer(
     });
     let wish = Wish::of(&headers)?;
     let limits = Limits::of(&gateway.skills.policy().gateway.conversation, &headers)?;
+    let idempotency = idempotency::key(&headers)?;
     let namespaces = offering::visible(&gateway, &identified.caller, &wish).await?;
     let policy = gateway.skills.policy();
     let offering = offering::offer(&policy, &namespaces, dialect, &model, &request, &wish);
@@ -121,7 +123,7 @@ async fn answer(
         dialect,
         offering,
         limits,
-        idempotency: text(&headers, IDEMPOTENCY_HEADER),
+        idempotency,
         session: text(&headers, SESSION_HEADER),
         room: Some(room),
         gateway,

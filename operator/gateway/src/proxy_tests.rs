@@ -39,6 +39,18 @@ async fn a_request_for_several_answers_is_offered_nothing_and_told_why() {
     }
 }
 
+#[tokio::test]
+async fn an_idempotency_key_that_cannot_be_read_is_refused_and_nothing_is_asked() {
+    let bed = stocked().await;
+    let body = || Body::from(chat().to_string());
+    for bad in [&b""[..], b"caf\xc3\xa9", &[b'k'; 256]] {
+        let answer = bed.send(CHAT, &[("idempotency-key", bad)], body()).await;
+        assert_eq!(answer.error(), (400, "BadRequest", "idempotency-key"), "{bad:?}");
+    }
+    assert!(bed.provider.asked.lock().unwrap().is_empty());
+    assert_eq!(bed.send(CHAT, &[("idempotency-key", b"k")], body()).await.status, 200);
+}
+
 #[test]
 fn the_path_goes_on_without_a_token_for_the_gateway() {
     let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };

@@ -18,8 +18,9 @@ use skillet_core::{
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    conversation::{Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
+    conversation::{Conversation, Limits, SESSION_HEADER},
     error::ApiError,
+    idempotency,
     identity::Caller,
     offering::{self, Offering, Target, Wish},
     proxy::{self, text},
@@ -138,7 +139,7 @@ async fn intercept(State(gateway): State<Gateway>, request: Request) -> Result<J
         dialect: dialect.into(),
         offering: Offering { targets, ..Offering::default() },
         limits,
-        idempotency: text(&headers, IDEMPOTENCY_HEADER),
+        idempotency: idempotency::key(&headers)?,
         session: text(&headers, SESSION_HEADER),
         room: Some(room),
     };

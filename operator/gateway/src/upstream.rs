@@ -14,7 +14,7 @@ use skillet_api::gateway::{KeySecret, Provider, Providers};
 use skillet_core::dialect::DialectName;
 use tokio::time::Instant;
 
-use crate::{error::ApiError, state::Gateway};
+use crate::{error::ApiError, idempotency, state::Gateway};
 
 /// How long a key of the platform's is kept before its Secret is read again.
 const KEY_KEPT: Duration = Duration::from_secs(30);
@@ -32,7 +32,7 @@ const NOT_PASSED: [&str; 13] = [
     "host",
     "content-length",
     // Says that two requests are one. The rounds of a conversation are not.
-    "idempotency-key",
+    idempotency::HEADER,
     // The gateway reads what comes back.
     "accept-encoding",
     "content-encoding",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use thiserror::Error;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, idempotency};
 
 #[derive(Debug, Error)]
 pub enum ExecutorError {
@@ -77,7 +77,7 @@ impl From<ExecutorError> for ApiError {
                 }
             }
             ExecutorError::Conflict => {
-                Self::new(StatusCode::CONFLICT, "Conflict", message).at("Idempotency-Key")
+                Self::new(StatusCode::CONFLICT, "Conflict", message).at(idempotency::HEADER)
             }
             ExecutorError::Gone { .. } => Self::new(StatusCode::GONE, "Gone", message),
             ExecutorError::TooLate { .. } => Self::new(StatusCode::GATEWAY_TIMEOUT, "TooLate", message),
