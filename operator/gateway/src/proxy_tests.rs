@@ -51,6 +51,18 @@ async fn an_idempotency_key_that_cannot_be_read_is_refused_and_nothing_is_asked(
     assert_eq!(bed.send(CHAT, &[("idempotency-key", b"k")], body()).await.status, 200);
 }
 
+#[tokio::test]
+async fn what_is_for_one_connection_goes_neither_on_nor_back() {
+    let bed = stocked().await;
+    bed.will_answer(&[("connection", "x-theirs"), ("x-theirs", "1"), ("x-request-id", "r")], json!({}));
+    let headers: [(&str, &[u8]); 3] = [("connection", b"X-Mine"), ("x-mine", b"1"), ("x-trace", b"2")];
+    let answer = bed.send(CHAT, &headers, Body::from(chat().to_string())).await;
+    assert_eq!((answer.header("x-theirs"), answer.header("x-request-id")), ("", "r"));
+    let asked = bed.provider.asked.lock().unwrap();
+    let (sent, _) = asked.first().unwrap();
+    assert!(!sent.contains_key("x-mine") && sent.contains_key("x-trace"), "{sent:?}");
+}
+
 #[test]
 fn the_path_goes_on_without_a_token_for_the_gateway() {
     let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };

@@ -20,9 +20,10 @@ use crate::{error::ApiError, idempotency, state::Gateway};
 const KEY_KEPT: Duration = Duration::from_secs(30);
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Of one hop only, or made anew for the next.
-const NOT_PASSED: [&str; 13] = [
+const NOT_PASSED: [&str; 14] = [
     "connection",
     "keep-alive",
+    "proxy-connection",
     "proxy-authenticate",
     "proxy-authorization",
     "te",
@@ -134,13 +135,26 @@ fn provider(providers: &Providers, dialect: DialectName) -> &Provider {
 }
 
 fn passed_on(headers: &HeaderMap, takes_client_key: bool) -> HeaderMap {
+    let mut kept = beyond_this_hop(headers);
+    if !takes_client_key {
+        KEYS.iter().for_each(|name| drop(kept.remove(*name)));
+    }
+    kept
+}
+
+/// What is neither for this connection only nor between one side and the gateway.
+fn beyond_this_hop(headers: &HeaderMap) -> HeaderMap {
+    let connection = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let of_this_hop: Vec<&[u8]> = connection.map(<[u8]>::trim_ascii).collect();
     let is_passed = |name: &HeaderName| {
         let name = name.as_str();
-        let is_key = KEYS.contains(&name);
         !NOT_PASSED.contains(&name)
             && !PRIVATE.contains(&name)
             && !name.starts_with(OWN_PREFIX)
-            && (!is_key || takes_client_key)
+            && !of_this_hop.iter().any(|named| named.eq_ignore_ascii_case(name.as_bytes()))
     };
     let kept = headers.iter().filter(|(name, _)| is_passed(name));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -166,12 +180,7 @@ fn put_key(headers: &mut HeaderMap, dialect: DialectName, key: HeaderValue) -> R
 
 /// What of a provider's headers goes back to the client.
 pub fn passed_back(headers: &HeaderMap) -> HeaderMap {
-    let is_passed = |name: &HeaderName| {
-        let name = name.as_str();
-        !NOT_PASSED.contains(&name) && !PRIVATE.contains(&name) && !name.starts_with(OWN_PREFIX)
-    };
-    let kept = headers.iter().filter(|(name, _)| is_passed(name));
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    beyond_this_hop(headers)
 }
 
 impl Keys {
@@ -273,5 +282,15 @@ mod tests {
             ("x-skillet-offered", "forged"),
         ]);
         assert_eq!(names(&passed_back(&answered)), ["content-type", "x-request-id"]);
+    }
+
+    #[test]
+    fn what_the_connection_header_names_is_of_one_hop_too() {
+        let mut sent = headers(&[("x-hop", "1"), ("x-far", "2"), ("authorization", "Bearer theirs")]);
+        sent.append("connection", HeaderValue::from_static("close, X-Hop"));
+        assert_eq!(names(&passed_on(&sent, true)), ["authorization", "x-far"]);
+        assert_eq!(names(&passed_back(&sent)), ["authorization", "x-far"]);
+        sent.append("connection", HeaderValue::from_bytes(b" ,\xff,x-far,authorization ").unwrap());
+        assert_eq!(names(&passed_on(&sent, true)), [""; 0]);
     }
 }
