@@ -63,6 +63,19 @@ async fn what_is_for_one_connection_goes_neither_on_nor_back() {
     assert!(!sent.contains_key("x-mine") && sent.contains_key("x-trace"), "{sent:?}");
 }
 
+#[tokio::test]
+async fn a_client_is_not_told_where_the_platforms_key_is() {
+    let bed = stocked().await;
+    bed.use_platform_key("hidden-name");
+    let answer = bed.post(CHAT, &chat()).await;
+    assert_eq!(answer.error(), (503, "SecretMissing", ""));
+    assert_eq!(answer.body["error"]["message"], "the platform has no key for this provider");
+    bed.api.fail("GET /api/v1/namespaces/skillet-system/secrets/hidden-name", 500, "hidden words");
+    let answer = bed.post(CHAT, &chat()).await;
+    assert_eq!(answer.error(), (503, "ApiError", ""));
+    assert!(!answer.body.to_string().contains("hidden"), "{answer:?}");
+}
+
 #[test]
 fn the_path_goes_on_without_a_token_for_the_gateway() {
     let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };

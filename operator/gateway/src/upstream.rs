@@ -1,23 +1,18 @@
 //! The model providers behind the gateway: which address, whose key, which headers go there and back.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+mod keys;
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-use skillet_api::gateway::{KeySecret, Provider, Providers};
+use skillet_api::gateway::{Provider, Providers};
 use skillet_core::dialect::DialectName;
 use tokio::time::Instant;
 
+pub use self::keys::Keys;
 use crate::{error::ApiError, idempotency, state::Gateway};
 
-/// How long a key of the platform's is kept before its Secret is read again.
-const KEY_KEPT: Duration = Duration::from_secs(30);
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Of one hop only, or made anew for the next.
 const NOT_PASSED: [&str; 14] = [
@@ -43,10 +38,6 @@ const PRIVATE: [&str; 2] = ["cookie", "set-cookie"];
 /// Headers in which providers take keys.
 const KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
 const OWN_PREFIX: &str = "x-skillet-";
-
-/// Keys of the platform's, for some seconds.
-#[derive(Default)]
-pub struct Keys(Mutex<HashMap<KeySecret, (Instant, HeaderValue)>>);
 
 /// One request to a provider, ready to be sent as often as a conversation needs.
 pub struct Upstream {
@@ -181,36 +172,6 @@ fn put_key(headers: &mut HeaderMap, dialect: DialectName, key: HeaderValue) -> R
 /// What of a provider's headers goes back to the client.
 pub fn passed_back(headers: &HeaderMap) -> HeaderMap {
     beyond_this_hop(headers)
-}
-
-impl Keys {
-    async fn get(&self, gateway: &Gateway, secret: &KeySecret) -> Result<HeaderValue, ApiError> {
-        if let Some(key) = self.kept(secret) {
-            return Ok(key);
-        }
-        let KeySecret { name, key } = secret;
-        let missing = |what: String| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SecretMissing", what);
-        let api: Api<Secret> = Api::namespaced(gateway.client.clone(), &gateway.namespace);
-        let found = api.get_opt(name).await;
-        let found = found
-            .map_err(|error| ApiError::unavailable(format!("Secret {name} could not be read: {error}")))?
-            .ok_or_else(|| missing(format!("namespace {} has no Secret {name}", gateway.namespace)))?;
-        let bytes = found.data.and_then(|mut data| data.remove(key));
-        let bytes = bytes.ok_or_else(|| missing(format!("Secret {name} has no key {key}")))?;
-        let value = HeaderValue::from_bytes(bytes.0.trim_ascii())
-            .map_err(|_| missing(format!("key {key} of Secret {name} cannot stand in a header")))?;
-        self.lock().insert(secret.clone(), (Instant::now(), value.clone()));
-        Ok(value)
-    }
-
-    fn kept(&self, secret: &KeySecret) -> Option<HeaderValue> {
-        let kept = self.lock();
-        kept.get(secret).filter(|(at, _)| at.elapsed() < KEY_KEPT).map(|(_, value)| value.clone())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<KeySecret, (Instant, HeaderValue)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]
