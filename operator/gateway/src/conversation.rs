@@ -54,7 +54,7 @@ pub struct Progress {
     budget: Budget,
     /// How often each call was made, where they are to be made once.
     keyed: HashMap<String, u32>,
-    /// Tool names that were run, in order.
+    /// Tool names of the calls whose skills were run, in order.
     pub ran: Vec<Arc<str>>,
 }
 

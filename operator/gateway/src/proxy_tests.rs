@@ -76,6 +76,41 @@ async fn a_client_is_not_told_where_the_platforms_key_is() {
     assert!(!answer.body.to_string().contains("hidden"), "{answer:?}");
 }
 
+/// An answer that calls these tools, each with these arguments.
+fn calling(tools: &[(&str, &str)]) -> Value {
+    let call = |(name, arguments): &(&str, &str)| {
+        json!({ "id": format!("c-{name}"), "type": "function",
+            "function": { "name": name, "arguments": arguments } })
+    };
+    let message = json!({ "role": "assistant", "content": null, "tool_calls": tools.iter().map(call).collect::<Value>() });
+    json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": message }] })
+}
+
+fn saying(text: &str) -> Value {
+    let message = json!({ "role": "assistant", "content": text });
+    json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": message }] })
+}
+
+#[tokio::test]
+async fn only_skills_that_were_run_are_named_as_run() {
+    let bed = stocked().await;
+    bed.skill("fetch");
+    bed.api.end_at_creation(json!({ "phase": "Succeeded", "output": 3, "attempts": 1, "truncated": false }));
+    bed.will_answer(&[], calling(&[("sum", "{}"), ("fetch", "no JSON")]));
+    bed.will_answer(&[], saying("three"));
+    let answer = bed.post(CHAT, &chat()).await;
+    assert_eq!((answer.header(OFFERED_HEADER), answer.header(RAN_HEADER)), ("fetch,sum", "sum"));
+    assert_eq!(answer.body["choices"][0]["message"]["content"], "three");
+    let refused = json!({ "phase": "Failed", "reason": "InputInvalid", "attempts": 0, "truncated": false });
+    bed.api.end_at_creation(refused);
+    bed.will_answer(&[], calling(&[("sum", "{}")]));
+    assert_eq!(bed.post(CHAT, &chat()).await.header(RAN_HEADER), "", "the operator refused it");
+    bed.will_answer(&[], calling(&[("sum", "{}")]));
+    let answer = bed.send(CHAT, &[("x-skillet-rounds", b"0")], Body::from(chat().to_string())).await;
+    assert_eq!(answer.header(RAN_HEADER), "", "no round was left");
+    assert!(answer.body.to_string().contains("LimitReached"), "{answer:?}");
+}
+
 #[test]
 fn the_path_goes_on_without_a_token_for_the_gateway() {
     let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };
