@@ -70,6 +70,24 @@ fn a_skill_that_is_deleted_and_made_again_has_its_versions_again() {
 }
 
 #[test]
+fn a_namespace_of_which_nothing_is_left_is_not_kept() {
+    let skills = Skills::default();
+    let is_kept = || skills.namespace("ns").is_some();
+    skills.remove_skill("ns", "a");
+    skills.forget_version("ns", "a-1.0.0");
+    assert!(!is_kept(), "nothing was ever there");
+    skills.put_skill(skill("ns", "a", json!({})));
+    skills.put_version(version("ns", "a", "1.0.0", "one"));
+    skills.put_skill(skill("other", "b", json!({})));
+    skills.remove_skill("ns", "a");
+    assert!(is_kept(), "its version may be needed");
+    skills.remove_version(&version("ns", "a", "1.0.0", "one"));
+    assert!(!is_kept() && skills.get("other", "b").is_some());
+    skills.put_skill(skill("ns", "a", json!({})));
+    assert!(is_kept() && offered(&skills, "a").is_none());
+}
+
+#[test]
 fn every_change_is_there_at_once_however_many_readers_there_are() {
     let skills = Skills::default();
     let mut held = Vec::new();
