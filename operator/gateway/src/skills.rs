@@ -4,6 +4,7 @@
 
 mod namespace;
 mod swap;
+mod switch;
 mod watch;
 
 use std::{
@@ -23,6 +24,7 @@ use crate::identity::Caller;
 
 pub use self::namespace::{Known, Namespace};
 use self::swap::Swapped;
+pub use self::switch::switch;
 
 /// What the watch has shown.
 pub struct Skills {

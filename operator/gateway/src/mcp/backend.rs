@@ -83,11 +83,10 @@ pub trait Backend: Send + Sync + 'static {
     /// Asks for the end of an execution.
     fn cancel(&self, execution: &SkillExecution) -> impl Future<Output = Result<(), ExecutorError>> + Send;
 
-    /// Changes a skill. Rights are checked before.
+    /// Changes this very skill, not one that was made again under its name. Rights are checked before.
     fn switch(
         &self,
-        namespace: &str,
-        name: &str,
+        skill: &Skill,
         switch: Switch,
     ) -> impl Future<Output = Result<Skill, BackendError>> + Send;
 

@@ -147,7 +147,7 @@ async fn enable<B: Backend>(
     if let Some(forbidden) = forbidden(backend, caller, Verb::Patch, &found).await? {
         return Ok(forbidden);
     }
-    Ok(match backend.switch(&found.namespace, name, switch).await {
+    Ok(match backend.switch(&found.listed.skill, switch).await {
         Ok(skill) => answer::done(json!({
             "name": name,
             "namespace": *found.namespace,

@@ -179,9 +179,11 @@ impl Backend for Fake {
         Ok(())
     }
 
-    async fn switch(&self, namespace: &str, name: &str, switch: Switch) -> Result<Skill, BackendError> {
-        self.switched.lock().unwrap().push((namespace.to_owned(), name.to_owned(), switch));
-        let mut skill = Skill::clone(&self.skill(namespace, name).unwrap().skill);
+    async fn switch(&self, skill: &Skill, switch: Switch) -> Result<Skill, BackendError> {
+        let of = |text: &Option<String>| text.clone().unwrap();
+        let switched = (of(&skill.metadata.namespace), of(&skill.metadata.name), switch);
+        self.switched.lock().unwrap().push(switched);
+        let mut skill = skill.clone();
         skill.spec.enabled = switch.enabled.unwrap_or(skill.spec.enabled);
         skill.spec.mode = switch.mode.unwrap_or(skill.spec.mode);
         Ok(skill)
