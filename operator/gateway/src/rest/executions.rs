@@ -17,7 +17,7 @@ use crate::{
         execution_view::{ExecutionView, Status},
         look_up,
         openapi::{Missing, Refused},
-        page::Page,
+        page,
         params::{Name, Params, Who},
     },
 };
@@ -50,7 +50,7 @@ pub(crate) async fn list(
     State(rest): State<Rest>,
     mut params: Params,
 ) -> Result<Json<ExecutionPage>, ApiError> {
-    let page = Page::take(&mut params)?;
+    let page = page::take(&mut params)?;
     let skill = params.take("skill")?;
     let status = params.take_word("status", &Status::WORDS)?;
     let namespace = params.take("namespace")?;
@@ -66,7 +66,7 @@ pub(crate) async fn list(
     let runs = rest.executor.read(page.of(entries));
     let data = runs.map_ok(|run| ExecutionView::from(&*run)).try_collect().await?;
     let (number, limit) = (page.number, page.limit);
-    Ok(Json(ExecutionPage { data, total, page: number, limit, total_pages: page.count(total) }))
+    Ok(Json(ExecutionPage { data, total, page: number, limit, total_pages: page.total_pages(total) }))
 }
 
 /// What the API server is asked for. None for a text that is no skill's name: it reads commas and signs in a selector.
