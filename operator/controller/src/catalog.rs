@@ -74,10 +74,9 @@ impl Catalog {
 
     /// Takes a skill that was read outside the watch, unless a newer state of it is known.
     pub fn learn_skill(&self, skill: Skill) {
-        let at = key(&skill.namespace().unwrap_or_default(), &skill.name_any());
         self.write(|state| {
-            if state.skills.get(&at).is_none_or(|known| revision(known) < revision(&skill)) {
-                state.skills.insert(at, Arc::new(switches_of(skill)));
+            if state.skills.get(&key_of(&skill)).is_none_or(|known| revision(known) < revision(&skill)) {
+                state.put_skill(skill);
             }
         });
     }
@@ -106,6 +105,14 @@ impl Catalog {
 }
 
 impl State {
+    /// What decides about a run is the sealed version; of the Skill itself only its switches, limits and conditions
+    /// count. The content, kept for thousands of skills, would be most of what the operator holds.
+    fn put_skill(&mut self, mut skill: Skill) {
+        skill.spec.run = Run::default();
+        skill.spec.tool = None;
+        self.skills.insert(key_of(&skill), Arc::new(skill));
+    }
+
     fn put_version(&mut self, version: Arc<SkillVersion>) {
         // A SkillVersion's name is checked by the API server; one with a version that is none cannot be run.
         let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
@@ -130,6 +137,10 @@ fn revision(skill: &Skill) -> Option<u64> {
     skill.resource_version()?.parse().ok()
 }
 
+fn key_of(skill: &Skill) -> Key {
+    key(&skill.namespace().unwrap_or_default(), &skill.name_any())
+}
+
 fn key(namespace: &str, name: &str) -> Key {
     (namespace.to_owned(), name.to_owned())
 }
@@ -144,20 +155,9 @@ pub trait Catalogued: Resource<DynamicType = ()> + Sized {
     fn keys(catalog: &Catalog) -> Vec<Key>;
 }
 
-/// What decides about a run is the sealed version; of the Skill itself only its switches, limits and conditions count.
-/// The content, kept for thousands of skills, would be most of what the operator holds.
-fn switches_of(mut skill: Skill) -> Skill {
-    skill.spec.run = Run::default();
-    skill.spec.tool = None;
-    skill
-}
-
 impl Catalogued for Skill {
     fn put(self, catalog: &Catalog) {
-        let at = key(&self.namespace().unwrap_or_default(), &self.name_any());
-        catalog.write(|state| {
-            state.skills.insert(at, Arc::new(switches_of(self)));
-        });
+        catalog.write(|state| state.put_skill(self));
     }
 
     fn remove(catalog: &Catalog, key: &Key) {

@@ -18,6 +18,7 @@ pub mod openai_chat;
 pub mod openai_responses;
 pub mod schema;
 pub mod sent;
+mod several;
 pub mod sse;
 
 use std::sync::Arc;

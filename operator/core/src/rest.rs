@@ -75,9 +75,9 @@ pub fn matches_search(text: &str, query: &str) -> bool {
 /// One page of a list. Pages are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    pub number: u64,
+    pub number: usize,
     /// Most entries on it.
-    pub limit: u64,
+    pub limit: usize,
 }
 
 /// A query parameter that is no page; the request is answered with [`PageError::HTTP_STATUS`].
@@ -85,7 +85,7 @@ pub struct Page {
 #[error("{field} must be a whole number from 1{}", most.map(|most| format!(" to {most}")).unwrap_or_default())]
 pub struct PageError {
     pub field: &'static str,
-    most: Option<u64>,
+    most: Option<usize>,
 }
 
 impl PageError {
@@ -93,8 +93,8 @@ impl PageError {
 }
 
 impl Page {
-    pub const MAX_LIMIT: u64 = 200;
-    const DEFAULT_LIMIT: u64 = 50;
+    pub const MAX_LIMIT: usize = 200;
+    const DEFAULT_LIMIT: usize = 50;
 
     /// From the query parameters `page` and `limit`, each as it was given or not. Numbers are read as those in
     /// arguments are.
@@ -105,13 +105,14 @@ impl Page {
         })
     }
 
-    /// How many entries come before it.
-    pub fn skipped(self) -> u64 {
-        self.number.saturating_sub(1).saturating_mul(self.limit)
+    /// The entries of `all` that are on it.
+    pub fn of<T>(self, all: impl IntoIterator<Item = T>) -> Vec<T> {
+        let before = self.number.saturating_sub(1).saturating_mul(self.limit);
+        all.into_iter().skip(before).take(self.limit).collect()
     }
 
     /// How many pages `total` entries take; none where there are none.
-    pub fn total_pages(self, total: u64) -> u64 {
+    pub fn total_pages(self, total: usize) -> usize {
         total.div_ceil(self.limit.max(1))
     }
 }
@@ -119,16 +120,16 @@ impl Page {
 fn whole_number(
     field: &'static str,
     text: Option<&str>,
-    default: u64,
-    most: Option<u64>,
-) -> Result<u64, PageError> {
+    default: usize,
+    most: Option<usize>,
+) -> Result<usize, PageError> {
     /// Above this a float does not hold every whole number.
     const MAX: f64 = 9_007_199_254_740_991.0;
     let Some(text) = text else { return Ok(default) };
     let number = text_to_number(text);
     // Whole and in bounds, so that nothing is lost.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let whole = (number.fract() == 0.0 && (1.0..=MAX).contains(&number)).then_some(number as u64);
+    let whole = (number.fract() == 0.0 && (1.0..=MAX).contains(&number)).then_some(number as usize);
     whole.filter(|whole| most.is_none_or(|most| *whole <= most)).ok_or(PageError { field, most })
 }
 
@@ -168,10 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_may_be_short() {
-        let page = Page { number: 3, limit: 3 };
-        assert_eq!((page.skipped(), page.total_pages(7)), (6, 3));
-        assert_eq!((page.total_pages(0), page.total_pages(6)), (0, 2));
+    fn a_list_is_cut_into_pages_of_which_the_last_may_be_short() {
+        let page = |number| Page { number, limit: 3 };
+        assert_eq!(page(1).of(0..7), [0, 1, 2]);
+        assert_eq!(page(3).of(0..7), [6]);
+        assert!(page(4).of(0..7).is_empty() && page(usize::MAX).of(0..7).is_empty());
+        assert_eq!([0, 1, 3, 6, 7].map(|total| page(1).total_pages(total)), [0, 1, 1, 2, 3]);
     }
 
     #[test]

@@ -26,8 +26,6 @@ pub use self::{streamed::streamed, whole::whole};
 
 /// At most so many times is the model asked again.
 pub const ROUNDS_HEADER: &str = "x-skillet-rounds";
-/// The same key never runs a call twice.
-pub const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 /// Free text that every execution of the conversation carries.
 pub const SESSION_HEADER: &str = "x-skillet-session";
 
@@ -74,7 +72,7 @@ pub struct Progress {
     budget: Budget,
     /// How often each call was made, where they are to be made once.
     keyed: HashMap<String, u32>,
-    /// Tool names that were run, in order.
+    /// Tool names of the calls whose skills were run, in order.
     pub ran: Vec<Arc<str>>,
 }
 

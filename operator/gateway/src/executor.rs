@@ -4,6 +4,7 @@
 
 mod error;
 mod following;
+mod list;
 mod news;
 mod order;
 
@@ -30,6 +31,7 @@ use tracing::warn;
 use crate::identity::Caller;
 pub use error::ExecutorError;
 pub use following::Following;
+pub use list::Entry;
 pub use news::is_ended;
 use news::{Waiters, Watched};
 

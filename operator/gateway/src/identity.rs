@@ -99,6 +99,17 @@ pub enum IdentityError {
     Unreachable(String),
 }
 
+/// Whether it is allowed; an error only where that could not be found out.
+pub fn is_allowed(checked: Result<(), IdentityError>) -> Result<bool, IdentityError> {
+    match checked {
+        Ok(()) => Ok(true),
+        Err(IdentityError::Forbidden { .. }) => Ok(false),
+        Err(error @ (IdentityError::Missing | IdentityError::Unknown | IdentityError::Unreachable(_))) => {
+            Err(error)
+        }
+    }
+}
+
 impl From<IdentityError> for ApiError {
     fn from(error: IdentityError) -> Self {
         use http::StatusCode;

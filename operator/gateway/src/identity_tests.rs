@@ -265,6 +265,15 @@ async fn a_key_ends_at_its_time() {
 }
 
 #[test]
+fn what_could_not_be_asked_is_neither_allowed_nor_forbidden() {
+    let forbidden = IdentityError::Forbidden { verb: Verb::Execute, namespace: "team-a".into() };
+    assert_eq!((is_allowed(Ok(())), is_allowed(Err(forbidden))), (Ok(true), Ok(false)));
+    for error in [IdentityError::Missing, IdentityError::Unknown, IdentityError::Unreachable(String::new())] {
+        assert_eq!(is_allowed(Err(error.clone())), Err(error));
+    }
+}
+
+#[test]
 fn nobody_is_401_not_allowed_is_403_and_no_cluster_is_503() {
     let status = |error: IdentityError| ApiError::from(error).status.as_u16();
     assert_eq!(status(IdentityError::Missing), 401);

@@ -9,6 +9,9 @@ pub mod error;
 pub mod executor;
 #[cfg(test)]
 mod fake_api;
+#[cfg(test)]
+mod gateway_bed;
+pub mod idempotency;
 pub mod identity;
 pub mod mcp;
 pub mod metrics;

@@ -28,7 +28,7 @@ use std::{sync::Arc, time::Duration};
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 
-pub use self::backend::{Backend, BackendError, Listed, Switch};
+pub use self::backend::{Backend, BackendError, Listed, Runs, Switch};
 
 /// How long the server waits for what.
 #[derive(Clone, Copy, Debug)]

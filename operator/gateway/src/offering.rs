@@ -8,26 +8,22 @@ use std::{
 
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use skillet_api::{
-    SkillPolicySpec,
-    gateway::{OfferPolicy, OfferRule},
-    skill::Invocation,
-};
+use serde_json::{Value, json};
+use skillet_api::{SkillPolicySpec, gateway::OfferPolicy, skill::Invocation};
 use skillet_core::{
     dialect::{
         Dialect, DialectName, Offered, ToolDefinition,
         names::{OfferTable, SkillIdentity},
     },
     offer::{
-        Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, Reading, RequestFacts, Scratch,
-        Switch, Weights, detect_provider, explain, pick,
+        Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, Reason, RequestFacts, Scratch,
+        Switch, Verdict, Weights, detect_provider, explain, pick,
     },
 };
 
 use crate::{
     error::ApiError,
-    identity::{Caller, IdentityError, Verb},
+    identity::{Caller, IdentityError, Verb, is_allowed},
     skills::Namespace,
     state::Gateway,
 };
@@ -49,6 +45,8 @@ pub struct Offering {
     pub tools: Vec<ToolDefinition>,
     /// What a call of each name runs: the names in `tools`, and names under which a moved client may still call them.
     pub targets: HashMap<Arc<str>, Target>,
+    /// Why nothing is offered, where the request itself forbids it.
+    pub withheld: Option<Reason>,
 }
 
 /// A skill at the version that was offered.
@@ -68,6 +66,15 @@ impl Offering {
     pub fn sent(&self) -> BTreeMap<&str, &Target> {
         let sent = self.tools.iter().filter_map(|tool| Some((&*tool.name, self.targets.get(&tool.name)?)));
         sent.collect()
+    }
+
+    /// The request as it would be sent, and what is offered in it.
+    pub fn told(&self, request: &Value) -> Value {
+        let mut told = json!({ "request": request, "offered": self.sent() });
+        if let Some(reason) = &self.withheld {
+            told["notOffered"] = reason.as_str().into();
+        }
+        told
     }
 
     /// Every name under which a call is ours, or waits for a person's word.
@@ -138,10 +145,7 @@ fn switch(text: &str) -> Option<Switch> {
 pub fn policy(spec: &OfferPolicy) -> Policy {
     let OfferPolicy { rule, max_auto_skills, min_auto_score, token_budget: _ } = spec;
     Policy {
-        reading: match rule {
-            OfferRule::Reference => Reading::Reference,
-            OfferRule::Words => Reading::Words,
-        },
+        reading: (*rule).into(),
         weights: Weights::default(),
         threshold: i32::try_from(*min_auto_score).unwrap_or(i32::MAX),
         maximum: usize::try_from(*max_auto_skills).unwrap_or(usize::MAX),
@@ -169,30 +173,35 @@ pub async fn visible(
 
 async fn may(gateway: &Gateway, caller: &Caller, namespace: &str) -> Result<bool, IdentityError> {
     for verb in [Verb::Get, Verb::Execute] {
-        match gateway.identity.check(caller, verb, namespace, None).await {
-            Ok(()) => {}
-            Err(IdentityError::Forbidden { .. }) => return Ok(false),
-            Err(error) => return Err(error),
+        if !is_allowed(gateway.identity.check(caller, verb, namespace, None).await)? {
+            return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// What a request of this dialect is offered of these namespaces.
+/// A model request as far as its skills are concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub dialect: DialectName,
+    pub model: &'a str,
+    pub request: &'a Value,
+    pub wish: &'a Wish,
+    /// This gateway can ask a person: it has the key for that.
+    pub can_ask: bool,
+}
+
+/// What a request is offered of these namespaces.
 pub fn offer(
     policy_spec: &SkillPolicySpec,
     namespaces: &[Arc<Namespace>],
-    dialect: DialectName,
-    model: &str,
-    request: &Value,
-    wish: &Wish,
-    can_ask: bool,
+    question: &Question<'_>,
 ) -> Offering {
-    let picked = with_ask(policy_spec, dialect, model, request, wish, |policy, ask| {
-        let ask = &Ask { can_ask, ..*ask };
-        let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
-        SCRATCH.with_borrow_mut(|scratch| pick(policy, &indexes, ask, scratch))
-    });
+    let Question { dialect, request, .. } = *question;
+    if dialect.asks_for_several(request) {
+        return Offering { withheld: Some(Reason::SeveralAnswers), ..Offering::default() };
+    }
+    let picked = searched(policy_spec, namespaces, question, pick);
     table(picked, &dialect.dialect().client_tool_names(request))
 }
 
@@ -200,39 +209,35 @@ pub fn offer(
 pub fn explained(
     policy_spec: &SkillPolicySpec,
     namespaces: &[Arc<Namespace>],
-    dialect: DialectName,
-    model: &str,
-    request: &Value,
-    wish: &Wish,
-    can_ask: bool,
+    question: &Question<'_>,
 ) -> Vec<Explanation> {
-    with_ask(policy_spec, dialect, model, request, wish, |policy, ask| {
-        let ask = &Ask { can_ask, ..*ask };
-        let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
-        SCRATCH.with_borrow_mut(|scratch| explain(policy, &indexes, ask, scratch))
-    })
+    let mut explained = searched(policy_spec, namespaces, question, explain);
+    if question.dialect.asks_for_several(question.request) {
+        explained.iter_mut().for_each(|of| of.verdict = Verdict::NotOffered(Reason::SeveralAnswers));
+    }
+    explained
 }
 
-fn with_ask<T>(
+/// What `search` finds for the request in these namespaces.
+fn searched<T>(
     policy_spec: &SkillPolicySpec,
-    name: DialectName,
-    model: &str,
-    request: &Value,
-    wish: &Wish,
-    then: impl FnOnce(&Policy, &Ask<'_>) -> T,
+    namespaces: &[Arc<Namespace>],
+    question: &Question<'_>,
+    search: impl FnOnce(&Policy, &[&Index], &Ask<'_>, &mut Scratch) -> T,
 ) -> T {
+    let Question { dialect: name, model, request, wish, can_ask } = *question;
     let dialect: &dyn Dialect = name.dialect();
     let policy = policy(&policy_spec.gateway.offer);
     let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
-    let (format, provider) = match name {
-        DialectName::OpenAiChat => ("openai", Provider::OpenAi),
-        DialectName::OpenAiResponses => ("openai-responses", Provider::OpenAi),
-        DialectName::Anthropic => ("claude", Provider::Anthropic),
-        DialectName::Gemini => ("gemini", Provider::Google),
+    let format = match name {
+        DialectName::OpenAiChat => "openai",
+        DialectName::OpenAiResponses => "openai-responses",
+        DialectName::Anthropic => "claude",
+        DialectName::Gemini => "gemini",
     };
     // A router behind the gateway may serve any family under one form: the model's name says more than the form.
     let provider = match detect_provider(model) {
-        Provider::Other => provider,
+        Provider::Other => name.into(),
         named => named,
     };
     let facts = RequestFacts {
@@ -250,9 +255,10 @@ fn with_ask<T>(
         client_tools: &dialect.client_tool_names(request),
         switch: &wish.switch,
         token_budget: Some(policy_spec.gateway.offer.token_budget),
-        can_ask: false,
+        can_ask,
     };
-    then(&policy, &ask)
+    let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
+    SCRATCH.with_borrow_mut(|scratch| search(&policy, &indexes, &ask, scratch))
 }
 
 fn table(picked: Offer, client_tools: &[&str]) -> Offering {
@@ -272,7 +278,8 @@ fn table(picked: Offer, client_tools: &[&str]) -> Offering {
         })
         .collect();
     let target = |name: Arc<str>| Some((name.clone(), Target::of(table.get(&name)?)));
-    Offering { tools, targets: table.offered().iter().cloned().filter_map(target).collect() }
+    let targets = table.offered().iter().cloned().filter_map(target).collect();
+    Offering { tools, targets, withheld: None }
 }
 
 /// Adds the tools to the request.
@@ -287,6 +294,9 @@ pub fn add(dialect: DialectName, request: &mut Value, offering: &Offering) -> Re
 
 #[cfg(test)]
 mod tests {
+    use skillet_api::gateway::OfferRule;
+    use skillet_core::offer::Reading;
+
     use super::*;
 
     fn wish(name: &'static str, value: &'static str) -> Result<Wish, ApiError> {

@@ -5,35 +5,38 @@ use std::time::Duration;
 use axum::{
     Router,
     body::Body,
-    extract::{DefaultBodyLimit, Path, Request, State},
+    extract::{Path, Request, State},
     response::{IntoResponse as _, Json, Response},
     routing::post,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use skillet_core::dialect::{
     DialectName,
     confirmation::answer::{self, tokens},
 };
 
 use crate::{
-    conversation::{self, Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
+    conversation::{self, Conversation, Limits, SESSION_HEADER},
     error::ApiError,
+    idempotency,
     identity::Identified,
-    offering::{self, Offering, Wish},
+    offering::{self, Question, Wish},
     state::Gateway,
     upstream::Upstream,
 };
 
 /// Most bytes of a request: images stand in it as text.
-pub const REQUEST_LIMIT: usize = 32 * 1024 * 1024;
+const REQUEST_LIMIT: usize = 32 * 1024 * 1024;
 /// Longest time for a request to come.
 const READ_LIMIT: Duration = Duration::from_secs(60);
 /// `true` answers with the request that would be sent, and sends nothing.
 const DRY_RUN_HEADER: &str = "x-skillet-dry-run";
 /// Tells which skills were offered.
 const OFFERED_HEADER: &str = "x-skillet-offered";
+/// Tells why nothing was offered, where the request itself forbids it.
+const NOT_OFFERED_HEADER: &str = "x-skillet-not-offered";
 /// Tells which skills were run; not in streams, whose headers are sent before.
 const RAN_HEADER: &str = "x-skillet-ran";
 
@@ -45,7 +48,6 @@ pub fn routes() -> Router<Gateway> {
         .route("/v1/messages", post(anthropic))
         .route("/v1beta/models/{call}", post(gemini))
         .route("/v1/models/{call}", post(gemini))
-        .layer(DefaultBodyLimit::max(REQUEST_LIMIT))
 }
 
 async fn openai_chat(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
@@ -106,23 +108,26 @@ async fn answer(
     });
     let wish = Wish::of(&headers)?;
     let limits = Limits::of(&gateway.skills.policy().gateway.conversation, &headers)?;
+    let idempotency = idempotency::key(&headers)?;
     let namespaces = offering::visible(&gateway, &identified.caller, &wish).await?;
     let policy = gateway.skills.policy();
     let can_ask = gateway.confirmation.is_some();
-    let offering = offering::offer(&policy, &namespaces, dialect, &model, &request, &wish, can_ask);
+    let question = Question { dialect, model: &model, request: &request, wish: &wish, can_ask };
+    let offering = offering::offer(&policy, &namespaces, &question);
     offering::add(dialect, &mut request, &offering)?;
     if flag(&headers, DRY_RUN_HEADER)? {
-        return Ok(dry(&request, &offering));
+        return Ok(Json(offering.told(&request)).into_response());
     }
     let upstream = Upstream::new(&gateway, dialect, &path, &passed_on).await?;
     let offered = names(offering.tools.iter().map(|tool| &*tool.name));
     let is_offered = !offering.tools.is_empty();
+    let withheld = offering.withheld.clone();
     let conversation = Conversation {
         caller: identified.caller,
         dialect,
         offering,
         limits,
-        idempotency: text(&headers, IDEMPOTENCY_HEADER),
+        idempotency,
         session: text(&headers, SESSION_HEADER),
         confirmations: tokens(text(&headers, answer::HEADER).as_deref()),
         room: Some(room),
@@ -141,6 +146,9 @@ async fn answer(
         response
     };
     put(&mut response, OFFERED_HEADER, offered);
+    if let Some(reason) = withheld {
+        put(&mut response, NOT_OFFERED_HEADER, reason.as_str().to_owned());
+    }
     Ok(response)
 }
 
@@ -191,10 +199,6 @@ pub fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(headers.get(name)?.to_str().ok()?.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-fn dry(request: &Value, offering: &Offering) -> Response {
-    Json(json!({ "request": request, "offered": offering.sent() })).into_response()
-}
-
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<&str>>().join(",")
 }
@@ -206,26 +210,5 @@ fn put(response: &mut Response, name: &'static str, value: String) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::identity::Caller;
-
-    #[test]
-    fn the_path_goes_on_without_a_token_for_the_gateway() {
-        let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };
-        let path = |uri: &str, token_header| {
-            path(&uri.parse().unwrap(), &Identified { caller: caller.clone(), token_header })
-        };
-        assert_eq!(path("/v1beta/models/m:g?key=t&alt=sse", "key"), "/v1beta/models/m:g?alt=sse");
-        assert_eq!(path("/v1beta/models/m:g?key=t", "key"), "/v1beta/models/m:g");
-        assert_eq!(path("/v1/messages?beta=true", "x-api-key"), "/v1/messages?beta=true");
-    }
-
-    #[test]
-    fn a_body_that_is_no_object_is_refused() {
-        for body in ["", "[]", "{", "null"] {
-            assert_eq!(parse(&Bytes::from(body)).unwrap_err().status, StatusCode::BAD_REQUEST, "{body}");
-        }
-        assert!(parse(&Bytes::from("{}")).is_ok());
-    }
-}
+#[path = "proxy_tests.rs"]
+mod tests;

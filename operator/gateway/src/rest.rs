@@ -3,7 +3,7 @@
 //! Every request acts under the rights of its caller, and what it does has the same effect as through kubectl. Nothing
 //! in a path, a parameter or a body says who asks.
 
-mod body;
+pub(crate) mod body;
 mod cancel;
 mod docs;
 mod events;

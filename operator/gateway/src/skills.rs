@@ -4,6 +4,7 @@
 
 mod namespace;
 mod swap;
+mod switch;
 mod watch;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, Guard};
-use skillet_api::{Skill, SkillPolicySpec, SkillVersion, gateway::OfferRule};
+use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
 use skillet_core::{offer::Reading, version::SkillSemver};
 use tokio::sync::watch as watch_channel;
 
@@ -23,6 +24,7 @@ use crate::identity::Caller;
 
 pub use self::namespace::{Known, Namespace};
 use self::swap::Swapped;
+pub use self::switch::switch;
 
 /// What the watch has shown.
 pub struct Skills {
@@ -140,17 +142,29 @@ impl Skills {
 
     fn change(&self, namespace: &str, change: impl Fn(&mut Namespace) + Send + Sync + 'static) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = self.namespaces.load().get(namespace) {
-            found.change(change);
-            return self.tell();
+        let known = self.namespaces.load();
+        let (name, found) = match known.get_key_value(namespace) {
+            Some((name, found)) => (name.clone(), found.clone()),
+            None => self.unknown(namespace.into()),
+        };
+        found.change(change);
+        let (is_kept, is_empty) = (known.contains_key(&name), found.load().is_empty());
+        // Kept are namespaces with something in them, and no others.
+        if is_kept == is_empty {
+            let mut namespaces = HashMap::clone(&known);
+            if is_empty {
+                namespaces.remove(&name)
+            } else {
+                namespaces.insert(name, found)
+            };
+            self.namespaces.store(Arc::new(namespaces));
         }
-        let name: Arc<str> = namespace.into();
-        let made = Swapped::new(Namespace::new(name.clone(), reading(&self.policy.load())));
-        made.change(change);
-        let mut namespaces = HashMap::clone(&self.namespaces.load());
-        namespaces.insert(name, Arc::new(made));
-        self.namespaces.store(Arc::new(namespaces));
         self.tell();
+    }
+
+    fn unknown(&self, name: Arc<str>) -> (Arc<str>, Arc<Swapped>) {
+        let namespace = Namespace::new(name.clone(), reading(&self.policy.load()));
+        (name, Arc::new(Swapped::new(namespace)))
     }
 
     fn tell(&self) {
@@ -165,10 +179,7 @@ impl Skills {
 }
 
 fn reading(policy: &SkillPolicySpec) -> Reading {
-    match policy.gateway.offer.rule {
-        OfferRule::Reference => Reading::Reference,
-        OfferRule::Words => Reading::Words,
-    }
+    policy.gateway.offer.rule.into()
 }
 
 #[cfg(test)]

@@ -1,28 +1,34 @@
 //! For routers that call the model themselves: a request in, the same with skills out; an answer in, results and the
 //! next request out. And for people: why a request is offered what it is.
 
+use std::sync::Arc;
+
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, State},
+    extract::{Request, State},
     routing::post,
 };
-use http::HeaderMap;
-use serde::{Deserialize, Serialize};
+use http::{HeaderMap, request::Parts};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use skillet_core::{
     dialect::{
         DialectName,
         confirmation::answer::{self, tokens},
     },
-    offer::{Explanation, Reason, Verdict},
+    offer::{Explanation, Verdict},
 };
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    conversation::{Called, Conversation, IDEMPOTENCY_HEADER, Limits, SESSION_HEADER},
+    conversation::{Called, Conversation, Limits, SESSION_HEADER},
     error::ApiError,
+    idempotency,
     identity::Caller,
-    offering::{self, Offering, Target, Wish},
-    proxy::{REQUEST_LIMIT, text},
+    offering::{self, Offering, Question, Target, Wish},
+    proxy::{self, text},
+    rest::body,
+    skills::Namespace,
     state::Gateway,
 };
 
@@ -32,7 +38,6 @@ pub fn routes() -> Router<Gateway> {
         .route("/v1/inject", post(inject))
         .route("/v1/intercept", post(intercept))
         .route("/v1/explain", post(explain))
-        .layer(DefaultBodyLimit::max(REQUEST_LIMIT))
 }
 
 /// The form of a request and its answers.
@@ -82,32 +87,60 @@ struct Intercept {
     round: u32,
 }
 
-/// A body as JSON of a known shape; what is wrong with it is told with its place.
-fn parsed<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, ApiError> {
-    let mut reader = serde_json::Deserializer::from_str(body);
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let field = format!("/{}", error.path().to_string().replace('.', "/"));
-        ApiError::bad_request(error.into_inner().to_string()).at(field)
-    })
+/// A request of a caller who is known.
+struct Sent<T> {
+    caller: Caller,
+    headers: HeaderMap,
+    body: T,
+    /// What it takes of the memory for all.
+    room: OwnedSemaphorePermit,
 }
 
-async fn inject(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    body: String,
-) -> Result<Json<Value>, ApiError> {
+/// Who asks comes first: nobody unknown makes the gateway hold a body.
+async fn sent<T: DeserializeOwned>(gateway: &Gateway, request: Request) -> Result<Sent<T>, ApiError> {
+    let (Parts { headers, .. }, body) = request.into_parts();
     let caller = gateway.identity.caller(&headers).await?;
-    let Inject { dialect, mut request, model } = parsed(&body)?;
-    let (dialect, wish) = (dialect.into(), Wish::of(&headers)?);
+    let bytes = proxy::read(body).await?;
+    let room = gateway.room.take(&bytes).await?;
+    Ok(Sent { caller, headers, body: body::read(&bytes)?, room })
+}
+
+/// A request whose skills are to be chosen.
+struct Asked {
+    caller: Caller,
+    headers: HeaderMap,
+    dialect: DialectName,
+    request: Value,
+    model: String,
+    wish: Wish,
+    namespaces: Vec<Arc<Namespace>>,
+    room: OwnedSemaphorePermit,
+}
+
+async fn asked(gateway: &Gateway, request: Request) -> Result<Asked, ApiError> {
+    let Sent { caller, headers, body, room } = sent(gateway, request).await?;
+    let Inject { dialect, request, model } = body;
+    let wish = Wish::of(&headers)?;
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
-    let namespaces = offering::visible(&gateway, &caller, &wish).await?;
-    let (policy, can_ask) = (gateway.skills.policy(), gateway.confirmation.is_some());
-    let offering = offering::offer(&policy, &namespaces, dialect, &model, &request, &wish, can_ask);
+    let namespaces = offering::visible(gateway, &caller, &wish).await?;
+    Ok(Asked { caller, headers, dialect: dialect.into(), request, model, wish, namespaces, room })
+}
+
+impl Asked {
+    fn question(&self, gateway: &Gateway) -> Question<'_> {
+        let Self { dialect, request, model, wish, .. } = self;
+        Question { dialect: *dialect, model, request, wish, can_ask: gateway.confirmation.is_some() }
+    }
+}
+
+async fn inject(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {
+    let asked = asked(&gateway, request).await?;
+    let offering = offering::offer(&gateway.skills.policy(), &asked.namespaces, &asked.question(&gateway));
+    let Asked { caller, headers, dialect, mut request, room, .. } = asked;
     offering::add(dialect, &mut request, &offering)?;
-    let conversation = conversation(gateway, caller, dialect, offering, &headers)?;
+    let conversation = conversation(gateway, caller, dialect, offering, (&headers, room))?;
     conversation.settle(&mut request, &mut conversation.progress()).await;
-    let offered = conversation.offering.sent();
-    Ok(Json(json!({ "request": request, "offered": offered })))
+    Ok(Json(conversation.offering.told(&request)))
 }
 
 fn conversation(
@@ -115,7 +148,7 @@ fn conversation(
     caller: Caller,
     dialect: DialectName,
     offering: Offering,
-    headers: &HeaderMap,
+    (headers, room): (&HeaderMap, OwnedSemaphorePermit),
 ) -> Result<Conversation, ApiError> {
     Ok(Conversation {
         limits: Limits::of(&gateway.skills.policy().gateway.conversation, headers)?,
@@ -123,23 +156,19 @@ fn conversation(
         caller,
         dialect,
         offering,
-        idempotency: text(headers, IDEMPOTENCY_HEADER),
+        idempotency: idempotency::key(headers)?,
         session: text(headers, SESSION_HEADER),
         confirmations: tokens(text(headers, answer::HEADER).as_deref()),
-        room: None,
+        room: Some(room),
     })
 }
 
-async fn intercept(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    body: String,
-) -> Result<Json<Value>, ApiError> {
-    let caller = gateway.identity.caller(&headers).await?;
-    let Intercept { dialect, request, answer, offered, round } = parsed(&body)?;
+async fn intercept(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {
+    let Sent { caller, headers, body, room } = sent(&gateway, request).await?;
+    let Intercept { dialect, request, answer, offered, round } = body;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
-    let offering = Offering { tools: Vec::new(), targets };
-    let conversation = conversation(gateway, caller, dialect.into(), offering, &headers)?;
+    let offering = Offering { targets, ..Offering::default() };
+    let conversation = conversation(gateway, caller, dialect.into(), offering, (&headers, room))?;
     let Called { ours, asked, has_others } = conversation.called(&answer);
     if ours.is_empty() && asked.is_empty() {
         return Ok(Json(json!({ "results": [], "answer": answer })));
@@ -160,20 +189,10 @@ async fn intercept(
     }))
 }
 
-async fn explain(
-    State(gateway): State<Gateway>,
-    headers: HeaderMap,
-    body: String,
-) -> Result<Json<Value>, ApiError> {
-    let caller = gateway.identity.caller(&headers).await?;
-    let Inject { dialect, request, model } = parsed(&body)?;
-    let wish = Wish::of(&headers)?;
-    let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
-    let namespaces = offering::visible(&gateway, &caller, &wish).await?;
+async fn explain(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {
+    let asked = asked(&gateway, request).await?;
     let policy = gateway.skills.policy();
-    let can_ask = gateway.confirmation.is_some();
-    let explained =
-        offering::explained(&policy, &namespaces, dialect.into(), &model, &request, &wish, can_ask);
+    let explained = offering::explained(&policy, &asked.namespaces, &asked.question(&gateway));
     let skills: Vec<Value> = explained.iter().map(told).collect();
     Ok(Json(json!({ "skills": skills })))
 }
@@ -186,7 +205,7 @@ fn told(explanation: &Explanation) -> Value {
         .collect();
     let (is_offered, reason) = match verdict {
         Verdict::Offered { .. } => (true, "Offered"),
-        Verdict::NotOffered(reason) => (false, word(reason)),
+        Verdict::NotOffered(reason) => (false, reason.as_str()),
     };
     json!({
         "namespace": *skill.namespace,
@@ -199,36 +218,6 @@ fn told(explanation: &Explanation) -> Value {
     })
 }
 
-fn word(reason: &Reason) -> &'static str {
-    match reason {
-        Reason::SwitchedOff => "SwitchedOff",
-        Reason::NotNamed => "NotNamed",
-        Reason::Unknown => "Unknown",
-        Reason::Disabled => "SkillDisabled",
-        Reason::ModeOff => "SkillOff",
-        Reason::ManualOnly => "ManualOnly",
-        Reason::CannotAsk => "NoConfirmationKey",
-        Reason::Hidden { .. } => "Hidden",
-        Reason::ToolNameTaken => "ToolNameTaken",
-        Reason::BelowThreshold => "BelowThreshold",
-        Reason::OverMaximum => "OverMaximum",
-        Reason::OverBudget => "OverBudget",
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_of_another_shape_names_the_place() {
-        let error = parsed::<Inject>(r#"{"dialect": "openai", "request": {}}"#).unwrap_err();
-        assert_eq!(error.field.as_deref(), Some("/dialect"));
-        assert!(error.message.contains("openai-chat"), "{}", error.message);
-        assert!(parsed::<Inject>(r#"{"dialect": "gemini", "request": {}, "owner": "x"}"#).is_err());
-        let offered =
-            r#"{"dialect": "gemini", "request": {}, "answer": {}, "offered": {"t": {"namespace": 1}}}"#;
-        let error = parsed::<Intercept>(offered).unwrap_err();
-        assert_eq!(error.field.as_deref(), Some("/offered/t/namespace"));
-    }
-}
+#[path = "stateless_tests.rs"]
+mod tests;

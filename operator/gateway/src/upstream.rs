@@ -1,28 +1,24 @@
 //! The model providers behind the gateway: which address, whose key, which headers go there and back.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+mod keys;
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-use skillet_api::gateway::{KeySecret, Provider, Providers};
+use skillet_api::gateway::{Provider, Providers};
 use skillet_core::dialect::DialectName;
 use tokio::time::Instant;
 
-use crate::{error::ApiError, state::Gateway};
+pub use self::keys::Keys;
+use crate::{error::ApiError, idempotency, state::Gateway};
 
-/// How long a key of the platform's is kept before its Secret is read again.
-const KEY_KEPT: Duration = Duration::from_secs(30);
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Of one hop only, or made anew for the next.
-const NOT_PASSED: [&str; 13] = [
+const NOT_PASSED: [&str; 14] = [
     "connection",
     "keep-alive",
+    "proxy-connection",
     "proxy-authenticate",
     "proxy-authorization",
     "te",
@@ -32,7 +28,7 @@ const NOT_PASSED: [&str; 13] = [
     "host",
     "content-length",
     // Says that two requests are one. The rounds of a conversation are not.
-    "idempotency-key",
+    idempotency::HEADER,
     // The gateway reads what comes back.
     "accept-encoding",
     "content-encoding",
@@ -42,10 +38,6 @@ const PRIVATE: [&str; 2] = ["cookie", "set-cookie"];
 /// Headers in which providers take keys.
 const KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
 const OWN_PREFIX: &str = "x-skillet-";
-
-/// Keys of the platform's, for some seconds.
-#[derive(Default)]
-pub struct Keys(Mutex<HashMap<KeySecret, (Instant, HeaderValue)>>);
 
 /// One request to a provider, ready to be sent as often as a conversation needs.
 pub struct Upstream {
@@ -134,13 +126,26 @@ fn provider(providers: &Providers, dialect: DialectName) -> &Provider {
 }
 
 fn passed_on(headers: &HeaderMap, takes_client_key: bool) -> HeaderMap {
+    let mut kept = beyond_this_hop(headers);
+    if !takes_client_key {
+        KEYS.iter().for_each(|name| drop(kept.remove(*name)));
+    }
+    kept
+}
+
+/// What is neither for this connection only nor between one side and the gateway.
+fn beyond_this_hop(headers: &HeaderMap) -> HeaderMap {
+    let connection = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let of_this_hop: Vec<&[u8]> = connection.map(<[u8]>::trim_ascii).collect();
     let is_passed = |name: &HeaderName| {
         let name = name.as_str();
-        let is_key = KEYS.contains(&name);
         !NOT_PASSED.contains(&name)
             && !PRIVATE.contains(&name)
             && !name.starts_with(OWN_PREFIX)
-            && (!is_key || takes_client_key)
+            && !of_this_hop.iter().any(|named| named.eq_ignore_ascii_case(name.as_bytes()))
     };
     let kept = headers.iter().filter(|(name, _)| is_passed(name));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -166,42 +171,7 @@ fn put_key(headers: &mut HeaderMap, dialect: DialectName, key: HeaderValue) -> R
 
 /// What of a provider's headers goes back to the client.
 pub fn passed_back(headers: &HeaderMap) -> HeaderMap {
-    let is_passed = |name: &HeaderName| {
-        let name = name.as_str();
-        !NOT_PASSED.contains(&name) && !PRIVATE.contains(&name) && !name.starts_with(OWN_PREFIX)
-    };
-    let kept = headers.iter().filter(|(name, _)| is_passed(name));
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-impl Keys {
-    async fn get(&self, gateway: &Gateway, secret: &KeySecret) -> Result<HeaderValue, ApiError> {
-        if let Some(key) = self.kept(secret) {
-            return Ok(key);
-        }
-        let KeySecret { name, key } = secret;
-        let missing = |what: String| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SecretMissing", what);
-        let api: Api<Secret> = Api::namespaced(gateway.client.clone(), &gateway.namespace);
-        let found = api.get_opt(name).await;
-        let found = found
-            .map_err(|error| ApiError::unavailable(format!("Secret {name} could not be read: {error}")))?
-            .ok_or_else(|| missing(format!("namespace {} has no Secret {name}", gateway.namespace)))?;
-        let bytes = found.data.and_then(|mut data| data.remove(key));
-        let bytes = bytes.ok_or_else(|| missing(format!("Secret {name} has no key {key}")))?;
-        let value = HeaderValue::from_bytes(bytes.0.trim_ascii())
-            .map_err(|_| missing(format!("key {key} of Secret {name} cannot stand in a header")))?;
-        self.lock().insert(secret.clone(), (Instant::now(), value.clone()));
-        Ok(value)
-    }
-
-    fn kept(&self, secret: &KeySecret) -> Option<HeaderValue> {
-        let kept = self.lock();
-        kept.get(secret).filter(|(at, _)| at.elapsed() < KEY_KEPT).map(|(_, value)| value.clone())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<KeySecret, (Instant, HeaderValue)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    beyond_this_hop(headers)
 }
 
 #[cfg(test)]
@@ -273,5 +243,15 @@ mod tests {
             ("x-skillet-offered", "forged"),
         ]);
         assert_eq!(names(&passed_back(&answered)), ["content-type", "x-request-id"]);
+    }
+
+    #[test]
+    fn what_the_connection_header_names_is_of_one_hop_too() {
+        let mut sent = headers(&[("x-hop", "1"), ("x-far", "2"), ("authorization", "Bearer theirs")]);
+        sent.append("connection", HeaderValue::from_static("close, X-Hop"));
+        assert_eq!(names(&passed_on(&sent, true)), ["authorization", "x-far"]);
+        assert_eq!(names(&passed_back(&sent)), ["authorization", "x-far"]);
+        sent.append("connection", HeaderValue::from_bytes(b" ,\xff,x-far,authorization ").unwrap());
+        assert_eq!(names(&passed_on(&sent, true)), [""; 0]);
     }
 }

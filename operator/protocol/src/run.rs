@@ -36,9 +36,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Program {
-    /// A text, given to an interpreter of the image as a file: `interpreter... file_name`.
-    Script { interpreter: Vec<String>, file_name: String, content: String },
-    /// A program of the image.
+    /// A program of the image and its arguments. A script is a file, given to its interpreter by name.
     Command { argv: Vec<String> },
 }
 
@@ -123,26 +121,19 @@ impl Run {
     }
 
     fn check_program(&self) -> Result<(), InvalidRun> {
-        let words = match &self.program {
-            Program::Script { interpreter, .. } => interpreter,
-            Program::Command { argv } => argv,
-        };
-        if words.first().is_none_or(String::is_empty) {
+        let Program::Command { argv } = &self.program;
+        if argv.first().is_none_or(String::is_empty) {
             return Err(InvalidRun::EmptyProgram);
         }
-        if words.iter().any(|word| word.contains('\0')) {
+        if argv.iter().any(|word| word.contains('\0')) {
             return Err(InvalidRun::Nul("the program"));
         }
         Ok(())
     }
 
     fn check_files(&self) -> Result<(), InvalidRun> {
-        let script = match &self.program {
-            Program::Script { file_name, .. } => Some(file_name),
-            Program::Command { .. } => None,
-        };
         let mut seen = std::collections::BTreeSet::new();
-        for path in self.files.iter().map(|file| &file.path).chain(script) {
+        for path in self.files.iter().map(|file| &file.path) {
             let is_safe = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
             if !is_safe || path.len() > 1024 {
                 return Err(InvalidRun::FileName(path.clone()));
@@ -188,10 +179,8 @@ impl fmt::Debug for Content {
 /// Shows neither secrets nor input, files nor environment: this ends up in logs.
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let program = match &self.program {
-            Program::Script { file_name, .. } => file_name,
-            Program::Command { argv } => argv.first().map_or("", String::as_str),
-        };
+        let Program::Command { argv } = &self.program;
+        let program = argv.first().map_or("", String::as_str);
         f.debug_struct("Run")
             .field("execution_uid", &self.execution_uid)
             .field("attempt", &self.attempt)

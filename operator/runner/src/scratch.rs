@@ -26,16 +26,8 @@ pub(crate) fn prepare(scratch: &Path, run: &Run) -> Result<Prepared, String> {
     for file in &run.files {
         write(&work, &file.path, file.content.as_bytes())?;
     }
-    let argv = match &run.program {
-        Program::Command { argv } => argv.clone(),
-        Program::Script { interpreter, file_name, content } => {
-            write(&work, file_name, content.as_bytes())?;
-            let mut argv = interpreter.clone();
-            argv.push(work.join(file_name).display().to_string());
-            argv
-        }
-    };
-    Ok(Prepared { argv, work, temporary })
+    let Program::Command { argv } = &run.program;
+    Ok(Prepared { argv: argv.clone(), work, temporary })
 }
 
 /// Gives back what the files take. Only with no process left that could put a link in the way.
@@ -89,7 +81,7 @@ mod tests {
     fn run(files: &[(&str, &str)]) -> Run {
         let mut run: Run = serde_json::from_str(
             r#"{"executionUid":"u","attempt":1,"epoch":0,"input":"",
-                "program":{"script":{"interpreter":["/bin/sh","-eu"],"fileName":"bin/main.sh","content":"cat"}},
+                "program":{"command":{"argv":["/bin/sh","-eu","bin/main.sh"]}},
                 "limits":{"timeoutMs":1,"graceMs":0,"processes":1,"outputBytes":0,"fileBytes":0,"openFiles":9}}"#,
         )
         .unwrap();
@@ -101,12 +93,11 @@ mod tests {
     }
 
     #[test]
-    fn files_and_script_are_in_place() {
+    fn files_are_in_place_and_the_program_is_left_as_it_is() {
         let folder = Folder::new("place");
-        let prepared = prepare(&folder.0, &run(&[("a.txt", "A"), ("deep/b.txt", "B")])).unwrap();
-        let script = prepared.work.join("bin/main.sh");
-        assert_eq!(prepared.argv, ["/bin/sh", "-eu", script.to_str().unwrap()]);
-        assert_eq!(std::fs::read_to_string(script).unwrap(), "cat");
+        let prepared = prepare(&folder.0, &run(&[("bin/main.sh", "cat"), ("deep/b.txt", "B")])).unwrap();
+        assert_eq!(prepared.argv, ["/bin/sh", "-eu", "bin/main.sh"]);
+        assert_eq!(std::fs::read_to_string(prepared.work.join("bin/main.sh")).unwrap(), "cat");
         assert_eq!(std::fs::read_to_string(prepared.work.join("deep/b.txt")).unwrap(), "B");
         assert!(prepared.temporary.is_dir());
         clear(&folder.0);
@@ -136,13 +127,5 @@ mod tests {
         let folder = Folder::new("both");
         let message = prepare(&folder.0, &run(&[("a", "A"), ("a/b", "B")])).unwrap_err();
         assert!(message.starts_with("could not write file \"a/b\""), "{message}");
-    }
-
-    #[test]
-    fn a_program_of_the_image_is_left_as_it_is() {
-        let folder = Folder::new("command");
-        let mut run = run(&[]);
-        run.program = Program::Command { argv: vec!["cat".into(), "-v".into()] };
-        assert_eq!(prepare(&folder.0, &run).unwrap().argv, ["cat", "-v"]);
     }
 }

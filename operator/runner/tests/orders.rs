@@ -69,7 +69,7 @@ fn a_run_without_hello_or_with_a_bad_file_name_is_refused() {
     plain.session.say(&hello());
     for name in ["../escape", "/etc/escape", "a/../../escape"] {
         let mut bad = script("echo bad");
-        bad.files = vec![File { path: name.into(), content: Content::from("x") }];
+        bad.files.push(File { path: name.into(), content: Content::from("x") });
         plain.session.say(&Down::Run(Box::new(bad)));
     }
     let mut reasons = vec![];

@@ -13,7 +13,7 @@ use support::{Folder, Session, script};
 fn a_script_gets_its_input_files_environment_and_nothing_else() {
     let mut order = script("cat; echo; cat deep/data.txt; pwd; env | grep -v '^_=\\|^SHLVL=\\|^PWD=' | sort");
     order.input = r#"{"n":1}"#.into();
-    order.files = vec![File { path: "deep/data.txt".into(), content: Content::from("data\n") }];
+    order.files.push(File { path: "deep/data.txt".into(), content: Content::from("data\n") });
     order.env = [("MODE".to_owned(), "fast".to_owned())].into();
     let mut plain = Plain::new();
     let scratch = plain.scratch.0.display().to_string();
@@ -134,11 +134,11 @@ fn large_input_reaches_the_program_and_can_be_ignored() {
     let mut order = script("wc -c");
     order.input = "x".repeat(5_000_000);
     assert_eq!(run(order.clone()).succeeded().stdout().trim(), "5000000");
-    order.program = script("echo not interested").program;
+    order.files = script("echo not interested").files;
     assert_eq!(run(order.clone()).succeeded().stdout(), "not interested\n");
-    order.program = script("exec <&-; echo closed").program;
+    order.files = script("exec <&-; echo closed").files;
     assert_eq!(run(order.clone()).succeeded().stdout(), "closed\n");
-    order.program = script("cat").program;
+    order.files = script("cat").files;
     order.limits.output_bytes = u64::MAX;
     assert_eq!(run(order).succeeded().stdout.len(), 5_000_000);
 }

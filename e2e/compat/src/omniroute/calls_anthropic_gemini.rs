@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use skillet_core::dialect::{Arguments, Dialect, ToolCall, ToolResult, anthropic::Anthropic, gemini::Gemini};
 
-use super::execute::execute;
+use super::execute;
 use crate::{
     case::Case,
     judge::{Answer, Sense, mentions},
@@ -57,7 +57,7 @@ pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
     Ok(Answer { meets_want, ..Answer::exact(case, value) })
 }
 
-fn shown(call: &ToolCall) -> Value {
+pub(super) fn shown(call: &ToolCall) -> Value {
     let arguments = match &call.arguments {
         Arguments::Json(arguments) => arguments.clone(),
         Arguments::Broken(text) => json!(text),
@@ -105,24 +105,11 @@ pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
 /// Runs a call of a skill that is offered. None where no such skill is: what would not run is not offered.
 fn run(case: &Case, call: &ToolCall) -> Result<Option<ToolResult>, String> {
     let Arguments::Json(input) = &call.arguments else { return Ok(None) };
-    let fixtures = case.input["fixtures"].as_str().unwrap_or("runtime");
-    let request = json!({"id": case.id, "kind": "execute", "input": {
-        "fixtures": fixtures, "skillName": call.name, "input": input, "owner": case.input["context"]["owner"],
-    }});
-    let request: Case = serde_json::from_value(request).map_err(|error| error.to_string())?;
-    let ran = execute(&request)?.value;
-    if ran["rejected"] == true || !is_exact(&call.name) {
-        return Ok(None);
-    }
+    let Some(ran) = execute::called(case, &call.name, input.clone())? else { return Ok(None) };
     let is_error = ran["status"] != "success";
     let content = if is_error { json!({ "error": ran["errorMessage"] }) } else { ran["output"].clone() };
     let (id, name) = (call.id.clone(), call.name.clone());
     Ok(Some(ToolResult { id, name, content: content.to_string(), is_error }))
-}
-
-/// An offer is of one version: no constraint is ever part of a tool's name.
-fn is_exact(name: &str) -> bool {
-    name.split_once('@').is_none_or(|(_, version)| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
 /// In every text that is a result with an error.

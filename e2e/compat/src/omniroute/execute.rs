@@ -54,14 +54,29 @@ enum Program {
 }
 
 pub(super) fn execute(case: &Case) -> Result<Answer, String> {
-    let fixtures = case.input["fixtures"].as_str().unwrap_or("runtime");
-    if fixtures != "runtime" {
-        return Err(format!("the fixtures {fixtures:?} are not known"));
-    }
+    check_fixtures(case)?;
     let is_switched_on = case.input["skillsEnabled"].as_bool().unwrap_or(true);
     let input = case.input.get("input").cloned();
     let value = run(case.text("skillName"), input, case.text("owner"), is_switched_on);
     Ok(compare(case, value, split_name(case.text("skillName")).1))
+}
+
+fn check_fixtures(case: &Case) -> Result<(), String> {
+    match case.input["fixtures"].as_str().unwrap_or("runtime") {
+        "runtime" => Ok(()),
+        other => Err(format!("the fixtures {other:?} are not known")),
+    }
+}
+
+/// What comes of a model's call in the case's answer. None where no such skill is offered: what would not run is not,
+/// and an offer is of one version, so that no constraint is ever part of a tool's name.
+pub(super) fn called(case: &Case, tool: &str, input: Value) -> Result<Option<Value>, String> {
+    check_fixtures(case)?;
+    let owner = case.input["context"]["owner"].as_str().unwrap_or_default();
+    let ran = run(tool, Some(input), owner, true);
+    let is_digits = |version: &str| version.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let is_exact = split_name(tool).1.is_none_or(is_digits);
+    Ok(Some(ran).filter(|ran| ran["rejected"] != true && is_exact))
 }
 
 /// What comes of a request to run a skill, in the form of `expected`.

@@ -36,8 +36,10 @@ pub(super) fn pagination(case: &Case) -> Result<Answer, String> {
 }
 
 pub(super) fn total_pages(case: &Case) -> Result<Answer, String> {
-    let number =
-        |field: &str| case.input[field].as_u64().ok_or_else(|| format!("{field} is no whole number"));
+    let number = |field: &str| {
+        let number = case.input[field].as_u64().and_then(|number| usize::try_from(number).ok());
+        number.ok_or_else(|| format!("{field} is no whole number"))
+    };
     let page = Page { number: 1, limit: number("limit")? };
     Ok(Answer::exact(case, json!({ "totalPages": page.total_pages(number("total")?) })))
 }

@@ -8,7 +8,10 @@ use skillet_core::dialect::{
     Arguments, Dialect as _, ToolCall, ToolResult, openai_responses::OpenAiResponses,
 };
 
-use super::{calls_anthropic_gemini::take_generated_ids, execute::execute};
+use super::{
+    calls_anthropic_gemini::{shown, take_generated_ids},
+    execute,
+};
 use crate::{
     case::Case,
     judge::{Answer, Sense, mentions},
@@ -24,8 +27,7 @@ pub(super) fn is_in_form(case: &Case) -> bool {
 pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
     let calls = calls(case)?;
     let has_broken = calls.iter().any(|call| matches!(call.arguments, Arguments::Broken(_)));
-    let calls: Vec<Value> = calls.into_iter().map(shown).collect();
-    let mut value = json!({ "calls": calls });
+    let mut value = json!({ "calls": calls.iter().map(shown).collect::<Value>() });
     take_generated_ids(&mut value, &case.expected);
     let difference = has_broken
         .then(|| "arguments that are no JSON are kept as text, so that the model can be told".to_owned());
@@ -42,14 +44,6 @@ fn calls(case: &Case) -> Result<Vec<ToolCall>, String> {
         !["_call", "_request"].iter().any(|end| kind.ends_with(end))
     };
     Ok(OpenAiResponses.calls(&case.input["response"]).into_iter().filter(is_function).collect())
-}
-
-fn shown(call: ToolCall) -> Value {
-    let arguments = match call.arguments {
-        Arguments::Json(arguments) => arguments,
-        Arguments::Broken(text) => json!(text),
-    };
-    json!({"id": call.id, "name": call.name, "arguments": arguments})
 }
 
 pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
@@ -88,19 +82,11 @@ struct Run {
 
 /// Runs a call of a skill that is offered. None where no such skill is: what would not run is not offered.
 fn run(case: &Case, call: &ToolCall) -> Result<Option<Run>, String> {
-    let fixtures = case.input["fixtures"].as_str().unwrap_or("runtime");
     let input = match &call.arguments {
         Arguments::Json(input) => input.clone(),
         Arguments::Broken(_) => json!({}),
     };
-    let request = json!({"id": case.id, "kind": "execute", "input": {
-        "fixtures": fixtures, "skillName": call.name, "input": input, "owner": case.input["context"]["owner"],
-    }});
-    let request: Case = serde_json::from_value(request).map_err(|error| error.to_string())?;
-    let ran = execute(&request)?.value;
-    if ran["rejected"] == true || !is_exact(&call.name) {
-        return Ok(None);
-    }
+    let Some(ran) = execute::called(case, &call.name, input)? else { return Ok(None) };
     let (content, is_error, is_recorded) = match (&call.arguments, ran["status"] == "success") {
         (Arguments::Broken(_), _) => (json!({"error": "the arguments are not JSON"}), true, false),
         (Arguments::Json(_), true) => (ran["output"].clone(), false, true),
@@ -108,11 +94,6 @@ fn run(case: &Case, call: &ToolCall) -> Result<Option<Run>, String> {
     };
     let (id, name) = (call.id.clone(), call.name.clone());
     Ok(Some(Run { result: ToolResult { id, name, content: content.to_string(), is_error }, is_recorded }))
-}
-
-/// An offer is of one version: no constraint is ever part of a tool's name.
-fn is_exact(name: &str) -> bool {
-    name.split_once('@').is_none_or(|(_, version)| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
 fn sense(want: &str, value: &Value, answer: &Value) -> Sense {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{ResourceExt, api::LogParams};
 use skillet_api::Reason;
 use skillet_protocol::{Receipt, Up};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -49,10 +50,8 @@ pub async fn is_used(ctx: &Context, follower: &Follower) -> bool {
     if has_ended(follower) {
         return true;
     }
-    let name = view.pod.name_any();
-    let params = kube::api::LogParams { limit_bytes: Some(1), ..kube::api::LogParams::default() };
     // No log yet, or none to be had: the attach that follows finds out.
-    ctx.sandbox_pods().logs(&name, &params).await.is_ok_and(|text| !text.is_empty())
+    peek(ctx, &view.pod).await.is_ok_and(|text| !text.is_empty())
 }
 
 /// Whether the node of a sandbox that is silent is gone: the control plane says so, or its kubelet does not answer.
@@ -62,13 +61,18 @@ pub async fn is_node_lost(ctx: &Context, follower: &Follower) -> bool {
     if is_node_unreachable(&view) {
         return true;
     }
-    let params = kube::api::LogParams { limit_bytes: Some(1), ..kube::api::LogParams::default() };
-    match timeout(KUBELET_LIMIT, ctx.sandbox_pods().logs(&view.pod.name_any(), &params)).await {
+    match timeout(KUBELET_LIMIT, peek(ctx, &view.pod)).await {
         // The API server's own answers, such as that there is no such pod, say nothing of the node.
         Ok(Err(kube::Error::Api(answer))) => answer.code >= 500,
         Ok(Ok(_) | Err(_)) => false,
         Err(_) => true,
     }
+}
+
+/// The first byte of a pod's log, which its kubelet gives.
+async fn peek(ctx: &Context, pod: &Pod) -> kube::Result<String> {
+    let params = LogParams { limit_bytes: Some(1), ..LogParams::default() };
+    ctx.sandbox_pods().logs(&pod.name_any(), &params).await
 }
 
 /// Waits up to `limit` for the sandbox's end and reads what it left.

@@ -83,6 +83,8 @@ pub struct Dropped {
 pub enum Reason {
     /// The request wants no skills.
     SwitchedOff,
+    /// The request wants several answers, of which only one can be gone on with.
+    SeveralAnswers,
     /// The request wants others only.
     NotNamed,
     /// The request names it, and it is not there.
@@ -103,6 +105,27 @@ pub enum Reason {
     /// As many with a higher rank fit as are offered at most.
     OverMaximum,
     OverBudget,
+}
+
+impl Reason {
+    /// As it is told.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::SwitchedOff => "SwitchedOff",
+            Self::SeveralAnswers => "SeveralAnswers",
+            Self::CannotAsk => "NoConfirmationKey",
+            Self::NotNamed => "NotNamed",
+            Self::Unknown => "Unknown",
+            Self::Disabled => "SkillDisabled",
+            Self::ModeOff => "SkillOff",
+            Self::ManualOnly => "ManualOnly",
+            Self::Hidden { .. } => "Hidden",
+            Self::ToolNameTaken => "ToolNameTaken",
+            Self::BelowThreshold => "BelowThreshold",
+            Self::OverMaximum => "OverMaximum",
+            Self::OverBudget => "OverBudget",
+        }
+    }
 }
 
 /// Chooses among `indexes`, which are in the order of look-up: the nearest first.

@@ -1,5 +1,7 @@
 //! How text is read and what each match is worth: the two policies `reference` and `words`, with their numbers.
 
+use skillet_api::gateway::OfferRule;
+
 use super::{
     Candidate, Query, RequestFacts,
     context::context_text,
@@ -17,6 +19,15 @@ pub enum Reading {
     /// Names and tags are found as whole words or phrases, in any script; stop words score nothing; the text is what
     /// people and the model wrote, and nothing else.
     Words,
+}
+
+impl From<OfferRule> for Reading {
+    fn from(rule: OfferRule) -> Self {
+        match rule {
+            OfferRule::Reference => Self::Reference,
+            OfferRule::Words => Self::Words,
+        }
+    }
 }
 
 /// Points for each kind of match.

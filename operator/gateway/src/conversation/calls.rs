@@ -20,6 +20,8 @@ use crate::{
 pub(super) struct Outcome {
     pub(super) content: Value,
     pub(super) is_error: bool,
+    /// Whether the skill was run, whatever came of it.
+    pub(super) is_run: bool,
 }
 
 /// Runs them; one result for each, in their order.
@@ -36,7 +38,9 @@ pub(super) async fn run(
         stream::iter(running).buffered(conversation.limits.parallel.max(1)).collect().await;
     let mut results = Vec::with_capacity(calls.len());
     for (call, outcome) in calls.iter().zip(outcomes) {
-        progress.ran.push(call.name.as_str().into());
+        if outcome.is_run {
+            progress.ran.push(call.name.as_str().into());
+        }
         let bounded = progress.budget.take(&outcome.content);
         results.push(ToolResult {
             id: call.id.clone(),
@@ -82,7 +86,7 @@ async fn called(
         return refused;
     }
     let order = order(conversation, skill, input, key);
-    end(execute(conversation, &order, deadline).await)
+    execute(conversation, &order, deadline).await
 }
 
 /// Whether the caller may run the skill now.
@@ -105,7 +109,23 @@ pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result
 pub(super) fn end(run: Result<Arc<SkillExecution>, ExecutorError>) -> Outcome {
     match run {
         Ok(execution) => told(&execution),
-        Err(error) => failed(reason(&error), &error.to_string()),
+        Err(error) => Outcome { is_run: is_begun(&error), ..failed(reason(&error), &error.to_string()) },
+    }
+}
+
+/// Whether there was an execution before the error.
+fn is_begun(error: &ExecutorError) -> bool {
+    match error {
+        ExecutorError::Gone { .. } | ExecutorError::TooLate { .. } => true,
+        ExecutorError::Create { .. }
+        | ExecutorError::Read { .. }
+        | ExecutorError::List { .. }
+        | ExecutorError::Cancel { .. }
+        | ExecutorError::Forbidden { .. }
+        | ExecutorError::NoPlace { .. }
+        | ExecutorError::Invalid { .. }
+        | ExecutorError::Conflict
+        | ExecutorError::Stopping => false,
     }
 }
 
@@ -144,27 +164,21 @@ pub(super) fn order(
     }
 }
 
-pub(super) async fn execute(
-    conversation: &Conversation,
-    order: &Order,
-    deadline: Instant,
-) -> Result<Arc<SkillExecution>, ExecutorError> {
+/// Makes the run and waits for its end.
+pub(super) async fn execute(conversation: &Conversation, order: &Order, deadline: Instant) -> Outcome {
     let limit = deadline.saturating_duration_since(Instant::now());
     if limit.is_zero() {
         // Nobody would wait for it.
-        return Err(ExecutorError::TooLate {
-            namespace: order.namespace.to_string(),
-            name: order.skill.to_string(),
-            limit,
-        });
+        return failed("TimedOut", "the time for this request is over; the skill was not run");
     }
-    conversation.gateway.executor.run(order, limit).await
+    end(conversation.gateway.executor.run(order, limit).await)
 }
 
 fn reason(error: &ExecutorError) -> &'static str {
     match error {
         ExecutorError::Create { .. }
         | ExecutorError::Read { .. }
+        | ExecutorError::List { .. }
         | ExecutorError::Cancel { .. }
         | ExecutorError::Stopping => "ApiError",
         ExecutorError::Forbidden { .. } => "Forbidden",
@@ -179,19 +193,23 @@ fn reason(error: &ExecutorError) -> &'static str {
 /// An execution's end as the model reads it.
 fn told(execution: &SkillExecution) -> Outcome {
     let Some(status) = &execution.status else { return failed("ApiError", "the execution has no status") };
+    // What the operator refuses ends without an attempt.
+    let is_run = status.attempts > 0;
     match status.phase {
         Phase::Succeeded => {
-            Outcome { content: status.output.clone().unwrap_or(Value::Null), is_error: false }
+            Outcome { content: status.output.clone().unwrap_or(Value::Null), is_error: false, is_run }
         }
         Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
             let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
-            failed(reason, status.message.as_deref().unwrap_or("the skill failed"))
+            Outcome { is_run, ..failed(reason, status.message.as_deref().unwrap_or("the skill failed")) }
         }
     }
 }
 
+/// The outcome of a call whose skill was not run.
 pub(super) fn failed(reason: &str, message: &str) -> Outcome {
-    Outcome { content: json!({ "error": { "reason": reason, "message": message } }), is_error: true }
+    let content = json!({ "error": { "reason": reason, "message": message } });
+    Outcome { content, is_error: true, is_run: false }
 }
 
 /// The result of a call that was not made.
@@ -206,13 +224,14 @@ mod tests {
 
     use super::*;
 
-    fn ended(phase: Phase, reason: Reason) -> Outcome {
+    fn ended(phase: Phase, reason: Reason, attempts: u32) -> Outcome {
         let mut execution = SkillExecution::new("e", SkillExecutionSpec::default());
         execution.status = Some(SkillExecutionStatus {
             phase,
             reason: Some(reason),
             message: Some("the end of stderr".into()),
             output: (phase == Phase::Succeeded).then(|| json!({ "n": 1 })),
+            attempts,
             ..SkillExecutionStatus::default()
         });
         told(&execution)
@@ -220,17 +239,28 @@ mod tests {
 
     #[test]
     fn a_success_is_its_output_and_a_failure_says_why() {
-        let succeeded = ended(Phase::Succeeded, Reason::Succeeded);
+        let succeeded = ended(Phase::Succeeded, Reason::Succeeded, 1);
         assert_eq!((succeeded.content, succeeded.is_error), (json!({ "n": 1 }), false));
         for (phase, reason) in [
             (Phase::Failed, Reason::ExitCode),
             (Phase::TimedOut, Reason::TimedOut),
             (Phase::Cancelled, Reason::Cancelled),
         ] {
-            let outcome = ended(phase, reason);
+            let outcome = ended(phase, reason, 1);
             let error = json!({ "error": { "reason": reason.as_str(), "message": "the end of stderr" } });
             assert_eq!((outcome.content, outcome.is_error), (error, true));
         }
+    }
+
+    #[test]
+    fn only_what_was_begun_is_a_run() {
+        assert!(ended(Phase::Succeeded, Reason::Succeeded, 1).is_run);
+        assert!(ended(Phase::Failed, Reason::ExitCode, 2).is_run);
+        assert!(!ended(Phase::Failed, Reason::InputInvalid, 0).is_run, "the operator refused it");
+        assert!(!failed("Forbidden", "").is_run);
+        let (namespace, name) = (String::new(), String::new());
+        assert!(!is_begun(&ExecutorError::Conflict));
+        assert!(is_begun(&ExecutorError::TooLate { namespace, name, limit: std::time::Duration::ZERO }));
     }
 
     #[test]

@@ -166,7 +166,7 @@ async fn outcome(conversation: &Conversation, fate: &Fate, deadline: Instant) ->
         return failed("ManualOnly", "models may not call this skill any more; it was not run");
     }
     let started = Instant::now();
-    let outcome = calls::end(calls::execute(conversation, &order, deadline).await);
+    let outcome = calls::execute(conversation, &order, deadline).await;
     conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
     outcome
 }

@@ -8,20 +8,18 @@ use std::{
 use axum::{Router, body::Body, extract::State, response::IntoResponse as _};
 use http::{Request, header};
 use serde_json::{Value, json};
-use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
+use skillet_api::SkillPolicySpec;
 use skillet_core::dialect::confirmation::ConfirmationKey;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use crate::{
-    executor::Executor,
     fake_api::FakeApi,
-    identity::{Caller, Identity, fake_api as reviews},
+    gateway_bed,
+    identity::{Caller, fake_api as reviews},
     proxy,
-    skills::Skills,
     state::Gateway,
-    stateless, upstream,
+    stateless,
 };
 
 /// What the provider says next, and what it was asked.
@@ -63,11 +61,8 @@ impl Bed {
     pub(super) async fn new(confirmation: Option<ConfirmationKey>) -> Self {
         let (api, reviews, script) =
             (FakeApi::default(), reviews::FakeApi::start(), Arc::<Script>::default());
-        let executor = Arc::new(Executor::new(api.client()));
-        tokio::spawn(executor.clone().watch());
         api.end_at_creation(json!({ "phase": "Succeeded", "reason": "Succeeded", "attempts": 1,
             "truncated": false, "output": { "paid": 5 } }));
-        let skills = Skills::default();
         let mut policy = SkillPolicySpec::default();
         policy.gateway.platform_namespaces = vec!["platform".into()];
         let provider = serve(script.clone()).await;
@@ -78,20 +73,8 @@ impl Bed {
         ] {
             of.base_url.clone_from(&provider);
         }
-        skills.set_policy(policy);
-        let gateway = Gateway {
-            stop: CancellationToken::new(),
-            identity: Arc::new(Identity::new(reviews.client())),
-            skills: Arc::new(skills),
-            executor,
-            metrics: Arc::default(),
-            room: Arc::default(),
-            upstream: upstream::client().unwrap(),
-            keys: Arc::default(),
-            namespace: "skillet-system".into(),
-            client: api.client(),
-            confirmation: confirmation.map(Arc::new),
-        };
+        let gateway = gateway_bed::gateway(&api, &reviews, confirmation);
+        gateway.skills.set_policy(policy);
         let bed = Self { api, reviews, gateway, script };
         bed.skill("team", "pay", "hybrid");
         bed.skill("team", "look", "auto");
@@ -117,19 +100,7 @@ impl Bed {
 
     /// A skill that is always offered.
     pub(super) fn skill(&self, namespace: &str, name: &str, invocation: &str) {
-        let run = json!({ "sandbox": { "runtime": "shell", "script": "cat" } });
-        let skill: Skill = serde_json::from_value(json!({
-            "metadata": { "namespace": namespace, "name": name },
-            "spec": { "version": "1.0.0", "mode": "on", "invocation": invocation, "run": run },
-        }))
-        .unwrap();
-        let version: SkillVersion = serde_json::from_value(json!({
-            "metadata": { "namespace": namespace, "name": format!("{name}-1.0.0") },
-            "spec": { "skill": name, "version": "1.0.0", "digest": "sha256:0", "description": name, "run": run },
-        }))
-        .unwrap();
-        self.gateway.skills.put_skill(skill);
-        self.gateway.skills.put_version(version);
+        gateway_bed::put_skill(&self.gateway, namespace, name, invocation);
     }
 
     /// What the provider says to the next question.

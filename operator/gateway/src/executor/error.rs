@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use thiserror::Error;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, idempotency};
 
 #[derive(Debug, Error)]
 pub enum ExecutorError {
@@ -13,6 +13,8 @@ pub enum ExecutorError {
     Create { namespace: String, source: Box<kube::Error> },
     #[error("could not read SkillExecution {namespace}/{name}")]
     Read { namespace: String, name: String, source: Box<kube::Error> },
+    #[error("could not list the SkillExecutions of namespace {namespace}")]
+    List { namespace: String, source: Box<kube::Error> },
     #[error("could not cancel SkillExecution {namespace}/{name}")]
     Cancel { namespace: String, name: String, source: Box<kube::Error> },
     /// The API server does not let the gateway do it: rights, a quota, a namespace that is going.
@@ -60,9 +62,11 @@ impl From<ExecutorError> for ApiError {
     fn from(error: ExecutorError) -> Self {
         let message = error.to_string();
         match error {
-            ExecutorError::Create { .. } | ExecutorError::Read { .. } | ExecutorError::Cancel { .. } => {
-                Self::unavailable(message)
-            }
+            ExecutorError::Create { .. }
+            | ExecutorError::Read { .. }
+            | ExecutorError::List { .. }
+            | ExecutorError::Cancel { .. }
+            | ExecutorError::Stopping => Self::unavailable(message),
             ExecutorError::Forbidden { .. } => Self::new(StatusCode::FORBIDDEN, "Forbidden", message),
             ExecutorError::NoPlace { .. } => Self::not_found(message),
             ExecutorError::Invalid { field, .. } => {
@@ -73,11 +77,10 @@ impl From<ExecutorError> for ApiError {
                 }
             }
             ExecutorError::Conflict => {
-                Self::new(StatusCode::CONFLICT, "Conflict", message).at("Idempotency-Key")
+                Self::new(StatusCode::CONFLICT, "Conflict", message).at(idempotency::HEADER)
             }
             ExecutorError::Gone { .. } => Self::new(StatusCode::GONE, "Gone", message),
             ExecutorError::TooLate { .. } => Self::new(StatusCode::GATEWAY_TIMEOUT, "TooLate", message),
-            ExecutorError::Stopping => Self::unavailable(message),
         }
     }
 }

@@ -35,8 +35,15 @@ pub struct Switch {
 pub enum BackendError {
     #[error("could not change Skill {namespace}/{name}")]
     Switch { namespace: String, name: String, source: Box<kube::Error> },
-    #[error("could not list the SkillExecutions of namespace {namespace}")]
-    Executions { namespace: String, source: Box<kube::Error> },
+    #[error(transparent)]
+    Executions(#[from] ExecutorError),
+}
+
+/// Executions, the newest first. They are read while they are taken: each may be as large as its output.
+pub struct Runs<'a> {
+    /// How many there are.
+    pub total: usize,
+    pub newest: BoxStream<'a, Result<Arc<SkillExecution>, ExecutorError>>,
 }
 
 /// The gateway as the MCP server sees it.
@@ -76,18 +83,18 @@ pub trait Backend: Send + Sync + 'static {
     /// Asks for the end of an execution.
     fn cancel(&self, execution: &SkillExecution) -> impl Future<Output = Result<(), ExecutorError>> + Send;
 
-    /// Changes a skill. Rights are checked before.
+    /// Changes this very skill, not one that was made again under its name. Rights are checked before.
     fn switch(
         &self,
-        namespace: &str,
-        name: &str,
+        skill: &Skill,
         switch: Switch,
     ) -> impl Future<Output = Result<Skill, BackendError>> + Send;
 
-    /// The executions in a namespace that were asked for from the caller's namespace, in any order.
+    /// The caller's executions in these namespaces, of which at most `limit` are read.
     fn executions(
         &self,
         caller: &Caller,
-        namespace: &str,
-    ) -> impl Future<Output = Result<Vec<SkillExecution>, BackendError>> + Send;
+        namespaces: &[Arc<str>],
+        limit: usize,
+    ) -> impl Future<Output = Result<Runs<'_>, BackendError>> + Send;
 }

@@ -2,15 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::StreamExt as _;
+use futures::{
+    FutureExt as _, StreamExt as _,
+    future::{BoxFuture, ready},
+};
 use rmcp::{
     RoleServer,
-    model::{CallToolResult, ProgressNotificationParam, ProgressToken},
-    service::{Peer, RequestContext},
+    model::{CallToolResult, ProgressNotificationParam},
+    service::RequestContext,
 };
 use serde_json::Value;
 use skillet_api::{Phase, SkillExecution};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{Pace, answer, backend::Backend, look_up::Found};
@@ -43,8 +47,7 @@ pub(super) async fn run<B: Backend>(
         Ok(execution) => execution,
         Err(error) => return refused(&error),
     };
-    let mut progress = Progress::of(context);
-    match follow(backend, pace, &execution, context, &mut progress).await {
+    match follow(backend, pace, &execution, &context.ct, notices(context)).await {
         End::Ended(execution) => answer::ended(&execution),
         End::Lost(error) => refused(&error),
         End::Unwanted => {
@@ -81,7 +84,8 @@ fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> O
 }
 
 /// How the waiting ended.
-enum End {
+#[derive(Debug)]
+pub(super) enum End {
     Ended(Arc<SkillExecution>),
     Lost(ExecutorError),
     /// The client does not want the result any more.
@@ -89,44 +93,46 @@ enum End {
     TooLate,
 }
 
-async fn follow<B: Backend>(
+/// A notice on its way to the client.
+type Notice = BoxFuture<'static, ()>;
+
+/// Waits for the end of a run. A client that takes no notices is told none, and holds nothing up.
+pub(super) async fn follow<B: Backend>(
     backend: &B,
     pace: &Pace,
     execution: &Arc<SkillExecution>,
-    context: &RequestContext<RoleServer>,
-    progress: &mut Option<Progress>,
+    unwanted: &CancellationToken,
+    mut notices: Option<impl FnMut(Phase) -> Notice + Send>,
 ) -> End {
     let mut states = backend.states(execution).fuse();
     let mut latest = execution.clone();
     let mut tick = interval_at(Instant::now() + pace.progress, pace.progress);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut too_late = std::pin::pin!(sleep(pace.call));
+    let mut notice = None;
+    let mut is_news = true;
     loop {
         if phase(&latest).is_terminal() {
             return End::Ended(latest);
         }
-        if let Some(progress) = progress {
-            progress.tell(phase(&latest)).await;
+        if let Some(tell) = notices.as_mut().filter(|_| is_news && notice.is_none()) {
+            notice = Some(tell(phase(&latest)));
+            is_news = false;
         }
-        // Until something is worth telling.
-        loop {
-            tokio::select! {
-                biased;
-                () = context.ct.cancelled() => return End::Unwanted,
-                state = states.next() => match state {
-                    Some(Ok(state)) => {
-                        let is_new = phase(&state) != phase(&latest);
-                        latest = state;
-                        if is_new {
-                            break;
-                        }
-                    }
-                    Some(Err(error)) => return End::Lost(error),
-                    None => return End::Lost(gone(&latest, pace.call)),
-                },
-                _ = tick.tick(), if progress.is_some() => break,
-                () = &mut too_late => return End::TooLate,
-            }
+        tokio::select! {
+            biased;
+            () = unwanted.cancelled() => return End::Unwanted,
+            () = &mut too_late => return End::TooLate,
+            () = async { if let Some(notice) = &mut notice { notice.await } }, if notice.is_some() => notice = None,
+            state = states.next() => match state {
+                Some(Ok(state)) => {
+                    is_news |= phase(&state) != phase(&latest);
+                    latest = state;
+                }
+                Some(Err(error)) => return End::Lost(error),
+                None => return End::Lost(gone(&latest, pace.call)),
+            },
+            _ = tick.tick(), if notices.is_some() => is_news = true,
         }
     }
 }
@@ -146,29 +152,24 @@ fn refused(error: &ExecutorError) -> CallToolResult {
     answer::failed("ApiError", &error.to_string())
 }
 
-/// Notices of one run, for a client that asked for them.
-struct Progress {
-    peer: Peer<RoleServer>,
-    token: ProgressToken,
-    told: u32,
-}
-
-impl Progress {
-    fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
-        let token = context.meta.get_progress_token()?;
-        Some(Self { peer: context.peer.clone(), token, told: 0 })
-    }
-
-    /// How much is left nobody knows, so the number only counts the notices.
-    async fn tell(&mut self, phase: Phase) {
+/// Makes notices of one run, for a client that asked for them.
+fn notices(context: &RequestContext<RoleServer>) -> Option<impl FnMut(Phase) -> Notice + Send> {
+    let (token, peer) = (context.meta.get_progress_token()?, context.peer.clone());
+    let mut told = 0_u32;
+    Some(move |phase| {
         let message = match phase {
             Phase::Pending => "queued",
             Phase::Running => "running",
-            Phase::Succeeded | Phase::Failed | Phase::TimedOut | Phase::Cancelled => return,
+            // The answer tells of the end.
+            Phase::Succeeded | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
+                return ready(()).boxed();
+            }
         };
-        let notice = ProgressNotificationParam::new(self.token.clone(), f64::from(self.told));
-        self.told += 1;
+        // How much is left nobody knows, so the number only counts the notices.
+        let notice = ProgressNotificationParam::new(token.clone(), f64::from(told)).with_message(message);
+        told += 1;
+        let peer = peer.clone();
         // A client that is gone is told of by the cancellation of its request.
-        self.peer.notify_progress(notice.with_message(message)).await.ok();
-    }
+        async move { drop(peer.notify_progress(notice).await) }.boxed()
+    })
 }

@@ -7,22 +7,15 @@ use futures::{
     stream::{self, BoxStream},
 };
 use http::HeaderMap;
-use kube::{
-    Api,
-    api::{ListParams, Patch, PatchParams},
-};
-use serde_json::json;
-use skillet_api::{
-    Skill, SkillExecution,
-    names::{GATEWAY_FIELD_MANAGER, LABEL_CALLER_NAMESPACE},
-};
+use kube::ResourceExt as _;
+use skillet_api::{Skill, SkillExecution};
 use tokio::sync::watch;
 
-use super::backend::{Backend, BackendError, Listed, Switch};
+use super::backend::{Backend, BackendError, Listed, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
-    skills::Known,
+    skills::{self, Known},
     state::Gateway,
 };
 
@@ -74,34 +67,56 @@ impl Backend for Gateway {
         self.executor.cancel(execution).await
     }
 
-    async fn switch(&self, namespace: &str, name: &str, switch: Switch) -> Result<Skill, BackendError> {
-        let api: Api<Skill> = Api::namespaced(self.client.clone(), namespace);
-        let params =
-            PatchParams { field_manager: Some(GATEWAY_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        api.patch(name, &params, &Patch::Merge(json!({ "spec": switch }))).await.map_err(|source| {
-            BackendError::Switch {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-                source: Box::new(source),
-            }
+    async fn switch(&self, skill: &Skill, switch: Switch) -> Result<Skill, BackendError> {
+        let changed = skills::switch(self.client.clone(), skill, &switch).await;
+        changed.map_err(|source| BackendError::Switch {
+            namespace: skill.namespace().unwrap_or_default(),
+            name: skill.name_any(),
+            source: Box::new(source),
         })
     }
 
     async fn executions(
         &self,
         caller: &Caller,
-        namespace: &str,
-    ) -> Result<Vec<SkillExecution>, BackendError> {
-        let api: Api<SkillExecution> = Api::namespaced(self.client.clone(), namespace);
-        let own = format!("{LABEL_CALLER_NAMESPACE}={}", caller.namespace);
-        let list = api.list(&ListParams::default().labels(&own)).await;
-        list.map(|list| list.items).map_err(|source| BackendError::Executions {
-            namespace: namespace.to_owned(),
-            source: Box::new(source),
-        })
+        namespaces: &[Arc<str>],
+        limit: usize,
+    ) -> Result<Runs<'_>, BackendError> {
+        let entries = self.executor.entries(caller, namespaces, &[]).await?;
+        let total = entries.len();
+        Ok(Runs { total, newest: self.executor.read(entries.into_iter().take(limit)) })
     }
 }
 
 fn listed(known: &Known) -> Listed {
     Listed { skill: known.skill.clone(), version: known.newest().cloned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{fake_api::path, gateway_bed::Bed};
+
+    #[tokio::test]
+    async fn a_skill_that_was_made_again_is_not_switched_for_the_one_before() {
+        let bed = Bed::new().await;
+        let object = |uid: &str| {
+            json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "Skill",
+                "metadata": { "namespace": "team", "name": "sum", "uid": uid },
+                "spec": { "version": "1.0.0", "run": {}, "enabled": true } })
+        };
+        let seen: Skill = serde_json::from_value(object("first")).unwrap();
+        let off = Switch { enabled: Some(false), mode: None };
+        bed.api.put("skills", object("second"));
+        let error = bed.gateway.switch(&seen, off).await.unwrap_err();
+        assert_eq!(error.to_string(), "could not change Skill team/sum");
+        let is_enabled =
+            || bed.api.object(&path("team", "skills", "sum")).unwrap()["spec"]["enabled"].clone();
+        assert_eq!(is_enabled(), true);
+        bed.api.put("skills", object("first"));
+        assert!(!bed.gateway.switch(&seen, off).await.unwrap().spec.enabled);
+        assert_eq!(is_enabled(), false);
+    }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::backend::{Backend, Listed};
-use crate::identity::{Caller, IdentityError, Verb};
+use crate::identity::{Caller, IdentityError, Verb, is_allowed};
 
 /// A skill as a caller's look-up finds it.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub(super) async fn one<B: Backend>(
         else {
             continue;
         };
-        if may(backend.check(caller, Verb::Get, &namespace, Some(name)).await)? {
+        if is_allowed(backend.check(caller, Verb::Get, &namespace, Some(name)).await)? {
             return Ok(Some(found));
         }
     }
@@ -68,22 +68,11 @@ pub(super) async fn namespaces<B: Backend>(
     let mut allowed = Vec::new();
     'namespaces: for namespace in backend.namespaces(caller) {
         for verb in verbs {
-            if !may(backend.check(caller, *verb, &namespace, None).await)? {
+            if !is_allowed(backend.check(caller, *verb, &namespace, None).await)? {
                 continue 'namespaces;
             }
         }
         allowed.push(namespace);
     }
     Ok(allowed)
-}
-
-/// Whether it is allowed; an error only where that could not be found out.
-pub(super) fn may(checked: Result<(), IdentityError>) -> Result<bool, IdentityError> {
-    match checked {
-        Ok(()) => Ok(true),
-        Err(IdentityError::Forbidden { .. }) => Ok(false),
-        Err(error @ (IdentityError::Missing | IdentityError::Unknown | IdentityError::Unreachable(_))) => {
-            Err(error)
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 mod definitions;
 
+use futures::TryStreamExt as _;
 use rmcp::{RoleServer, model::CallToolResult, service::RequestContext};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -14,12 +15,15 @@ use tracing::warn;
 pub(super) use self::definitions::{ManagementTool, tools};
 use super::{
     Pace, answer,
-    backend::{Backend, BackendError, Switch},
+    backend::{Backend, BackendError, Runs, Switch},
     call::{self, Wish},
     catalogue::Catalogue,
     look_up::{self, Found},
 };
-use crate::identity::{Caller, IdentityError, Verb};
+use crate::{
+    executor::ExecutorError,
+    identity::{Caller, IdentityError, Verb, is_allowed},
+};
 
 /// Most skills that one answer lists.
 const MAX_SKILLS: usize = 500;
@@ -143,7 +147,7 @@ async fn enable<B: Backend>(
     if let Some(forbidden) = forbidden(backend, caller, Verb::Patch, &found).await? {
         return Ok(forbidden);
     }
-    Ok(match backend.switch(&found.namespace, name, switch).await {
+    Ok(match backend.switch(&found.listed.skill, switch).await {
         Ok(skill) => answer::done(json!({
             "name": name,
             "namespace": *found.namespace,
@@ -190,17 +194,18 @@ async fn executions<B: Backend>(
     caller: &Caller,
     wanted: &ExecutionsArguments,
 ) -> Result<CallToolResult, IdentityError> {
-    let mut found = Vec::new();
-    for namespace in look_up::namespaces(backend, caller, &[Verb::Execute]).await? {
-        match backend.executions(caller, &namespace).await {
-            Ok(executions) => found.extend(executions),
-            Err(error) => return Ok(failed(&error)),
-        }
-    }
-    found.sort_by(|a, b| b.metadata.creation_timestamp.cmp(&a.metadata.creation_timestamp));
+    let namespaces = look_up::namespaces(backend, caller, &[Verb::Execute]).await?;
     let limit = wanted.limit.unwrap_or(EXECUTIONS).min(MAX_EXECUTIONS);
-    let executions: Vec<Value> = found.iter().take(limit).map(run).collect();
-    Ok(answer::done(json!({ "executions": executions, "total": found.len() })))
+    let Runs { total, newest } = match backend.executions(caller, &namespaces, limit).await {
+        Ok(runs) => runs,
+        Err(error) => return Ok(failed(&error)),
+    };
+    let executions: Result<Vec<Value>, ExecutorError> =
+        newest.map_ok(|execution| run(&execution)).try_collect().await;
+    Ok(match executions {
+        Ok(executions) => answer::done(json!({ "executions": executions, "total": total })),
+        Err(error) => failed(&error.into()),
+    })
 }
 
 fn run(execution: &SkillExecution) -> Value {
@@ -230,7 +235,7 @@ async fn forbidden<B: Backend>(
 ) -> Result<Option<CallToolResult>, IdentityError> {
     let checked = backend.check(caller, verb, &found.namespace, Some(&found.name)).await;
     let message = checked.as_ref().err().map(ToString::to_string);
-    let is_allowed = look_up::may(checked)?;
+    let is_allowed = is_allowed(checked)?;
     Ok(message.filter(|_| !is_allowed).map(|message| answer::failed("Forbidden", &message)))
 }
 

@@ -33,7 +33,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+/// A JSON object that is all of `bytes`.
+pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     // A list would be read as the fields in their order, which nobody means.
     if bytes.trim_ascii_start().starts_with(b"[") {
         return Err(ApiError::bad_request("the body is not what is asked for: it must be a JSON object"));

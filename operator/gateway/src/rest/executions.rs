@@ -3,32 +3,24 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
-use kube::{Api, ResourceExt as _, api::ListParams};
+use futures::TryStreamExt as _;
+use kube::ResourceExt as _;
 use serde::Serialize;
 use skillet_api::{SkillExecution, names};
 use utoipa::ToSchema;
 
 use crate::{
     error::ApiError,
-    executor::Executor,
     identity::{Caller, Verb},
     rest::{
         Rest,
         execution_view::{ExecutionView, Status},
         look_up,
         openapi::{Missing, Refused},
-        page::Page,
+        page,
         params::{Name, Params, Who},
     },
 };
-
-/// Entries of one answer of the API server.
-const CHUNK: u32 = 500;
-/// Most entries that are read of one namespace; retention keeps far fewer.
-const MAX_READ: usize = 20_000;
-/// Runs of a page that are read side by side.
-const READS: usize = 16;
 
 /// A page of runs, newest first.
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,7 +50,7 @@ pub(crate) async fn list(
     State(rest): State<Rest>,
     mut params: Params,
 ) -> Result<Json<ExecutionPage>, ApiError> {
-    let page = Page::take(&mut params)?;
+    let page = page::take(&mut params)?;
     let skill = params.take("skill")?;
     let status = params.take_word("status", &Status::WORDS)?;
     let namespace = params.take("namespace")?;
@@ -66,67 +58,25 @@ pub(crate) async fn list(
     let among = look_up::namespaces(&rest, &caller, namespace.as_deref())?;
     // Who may run skills there may see what came of it; with rights to some skills only, one has to be named.
     let allowed = look_up::allowed(&rest, &caller, Verb::Execute, among, skill.as_deref()).await?;
-    let mut entries = Vec::new();
-    for namespace in allowed {
-        entries.extend(entries_of(&rest, &caller, &namespace, skill.as_deref(), status).await?);
-    }
-    // Times are whole seconds: the name decides between equals, so that pages do not overlap.
-    entries.sort_unstable_by(|a, b| b.created.cmp(&a.created).then_with(|| a.name.cmp(&b.name)));
+    let entries = match selectors(skill.as_deref(), status) {
+        Some(fields) => rest.executor.entries(&caller, &allowed, &fields).await?,
+        None => Vec::new(),
+    };
     let total = entries.len();
-    let reads = stream::iter(page.of(entries)).map(|entry| read(&rest.executor, entry));
-    let data = reads.buffered(READS).try_filter_map(async |view| Ok(view)).try_collect().await?;
+    let runs = rest.executor.read(page.of(entries));
+    let data = runs.map_ok(|run| ExecutionView::from(&*run)).try_collect().await?;
     let (number, limit) = (page.number, page.limit);
-    Ok(Json(ExecutionPage { data, total, page: number, limit, total_pages: page.count(total) }))
+    Ok(Json(ExecutionPage { data, total, page: number, limit, total_pages: page.total_pages(total) }))
 }
 
-/// What is known of a run before it is read: its inputs and outputs stay where they are.
-struct Entry {
-    namespace: Arc<str>,
-    name: String,
-    created: Option<jiff::Timestamp>,
-}
-
-async fn entries_of(
-    rest: &Rest,
-    caller: &Caller,
-    namespace: &Arc<str>,
-    skill: Option<&str>,
-    status: Option<Status>,
-) -> Result<Vec<Entry>, ApiError> {
-    // The API server reads commas and signs in a selector: a text that is no name is no skill's.
+/// What the API server is asked for. None for a text that is no skill's name: it reads commas and signs in a selector.
+fn selectors(skill: Option<&str>, status: Option<Status>) -> Option<Vec<String>> {
     let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if skill.is_some_and(|name| !is_name(name)) {
-        return Ok(Vec::new());
+        return None;
     }
-    let api: Api<SkillExecution> = Api::namespaced(rest.client.clone(), namespace);
-    let fields: Vec<String> = (skill.map(|name| format!("spec.skill={name}")).into_iter())
-        .chain(status.map(|status| status.field_selector().to_owned()))
-        .collect();
-    let mut params = ListParams::default().limit(CHUNK).fields(&fields.join(","));
-    if **namespace != *caller.namespace {
-        params = params.labels(&format!("{}={}", names::LABEL_CALLER_NAMESPACE, caller.namespace));
-    }
-    let mut entries = Vec::new();
-    loop {
-        let chunk = api.list_metadata(&params).await.map_err(|_| {
-            ApiError::unavailable(format!("could not list the SkillExecutions of namespace {namespace}"))
-        })?;
-        params.continue_token = chunk.metadata.continue_.clone().filter(|token| !token.is_empty());
-        entries.extend(chunk.items.iter().map(|meta| Entry {
-            namespace: namespace.clone(),
-            name: meta.name_any(),
-            created: meta.creation_timestamp().map(|time| time.0),
-        }));
-        if params.continue_token.is_none() || entries.len() >= MAX_READ {
-            return Ok(entries);
-        }
-    }
-}
-
-/// None where it was deleted in between.
-async fn read(executor: &Executor, entry: Entry) -> Result<Option<ExecutionView>, ApiError> {
-    let found = executor.find(&entry.namespace, &entry.name).await?;
-    Ok(found.map(|execution| ExecutionView::from(&*execution)))
+    let skill = skill.map(|name| format!("spec.skill={name}"));
+    Some(skill.into_iter().chain(status.map(|status| status.field_selector().to_owned())).collect())
 }
 
 /// One run of the caller.

@@ -12,7 +12,7 @@ use crate::{
         Rest,
         look_up::{self, Seen},
         openapi::{Missing, Refused, Unprocessable},
-        page::Page,
+        page,
         params::{Name, Params, Who},
         search::Search,
         skill_view::{Mode, SkillView, Source, versions as sealed_versions},
@@ -72,7 +72,7 @@ pub(crate) async fn list(
     State(rest): State<Rest>,
     mut params: Params,
 ) -> Result<Json<SkillPage>, ApiError> {
-    let page = Page::take(&mut params)?;
+    let page = page::take(&mut params)?;
     let search = Search::new(&params.take("q")?.unwrap_or_default());
     let mode = params.take_word("mode", &Mode::WORDS)?;
     let source = params.take_word("source", &Source::WORDS)?;
@@ -97,7 +97,7 @@ pub(crate) async fn list(
         total,
         page: page.number,
         limit: page.limit,
-        total_pages: page.count(total),
+        total_pages: page.total_pages(total),
     }))
 }
 

@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use crate::{
     error::ApiError,
     executor::{ExecutorError, Order},
+    idempotency,
     identity::{Caller, Verb},
     rest::{
         Rest,
@@ -29,8 +30,6 @@ use crate::{
     },
 };
 
-const KEY: &str = "Idempotency-Key";
-const MAX_KEY: usize = 255;
 const DEFAULT_WAIT: u32 = 60;
 const MAX_WAIT: u32 = 600;
 
@@ -136,23 +135,9 @@ fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<Ord
         input: input.unwrap_or_default(),
         session: session_id,
         timeout: timeout.map(|timeout| timeout.0),
-        idempotency: key(headers)?,
+        idempotency: idempotency::key(headers)?,
         ..order
     })
-}
-
-fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let mut given = headers.get_all(KEY).iter();
-    let Some(first) = given.next() else { return Ok(None) };
-    match first.to_str() {
-        Ok(text) if (1..=MAX_KEY).contains(&text.len()) && given.next().is_none() => {
-            Ok(Some(text.to_owned()))
-        }
-        Ok(_) | Err(_) => {
-            let message = format!("{KEY} must be given once, as 1 to {MAX_KEY} visible characters");
-            Err(ApiError::bad_request(message).at(KEY))
-        }
-    }
 }
 
 fn accepted(execution: &SkillExecution) -> Response {

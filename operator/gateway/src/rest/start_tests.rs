@@ -113,9 +113,9 @@ async fn the_same_key_is_the_same_run() {
     let (first, second) = (keyed("k", &body).await, keyed("k", &body).await);
     assert_eq!((first.status, first.json()["id"].clone()), (200, second.json()["id"].clone()));
     let other = keyed("k", &json!({ "skill": "sum", "input": { "a": 2 } })).await;
-    assert_eq!(other.error(), (409, "Conflict".into(), "Idempotency-Key".into()));
+    assert_eq!(other.error(), (409, "Conflict".into(), "idempotency-key".into()));
     for bad in ["", &"k".repeat(256), "\u{e9}"] {
-        assert_eq!(keyed(bad, &body).await.error().2, "Idempotency-Key");
+        assert_eq!(keyed(bad, &body).await.error().2, "idempotency-key");
     }
     assert_eq!(bed.api.executions().len(), 1);
 }

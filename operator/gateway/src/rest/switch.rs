@@ -1,13 +1,8 @@
 //! Changing how a skill is offered: `enabled` and `mode`, each exactly itself. Content is changed by its owner's tools.
 
 use axum::{Json, extract::State};
-use kube::{
-    Api, ResourceExt as _,
-    api::{Patch, PatchParams},
-};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use skillet_api::{Skill, names};
+use skillet_api::Skill;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -22,7 +17,7 @@ use crate::{
         params::{Name, Params, Who},
         skill_view::{Mode, SkillView},
     },
-    skills::Known,
+    skills::{self, Known},
 };
 
 /// What is to change; at least one of the two.
@@ -101,13 +96,8 @@ async fn change(
 }
 
 async fn write(rest: &Rest, seen: &Seen, switches: &Switches) -> Result<Skill, ApiError> {
-    let api: Api<Skill> = Api::namespaced(rest.client.clone(), &seen.namespace);
     let (name, namespace) = (seen.name(), &seen.namespace);
-    // With the uid, one made again under the same name is not taken for the one whose rights were asked.
-    let patch = json!({ "metadata": { "uid": seen.known.skill.uid() }, "spec": switches });
-    let params =
-        PatchParams { field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()), ..PatchParams::default() };
-    api.patch(&name, &params, &Patch::Merge(&patch)).await.map_err(|error| {
+    skills::switch(rest.client.clone(), &seen.known.skill, switches).await.map_err(|error| {
         let text = format!("could not change Skill {namespace}/{name}");
         match error {
             kube::Error::Api(status) => {

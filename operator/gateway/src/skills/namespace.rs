@@ -54,6 +54,11 @@ impl Namespace {
         self.skills.get(name)
     }
 
+    /// Whether there is neither a skill in it nor a version.
+    pub fn is_empty(&self) -> bool {
+        self.skills.is_empty() && self.early.is_empty()
+    }
+
     /// By name.
     pub fn list(&self) -> impl Iterator<Item = &Arc<Known>> {
         self.skills.values()

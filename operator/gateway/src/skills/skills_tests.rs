@@ -3,6 +3,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 use serde_json::{Value, json};
+use skillet_api::gateway::OfferRule;
 
 use super::*;
 
@@ -66,6 +67,24 @@ fn a_skill_that_is_deleted_and_made_again_has_its_versions_again() {
     assert!(offered(&skills, "a").is_none() && skills.get("ns", "a").is_none());
     skills.put_skill(skill("ns", "a", json!({ "mode": "off" })));
     assert_eq!(offered(&skills, "a"), some("1.0.0", "one"));
+}
+
+#[test]
+fn a_namespace_of_which_nothing_is_left_is_not_kept() {
+    let skills = Skills::default();
+    let is_kept = || skills.namespace("ns").is_some();
+    skills.remove_skill("ns", "a");
+    skills.forget_version("ns", "a-1.0.0");
+    assert!(!is_kept(), "nothing was ever there");
+    skills.put_skill(skill("ns", "a", json!({})));
+    skills.put_version(version("ns", "a", "1.0.0", "one"));
+    skills.put_skill(skill("other", "b", json!({})));
+    skills.remove_skill("ns", "a");
+    assert!(is_kept(), "its version may be needed");
+    skills.remove_version(&version("ns", "a", "1.0.0", "one"));
+    assert!(!is_kept() && skills.get("other", "b").is_some());
+    skills.put_skill(skill("ns", "a", json!({})));
+    assert!(is_kept() && offered(&skills, "a").is_none());
 }
 
 #[test]

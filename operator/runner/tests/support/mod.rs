@@ -13,7 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use skillet_protocol::{
-    Down, Hello, Limits, Outcome, Program, Ready, Receipt, Refused, Run, StreamError, StreamReader, Up,
+    Content, Down, File, Hello, Limits, Outcome, Program, Ready, Receipt, Refused, Run, StreamError,
+    StreamReader, Up,
 };
 
 /// Far more than anything here takes on a busy machine.
@@ -213,12 +214,8 @@ pub fn script_of(interpreter: &str, file_name: &str, content: &str) -> Run {
         execution_uid: "execution-1".into(),
         attempt: 1,
         epoch: 1,
-        program: Program::Script {
-            interpreter: vec![interpreter.into()],
-            file_name: file_name.into(),
-            content: content.into(),
-        },
-        files: vec![],
+        program: Program::Command { argv: vec![interpreter.into(), file_name.into()] },
+        files: vec![File { path: file_name.into(), content: Content::from(content) }],
         input: "{}".into(),
         env: [].into(),
         secret_env: [].into(),

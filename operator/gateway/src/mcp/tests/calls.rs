@@ -6,7 +6,16 @@ use rmcp::{
 };
 use serde_json::json;
 
-use super::*;
+use futures::{FutureExt as _, future::pending};
+
+use super::{
+    super::{
+        backend::Backend as _,
+        call::{End, follow},
+    },
+    *,
+};
+use crate::{executor::Order, identity::Caller};
 
 /// A client in the middle of a call, whose run has started.
 async fn called(
@@ -102,6 +111,33 @@ async fn a_client_that_asks_is_told_how_far_the_run_is() {
             client.seen.progress.lock().unwrap().iter().map(|(number, _)| *number).collect();
         assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
     }
+}
+
+#[tokio::test]
+async fn notices_that_a_client_never_takes_hold_up_neither_the_end_nor_the_limits() {
+    let (fake, unwanted) = (Fake::new(), CancellationToken::new());
+    let ends = async |pace: Pace, change: fn(&Fake, &CancellationToken)| {
+        let caller = Caller { namespace: "a".into(), user: "u".into(), groups: [].into() };
+        let execution = fake.start(&Order::new(caller, "a", "slow")).await.unwrap();
+        let told = Mutex::new(0);
+        let notices = |_| {
+            *told.lock().unwrap() += 1;
+            pending().boxed()
+        };
+        let following = follow(&fake, &pace, &execution, &unwanted, Some(notices));
+        let changing = async {
+            until(|| *told.lock().unwrap() == 1).await;
+            change(&fake, &unwanted);
+        };
+        tokio::time::timeout(LIMIT, async { tokio::join!(following, changing).0 }).await.expect("an end")
+    };
+    let end = ends(pace(), |fake, _| fake.set(0, json!({ "phase": "Succeeded" }))).await;
+    assert!(matches!(end, End::Ended(_)), "{end:?}");
+    let short = Pace { call: Duration::from_millis(20), ..pace() };
+    let end = ends(short, |_, _| {}).await;
+    assert!(matches!(end, End::TooLate), "{end:?}");
+    let end = ends(pace(), |_, unwanted| unwanted.cancel()).await;
+    assert!(matches!(end, End::Unwanted), "{end:?}");
 }
 
 #[tokio::test]

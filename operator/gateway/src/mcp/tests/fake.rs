@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecution};
 use tokio::sync::watch;
 
-use super::super::backend::{Backend, BackendError, Listed, Switch};
+use super::super::backend::{Backend, BackendError, Listed, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
@@ -179,9 +179,11 @@ impl Backend for Fake {
         Ok(())
     }
 
-    async fn switch(&self, namespace: &str, name: &str, switch: Switch) -> Result<Skill, BackendError> {
-        self.switched.lock().unwrap().push((namespace.to_owned(), name.to_owned(), switch));
-        let mut skill = Skill::clone(&self.skill(namespace, name).unwrap().skill);
+    async fn switch(&self, skill: &Skill, switch: Switch) -> Result<Skill, BackendError> {
+        let of = |text: &Option<String>| text.clone().unwrap();
+        let switched = (of(&skill.metadata.namespace), of(&skill.metadata.name), switch);
+        self.switched.lock().unwrap().push(switched);
+        let mut skill = skill.clone();
         skill.spec.enabled = switch.enabled.unwrap_or(skill.spec.enabled);
         skill.spec.mode = switch.mode.unwrap_or(skill.spec.mode);
         Ok(skill)
@@ -190,20 +192,25 @@ impl Backend for Fake {
     async fn executions(
         &self,
         caller: &Caller,
-        namespace: &str,
-    ) -> Result<Vec<SkillExecution>, BackendError> {
+        namespaces: &[Arc<str>],
+        limit: usize,
+    ) -> Result<Runs<'_>, BackendError> {
         let orders = self.orders.lock().unwrap();
         let own = orders.iter().enumerate().filter(|(_, order)| {
-            order.caller.namespace == caller.namespace && *order.namespace == *namespace
+            order.caller.namespace == caller.namespace && namespaces.contains(&order.namespace)
         });
         let execution = |(number, order): (usize, &Order)| {
-            serde_json::from_value(json!({
-                "metadata": { "name": format!("run-{number}"), "namespace": namespace,
+            let object = json!({
+                "metadata": { "name": format!("run-{number}"), "namespace": *order.namespace,
                     "creationTimestamp": format!("2026-01-01T00:00:{number:02}Z") },
                 "spec": { "skill": *order.skill, "sessionId": order.session },
-            }))
-            .unwrap()
+            });
+            Ok(Arc::new(serde_json::from_value(object).unwrap()))
         };
-        Ok(own.map(execution).collect())
+        let mut found: Vec<_> = own.map(execution).collect();
+        found.reverse();
+        let total = found.len();
+        found.truncate(limit);
+        Ok(Runs { total, newest: futures::stream::iter(found).boxed() })
     }
 }

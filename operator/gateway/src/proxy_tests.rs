@@ -1,0 +1,131 @@
+//! Requests for models through the whole gateway: what is offered, what is refused, what goes on and comes back.
+
+use serde_json::json;
+
+use super::*;
+use crate::{gateway_bed::Bed, identity::Caller};
+
+const CHAT: &str = "/v1/chat/completions";
+const GEMINI: &str = "/v1beta/models/gemini-x:generateContent";
+
+async fn stocked() -> Bed {
+    let bed = Bed::new().await;
+    bed.skill("sum");
+    bed
+}
+
+fn chat() -> Value {
+    json!({ "model": "gpt-x", "messages": [{ "role": "user", "content": "add" }] })
+}
+
+#[tokio::test]
+async fn a_request_for_several_answers_is_offered_nothing_and_told_why() {
+    let bed = stocked().await;
+    let gemini = |count: u32| {
+        json!({ "contents": [{ "role": "user", "parts": [{ "text": "add" }] }],
+            "generationConfig": { "candidateCount": count } })
+    };
+    let several = |count: u32| json!({ "model": "gpt-x", "messages": [], "n": count });
+    for (uri, one, two) in [(CHAT, several(1), several(2)), (GEMINI, gemini(1), gemini(2))] {
+        let answer = bed.post(uri, &one).await;
+        assert_eq!((answer.header(OFFERED_HEADER), answer.header(NOT_OFFERED_HEADER)), ("sum", ""), "{uri}");
+        let answer = bed.post(uri, &two).await;
+        assert_eq!(
+            (answer.header(OFFERED_HEADER), answer.header(NOT_OFFERED_HEADER)),
+            ("", "SeveralAnswers"),
+            "{uri}"
+        );
+        assert_eq!(bed.provider.asked.lock().unwrap().last().unwrap().1, two, "it goes on as it came");
+    }
+}
+
+#[tokio::test]
+async fn an_idempotency_key_that_cannot_be_read_is_refused_and_nothing_is_asked() {
+    let bed = stocked().await;
+    let body = || Body::from(chat().to_string());
+    for bad in [&b""[..], b"caf\xc3\xa9", &[b'k'; 256]] {
+        let answer = bed.send(CHAT, &[("idempotency-key", bad)], body()).await;
+        assert_eq!(answer.error(), (400, "BadRequest", "idempotency-key"), "{bad:?}");
+    }
+    assert!(bed.provider.asked.lock().unwrap().is_empty());
+    assert_eq!(bed.send(CHAT, &[("idempotency-key", b"k")], body()).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_for_one_connection_goes_neither_on_nor_back() {
+    let bed = stocked().await;
+    bed.will_answer(&[("connection", "x-theirs"), ("x-theirs", "1"), ("x-request-id", "r")], json!({}));
+    let headers: [(&str, &[u8]); 3] = [("connection", b"X-Mine"), ("x-mine", b"1"), ("x-trace", b"2")];
+    let answer = bed.send(CHAT, &headers, Body::from(chat().to_string())).await;
+    assert_eq!((answer.header("x-theirs"), answer.header("x-request-id")), ("", "r"));
+    let asked = bed.provider.asked.lock().unwrap();
+    let (sent, _) = asked.first().unwrap();
+    assert!(!sent.contains_key("x-mine") && sent.contains_key("x-trace"), "{sent:?}");
+}
+
+#[tokio::test]
+async fn a_client_is_not_told_where_the_platforms_key_is() {
+    let bed = stocked().await;
+    bed.use_platform_key("hidden-name");
+    let answer = bed.post(CHAT, &chat()).await;
+    assert_eq!(answer.error(), (503, "SecretMissing", ""));
+    assert_eq!(answer.body["error"]["message"], "the platform has no key for this provider");
+    bed.api.fail("GET /api/v1/namespaces/skillet-system/secrets/hidden-name", 500, "hidden words");
+    let answer = bed.post(CHAT, &chat()).await;
+    assert_eq!(answer.error(), (503, "ApiError", ""));
+    assert!(!answer.body.to_string().contains("hidden"), "{answer:?}");
+}
+
+/// An answer that calls these tools, each with these arguments.
+fn calling(tools: &[(&str, &str)]) -> Value {
+    let call = |(name, arguments): &(&str, &str)| {
+        json!({ "id": format!("c-{name}"), "type": "function",
+            "function": { "name": name, "arguments": arguments } })
+    };
+    let message = json!({ "role": "assistant", "content": null, "tool_calls": tools.iter().map(call).collect::<Value>() });
+    json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": message }] })
+}
+
+fn saying(text: &str) -> Value {
+    let message = json!({ "role": "assistant", "content": text });
+    json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": message }] })
+}
+
+#[tokio::test]
+async fn only_skills_that_were_run_are_named_as_run() {
+    let bed = stocked().await;
+    bed.skill("fetch");
+    bed.api.end_at_creation(json!({ "phase": "Succeeded", "output": 3, "attempts": 1, "truncated": false }));
+    bed.will_answer(&[], calling(&[("sum", "{}"), ("fetch", "no JSON")]));
+    bed.will_answer(&[], saying("three"));
+    let answer = bed.post(CHAT, &chat()).await;
+    assert_eq!((answer.header(OFFERED_HEADER), answer.header(RAN_HEADER)), ("fetch,sum", "sum"));
+    assert_eq!(answer.body["choices"][0]["message"]["content"], "three");
+    let refused = json!({ "phase": "Failed", "reason": "InputInvalid", "attempts": 0, "truncated": false });
+    bed.api.end_at_creation(refused);
+    bed.will_answer(&[], calling(&[("sum", "{}")]));
+    assert_eq!(bed.post(CHAT, &chat()).await.header(RAN_HEADER), "", "the operator refused it");
+    bed.will_answer(&[], calling(&[("sum", "{}")]));
+    let answer = bed.send(CHAT, &[("x-skillet-rounds", b"0")], Body::from(chat().to_string())).await;
+    assert_eq!(answer.header(RAN_HEADER), "", "no round was left");
+    assert!(answer.body.to_string().contains("LimitReached"), "{answer:?}");
+}
+
+#[test]
+fn the_path_goes_on_without_a_token_for_the_gateway() {
+    let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };
+    let path = |uri: &str, token_header| {
+        path(&uri.parse().unwrap(), &Identified { caller: caller.clone(), token_header })
+    };
+    assert_eq!(path("/v1beta/models/m:g?key=t&alt=sse", "key"), "/v1beta/models/m:g?alt=sse");
+    assert_eq!(path("/v1beta/models/m:g?key=t", "key"), "/v1beta/models/m:g");
+    assert_eq!(path("/v1/messages?beta=true", "x-api-key"), "/v1/messages?beta=true");
+}
+
+#[test]
+fn a_body_that_is_no_object_is_refused() {
+    for body in ["", "[]", "{", "null"] {
+        assert_eq!(parse(&Bytes::from(body)).unwrap_err().status, StatusCode::BAD_REQUEST, "{body}");
+    }
+    assert!(parse(&Bytes::from("{}")).is_ok());
+}
