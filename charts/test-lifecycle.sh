@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the chart through its life on a real cluster: install, upgrade, uninstall, reinstall, another release's name.
+# Takes the chart through its life on a real cluster: install, upgrade, a gateway of its own, uninstall, reinstall, another release's name.
 #
 # It needs the cluster to itself: where Skillet's definitions are there already it stops, for in the end it deletes them.
 # On a cluster with nodes it waits for the operator and runs `helm test`; a bare API server does for the rest.
@@ -11,6 +11,8 @@ REPOSITORY="$(dirname -- "$CHARTS")"
 RELEASE_NAMESPACE=skillet-lifecycle
 USER_NAMESPACE=skillet-lifecycle-user
 SANDBOXES=skillet-lifecycle-sandboxes
+# A pair that the tests of TLS have too.
+CERTIFICATE="$REPOSITORY/operator/gateway/src/tls_tests/first"
 FAILED=0
 OURS=no
 WAIT=()
@@ -153,6 +155,39 @@ test_install_and_upgrade() {
   say "upgraded"
 }
 
+# ready_over_tls: asks a gateway under its certificate for its readiness.
+ready_over_tls() {
+  local forward port tries
+  kubectl -n "$RELEASE_NAMESPACE" port-forward service/skillet-gateway :443 >"$WORK/forward" 2>&1 &
+  forward=$!
+  for tries in {1..50}; do
+    port="$(sed -n 's/^Forwarding from 127.0.0.1:\([0-9]*\) .*/\1/p' "$WORK/forward")"
+    [[ -z "$port" ]] || break
+    sleep 0.2
+  done
+  curl --silent --max-time 10 --cacert "$CERTIFICATE.crt" --resolve "localhost:$port:127.0.0.1" "https://localhost:$port/readyz" || true
+  kill "$forward"
+  wait "$forward" 2>/dev/null || true
+}
+
+test_gateway_of_its_own() {
+  local operator="system:serviceaccount:$RELEASE_NAMESPACE:skillet" deployment=deployment/skillet-gateway
+  kubectl -n "$RELEASE_NAMESPACE" create secret tls gateway --cert "$CERTIFICATE.crt" --key "$CERTIFICATE.key" >/dev/null
+  quiet_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set gateway.replicas=2 --set gateway.tlsSecret=gateway \
+    --set gateway.servicePort=443 "${WAIT[@]}" >/dev/null || die "could not give the gateway a Deployment"
+  may "$operator-gateway" yes list secrets "$USER_NAMESPACE"
+  may "$operator" no list secrets "$USER_NAMESPACE"
+  may "$operator-gateway" no create jobs.batch "$SANDBOXES"
+  if ((${#WAIT[@]} > 0)); then
+    check "pods of the gateway" "$(kubectl -n "$RELEASE_NAMESPACE" get "$deployment" -o jsonpath='{.status.availableReplicas}')" 2
+    check "the gateway under TLS" "$(ready_over_tls)" ok
+  fi
+  quiet_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set gateway.replicas=0 --set gateway.tlsSecret= \
+    "${WAIT[@]}" >/dev/null || die "could not take the gateway back"
+  check "what is left of the gateway's Deployment" "$(kubectl -n "$RELEASE_NAMESPACE" get "$deployment" --ignore-not-found -o name)" ""
+  say "gateway of its own"
+}
+
 test_uninstall_and_reinstall() {
   uninstall skillet || die "could not uninstall"
   check "the Skill after uninstalling" "$(skill_uid)" "$SKILL_UID"
@@ -191,7 +226,7 @@ clean_up() {
 
 main() {
   local tool
-  for tool in helm kubectl; do
+  for tool in helm kubectl curl; do
     command -v "$tool" >/dev/null || die "$tool is missing; for the local cluster: eval \"\$(e2e/cluster/cluster.sh env)\""
   done
   kubectl version --request-timeout 10s >/dev/null || die "the cluster does not answer"
@@ -202,11 +237,12 @@ main() {
   OURS=yes
   make_earlier_chart
   test_install_and_upgrade
+  test_gateway_of_its_own
   test_uninstall_and_reinstall
   test_other_release
   ((FAILED == 0)) || die "$FAILED checks failed"
-  # Install and upgrade, uninstall and reinstall, another release's name.
-  echo "3 passed, 0 failed"
+  # Install and upgrade, a gateway of its own, uninstall and reinstall, another release's name.
+  echo "4 passed, 0 failed"
 }
 
 main "$@"

@@ -109,7 +109,7 @@ lane_integration() {
 
 lane_e2e() {
   # An image of a user's own, without the runner, is made of it.
-  need busybox=busybox-static
+  need busybox=busybox-static curl
   "$cluster" up
   sandbox-images/build.sh
   e2e/install-cli.sh target/bin

@@ -35,10 +35,14 @@ fn once() -> SkillDraft {
     of_text(SkillDraft::shell("once-only", "cat"), "Gives back what it was given.")
 }
 
+fn asking() -> SkillDraft {
+    of_text(SkillDraft::shell("pay-bill", "cat"), "Pays a bill.").spec("invocation", "hybrid")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn conversations_that_do_not_go_straight_end_well() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let skills = [word_count(), upside_down(), broken(), endless(), patient(), once()];
+        let skills = [word_count(), upside_down(), broken(), endless(), patient(), once(), asking()];
         let stage = &Stage::set(j, &skills).await?;
         let scenes = [
             ("two calls at once", two_calls_at_once(stage).boxed_local()),
@@ -50,6 +54,7 @@ async fn conversations_that_do_not_go_straight_end_well() -> Result<()> {
             ("the same key twice", the_same_key_runs_once(stage).boxed_local()),
             ("skills switched off", skills_are_switched_off_by_request(stage).boxed_local()),
             ("a dry run", a_dry_run_asks_nobody(stage).boxed_local()),
+            ("a call that a person confirms", a_person_confirms_a_call(stage).boxed_local()),
             ("inject and intercept", a_router_asks_the_model_itself(stage).boxed_local()),
         ];
         let ended = join_all(scenes.map(async |(name, scene)| (name, scene.await))).await;
@@ -202,6 +207,35 @@ async fn a_dry_run_asks_nobody(stage: &Stage<'_>) -> Result<()> {
     ensure!(answer["offered"]["word-count"]["namespace"] == stage.j.namespace, "{answer}");
     ensure!(answer["request"]["tools"][0]["function"]["name"] == "word-count", "{answer}");
     ensure!(stage.model.asked(stage.j, "dry").await?.is_empty(), "the model was asked");
+    Ok(())
+}
+
+/// The call comes to the client with a question, and is run once when the next request says yes, however often it does.
+async fn a_person_confirms_a_call(stage: &Stage<'_>) -> Result<()> {
+    let ask = chat("asking", r#"call pay-bill {"text": "bill"}; then say done"#);
+    let asked = stage.ask(&ask).await?.json();
+    let message = asked.pointer("/choices/0/message").context("no message")?;
+    ensure!(message["tool_calls"][0]["function"]["name"] == "pay-bill", "{asked}");
+    ensure!(stage.executions_with("bill").await?.is_empty(), "it was run before anybody said yes");
+    let text = message["content"].as_str().unwrap_or_default();
+    let word = text
+        .match_indices('{')
+        .find_map(|(at, _)| object_in(&text[at..]).filter(|it| it["token"].is_string()));
+    let word = word.with_context(|| format!("no token in {text}"))?;
+    let answered = async |word: &Value| {
+        let mut next = ask.clone();
+        let messages =
+            next.body.as_mut().and_then(|body| body["messages"].as_array_mut()).context("no messages")?;
+        let result = json!({ "role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": word.to_string() });
+        messages.extend([message.clone(), result]);
+        said(stage, &next).await
+    };
+    let refused = answered(&json!({ "skillet": "refuse" })).await?;
+    ensure!(refused.contains("NotConfirmed"), "{refused}");
+    ensure!(stage.executions_with("bill").await?.is_empty(), "it was run although it was refused");
+    let (first, second) = (answered(&word).await?, answered(&word).await?);
+    ensure!(object_in(&first) == Some(json!({ "text": "bill" })) && first == second, "{first} {second}");
+    ensure!(stage.executions_with("bill").await?.len() == 1, "run more than once");
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The streamed form: what is not ours passes, our function calls and the end of their round are held back.
 //!
-//! Until something of ours comes, the client gets the provider's own bytes. From then on its sequence numbers and output
+//! Until something of ours comes, the client gets the provider's own bytes; only what begins a response waits for its first
+//! item, since the client is to be told of the response that it goes on from. From then on its sequence numbers and output
 //! indexes differ from the provider's, and every event is written anew with those. `round` knows the items of the present
 //! answer, `client` what the client was told over all rounds, `event` how an event is read.
 
