@@ -33,23 +33,30 @@ async fn a_changed_skill_is_offered_otherwise_in_the_next_request() -> Result<()
             (json!({ "mode": "auto" }), true),
             (json!({ "enabled": false }), false),
             (json!({ "enabled": true }), true),
+            (json!({ "version": "1.1.0" }), true),
             (json!({ "invocation": "manual" }), false),
             (json!({ "invocation": "auto", "mode": "on" }), true),
         ] {
             let acknowledged = changed(spec.clone()).await?;
-            is_in_force(&stage, acknowledged, is_offered).await.with_context(|| spec.to_string())?;
+            let version = spec["version"].as_str();
+            is_in_force(&stage, acknowledged, (is_offered, version))
+                .await
+                .with_context(|| spec.to_string())?;
         }
         api.delete("word-count", &DeleteParams::default()).await?;
-        is_in_force(&stage, Instant::now(), false).await.context("deleted")
+        is_in_force(&stage, Instant::now(), (false, None)).await.context("deleted")
     })
     .await
 }
 
 /// Requests one after the other without a pause. What counts is when the first one that sees the change was sent.
-async fn is_in_force(stage: &Stage<'_>, acknowledged: Instant, is_offered: bool) -> Result<()> {
+async fn is_in_force(stage: &Stage<'_>, acknowledged: Instant, wanted: (bool, Option<&str>)) -> Result<()> {
+    let (is_offered, version) = wanted;
     loop {
         let sent = acknowledged.elapsed();
-        if offers(stage).await? == is_offered {
+        let offered = offered(stage).await?;
+        let is_right = version.is_none_or(|version| offered["version"] == version);
+        if offered.is_object() == is_offered && is_right {
             ensure!(sent <= IN_FORCE_WITHIN, "in force only for a request sent {sent:?} later");
             return Ok(());
         }
@@ -57,10 +64,10 @@ async fn is_in_force(stage: &Stage<'_>, acknowledged: Instant, is_offered: bool)
     }
 }
 
-async fn offers(stage: &Stage<'_>) -> Result<bool> {
+async fn offered(stage: &Stage<'_>) -> Result<Value> {
     let request = json!({ "model": "m", "messages": [{ "role": "user", "content": "word-count this" }] });
     let answer =
         stage.ask(&Ask::post("/v1/inject", json!({ "dialect": "openai-chat", "request": request }))).await?;
     ensure!(answer.status == 200, "{answer:?}");
-    Ok(answer.json()["offered"]["word-count"].is_object())
+    Ok(answer.json()["offered"]["word-count"].clone())
 }

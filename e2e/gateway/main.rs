@@ -13,6 +13,7 @@ mod changes;
 mod clients;
 mod conversations;
 mod documented;
+mod keys;
 mod model;
 mod sdks;
 mod stage;
