@@ -10,10 +10,14 @@ use anyhow::{Context as _, Result, ensure};
 use crate::journey::Journey;
 
 impl Journey {
-    /// Runs kubectl in the journey's namespace with `input`; what it prints.
+    /// Runs kubectl with `input`, in the journey's namespace where the arguments name none; what it prints.
     pub async fn kubectl(&self, arguments: &[&str], input: &str) -> Result<String> {
         let mut command = Command::new("kubectl");
-        command.args(["--namespace", &self.namespace]).args(arguments);
+        command.args(arguments);
+        if !arguments.contains(&"--namespace") {
+            // Before the name of a plugin it would be refused.
+            command.args(["--namespace", &self.namespace]);
+        }
         let input = input.to_owned();
         tokio::task::spawn_blocking(move || run(command, &input)).await?
     }

@@ -36,8 +36,9 @@ use self::{
     conclude::Conclusion,
     end::{AttemptEnd, Place},
     recover::{Existing, Sandbox},
+    status::StatusError,
 };
-use crate::context::Context;
+use crate::{context::Context, report::chain};
 
 const KIND: &str = "SkillExecution";
 /// Sandboxes that are given up unused before the execution is.
@@ -293,8 +294,11 @@ fn running_report(
         let status = status::running(&version, attempt, place, at);
         let (ctx, execution) = (ctx.clone(), execution.clone());
         let task = tokio::spawn(async move {
-            if let Err(error) = status::apply(&ctx.client, &execution, &status).await {
-                warn!(%error, "Running status could not be written");
+            match status::apply(&ctx.client, &execution, &status).await {
+                Ok(()) | Err(StatusError::Gone | StatusError::Ended) => {}
+                Err(error @ StatusError::Apply { .. }) => {
+                    warn!(error = %chain(&error), "Running status could not be written");
+                }
             }
         });
         to.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(task);
