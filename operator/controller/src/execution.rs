@@ -10,6 +10,7 @@ pub mod conclude;
 pub mod end;
 pub mod engine;
 pub mod gather;
+pub mod going_on;
 pub mod recover;
 pub mod settle;
 mod stage;
@@ -35,10 +36,10 @@ use self::{
     attempt::{Attempt, Plan},
     conclude::Conclusion,
     end::{AttemptEnd, Place},
+    going_on::GoingOn,
     recover::{Existing, Sandbox},
-    status::StatusError,
 };
-use crate::{context::Context, report::chain};
+use crate::context::Context;
 
 const KIND: &str = "SkillExecution";
 /// Sandboxes that are given up unused before the execution is.
@@ -184,7 +185,7 @@ async fn attempts(
             return Ok(describe(plan, Conclusion::cancelled(), attempt - 1, &Place::default(), None));
         }
         let started = Arc::new(begun_at(&plan.execution, sandbox, attempt));
-        let (report, reported) = running_report(ctx, plan, attempt, &started);
+        let going_on = GoingOn::new(ctx, plan, attempt, &started);
         let running = Attempt {
             ctx,
             plan,
@@ -193,12 +194,10 @@ async fn attempts(
             sandbox,
             cancel: cancel.clone(),
             started: &started,
-            on_running: &report,
+            on_running: &|place| going_on.tell(place),
         };
         let ran = running.run().await;
-        // The Running status must not arrive after the final one.
-        drop(report);
-        reported.finish().await;
+        going_on.finish().await;
         let (end, place) = ran?;
         let must_end = !matches!(end, AttemptEnd::Ran { .. });
         if matches!(end, AttemptEnd::Unused { .. }) && unused + 1 < UNUSED_LIMIT {
@@ -265,43 +264,4 @@ async fn remove(ctx: &Context, place: &Place) {
         warn!(job = place.job, %error, "Sandbox could not be removed at once");
         ctx.remover.later(place.job.clone());
     }
-}
-
-/// The tasks that write the Running status, to be waited for before the final one.
-struct Reported(std::sync::Mutex<Vec<tokio::task::JoinHandle<()>>>);
-
-impl Reported {
-    async fn finish(&self) {
-        let tasks = std::mem::take(&mut *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        for task in tasks {
-            // A panic in it was logged by the runtime; the final status says all that it would have said.
-            task.await.ok();
-        }
-    }
-}
-
-fn running_report(
-    ctx: &Arc<Context>,
-    plan: &Plan,
-    attempt: u32,
-    started: &Arc<OnceLock<Timestamp>>,
-) -> (impl Fn(&Place) + Send + Sync + use<>, Arc<Reported>) {
-    let reported = Arc::new(Reported(std::sync::Mutex::default()));
-    let (ctx, execution, to) = (ctx.clone(), plan.execution.clone(), reported.clone());
-    let (version, started) = (plan.admitted.version.to_string(), started.clone());
-    let report = move |place: &Place| {
-        let at = *started.get_or_init(Timestamp::now);
-        let status = status::running(&version, attempt, place, at);
-        let (ctx, execution) = (ctx.clone(), execution.clone());
-        let task = tokio::spawn(async move {
-            match status::apply(&ctx.client, &execution, &status).await {
-                Ok(()) | Err(StatusError::Gone | StatusError::Ended) => {}
-                Err(error @ StatusError::Apply { .. }) => {
-                    warn!(error = %chain(&error), "Running status could not be written");
-                }
-            }
-        });
-        to.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(task);
-    };
-    (report, reported)
 }
