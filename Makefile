@@ -106,7 +106,7 @@ test-e2e: ## A whole node: journeys, limits, faults
 	@$(LANES) e2e
 
 .PHONY: fuzz
-fuzz: ## A million random cases for every reader of what clients and models send; half an hour
+fuzz: ## A million random cases for every reader of what clients and models send; most of an hour
 	@SKILLET_CASES=1000000 cargo test --release -q --locked -p skillet-core --lib -- dialect
 
 .PHONY: bench
