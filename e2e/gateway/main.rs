@@ -7,6 +7,7 @@ mod changes;
 mod clients;
 mod conversations;
 mod documented;
+mod readme;
 mod sdks;
 mod stage;
 mod stops;
