@@ -21,7 +21,7 @@ help: ## List the targets
 ##@ Run
 
 .PHONY: demo
-demo: deploy ## Bring up a cluster with Skillet and run every example
+demo: deploy ## Bring up a cluster with Skillet, run every example, and let an agent talk to a scripted model
 	@e2e/in-cluster.sh cargo run -q -p skillet-e2e --bin skillet-demo
 
 .PHONY: cluster

@@ -6,13 +6,10 @@ use anyhow::{Context as _, Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use skillet_api::Skill;
-use skillet_e2e::journey_under;
+use skillet_e2e::{agent::Ask, journey_under};
 use tokio::time::Instant;
 
-use crate::{
-    access::Ask,
-    stage::{Stage, word_count},
-};
+use crate::stage::{Stage, word_count};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_millis(100);
 /// Then it is given up; the failure tells that it took longer.

@@ -48,6 +48,11 @@ impl Clients {
             .await
     }
 
+    /// The folder with Python, as it stands in a PATH.
+    pub(crate) fn python_programs(&self) -> PathBuf {
+        self.installed.join("python/bin")
+    }
+
     /// Gives a script of `clients/` its tasks; one answer for each.
     pub(crate) async fn run(
         &self,

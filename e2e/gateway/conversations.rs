@@ -8,12 +8,13 @@ use futures::{FutureExt as _, future::join_all};
 use kube::api::ListParams;
 use serde_json::{Value, json};
 use skillet_api::{Phase, SkillExecution};
-use skillet_e2e::{SkillDraft, eventually, journey_under};
-
-use crate::{
-    access::Ask,
-    stage::{Stage, chat, object_in, of_text, upside_down, word_count},
+use skillet_e2e::{
+    SkillDraft,
+    agent::{Ask, chat},
+    eventually, journey_under,
 };
+
+use crate::stage::{Stage, object_in, of_text, upside_down, word_count};
 
 /// From the client's leaving to the end of what ran for it.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(10);

@@ -4,12 +4,9 @@ use std::{env, fs};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use skillet_e2e::{Journey, SkillDraft, journey_under, manifest};
+use skillet_e2e::{Journey, SkillDraft, agent::Ask, journey_under, manifest};
 
-use crate::{
-    access::Ask,
-    stage::{Stage, of_text},
-};
+use crate::stage::{Stage, of_text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_of_the_rest_interface_is_a_documented_one() -> Result<()> {

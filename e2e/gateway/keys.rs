@@ -4,12 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use skillet_e2e::{eventually, journey_under};
+use skillet_e2e::{agent::Ask, eventually, journey_under};
 
-use crate::{
-    access::Ask,
-    stage::{Stage, word_count},
-};
+use crate::stage::{Stage, word_count};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(10);
 

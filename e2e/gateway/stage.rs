@@ -1,23 +1,17 @@
 //! What every journey of this lane begins with: the model, the way to the gateway, an agent with its token, skills.
 
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use futures::future::try_join_all;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 use skillet_api::SkillExecution;
-use skillet_e2e::{Journey, SkillDraft, eventually, policy};
-
-use crate::{
-    access::{Answer, Ask, Gateway},
-    clients::Clients,
-    model::Model,
-    tenant,
+use skillet_e2e::{
+    Journey, SkillDraft,
+    agent::{Answer, Ask, Gateway, Model, model::PROVIDERS, tenant},
+    policy,
 };
 
-/// Rights that were refused are remembered for some seconds by the gateway, and new ones are not there at once.
-const SET_WITHIN: Duration = Duration::from_secs(40);
+use crate::clients::Clients;
 
 pub(crate) struct Stage<'a> {
     pub(crate) j: &'a Journey,
@@ -41,26 +35,13 @@ impl<'a> Stage<'a> {
         }));
         let model = async {
             let model = Model::start(j).await?;
-            policy::change(&j.client, model.policy()).await?;
+            policy::change(&j.client, model.policy(&PROVIDERS)).await?;
             Ok(model)
         };
         let (gateway, clients, token, names, model) =
             tokio::try_join!(Gateway::open(), Clients::installed(), agent, there, model)?;
-        let stage = Self { j, gateway, model, clients, token };
-        eventually("the model answers through the gateway, offered every skill", SET_WITHIN, async || {
-            let answer = stage.offered_exactly(&names).await?;
-            ensure!(answer.status == 200, "{} {}", answer.status, answer.text);
-            let offered = answer.names("x-skillet-offered");
-            Ok(names.iter().all(|name| offered.contains(name)).then_some(()))
-        })
-        .await?;
-        Ok(stage)
-    }
-
-    async fn offered_exactly(&self, names: &[String]) -> Result<Answer> {
-        let ask =
-            chat("setting", "say ready").with("x-skillet-skills", &format!("exactly={}", names.join(",")));
-        self.ask(&ask).await
+        gateway.offers(&token, &names).await?;
+        Ok(Self { j, gateway, model, clients, token })
     }
 
     /// Asks as the agent.
@@ -79,12 +60,6 @@ impl<'a> Stage<'a> {
         let has = |value: &Option<Value>| value.as_ref().is_some_and(|input| input["text"] == text);
         Ok(all.into_iter().filter(|execution| has(&execution.spec.input)).collect())
     }
-}
-
-/// A chat request with a script for the model.
-pub(crate) fn chat(model: &str, script: &str) -> Ask {
-    let messages = json!([{ "role": "user", "content": script }]);
-    Ask::post("/v1/chat/completions", json!({ "model": model, "messages": messages }))
 }
 
 /// The first JSON object in a text.

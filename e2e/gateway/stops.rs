@@ -8,13 +8,14 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt as _, api::DeleteParams};
 use serde_json::json;
 use skillet_api::{Phase, SkillExecution};
-use skillet_e2e::{Journey, SkillDraft, eventually, journey_under, operator};
+use skillet_e2e::{
+    Journey, SkillDraft,
+    agent::{Answer, Ask, Gateway, chat},
+    eventually, journey_under, operator,
+};
 use tokio::time::{Instant, sleep};
 
-use crate::{
-    access::{Answer, Ask, Gateway},
-    stage::{Stage, chat, object_in, of_text},
-};
+use crate::stage::{Stage, object_in, of_text};
 
 const CLIENTS: usize = 24;
 const KILLS: usize = 3;

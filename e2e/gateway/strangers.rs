@@ -17,13 +17,17 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecution, SkillVersion};
 use skillet_core::dialect::names::reference;
-use skillet_e2e::{Journey, SkillDraft, eventually, journey::LABEL, journey_under, manifest};
+use skillet_e2e::{
+    Journey, SkillDraft,
+    agent::{Answer, Ask, chat, tenant},
+    eventually,
+    journey::LABEL,
+    journey_under, manifest,
+};
 
 use crate::{
-    access::{Answer, Ask},
     clients::Language,
-    stage::{Stage, chat, of_text, word_count},
-    tenant,
+    stage::{Stage, of_text, word_count},
 };
 
 const SKILL: &str = "treasure";

@@ -54,16 +54,7 @@ where
         let client = cluster::connect().await?;
         policy::prepare(&client).await?;
         let _held = policy::alone().await?;
-        policy::save(&client).await?;
-        let result = match policy::change(&client, change).await {
-            Ok(()) => AssertUnwindSafe(travel(client.clone(), name, body)).catch_unwind().await,
-            Err(error) => Ok(Err(error)),
-        };
-        let restored = policy::restore(&client).await;
-        match result {
-            Ok(result) => result.and(restored),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        policy::under(&client, change, async || travel(client.clone(), name, body).await).await
     })
 }
 

@@ -12,8 +12,11 @@
 //! | `SKILLET_OPERATOR_LOG` | a log file, where the operator does not run as a pod |
 //! | `SKILLET_METRICS_URL` | the operator's metrics, where it does not run as a pod |
 //! | `SKILLET_NODE_LOGS` | the folder of container logs, where the node is this machine |
+//! | `SKILLET_GATEWAY_URL` | the gateway, where it does not run as a pod |
+//! | `SKILLET_MODEL_URL` | a running `gateway/model/model.py` that gateway and tests can reach, instead of a pod |
 //! | `SKILLET_E2E_IMAGE` | an image with `/bin/busybox` and no runner, where none can be loaded |
 
+pub mod agent;
 pub mod attacks;
 pub mod cluster;
 pub mod draft;

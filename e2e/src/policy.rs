@@ -2,9 +2,15 @@
 //!
 //! Turns are taken through files, so that they hold between the programs of one machine as well as within one.
 
-use std::{env::temp_dir, fs::File, time::Duration};
+use std::{
+    env::temp_dir,
+    fs::File,
+    panic::{AssertUnwindSafe, resume_unwind},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
+use futures::FutureExt as _;
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
@@ -88,8 +94,24 @@ pub async fn prepare(client: &Client) -> Result<()> {
         .copied()
 }
 
+/// Does `body` under another policy: `change` is merged into the spec, and taken back whatever comes of the body. For
+/// who is alone. What a dead one left is taken back first.
+pub async fn under<T>(client: &Client, change: Value, body: impl AsyncFnOnce() -> Result<T>) -> Result<T> {
+    restore(client).await?;
+    save(client).await?;
+    let result = match self::change(client, change).await {
+        Ok(()) => AssertUnwindSafe(body()).catch_unwind().await,
+        Err(error) => Ok(Err(error)),
+    };
+    let restored = restore(client).await;
+    match result {
+        Ok(result) => result.and_then(|done| restored.map(|()| done)),
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
 /// Keeps the present spec, to be restored.
-pub async fn save(client: &Client) -> Result<()> {
+async fn save(client: &Client) -> Result<()> {
     let policy = api(client).get(POLICY_NAME).await.context("could not read the policy")?;
     let spec = policy.data["spec"].to_string();
     patch(client, &json!({ "metadata": { "annotations": { SAVED: spec } } })).await.map(drop)

@@ -10,8 +10,13 @@ is a script in the last user message. Steps stand between `;`, one for each answ
     force treasure {}                                    a call of a tool, offered or not
     loop 10 a {}                                         ten steps of one call
 
-A script that is at its end answers `RESULT <content>` for each result since the last user message. GET /log shows what
-was asked, with `?model=` of one model only; keys are left out. It holds nothing else, and is no part of Skillet.
+A script that is at its end answers `RESULT <content>` for each result since the last user message.
+
+A question that is no script is answered like one: `How many words has this: to be or not to be?` calls the tool whose
+name has most words in common with it, else the first, with {"text": "to be or not to be"}, and then tells the result.
+
+GET /log shows what was asked, with `?model=` of one model only; keys are left out. It holds nothing else, and is no part
+of Skillet.
 """
 
 import itertools

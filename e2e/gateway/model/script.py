@@ -56,7 +56,12 @@ class Turn:
 
     def answer(self):
         """Text and calls of the next answer."""
-        steps = parse(self.prompt)
+        try:
+            steps = parse(self.prompt)
+        except Refused:
+            if not self.prompt.rstrip().endswith("?"):
+                raise
+            return self.reply()
         text, calls = [], []
         if self.rounds >= len(steps):
             return [f"RESULT {result}" for result in self.results], []
@@ -76,6 +81,33 @@ class Turn:
         if not calls and self.rounds + 1 == len(steps):
             text += [f"RESULT {result}" for result in self.results]
         return text, calls
+
+    def reply(self):
+        """The same for a question: a call of the tool that it is most about, then words with the result."""
+        question = self.prompt.strip().removesuffix("?")
+        words = set(re.findall(r"\w+", question.lower()))
+        tool = max(self.tools, key=lambda name: len(words.intersection(re.split("[-_]", name.lower()))), default=None)
+        if tool is None:
+            return ["I have nothing to find that out with."], []
+        if self.results:
+            return [f"I asked {tool}, and it says: {'; '.join(map(told, self.results))}."], []
+        return [], [{"id": "call_0_0", "name": tool, "input": {"text": question.partition(": ")[2] or question}}]
+
+
+def told(result):
+    """A result as people would say it: fields with their values, without the brackets around them."""
+
+    def said(value):
+        if isinstance(value, dict):
+            return ", ".join(f"{name} {said(part)}" for name, part in value.items())
+        if isinstance(value, list):
+            return ", ".join(map(said, value))
+        return json.dumps(value, ensure_ascii=False)
+
+    try:
+        return said(json.loads(result))
+    except ValueError:
+        return result
 
 
 def texts(content, kinds):

@@ -7,13 +7,14 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, api::PostParams};
 use serde_json::{Value, json};
-use skillet_e2e::manifest;
+
+use crate::manifest;
 
 const AGENT: &str = "agent";
 const AUDIENCE: &str = "skillet";
 
 /// Makes the agent of a namespace and gives it `get` and `execute` there, and nowhere else.
-pub(crate) async fn make(client: &Client, namespace: &str) -> Result<()> {
+pub async fn make(client: &Client, namespace: &str) -> Result<()> {
     for object in objects(namespace) {
         manifest::apply(client, namespace, object).await?;
     }
@@ -21,12 +22,12 @@ pub(crate) async fn make(client: &Client, namespace: &str) -> Result<()> {
 }
 
 /// A token of the agent's for the gateway.
-pub(crate) async fn token(client: &Client, namespace: &str) -> Result<String> {
+pub async fn token(client: &Client, namespace: &str) -> Result<String> {
     token_for(client, namespace, AUDIENCE).await
 }
 
 /// A token of the agent's for somebody else, such as the API server.
-pub(crate) async fn token_for(client: &Client, namespace: &str, audience: &str) -> Result<String> {
+pub async fn token_for(client: &Client, namespace: &str, audience: &str) -> Result<String> {
     let api: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let spec = TokenRequestSpec { audiences: Some(vec![audience.to_owned()]), ..TokenRequestSpec::default() };
     let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };

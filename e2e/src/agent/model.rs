@@ -1,36 +1,52 @@
-//! The scripted model server as a pod of the journey's namespace, and its log: what the gateway sent to a provider.
+//! The scripted model server of `gateway/model` as a pod of the journey's namespace, and its log: what the gateway sent
+//! to a provider.
 
-use std::{collections::BTreeMap, env, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, env, fmt::Debug, fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::api::core::v1::Pod;
-use kube::{api::ListParams, core::Request};
-use serde::Deserialize;
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::core::v1::{ConfigMap, Pod, Service},
+};
+use kube::{
+    Resource,
+    api::{DeleteParams, ListParams},
+    core::Request,
+};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use skillet_e2e::{Journey, eventually};
 
+use crate::{Journey, eventually};
+
+/// Providers as SkillPolicy names them.
+pub const PROVIDERS: [&str; 3] = ["openai", "anthropic", "gemini"];
+/// Of all its objects.
+const NAME: &str = "model";
 const PORT: u16 = 8080;
+/// Names a running `model/model.py` that the gateway and this machine reach.
+const URL: &str = "SKILLET_MODEL_URL";
 const UP_WITHIN: Duration = Duration::from_secs(60);
+const GONE_WITHIN: Duration = Duration::from_secs(60);
 
 /// Where the model answers.
-pub(crate) struct Model {
+pub struct Model {
     /// As the gateway reaches it.
-    pub(crate) base_url: String,
+    pub base_url: String,
 }
 
 /// A request as the model got it.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Asked {
-    pub(crate) headers: Value,
+pub struct Asked {
+    pub headers: Value,
     /// Headers with keys that it came with.
-    pub(crate) keys: Vec<String>,
-    pub(crate) body: Value,
+    pub keys: Vec<String>,
+    pub body: Value,
 }
 
 impl Model {
     /// Starts it, and waits until it answers.
-    pub(crate) async fn start(j: &Journey) -> Result<Self> {
-        if let Ok(base_url) = env::var("SKILLET_MODEL_URL") {
+    pub async fn start(j: &Journey) -> Result<Self> {
+        if let Ok(base_url) = env::var(URL) {
             return Ok(Self { base_url });
         }
         for object in objects(&program()?) {
@@ -38,28 +54,41 @@ impl Model {
         }
         let pods = j.api::<Pod>();
         eventually("the model is ready", UP_WITHIN, async || {
-            let status = pods.get("model").await?.status.unwrap_or_default();
+            let status = pods.get(NAME).await?.status.unwrap_or_default();
             let mut conditions = status.conditions.into_iter().flatten();
             Ok(conditions.any(|c| c.type_ == "Ready" && c.status == "True").then_some(()))
         })
         .await?;
-        Ok(Self { base_url: format!("http://model.{}.svc:{PORT}", j.namespace) })
+        Ok(Self { base_url: format!("http://{NAME}.{}.svc:{PORT}", j.namespace) })
     }
 
-    /// What a policy says to send all providers' requests here.
-    pub(crate) fn policy(&self) -> Value {
-        let provider = json!({ "baseUrl": self.base_url });
-        json!({ "gateway": { "providers": { "openai": provider, "anthropic": provider, "gemini": provider } } })
+    /// Takes it away, and waits until it is gone; nothing where it is not there.
+    pub async fn stop(j: &Journey) -> Result<()> {
+        delete::<Service>(j).await?;
+        delete::<ConfigMap>(j).await?;
+        delete::<Pod>(j).await?;
+        let pods = j.api::<Pod>();
+        eventually("the model is gone", GONE_WITHIN, async || {
+            Ok(pods.get_opt(NAME).await?.is_none().then_some(()))
+        })
+        .await
+    }
+
+    /// What a policy says to send the requests of these providers here.
+    pub fn policy(&self, providers: &[&str]) -> Value {
+        let here = json!({ "baseUrl": self.base_url });
+        let providers: BTreeMap<&str, &Value> = providers.iter().map(|name| (*name, &here)).collect();
+        json!({ "gateway": { "providers": providers } })
     }
 
     /// What was asked of the model of this name, in order.
-    pub(crate) async fn asked(&self, j: &Journey, model: &str) -> Result<Vec<Asked>> {
+    pub async fn asked(&self, j: &Journey, model: &str) -> Result<Vec<Asked>> {
         let query = format!("/log?model={model}");
-        let text = if env::var("SKILLET_MODEL_URL").is_ok() {
+        let text = if env::var(URL).is_ok() {
             let client = reqwest::Client::builder().no_proxy().build()?;
             client.get(format!("{}{query}", self.base_url)).send().await?.text().await?
         } else {
-            let proxy = format!("/api/v1/namespaces/{}/pods/model:{PORT}/proxy{query}", j.namespace);
+            let proxy = format!("/api/v1/namespaces/{}/pods/{NAME}:{PORT}/proxy{query}", j.namespace);
             let mut request = Request::new("/").list(&ListParams::default())?;
             *request.uri_mut() = proxy.parse()?;
             j.client.request_text(request).await?
@@ -70,7 +99,7 @@ impl Model {
 
 impl Asked {
     /// Names of the tools that the model was offered, in whatever provider's form.
-    pub(crate) fn tools(&self) -> Vec<String> {
+    pub fn tools(&self) -> Vec<String> {
         let tools = self.body["tools"].as_array().into_iter().flatten();
         let named = tools.flat_map(|tool| match &tool["functionDeclarations"] {
             Value::Array(declared) => declared.clone(),
@@ -78,6 +107,16 @@ impl Asked {
             _ => vec![tool.clone()],
         });
         named.filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
+    }
+}
+
+async fn delete<K>(j: &Journey) -> Result<()>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match j.api::<K>().delete(NAME, &DeleteParams::default()).await {
+        Err(kube::Error::Api(refusal)) if refusal.code == 404 => Ok(()),
+        answer => answer.map(drop).with_context(|| format!("could not delete the model's {}", K::kind(&()))),
     }
 }
 
@@ -98,9 +137,9 @@ fn program() -> Result<BTreeMap<String, String>> {
 fn objects(program: &BTreeMap<String, String>) -> [Value; 3] {
     // The runtime's image is in every cluster with Skillet.
     let image = format!("skillet.dev/python:{}", env!("CARGO_PKG_VERSION"));
-    let labels = json!({ "app": "model" });
+    let labels = json!({ "app": NAME });
     let container = json!({
-        "name": "model",
+        "name": NAME,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python3", "-u", "/srv/model.py"],
@@ -112,18 +151,18 @@ fn objects(program: &BTreeMap<String, String>) -> [Value; 3] {
             "runAsNonRoot": true, "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] },
         },
     });
-    let volume = json!({ "name": "program", "configMap": { "name": "model" } });
+    let volume = json!({ "name": "program", "configMap": { "name": NAME } });
     [
-        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "model" }, "data": program }),
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": NAME }, "data": program }),
         json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "model", "labels": labels },
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": NAME, "labels": labels },
             "spec": {
                 "containers": [container], "volumes": [volume],
                 "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 0,
             },
         }),
         json!({
-            "apiVersion": "v1", "kind": "Service", "metadata": { "name": "model" },
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": NAME },
             "spec": { "selector": labels, "ports": [{ "port": PORT }] },
         }),
     ]

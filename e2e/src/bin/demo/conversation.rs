@@ -1,0 +1,236 @@
+//! The demo's end: an agent asks a model through the gateway, the model calls a skill, and has the last word.
+//!
+//! The model is scripted, and for that time stands in OpenAI's place in the cluster's SkillPolicy, which is put back
+//! whatever happens. A provider that somebody has set up is left alone: agents may be using it.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context as _, Result, bail};
+use kube::{Api, Client, api::ListParams};
+use serde_json::Value;
+use skillet_api::{
+    Phase, SkillExecution, SkillExecutionStatus, SkillPolicy,
+    gateway::{Provider, Providers},
+    names::POLICY_NAME,
+};
+use skillet_e2e::{
+    Journey,
+    agent::{Answer, Gateway, Model, chat, tenant},
+    policy,
+};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::{
+    example::place,
+    page::{INDENT, Paint, lines},
+};
+
+/// About logs, too, so that more than one skill fits.
+const QUESTION: &str =
+    "Would you redact the text of this log line: Ada <ada@example.com> came from 192.0.2.17?";
+const SKILL: &str = "redact-text";
+/// In the skill's output, and so in the model's words.
+const REDACTED: &str = "Ada <[email]> came from [ip]";
+
+/// What came of the question.
+struct Conversation {
+    answer: Answer,
+    runs: Vec<SkillExecution>,
+    took: Duration,
+}
+
+/// Has the conversation and prints it; whether all is as it should be, or nothing where it cannot be had.
+pub(crate) async fn show(journey: &Journey, paint: &Paint) -> Result<Option<bool>> {
+    let client = &journey.client;
+    let _held = policy::alone().await?;
+    let mut interruption = Interruption::new()?;
+    // What a demo left that was killed.
+    policy::restore(client).await?;
+    Model::stop(journey).await?;
+    if let Some(why) = why_none(Gateway::is_installed(client).await?, &openai(client).await?) {
+        println!("\n{}", paint.dim(&lines("", &format!("No conversation of an agent: {why}."), 0)));
+        return Ok(None);
+    }
+    let had = in_place_of_openai(journey, &mut interruption).await;
+    let stopped = Model::stop(journey).await;
+    let had = had?;
+    stopped?;
+    Ok(Some(print(&had, paint)))
+}
+
+async fn openai(client: &Client) -> Result<Provider> {
+    let api: Api<SkillPolicy> = Api::all(client.clone());
+    let policy = api.get(POLICY_NAME).await.context("could not read the policy")?;
+    Ok(policy.spec.gateway.providers.openai)
+}
+
+/// Why the conversation cannot be had, where that is so.
+fn why_none(has_gateway: bool, openai: &Provider) -> Option<&'static str> {
+    if !has_gateway {
+        return Some("the gateway is not installed in this cluster");
+    }
+    let is_set_up = *openai != Providers::default().openai;
+    is_set_up.then_some("SkillPolicy says where OpenAI's requests go, and agents may be using that")
+}
+
+async fn in_place_of_openai(journey: &Journey, interruption: &mut Interruption) -> Result<Conversation> {
+    let model = interruption.ends(Model::start(journey)).await?;
+    let change = model.policy(&["openai"]);
+    policy::under(&journey.client, change, async || interruption.ends(converse(journey)).await).await
+}
+
+async fn converse(journey: &Journey) -> Result<Conversation> {
+    let Journey { client, namespace, .. } = journey;
+    tenant::make(client, namespace).await?;
+    let (gateway, token) = tokio::try_join!(Gateway::open(), tenant::token(client, namespace))?;
+    gateway.offers(&token, &[SKILL.to_owned()]).await?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis();
+    let session = format!("demo-{now}");
+    let asked = Instant::now();
+    let answer =
+        gateway.send(&token, &chat("scripted", QUESTION).with("x-skillet-session", &session)).await?;
+    let took = asked.elapsed();
+    let mut runs = journey.api::<SkillExecution>().list(&ListParams::default()).await?.items;
+    runs.retain(|run| run.spec.session_id.as_ref() == Some(&session));
+    Ok(Conversation { answer, runs, took })
+}
+
+fn print(had: &Conversation, paint: &Paint) -> bool {
+    let Conversation { answer, runs, took } = had;
+    let wrong = differences(had);
+    let is_answered = answer.status == 200;
+    let how = if is_answered { "Answered".to_owned() } else { format!("Status {}", answer.status) };
+    let end = format!("{how} in {} ms", took.as_millis());
+    let title = "An agent asks a model through the gateway";
+    println!("\n{}", paint.heading(wrong.is_empty(), title, (is_answered, &end)));
+    println!(
+        "{}",
+        paint.dim(&lines("", "The model is scripted; everything else is as it is with a real one", 0))
+    );
+    println!("{}", lines("question", QUESTION, INDENT));
+    println!("{}", lines("offered", &answer.names("x-skillet-offered").join(", "), INDENT));
+    for run in runs {
+        let input = run.spec.input.as_ref().map(Value::to_string).unwrap_or_default();
+        println!("{}", lines("call", &format!("{} {input}", run.spec.skill), INDENT));
+        println!("{}", paint.dim(&lines("sandbox", &place(&status(run)), INDENT)));
+    }
+    println!("{}", lines("answer", &words(answer), INDENT));
+    for difference in &wrong {
+        println!("{}", paint.red(&lines("wrong", difference, INDENT)));
+    }
+    wrong.is_empty()
+}
+
+/// What is not as it should be, in words.
+fn differences(Conversation { answer, runs, .. }: &Conversation) -> Vec<String> {
+    let mut found = Vec::new();
+    if answer.status != 200 {
+        found.push(format!("the request should be answered, and ended with {}", answer.status));
+    }
+    if !answer.names("x-skillet-offered").iter().any(|name| name == SKILL) {
+        found.push(format!("{SKILL} should be offered, and is not"));
+    }
+    let calls: Vec<String> =
+        runs.iter().map(|run| format!("{} {:?}", run.spec.skill, status(run).phase)).collect();
+    if calls != [format!("{SKILL} {:?}", Phase::Succeeded)] {
+        found.push(format!("one call of {SKILL} should succeed, and there are {calls:?}"));
+    }
+    if !words(answer).contains(REDACTED) {
+        found.push(format!("the answer should hold {REDACTED:?}, and does not"));
+    }
+    found
+}
+
+fn status(run: &SkillExecution) -> SkillExecutionStatus {
+    run.status.clone().unwrap_or_default()
+}
+
+/// The model's words, or the whole answer where there are none.
+fn words(answer: &Answer) -> String {
+    let body = answer.json();
+    let content = body.pointer("/choices/0/message/content").and_then(Value::as_str);
+    content.unwrap_or(&answer.text).to_owned()
+}
+
+/// What people and machines stop a program with. Kept from now on, so that it stops what goes on and not what puts back.
+struct Interruption([Signal; 3]);
+
+impl Interruption {
+    fn new() -> Result<Self> {
+        let [interrupt, terminate, hangup] =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        Ok(Self([interrupt?, terminate?, hangup?]))
+    }
+
+    /// What goes on, unless it is stopped before its end.
+    async fn ends<T>(&mut self, goes_on: impl Future<Output = Result<T>>) -> Result<T> {
+        let Self([interrupt, terminate, hangup]) = self;
+        tokio::select! {
+            biased;
+            _ = interrupt.recv() => bail!("interrupted"),
+            _ = terminate.recv() => bail!("told to stop"),
+            _ = hangup.recv() => bail!("the terminal is gone"),
+            ended = goes_on => ended,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use skillet_api::gateway::KeySecret;
+
+    use super::*;
+
+    fn had(content: &str, phase: Phase) -> Conversation {
+        let text = json!({ "choices": [{ "message": { "content": content } }] }).to_string();
+        let headers = [("x-skillet-offered".parse().unwrap(), "redact-text,log-summary".parse().unwrap())];
+        let mut run = SkillExecution::new("run", skillet_e2e::execute::spec(SKILL));
+        run.status = Some(SkillExecutionStatus { phase, ..SkillExecutionStatus::default() });
+        let answer = Answer { status: 200, headers: headers.into_iter().collect(), text };
+        Conversation { answer, runs: vec![run], took: Duration::ZERO }
+    }
+
+    #[test]
+    fn a_conversation_is_right_when_the_skill_ran_and_its_result_is_in_the_answer() {
+        let right = had("It says: Ada <[email]> came from [ip].", Phase::Succeeded);
+        assert_eq!(differences(&right), [""; 0]);
+    }
+
+    #[test]
+    fn whatever_is_wrong_with_a_conversation_is_told() {
+        assert!(differences(&had("It says: Ada.", Phase::Succeeded))[0].contains("the answer should hold"));
+        assert!(differences(&had(REDACTED, Phase::Failed))[0].contains("redact-text Failed"));
+        let mut none = had(REDACTED, Phase::Succeeded);
+        none.runs.clear();
+        none.answer = Answer { status: 502, headers: [].into_iter().collect(), text: "no model".to_owned() };
+        assert_eq!(differences(&none).len(), 4);
+        assert_eq!(words(&none.answer), "no model");
+    }
+
+    #[test]
+    fn without_a_gateway_or_with_a_provider_that_is_set_up_there_is_no_conversation() {
+        let untouched = Providers::default().openai;
+        assert_eq!(why_none(true, &untouched), None);
+        assert!(why_none(false, &untouched).unwrap().contains("not installed"));
+        for set_up in [
+            Provider { base_url: "https://router.example.com".to_owned(), ..untouched.clone() },
+            Provider { client_key: Some(true), ..untouched.clone() },
+            Provider { key_secret: Some(KeySecret::default()), ..untouched },
+        ] {
+            assert!(why_none(true, &set_up).unwrap().contains("OpenAI"), "{set_up:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_goes_on_ends_with_its_own_result_or_when_it_is_interrupted() {
+        let mut interruption = Interruption::new().unwrap();
+        assert_eq!(interruption.ends(async { Ok(7) }).await.unwrap(), 7);
+        let me = std::process::id().to_string();
+        let stop = async {
+            std::process::Command::new("kill").args(["-TERM", &me]).status()?;
+            std::future::pending::<Result<()>>().await
+        };
+        assert_eq!(interruption.ends(stop).await.unwrap_err().to_string(), "told to stop");
+    }
+}
