@@ -304,7 +304,7 @@ mod tests {
         let (seen, sights) = mpsc::unbounded_channel();
         let mut watched = Watched { sights, watch: tokio::spawn(async {}) };
         let begin = Instant::now();
-        let mut sight = |name: &str, millis, is_ended| {
+        let sight = |name: &str, millis, is_ended| {
             let at = begin + Duration::from_millis(millis);
             assert!(seen.send(Sight { name: name.into(), is_ended, at }).is_ok());
         };

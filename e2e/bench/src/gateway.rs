@@ -43,9 +43,9 @@ pub(crate) async fn measure(gateway: Option<&Path>, root: &Path) -> anyhow::Resu
 }
 
 async fn start(program: &Path, model: &str, number: u32, mode: Mode) -> anyhow::Result<Running> {
-    let (made, versions) = skills::made(number, mode);
+    let (all, versions) = skills::made(number, mode);
     let policy = vec![skills::policy(model)];
-    let api = Api::new([("skills", made), ("skillversions", versions), ("skillpolicies", policy)]);
+    let api = Api::new([("skills", all), ("skillversions", versions), ("skillpolicies", policy)]);
     run::start(program, api.start().await?).await
 }
 
@@ -86,7 +86,7 @@ async fn throughput(program: &Path, model: &str) -> anyhow::Result<Figure> {
 /// What it holds with many skills, after it has been used.
 async fn memory(program: &Path, model: &str) -> anyhow::Result<Figure> {
     let gateway = start(program, model, MANY, Mode::Auto).await?;
-    let ready = gateway.process.resident()?;
+    let at_ready = gateway.process.resident()?;
     let mut offered = 0;
     for seed in 0..REQUESTS_BEFORE {
         offered += u64::from(load::is_offered_skills(&gateway.address, seed).await?);
@@ -96,7 +96,7 @@ async fn memory(program: &Path, model: &str) -> anyhow::Result<Figure> {
     let resident = gateway.process.resident()?;
     println!(
         "with {MANY} skills the gateway holds {:.1} MB when it is ready, {:.1} MB after {REQUESTS_BEFORE} requests, of which {offered} were offered some",
-        megabytes(ready),
+        megabytes(at_ready),
         megabytes(resident),
     );
     Ok(Figure::lower("gateway_10k_mb", megabytes(resident), 60.0, "MB", 1))

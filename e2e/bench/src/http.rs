@@ -1,7 +1,10 @@
 //! HTTP/1.1 as far as a measurement needs it, at next to no cost: kept connections, whole heads, bodies of a told length
 //! or in chunks. Both ends of it are trusted; it is no server or client for anything else.
 
-use std::io::{self, ErrorKind};
+use std::{
+    fmt::Write as _,
+    io::{self, ErrorKind},
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -177,9 +180,13 @@ where
 
 /// A request as bytes.
 pub(crate) fn request(line: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
-    format!("{line} HTTP/1.1\r\nhost: bench\r\n{headers}content-length: {length}\r\n\r\n{body}").into_bytes()
+    let mut text = format!("{line} HTTP/1.1\r\nhost: bench\r\ncontent-length: {length}\r\n");
+    for (name, value) in headers {
+        // Writing to a String cannot fail.
+        write!(text, "{name}: {value}\r\n").ok();
+    }
+    (text + "\r\n" + body).into_bytes()
 }
 
 /// A JSON answer as bytes.

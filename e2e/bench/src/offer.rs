@@ -90,7 +90,7 @@ fn of(size: u32) -> Measured {
     let mut index = Index::build(policy.reading, skills.iter().cloned());
     let build = start.elapsed();
     let mut scratch = Scratch::default();
-    let offers = (0..REQUESTS).map(|seed| offer(&policy, &index, request(seed), &mut scratch).took);
+    let offers = (0..REQUESTS).map(|seed| offer(&policy, &index, request(seed), &mut scratch).1);
     let offers = offers.collect();
     let changes = skills.iter().take(CHANGES).map(|skill| {
         let start = Instant::now();
@@ -108,7 +108,7 @@ fn growth() -> Vec<(f64, f64)> {
         SIZES.map(|size| (size, among(size, policy.reading), Scratch::default(), Samples::default())).into();
     for seed in 0..REQUESTS {
         for (_, index, scratch, samples) in &mut sizes {
-            samples.add(offer(&policy, index, request(seed), scratch).took);
+            samples.add(offer(&policy, index, request(seed), scratch).1);
         }
     }
     sizes
@@ -130,18 +130,14 @@ fn request(seed: u64) -> Value {
     json!({ "model": MODEL, "messages": messages, "tools": tools })
 }
 
-/// A request with its tools, and how long that took.
-struct Offered {
-    request: Value,
-    took: Duration,
-}
-
-fn offer(policy: &Policy, index: &Index, mut request: Value, scratch: &mut Scratch) -> Offered {
+/// The request with its tools, and how long that took.
+fn offer(policy: &Policy, index: &Index, mut request: Value, scratch: &mut Scratch) -> (Value, Duration) {
     let start = Instant::now();
     let tools = chosen(policy, index, &request, scratch);
     // A list of tools takes more tools.
     DialectName::OpenAiChat.dialect().offer(&mut request, &tools).ok();
-    Offered { request, took: start.elapsed() }
+    let took = start.elapsed();
+    (request, took)
 }
 
 /// The tools for a request, in the steps in which the gateway makes them.
@@ -162,15 +158,14 @@ fn chosen(policy: &Policy, index: &Index, request: &Value, scratch: &mut Scratch
     let ask = Ask { query: &query, client_tools: &names, switch: &Switch::All, token_budget: Some(16_000) };
     let picked: Vec<Arc<Candidate>> =
         pick(policy, &[index], &ask, scratch).offered.into_iter().map(|offered| offered.skill).collect();
-    let named = picked.iter().map(|skill| {
+    let identified = picked.iter().map(|skill| {
         let Candidate { namespace, name, version, .. } = &**skill;
         (SkillIdentity { namespace, name, version }, skill.clone())
     });
-    let table = OfferTable::new(names.iter().copied(), named);
+    let table = OfferTable::new(names.iter().copied(), identified);
     let tool = |(name, skill): (&Arc<str>, &Arc<Candidate>)| ToolDefinition {
         name: name.clone(),
-        description: skill.tool.description.clone(),
-        parameters: skill.tool.parameters.clone(),
+        ..skill.tool.definition()
     };
     table.iter().map(tool).collect()
 }
@@ -190,7 +185,7 @@ mod tests {
         let mut scratch = Scratch::default();
         for seed in 0..50 {
             let mut tools = |index: &Index| {
-                let offered = offer(&policy, index, request(seed), &mut scratch).request;
+                let offered = offer(&policy, index, request(seed), &mut scratch).0;
                 offered["tools"].as_array().unwrap().clone()
             };
             let (of_few, of_many) = (tools(&few), tools(&many));

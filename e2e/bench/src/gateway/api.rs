@@ -8,20 +8,19 @@ use serde_json::{Value, json};
 
 use crate::http::{self, Connection};
 
-/// As many as kube asks for at once.
-const PAGE: usize = 500;
 /// A token for the gateway by its form: its claims are `{"aud":"skillet"}`.
 pub(crate) const TOKEN: &str = "e30.eyJhdWQiOiJza2lsbGV0In0.c2ln";
 /// The namespace of whoever asks.
 pub(crate) const NAMESPACE: &str = "bench";
 
-/// Answers as bytes, by plural and number of the page.
-pub(crate) struct Api(BTreeMap<&'static str, Vec<Vec<u8>>>);
+/// Objects as JSON, by plural.
+pub(crate) struct Api(BTreeMap<&'static str, Vec<String>>);
 
 impl Api {
     /// Holds these objects; of all other kinds there are none.
     pub(crate) fn new(kinds: impl IntoIterator<Item = (&'static str, Vec<Value>)>) -> Self {
-        Self(kinds.into_iter().map(|(plural, objects)| (plural, pages(&objects))).collect())
+        let texts = |objects: Vec<Value>| objects.iter().map(Value::to_string).collect();
+        Self(kinds.into_iter().map(|(plural, objects)| (plural, texts(objects))).collect())
     }
 
     /// Serves until the process ends.
@@ -30,9 +29,17 @@ impl Api {
         http::listen(move |connection| serve(connection, api.clone())).await
     }
 
-    fn page(&self, plural: &str, number: usize) -> Vec<u8> {
-        let found = self.0.get(plural).and_then(|pages| pages.get(number));
-        found.cloned().unwrap_or_else(|| list(&[], None))
+    /// So many objects of a kind, from the one on whose number is given; where others follow, their first number.
+    fn page(&self, plural: &str, limit: Option<usize>, from: usize) -> String {
+        let all = self.0.get(plural).map(Vec::as_slice).unwrap_or_default();
+        let left = all.get(from..).unwrap_or_default();
+        let items = left.get(..limit.unwrap_or(left.len())).unwrap_or(left);
+        let mut metadata = json!({ "resourceVersion": "1" });
+        if items.len() < left.len() {
+            metadata["continue"] = json!((from + items.len()).to_string());
+        }
+        let items = items.join(",");
+        format!("{{\"apiVersion\":\"v1\",\"kind\":\"List\",\"metadata\":{metadata},\"items\":[{items}]}}")
     }
 }
 
@@ -56,26 +63,15 @@ async fn serve(mut connection: Connection, api: Arc<Api>) -> io::Result<()> {
         let answer = match plural {
             "tokenreviews" => http::answer("201 Created", &token_review().to_string()),
             "subjectaccessreviews" => http::answer("201 Created", &access_review().to_string()),
-            _ => api.page(plural, parameter("continue").and_then(|page| page.parse().ok()).unwrap_or(0)),
+            _ => {
+                let number = |name| parameter(name).and_then(|text| text.parse().ok());
+                let page = api.page(plural, number("limit"), number("continue").unwrap_or(0));
+                http::answer("200 OK", &page)
+            }
         };
         connection.write(&answer).await?;
     }
     Ok(())
-}
-
-fn pages(objects: &[Value]) -> Vec<Vec<u8>> {
-    let last = objects.len().div_ceil(PAGE);
-    let page = |(number, items)| list(items, Some(number + 1).filter(|next| *next < last));
-    objects.chunks(PAGE).enumerate().map(page).collect()
-}
-
-fn list(items: &[Value], next: Option<usize>) -> Vec<u8> {
-    let mut metadata = json!({ "resourceVersion": "1" });
-    if let Some(next) = next {
-        metadata["continue"] = json!(next.to_string());
-    }
-    let list = json!({ "apiVersion": "v1", "kind": "List", "metadata": metadata, "items": items });
-    http::answer("200 OK", &list.to_string())
 }
 
 fn token_review() -> Value {
@@ -106,14 +102,15 @@ mod tests {
             let head = connection.head().await.unwrap().unwrap();
             serde_json::from_slice(&connection.body(&head).await.unwrap()).unwrap()
         };
-        let (mut seen, mut target) = (0, "/apis/skillet.dev/v1alpha1/skills?limit=500".to_owned());
+        let (mut seen, mut target) = (Vec::new(), "/apis/skillet.dev/v1alpha1/skills?limit=500".to_owned());
         loop {
             let list = ask(&target).await;
-            seen += list["items"].as_array().unwrap().len();
+            seen.push(list["items"].as_array().unwrap().len());
             let Some(next) = list["metadata"]["continue"].as_str() else { break };
             target = format!("/apis/skillet.dev/v1alpha1/skills?limit=500&continue={next}");
         }
-        assert_eq!(seen, 1_200);
+        assert_eq!(seen, [500, 500, 200]);
+        assert_eq!(ask("/apis/skillet.dev/v1alpha1/skills").await["items"][1_199]["number"], 1_199);
         assert_eq!(ask("/api/v1/secrets?labelSelector=a").await["items"], json!([]));
         let review = ask("/apis/authorization.k8s.io/v1/subjectaccessreviews").await;
         assert_eq!(review["status"]["allowed"], true);

@@ -42,7 +42,7 @@ fn skill(skill: &Candidate, mode: Mode) -> Value {
         json!([managed("kubectl", "f:spec"), managed("skillet-operator", "f:status")]);
     let mut spec = content(skill);
     spec["version"] = json!("1.0.0");
-    spec["tags"] = json!(skill.tags);
+    spec["tags"] = json!(*skill.tags);
     spec["mode"] = json!(match mode {
         Mode::On => "on",
         Mode::Auto => "auto",

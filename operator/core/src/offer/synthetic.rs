@@ -37,7 +37,7 @@ pub(crate) fn candidate(name: &str, description: &str, tags: &[&str]) -> Candida
         invocation: Invocation::Auto,
         install_count: 0,
         registered: 0,
-        tool: Arc::new(tool),
+        tool: tool.into(),
     }
 }
 

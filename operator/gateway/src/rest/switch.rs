@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use kube::{
-    Api, ResourceExt as _,
+    Api,
     api::{Patch, PatchParams},
 };
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use crate::{
         params::{Name, Params, Who},
         skill_view::{Mode, SkillView},
     },
-    skills::Known,
+    skills::{Known, KnownSkill},
 };
 
 /// What is to change; at least one of the two.
@@ -95,7 +95,8 @@ async fn change(
     let seen = look_up::find(rest, caller, name, namespace.as_deref()).await?;
     rest.rights.check(caller, Verb::Patch, &seen.namespace, Some(name)).await?;
     let changed = write(rest, &seen, switches).await?;
-    let known = Known { skill: Arc::new(changed), versions: seen.known.versions.clone() };
+    let changed = KnownSkill::of(&changed).map_or_else(|| seen.known.skill.clone(), Arc::new);
+    let known = Known::new(changed, seen.known.versions.clone());
     let seen = Seen { known: Arc::new(known), ..seen };
     Ok(Json(SkillView::of(&seen, caller, &rest.catalogue.policy())))
 }
@@ -104,7 +105,7 @@ async fn write(rest: &Rest, seen: &Seen, switches: &Switches) -> Result<Skill, A
     let api: Api<Skill> = Api::namespaced(rest.client.clone(), &seen.namespace);
     let (name, namespace) = (seen.name(), &seen.namespace);
     // With the uid, one made again under the same name is not taken for the one whose rights were asked.
-    let patch = json!({ "metadata": { "uid": seen.known.skill.uid() }, "spec": switches });
+    let patch = json!({ "metadata": { "uid": seen.known.skill.uid }, "spec": switches });
     let params =
         PatchParams { field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()), ..PatchParams::default() };
     api.patch(&name, &params, &Patch::Merge(&patch)).await.map_err(|error| {
