@@ -114,8 +114,11 @@ bench: deploy ## Measure; writes target/bench.json
 	@e2e/in-cluster.sh cargo run --release -q -p skillet-bench
 
 .PHONY: bench-gateway
-bench-gateway: ## Measure the choice of skills; adds to target/bench.json. Needs no cluster
-	@cargo run --release -q -p skillet-bench -- --only offer
+bench-gateway: ## Measure the gateway, a skill call where a cluster answers; adds to target/bench.json
+	@cargo run --release -q -p skillet-bench -- --only offer,gateway
+	@if e2e/in-cluster.sh kubectl version --request-timeout 10s >/dev/null 2>&1; then \
+	  e2e/in-cluster.sh cargo run --release -q -p skillet-bench -- --only call; \
+	else echo "call is not measured: no cluster answers (make deploy)"; fi
 
 .PHONY: clean
 clean: ## Remove what was built; the cluster's programs stay

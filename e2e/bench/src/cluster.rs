@@ -83,11 +83,11 @@ pub(crate) fn is_ready(skill: &Skill) -> bool {
 }
 
 /// Waits until no pod of `namespace`, and no sandbox that served it, is left: ending one run takes nothing from the next.
-pub(crate) async fn rest(client: &Client, namespace: &str, sandboxes: &str) -> anyhow::Result<()> {
+pub(crate) async fn rest(client: &Client, namespace: &str) -> anyhow::Result<()> {
     let served = ListParams::default().labels(&format!("skillet.dev/execution-namespace={namespace}"));
-    for (at, which) in [(namespace, ListParams::default()), (sandboxes, served)] {
-        let pods: Api<Pod> = Api::namespaced(client.clone(), at);
-        until(&format!("no pod is left in {at}"), 120, async || {
+    let own: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    for (pods, which) in [(own, ListParams::default()), (Api::all(client.clone()), served)] {
+        until(&format!("no pod is left of {namespace}"), 120, async || {
             Ok(pods.list_metadata(&which).await?.items.is_empty())
         })
         .await?;

@@ -51,7 +51,7 @@ async fn in_namespace(client: &Client, runs: usize) -> anyhow::Result<Vec<Figure
 
     // Once without counting: images are unpacked, watches are open, and there is a sandbox to copy.
     executions.run("first", execution_spec()).await?;
-    let (sandboxes, template) = copy_of_sandbox(client).await?;
+    let template = copy_of_sandbox(client).await?;
     let job = json!({ "backoffLimit": 0, "template": { "metadata": { "labels": { LABEL: "job" } }, "spec": template } });
     executions.remove("first").await?;
 
@@ -60,7 +60,7 @@ async fn in_namespace(client: &Client, runs: usize) -> anyhow::Result<Vec<Figure
         let name = format!("run-{run}");
         // Each comes first as often as the others.
         for place in 0..3 {
-            rest(client, NAMESPACE, &sandboxes).await?;
+            rest(client, NAMESPACE).await?;
             let which = (run + place) % 3;
             let time = match which {
                 0 => executions.run(&name, execution_spec()).await?,
@@ -90,15 +90,14 @@ pub(crate) fn execution_spec() -> Value {
     json!({ "skill": SKILL })
 }
 
-/// The namespace of sandboxes, and the pod spec of the one that has just been used, with the program in the runner's
+/// The pod spec of the sandbox that has just been used, with the program in the runner's
 /// place.
-async fn copy_of_sandbox(client: &Client) -> anyhow::Result<(String, Value)> {
+async fn copy_of_sandbox(client: &Client) -> anyhow::Result<Value> {
     let execution = Api::<SkillExecution>::namespaced(client.clone(), NAMESPACE).get("first").await?;
     let uid = execution.uid().unwrap_or_default();
     let of_execution = ListParams::default().labels(&format!("skillet.dev/execution-uid={uid}"));
     let jobs = Api::<Job>::all(client.clone()).list(&of_execution).await?.items;
     let job = jobs.into_iter().next().context("the first run's Job is gone already")?;
-    let sandboxes = job.namespace().unwrap_or_default();
     let spec = job.spec.and_then(|spec| spec.template.spec).context("a Job without a pod")?;
     ensure!(
         spec.host_users == Some(false),
@@ -110,7 +109,7 @@ async fn copy_of_sandbox(client: &Client) -> anyhow::Result<(String, Value)> {
     for field in ["stdin", "stdinOnce"] {
         container.remove(field);
     }
-    Ok((sandboxes, spec))
+    Ok(spec)
 }
 
 fn execution_end(execution: &SkillExecution) -> Option<bool> {

@@ -11,6 +11,7 @@ use serde_json::Value;
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
     Lower,
+    Higher,
 }
 
 /// One measured number.
@@ -34,31 +35,42 @@ impl Figure {
         unit: &'static str,
         runs: usize,
     ) -> Self {
-        // More digits than these say nothing.
-        let value = (value * 1000.0).round() / 1000.0;
+        let value = rounded(value);
         Self { name, value, goal: goal.into().unwrap_or(value), unit, better: Better::Lower, runs }
+    }
+
+    /// A figure of which more is better.
+    pub(crate) fn higher(name: &'static str, value: f64, goal: f64, unit: &'static str, runs: usize) -> Self {
+        Self { name, value: rounded(value), goal, unit, better: Better::Higher, runs }
     }
 
     fn is_reached(&self) -> bool {
         match self.better {
             Better::Lower => self.value <= self.goal,
+            Better::Higher => self.value >= self.goal,
         }
     }
 }
 
+/// More digits than these say nothing.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
 /// The figures in columns.
 pub(crate) fn table(figures: &[Figure]) -> String {
-    let mut text = format!("{:<20} {:>12} {:>12}  {:<6} {:>5}\n", "figure", "value", "goal", "unit", "runs");
+    let mut text = format!("{:<30} {:>12} {:>12}  {:<6} {:>6}\n", "figure", "value", "goal", "unit", "runs");
     for figure in figures {
         let Figure { name, value, goal, unit, better, runs } = figure;
         let sign = match better {
             Better::Lower => "<=",
+            Better::Higher => ">=",
         };
         let verdict = if figure.is_reached() { "" } else { "  missed" };
         // Writing to a String cannot fail.
         writeln!(
             text,
-            "{name:<20} {value:>12} {:>12}  {unit:<6} {runs:>5}{verdict}",
+            "{name:<30} {value:>12} {:>12}  {unit:<6} {runs:>6}{verdict}",
             format!("{sign} {goal}")
         )
         .ok();
@@ -107,10 +119,14 @@ mod tests {
 
     #[test]
     fn a_goal_that_was_missed_is_marked() {
-        let text =
-            table(&[Figure::lower("good", 1.0, 1.0, "ms", 3), Figure::lower("bad", 1.001, 1.0, "ms", 3)]);
+        let text = table(&[
+            Figure::lower("good", 1.0, 1.0, "ms", 3),
+            Figure::lower("slow", 1.001, 1.0, "ms", 3),
+            Figure::higher("fast", 10.0, 10.0, "1/s", 3),
+            Figure::higher("few", 9.0, 10.0, "1/s", 3),
+        ]);
         let marked: Vec<&str> = text.lines().filter(|line| line.ends_with("missed")).collect();
-        assert_eq!(marked.len(), 1);
-        assert!(marked[0].starts_with("bad"));
+        assert_eq!(marked.len(), 2);
+        assert!(marked[0].starts_with("slow") && marked[1].starts_with("few"));
     }
 }

@@ -2,11 +2,16 @@
 //! docs/benchmarks.md. Where something lacks that a figure needs, one line says what, and the others go on.
 
 mod audit;
+mod call;
 mod cluster;
 mod cold;
 mod figure;
+mod gateway;
+mod http;
 mod images;
 mod offer;
+mod plot;
+mod process;
 mod rest;
 mod runner;
 mod samples;
@@ -29,7 +34,7 @@ struct Args {
     /// Only these, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Subject>,
-    /// Cold runs, bare pods and bare Jobs, of each.
+    /// Cold runs, bare pods and bare Jobs, and runs through the gateway and directly, of each.
     #[arg(long, default_value_t = 20)]
     runs: usize,
     /// Skills that the operator holds while it rests.
@@ -38,6 +43,12 @@ struct Args {
     /// The runner to measure; default the one that is in the images.
     #[arg(long)]
     runner: Option<PathBuf>,
+    /// The program to measure as the gateway; default the one that is in the image, else one that is built now.
+    #[arg(long)]
+    gateway: Option<PathBuf>,
+    /// File into which the growth of an offer's time is drawn, as SVG; default none.
+    #[arg(long)]
+    plot: Option<PathBuf>,
     /// File into which the figures are put beside those that are there; default target/bench.json.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -57,6 +68,10 @@ enum Subject {
     Rest,
     /// offer_* and index_*
     Offer,
+    /// proxy_* and gateway_10k_mb
+    Gateway,
+    /// skill_call_added_p50_ms
+    Call,
 }
 
 #[tokio::main]
@@ -92,7 +107,9 @@ async fn measure(subject: Subject, args: &Args, root: &Path) -> anyhow::Result<V
         Subject::Cold => cold::measure(args.runs).await,
         Subject::Writes => writes::measure(&cluster::audit_log()).await,
         Subject::Rest => rest::measure(args.skills).await,
-        Subject::Offer => Ok(offer::measure()),
+        Subject::Offer => offer::measure(args.plot.as_deref()),
+        Subject::Call => call::measure(args.runs).await,
+        Subject::Gateway => gateway::measure(args.gateway.as_deref(), root).await,
     }
 }
 

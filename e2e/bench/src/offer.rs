@@ -1,38 +1,58 @@
-//! What it costs to choose the skills of one model request, and to follow a change. No cluster is needed.
+//! What it costs to offer skills to one model request, and to follow a change. No cluster is needed.
+//!
+//! An offer is all that the gateway does between a request as JSON and the request with tools: text and tools are read
+//! out of it, skills are scored and chosen, named, and put in as tools.
 
 use std::{
+    fs,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
-use skillet_core::offer::{
-    Ask, Candidate, Change, Index, Policy, Provider, RequestFacts, Scratch, Switch, pick, synthetic,
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use skillet_core::{
+    dialect::{
+        DialectName, ToolDefinition,
+        names::{OfferTable, SkillIdentity},
+    },
+    offer::{
+        Ask, Candidate, Change, Index, Policy, Provider, RequestFacts, Scratch, Switch, pick, synthetic,
+    },
 };
 
-use crate::figure::Figure;
+use crate::{
+    figure::Figure,
+    plot::{self, Series},
+    samples::Samples,
+};
 
 const SEED: u64 = 12_345;
 const REQUESTS: u64 = 2_000;
 const CHANGES: usize = 1_000;
-const SIZES: [u32; 3] = [1_000, 10_000, 100_000];
+const SIZES: [u32; 5] = [1_000, 3_000, 10_000, 30_000, 100_000];
+/// Skills that match, among however many there are.
+const MATCHING: u32 = 1_000;
+const MODEL: &str = "gpt-4o";
 
 /// Times of one index.
 struct Measured {
-    offers: Vec<Duration>,
-    changes: Vec<Duration>,
+    offers: Samples,
+    changes: Samples,
     build: Duration,
 }
 
-/// Chooses for requests of some 2 KB among made-up skills, nearly all of which match something.
-pub(crate) fn measure() -> Vec<Figure> {
+/// Offers to requests of some 2 KB among made-up skills: first such that nearly all match something, then such that
+/// always the same number do. `plotted` is where the growth is drawn, if anywhere.
+pub(crate) fn measure(plotted: Option<&Path>) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
+    let mut all_match = Vec::new();
     for size in SIZES {
-        let Measured { mut offers, mut changes, build } = of(size);
-        let (p50, p99) = (at(&mut offers, 50), at(&mut offers, 99));
-        let change = at(&mut changes, 50);
+        let Measured { offers, changes, build } = of(size);
+        let (p50, p99, change) = (offers.median(), offers.quantile(0.99), changes.median());
         println!("{size:>7} skills: offer p50 {p50:?}, p99 {p99:?}; one change {change:?}; build {build:?}");
-        let requests = offers.len();
+        let requests = offers.number();
         match size {
             10_000 => figures.extend([
                 Figure::lower("offer_10k_p50_ms", ms(p50), 0.1, "ms", requests),
@@ -43,8 +63,24 @@ pub(crate) fn measure() -> Vec<Figure> {
             100_000 => figures.push(Figure::lower("offer_100k_p99_ms", ms(p99), 2.0, "ms", requests)),
             _ => {}
         }
+        all_match.push((f64::from(size), p50.as_secs_f64() * 1e6));
     }
-    figures
+    let same_match = growth();
+    for (size, micros) in &same_match {
+        println!("{size:>7} skills, of which {MATCHING} match: offer p50 {micros:.1} us");
+    }
+    if let (Some((_, small)), Some((_, large))) = (same_match.first(), same_match.last()) {
+        let requests = usize::try_from(REQUESTS)?;
+        figures.push(Figure::lower("offer_growth_100x", large / small, 100.0, "ratio", requests));
+    }
+    if let Some(path) = plotted {
+        let same = Series { name: "1 000 match, as many as there are", points: &same_match };
+        let all = Series { name: "nearly all match", points: &all_match };
+        let title = "Time of one offer (median, us) by number of skills";
+        fs::write(path, plot::svg(title, &[all, same]))
+            .with_context(|| format!("could not write {}", path.display()))?;
+    }
+    Ok(figures)
 }
 
 fn of(size: u32) -> Measured {
@@ -54,7 +90,8 @@ fn of(size: u32) -> Measured {
     let mut index = Index::build(policy.reading, skills.iter().cloned());
     let build = start.elapsed();
     let mut scratch = Scratch::default();
-    let offers = (0..REQUESTS).map(|seed| offer(&policy, &index, seed, &mut scratch)).collect();
+    let offers = (0..REQUESTS).map(|seed| offer(&policy, &index, request(seed), &mut scratch).1);
+    let offers = offers.collect();
     let changes = skills.iter().take(CHANGES).map(|skill| {
         let start = Instant::now();
         index.apply(Change::Upsert(skill.clone()));
@@ -64,34 +101,103 @@ fn of(size: u32) -> Measured {
     Measured { offers, changes, build }
 }
 
-fn offer(policy: &Policy, index: &Index, seed: u64, scratch: &mut Scratch) -> Duration {
+/// Number of skills and median time in microseconds, where always as many match. Sizes take turns, request by request.
+fn growth() -> Vec<(f64, f64)> {
+    let policy = Policy::default();
+    let mut sizes: Vec<(u32, Index, Scratch, Samples)> =
+        SIZES.map(|size| (size, among(size, policy.reading), Scratch::default(), Samples::default())).into();
+    for seed in 0..REQUESTS {
+        for (_, index, scratch, samples) in &mut sizes {
+            samples.add(offer(&policy, index, request(seed), scratch).1);
+        }
+    }
+    sizes
+        .iter()
+        .map(|(size, _, _, samples)| (f64::from(*size), samples.median().as_secs_f64() * 1e6))
+        .collect()
+}
+
+/// An index in which as many skills match as in every other.
+fn among(size: u32, reading: skillet_core::offer::Reading) -> Index {
+    let strangers = synthetic::strangers(size - MATCHING, SEED);
+    Index::build(reading, synthetic::corpus(MATCHING, SEED).into_iter().chain(strangers))
+}
+
+/// A chat request of some 2 KB.
+fn request(seed: u64) -> Value {
     let (texts, tools) = synthetic::request(seed);
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let tools: Vec<&Value> = tools.iter().collect();
+    let messages: Value = texts.iter().map(|text| json!({ "role": "user", "content": text })).collect();
+    json!({ "model": MODEL, "messages": messages, "tools": tools })
+}
+
+/// The request with its tools, and how long that took.
+fn offer(policy: &Policy, index: &Index, mut request: Value, scratch: &mut Scratch) -> (Value, Duration) {
+    let start = Instant::now();
+    let tools = chosen(policy, index, &request, scratch);
+    // A list of tools takes more tools.
+    DialectName::OpenAiChat.dialect().offer(&mut request, &tools).ok();
+    let took = start.elapsed();
+    (request, took)
+}
+
+/// The tools for a request, in the steps in which the gateway makes them.
+fn chosen(policy: &Policy, index: &Index, request: &Value, scratch: &mut Scratch) -> Vec<ToolDefinition> {
+    let dialect = DialectName::OpenAiChat.dialect();
+    let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
     let facts = RequestFacts {
         provider: Provider::OpenAi,
-        model: "gpt-4o",
+        model: MODEL,
         source_format: "openai",
         target_format: "openai",
-        client_tools: &tools,
+        client_tools: &client_tools,
         texts: &texts,
         ..RequestFacts::default()
     };
-    let start = Instant::now();
     let query = policy.query(&facts);
-    let ask =
-        Ask { query: &query, client_tools: &[], switch: &Switch::All, token_budget: None, can_ask: true };
-    let offer = pick(policy, &[index], &ask, scratch);
-    let took = start.elapsed();
-    std::hint::black_box(offer);
-    took
-}
-
-fn at(times: &mut [Duration], percent: usize) -> Duration {
-    times.sort_unstable();
-    times.get(times.len() * percent / 100).copied().unwrap_or_default()
+    let names = dialect.client_tool_names(request);
+    let ask = Ask {
+        query: &query,
+        client_tools: &names,
+        switch: &Switch::All,
+        token_budget: Some(16_000),
+        can_ask: true,
+    };
+    let picked: Vec<Arc<Candidate>> =
+        pick(policy, &[index], &ask, scratch).offered.into_iter().map(|offered| offered.skill).collect();
+    let identified = picked.iter().map(|skill| {
+        let Candidate { namespace, name, version, .. } = &**skill;
+        (SkillIdentity { namespace, name, version }, skill.clone())
+    });
+    let table = OfferTable::new(names.iter().copied(), identified);
+    let tool = |(name, skill): (&Arc<str>, &Arc<Candidate>)| ToolDefinition {
+        name: name.clone(),
+        ..skill.tool.definition()
+    };
+    table.iter().map(tool).collect()
 }
 
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_offered_the_same_skills_whoever_else_is_there() {
+        let policy = Policy::default();
+        let (few, many) = (among(1_000, policy.reading), among(3_000, policy.reading));
+        let mut scratch = Scratch::default();
+        for seed in 0..50 {
+            let mut tools = |index: &Index| {
+                let offered = offer(&policy, index, request(seed), &mut scratch).0;
+                offered["tools"].as_array().unwrap().clone()
+            };
+            let (of_few, of_many) = (tools(&few), tools(&many));
+            assert_eq!(of_few, of_many);
+            // Two of the client's, and as many as are offered at most.
+            assert_eq!(of_few.len(), 7);
+        }
+    }
 }

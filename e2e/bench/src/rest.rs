@@ -1,8 +1,8 @@
 //! The operator at rest with many Skills: its resident memory and its share of a core.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, time::Duration};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{
     Api, Client,
@@ -16,6 +16,7 @@ use crate::{
     cluster::{client, is_ready, namespace, ready_skill, remove_namespace, skill, until},
     figure::Figure,
     images::megabytes,
+    process::Process,
 };
 
 const NAMESPACE: &str = "skillet-bench-rest";
@@ -24,11 +25,9 @@ const AT_ONCE: usize = 16;
 const REST: f64 = 0.01;
 const LOOK: Duration = Duration::from_secs(10);
 const LOOKS: usize = 30;
-/// Ticks of a processor's clock per second, in which Linux counts for every program.
-const TICKS: f64 = 100.0;
 
 pub(crate) async fn measure(skills: usize) -> anyhow::Result<Vec<Figure>> {
-    let operator = Process::find()?;
+    let operator = operator()?;
     let client = client().await?;
     let measured = in_namespace(&client, &operator, skills).await;
     remove_namespace(&client, NAMESPACE).await?;
@@ -93,46 +92,15 @@ async fn until_rest(operator: &Process) -> anyhow::Result<f64> {
 }
 
 /// The operator as this machine sees it, in a pod or not.
-struct Process {
-    pid: u32,
-}
-
-impl Process {
-    fn find() -> anyhow::Result<Self> {
-        let pids =
-            fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let operators: Vec<u32> = pids.filter(|pid| is_operator(*pid)).collect();
-        match operators[..] {
-            [pid] => Ok(Self { pid }),
-            [] => bail!(
-                "no process `skillet operator` on this machine: it takes the local node (`make deploy`)"
-            ),
-            _ => bail!("several processes `skillet operator` on this machine: {operators:?}"),
+fn operator() -> anyhow::Result<Process> {
+    let pids = fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let operators: Vec<u32> = pids.filter(|pid| is_operator(*pid)).collect();
+    match operators[..] {
+        [pid] => Ok(Process { pid }),
+        [] => {
+            bail!("no process `skillet operator` on this machine: it takes the local node (`make deploy`)")
         }
-    }
-
-    /// Resident memory in bytes.
-    fn resident(&self) -> anyhow::Result<u64> {
-        let status = self.read("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
-        Ok(kibibytes * 1024)
-    }
-
-    /// Seconds of a core that it has used.
-    fn cpu_seconds(&self) -> anyhow::Result<f64> {
-        let stat = self.read("stat")?;
-        // The name in brackets may hold anything; the numbers follow it.
-        let (_, rest) = stat.rsplit_once(')').context("no process name")?;
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        let ticks = |place: usize| fields.get(place).and_then(|text| text.parse::<f64>().ok());
-        let used = ticks(11).zip(ticks(12)).context("no processor times")?;
-        Ok((used.0 + used.1) / TICKS)
-    }
-
-    fn read(&self, file: &str) -> anyhow::Result<String> {
-        let path = Path::new("/proc").join(self.pid.to_string()).join(file);
-        fs::read_to_string(&path).context("the operator has ended meanwhile")
+        _ => bail!("several processes `skillet operator` on this machine: {operators:?}"),
     }
 }
 

@@ -11,12 +11,16 @@ impl Samples {
         self.0.push(time);
     }
 
+    pub(crate) fn number(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn median(&self) -> Duration {
         self.quantile(0.5)
     }
 
     /// The smallest time that at least `part` of the times do not exceed.
-    fn quantile(&self, part: f64) -> Duration {
+    pub(crate) fn quantile(&self, part: f64) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort();
         // Counts here are far below where a double loses whole numbers, and `part` is not negative.
@@ -26,11 +30,17 @@ impl Samples {
     }
 }
 
+impl FromIterator<Duration> for Samples {
+    fn from_iter<T: IntoIterator<Item = Duration>>(times: T) -> Self {
+        Self(times.into_iter().collect())
+    }
+}
+
 impl fmt::Display for Samples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = |time: Duration| time.as_secs_f64() * 1000.0;
         let (median, ninth) = (millis(self.median()), millis(self.quantile(0.9)));
-        write!(f, "median {median:.0} ms, p90 {ninth:.0} ms, {} runs", self.0.len())
+        write!(f, "median {median:.0} ms, p90 {ninth:.0} ms, {} runs", self.number())
     }
 }
 

@@ -25,7 +25,7 @@ pub mod synthetic;
 pub mod tokens;
 pub mod words;
 
-pub use candidate::{Candidate, Standing};
+pub use candidate::{Candidate, CandidateTool, Standing};
 pub use context::{RequestFacts, context_text, reference_texts};
 pub use explain::{Explanation, Verdict, explain};
 pub use index::{Change, Index, Scratch};

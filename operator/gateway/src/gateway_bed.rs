@@ -101,8 +101,8 @@ pub(crate) fn put_skill(gateway: &Gateway, namespace: &str, name: &str, invocati
         "metadata": { "namespace": namespace, "name": format!("{name}-1.0.0") },
         "spec": { "skill": name, "version": "1.0.0", "digest": "d", "description": "does it", "run": run },
     });
-    gateway.skills.put_skill(serde_json::from_value(skill).unwrap());
-    gateway.skills.put_version(serde_json::from_value(version).unwrap());
+    gateway.skills.put_skill(&serde_json::from_value(skill).unwrap());
+    gateway.skills.put_version(&serde_json::from_value(version).unwrap());
 }
 
 impl Bed {

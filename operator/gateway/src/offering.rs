@@ -271,11 +271,7 @@ fn table(picked: Offer, client_tools: &[&str]) -> Offering {
     let table = OfferTable::new(client_tools.iter().copied(), named);
     let tools = table
         .iter()
-        .map(|(name, skill)| ToolDefinition {
-            name: name.clone(),
-            description: skill.tool.description.clone(),
-            parameters: skill.tool.parameters.clone(),
-        })
+        .map(|(name, skill)| ToolDefinition { name: name.clone(), ..skill.tool.definition() })
         .collect();
     let target = |name: Arc<str>| Some((name.clone(), Target::of(table.get(&name)?)));
     let targets = table.offered().iter().cloned().filter_map(target).collect();

@@ -2,6 +2,7 @@
 //!
 //! One index per namespace, swapped in whole: a request reads without a lock and without copying.
 
+mod known;
 mod namespace;
 mod swap;
 mod switch;
@@ -17,14 +18,17 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
-use skillet_core::{offer::Reading, version::SkillSemver};
+use skillet_core::offer::Reading;
 use tokio::sync::watch as watch_channel;
 
 use crate::identity::Caller;
 
-pub use self::namespace::{Known, Namespace};
-use self::swap::Swapped;
 pub use self::switch::switch;
+pub use self::{
+    known::{Known, KnownSkill, KnownSpec, KnownVersion, Versions},
+    namespace::Namespace,
+};
+use self::{namespace::Outcome, swap::Swapped};
 
 /// What the watch has shown.
 pub struct Skills {
@@ -101,53 +105,44 @@ impl Skills {
     }
 
     /// A skill is new or was changed.
-    pub fn put_skill(&self, skill: Skill) {
-        let (Some(namespace), Some(name)) = (skill.metadata.namespace.clone(), skill.metadata.name.clone())
-        else {
-            return;
-        };
-        let skill = Arc::new(skill);
-        self.change(&namespace, move |of| of.put_skill(&name, Some(skill.clone())));
+    pub fn put_skill(&self, skill: &Skill) {
+        let Some(skill) = KnownSkill::of(skill) else { return };
+        self.change(&skill.namespace.clone(), |of| Some(of.with_skill(skill)));
     }
 
     /// A skill was deleted.
     pub fn remove_skill(&self, namespace: &str, name: &str) {
-        let name = name.to_owned();
-        self.change(namespace, move |of| of.put_skill(&name, None));
+        self.change(namespace, |of| Some(of.without_skill(name)));
     }
 
     /// A version was sealed, or is seen for the first time.
-    pub fn put_version(&self, version: SkillVersion) {
-        let Some(namespace) = version.metadata.namespace.clone() else { return };
-        let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
-        let version = Arc::new(version);
-        self.change(&namespace, move |of| {
-            of.put_version(&version.spec.skill, &number, Some(&version));
-        });
+    pub fn put_version(&self, version: &SkillVersion) {
+        let Some(namespace) = version.metadata.namespace.as_deref() else { return };
+        let Some(known) = KnownVersion::of(version) else { return };
+        self.change(namespace, |of| Some(of.with_version(&version.spec.skill, known)));
     }
 
     /// A version was deleted.
     pub fn remove_version(&self, version: &SkillVersion) {
-        let Some(namespace) = version.metadata.namespace.clone() else { return };
-        let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
-        let skill = version.spec.skill.clone();
-        self.change(&namespace, move |of| of.put_version(&skill, &number, None));
+        let Some(namespace) = version.metadata.namespace.as_deref() else { return };
+        let Ok(number) = version.spec.version.parse() else { return };
+        self.change(namespace, |of| Some(of.without_version(&version.spec.skill, &number)));
     }
 
     /// A version is not there any more, and only the object's name is known.
     pub fn forget_version(&self, namespace: &str, object: &str) {
-        let object = object.to_owned();
-        self.change(namespace, move |of| of.forget_version(&object));
+        self.change(namespace, |of| of.without_object(object));
     }
 
-    fn change(&self, namespace: &str, change: impl Fn(&mut Namespace) + Send + Sync + 'static) {
+    fn change(&self, namespace: &str, work_out: impl FnOnce(&Namespace) -> Option<Outcome>) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.namespaces.load();
         let (name, found) = match known.get_key_value(namespace) {
             Some((name, found)) => (name.clone(), found.clone()),
             None => self.unknown(namespace.into()),
         };
-        found.change(change);
+        let Some(outcome) = work_out(&found.load()) else { return };
+        found.change(move |of| of.set(&outcome));
         let (is_kept, is_empty) = (known.contains_key(&name), found.load().is_empty());
         // Kept are namespaces with something in them, and no others.
         if is_kept == is_empty {

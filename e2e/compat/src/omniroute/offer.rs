@@ -136,6 +136,6 @@ pub(super) fn candidate(skill: &Value, mode: Mode, registered: i64) -> Result<Ca
         invocation: Invocation::Auto,
         install_count: skill["installCount"].as_u64().unwrap_or_default(),
         registered,
-        tool: Arc::new(tool),
+        tool: tool.into(),
     })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use skillet_api::skill::{Invocation, Mode};
 
-use crate::dialect::ToolDefinition;
+use crate::{dialect::ToolDefinition, json_text::JsonText};
 
 use super::Reason;
 
@@ -15,7 +15,7 @@ pub struct Candidate {
     pub name: Arc<str>,
     pub version: Arc<str>,
     pub description: Arc<str>,
-    pub tags: Vec<String>,
+    pub tags: Arc<[String]>,
     pub mode: Mode,
     pub enabled: bool,
     pub invocation: Invocation,
@@ -24,7 +24,34 @@ pub struct Candidate {
     /// Orders skills that are always offered, and those equal in everything else: the time of creation, say. The same
     /// in every process, or processes would drop different skills where not all fit.
     pub registered: i64,
-    pub tool: Arc<ToolDefinition>,
+    pub tool: CandidateTool,
+}
+
+/// The tool that the model would see. Of thousands of skills few are offered to any one request, so it is kept as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CandidateTool {
+    pub name: Arc<str>,
+    pub description: Arc<str>,
+    pub parameters: JsonText,
+}
+
+impl CandidateTool {
+    /// As a request offers it.
+    pub fn definition(&self) -> ToolDefinition {
+        let Self { name, description, parameters } = self;
+        ToolDefinition {
+            name: name.clone(),
+            description: description.clone(),
+            parameters: Arc::new(parameters.value()),
+        }
+    }
+}
+
+impl From<ToolDefinition> for CandidateTool {
+    fn from(tool: ToolDefinition) -> Self {
+        let ToolDefinition { name, description, parameters } = tool;
+        Self { name, description, parameters: JsonText::new(&parameters) }
+    }
 }
 
 /// When a skill is offered.
@@ -61,8 +88,8 @@ impl Candidate {
     pub(crate) fn tokens(&self) -> u32 {
         /// Field names and brackets around a definition.
         const FRAME_BYTES: usize = 80;
-        let parameters = serde_json::to_string(&*self.tool.parameters).map_or(0, |text| text.len());
-        let bytes = FRAME_BYTES + self.tool.name.len() + self.tool.description.len() + parameters;
+        let CandidateTool { name, description, parameters } = &self.tool;
+        let bytes = FRAME_BYTES + name.len() + description.len() + parameters.length();
         u32::try_from(bytes / 4).unwrap_or(u32::MAX)
     }
 }
@@ -87,6 +114,14 @@ mod tests {
             let candidate = Candidate { mode, enabled, invocation, ..candidate("a", "", &[]) };
             assert_eq!((candidate.standing(), candidate.bar()), (standing, bar), "{mode:?} {invocation:?}");
         }
+    }
+
+    #[test]
+    fn a_tool_is_offered_as_it_was_defined() {
+        let parameters = serde_json::json!({ "type": "object", "properties": { "q": { "type": "string" } } });
+        let tool =
+            ToolDefinition { name: "a".into(), description: "b".into(), parameters: Arc::new(parameters) };
+        assert_eq!(CandidateTool::from(tool.clone()).definition(), tool);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod counting;
 mod lists;
 mod postings;
 mod search;
+mod slots;
 mod trie;
 
 use std::{

@@ -170,7 +170,7 @@ fn of_two_skills_with_one_tool_name_the_higher_is_kept() {
         description: "".into(),
         parameters: Arc::new(serde_json::Value::Null),
     };
-    let other = Candidate { tool: Arc::new(tool), ..(*skill("b/disk")).clone() };
+    let other = Candidate { tool: tool.into(), ..(*skill("b/disk")).clone() };
     setup.namespaces.push(Index::build(setup.policy.reading, [Arc::new(other)]));
     setup.check("a/web", &[("b/disk", Reason::ToolNameTaken)]);
 }

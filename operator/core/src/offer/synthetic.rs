@@ -37,18 +37,33 @@ pub(crate) fn candidate(name: &str, description: &str, tags: &[&str]) -> Candida
         invocation: Invocation::Auto,
         install_count: 0,
         registered: 0,
-        tool: Arc::new(tool),
+        tool: tool.into(),
     }
 }
 
 /// `number` skills of the corpus.
 pub fn corpus(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
+    made_of(number, seed, |dice| word(dice).to_owned())
+}
+
+/// `number` skills that no request of [`request`] matches: each word begins as one of its words does and goes on
+/// otherwise.
+pub fn strangers(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
+    made_of(number, seed, |dice| {
+        let known = word(dice);
+        let stem = known.get(..known.len() - 1).unwrap_or_default();
+        format!("{stem}qz{}", dice.below(10))
+    })
+}
+
+fn made_of(number: u32, seed: u64, word: impl Fn(&mut Dice) -> String) -> Vec<Arc<Candidate>> {
     let mut dice = Dice::new(seed);
     (0..number)
         .map(|at| {
             let name = format!("{}-{}-{at}", word(&mut dice), word(&mut dice));
-            let description: Vec<&str> = (0..14).map(|_| word(&mut dice)).collect();
-            let tags: Vec<&str> = (0..3).map(|_| word(&mut dice)).collect();
+            let description: Vec<String> = (0..14).map(|_| word(&mut dice)).collect();
+            let tags: Vec<String> = (0..3).map(|_| word(&mut dice)).collect();
+            let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
             let install_count = dice.below(1000).into();
             Arc::new(Candidate { install_count, ..candidate(&name, &description.join(" "), &tags) })
         })
@@ -80,4 +95,27 @@ fn word(dice: &mut Dice) -> &'static str {
     let words: Vec<&str> = WORDS.split_whitespace().collect();
     let at = dice.below(u32::try_from(words.len()).unwrap_or(1)) as usize;
     words.get(at).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offer::{Policy, RequestFacts, Scorer};
+
+    #[test]
+    fn a_request_matches_nearly_every_skill_of_the_corpus_and_no_stranger() {
+        let policy = Policy::default();
+        for seed in 0..20 {
+            let (texts, tools) = request(seed);
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let tools: Vec<&Value> = tools.iter().collect();
+            let facts = RequestFacts { client_tools: &tools, texts: &texts, ..RequestFacts::default() };
+            let query = policy.query(&facts);
+            let scorer = Scorer::new(policy.weights, &query);
+            let matching =
+                |skills: Vec<Arc<Candidate>>| skills.iter().filter(|skill| scorer.score(skill) > 0).count();
+            assert!(matching(corpus(200, seed)) > 180);
+            assert_eq!(matching(strangers(200, seed)), 0);
+        }
+    }
 }

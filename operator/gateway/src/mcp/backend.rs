@@ -5,21 +5,22 @@ use std::{future::Future, sync::Arc};
 use futures::stream::BoxStream;
 use http::HeaderMap;
 use serde::Serialize;
-use skillet_api::{Skill, SkillExecution, SkillVersion, skill::Mode};
+use skillet_api::{Skill, SkillExecution, skill::Mode};
 use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
+    skills::{KnownSkill, KnownVersion},
 };
 
 /// A skill as the watch shows it.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    pub skill: Arc<Skill>,
+    pub skill: Arc<KnownSkill>,
     /// The version that is offered and run; none where nothing can run.
-    pub version: Option<Arc<SkillVersion>>,
+    pub version: Option<Arc<KnownVersion>>,
 }
 
 /// What is changed at a skill.
@@ -86,7 +87,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Changes this very skill, not one that was made again under its name. Rights are checked before.
     fn switch(
         &self,
-        skill: &Skill,
+        skill: &KnownSkill,
         switch: Switch,
     ) -> impl Future<Output = Result<Skill, BackendError>> + Send;
 

@@ -11,10 +11,7 @@ use rmcp::{
     model::{CacheScope, ListToolsResult, Tool, ToolAnnotations},
 };
 use serde_json::{Map, Value};
-use skillet_api::{
-    SkillVersion,
-    skill::{Invocation, Mode},
-};
+use skillet_api::skill::{Invocation, Mode};
 use skillet_core::dialect::{
     names::{OfferTable, SkillIdentity},
     schema,
@@ -25,7 +22,10 @@ use super::{
     look_up::{self, Found},
     manage,
 };
-use crate::identity::{Caller, IdentityError, Verb};
+use crate::{
+    identity::{Caller, IdentityError, Verb},
+    skills::KnownVersion,
+};
 
 /// Tools on one page.
 pub(super) const PAGE: usize = 100;
@@ -34,7 +34,7 @@ pub(super) const PAGE: usize = 100;
 #[derive(Clone, Debug)]
 pub(super) struct Runnable {
     pub(super) found: Found,
-    pub(super) version: Arc<SkillVersion>,
+    pub(super) version: Arc<KnownVersion>,
 }
 
 impl Runnable {
@@ -62,16 +62,16 @@ impl Runnable {
 
     fn tool(&self, name: &str) -> Tool {
         let spec = &self.version.spec;
-        let schemas = spec.tool.as_ref();
-        let input = schemas.and_then(|tool| tool.input_schema.as_ref()).unwrap_or(&Value::Null);
-        let tool = Tool::new(name.to_owned(), spec.description.clone(), object(schema::normalise(input)))
-            .with_title(self.found.name.to_string())
-            .with_annotations(self.annotations());
-        let output = schemas.and_then(|tool| tool.output_schema.as_ref());
-        match output.and_then(Value::as_object).filter(|schema| schema.get("type") == Some(&"object".into()))
-        {
-            Some(schema) => tool.with_raw_output_schema(Arc::new(schema.clone())),
-            None => tool,
+        let input = spec.tool.input_schema().unwrap_or_default();
+        let tool =
+            Tool::new(name.to_owned(), spec.description.to_string(), object(schema::normalise(&input)))
+                .with_title(self.found.name.to_string())
+                .with_annotations(self.annotations());
+        match spec.tool.output_schema() {
+            Some(Value::Object(schema)) if schema.get("type") == Some(&"object".into()) => {
+                tool.with_raw_output_schema(Arc::new(schema))
+            }
+            Some(_) | None => tool,
         }
     }
 
@@ -153,7 +153,7 @@ impl Catalogue {
         for (name, skill) in self.table.iter() {
             let namespace = &skill.found.namespace;
             let spec = &skill.version.spec;
-            (name, namespace, &spec.version, &spec.digest, skill.needs_confirmation()).hash(&mut hasher);
+            (name, namespace, &spec.version, spec.seal, skill.needs_confirmation()).hash(&mut hasher);
         }
         hasher.finish()
     }

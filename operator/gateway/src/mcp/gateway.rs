@@ -7,7 +7,6 @@ use futures::{
     stream::{self, BoxStream},
 };
 use http::HeaderMap;
-use kube::ResourceExt as _;
 use skillet_api::{Skill, SkillExecution};
 use tokio::sync::watch;
 
@@ -15,7 +14,7 @@ use super::backend::{Backend, BackendError, Listed, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
-    skills::{self, Known},
+    skills::{self, Known, KnownSkill},
     state::Gateway,
 };
 
@@ -67,11 +66,11 @@ impl Backend for Gateway {
         self.executor.cancel(execution).await
     }
 
-    async fn switch(&self, skill: &Skill, switch: Switch) -> Result<Skill, BackendError> {
+    async fn switch(&self, skill: &KnownSkill, switch: Switch) -> Result<Skill, BackendError> {
         let changed = skills::switch(self.client.clone(), skill, &switch).await;
         changed.map_err(|source| BackendError::Switch {
-            namespace: skill.namespace().unwrap_or_default(),
-            name: skill.name_any(),
+            namespace: skill.namespace.to_string(),
+            name: skill.name.to_string(),
             source: Box::new(source),
         })
     }
@@ -108,6 +107,7 @@ mod tests {
                 "spec": { "version": "1.0.0", "run": {}, "enabled": true } })
         };
         let seen: Skill = serde_json::from_value(object("first")).unwrap();
+        let seen = KnownSkill::of(&seen).unwrap();
         let off = Switch { enabled: Some(false), mode: None };
         bed.api.put("skills", object("second"));
         let error = bed.gateway.switch(&seen, off).await.unwrap_err();

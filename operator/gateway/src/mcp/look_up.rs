@@ -15,12 +15,8 @@ pub(super) struct Found {
 
 impl Found {
     fn new(namespace: &Arc<str>, listed: Listed) -> Option<Self> {
-        let metadata = &listed.skill.metadata;
-        if metadata.deletion_timestamp.is_some() {
-            return None;
-        }
-        let name = metadata.name.as_deref()?.into();
-        Some(Self { namespace: namespace.clone(), name, listed })
+        let name = listed.skill.name.clone();
+        (!listed.skill.is_being_deleted).then(|| Self { namespace: namespace.clone(), name, listed })
     }
 }
 

@@ -123,12 +123,12 @@ fn shown(found: &Found, catalogue: &Catalogue) -> Value {
     json!({
         "name": *found.name,
         "namespace": *found.namespace,
-        "description": version.map_or(&spec.description, |version| &version.description),
-        "version": version.map(|version| &version.version),
+        "description": **version.map_or(&spec.description, |version| &version.description),
+        "version": version.map(|version| &*version.version),
         "enabled": spec.enabled,
         "mode": spec.mode,
         "invocation": spec.invocation,
-        "tags": spec.tags,
+        "tags": *spec.tags,
         "tool": catalogue.name_of(found).map(|name| &**name),
     })
 }

@@ -108,7 +108,7 @@ impl<B: Backend> ServerHandler for Server<B> {
         let Some(skill) = catalogue.get(&request.name) else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         };
-        let version = Some(skill.version.spec.version.clone());
+        let version = Some(skill.version.spec.version.to_string());
         let wish = Wish { found: skill.found.clone(), version, input, session };
         Ok(call::run(&*self.backend, &self.pace, &caller, wish, &context).await.into())
     }

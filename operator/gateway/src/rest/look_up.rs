@@ -6,8 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use kube::ResourceExt as _;
-
 use crate::{
     error::ApiError,
     identity::{Caller, IdentityError, Verb},
@@ -26,7 +24,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn name(&self) -> String {
-        self.known.skill.name_any()
+        self.known.skill.name.to_string()
     }
 }
 
@@ -150,7 +148,7 @@ pub(crate) async fn all(rest: &Rest, caller: &Caller, chosen: Option<&str>) -> R
     let mut seen = Vec::new();
     for namespace in visible {
         for known in rest.catalogue.list(&namespace) {
-            let first = nearest.entry(known.skill.name_any()).or_insert_with(|| namespace.clone());
+            let first = nearest.entry(known.skill.name.clone()).or_insert_with(|| namespace.clone());
             let hidden_by = Some(first.clone()).filter(|first| *first != namespace);
             seen.push(Seen { known, namespace: namespace.clone(), hidden_by });
         }

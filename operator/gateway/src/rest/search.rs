@@ -1,8 +1,8 @@
 //! Text search over a skill's name, description and tags, where case does not count.
 
-use kube::ResourceExt as _;
-use skillet_api::Skill;
 use skillet_core::fold::fold;
+
+use crate::skills::KnownSkill;
 
 /// A text that is looked for.
 #[derive(Debug)]
@@ -13,10 +13,10 @@ impl Search {
         Self(fold(text.trim()))
     }
 
-    pub(crate) fn finds(&self, skill: &Skill) -> bool {
+    pub(crate) fn finds(&self, skill: &KnownSkill) -> bool {
         let is_in = |text: &str| fold(text).contains(&self.0);
         self.0.is_empty()
-            || is_in(&skill.name_any())
+            || is_in(&skill.name)
             || is_in(&skill.spec.description)
             || skill.spec.tags.iter().any(|tag| is_in(tag))
     }
@@ -28,9 +28,9 @@ mod tests {
 
     fn finds(text: &str) -> bool {
         let skill = serde_saphyr::from_str(
-            "apiVersion: skillet.dev/v1alpha1\nkind: Skill\nmetadata: {name: word-count}\nspec: {version: 1.0.0, description: Sayar İstanbul, tags: [Text], run: {}}",
+            "apiVersion: skillet.dev/v1alpha1\nkind: Skill\nmetadata: {namespace: ns, name: word-count}\nspec: {version: 1.0.0, description: Sayar İstanbul, tags: [Text], run: {}}",
         );
-        Search::new(text).finds(&skill.unwrap())
+        Search::new(text).finds(&KnownSkill::of(&skill.unwrap()).unwrap())
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! A skill as the HTTP interface writes it.
 
-use kube::ResourceExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skillet_api::{
     SkillPolicySpec,
-    reason::READY,
-    skill::{self, Invocation, Tool},
+    skill::{self, Invocation},
 };
 use skillet_core::version::{SkillSemver, newest_first};
 use utoipa::ToSchema;
 
-use crate::{identity::Caller, rest::look_up::Seen, skills::Known};
+use crate::{
+    identity::Caller,
+    rest::look_up::Seen,
+    skills::{Known, KnownSpec},
+};
 
 /// Whether a skill is offered to models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -97,34 +99,30 @@ pub(crate) struct SkillView {
 
 impl SkillView {
     pub(crate) fn of(seen: &Seen, caller: &Caller, policy: &SkillPolicySpec) -> Self {
-        let Known { skill, versions: _ } = &*seen.known;
-        let spec = &skill.spec;
+        let skill = &seen.known.skill;
+        let KnownSpec { mode, enabled, invocation, tags, description, tool } = &skill.spec;
         let sealed = seen.known.newest().map(|version| &version.spec);
         // What would run is told, not what is being edited.
-        let tool = sealed.map_or(spec.tool.as_ref(), |sealed| sealed.tool.as_ref());
-        let Tool { input_schema, output_schema } = tool.cloned().unwrap_or_default();
-        let conditions = skill.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        let condition = conditions.iter().find(|condition| condition.type_ == READY);
-        let ready = condition.is_some_and(|condition| condition.status == "True");
+        let tool = sealed.map_or(tool, |sealed| &sealed.tool);
         Self {
             namespace: seen.namespace.to_string(),
-            name: skill.name_any(),
+            name: skill.name.to_string(),
             source: Source::of(&seen.namespace, caller, policy),
-            version: sealed.map(|sealed| sealed.version.clone()),
+            version: sealed.map(|sealed| sealed.version.to_string()),
             versions: versions(&seen.known).iter().map(ToString::to_string).collect(),
-            description: sealed.map_or(&spec.description, |sealed| &sealed.description).clone(),
-            mode: spec.mode.into(),
-            enabled: spec.enabled,
-            invocation: match spec.invocation {
+            description: sealed.map_or(description, |sealed| &sealed.description).to_string(),
+            mode: (*mode).into(),
+            enabled: *enabled,
+            invocation: match invocation {
                 Invocation::Auto => "auto",
                 Invocation::Hybrid => "hybrid",
                 Invocation::Manual => "manual",
             },
-            tags: spec.tags.clone(),
-            input_schema,
-            output_schema,
-            ready,
-            reason: condition.filter(|_| !ready).map(|condition| condition.reason.clone()),
+            tags: tags.to_vec(),
+            input_schema: tool.input_schema(),
+            output_schema: tool.output_schema(),
+            ready: skill.is_ready,
+            reason: skill.reason.as_deref().map(str::to_owned),
             hidden_by: seen.hidden_by.as_deref().map(str::to_owned),
         }
     }
@@ -132,10 +130,8 @@ impl SkillView {
 
 /// Every sealed version, newest first. Status and versions come by two watches: either may be the first to know.
 pub(crate) fn versions(known: &Known) -> Vec<SkillSemver> {
-    let listed = known.skill.status.iter().flat_map(|status| &status.versions);
-    let seen = known.versions.values().map(|version| &version.spec.version);
-    let mut versions: Vec<SkillSemver> =
-        listed.chain(seen).filter_map(|version| version.parse().ok()).collect();
+    let seen = known.versions.iter().map(|version| &version.number);
+    let mut versions: Vec<SkillSemver> = known.skill.listed.iter().chain(seen).cloned().collect();
     newest_first(&mut versions);
     versions.dedup();
     versions

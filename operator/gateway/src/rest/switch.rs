@@ -17,7 +17,7 @@ use crate::{
         params::{Name, Params, Who},
         skill_view::{Mode, SkillView},
     },
-    skills::{self, Known},
+    skills::{self, Known, KnownSkill},
 };
 
 /// What is to change; at least one of the two.
@@ -90,7 +90,8 @@ async fn change(
     let seen = look_up::find(rest, caller, name, namespace.as_deref()).await?;
     rest.rights.check(caller, Verb::Patch, &seen.namespace, Some(name)).await?;
     let changed = write(rest, &seen, switches).await?;
-    let known = Known { skill: Arc::new(changed), versions: seen.known.versions.clone() };
+    let changed = KnownSkill::of(&changed).map_or_else(|| seen.known.skill.clone(), Arc::new);
+    let known = Known::new(changed, seen.known.versions.clone());
     let seen = Seen { known: Arc::new(known), ..seen };
     Ok(Json(SkillView::of(&seen, caller, &rest.catalogue.policy())))
 }

@@ -2,14 +2,11 @@
 //!
 //! Namespaces: `team` is the caller's, then `platform`, then `shop`. A token is `<namespace>/<name>`.
 
-use std::collections::BTreeMap;
-
 use std::sync::{Arc, Mutex};
 
 use axum::{Router, body::Body};
 use futures::{FutureExt as _, future::BoxFuture};
 use http::{HeaderMap, Request, header};
-use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
 use tower::ServiceExt as _;
@@ -21,7 +18,7 @@ use crate::{
     executor::Executor,
     fake_api::FakeApi,
     identity::{Caller, IdentityError, Verb},
-    skills::Known,
+    skills::{Known, KnownSkill, KnownVersion, Versions},
 };
 
 pub(crate) const TOKEN: &str = "team/agent";
@@ -86,12 +83,12 @@ impl Catalogue for Shelf {
     }
 
     fn get(&self, namespace: &str, name: &str) -> Option<Arc<Known>> {
-        self.list(namespace).into_iter().find(|known| known.skill.name_any() == name)
+        self.list(namespace).into_iter().find(|known| *known.skill.name == *name)
     }
 
     fn list(&self, namespace: &str) -> Vec<Arc<Known>> {
         let all = self.0.lock().unwrap();
-        all.iter().filter(|known| known.skill.namespace().as_deref() == Some(namespace)).cloned().collect()
+        all.iter().filter(|known| *known.skill.namespace == *namespace).cloned().collect()
     }
 }
 
@@ -162,11 +159,7 @@ impl Bed {
         version["spec"]["tool"] = skill["spec"]["tool"].clone();
         let skill: Skill = serde_json::from_value(skill).unwrap();
         let version: SkillVersion = serde_json::from_value(version).unwrap();
-        let known = Known {
-            skill: Arc::new(skill),
-            versions: BTreeMap::from([("1.0.0".parse().unwrap(), Arc::new(version))]),
-        };
-        self.shelf.0.lock().unwrap().push(Arc::new(known));
+        self.shelve(&skill, Versions::default().with(KnownVersion::of(&version).unwrap()));
     }
 
     /// A skill of which nothing can run.
@@ -179,8 +172,12 @@ impl Bed {
                 { "type": "Ready", "status": "False", "reason": "SpecInvalid", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }
             ] },
         });
-        let skill = Arc::new(serde_json::from_value(skill).unwrap());
-        self.shelf.0.lock().unwrap().push(Arc::new(Known { skill, versions: BTreeMap::new() }));
+        self.shelve(&serde_json::from_value(skill).unwrap(), Versions::default());
+    }
+
+    fn shelve(&self, skill: &Skill, versions: Versions) {
+        let known = Known::new(Arc::new(KnownSkill::of(skill).unwrap()), versions);
+        self.shelf.0.lock().unwrap().push(Arc::new(known));
     }
 
     pub(crate) fn deny(&self, namespace: &'static str, skill: Option<&'static str>, verb: Verb) {

@@ -2,33 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde_json::{Value, json};
-use skillet_api::{Skill, SkillVersion};
+use serde_json::json;
+use skillet_api::names::version_name;
 use skillet_core::{
-    dialect::{ToolDefinition, schema},
-    offer::{Candidate, Change, Index, Reading},
+    dialect::schema,
+    json_text::JsonText,
+    offer::{Candidate, CandidateTool, Change, Index, Reading},
     version::SkillSemver,
 };
 
-/// One skill with its versions.
-#[derive(Clone, Debug)]
-pub struct Known {
-    pub skill: Arc<Skill>,
-    /// Sealed versions, by number.
-    pub versions: BTreeMap<SkillSemver, Arc<SkillVersion>>,
-}
-
-impl Known {
-    /// The version that is offered and run: the newest sealed one. None where nothing can run.
-    pub fn newest(&self) -> Option<&Arc<SkillVersion>> {
-        self.versions.values().next_back()
-    }
-
-    /// The schema of the input as its author wrote it.
-    pub fn input_schema(&self) -> Option<&Value> {
-        self.newest()?.spec.tool.as_ref()?.input_schema.as_ref()
-    }
-}
+use super::known::{Known, KnownSkill, KnownVersion, Versions};
 
 /// All skills of one namespace.
 #[derive(Clone, Debug)]
@@ -36,8 +19,16 @@ pub struct Namespace {
     name: Arc<str>,
     skills: BTreeMap<Arc<str>, Arc<Known>>,
     /// Versions whose skill has not been seen yet.
-    early: BTreeMap<Arc<str>, BTreeMap<SkillSemver, Arc<SkillVersion>>>,
+    early: BTreeMap<Arc<str>, Versions>,
     index: Index,
+}
+
+/// What a skill's name stands for after a change. It is worked out once, and set in each copy of the namespace.
+pub(super) struct Outcome {
+    name: Arc<str>,
+    known: Option<Arc<Known>>,
+    /// Versions without their skill.
+    early: Versions,
 }
 
 impl Namespace {
@@ -64,54 +55,67 @@ impl Namespace {
         self.skills.values()
     }
 
-    /// Sets or removes a skill. Its versions stay: they are the API server's to delete.
-    pub fn put_skill(&mut self, name: &str, skill: Option<Arc<Skill>>) {
-        let old = self.skills.remove(name);
-        let versions = match old {
-            Some(known) => known.versions.clone(),
-            None => self.early.remove(name).unwrap_or_default(),
-        };
-        match skill {
-            Some(skill) => {
-                self.skills.insert(name.into(), Arc::new(Known { skill, versions }));
-            }
-            None if versions.is_empty() => {}
-            None => {
-                self.early.insert(name.into(), versions);
-            }
+    /// A skill is new or was changed.
+    pub(super) fn with_skill(&self, mut skill: KnownSkill) -> Outcome {
+        skill.namespace = self.name.clone();
+        let versions = self.versions(&skill.name);
+        if let Some(newest) = versions.newest() {
+            skill.share(newest);
         }
-        self.prepare(name);
+        Outcome::new(skill.name.clone(), Some(Arc::new(skill)), versions)
     }
 
-    /// Sets or removes a version.
-    pub fn put_version(&mut self, skill: &str, number: &SkillSemver, version: Option<&Arc<SkillVersion>>) {
-        let set = |versions: &mut BTreeMap<SkillSemver, Arc<SkillVersion>>| match version {
-            Some(version) => drop(versions.insert(number.clone(), version.clone())),
-            None => drop(versions.remove(number)),
-        };
-        if let Some(known) = self.skills.get_mut(skill) {
-            set(&mut Arc::make_mut(known).versions);
-            return self.prepare(skill);
-        }
-        let versions = self.early.entry(skill.into()).or_default();
-        set(versions);
-        if versions.is_empty() {
-            self.early.remove(skill);
-        }
+    /// A skill was deleted. Its versions stay: they are the API server's to delete.
+    pub(super) fn without_skill(&self, name: &str) -> Outcome {
+        Outcome::new(name.into(), None, self.versions(name))
     }
 
-    /// Removes the version of an object's name, where only that is known of it.
-    pub fn forget_version(&mut self, object: &str) {
-        let of = |versions: &BTreeMap<SkillSemver, Arc<SkillVersion>>| {
-            let found = versions.iter().find(|(_, version)| version.metadata.name.as_deref() == Some(object));
-            found.map(|(number, _)| number.clone())
-        };
+    /// A version is new.
+    pub(super) fn with_version(&self, skill: &str, mut version: KnownVersion) -> Outcome {
+        let known = self.get(skill).map(|known| known.skill.clone());
+        if let Some(skill) = &known {
+            version.share(skill);
+        }
+        Outcome::new(skill.into(), known, self.versions(skill).with(version))
+    }
+
+    /// A version was deleted.
+    pub(super) fn without_version(&self, skill: &str, number: &SkillSemver) -> Outcome {
+        let known = self.get(skill).map(|known| known.skill.clone());
+        Outcome::new(skill.into(), known, self.versions(skill).without(number))
+    }
+
+    /// The version of an object's name was deleted, where only that is known of it.
+    pub(super) fn without_object(&self, object: &str) -> Option<Outcome> {
         let known = self.skills.iter().map(|(skill, known)| (skill, &known.versions));
-        let found =
-            known.chain(self.early.iter()).find_map(|(skill, versions)| Some((skill.clone(), of(versions)?)));
-        if let Some((skill, number)) = found {
-            self.put_version(&skill, &number, None);
+        let (skill, number) = known.chain(&self.early).find_map(|(skill, versions)| {
+            let is_it = |version: &&Arc<KnownVersion>| version_name(skill, &version.spec.version) == *object;
+            Some((skill, &versions.iter().find(is_it)?.number))
+        })?;
+        Some(self.without_version(skill, number))
+    }
+
+    fn versions(&self, skill: &str) -> Versions {
+        let of_known = self.get(skill).map(|known| &known.versions);
+        of_known.or_else(|| self.early.get(skill)).cloned().unwrap_or_default()
+    }
+
+    /// Makes a change that was worked out. Done again, it does nothing more.
+    pub(super) fn set(&mut self, outcome: &Outcome) {
+        let Outcome { name, known, early } = outcome;
+        match known {
+            Some(known) => drop(self.skills.insert(name.clone(), known.clone())),
+            None => drop(self.skills.remove(name)),
         }
+        if early.is_empty() {
+            self.early.remove(name);
+        } else {
+            self.early.insert(name.clone(), early.clone());
+        }
+        self.index.apply(match known.as_ref().and_then(|known| known.candidate.clone()) {
+            Some(candidate) => Change::Upsert(candidate),
+            None => Change::Remove(name.clone()),
+        });
     }
 
     /// Reads text by other rules from now on.
@@ -121,44 +125,48 @@ impl Namespace {
             self.index = Index::build(reading, candidates);
         }
     }
+}
 
-    fn prepare(&mut self, name: &str) {
-        let candidate = self.skills.get(name).and_then(|known| candidate(&self.name, known));
-        self.index.apply(match candidate {
-            Some(candidate) => Change::Upsert(Arc::new(candidate)),
-            None => Change::Remove(name.into()),
-        });
+impl Outcome {
+    fn new(name: Arc<str>, skill: Option<Arc<KnownSkill>>, versions: Versions) -> Self {
+        match skill {
+            Some(skill) => {
+                let candidate = versions.newest().and_then(|newest| candidate(&skill, newest));
+                let known = Known { candidate: candidate.map(Arc::new), ..Known::new(skill, versions) };
+                Self { name, known: Some(Arc::new(known)), early: Versions::default() }
+            }
+            None => Self { name, known: None, early: versions },
+        }
     }
 }
 
-fn candidate(namespace: &Arc<str>, known: &Known) -> Option<Candidate> {
-    let Skill { metadata, spec, .. } = known.skill.as_ref();
-    if metadata.deletion_timestamp.is_some() {
+/// None where it is on its way out.
+fn candidate(skill: &KnownSkill, newest: &KnownVersion) -> Option<Candidate> {
+    let KnownSkill { namespace, name, created, is_being_deleted, spec, .. } = skill;
+    if *is_being_deleted {
         return None;
     }
-    let version = known.newest()?;
-    let name: Arc<str> = metadata.name.as_deref()?.into();
-    let description: Arc<str> = version.spec.description.as_str().into();
-    let parameters = match known.input_schema() {
-        Some(schema) => schema::normalise(schema),
+    let description = &newest.spec.description;
+    let written = newest.spec.tool.input.as_ref();
+    let mut parameters = JsonText::new(&match written {
+        Some(schema) => schema::normalise(&schema.value()),
         None => json!({ "type": "object", "properties": {} }),
-    };
-    let tool = ToolDefinition {
-        name: name.clone(),
-        description: description.clone(),
-        parameters: Arc::new(parameters),
-    };
+    });
+    if let Some(written) = written {
+        // Where there was nothing to repair, it is there once.
+        parameters.share(written);
+    }
     Some(Candidate {
         namespace: namespace.clone(),
-        version: version.spec.version.as_str().into(),
-        description,
+        name: name.clone(),
+        version: newest.spec.version.clone(),
+        description: description.clone(),
         tags: spec.tags.clone(),
         mode: spec.mode,
         enabled: spec.enabled,
         invocation: spec.invocation,
         install_count: 0,
-        registered: metadata.creation_timestamp.as_ref().map_or(0, |at| at.0.as_second()),
-        tool: Arc::new(tool),
-        name,
+        registered: *created,
+        tool: CandidateTool { name: name.clone(), description: description.clone(), parameters },
     })
 }

@@ -45,11 +45,11 @@ fn some(version: &str, description: &str) -> Option<(String, String)> {
 #[test]
 fn a_skill_is_offered_with_its_newest_version_whatever_comes_first() {
     let skills = Skills::default();
-    skills.put_version(version("ns", "a", "1.9.0", "nine"));
+    skills.put_version(&version("ns", "a", "1.9.0", "nine"));
     assert_eq!(offered(&skills, "a"), None, "a version without its skill");
-    skills.put_skill(skill("ns", "a", json!({})));
+    skills.put_skill(&skill("ns", "a", json!({})));
     assert_eq!(offered(&skills, "a"), some("1.9.0", "nine"));
-    skills.put_version(version("ns", "a", "1.10.0", "ten"));
+    skills.put_version(&version("ns", "a", "1.10.0", "ten"));
     assert_eq!(offered(&skills, "a"), some("1.10.0", "ten"));
     skills.remove_version(&version("ns", "a", "1.10.0", "ten"));
     assert_eq!(offered(&skills, "a"), some("1.9.0", "nine"));
@@ -61,11 +61,11 @@ fn a_skill_is_offered_with_its_newest_version_whatever_comes_first() {
 #[test]
 fn a_skill_that_is_deleted_and_made_again_has_its_versions_again() {
     let skills = Skills::default();
-    skills.put_skill(skill("ns", "a", json!({})));
-    skills.put_version(version("ns", "a", "1.0.0", "one"));
+    skills.put_skill(&skill("ns", "a", json!({})));
+    skills.put_version(&version("ns", "a", "1.0.0", "one"));
     skills.remove_skill("ns", "a");
     assert!(offered(&skills, "a").is_none() && skills.get("ns", "a").is_none());
-    skills.put_skill(skill("ns", "a", json!({ "mode": "off" })));
+    skills.put_skill(&skill("ns", "a", json!({ "mode": "off" })));
     assert_eq!(offered(&skills, "a"), some("1.0.0", "one"));
 }
 
@@ -76,14 +76,14 @@ fn a_namespace_of_which_nothing_is_left_is_not_kept() {
     skills.remove_skill("ns", "a");
     skills.forget_version("ns", "a-1.0.0");
     assert!(!is_kept(), "nothing was ever there");
-    skills.put_skill(skill("ns", "a", json!({})));
-    skills.put_version(version("ns", "a", "1.0.0", "one"));
-    skills.put_skill(skill("other", "b", json!({})));
+    skills.put_skill(&skill("ns", "a", json!({})));
+    skills.put_version(&version("ns", "a", "1.0.0", "one"));
+    skills.put_skill(&skill("other", "b", json!({})));
     skills.remove_skill("ns", "a");
     assert!(is_kept(), "its version may be needed");
     skills.remove_version(&version("ns", "a", "1.0.0", "one"));
     assert!(!is_kept() && skills.get("other", "b").is_some());
-    skills.put_skill(skill("ns", "a", json!({})));
+    skills.put_skill(&skill("ns", "a", json!({})));
     assert!(is_kept() && offered(&skills, "a").is_none());
 }
 
@@ -93,16 +93,15 @@ fn every_change_is_there_at_once_however_many_readers_there_are() {
     let mut held = Vec::new();
     for number in 0..50 {
         let name = format!("s{}", number % 7);
-        skills.put_skill(skill("ns", &name, json!({})));
-        skills.put_version(version("ns", &name, &format!("1.{number}.0"), ""));
+        skills.put_skill(&skill("ns", &name, json!({})));
+        skills.put_version(&version("ns", &name, &format!("1.{number}.0"), ""));
         assert_eq!(offered(&skills, &name).unwrap().0, format!("1.{number}.0"));
         // Some readers stay in the copy they have read.
         if number % 3 == 0 {
             held.push(Arc::clone(&skills.namespace("ns").unwrap()));
         }
     }
-    let names: Vec<String> =
-        skills.list("ns").iter().map(|known| known.skill.metadata.name.clone().unwrap()).collect();
+    let names: Vec<String> = skills.list("ns").iter().map(|known| known.skill.name.to_string()).collect();
     assert_eq!(names, ["s0", "s1", "s2", "s3", "s4", "s5", "s6"]);
     assert_eq!(held.first().unwrap().list().count(), 1, "what was read does not change");
 }
@@ -124,8 +123,8 @@ fn names_are_looked_up_in_the_callers_namespace_first() {
 #[test]
 fn another_rule_of_offering_makes_every_index_anew() {
     let skills = Skills::default();
-    skills.put_skill(skill("ns", "a", json!({})));
-    skills.put_version(version("ns", "a", "1.0.0", "one"));
+    skills.put_skill(&skill("ns", "a", json!({})));
+    skills.put_version(&version("ns", "a", "1.0.0", "one"));
     let mut policy = SkillPolicySpec::default();
     policy.gateway.offer.rule = OfferRule::Words;
     skills.set_policy(policy);
@@ -136,15 +135,15 @@ fn another_rule_of_offering_makes_every_index_anew() {
 #[test]
 fn the_tools_parameters_are_an_object_whatever_the_author_wrote() {
     let skills = Skills::default();
-    skills.put_skill(skill("ns", "a", json!({})));
+    skills.put_skill(&skill("ns", "a", json!({})));
     let mut sealed = version("ns", "a", "1.0.0", "one");
-    skills.put_version(sealed.clone());
+    skills.put_version(&sealed);
     let parameters = |skills: &Skills| {
         let namespace = skills.namespace("ns").unwrap();
-        namespace.index().get("a").unwrap().tool.parameters.as_ref().clone()
+        namespace.index().get("a").unwrap().tool.parameters.value()
     };
     assert_eq!(parameters(&skills), json!({ "type": "object", "properties": {} }));
     sealed.spec.tool = serde_json::from_value(json!({ "inputSchema": { "q": "string" } })).unwrap();
-    skills.put_version(sealed);
+    skills.put_version(&sealed);
     assert_eq!(parameters(&skills)["properties"]["q"]["type"], json!("string"));
 }

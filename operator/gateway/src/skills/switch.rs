@@ -1,19 +1,21 @@
 //! Changing a skill's switches in the cluster: for whoever may, by any route.
 
 use kube::{
-    Api, Client, ResourceExt as _,
+    Api, Client,
     api::{Patch, PatchParams},
 };
 use serde::Serialize;
 use serde_json::json;
 use skillet_api::{Skill, names::GATEWAY_FIELD_MANAGER};
 
+use super::KnownSkill;
+
 /// Merges `switches` into the spec of this very skill.
-pub async fn switch(client: Client, skill: &Skill, switches: &impl Serialize) -> kube::Result<Skill> {
-    let api: Api<Skill> = Api::namespaced(client, &skill.namespace().unwrap_or_default());
+pub async fn switch(client: Client, skill: &KnownSkill, switches: &impl Serialize) -> kube::Result<Skill> {
+    let api: Api<Skill> = Api::namespaced(client, &skill.namespace);
     // With the uid, one made again under the same name is not taken for the one whose rights were asked.
-    let patch = json!({ "metadata": { "uid": skill.uid() }, "spec": switches });
+    let patch = json!({ "metadata": { "uid": skill.uid }, "spec": switches });
     let params =
         PatchParams { field_manager: Some(GATEWAY_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    api.patch(&skill.name_any(), &params, &Patch::Merge(patch)).await
+    api.patch(&skill.name, &params, &Patch::Merge(patch)).await
 }

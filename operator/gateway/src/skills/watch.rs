@@ -15,6 +15,8 @@ use super::Skills;
 
 /// A bit for each kind that has been seen whole.
 pub(super) const ALL: u8 = 0b111;
+/// Objects of one answer of a list: until the last of them is taken in, all are in memory with all that they hold.
+const LIST_PAGE: u32 = 50;
 
 type Key = (String, String);
 
@@ -45,7 +47,7 @@ impl Watched for Skill {
     const BIT: u8 = 0b010;
 
     fn put(self, skills: &Skills) {
-        skills.put_skill(self);
+        skills.put_skill(&self);
     }
 
     fn remove(skills: &Skills, key: &Key, _: Option<&Self>) {
@@ -57,7 +59,7 @@ impl Watched for SkillVersion {
     const BIT: u8 = 0b100;
 
     fn put(self, skills: &Skills) {
-        skills.put_version(self);
+        skills.put_version(&self);
     }
 
     fn remove(skills: &Skills, key: &Key, last: Option<&Self>) {
@@ -82,7 +84,7 @@ impl Skills {
 async fn keep<K: Watched>(skills: &Skills, client: Client) {
     // One object that does not parse must not hide the others.
     let api: Api<Guarded<K>> = Api::all(client);
-    let mut events = pin!(watcher(api, watcher::Config::default()).default_backoff());
+    let mut events = pin!(watcher(api, watcher::Config::default().page_size(LIST_PAGE)).default_backoff());
     let mut known: HashSet<Key> = HashSet::new();
     let mut listed: HashSet<Key> = HashSet::new();
     loop {

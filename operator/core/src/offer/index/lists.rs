@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     postings::{Postings, insert_sorted, remove_sorted},
+    slots::Slots,
     trie::{PatternId, Trie},
 };
 use crate::offer::{Reading, background::BackgroundReason, profile::Profile};
@@ -31,15 +32,15 @@ pub(super) const UNUSED: u8 = u8::MAX;
 /// The skills with a word in the name or in the description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Word {
-    pub(super) names: Vec<u32>,
+    pub(super) names: Slots,
     pub(super) descriptions: Postings,
 }
 
 /// The skills with a name, and those with a tag; a slot is as often in `tags` as the skill has the tag.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pattern {
-    pub(super) names: Vec<u32>,
-    pub(super) tags: Vec<u32>,
+    pub(super) names: Slots,
+    pub(super) tags: Slots,
 }
 
 impl Lists {
@@ -72,13 +73,13 @@ impl Lists {
         self.longest_description = self.longest_description.max(profile.description_words.len());
         let total = self.families.len();
         if let Some(name) = &profile.name {
-            self.change_pattern(name, |pattern| insert_sorted(&mut pattern.names, slot));
+            self.change_pattern(name, |pattern| pattern.names.insert(slot));
         }
         for tag in &profile.tags {
-            self.change_pattern(tag, |pattern| insert_sorted(&mut pattern.tags, slot));
+            self.change_pattern(tag, |pattern| pattern.tags.insert(slot));
         }
         for word in &profile.name_words {
-            self.change_word(word, |word| insert_sorted(&mut word.names, slot));
+            self.change_word(word, |word| word.names.insert(slot));
         }
         for word in &profile.description_words {
             self.change_word(word, |word| word.descriptions.insert(slot, total));
@@ -96,13 +97,13 @@ impl Lists {
         }
         let total = self.families.len();
         if let Some(name) = &profile.name {
-            self.change_pattern(name, |pattern| remove_sorted(&mut pattern.names, slot));
+            self.change_pattern(name, |pattern| pattern.names.remove(slot));
         }
         for tag in &profile.tags {
-            self.change_pattern(tag, |pattern| remove_sorted(&mut pattern.tags, slot));
+            self.change_pattern(tag, |pattern| pattern.tags.remove(slot));
         }
         for word in &profile.name_words {
-            self.change_word(word, |word| remove_sorted(&mut word.names, slot));
+            self.change_word(word, |word| word.names.remove(slot));
         }
         for word in &profile.description_words {
             self.change_word(word, |word| word.descriptions.remove(slot, total));

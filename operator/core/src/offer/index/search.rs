@@ -67,7 +67,7 @@ impl Index {
     fn add_background(&self, weights: &Weights, query: &Query, scratch: &mut Scratch) {
         for word in &query.background {
             if let Some(word) = self.lists.word(word) {
-                scratch.add(&word.names, weights.background_name);
+                scratch.add(word.names.as_slice(), weights.background_name);
             }
             match self.lists.related(word) {
                 Some(slots) => scratch.add(slots, weights.background_tag),
@@ -189,8 +189,8 @@ impl Scratch {
         found.sort_unstable();
         found.dedup();
         for pattern in found.iter().filter_map(|number| lists.pattern(*number)) {
-            self.add(&pattern.names, weights.name);
-            self.add(&pattern.tags, weights.tag);
+            self.add(pattern.names.as_slice(), weights.name);
+            self.add(pattern.tags.as_slice(), weights.tag);
         }
         self.patterns = found;
     }
@@ -199,7 +199,7 @@ impl Scratch {
     fn add_words<'l>(&mut self, lists: &'l Lists, weights: &Weights, query: &Query) -> Vec<&'l [u64]> {
         let mut common = Vec::new();
         for word in query.words().filter_map(|word| lists.word(word)) {
-            self.add(&word.names, weights.name_word);
+            self.add(word.names.as_slice(), weights.name_word);
             match &word.descriptions {
                 Postings::Few(slots) => self.add(slots, weights.description_word),
                 Postings::Many { bits, .. } => common.push(bits.as_slice()),

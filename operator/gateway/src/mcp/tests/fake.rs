@@ -15,6 +15,7 @@ use super::super::backend::{Backend, BackendError, Listed, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
+    skills::{KnownSkill, KnownVersion},
 };
 
 type Run = watch::Sender<Arc<SkillExecution>>;
@@ -49,8 +50,8 @@ impl Fake {
                 "tool": tool, "run": {} },
         });
         let listed = Listed {
-            skill: Arc::new(serde_json::from_value(skill).unwrap()),
-            version: Some(Arc::new(serde_json::from_value(version).unwrap())),
+            skill: Arc::new(KnownSkill::of(&serde_json::from_value(skill).unwrap()).unwrap()),
+            version: KnownVersion::of(&serde_json::from_value(version).unwrap()).map(Arc::new),
         };
         self.skills.lock().unwrap().entry(namespace.to_owned()).or_default().insert(name.to_owned(), listed);
         self.changes.send_modify(|number| *number += 1);
@@ -179,14 +180,15 @@ impl Backend for Fake {
         Ok(())
     }
 
-    async fn switch(&self, skill: &Skill, switch: Switch) -> Result<Skill, BackendError> {
-        let of = |text: &Option<String>| text.clone().unwrap();
-        let switched = (of(&skill.metadata.namespace), of(&skill.metadata.name), switch);
-        self.switched.lock().unwrap().push(switched);
-        let mut skill = skill.clone();
-        skill.spec.enabled = switch.enabled.unwrap_or(skill.spec.enabled);
-        skill.spec.mode = switch.mode.unwrap_or(skill.spec.mode);
-        Ok(skill)
+    async fn switch(&self, skill: &KnownSkill, switch: Switch) -> Result<Skill, BackendError> {
+        let KnownSkill { namespace, name, spec, .. } = skill;
+        self.switched.lock().unwrap().push((namespace.to_string(), name.to_string(), switch));
+        let skill = json!({
+            "metadata": { "name": name, "namespace": namespace },
+            "spec": { "version": "1.0.0", "run": {}, "enabled": switch.enabled.unwrap_or(spec.enabled),
+                "mode": switch.mode.unwrap_or(spec.mode) },
+        });
+        Ok(serde_json::from_value(skill).unwrap())
     }
 
     async fn executions(
