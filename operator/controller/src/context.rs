@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::{Api, Client};
 
@@ -14,6 +15,9 @@ use crate::{
     settings::SandboxSettings,
 };
 
+/// Far longer than a killed process lives.
+const YOUNG_MILLIS: i64 = 60_000;
+
 /// Shared handles; cheap to clone through its Arc.
 pub struct Context {
     pub client: Client,
@@ -25,11 +29,18 @@ pub struct Context {
     pub in_use: Arc<InUse>,
     pub reporter: Reporter,
     pub metrics: Metrics,
-    /// Grows with every start of an operator: a sandbox obeys only the newest it has heard of.
+    /// Milliseconds since 1970 at the operator's start, so that it grows with every start: a sandbox obeys only the newest it has heard of.
     pub epoch: u64,
 }
 
 impl Context {
+    /// An operator that was killed may go on for some seconds beside the next one, end a run and remove its sandbox. Until
+    /// then what the watch shows is not enough to begin a run.
+    pub fn is_young(&self) -> bool {
+        let started = i64::try_from(self.epoch).unwrap_or_default();
+        Timestamp::now().as_millisecond() - started < YOUNG_MILLIS
+    }
+
     /// Jobs of the sandbox namespace.
     pub fn sandbox_jobs(&self) -> Api<Job> {
         Api::namespaced(self.client.clone(), &self.settings.namespace)

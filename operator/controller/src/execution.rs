@@ -35,7 +35,7 @@ use tracing::{info, warn};
 use self::{
     attempt::{Attempt, Plan},
     conclude::Conclusion,
-    end::{AttemptEnd, Place},
+    end::{AttemptEnd, Elsewhere, Place},
     going_on::GoingOn,
     recover::{Existing, Sandbox},
 };
@@ -44,8 +44,6 @@ use crate::context::Context;
 const KIND: &str = "SkillExecution";
 /// Sandboxes that are given up unused before the execution is.
 const UNUSED_LIMIT: u32 = 3;
-/// Far longer than a killed process lives.
-const YOUNG_MILLIS: i64 = 60_000;
 
 /// May this execution run now? From the catalogue only. `begun` is the version of a run that an earlier operator
 /// began, which no switch ends.
@@ -77,7 +75,7 @@ pub async fn run(
     existing: Existing,
     cancel: watch::Receiver<bool>,
 ) {
-    if existing.sandbox == Sandbox::NotMade && is_young(&ctx) && gather::is_over(&ctx, &execution).await {
+    if existing.sandbox == Sandbox::NotMade && ctx.is_young() && gather::is_over(&ctx, &execution).await {
         return;
     }
     let (mut admitted, mut existing, mut _held) = (admitted, existing, None);
@@ -85,7 +83,8 @@ pub async fn run(
         let begun = match planned(&ctx, &execution, admitted, cancel.clone()).await {
             Ok(plan) => match attempts(&ctx, &plan, existing, cancel.clone()).await {
                 Ok(conclusion) => break conclusion,
-                Err(begun) => begun,
+                Err(Elsewhere::Begun(begun)) => begun,
+                Err(Elsewhere::Over) => return,
             },
             Err(conclusion) => break conclusion,
         };
@@ -123,13 +122,6 @@ async fn planned(
     let secret_env = secret_env.map_err(|refusal| Conclusion::refused(&refusal))?;
     let policy = ctx.catalog.policy();
     Ok(Plan { execution: execution.clone(), admitted, policy, secret_env })
-}
-
-/// An operator that was killed may go on for some seconds beside the next one, end a run and remove its sandbox. Until
-/// then what the watch shows is not enough to begin a run.
-fn is_young(ctx: &Context) -> bool {
-    let started = i64::try_from(ctx.epoch).unwrap_or_default();
-    Timestamp::now().as_millisecond() - started < YOUNG_MILLIS
 }
 
 /// Writes the final status of an execution, and tells of a failure by event and metric.
@@ -170,13 +162,13 @@ async fn read_secrets(
     }
 }
 
-/// One attempt after the other until one counts. An error is what another operator has begun meanwhile.
+/// One attempt after the other until one counts. An error is what another operator has made of it meanwhile.
 async fn attempts(
     ctx: &Arc<Context>,
     plan: &Plan,
     existing: Existing,
     cancel: watch::Receiver<bool>,
-) -> Result<Conclusion, Existing> {
+) -> Result<Conclusion, Elsewhere> {
     let content = &plan.admitted.content;
     let Existing { mut ordinal, mut attempt, mut sandbox, .. } = existing;
     let mut unused = 0;

@@ -23,8 +23,8 @@ use tracing::warn;
 
 use super::{
     build::{frame, sandbox as build},
-    end::{AttemptEnd, Captured, Place},
-    gather::READ_PAUSE,
+    end::{AttemptEnd, Captured, Elsewhere, Place, Stop},
+    gather::{self, READ_PAUSE},
     recover::{self, Existing, Sandbox},
     settle::{self, Settled},
 };
@@ -69,31 +69,26 @@ pub struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Runs to an end. The sandbox is left to the caller to remove. An error is what another operator has begun of
-    /// this execution, which is to be gone on with instead.
-    pub async fn run(mut self) -> Result<(AttemptEnd, Place), Existing> {
+    /// Runs to an end. The sandbox is left to the caller to remove.
+    pub async fn run(mut self) -> Result<(AttemptEnd, Place), Elsewhere> {
         let uid = self.plan.execution.uid().unwrap_or_default();
         let mut place = Place { job: build::job_name(&uid, self.ordinal), ..Place::default() };
-        let asked = Instant::now();
-        match self.make_sandbox().await {
-            Ok(None) => {}
-            Ok(Some(begun)) => return Err(begun),
-            Err(end) => return Ok((end, place)),
-        }
         let mut follower = self.ctx.pods.follow(&place.job);
-        let end = match self.attempt(asked, &mut follower, &mut place).await {
-            Ok(end) | Err(end) => end,
-        };
+        let ended = self.attempt(&mut follower, &mut place).await;
         self.ctx.pods.forget(&place.job);
-        Ok((end, place))
+        match ended {
+            Ok(end) | Err(Stop::End(end)) => Ok((end, place)),
+            Err(Stop::Elsewhere(Elsewhere::Over)) => {
+                self.ctx.remover.later(place.job);
+                Err(Elsewhere::Over)
+            }
+            Err(Stop::Elsewhere(begun @ Elsewhere::Begun(_))) => Err(begun),
+        }
     }
 
-    async fn attempt(
-        &mut self,
-        asked: Instant,
-        follower: &mut Follower,
-        place: &mut Place,
-    ) -> Result<AttemptEnd, AttemptEnd> {
+    async fn attempt(&mut self, follower: &mut Follower, place: &mut Place) -> Result<AttemptEnd, Stop> {
+        let asked = Instant::now();
+        self.make_sandbox().await?;
         if self.is_adopted() && settle::is_used(self.ctx, follower).await {
             return Ok(self.settle(follower, place).await);
         }
@@ -105,7 +100,14 @@ impl Attempt<'_> {
         place.pod = Some(opened.pod.clone());
         place.node = Some(opened.node.clone());
         place.isolation = Some(opened.ready.isolation.clone());
-        check_isolation(&opened, &self.plan.policy)?;
+        let missing = opened.ready.isolation.missing(probe::level(&self.plan.policy));
+        if !missing.is_empty() {
+            return Ok(AttemptEnd::unproven(&opened, &missing, self.plan.policy.isolation));
+        }
+        // What is made under this Job's name came after whatever another operator ended under it.
+        if self.ctx.is_young() && gather::is_over(self.ctx, &self.plan.execution).await {
+            return Err(Stop::Elsewhere(Elsewhere::Over));
+        }
         let secrets = self.plan.secret_env.clone();
         let id = frame::RunId {
             execution_uid: &self.plan.execution.uid().unwrap_or_default(),
@@ -127,15 +129,16 @@ impl Attempt<'_> {
         self.sandbox == Sandbox::There
     }
 
-    /// Sees to it that the sandbox's Job is there. Gives back what another operator has begun, where one was faster.
-    async fn make_sandbox(&self) -> Result<Option<Existing>, AttemptEnd> {
+    /// Sees to it that the sandbox's Job is there.
+    async fn make_sandbox(&self) -> Result<(), Stop> {
         match self.sandbox {
             Sandbox::NotMade => {}
-            Sandbox::There => return Ok(None),
+            Sandbox::There => return Ok(()),
             Sandbox::Gone => {
                 let message =
                     "the sandbox was deleted while no operator was there to see how it ended".into();
-                return Err(AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None });
+                let lost = AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None };
+                return Err(lost.into());
             }
         }
         let spec = build::spec(
@@ -147,15 +150,18 @@ impl Attempt<'_> {
         );
         let job: Job = manifest::job(&spec, &self.ctx.settings);
         match self.ctx.sandbox_jobs().create(&PostParams::default(), &job).await {
-            Ok(_) => Ok(None),
+            Ok(_) => Ok(()),
             // An operator before this one asked for it, perhaps for another version, and its request arrived late.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Some(self.begun().await)),
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                Err(Stop::Elsewhere(Elsewhere::Begun(self.begun().await)))
+            }
             Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => {
                 let message = format!("the cluster refuses the sandbox: {}", status.message);
-                Err(AttemptEnd::Unusable { reason: Reason::SandboxUnavailable, message })
+                Err(AttemptEnd::Unusable { reason: Reason::SandboxUnavailable, message }.into())
             }
             Err(error) => {
-                Err(AttemptEnd::Unused { message: format!("could not create the sandbox: {error}") })
+                let message = format!("could not create the sandbox: {error}");
+                Err(AttemptEnd::Unused { message }.into())
             }
         }
     }
@@ -194,6 +200,8 @@ impl Attempt<'_> {
         place: &mut Place,
     ) -> AttemptEnd {
         match error {
+            // By another operator, which is being replaced: its end is this execution's end.
+            error if error.was_used() => self.settle(follower, place).await,
             OpenError::Image(message) => AttemptEnd::Unusable { reason: Reason::ImageUnavailable, message },
             // It may have run under the operator that made it, and nothing of it is left to tell.
             OpenError::TooLate { message, .. } if self.is_adopted() => {
@@ -207,8 +215,7 @@ impl Attempt<'_> {
                 reason: Reason::SandboxUnavailable,
                 message: format!("no sandbox within {limit:?}: {message}"),
             },
-            OpenError::InUse(_) => self.settle(follower, place).await,
-            // Only a sandbox that somebody else may have used can have run something.
+            // One that somebody else may have used can have run something.
             OpenError::Ended(_) | OpenError::Gone(_) if self.is_adopted() => {
                 self.settle(follower, place).await
             }
@@ -218,7 +225,9 @@ impl Attempt<'_> {
                     message: format!("the image cannot be started: {}", ended.message),
                 }
             }
-            OpenError::Ended(_) | OpenError::Gone(_) => AttemptEnd::Unused { message: error.to_string() },
+            OpenError::Ended(_) | OpenError::Gone(_) | OpenError::InUse(_) => {
+                AttemptEnd::Unused { message: error.to_string() }
+            }
         }
     }
 
@@ -328,20 +337,4 @@ pub(super) async fn cancelled(cancel: &mut watch::Receiver<bool>) {
     if cancel.wait_for(|is_cancelled| *is_cancelled).await.is_err() {
         std::future::pending::<()>().await;
     }
-}
-
-fn check_isolation(opened: &Opened, policy: &SkillPolicySpec) -> Result<(), AttemptEnd> {
-    let missing = opened.ready.isolation.missing(probe::level(policy));
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let notes = &opened.ready.isolation.notes;
-    let why = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-    let message = format!(
-        "node {} does not prove {} which isolation {:?} of SkillPolicy requires{why}",
-        opened.node,
-        missing.join(", "),
-        policy.isolation
-    );
-    Err(AttemptEnd::Unusable { reason: Reason::IsolationUnavailable, message })
 }

@@ -1,7 +1,10 @@
 //! How one attempt ended, where it took place, and what it wrote.
 
-use skillet_api::Reason;
+use skillet_api::{IsolationLevel, Reason};
 use skillet_protocol::{Isolation, Outcome, Receipt, Up};
+
+use super::recover::Existing;
+use crate::sandbox::open::Opened;
 
 /// Where an attempt took place.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,7 +44,41 @@ pub enum AttemptEnd {
     Cancelled,
 }
 
+/// Why an attempt is not gone on with here.
+#[derive(Debug)]
+pub enum Elsewhere {
+    /// Another operator has begun this: it is to be gone on with.
+    Begun(Existing),
+    /// Another operator has ended the execution, or it was deleted.
+    Over,
+}
+
+/// What ends an attempt before its end.
+#[derive(Debug)]
+pub enum Stop {
+    End(AttemptEnd),
+    Elsewhere(Elsewhere),
+}
+
+impl From<AttemptEnd> for Stop {
+    fn from(end: AttemptEnd) -> Self {
+        Self::End(end)
+    }
+}
+
 impl AttemptEnd {
+    /// The sandbox does not prove what the policy requires.
+    pub fn unproven(opened: &Opened, missing: &[&str], isolation: IsolationLevel) -> Self {
+        let notes = &opened.ready.isolation.notes;
+        let why = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+        let message = format!(
+            "node {} does not prove {} which isolation {isolation:?} of SkillPolicy requires{why}",
+            opened.node,
+            missing.join(", "),
+        );
+        Self::Unusable { reason: Reason::IsolationUnavailable, message }
+    }
+
     /// A runner that is told to end says that its program was cancelled. Where nobody here asked for it, somebody
     /// deleted the sandbox.
     pub fn ran(receipt: Box<Receipt>, captured: Captured, is_cancelled: bool) -> Self {

@@ -8,6 +8,8 @@ use skillet_api::parse::{Guarded, ParseError};
 use skillet_api::{Reason, Skill, SkillExecution, SkillVersion, names, skill::SecretEnvVar};
 use skillet_core::admission::Refusal;
 use thiserror::Error;
+use tokio::time::sleep;
+use tracing::warn;
 
 use crate::{catalog::Catalogued as _, context::Context};
 
@@ -82,8 +84,13 @@ pub async fn is_over(ctx: &Context, execution: &SkillExecution) -> bool {
     let api: Api<Guarded<SkillExecution>> =
         Api::namespaced(ctx.client.clone(), &execution.namespace().unwrap_or_default());
     let this = ListParams::default().fields(&format!("metadata.name={}", execution.name_any()));
-    // What cannot be read is begun: its Job's name still keeps it from being made twice.
-    let Ok(found) = api.list(&this).await else { return false };
+    let found = loop {
+        match api.list(&this).await {
+            Ok(found) => break found,
+            Err(error) => warn!(%error, "Execution could not be read yet"),
+        }
+        sleep(READ_PAUSE).await;
+    };
     let is_going_on = |found: Guarded<SkillExecution>| match found.0 {
         Ok(now) => {
             now.uid() == execution.uid() && !now.status.is_some_and(|status| status.phase.is_terminal())

@@ -1,7 +1,7 @@
 //! What a pod's status says about a sandbox. Pure: a pod goes in, one of few states comes out.
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStateWaiting, Pod, PodCondition};
-use skillet_protocol::Receipt;
+use skillet_protocol::{Outcome, Receipt};
 
 use super::hub::PodView;
 
@@ -33,6 +33,13 @@ pub struct Ended {
     pub receipt: Option<Box<Receipt>>,
     /// What Kubernetes says, for people.
     pub message: String,
+}
+
+impl Ended {
+    /// Whether the runner tells of a run.
+    pub fn was_used(&self) -> bool {
+        self.receipt.as_ref().is_some_and(|receipt| !matches!(receipt.outcome, Outcome::Unused))
+    }
 }
 
 const OOM_KILLED: &str = "OOMKilled";
