@@ -74,7 +74,7 @@ pub(crate) fn measure(plotted: Option<&Path>) -> anyhow::Result<Vec<Figure>> {
         figures.push(Figure::lower("offer_growth_100x", large / small, 100.0, "ratio", requests));
     }
     if let Some(path) = plotted {
-        let same = Series { name: "1 000 match, as many as there are", points: &same_match };
+        let same = Series { name: "1 000 match, however many there are", points: &same_match };
         let all = Series { name: "nearly all match", points: &all_match };
         let title = "Time of one offer (median, us) by number of skills";
         fs::write(path, plot::svg(title, &[all, same]))
