@@ -74,7 +74,7 @@ pub(super) async fn settle(
         stream::iter(running).buffered(conversation.limits.parallel.max(1)).collect().await;
     // In the order of the request, so that a later one cuts the same results at the same place.
     for (settled, outcome) in settled.iter().zip(&outcomes) {
-        if settled.fate.begins() {
+        if settled.fate.begins() && outcome.is_run {
             progress.ran.push(settled.name.as_str().into());
         }
         let content = progress.budget.take(&outcome.content).text;
