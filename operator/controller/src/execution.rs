@@ -29,7 +29,7 @@ use skillet_core::{
     attempts::{self, Next},
     cache::ContentCache,
 };
-use tokio::{sync::watch, time::sleep};
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use self::{
@@ -115,8 +115,9 @@ async fn planned(
     mut cancel: watch::Receiver<bool>,
 ) -> Result<Plan, Conclusion> {
     let namespace = execution.namespace().unwrap_or_default();
+    let read = || gather::secrets(ctx, &namespace, &admitted.content.secret_env);
     let secret_env = tokio::select! {
-        secret_env = read_secrets(ctx, &namespace, &admitted) => secret_env,
+        secret_env = gather::until_read("Secret", read) => secret_env,
         () = attempt::cancelled(&mut cancel) => return Err(Conclusion::cancelled()),
     };
     let secret_env = secret_env.map_err(|refusal| Conclusion::refused(&refusal))?;
@@ -143,22 +144,6 @@ pub async fn finish(ctx: &Context, execution: &SkillExecution, conclusion: Concl
     info!(namespace, name, ?phase, %reason, "Execution ended");
     if phase != Phase::Succeeded {
         ctx.reporter.warning(&execution.object_ref(&()), KIND, reason, &message).await;
-    }
-}
-
-async fn read_secrets(
-    ctx: &Context,
-    namespace: &str,
-    admitted: &Admitted,
-) -> Result<std::collections::BTreeMap<String, String>, Refusal> {
-    loop {
-        match gather::secrets(ctx, namespace, &admitted.content.secret_env).await {
-            Ok(result) => return result,
-            Err(error) => {
-                warn!(%error, "Secrets could not be read yet");
-                sleep(gather::READ_PAUSE).await;
-            }
-        }
     }
 }
 

@@ -83,6 +83,11 @@ impl Receipt {
         }
     }
 
+    /// Whether no run was accepted.
+    pub fn is_unused(&self) -> bool {
+        matches!(self.outcome, Outcome::Unused)
+    }
+
     /// The receipt as JSON of at most [`TERMINATION_MESSAGE_BYTES`]: notes go first, then the ends of long texts.
     pub fn termination_message(&self) -> String {
         let mut receipt = self.clone();

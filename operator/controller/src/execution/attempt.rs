@@ -17,14 +17,14 @@ use skillet_core::{admission::Admitted, skill::ImageChoice};
 use skillet_protocol::{Down, Refusal, Refused, Up};
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 use tracing::warn;
 
 use super::{
     build::{frame, sandbox as build},
     end::{AttemptEnd, Captured, Elsewhere, Place, Stop},
-    gather::{self, READ_PAUSE},
+    gather,
     recover::{self, Existing, Sandbox},
     settle::{self, Settled},
 };
@@ -168,20 +168,15 @@ impl Attempt<'_> {
 
     /// How far another operator came that has made this attempt's sandbox.
     async fn begun(&self) -> Existing {
-        let uid = self.plan.execution.uid().unwrap_or_default();
-        loop {
-            match recover::newest_of(&self.ctx.sandbox_jobs(), &uid).await {
-                Ok(Some(existing)) => return existing,
-                // Removed since: its run is over, and the status tells how unless it was lost.
-                Ok(None) => {
-                    let version = Some(self.plan.admitted.version.to_string());
-                    let (ordinal, attempt) = (self.ordinal, self.number);
-                    return Existing { ordinal, attempt, version, sandbox: Sandbox::Gone };
-                }
-                Err(error) => warn!(%error, "Sandboxes of another operator could not be read yet"),
-            }
-            sleep(READ_PAUSE).await;
-        }
+        let (jobs, uid) = (self.ctx.sandbox_jobs(), self.plan.execution.uid().unwrap_or_default());
+        let newest = gather::until_read("Job", || recover::newest_of(&jobs, &uid)).await;
+        newest.unwrap_or_else(|| Existing {
+            ordinal: self.ordinal,
+            attempt: self.number,
+            version: Some(self.plan.admitted.version.to_string()),
+            // Removed since: its run is over, and the status tells how unless it was lost.
+            sandbox: Sandbox::Gone,
+        })
     }
 
     async fn open(&mut self, follower: &mut Follower) -> Result<Result<Opened, OpenError>, AttemptEnd> {

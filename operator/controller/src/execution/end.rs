@@ -102,8 +102,3 @@ impl Captured {
         }
     }
 }
-
-/// Whether the runner's receipt says that no run was accepted.
-pub fn is_unused(receipt: &Receipt) -> bool {
-    matches!(receipt.outcome, Outcome::Unused)
-}

@@ -20,7 +20,7 @@ use tokio::{
     sync::{mpsc, watch},
     time::{Instant, MissedTickBehavior, interval},
 };
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::{
     Conclusion, admit, finish, gather,
@@ -168,13 +168,8 @@ impl Engine {
         let (ctx, outbox) = (self.ctx.clone(), self.outbox.clone());
         let (execution, uid) = (entry.execution.clone(), uid.clone());
         tokio::spawn(async move {
-            let unreadable = loop {
-                match gather::refresh(&ctx, &execution, with_versions).await {
-                    Ok(unreadable) => break unreadable,
-                    Err(error) => warn!(%error, "Skill could not be read yet"),
-                }
-                tokio::time::sleep(gather::READ_PAUSE).await;
-            };
+            let read = || gather::refresh(&ctx, &execution, with_versions);
+            let unreadable = gather::until_read("Skill", read).await;
             outbox.send(Message::Refreshed(uid, Refreshed { unreadable, with_versions })).ok();
         });
     }

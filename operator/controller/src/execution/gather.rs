@@ -1,6 +1,6 @@
 //! Reads that one execution needs: its skill and versions, live where the watch has not shown them, and secrets.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
@@ -14,12 +14,27 @@ use tracing::warn;
 use crate::{catalog::Catalogued as _, context::Context};
 
 /// Between two tries to read what the API server did not give.
-pub const READ_PAUSE: Duration = Duration::from_secs(1);
+const READ_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Error)]
 pub enum GatherError {
     #[error("could not read {kind} {namespace}/{name}")]
     Read { kind: &'static str, namespace: String, name: String, source: Box<kube::Error> },
+}
+
+/// Reads until there is an answer: what is decided by it cannot be decided without it.
+pub async fn until_read<T, E, F>(what: &'static str, read: impl Fn() -> F) -> T
+where
+    E: Display,
+    F: Future<Output = Result<T, E>>,
+{
+    loop {
+        match read().await {
+            Ok(answer) => return answer,
+            Err(error) => warn!(what, %error, "Could not be read yet"),
+        }
+        sleep(READ_PAUSE).await;
+    }
 }
 
 /// What a decision about an execution looks at.
@@ -84,13 +99,7 @@ pub async fn is_over(ctx: &Context, execution: &SkillExecution) -> bool {
     let api: Api<Guarded<SkillExecution>> =
         Api::namespaced(ctx.client.clone(), &execution.namespace().unwrap_or_default());
     let this = ListParams::default().fields(&format!("metadata.name={}", execution.name_any()));
-    let found = loop {
-        match api.list(&this).await {
-            Ok(found) => break found,
-            Err(error) => warn!(%error, "Execution could not be read yet"),
-        }
-        sleep(READ_PAUSE).await;
-    };
+    let found = until_read("SkillExecution", || api.list(&this)).await;
     let is_going_on = |found: Guarded<SkillExecution>| match found.0 {
         Ok(now) => {
             now.uid() == execution.uid() && !now.status.is_some_and(|status| status.phase.is_terminal())
@@ -159,6 +168,8 @@ fn refuse(variable: &SecretEnvVar, what: &str) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use std::{cell::Cell, future::ready};
+
     use super::*;
 
     fn variable() -> SecretEnvVar {
@@ -176,6 +187,17 @@ mod tests {
             }
             _ => panic!("{got:?} is not {expected:?}"),
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_must_be_known_is_read_until_it_is() {
+        let tried = Cell::new(0);
+        let read = || {
+            tried.set(tried.get() + 1);
+            ready(if tried.get() < 4 { Err("not yet") } else { Ok("there") })
+        };
+        assert_eq!(until_read("Job", read).await, "there");
+        assert_eq!(tried.get(), 4);
     }
 
     #[test]

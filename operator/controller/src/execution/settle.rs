@@ -9,7 +9,7 @@ use skillet_protocol::{Receipt, Up};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::warn;
 
-use super::end::{Captured, Place, is_unused};
+use super::end::{Captured, Place};
 use crate::{
     context::Context,
     sandbox::{Ended, Follower, SandboxState, is_node_unreachable, logs},
@@ -109,7 +109,7 @@ async fn from_ended(ctx: &Context, place: &Place, ended: Ended) -> Settled {
             warn!(job = place.job, %error, "Log of an ended sandbox could not be read");
         }
         // A container's end may be told before the last of its log is written.
-        let may_grow = ended.receipt.as_ref().is_some_and(|receipt| !is_unused(receipt));
+        let may_grow = ended.was_used();
         if matches!(logged, Ok(logs::Logged::Whole(_))) || !may_grow || Instant::now() >= deadline {
             return sort(logged.ok(), ended);
         }
@@ -137,7 +137,7 @@ fn from_gone(ended: Option<Ended>) -> Settled {
 
 fn from_status(ended: Ended) -> Settled {
     match ended.receipt {
-        Some(receipt) if is_unused(&receipt) => Settled::Unused,
+        Some(receipt) if receipt.is_unused() => Settled::Unused,
         Some(receipt) => Settled::Lost {
             reason: Reason::ResultLost,
             message: "the program ended, and its output did not arrive whole".into(),

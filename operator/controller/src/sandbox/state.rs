@@ -1,7 +1,7 @@
 //! What a pod's status says about a sandbox. Pure: a pod goes in, one of few states comes out.
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStateWaiting, Pod, PodCondition};
-use skillet_protocol::{Outcome, Receipt};
+use skillet_protocol::Receipt;
 
 use super::hub::PodView;
 
@@ -38,7 +38,7 @@ pub struct Ended {
 impl Ended {
     /// Whether the runner tells of a run.
     pub fn was_used(&self) -> bool {
-        self.receipt.as_ref().is_some_and(|receipt| !matches!(receipt.outcome, Outcome::Unused))
+        self.receipt.as_ref().is_some_and(|receipt| !receipt.is_unused())
     }
 }
 
