@@ -6,9 +6,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, ResourceExt as _,
+    ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::json;
@@ -120,13 +119,7 @@ async fn wait_some_time() {
 
 /// Without grace, as a crash: the pod is gone at once, and its process with it.
 async fn kill_operator(journey: &Journey) -> Result<()> {
-    let pod =
-        eventually("an operator runs", BACK_WITHIN, async || Ok(operator::pod(&journey.client).await.ok()))
-            .await?;
-    let api: Api<Pod> = Api::namespaced(journey.client.clone(), &pod.namespace().unwrap_or_default());
-    let params = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-    api.delete(&pod.name_any(), &params).await?;
-    Ok(())
+    operator::delete(&journey.client, &DeleteParams::default().grace_period(0)).await.map(drop)
 }
 
 /// Deletes, without a word to the runner, what sandboxes the mortal ones have.

@@ -3,8 +3,12 @@
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::{Value, json};
-use skillet_e2e::{Journey, SkillDraft, agent::Ask, journey_under, manifest};
+use serde_json::json;
+use skillet_e2e::{
+    SkillDraft,
+    agent::{Ask, tenant},
+    journey_under,
+};
 
 use crate::stage::{Stage, of_text};
 
@@ -20,7 +24,8 @@ async fn every_answer_of_the_rest_interface_is_a_documented_one() -> Result<()> 
         let ran = stage.ask(&run).await?;
         ensure!(ran.status == 200, "{ran:?}");
         let id = ran.json()["id"].as_str().context("no id")?.to_owned();
-        may_switch(j).await?;
+        // Else every switch would be refused before it is looked at.
+        tenant::allow(&j.client, &j.namespace, "switch", &["patch"]).await?;
         let folder = env::temp_dir().join(&j.namespace);
         fs::create_dir_all(&folder)?;
         let known = [("path.name", "tried-out"), ("path.id", id.as_str())];
@@ -29,22 +34,4 @@ async fn every_answer_of_the_rest_interface_is_a_documented_one() -> Result<()> 
         tried
     })
     .await
-}
-
-/// Without the right to change skills every switch would be refused before it is looked at.
-async fn may_switch(j: &Journey) -> Result<()> {
-    let group = "rbac.authorization.k8s.io";
-    let rules = json!([{ "apiGroups": ["skillet.dev"], "resources": ["skills"], "verbs": ["patch"] }]);
-    let role: Value = json!({
-        "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": { "name": "switch" }, "rules": rules,
-    });
-    let binding = json!({
-        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": { "name": "switch" },
-        "roleRef": { "apiGroup": group, "kind": "Role", "name": "switch" },
-        "subjects": [{ "kind": "ServiceAccount", "name": "agent", "namespace": j.namespace }],
-    });
-    for object in [role, binding] {
-        manifest::apply(&j.client, &j.namespace, object).await?;
-    }
-    Ok(())
 }

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use futures::future::try_join_all;
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, ResourceExt as _, api::DeleteParams};
+use kube::{ResourceExt as _, api::DeleteParams};
 use serde_json::json;
 use skillet_api::{Phase, SkillExecution};
 use skillet_e2e::{
-    Journey, SkillDraft,
+    SkillDraft,
     agent::{Answer, Ask, Gateway, chat},
     eventually, journey_under, operator,
 };
@@ -57,7 +56,7 @@ async fn stop_under_a_run(stage: &Stage<'_>) -> Result<()> {
         Ok(runs.iter().any(is_running).then_some(()))
     })
     .await?;
-    let stopped = delete_operator(stage.j, DeleteParams::default()).await?;
+    let stopped = operator::delete(&stage.j.client, &DeleteParams::default()).await?;
     eventually("another operator works", BACK_WITHIN, async || {
         let there = operator::pod(&stage.j.client).await.ok();
         Ok(there.filter(|pod| pod.name_any() != stopped).map(drop))
@@ -124,7 +123,7 @@ async fn kill_some_times(stage: &Stage<'_>) -> Result<()> {
             Ok((going_on > 0).then_some(()))
         })
         .await?;
-        delete_operator(stage.j, DeleteParams::default().grace_period(0)).await?;
+        operator::delete(&stage.j.client, &DeleteParams::default().grace_period(0)).await?;
         eventually("an operator works", BACK_WITHIN, async || Ok(operator::pod(&stage.j.client).await.ok()))
             .await?;
     }
@@ -133,12 +132,4 @@ async fn kill_some_times(stage: &Stage<'_>) -> Result<()> {
 
 fn is_over(run: &SkillExecution) -> bool {
     run.status.as_ref().is_some_and(|status| status.phase.is_terminal())
-}
-
-async fn delete_operator(j: &Journey, params: DeleteParams) -> Result<String> {
-    let pod = eventually("an operator works", BACK_WITHIN, async || Ok(operator::pod(&j.client).await.ok()))
-        .await?;
-    let api: Api<Pod> = Api::namespaced(j.client.clone(), &pod.namespace().unwrap_or_default());
-    api.delete(&pod.name_any(), &params).await?;
-    Ok(pod.name_any())
 }

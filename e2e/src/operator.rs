@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, LogParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, LogParams, Patch, PatchParams},
 };
 use serde_json::json;
 
@@ -23,6 +23,14 @@ pub async fn pod(client: &Client) -> Result<Pod> {
     let is_running =
         |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
     pods.items.into_iter().find(is_running).context("no operator runs in the cluster; run `make deploy`")
+}
+
+/// Deletes the operator's pod, once one runs; its name.
+pub async fn delete(client: &Client, params: &DeleteParams) -> Result<String> {
+    let found = eventually("an operator runs", SCALED_WITHIN, async || Ok(pod(client).await.ok())).await?;
+    let api: Api<Pod> = Api::namespaced(client.clone(), &found.namespace().unwrap_or_default());
+    api.delete(&found.name_any(), params).await?;
+    Ok(found.name_any())
 }
 
 /// Sends the operator away, does `body`, and calls the operator back whatever came of it.

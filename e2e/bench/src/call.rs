@@ -29,7 +29,7 @@ use tokio::{
 };
 
 use crate::{
-    cluster::{client, namespace, ready_skill, remove_namespace, rest},
+    cluster::{client, ready_skill, rest, within},
     cold::program,
     figure::Figure,
     http::{self, Connection},
@@ -55,13 +55,10 @@ struct Run {
 
 pub(crate) async fn measure(runs: usize) -> anyhow::Result<Vec<Figure>> {
     let client = client().await?;
-    let measured = in_namespace(&client, runs).await;
-    remove_namespace(&client, NAMESPACE).await?;
-    measured
+    within(&client, NAMESPACE, async |client| in_namespace(client, runs).await).await
 }
 
 async fn in_namespace(client: &Client, runs: usize) -> anyhow::Result<Vec<Figure>> {
-    namespace(client, NAMESPACE).await?;
     ready_skill(client, NAMESPACE, SKILL, &json!({ "runtime": "shell", "command": program() })).await?;
     let mut bench = Bench::open(client).await?;
     bench.until_allowed().await?;

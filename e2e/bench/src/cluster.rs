@@ -32,8 +32,23 @@ pub(crate) fn audit_log() -> PathBuf {
     state.join("logs/audit.log")
 }
 
+/// Measures in a namespace of its own, made anew, and removes it whatever came of that.
+pub(crate) async fn within<T>(
+    client: &Client,
+    name: &str,
+    measure: impl AsyncFnOnce(&Client) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let measured = async {
+        namespace(client, name).await?;
+        measure(client).await
+    };
+    let measured = measured.await;
+    remove_namespace(client, name).await?;
+    measured
+}
+
 /// Makes a namespace anew; what an earlier run left in it goes first.
-pub(crate) async fn namespace(client: &Client, name: &str) -> anyhow::Result<()> {
+async fn namespace(client: &Client, name: &str) -> anyhow::Result<()> {
     remove_namespace(client, name).await?;
     // As the one of the sandboxes: what is compared is under the same rules.
     let labels = json!({ "pod-security.kubernetes.io/enforce": "restricted" });
@@ -43,7 +58,7 @@ pub(crate) async fn namespace(client: &Client, name: &str) -> anyhow::Result<()>
 }
 
 /// Deletes a namespace and waits until it is gone.
-pub(crate) async fn remove_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
+async fn remove_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
     let api: Api<Namespace> = Api::all(client.clone());
     if api.get_opt(name).await?.is_some() {
         api.delete(name, &DeleteParams::default()).await?;

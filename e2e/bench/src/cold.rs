@@ -20,7 +20,7 @@ use skillet_api::{Phase, SkillExecution};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
 use crate::{
-    cluster::{client, namespace, ready_skill, remove_namespace, rest},
+    cluster::{client, ready_skill, rest, within},
     figure::Figure,
     samples::Samples,
 };
@@ -37,13 +37,10 @@ pub(crate) fn program() -> Value {
 
 pub(crate) async fn measure(runs: usize) -> anyhow::Result<Vec<Figure>> {
     let client = client().await?;
-    let measured = in_namespace(&client, runs).await;
-    remove_namespace(&client, NAMESPACE).await?;
-    measured
+    within(&client, NAMESPACE, async |client| in_namespace(client, runs).await).await
 }
 
 async fn in_namespace(client: &Client, runs: usize) -> anyhow::Result<Vec<Figure>> {
-    namespace(client, NAMESPACE).await?;
     ready_skill(client, NAMESPACE, SKILL, &json!({ "runtime": "shell", "command": program() })).await?;
     let mut executions = Racer::<SkillExecution>::new(client, execution_end);
     let mut pods = Racer::<Pod>::new(client, pod_end);

@@ -13,7 +13,7 @@ use skillet_api::Skill;
 use tokio::time::sleep;
 
 use crate::{
-    cluster::{client, is_ready, namespace, ready_skill, remove_namespace, skill, until},
+    cluster::{client, is_ready, ready_skill, skill, until, within},
     figure::Figure,
     images::megabytes,
     process::Process,
@@ -29,13 +29,10 @@ const LOOKS: usize = 30;
 pub(crate) async fn measure(skills: usize) -> anyhow::Result<Vec<Figure>> {
     let operator = operator()?;
     let client = client().await?;
-    let measured = in_namespace(&client, &operator, skills).await;
-    remove_namespace(&client, NAMESPACE).await?;
-    measured
+    within(&client, NAMESPACE, async |client| in_namespace(client, &operator, skills).await).await
 }
 
 async fn in_namespace(client: &Client, operator: &Process, skills: usize) -> anyhow::Result<Vec<Figure>> {
-    namespace(client, NAMESPACE).await?;
     ready_skill(client, NAMESPACE, "first", &program()).await?;
     let before = operator.resident()?;
     create(client, skills).await?;

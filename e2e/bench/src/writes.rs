@@ -13,7 +13,7 @@ use skillet_api::{Phase, SkillExecution};
 
 use crate::{
     audit::{Log, Request},
-    cluster::{client, namespace, ready_skill, remove_namespace, until},
+    cluster::{client, ready_skill, until, within},
     cold::{NAMESPACE, execution_spec, program},
     figure::Figure,
 };
@@ -23,13 +23,10 @@ const RUNS: usize = 10;
 pub(crate) async fn measure(audit_log: &Path) -> anyhow::Result<Vec<Figure>> {
     let client = client().await?;
     Log::at_its_end(audit_log)?;
-    let measured = in_namespace(&client, audit_log).await;
-    remove_namespace(&client, NAMESPACE).await?;
-    measured
+    within(&client, NAMESPACE, async |client| in_namespace(client, audit_log).await).await
 }
 
 async fn in_namespace(client: &Client, audit_log: &Path) -> anyhow::Result<Vec<Figure>> {
-    namespace(client, NAMESPACE).await?;
     ready_skill(client, NAMESPACE, "bench", &json!({ "runtime": "shell", "command": program() })).await?;
     // Once without counting: what is done on first use is not done per run.
     run(client, "first").await?;

@@ -6,7 +6,7 @@ use k8s_openapi::api::{
     core::v1::ServiceAccount,
 };
 use kube::{Api, Client, api::PostParams};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::manifest;
 
@@ -15,7 +15,24 @@ const AUDIENCE: &str = "skillet";
 
 /// Makes the agent of a namespace and gives it `get` and `execute` there, and nowhere else.
 pub async fn make(client: &Client, namespace: &str) -> Result<()> {
-    for object in objects(namespace) {
+    let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": AGENT } });
+    manifest::apply(client, namespace, account).await?;
+    allow(client, namespace, AGENT, &["get", "execute"]).await
+}
+
+/// Gives the agent these verbs on the skills of its namespace, by a role of this name.
+pub async fn allow(client: &Client, namespace: &str, role: &str, verbs: &[&str]) -> Result<()> {
+    let rbac = "rbac.authorization.k8s.io";
+    let rules = json!([{ "apiGroups": ["skillet.dev"], "resources": ["skills"], "verbs": verbs }]);
+    let metadata = json!({ "name": role });
+    for object in [
+        json!({ "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": rules }),
+        json!({
+            "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": { "apiGroup": rbac, "kind": "Role", "name": role },
+            "subjects": [{ "kind": "ServiceAccount", "name": AGENT, "namespace": namespace }],
+        }),
+    ] {
         manifest::apply(client, namespace, object).await?;
     }
     Ok(())
@@ -34,19 +51,4 @@ pub async fn token_for(client: &Client, namespace: &str, audience: &str) -> Resu
     let answered = api.create_token_request(AGENT, &PostParams::default(), &request).await;
     let status = answered.with_context(|| format!("no token for {namespace}/{AGENT}"))?.status;
     status.and_then(|status| status.token).context("the token request was not answered")
-}
-
-fn objects(namespace: &str) -> [Value; 3] {
-    let rbac = "rbac.authorization.k8s.io";
-    let rules =
-        json!([{ "apiGroups": ["skillet.dev"], "resources": ["skills"], "verbs": ["get", "execute"] }]);
-    [
-        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": AGENT } }),
-        json!({ "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": { "name": AGENT }, "rules": rules }),
-        json!({
-            "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": { "name": AGENT },
-            "roleRef": { "apiGroup": rbac, "kind": "Role", "name": AGENT },
-            "subjects": [{ "kind": "ServiceAccount", "name": AGENT, "namespace": namespace }],
-        }),
-    ]
 }
