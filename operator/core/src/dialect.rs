@@ -243,6 +243,9 @@ pub fn let_it_answer(request: &mut Value) {
 }
 
 impl DialectName {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
+
     /// The dialect's module.
     pub fn dialect(self) -> &'static dyn Dialect {
         match self {

@@ -10,9 +10,6 @@ use super::{
 };
 use crate::dice::Dice;
 
-const ALL: [DialectName; 4] =
-    [DialectName::OpenAiChat, DialectName::OpenAiResponses, DialectName::Anthropic, DialectName::Gemini];
-
 fn offered() -> Arc<Offered> {
     Arc::new(Offered::new(["look".into()], ["pay".into()]))
 }
@@ -141,7 +138,7 @@ fn filtered(dialect: DialectName, stream: &str, size: usize) -> (RoundEnd, Strin
 
 #[test]
 fn the_call_passes_byte_for_byte_and_the_question_comes_before_the_end() {
-    for dialect in ALL {
+    for dialect in DialectName::ALL {
         let (before, end) = round(dialect, &["own", "pay"]);
         let stream = format!("{before}{end}");
         let (ended, out) = filtered(dialect, &stream, stream.len());
@@ -209,7 +206,7 @@ fn check_end(dialect: DialectName, rest: &str) {
 
 #[test]
 fn a_call_beside_it_that_is_run_here_is_taken_out() {
-    for dialect in ALL {
+    for dialect in DialectName::ALL {
         let (before, end) = round(dialect, &["look", "pay"]);
         let (ended, out) = filtered(dialect, &format!("{before}{end}"), 7);
         let names = |calls: &[ToolCall]| calls.iter().map(|call| call.name.clone()).collect::<Vec<_>>();
@@ -223,7 +220,7 @@ fn a_call_beside_it_that_is_run_here_is_taken_out() {
 
 #[test]
 fn a_later_round_asks_in_the_same_stream() {
-    for dialect in ALL {
+    for dialect in DialectName::ALL {
         let mut filter = dialect.dialect().stream(offered());
         let mut out = Vec::new();
         for name in ["look", "pay"] {
@@ -250,7 +247,7 @@ fn a_later_round_asks_in_the_same_stream() {
 
 #[test]
 fn without_such_a_call_every_byte_is_the_providers_and_nothing_is_told() {
-    for dialect in ALL {
+    for dialect in DialectName::ALL {
         let (before, end) = round(dialect, &["own"]);
         let stream = format!("{before}{end}");
         let mut filter = dialect.dialect().stream(offered());
@@ -265,7 +262,7 @@ fn without_such_a_call_every_byte_is_the_providers_and_nothing_is_told() {
 
 #[test]
 fn nobody_is_asked_about_an_answer_that_breaks_off() {
-    for dialect in ALL {
+    for dialect in DialectName::ALL {
         let (before, _) = round(dialect, &["pay"]);
         let cut = before.len() - 30;
         let mut filter = dialect.dialect().stream(offered());
@@ -298,7 +295,7 @@ fn an_error_of_the_providers_ends_the_asking() {
 #[test]
 fn no_damaged_stream_breaks_the_asking() {
     let mut dice = Dice::new(17);
-    for dialect in ALL {
+    for dialect in DialectName::ALL {
         let (before, end) = round(dialect, &["look", "pay", "own"]);
         for _ in 0..1_500 {
             let mut bytes = format!("{before}{end}").into_bytes();

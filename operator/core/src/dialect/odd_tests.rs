@@ -6,9 +6,6 @@ use serde_json::{Value, json};
 use super::{DialectName, Offered, ToolDefinition, ToolResult, Usage, let_it_answer};
 use crate::dice::{Dice, cases};
 
-const DIALECTS: [DialectName; 4] =
-    [DialectName::OpenAiChat, DialectName::OpenAiResponses, DialectName::Anthropic, DialectName::Gemini];
-
 fn request(name: DialectName) -> Value {
     let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
     match name {
@@ -192,7 +189,7 @@ fn check(name: DialectName, dice: &mut Dice) {
 #[test]
 fn odd_requests_and_answers_are_left_or_refused() {
     for seed in 0..cases(500) {
-        for name in DIALECTS {
+        for name in DialectName::ALL {
             check(name, &mut Dice::new(seed));
         }
     }

@@ -5,9 +5,6 @@ use serde_json::json;
 use super::*;
 use crate::dialect::{DialectName, ToolResult};
 
-const ALL: [DialectName; 4] =
-    [DialectName::OpenAiChat, DialectName::OpenAiResponses, DialectName::Anthropic, DialectName::Gemini];
-
 /// Two turns: `pay` with a result that the model has read, then `pay` and `own` with results that it has not.
 fn request(dialect: DialectName) -> Value {
     match dialect {
@@ -65,7 +62,7 @@ fn text(result: &Value) -> &str {
 
 #[test]
 fn each_result_is_found_with_its_call_and_whether_the_model_has_read_it() {
-    for dialect in ALL {
+    for dialect in DialectName::ALL {
         let request = request(dialect);
         let sent = dialect.dialect().sent_calls(&request);
         let seen: Vec<_> = sent.iter().map(|call| (call.name, text(call.result), call.is_newest)).collect();
@@ -84,7 +81,7 @@ fn each_result_is_found_with_its_call_and_whether_the_model_has_read_it() {
 
 #[test]
 fn a_result_is_put_in_the_place_of_the_clients_and_nothing_else_changes() {
-    for dialect in ALL {
+    for dialect in DialectName::ALL {
         let before = request(dialect);
         let place = dialect.dialect().sent_calls(&before)[2].place;
         let mut after = before.clone();
@@ -145,7 +142,9 @@ fn what_is_of_another_shape_holds_no_calls_and_stays() {
             "contents": [1, {"parts": [1]}, {"role": "model", "parts": [{"functionCall": 1}]}]}),
     ];
     let result = ToolResult { id: "1".into(), name: "n".into(), content: "c".into(), is_error: false };
-    for (dialect, odd) in ALL.into_iter().flat_map(|dialect| odd.iter().map(move |odd| (dialect, odd))) {
+    for (dialect, odd) in
+        DialectName::ALL.into_iter().flat_map(|dialect| odd.iter().map(move |odd| (dialect, odd)))
+    {
         let sent = dialect.dialect().sent_calls(odd);
         assert!(sent.iter().all(|call| call.arguments().is_none()), "{dialect:?} {odd}");
         let mut after = odd.clone();

@@ -34,22 +34,30 @@ pub(super) async fn run(
     let keys: Vec<Option<String>> = calls.iter().map(|call| key(conversation, call, progress)).collect();
     let running: Vec<BoxFuture<'_, Outcome>> =
         calls.iter().zip(keys).map(|(call, key)| one(conversation, call, key, deadline).boxed()).collect();
-    let outcomes: Vec<Outcome> =
-        stream::iter(running).buffered(conversation.limits.parallel.max(1)).collect().await;
-    let mut results = Vec::with_capacity(calls.len());
-    for (call, outcome) in calls.iter().zip(outcomes) {
+    let outcomes = side_by_side(conversation, running).await;
+    let told = calls.iter().zip(outcomes).map(|(call, outcome)| {
         if outcome.is_run {
             progress.ran.push(call.name.as_str().into());
         }
-        let bounded = progress.budget.take(&outcome.content);
-        results.push(ToolResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            content: bounded.text,
-            is_error: outcome.is_error,
-        });
+        outcome.told(progress, &call.id, &call.name)
+    });
+    told.collect()
+}
+
+/// As many at one time as the limits let; their outcomes in order.
+pub(super) async fn side_by_side(
+    conversation: &Conversation,
+    running: Vec<BoxFuture<'_, Outcome>>,
+) -> Vec<Outcome> {
+    stream::iter(running).buffered(conversation.limits.parallel.max(1)).collect().await
+}
+
+impl Outcome {
+    /// As the model reads it, as far as the bytes that are left for results let it.
+    pub(super) fn told(&self, progress: &mut Progress, id: &str, name: &str) -> ToolResult {
+        let content = progress.budget.take(&self.content).text;
+        ToolResult { id: id.to_owned(), name: name.to_owned(), content, is_error: self.is_error }
     }
-    results
 }
 
 async fn one(

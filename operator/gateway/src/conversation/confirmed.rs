@@ -6,11 +6,10 @@
 
 use std::collections::HashSet;
 
-use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
+use futures::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;
 use skillet_api::skill::Invocation;
 use skillet_core::dialect::{
-    ToolResult,
     confirmation::{
         Confirmed,
         answer::{Word, word},
@@ -70,17 +69,14 @@ pub(super) async fn settle(
     let deadline = progress.deadline;
     let running: Vec<BoxFuture<'_, Outcome>> =
         settled.iter().map(|settled| outcome(conversation, &settled.fate, deadline).boxed()).collect();
-    let outcomes: Vec<Outcome> =
-        stream::iter(running).buffered(conversation.limits.parallel.max(1)).collect().await;
+    let outcomes = calls::side_by_side(conversation, running).await;
     // In the order of the request, so that a later one cuts the same results at the same place.
     for (settled, outcome) in settled.iter().zip(&outcomes) {
         if settled.fate.begins() && outcome.is_run {
             progress.ran.push(settled.name.as_str().into());
         }
-        let content = progress.budget.take(&outcome.content).text;
-        let Settled { place, id, name, fate: _ } = settled;
-        let result = ToolResult { id: id.clone(), name: name.clone(), content, is_error: outcome.is_error };
-        conversation.dialect().put_result(request, *place, &result);
+        let result = outcome.told(progress, &settled.id, &settled.name);
+        conversation.dialect().put_result(request, settled.place, &result);
     }
     !settled.is_empty()
 }
