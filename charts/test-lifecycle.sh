@@ -220,8 +220,8 @@ clean_up() {
   rm -rf "$WORK"
   [[ "$OURS" == yes ]] || return 0
   quiet_helm uninstall skillet other --ignore-not-found --wait >/dev/null 2>&1 || true
-  kubectl delete namespace "$USER_NAMESPACE" "$RELEASE_NAMESPACE" "$SANDBOXES" --ignore-not-found >/dev/null
-  kubectl delete --filename "$REPOSITORY/crds" --ignore-not-found >/dev/null
+  kubectl delete namespace "$USER_NAMESPACE" "$RELEASE_NAMESPACE" "$SANDBOXES" --ignore-not-found --timeout 2m >/dev/null || true
+  kubectl delete --filename "$REPOSITORY/crds" --ignore-not-found --timeout 2m >/dev/null
 }
 
 main() {

@@ -4,10 +4,10 @@
 #   e2e/lanes.sh [lint|deny|unit|sandbox|images|chart|integration|e2e ...]   all of them without arguments
 #
 # A lane that lacks something installs it, or says so in one line; with CI=true that is a failure. A cluster that
-# was not up before is taken down at the end.
+# was not up before is taken down at the end. A lane has SKILLET_LANE_MINUTES (40) and is ended then.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-readonly root cluster="$root/e2e/cluster/cluster.sh" logs="$root/target/lanes"
+readonly root minutes=${SKILLET_LANE_MINUTES:-40} cluster="$root/e2e/cluster/cluster.sh" logs="$root/target/lanes"
 readonly all=(lint deny unit images sandbox chart integration e2e)
 passed=0 failed=0
 failures=()
@@ -30,18 +30,19 @@ count() {
 }
 
 run_lane() {
-  local lane=$1 status=0 started=$SECONDS
+  local lane=$1 status=0 started=$SECONDS output copy
   printf '==> %s\n' "$lane"
-  # Not after `||`: there, bash would go on past a command of the lane that fails.
-  set +e
-  (
-    set -e
-    "lane_$lane"
-  ) > >(tee "$logs/$lane.log") 2>&1
-  status=$?
-  set -e
-  # The copy to the log is a process of its own: what is not in yet is not counted.
-  wait
+  exec {output}> >(tee "$logs/$lane.log")
+  copy=$!
+  timeout --kill-after 60 "${minutes}m" bash -euo pipefail -c "lane_$lane" >&"$output" 2>&1 {output}>&- || status=$?
+  exec {output}>&-
+  if ((status == 124)); then echo "$lane: not done in $minutes minutes"; fi
+  # The copy to the log is a process of its own: what is not in yet is not counted. It ends with the last process of the lane.
+  if ! timeout 10 tail -s 0.1 --pid "$copy" -f /dev/null; then
+    echo "$lane: has left a process behind"
+    status=1
+    kill "$copy"
+  fi
   count "$logs/$lane.log" "$status" "$lane" $((SECONDS - started))
   if ((status != 0)); then failures+=("$lane"); fi
 }
@@ -110,6 +111,8 @@ lane_integration() {
 lane_e2e() {
   # An image of a user's own, without the runner, is made of it.
   need busybox=busybox-static curl
+  # Of a node that does not answer any more nothing is of use.
+  if ((was_up == 0)); then "$cluster" down >/dev/null 2>&1; fi
   "$cluster" up
   sandbox-images/build.sh
   e2e/install-cli.sh target/bin
@@ -140,6 +143,9 @@ for lane in "${lanes[@]}"; do
   declare -F "lane_$lane" >/dev/null || { echo "no such lane: $lane (${all[*]})" >&2; exit 2; }
 done
 trap finish EXIT
+# A lane is a program of its own, so that it can be ended with all that it has started.
+export root cluster was_up
+export -f need skip "${lanes[@]/#/lane_}"
 for lane in "${lanes[@]}"; do run_lane "$lane"; done
 trap - EXIT
 finish

@@ -179,13 +179,36 @@ start_named() {
   esac
 }
 
-# What is there and its objects stay; only the parts named are started again.
+# Whether the kubelet has told the API server that it is there since the moment $1: what the server still has of an ended one tells nothing.
+node_answers_since() {
+  local renewed
+  renewed="$(admin_kubectl get lease --namespace kube-node-lease "$NODE_NAME" -o 'jsonpath={.spec.renewTime}')"
+  (($(date --date "$renewed" +%s%N) > $1)) && node_is_ready
+}
+
+# wait_for_part NAME SINCE: until it answers; SINCE is a moment before it was started, in nanoseconds.
+wait_for_part() {
+  case "$1" in
+    etcd) wait_for etcd 20 "etcd answers" port_answers 2379 ;;
+    containerd) wait_for containerd 20 "containerd answers" containerd_answers ;;
+    kube-apiserver) wait_for kube-apiserver 60 "the API server is ready" apiserver_ready ;;
+    kube-controller-manager) wait_for kube-controller-manager 30 "the controller manager answers" port_answers 10257 ;;
+    kube-scheduler) wait_for kube-scheduler 30 "the scheduler answers" port_answers 10259 ;;
+    kubelet) wait_for kubelet 60 "the node is Ready" node_answers_since "$2" ;;
+    kube-proxy) wait_for kube-proxy 30 "kube-proxy answers" port_answers 10256 ;;
+  esac
+}
+
+# What is there and its objects stay. Only the parts named are started again, each after those it needs: the kubelet and the
+# controller manager end at once where they find nobody.
 restart_parts() {
-  local part
-  for part in "$@"; do start_named "$part"; done
-  wait_for etcd 20 "etcd answers" port_answers 2379
-  wait_for containerd 20 "containerd answers" containerd_answers
-  wait_for kube-apiserver 60 "the API server is ready" apiserver_ready
+  local part since
+  since="$(date +%s%N)"
+  for part in "${NODE_PARTS[@]}"; do
+    [[ " $* " == *" $part "* ]] || continue
+    start_named "$part"
+    wait_for_part "$part" "$since"
+  done
   wait_for kubelet 60 "the node is Ready" node_is_ready
 }
 
@@ -208,11 +231,11 @@ start_node() {
   start_etcd
   start_containerd
   make_pki
-  wait_for etcd 20 "etcd answers" port_answers 2379
+  wait_for_part etcd
   start_apiserver
-  wait_for containerd 20 "containerd answers" containerd_answers
+  wait_for_part containerd
   for image in "$BIN/../images/"*.tar; do import_images "$image"; done
-  wait_for kube-apiserver 60 "the API server is ready" apiserver_ready
+  wait_for_part kube-apiserver
   start_controller_manager
   start_scheduler
   start_kubelet
@@ -220,8 +243,8 @@ start_node() {
   dns_manifest | admin_kubectl apply --server-side --validate=false -f - >/dev/null
   wait_for kubelet 60 "the node is Ready" node_is_ready
   wait_for kube-controller-manager 30 "the default service account exists" default_account_exists
-  wait_for kube-scheduler 30 "the scheduler answers" port_answers 10259
-  wait_for kube-proxy 30 "kube-proxy answers" port_answers 10256
+  wait_for_part kube-scheduler
+  wait_for_part kube-proxy
   wait_for kubelet 60 "CoreDNS is ready" dns_is_ready
   cat /proc/sys/kernel/random/boot_id >"$STATE/started"
 }
