@@ -1,15 +1,18 @@
 //! Many executions at once, and what became of them.
 
-use std::time::Duration;
+use std::{collections::HashMap, pin::pin, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
+use futures::TryStreamExt as _;
 use kube::{
     Api, ResourceExt as _,
-    api::{ListParams, PostParams},
+    api::PostParams,
+    runtime::{WatchStreamExt as _, watcher},
 };
 use serde_json::json;
 use skillet_api::{SkillExecution, SkillExecutionStatus};
 use skillet_e2e::{Journey, eventually, execute};
+use tokio::time::timeout;
 
 const CREATED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -43,7 +46,8 @@ pub(crate) async fn start(journey: &Journey, namespace: &str, skill: &str, count
     Ok(())
 }
 
-/// The executions of `namespace` when all `count` have ended, in the order in which they were made.
+/// The executions of `namespace` when all `count` have ended, in the order in which they were made. They are watched: to list
+/// a thousand of them again and again would take from the node what they run on.
 pub(crate) async fn all_ended(
     journey: &Journey,
     namespace: &str,
@@ -51,14 +55,27 @@ pub(crate) async fn all_ended(
     limit: Duration,
 ) -> Result<Vec<Done>> {
     let api: Api<SkillExecution> = Api::namespaced(journey.client.clone(), namespace);
-    let what = format!("all {count} executions of {namespace} have ended");
-    let ended = eventually(&what, limit, async || {
-        let listed = api.list(&ListParams::default()).await?.items;
-        let ended: Vec<SkillExecution> = listed.into_iter().filter(has_ended).collect();
-        Ok((ended.len() == count).then_some(ended))
-    })
-    .await?;
-    let mut done = ended.into_iter().map(done).collect::<Result<Vec<Done>>>()?;
+    let mut ended: HashMap<String, Done> = HashMap::new();
+    let all = timeout(limit, async {
+        let mut events = pin!(watcher(api, watcher::Config::default()).default_backoff().touched_objects());
+        while ended.len() < count {
+            match events.try_next().await {
+                Ok(Some(execution)) if has_ended(&execution) => {
+                    let one = done(execution)?;
+                    ended.insert(one.uid.clone(), one);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => bail!("the watch on executions has ended"),
+                Err(error) => eprintln!("load: the watch was interrupted: {error}"),
+            }
+        }
+        Ok(())
+    });
+    match all.await {
+        Ok(watched) => watched?,
+        Err(_) => bail!("{} of {count} executions of {namespace} have ended in {limit:?}", ended.len()),
+    }
+    let mut done: Vec<Done> = ended.into_values().collect();
     done.sort_by_key(|done| done.number);
     Ok(done)
 }
