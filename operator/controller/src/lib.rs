@@ -4,6 +4,7 @@
 
 pub mod applied;
 pub mod catalog;
+pub mod client;
 pub mod context;
 pub mod execution;
 pub mod in_use;

@@ -5,6 +5,7 @@
 
 pub mod hub;
 pub mod logs;
+pub mod make;
 pub mod manifest;
 pub mod open;
 pub mod remove;
@@ -12,6 +13,7 @@ pub mod state;
 pub mod stream;
 
 pub use hub::{Follower, PodHub};
+pub use make::{MakeError, make};
 pub use open::{OpenError, open};
 pub use remove::Remover;
 pub use state::{Ended, SandboxState, is_node_unreachable};

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use kube::Client;
+use kube::{Client, Config};
 use prometheus_client::registry::Registry;
 use skillet_controller::{
+    client,
     metrics::Metrics,
     run::{self, Readiness},
     settings::{RunnerDelivery, SandboxSettings},
@@ -36,7 +37,8 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         log,
     } = config;
     telemetry::start(&log)?;
-    let client = Client::try_default().await.context("could not find a cluster")?;
+    let client = client::connect(Config::infer().await.context("could not find a cluster")?)
+        .context("the cluster's configuration cannot be used")?;
     let settings = SandboxSettings {
         namespace: sandbox_namespace,
         shell_image,

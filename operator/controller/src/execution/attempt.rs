@@ -11,7 +11,7 @@ use std::{
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use kube::{Api, ResourceExt, api::PostParams};
+use kube::{Api, ResourceExt};
 use skillet_api::{Reason, SkillExecution, SkillPolicySpec};
 use skillet_core::{admission::Admitted, skill::ImageChoice};
 use skillet_protocol::{Down, Refusal, Refused, Up};
@@ -31,7 +31,7 @@ use super::{
 use crate::{
     context::Context,
     policy::probe,
-    sandbox::{self, Follower, HeldStream, OpenError, StreamEnd, manifest, open::Opened},
+    sandbox::{self, Follower, HeldStream, MakeError, OpenError, StreamEnd, manifest, open::Opened},
 };
 
 /// After the program's own limit: SIGTERM's grace and the runner's last words, then the operator ends it.
@@ -130,7 +130,7 @@ impl Attempt<'_> {
     }
 
     /// Sees to it that the sandbox's Job is there.
-    async fn make_sandbox(&self) -> Result<(), Stop> {
+    async fn make_sandbox(&mut self) -> Result<(), Stop> {
         match self.sandbox {
             Sandbox::NotMade => {}
             Sandbox::There => return Ok(()),
@@ -149,19 +149,18 @@ impl Attempt<'_> {
             (self.ordinal, self.number),
         );
         let job: Job = manifest::job(&spec, &self.ctx.settings);
-        match self.ctx.sandbox_jobs().create(&PostParams::default(), &job).await {
-            Ok(_) => Ok(()),
+        let jobs = self.ctx.sandbox_jobs();
+        let made = tokio::select! {
+            made = sandbox::make(&jobs, &job, self.plan.policy.start_timeout.0) => made,
+            () = cancelled(&mut self.cancel) => return Err(AttemptEnd::Cancelled.into()),
+        };
+        match made {
+            Ok(()) => Ok(()),
             // An operator before this one asked for it, perhaps for another version, and its request arrived late.
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                Err(Stop::Elsewhere(Elsewhere::Begun(self.begun().await)))
-            }
-            Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => {
-                let message = format!("the cluster refuses the sandbox: {}", status.message);
-                Err(AttemptEnd::Unusable { reason: Reason::SandboxUnavailable, message }.into())
-            }
-            Err(error) => {
-                let message = format!("could not create the sandbox: {error}");
-                Err(AttemptEnd::Unused { message }.into())
+            Err(MakeError::IsThere) => Err(Stop::Elsewhere(Elsewhere::Begun(self.begun().await))),
+            Err(error @ (MakeError::Refused(_) | MakeError::TooLate { .. })) => {
+                let (reason, message) = (Reason::SandboxUnavailable, error.to_string());
+                Err(AttemptEnd::Unusable { reason, message }.into())
             }
         }
     }

@@ -1,0 +1,117 @@
+//! The client of the API server, whose connections outlive a refused upgrade.
+//!
+//! An attach to a container that does not run yet is refused, and the API server closes that connection without saying
+//! so in its answer. Taken from the pool again, it would fail whatever request comes next.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use http::{Request, Response, StatusCode, header::UPGRADE};
+use hyper_util::client::legacy::connect::capture_connection;
+use kube::{
+    Client, Config,
+    client::{Body, ClientBuilder},
+};
+use tower::{Service, layer::layer_fn};
+
+/// A client for the cluster that `config` names.
+pub fn connect(config: Config) -> Result<Client, kube::Error> {
+    let layer = layer_fn(|service| UpgradesApart { service });
+    Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
+}
+
+/// Keeps the connection of a refused upgrade out of the pool.
+struct UpgradesApart<S> {
+    service: S,
+}
+
+impl<S, B> Service<Request<Body>> for UpgradesApart<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, task: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.service.poll_ready(task)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        if !request.headers().contains_key(UPGRADE) {
+            return Box::pin(self.service.call(request));
+        }
+        let connection = capture_connection(&mut request);
+        let answer = self.service.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            if answer.status() != StatusCode::SWITCHING_PROTOCOLS
+                && let Some(used) = &*connection.connection_metadata()
+            {
+                used.poison();
+            }
+            Ok(answer)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    };
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::{Api, api::AttachParams};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+
+    /// Answers every request with 404, says nothing of closing, and counts the connections.
+    async fn refusing() -> (Client, Arc<AtomicU32>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let connections = Arc::new(AtomicU32::new(0));
+        let counted = connections.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(refuse(stream));
+            }
+        });
+        (connect(Config::new(url.parse().unwrap())).unwrap(), connections)
+    }
+
+    async fn refuse(mut stream: TcpStream) {
+        let mut head = Vec::new();
+        while let Ok(byte) = stream.read_u8().await {
+            head.push(byte);
+            if head.ends_with(b"\r\n\r\n") {
+                head.clear();
+                stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno").await.unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_used_again_unless_an_upgrade_was_refused_on_it() {
+        let (client, connections) = refusing().await;
+        let pods: Api<Pod> = Api::namespaced(client, "default");
+        pods.get("a").await.unwrap_err();
+        pods.get("a").await.unwrap_err();
+        assert_eq!(connections.load(Ordering::Relaxed), 1, "one after the other, over one connection");
+        for used in 1..4 {
+            assert!(pods.attach("a", &AttachParams::default().stdin(true).stderr(false)).await.is_err());
+            assert_eq!(connections.load(Ordering::Relaxed), used, "the attach finds a connection");
+            pods.get("a").await.unwrap_err();
+            assert_eq!(connections.load(Ordering::Relaxed), used + 1, "and nobody finds that one again");
+        }
+    }
+}

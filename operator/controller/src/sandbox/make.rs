@@ -1,0 +1,125 @@
+//! Asking the API server for a sandbox's Job, until it says something that counts.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use kube::{Api, ResourceExt as _, api::PostParams};
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+use tracing::warn;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Why no Job was made.
+#[derive(Debug, Error)]
+pub enum MakeError {
+    /// Made before: by another operator, or by a request of ours whose answer was lost.
+    #[error("the sandbox is there already")]
+    IsThere,
+    #[error("the cluster refuses the sandbox: {0}")]
+    Refused(String),
+    #[error("the sandbox could not be created within {limit:?}: {message}")]
+    TooLate { limit: Duration, message: String },
+}
+
+/// Creates `job`. An API server that is not there is waited for, as no end could be written either; one that answers with
+/// an error of its own is asked for at most `limit`.
+pub async fn make(jobs: &Api<Job>, job: &Job, limit: Duration) -> Result<(), MakeError> {
+    let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
+    loop {
+        let error = match jobs.create(&PostParams::default(), job).await {
+            Ok(_) => return Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 => return Err(MakeError::IsThere),
+            Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => {
+                return Err(MakeError::Refused(status.message.clone()));
+            }
+            Err(kube::Error::Api(status)) if begun.elapsed() >= limit => {
+                return Err(MakeError::TooLate { limit, message: status.message.clone() });
+            }
+            Err(error) => error,
+        };
+        warn!(job = job.name_any(), %error, "Sandbox could not be created yet");
+        sleep(pause).await;
+        pause = (pause * 2).min(LAST_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+    };
+
+    use http::{Request, Response};
+    use kube::{Client, client::Body};
+    use serde_json::json;
+    use tower::service_fn;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// Gives one answer after the other, and the last one again and again: a status, or none for a broken connection.
+    fn answering(answers: &[Option<u16>]) -> Api<Job> {
+        let mut left: Vec<Option<u16>> = answers.to_vec();
+        left.reverse();
+        let left = Arc::new(Mutex::new(left));
+        let service = service_fn(move |_: Request<Body>| {
+            let mut left = left.lock().unwrap();
+            let answer = if left.len() > 1 { left.pop().flatten() } else { left[0] };
+            async move {
+                let code = answer.ok_or_else(|| io::Error::other("connection closed"))?;
+                let body = match code {
+                    201 => json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "a" } }),
+                    code => {
+                        json!({ "kind": "Status", "code": code, "message": "told", "reason": "", "status": "Failure" })
+                    }
+                };
+                let body = Body::from(serde_json::to_vec(&body).unwrap());
+                Ok::<_, io::Error>(Response::builder().status(code).body(body).unwrap())
+            }
+        });
+        Api::namespaced(Client::new(service, "default"), "default")
+    }
+
+    async fn made_after(answers: &[Option<u16>]) -> (Result<(), String>, Duration) {
+        let jobs = answering(answers);
+        let begun = Instant::now();
+        let made = make(&jobs, &Job::default(), LIMIT).await.map_err(|error| error.to_string());
+        (made, begun.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_counts_is_told_at_once() {
+        let there = Err("the sandbox is there already".to_owned());
+        for (code, told) in [
+            (201, Ok(())),
+            (409, there),
+            (403, Err("the cluster refuses the sandbox: told".to_owned())),
+            (422, Err("the cluster refuses the sandbox: told".to_owned())),
+        ] {
+            assert_eq!(made_after(&[Some(code)]).await, (told, Duration::ZERO), "{code}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_is_not_there_is_waited_for() {
+        let mut answers = vec![None; 300];
+        answers.push(Some(201));
+        let (made, took) = made_after(&answers).await;
+        assert_eq!(made, Ok(()));
+        assert!(took > 4 * LIMIT, "{took:?}");
+        // The request before it had come through.
+        assert_eq!(made_after(&[None, Some(409)]).await.0, Err("the sandbox is there already".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_of_the_api_servers_own_is_borne_until_the_limit() {
+        assert_eq!(made_after(&[Some(500), Some(429), Some(503), Some(201)]).await.0, Ok(()));
+        let (made, took) = made_after(&[Some(500)]).await;
+        assert_eq!(made, Err("the sandbox could not be created within 60s: told".to_owned()));
+        assert!(took >= LIMIT && took < LIMIT + 2 * LAST_PAUSE, "{took:?}");
+    }
+}
