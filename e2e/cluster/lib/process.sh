@@ -16,7 +16,7 @@ launch() {
   # A fixed environment: proxies and the like of the user's shell are none of the node's business.
   exec setsid nsenter --net="$NET_NS" --mount="$MOUNT_NS" -- env -i \
     PATH="$BIN:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" HOME=/root \
-    XTABLES_LOCKFILE="$STATE/xtables.lock" GOGC=800 "$@"
+    XTABLES_LOCKFILE="$STATE/xtables.lock" GOGC=400 "$@"
 }
 
 # in_node COMMAND...: runs it in the node's namespaces.
