@@ -42,6 +42,9 @@ use crate::{
     skill,
 };
 
+/// Objects in one page of a list. Each may be a megabyte, and takes many times that when it is parsed.
+const PAGE: u32 = 20;
+
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("could not list the sandboxes of namespace {namespace}")]
@@ -129,7 +132,7 @@ where
     K: Catalogued + Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let api: Api<Guarded<K>> = Api::all(ctx.client.clone());
-    let mut events = pin!(watcher(api, watcher::Config::default()).default_backoff());
+    let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE)).default_backoff());
     let mut keeper = Keeper::<K>::default();
     loop {
         match events.try_next().await {
@@ -164,7 +167,7 @@ fn with_key<K: Resource>(event: watcher::Event<Guarded<K>>) -> watcher::Event<(K
 /// Passes executions to the engine in the order in which they are seen; tells of those that do not parse, once.
 async fn watch_executions(ctx: Arc<Context>, events: mpsc::UnboundedSender<watcher::Event<SkillExecution>>) {
     let api: Api<Guarded<SkillExecution>> = Api::all(ctx.client.clone());
-    let mut seen = pin!(watcher(api, watcher::Config::default()).default_backoff());
+    let mut seen = pin!(watcher(api, watcher::Config::default().page_size(PAGE)).default_backoff());
     let mut told: HashSet<(String, String)> = HashSet::new();
     loop {
         let event = match seen.try_next().await {

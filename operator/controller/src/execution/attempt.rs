@@ -194,8 +194,12 @@ impl Attempt<'_> {
         place: &mut Place,
     ) -> AttemptEnd {
         match error {
-            // By another operator, which is being replaced: its end is this execution's end.
-            error if error.was_used() => self.settle(follower, place).await,
+            // By another operator, which is being replaced: its end is this execution's end. A runner that said nothing, or
+            // something else, may have been told to run by one; if not, its end says so.
+            OpenError::InUse(_) => self.settle(follower, place).await,
+            OpenError::Ended(ended) | OpenError::Gone(Some(ended)) if ended.was_used() => {
+                self.settle(follower, place).await
+            }
             OpenError::Image(message) => AttemptEnd::Unusable { reason: Reason::ImageUnavailable, message },
             // It may have run under the operator that made it, and nothing of it is left to tell.
             OpenError::TooLate { message, .. } if self.is_adopted() => {
@@ -219,7 +223,7 @@ impl Attempt<'_> {
                     message: format!("the image cannot be started: {}", ended.message),
                 }
             }
-            OpenError::Ended(_) | OpenError::Gone(_) | OpenError::InUse(_) => {
+            error @ (OpenError::Ended(_) | OpenError::Gone(_)) => {
                 AttemptEnd::Unused { message: error.to_string() }
             }
         }

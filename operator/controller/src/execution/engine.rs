@@ -123,7 +123,7 @@ impl Engine {
             }
             Some(Entry { stage: Stage::Done, .. }) => {}
             Some(entry) => {
-                entry.execution = Arc::new(execution);
+                entry.renew(execution);
                 if is_cancelled {
                     self.conclude(&uid, Conclusion::cancelled());
                 }
@@ -134,13 +134,7 @@ impl Engine {
 
     fn arrive(&mut self, uid: &Uid, execution: SkillExecution) {
         let is_cancelled = execution.spec.cancel;
-        let entry = Entry {
-            execution: Arc::new(execution),
-            stage: Stage::Refreshing,
-            told: None,
-            is_seen_over: false,
-        };
-        self.entries.insert(uid.clone(), entry);
+        self.entries.insert(uid.clone(), Entry::new(execution));
         // A run that was begun does not wait for a place: it has one.
         if let Some((existing, _held)) = self.left.take(&self.entries[uid].execution) {
             return self.adopt(uid, existing);
@@ -153,7 +147,7 @@ impl Engine {
     }
 
     fn adopt(&mut self, uid: &Uid, existing: Existing) {
-        let execution = self.entries[uid].execution.clone();
+        let execution = self.entries[uid].whole();
         debug!(uid, ordinal = existing.ordinal, "Execution of an earlier operator is taken over");
         // What was chosen then, not what would be chosen now.
         match admit(&self.ctx, &self.contents, &execution, existing.version.as_deref()) {
@@ -198,7 +192,7 @@ impl Engine {
     }
 
     fn refreshed(&mut self, uid: &Uid, Refreshed { unreadable, with_versions }: Refreshed) {
-        match admit(&self.ctx, &self.contents, &self.entries[uid].execution, None) {
+        match admit(&self.ctx, &self.contents, &self.entries[uid].whole(), None) {
             // A skill that no longer parses goes on with what was read of it and sealed before.
             Ok(admitted) => self.enqueue(uid, &admitted),
             Err(_) if unreadable.is_some() => {
@@ -217,7 +211,7 @@ impl Engine {
     /// Decides about an execution whose facts are as fresh as can be.
     fn decide(&mut self, uid: &Uid, since: Instant) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
-        match admit(&self.ctx, &self.contents, &entry.execution, None) {
+        match admit(&self.ctx, &self.contents, &entry.whole(), None) {
             Ok(admitted) => self.enqueue(uid, &admitted),
             Err(refusal) if refusal.may_pass_soon && since.elapsed() < SETTLING => {
                 entry.stage = Stage::Settling { since };
@@ -263,7 +257,7 @@ impl Engine {
             let Some(next) = self.queue.pop(&limits, &self.running) else { break };
             let Some(entry) = self.entries.get(&next.key) else { continue };
             // Mode and switches may have changed while it waited.
-            match admit(&self.ctx, &self.contents, &entry.execution, None) {
+            match admit(&self.ctx, &self.contents, &entry.whole(), None) {
                 Ok(admitted) => self.activate(&next.key, admitted, Existing::FIRST),
                 Err(_) => self.refresh(&next.key, true),
             }
@@ -299,11 +293,16 @@ impl Engine {
     fn begin(&mut self, uid: &Uid, skill: Option<&str>) -> Option<Begun> {
         let entry = self.entries.get_mut(uid)?;
         let (cancel, cancelled) = watch::channel(entry.execution.spec.cancel);
-        if let Some(skill) = skill {
-            self.running.start(&entry.execution.namespace().unwrap_or_default(), skill);
-        }
+        let execution = match skill {
+            Some(skill) => {
+                self.running.start(&entry.execution.namespace().unwrap_or_default(), skill);
+                entry.whole()
+            }
+            // A refusal is written without the input.
+            None => entry.execution.clone(),
+        };
         entry.stage = Stage::Active { cancel, place: skill.map(ToOwned::to_owned) };
-        Some((entry.execution.clone(), cancelled, entry.told.take()))
+        Some((execution, cancelled, entry.told.take()))
     }
 
     /// The object is gone: a run of it is cancelled, and what waits no longer does.

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::Value;
 use skillet_api::{SkillExecution, parse::ParseError};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
@@ -41,12 +42,17 @@ pub(super) enum Stage {
     Done,
 }
 
+/// An input of more bytes than this is kept as text.
+const LARGE_INPUT: usize = 4 * 1024;
+
 pub(super) struct Entry {
     /// A status that is being written, to be waited for before the next one.
     pub(super) told: Option<JoinHandle<()>>,
     /// The watch has shown the end, or that the object is gone.
     pub(super) is_seen_over: bool,
+    /// Without its input where that is large: see `whole`.
     pub(super) execution: Arc<SkillExecution>,
+    input: Option<Box<str>>,
     pub(super) stage: Stage,
 }
 
@@ -64,6 +70,25 @@ pub(super) async fn written(told: Option<JoinHandle<()>>) {
 const TELL_QUEUED_AFTER: Duration = Duration::from_secs(3);
 
 impl Entry {
+    pub(super) fn new(execution: SkillExecution) -> Self {
+        let (execution, input) = put_away(execution);
+        Self { told: None, is_seen_over: false, execution, input, stage: Stage::Refreshing }
+    }
+
+    /// Keeps a newer state of the execution.
+    pub(super) fn renew(&mut self, execution: SkillExecution) {
+        (self.execution, self.input) = put_away(execution);
+    }
+
+    /// The execution with its input.
+    pub(super) fn whole(&self) -> Arc<SkillExecution> {
+        let Some(text) = &self.input else { return self.execution.clone() };
+        let mut execution = SkillExecution::clone(&self.execution);
+        // It was written by `put_away`, so it parses.
+        execution.spec.input = serde_json::from_str(text).ok();
+        Arc::new(execution)
+    }
+
     /// Says once, in the status, that the execution waits for a place. Does nothing in any other stage.
     pub(super) fn tell_queued(&mut self, ctx: &Arc<Context>) {
         let Stage::Queued { since, is_told, _hold } = &mut self.stage else { return };
@@ -81,5 +106,51 @@ impl Entry {
                 debug!(%error, "Queued status could not be written");
             }
         }));
+    }
+}
+
+/// Keeps a large input as text: parsed, it may take sixteen times as much, and there is no limit to how many wait.
+fn put_away(mut execution: SkillExecution) -> (Arc<SkillExecution>, Option<Box<str>>) {
+    let text = execution.spec.input.as_ref().map(Value::to_string);
+    let large = text.filter(|text| text.len() > LARGE_INPUT);
+    if large.is_some() {
+        execution.spec.input = None;
+    }
+    (Arc::new(execution), large.map(Into::into))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use skillet_api::SkillExecutionSpec;
+
+    use super::*;
+
+    fn execution(input: &Value) -> SkillExecution {
+        let input = Some(input.clone());
+        SkillExecution::new(
+            "a",
+            SkillExecutionSpec { skill: "a".into(), input, ..SkillExecutionSpec::default() },
+        )
+    }
+
+    #[test]
+    fn a_large_input_is_put_away_and_comes_back_as_it_was() {
+        let large = json!({ "list": vec![0; 10_000], "number": 1.5e300, "text": "\u{0}\u{2028}\"" });
+        let mut entry = Entry::new(execution(&large));
+        assert_eq!(entry.execution.spec.input, None);
+        assert_eq!(entry.whole().spec.input, Some(large));
+        let newer = json!(vec!["b"; 10_000]);
+        entry.renew(execution(&newer));
+        assert_eq!(entry.execution.spec.input, None);
+        assert_eq!(entry.whole().spec.input, Some(newer));
+    }
+
+    #[test]
+    fn a_small_input_stays_where_it_is() {
+        let mut entry = Entry::new(execution(&json!(vec![0; 10_000])));
+        entry.renew(execution(&json!({ "a": 1 })));
+        assert_eq!(entry.execution.spec.input, Some(json!({ "a": 1 })));
+        assert!(Arc::ptr_eq(&entry.whole(), &entry.execution));
     }
 }

@@ -38,17 +38,6 @@ pub enum OpenError {
     InUse(#[source] StreamEnd),
 }
 
-impl OpenError {
-    /// Whether a program was run in the sandbox, although not by whoever tried to open it.
-    pub fn was_used(&self) -> bool {
-        match self {
-            Self::Ended(ended) | Self::Gone(Some(ended)) => ended.was_used(),
-            Self::InUse(_) => true,
-            Self::Image(_) | Self::TooLate { .. } | Self::Gone(None) => false,
-        }
-    }
-}
-
 /// Whether the kubelet is still pulling `image` for `pod`. Its events tell, and under load they come late: a pod whose
 /// sandbox is ready and whose container is not there waits for its image.
 pub async fn is_pulling(events: &Api<Event>, pod: &Pod, image: &str) -> bool {
@@ -150,32 +139,4 @@ fn too_late(follower: &Follower, limit: Duration) -> OpenError {
         SandboxState::Gone(ended) => return OpenError::Gone(ended),
     };
     OpenError::TooLate { limit, message }
-}
-
-#[cfg(test)]
-mod tests {
-    use skillet_protocol::{Isolation, Outcome, Receipt};
-
-    use super::*;
-
-    fn ended(outcome: Option<Outcome>) -> Ended {
-        let receipt =
-            outcome.map(|outcome| Box::new(Receipt { outcome, ..Receipt::unused(Isolation::default()) }));
-        Ended { is_container: true, is_out_of_memory: false, receipt, message: String::new() }
-    }
-
-    #[test]
-    fn a_sandbox_was_used_where_its_runner_says_so() {
-        let ran = || ended(Some(Outcome::Exited { code: 0 }));
-        for (error, was_used) in [
-            (OpenError::Ended(ran()), true),
-            (OpenError::Gone(Some(ran())), true),
-            (OpenError::InUse(StreamEnd::NotReady), true),
-            (OpenError::Ended(ended(Some(Outcome::Unused))), false),
-            (OpenError::Ended(ended(None)), false),
-            (OpenError::Gone(None), false),
-        ] {
-            assert_eq!(error.was_used(), was_used, "{error:?}");
-        }
-    }
 }
