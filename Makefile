@@ -43,23 +43,28 @@ undeploy: ## Uninstall Skillet; skills and executions stay
 ##@ Build
 
 .PHONY: build
-build: ## Build every crate for development
+build: sources ## Build every crate for development
 	cargo build --workspace
 
+# Before anything is compiled in the folder that clones share.
+.PHONY: sources
+sources:
+	@e2e/same-sources.sh
+
 .PHONY: images
-images: ## Build the five images into target/images
+images: sources ## Build the five images into target/images
 	@sandbox-images/build.sh
 
 .PHONY: cli
-cli: ## Build kubectl-skill into target/bin
+cli: sources ## Build kubectl-skill into target/bin
 	@e2e/install-cli.sh target/bin
 
 .PHONY: crds
-crds: ## Generate crds/ from operator/api
+crds: sources ## Generate crds/ from operator/api
 	SKILLET_WRITE_CRDS=1 cargo test -q -p skillet-api --test crds
 
 .PHONY: golden
-golden: ## Write the golden files of sandbox manifests and the chart
+golden: sources ## Write the golden files of sandbox manifests and the chart
 	SKILLET_WRITE_GOLDEN=1 cargo test -q -p skillet-controller manifest
 	charts/test.sh --update
 
@@ -106,7 +111,7 @@ test-e2e: ## A whole node: journeys, limits, faults
 	@$(LANES) e2e
 
 .PHONY: fuzz
-fuzz: ## A million random cases for every reader of what clients and models send; most of an hour
+fuzz: sources ## A million random cases for every reader of what clients and models send; most of an hour
 	@SKILLET_CASES=1000000 cargo test --release -q --locked -p skillet-core --lib -- dialect
 
 .PHONY: bench
@@ -114,7 +119,7 @@ bench: deploy ## Measure; writes target/bench.json
 	@e2e/in-cluster.sh cargo run --release -q -p skillet-bench
 
 .PHONY: bench-gateway
-bench-gateway: ## Measure the gateway, a skill call where a cluster answers; adds to target/bench.json
+bench-gateway: sources ## Measure the gateway, a skill call where a cluster answers; adds to target/bench.json
 	@cargo run --release -q -p skillet-bench -- --only offer,gateway
 	@if e2e/in-cluster.sh kubectl version --request-timeout 10s >/dev/null 2>&1; then \
 	  e2e/in-cluster.sh cargo run --release -q -p skillet-bench -- --only call; \

@@ -128,13 +128,7 @@ finish() {
   if ((was_up == 0)); then "$cluster" down >"$logs/down.log" 2>&1 || failures+=(cluster-down); fi
 }
 
-# Cargo knows a file that changed by its time. In a target folder that clones share, another clone's may look newer.
-checkout="${CARGO_TARGET_DIR:-target}/.checkout"
-if [[ ! -f $checkout || $(<"$checkout") != "$root" ]]; then
-  git ls-files -z '*.rs' '*Cargo.toml' | xargs -0 touch
-  mkdir -p "${checkout%/*}"
-  printf '%s' "$root" >"$checkout"
-fi
+e2e/same-sources.sh
 was_up=0
 if "$cluster" status >/dev/null 2>&1; then was_up=1; fi
 lanes=("$@")
