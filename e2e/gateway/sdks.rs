@@ -1,5 +1,6 @@
 //! Every provider's own SDK carries conversations to their end: a skill is offered, called, run in a sandbox,
-//! answered, and the model's last words come back. Whole and streamed, alone and beside a tool of the client's own.
+//! answered, and the model's last words come back. Whole and streamed, alone, beside a tool of the client's own, and
+//! after a person's word.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use skillet_e2e::journey_under;
 
 use crate::{
     clients::Language,
-    stage::{Stage, object_in, upside_down, word_count},
+    stage::{Stage, object_in, upside_down, word_count, word_tally},
 };
 
 /// A script of `clients/`, and what it can speak.
@@ -28,27 +29,46 @@ const SDKS: [(Language, &str, &[&str]); 6] = [
 const AWKWARD: &str = "\"quoted\" \\ back\nslash é 网页";
 const OWN_RESULT: &str = "sunny";
 
+/// Who has a call in a conversation.
+#[derive(Clone, Copy, PartialEq)]
+enum Calls {
+    Skill,
+    /// The client's own tool, too.
+    Beside,
+    /// A skill that is run when the client says yes.
+    Confirmed,
+}
+
 /// One conversation of one SDK.
 struct Conversation {
     /// The model's name in it, by which it is found in log and executions.
     name: String,
     api: &'static str,
     is_streamed: bool,
-    has_own_tool: bool,
+    calls: Calls,
 }
 
 impl Conversation {
     fn all_of(language: Language, script: &str, apis: &[&'static str]) -> Vec<Self> {
         let mut all = Vec::new();
         for &api in apis {
-            for (is_streamed, has_own_tool) in [(false, false), (true, false), (false, true), (true, true)] {
-                let word = |is, word| if is { word } else { "" };
-                let (streamed, own) = (word(is_streamed, "-streamed"), word(has_own_tool, "-beside"));
-                let name = format!("{language:?}-{script}-{api}{streamed}{own}").to_lowercase();
-                all.push(Self { name, api, is_streamed, has_own_tool });
+            for (calls, of) in
+                [(Calls::Skill, ""), (Calls::Beside, "-beside"), (Calls::Confirmed, "-confirmed")]
+            {
+                for (is_streamed, streamed) in [(false, ""), (true, "-streamed")] {
+                    let name = format!("{language:?}-{script}-{api}{streamed}{of}").to_lowercase();
+                    all.push(Self { name, api, is_streamed, calls });
+                }
             }
         }
         all
+    }
+
+    fn skill(&self) -> &'static str {
+        match self.calls {
+            Calls::Skill | Calls::Beside => "word-count",
+            Calls::Confirmed => "word-tally",
+        }
     }
 
     /// What the skill is given.
@@ -62,13 +82,14 @@ impl Conversation {
 
     fn task(&self) -> Value {
         let input = json!({ "text": self.text() });
-        let own = r#" and call look-up {"city": "Zürich"}"#;
-        let prompt = format!(
-            "say let me see and call word-count {input}{}; then say done",
-            if self.has_own_tool { own } else { "" }
-        );
-        let own = self.has_own_tool.then(|| json!({ "name": "look-up", "result": OWN_RESULT }));
-        json!({ "model": self.name, "api": self.api, "stream": self.is_streamed, "prompt": prompt, "own": own })
+        let is_beside = self.calls == Calls::Beside;
+        let own_call = if is_beside { r#" and call look-up {"city": "Zürich"}"# } else { "" };
+        let calls = format!("{} {input}{own_call}", self.skill());
+        let own = is_beside.then(|| json!({ "name": "look-up", "result": OWN_RESULT }));
+        json!({
+            "model": self.name, "api": self.api, "stream": self.is_streamed, "own": own,
+            "confirm": self.calls == Calls::Confirmed, "prompt": format!("say let me see and call {calls}; then say done"),
+        })
     }
 
     /// What the client must have been told.
@@ -76,18 +97,34 @@ impl Conversation {
         ensure!(answer["error"].is_null(), "failed: {answer}");
         ensure!(answer["streamed"] == self.is_streamed, "streamed: {answer}");
         let text = answer["text"].as_str().context("no text")?;
-        let result = object_in(text).with_context(|| format!("no result in {text:?}"))?;
-        ensure!(result == json!({ "words": self.words(), "text": self.text() }), "another result: {answer}");
-        if !self.has_own_tool {
-            ensure!(answer["toolCalls"] == json!([]), "a call of ours reached the client: {answer}");
-            ensure!(text.contains("done"), "not the model's last words: {answer}");
-            ensure!(answer["usage"] == json!([20, 10]), "usage is not that of two rounds: {answer}");
-            return Ok(());
-        }
-        let own = json!([{ "name": "look-up", "input": { "city": "Zürich" } }]);
-        ensure!(answer["toolCalls"] == own, "not the client's call: {answer}");
         let then = answer["then"].as_str().unwrap_or_default();
-        ensure!(then.contains("done") && then.contains(OWN_RESULT), "not gone on with: {answer}");
+        match self.calls {
+            Calls::Skill => {
+                self.check_result(text)?;
+                ensure!(answer["toolCalls"] == json!([]), "a call of ours reached the client: {answer}");
+                ensure!(text.contains("done"), "not the model's last words: {answer}");
+                ensure!(answer["usage"] == json!([20, 10]), "usage is not that of two rounds: {answer}");
+            }
+            Calls::Beside => {
+                self.check_result(text)?;
+                let own = json!([{ "name": "look-up", "input": { "city": "Zürich" } }]);
+                ensure!(answer["toolCalls"] == own, "not the client's call: {answer}");
+                ensure!(then.contains("done") && then.contains(OWN_RESULT), "not gone on with: {answer}");
+            }
+            Calls::Confirmed => {
+                let asked = json!([{ "name": self.skill(), "input": { "text": self.text() } }]);
+                ensure!(answer["toolCalls"] == asked, "the call is not the client's to confirm: {answer}");
+                self.check_result(then)?;
+                ensure!(then.contains("done"), "not gone on with: {answer}");
+            }
+        }
+        Ok(())
+    }
+
+    fn check_result(&self, text: &str) -> Result<()> {
+        let result = object_in(text).with_context(|| format!("no result in {text:?}"))?;
+        let expected = json!({ "words": self.words(), "text": self.text() });
+        ensure!(result == expected, "another result: {text}");
         Ok(())
     }
 
@@ -101,7 +138,8 @@ impl Conversation {
         ensure!(asked.len() == 2, "the model was asked {} times", asked.len());
         for asked in &asked {
             let tools = asked.tools();
-            ensure!(tools.iter().any(|tool| tool == "word-count"), "not offered word-count: {tools:?}");
+            let skill = self.skill();
+            ensure!(tools.iter().any(|tool| tool == skill), "not offered {skill}: {tools:?}");
             ensure!(!tools.iter().any(|tool| tool == "upside-down"), "offered what does not fit: {tools:?}");
             ensure!(asked.keys.is_empty(), "keys reached the provider: {:?}", asked.keys);
             ensure!(!asked.headers.to_string().contains(&stage.token), "the token reached the provider");
@@ -119,7 +157,7 @@ impl Conversation {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_sdk_carries_its_conversations_to_their_end() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let stage = Stage::set(j, &[word_count(), upside_down()]).await?;
+        let stage = Stage::set(j, &[word_count(), word_tally(), upside_down()]).await?;
         let spoken = try_join_all(SDKS.map(async |(language, script, apis)| {
             let conversations = Conversation::all_of(language, script, apis);
             let tasks: Vec<Value> = conversations.iter().map(Conversation::task).collect();

@@ -77,10 +77,19 @@ pub(crate) fn of_text(draft: SkillDraft, description: &str) -> SkillDraft {
 
 /// Counts words, and gives back what it was given.
 pub(crate) fn word_count() -> SkillDraft {
+    counting("word-count")
+}
+
+/// The same, when a person has said yes.
+pub(crate) fn word_tally() -> SkillDraft {
+    counting("word-tally").spec("invocation", "hybrid")
+}
+
+fn counting(name: &str) -> SkillDraft {
     let script = "import json, sys\n\
         text = json.load(sys.stdin)['text']\n\
         print(json.dumps({'words': len(text.split()), 'text': text}))\n";
-    of_text(SkillDraft::python("word-count", script), "Counts the words of a text.")
+    of_text(SkillDraft::python(name, script), "Counts the words of a text.")
 }
 
 /// Turns a text around, in the other language. No word of it is in a request that does not ask for it.

@@ -1,7 +1,7 @@
 // Anthropic's SDK: messages, whole and streamed.
 import Anthropic from "@anthropic-ai/sdk";
 
-import { conversation, ownSchema, run, token, url } from "./tasks.mjs";
+import { conversation, ownSchema, result, run, token, url } from "./tasks.mjs";
 
 const client = new Anthropic({ baseURL: url, apiKey: token, maxRetries: 0 });
 
@@ -21,7 +21,7 @@ async function ask(task, messages) {
   }
   const texts = answer.content.filter((block) => block.type === "text").map((block) => block.text);
   const calls = answer.content.filter((block) => block.type === "tool_use");
-  const content = task.own?.result ?? "";
+  const content = calls.length > 0 ? result(task, texts.join("\n")) : "";
   const results = calls.map((call) => ({ type: "tool_result", tool_use_id: call.id, content }));
   const turn = [
     { role: "assistant", content: answer.content },

@@ -1,7 +1,7 @@
 // Google's GenAI SDK: generateContent, whole and streamed.
 import { GoogleGenAI } from "@google/genai";
 
-import { conversation, ownSchema, run, token, url } from "./tasks.mjs";
+import { conversation, ownSchema, result, run, token, url } from "./tasks.mjs";
 
 const client = new GoogleGenAI({ apiKey: token, httpOptions: { baseUrl: url } });
 
@@ -21,7 +21,8 @@ async function ask(task, contents) {
   const text = parts.map((part) => part.text ?? "").join("");
   const called = parts.flatMap((part) => (part.functionCall ? [part.functionCall] : []));
   const calls = called.map((call) => ({ name: call.name, input: call.args }));
-  const response = { result: task.own?.result ?? "" };
+  const given = calls.length > 0 ? result(task, text) : "";
+  const response = task.confirm && calls.length > 0 ? JSON.parse(given) : { result: given };
   const results = calls.map(({ name }) => ({ functionResponse: { name, response } }));
   const counted = answers.at(-1).usageMetadata;
   const next = [...contents, { role: "model", parts }, { role: "user", parts: results }];

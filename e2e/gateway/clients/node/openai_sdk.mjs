@@ -1,7 +1,7 @@
 // OpenAI's SDK: chat completions and responses, whole and streamed.
 import OpenAI from "openai";
 
-import { conversation, ownSchema, run, token, url } from "./tasks.mjs";
+import { conversation, ownSchema, result, run, token, url } from "./tasks.mjs";
 
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: token, maxRetries: 0 });
 
@@ -32,7 +32,8 @@ async function chat(task, messages) {
     function: { name, arguments: text },
   }));
   const turn = { role, content, ...(plain.length > 0 ? { tool_calls: plain } : {}) };
-  const results = calls.map((call) => ({ role: "tool", tool_call_id: call.id, content: task.own?.result ?? "" }));
+  const given = calls.length > 0 ? result(task, content) : "";
+  const results = calls.map((call) => ({ role: "tool", tool_call_id: call.id, content: given }));
   const usage = [answer.usage.prompt_tokens, answer.usage.completion_tokens];
   return { text: content, calls, pieces, usage, next: [...messages, turn, ...results] };
 }
@@ -55,7 +56,7 @@ async function responses(task, items) {
   const called = answer.output.filter((item) => item.type === "function_call");
   const calls = called.map((item) => ({ id: item.call_id, name: item.name, input: JSON.parse(item.arguments) }));
   const turn = answer.output.map(({ parsed_arguments: _, ...item }) => item);
-  const output = task.own?.result ?? "";
+  const output = calls.length > 0 ? result(task, answer.output_text) : "";
   const results = calls.map((call) => ({ type: "function_call_output", call_id: call.id, output }));
   const usage = [answer.usage.input_tokens, answer.usage.output_tokens];
   return { text: answer.output_text, calls, pieces, usage, next: [...items, ...turn, ...results] };

@@ -8,10 +8,18 @@ export const token = process.env.SKILLET_TOKEN;
 /** Parameters of the client's own tool. */
 export const ownSchema = { type: "object", properties: { city: { type: "string" } } };
 
-/** Asks, and where the client's own tool is called, answers it and asks again. */
+/** What the client answers a call with: yes, by the token in the text beside the call, or its own tool's result. */
+export function result(task, text) {
+  if (!task.confirm) return task.own?.result ?? "";
+  const word = /\{[^{}]*"token"[^{}]*\}/.exec(text ?? "");
+  if (!word) throw new Error(`no token in ${text}`);
+  return word[0];
+}
+
+/** Asks, and where the client's own tool is called or a skill's call is to be confirmed, answers it and asks again. */
 export async function conversation(ask, task, begin) {
   const { text, calls, pieces, usage, next } = await ask(task, begin);
-  const then = calls.length > 0 && task.own ? (await ask(task, next)).text : null;
+  const then = calls.length > 0 && (task.own || task.confirm) ? (await ask(task, next)).text : null;
   const toolCalls = calls.map(({ name, input }) => ({ name, input }));
   return { text, toolCalls, streamed: pieces > 1, usage, then };
 }

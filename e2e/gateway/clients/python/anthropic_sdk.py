@@ -20,7 +20,7 @@ def ask(task, messages):
         pieces, answer = 0, client.messages.create(**request)
     text = "\n".join(block.text for block in answer.content if block.type == "text")
     calls = [(block.id, block.name, block.input) for block in answer.content if block.type == "tool_use"]
-    given = (task.get("own") or {}).get("result", "")
+    given = tasks.result(task, text) if calls else ""
     results = [{"type": "tool_result", "tool_use_id": id, "content": given} for id, _, _ in calls]
     turn = [{"role": "assistant", "content": answer.content}, {"role": "user", "content": results}]
     usage = [answer.usage.input_tokens, answer.usage.output_tokens]
@@ -29,7 +29,7 @@ def ask(task, messages):
 
 def converse(task):
     text, calls, pieces, usage, messages = ask(task, [{"role": "user", "content": task["prompt"]}])
-    then = ask(task, messages)[0] if calls and task.get("own") else None
+    then = ask(task, messages)[0] if calls and tasks.answered(task) else None
     shown = [{"name": name, "input": value} for _, name, value in calls]
     return {"text": text, "toolCalls": shown, "streamed": pieces > 1, "usage": usage, "then": then}
 

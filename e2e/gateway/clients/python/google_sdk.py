@@ -1,5 +1,7 @@
 """Google's GenAI SDK: generate_content, whole and streamed."""
 
+import json
+
 from google import genai
 from google.genai import types
 
@@ -23,7 +25,8 @@ def ask(task, contents):
     parts = [part for answer in answers for part in answer.candidates[0].content.parts]
     text = "".join(part.text for part in parts if part.text)
     calls = [(None, part.function_call.name, part.function_call.args) for part in parts if part.function_call]
-    given = {"result": (task.get("own") or {}).get("result", "")}
+    given = tasks.result(task, text) if calls else ""
+    given = json.loads(given) if task.get("confirm") and calls else {"result": given}
     results = [types.Part.from_function_response(name=name, response=given) for _, name, _ in calls]
     turn = [types.Content(role="model", parts=parts), types.Content(role="user", parts=results)]
     counted = answers[-1].usage_metadata
@@ -34,7 +37,7 @@ def ask(task, contents):
 def converse(task):
     begin = [types.Content(role="user", parts=[types.Part.from_text(text=task["prompt"])])]
     text, calls, pieces, usage, contents = ask(task, begin)
-    then = ask(task, contents)[0] if calls and task.get("own") else None
+    then = ask(task, contents)[0] if calls and tasks.answered(task) else None
     shown = [{"name": name, "input": value} for _, name, value in calls]
     return {"text": text, "toolCalls": shown, "streamed": pieces > 1, "usage": usage, "then": then}
 

@@ -25,7 +25,8 @@ def chat(task, messages):
     turn = [message.model_dump(exclude_none=True, include={"role", "content", "tool_calls"})]
     for call in turn[0].get("tool_calls", []):
         call["function"].pop("parsed_arguments", None)
-    results = [{"role": "tool", "tool_call_id": id, "content": (task.get("own") or {}).get("result", "")} for id, _, _ in calls]
+    given = tasks.result(task, message.content or "") if calls else ""
+    results = [{"role": "tool", "tool_call_id": id, "content": given} for id, _, _ in calls]
     usage = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
     return message.content, calls, pieces, usage, messages + turn + results
 
@@ -46,10 +47,8 @@ def responses(task, items):
     turn = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in answer.output]
     for content in (part for item in turn for part in item.get("content", [])):
         content.pop("parsed", None)
-    results = [
-        {"type": "function_call_output", "call_id": id, "output": (task.get("own") or {}).get("result", "")}
-        for id, _, _ in calls
-    ]
+    given = tasks.result(task, answer.output_text) if calls else ""
+    results = [{"type": "function_call_output", "call_id": id, "output": given} for id, _, _ in calls]
     usage = [answer.usage.input_tokens, answer.usage.output_tokens]
     return answer.output_text, calls, pieces, usage, items + turn + results
 
@@ -58,7 +57,7 @@ def converse(task):
     ask = {"chat": chat, "responses": responses}[task["api"]]
     begin = [{"role": "user", "content": task["prompt"]}]
     text, calls, pieces, usage, messages = ask(task, begin)
-    then = ask(task, messages)[0] if calls and task.get("own") else None
+    then = ask(task, messages)[0] if calls and tasks.answered(task) else None
     shown = [{"name": name, "input": value} for _, name, value in calls]
     return {"text": text, "toolCalls": shown, "streamed": pieces > 1, "usage": usage, "then": then}
 
