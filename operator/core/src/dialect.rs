@@ -16,6 +16,7 @@ mod odd_tests;
 pub mod offered;
 pub mod openai_chat;
 pub mod openai_responses;
+mod results;
 pub mod schema;
 pub mod sent;
 mod several;
@@ -79,11 +80,19 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
+/// How a result begins as text.
+const TOLD: &str = "[Skill result: ";
+
 impl ToolResult {
     /// The result as text for a client, which did not make the call and cannot be shown it.
     pub fn told(&self) -> String {
-        format!("[Skill result: {}]\n{}", self.name, self.content)
+        format!("{TOLD}{}]\n{}", self.name, self.content)
     }
+}
+
+/// Whether a text of a conversation was written here: a result as text, or a question.
+fn is_of_gateway(text: &str) -> bool {
+    text.starts_with(TOLD) || confirmation::question::is_question(text)
 }
 
 /// Tokens that the provider counted.
@@ -157,9 +166,14 @@ pub trait Dialect: Send + Sync {
     /// Calls of earlier answers in a request, with the results that the client gives for them, in order.
     fn sent_calls<'a>(&self, request: &'a Value) -> Vec<SentCall<'a>>;
 
-    /// Puts a result in the place of the client's. The rest of the request stays, but for what no provider would take
-    /// back of an answer that went through here.
+    /// Puts a result in the place of the client's. The rest of the request stays.
     fn put_result(&self, request: &mut Value, place: Place, result: &ToolResult);
+
+    /// Puts in order what the provider would not take back of a streamed answer that went through here. Whether it
+    /// changed anything.
+    fn mend_sent(&self, _request: &mut Value) -> bool {
+        false
+    }
 
     /// Tokens counted in a whole answer.
     fn usage(&self, answer: &Value) -> Usage;

@@ -2,8 +2,8 @@
 //!
 //! The client's calls pass at once, before it is known how the round ends. Where ours are beside them, the results
 //! therefore stand in text blocks *after* its `tool_use` blocks, unlike in a whole answer, and so do questions about
-//! calls that wait for a person's word. The SDKs put a message together by index and take any order of blocks, and the
-//! turn can be sent back as it is.
+//! calls that wait for a person's word. The SDKs put a message together by index and take any order of blocks. The
+//! provider takes no text after a call back: `sent` puts it first when the client sends the turn.
 //!
 //! A round that calls us and breaks off before the message's end is truncated, also where the call itself is whole: no
 //! skill runs for half an answer.

@@ -7,20 +7,29 @@ use serde_json::{Value, json};
 
 use crate::dialect::{DialectName, openai_responses};
 
+/// How all words begin.
+const BEGIN: &str = "The skill ";
+/// What says no, as a result.
+const REFUSE: &str = r#"{"skillet":"refuse"}"#;
+
 /// The words for a person. `arguments` are shown whole, since they are what is confirmed.
 pub fn text(tool: &str, call_id: &str, arguments: &Value, token: &str) -> String {
-    let (confirm, refuse) = (json!({"skillet": "confirm", "token": token}), json!({"skillet": "refuse"}));
+    let confirm = json!({"skillet": "confirm", "token": token});
     let call = if call_id.is_empty() { "this call".to_owned() } else { format!("call {call_id}") };
     format!(
-        "The skill {tool} waits for your confirmation. It would run with:\n{arguments}\n\n\
-         To confirm, send as the result of {call}:\n{confirm}\nTo refuse:\n{refuse}"
+        "{BEGIN}{tool} waits for your confirmation. It would run with:\n{arguments}\n\n\
+         To confirm, send as the result of {call}:\n{confirm}\nTo refuse:\n{REFUSE}"
     )
 }
 
 /// The words about a call that nobody can confirm.
 pub fn text_without(tool: &str, why: &str) -> String {
-    let refuse = json!({"skillet": "refuse"});
-    format!("The skill {tool} cannot run: {why}.\n\nSend as the result of this call:\n{refuse}")
+    format!("{BEGIN}{tool} cannot run: {why}.\n\nSend as the result of this call:\n{REFUSE}")
+}
+
+/// Whether a text is such words.
+pub(crate) fn is_question(text: &str) -> bool {
+    text.starts_with(BEGIN) && text.contains(REFUSE)
 }
 
 /// Puts `text` into a whole answer, before its calls. False where the answer has no call or is of another shape: then it is
@@ -150,5 +159,14 @@ mod tests {
         // Gemini gives no ids to some calls.
         assert!(text("pay", "", &json!({}), "7.abc").contains("as the result of this call:"));
         assert!(text_without("pay", "why").contains("{\"skillet\":\"refuse\"}"));
+    }
+
+    #[test]
+    fn the_words_are_known_again_and_others_are_not_taken_for_them() {
+        assert!(is_question(&text("pay", "", &json!({}), "7.abc")));
+        assert!(is_question(&text_without("pay", "why")));
+        for other in ["", "The skill of cooking", "To refuse: {\"skillet\":\"refuse\"}"] {
+            assert!(!is_question(other), "{other}");
+        }
     }
 }

@@ -87,10 +87,7 @@ fn put_calls(fields: Option<&mut Map<String, Value>>, left: Vec<Value>) {
 
 /// Results as text for whoever reads the answer; the client's next turn carries it as the model's own words.
 pub(super) fn results_text(results: &[ToolResult]) -> String {
-    let texts = results
-        .iter()
-        .map(|ToolResult { name, content, id: _, is_error: _ }| format!("[Skill result: {name}]\n{content}"));
-    texts.collect::<Vec<_>>().join("\n\n")
+    results.iter().map(ToolResult::told).collect::<Vec<_>>().join("\n\n")
 }
 
 fn append_text(content: &mut Value, text: String) {
