@@ -22,7 +22,7 @@ use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use crate::{error::ApiError, identity::Caller, offering::Offering, state::Gateway};
 
-pub use self::{streamed::streamed, whole::whole};
+pub use self::{confirmed::confirmations, streamed::streamed, whole::whole};
 
 /// At most so many times is the model asked again.
 pub const ROUNDS_HEADER: &str = "x-skillet-rounds";
@@ -148,6 +148,7 @@ impl Conversation {
     }
 
     /// Runs what the request confirms of earlier answers, and puts what it gave in the place of the client's results.
+    /// Puts in order what a provider would not take back of such an answer.
     /// Whether it changed anything.
     pub async fn settle(&self, request: &mut Value, progress: &mut Progress) -> bool {
         confirmed::settle(self, request, progress).await

@@ -12,6 +12,7 @@ use super::{
 };
 
 const CHAT: &str = "/v1/chat/completions";
+const GEMINI: &str = "/v1beta/models/gemini-2.5-pro:generateContent";
 const REFUSE: &str = r#"{"skillet":"refuse"}"#;
 
 fn call(id: &str, name: &str, arguments: &str) -> Value {
@@ -133,7 +134,7 @@ async fn without_a_persons_yes_nothing_runs_and_the_model_reads_why() {
     for (content, why) in [
         (REFUSE, "refused"),
         (r#"{"skillet":"maybe"}"#, "not one of this gateway's"),
-        (r#"{"skillet":"confirm","token":"1.2.3.AAAA"}"#, "not for this call"),
+        (r#"{"skillet":"confirm","token":"1.2.3.AAAA"}"#, "not one of this gateway's"),
         ("ok", "nobody confirmed"),
         ("", "nobody confirmed"),
     ] {
@@ -306,10 +307,94 @@ async fn only_the_newest_of_very_many_confirmations_are_looked_for() {
     bed.send(CHAT, &asking(&many)).await;
     let told = bed.asked()["messages"].clone();
     assert!(told[2]["content"].as_str().unwrap().contains("LimitReached"), "{}", told[2]);
-    assert!(
-        told[4]["content"].as_str().unwrap().contains("ResultGone") || told[4]["content"] == "{\"paid\":5}"
-    );
+    // The last turn begins the run, and the others may look for it before or after.
+    assert_eq!(told[2 * (LIMIT + 1)]["content"], "{\"paid\":5}");
     assert_eq!(bed.made(), 1);
+    // From now on it is there.
+    bed.will_say(&saying("done"));
+    bed.send(CHAT, &asking(&many)).await;
+    let told = bed.asked()["messages"].clone();
+    assert!(told[2]["content"].as_str().unwrap().contains("LimitReached"), "{}", told[2]);
+    for turn in 2..=LIMIT + 1 {
+        assert_eq!(told[2 * turn]["content"], "{\"paid\":5}");
+    }
+    assert_eq!(bed.api.executions().len(), 1);
+}
+
+#[tokio::test]
+async fn the_header_is_tried_for_the_newest_calls_and_the_model_reads_of_which_it_was_not() {
+    let bed = Bed::new(Some(key())).await;
+    let mut messages = vec![user()];
+    for number in 0..=LIMIT {
+        let id = format!("call_{number}");
+        messages.push(json!({"role": "assistant", "tool_calls": [call(&id, "pay", "{}"), call(&id, "gone", "{}")]}));
+        messages.push(json!({"role": "tool", "tool_call_id": id, "content": "ok"}));
+    }
+    let confirmation = forged("agent", &key(), "team", u64::MAX);
+    bed.will_say(&saying("done"));
+    bed.send_as("agent", CHAT, &[(HEADER, &token_of(&confirmation))], &asking(&messages)).await;
+    let told = bed.asked()["messages"].clone();
+    let reason_of = |place: usize| {
+        let told: Value = serde_json::from_str(told[place]["content"].as_str().unwrap()).unwrap();
+        reason(&told).to_owned()
+    };
+    assert_eq!((reason_of(2), reason_of(4)), ("LimitReached".to_owned(), "NotConfirmed".to_owned()));
+}
+
+#[tokio::test]
+async fn every_header_line_counts_and_too_many_tokens_are_refused() {
+    let bed = Bed::new(Some(key())).await;
+    let (mut messages, confirmation) = asked(&bed).await;
+    messages.push(result("yes"));
+    bed.will_say(&saying("done"));
+    let headers = [(HEADER, "1.2.3.4"), (HEADER, &*token_of(&confirmation))];
+    bed.send_as("agent", CHAT, &headers, &asking(&messages)).await;
+    assert_eq!(bed.asked()["messages"][2]["content"], "{\"paid\":5}");
+    let many: Vec<String> = (0..257).map(|number| number.to_string()).collect();
+    let refused = bed.send_as("agent", CHAT, &[(HEADER, &many.join(","))], &asking(&messages)).await;
+    assert!(refused.contains("BadRequest") && refused.contains(HEADER), "{refused}");
+}
+
+/// The model calls `pay` in Gemini's form, which gives no id; its turn, and the token of the question in it.
+async fn asked_in_gemini(bed: &Bed, contents: &[Value], header: &[(&str, &str)]) -> (Value, String) {
+    let part = json!({"functionCall": {"name": "pay", "args": {"amount": 5}}});
+    let turn = json!({"role": "model", "parts": [part]});
+    bed.will_say(&json!({"candidates": [{"content": turn, "finishReason": "STOP"}]}));
+    let answer = bed.send_as("agent", GEMINI, header, &json!({ "contents": contents })).await;
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let turn = answer["candidates"][0]["content"].clone();
+    let token = token_of(&confirmation(turn["parts"][0]["text"].as_str().unwrap()));
+    (turn, token)
+}
+
+#[tokio::test]
+async fn a_token_of_the_header_confirms_one_call_and_none_that_is_alike() {
+    let bed = Bed::new(Some(key())).await;
+    let user = json!({"role": "user", "parts": [{"text": "pay"}]});
+    let response = json!({"role": "user", "parts": [{"functionResponse": {"name": "pay", "response": {"ok": true}}}]});
+    let (first, token) = asked_in_gemini(&bed, std::slice::from_ref(&user), &[]).await;
+    let contents = [user, first, response.clone()];
+    let (second, other) = asked_in_gemini(&bed, &contents, &[(HEADER, &token)]).await;
+    assert_eq!(bed.api.executions().len(), 1);
+    let contents = [&contents[..], &[second, response]].concat();
+    for (tokens, is_second_run) in [(token.clone(), false), (format!("{token},{other}"), true)] {
+        bed.will_say(&json!({"candidates": []}));
+        bed.send_as("agent", GEMINI, &[(HEADER, &tokens)], &json!({ "contents": contents })).await;
+        let told = |place: usize| bed.asked()["contents"][place]["parts"][0]["functionResponse"]["response"].clone();
+        assert_eq!(told(2), json!({"paid": 5}));
+        assert_eq!(reason(&told(4)), if is_second_run { "" } else { "NotConfirmed" }, "{}", told(4));
+        assert_eq!(bed.api.executions().len(), if is_second_run { 2 } else { 1 });
+    }
+}
+
+#[tokio::test]
+async fn a_result_of_a_tool_that_is_not_declared_is_left_also_where_it_names_skillet() {
+    let bed = Bed::new(Some(key())).await;
+    let listed = r#"{"skillet":{"chart":"skillet-0.1.0","status":"deployed"}}"#;
+    let turn = json!({"role": "assistant", "tool_calls": [call("call_1", "helm_list", "{}")]});
+    bed.will_say(&saying("done"));
+    bed.send(CHAT, &asking(&[user(), turn, result(listed)])).await;
+    assert_eq!(bed.asked()["messages"][2]["content"], listed);
 }
 
 #[tokio::test]
@@ -361,6 +446,22 @@ async fn a_stream_tells_what_other_skills_gave_before_it_asks() {
 }
 
 #[tokio::test]
+async fn a_streamed_turn_goes_back_in_an_order_that_the_provider_takes() {
+    let bed = Bed::new(Some(key())).await;
+    let call = json!({"type": "tool_use", "id": "toolu_own", "name": "own", "input": {}});
+    let told = json!({"type": "text", "text": "[Skill result: look]\n{}"});
+    let result = json!({"type": "tool_result", "tool_use_id": "toolu_own", "content": "ok"});
+    let turn = |blocks: Value| json!({"role": "assistant", "content": blocks});
+    let messages = |blocks| json!([user(), turn(blocks), {"role": "user", "content": [result]}]);
+    let sent = json!({"messages": messages(json!([call, told]))});
+    for skills in ["all", "off"] {
+        bed.will_say(&json!({"id": "msg", "content": []}));
+        bed.send_as("agent", "/v1/messages", &[("x-skillet-skills", skills)], &sent).await;
+        assert_eq!(bed.asked()["messages"], messages(json!([told, call])), "skills {skills}");
+    }
+}
+
+#[tokio::test]
 async fn responses_anthropic_and_gemini_ask_and_confirm_in_their_own_form() {
     let bed = Bed::new(Some(key())).await;
     let call = json!({"type": "function_call", "id": "fc", "call_id": "call_1", "name": "pay", "arguments": "{\"amount\":5}"});
@@ -387,20 +488,19 @@ async fn responses_anthropic_and_gemini_ask_and_confirm_in_their_own_form() {
     assert_eq!(bed.asked()["messages"][2]["content"][0]["content"], "{\"paid\":5}");
 
     // Gemini gives no id to this call.
-    let route = "/v1beta/models/gemini-2.5-pro:generateContent";
     let part = json!({"functionCall": {"name": "pay", "args": {"amount": 5}}});
     bed.will_say(
         &json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}]}),
     );
     let user = json!({"role": "user", "parts": [{"text": "pay"}]});
-    let answer = bed.json(route, &json!({"contents": [user]})).await;
+    let answer = bed.json(GEMINI, &json!({"contents": [user]})).await;
     let content = &answer["candidates"][0]["content"];
     let question: Value =
         serde_json::from_str(&confirmation(content["parts"][0]["text"].as_str().unwrap())).unwrap();
     let response =
         json!({"role": "user", "parts": [{"functionResponse": {"name": "pay", "response": question}}]});
     bed.will_say(&json!({"candidates": []}));
-    bed.send(route, &json!({"contents": [user, content, response]})).await;
+    bed.send(GEMINI, &json!({"contents": [user, content, response]})).await;
     assert_eq!(bed.asked()["contents"][2]["parts"][0]["functionResponse"]["response"], json!({"paid": 5}));
     assert_eq!(bed.api.executions().len(), 3);
 }
