@@ -16,7 +16,7 @@ use http::HeaderMap;
 use serde_json::Value;
 use skillet_api::gateway::ConversationPolicy;
 use skillet_core::dialect::{
-    Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question, let_it_answer,
+    Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question,
 };
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
@@ -162,7 +162,7 @@ impl Conversation {
     /// The request with which the model is asked again.
     pub fn next(&self, request: &Value, answer: &Value, results: &[ToolResult]) -> Value {
         let mut next = self.dialect().next_request(request, answer, results);
-        let_it_answer(&mut next);
+        self.dialect.let_it_answer(&mut next, &self.offering.names());
         next
     }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DialectName, Offered, ToolDefinition, ToolResult, Usage, let_it_answer};
+use super::{DialectName, Offered, ToolDefinition, ToolResult, Usage};
 use crate::dice::{Dice, cases};
 
 fn request(name: DialectName) -> Value {
@@ -177,7 +177,7 @@ fn check(name: DialectName, dice: &mut Dice) {
         .collect();
     let size = request.to_string().len() + answer.to_string().len();
     let mut next = dialect.next_request(&request, &answer, &results);
-    let_it_answer(&mut next);
+    name.let_it_answer(&mut next, &offered);
     let mut mixed = dialect.mixed_answer(&answer, &results);
     let total = Usage { input: 1, output: 2 };
     dialect.usage(&mixed);

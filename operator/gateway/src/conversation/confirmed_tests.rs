@@ -288,6 +288,17 @@ async fn without_a_key_no_hybrid_skill_is_offered_and_nothing_is_confirmed() {
 }
 
 #[tokio::test]
+async fn a_skill_that_the_request_forces_is_forced_in_the_first_round_only() {
+    let bed = Bed::new(Some(key())).await;
+    let mut request = asking(&[user()]);
+    request["tool_choice"] = json!({"type": "function", "function": {"name": "look"}});
+    bed.will_say(&calling(&[call("c", "look", "{}")]));
+    bed.will_say(&saying("done"));
+    bed.send(CHAT, &request).await;
+    assert_eq!((&bed.asked()["tool_choice"], bed.made()), (&json!("auto"), 1));
+}
+
+#[tokio::test]
 async fn a_dry_run_runs_nothing_that_is_confirmed() {
     let bed = Bed::new(Some(key())).await;
     let (mut messages, confirmation) = asked(&bed).await;
