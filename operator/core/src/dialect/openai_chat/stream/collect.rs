@@ -9,15 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
-        super::{Offered, StreamError, sse::EVENT_LIMIT_BYTES},
+        super::{Offered, StreamError, sse::RoundSize},
         calls::{foreign_type, text},
         list,
     },
     merge::merge,
 };
-
-/// Most bytes of one round's chunks. An answer is kept whole until its round is over.
-const ROUND_LIMIT_BYTES: usize = 4 * EVENT_LIMIT_BYTES;
 
 /// Which call each delta of a chunk belongs to: by place of the choice, then of the delta. None where it is no call.
 pub(super) struct Places(pub(super) Vec<Vec<Option<usize>>>);
@@ -29,7 +26,8 @@ pub(super) struct Round {
     head: Map<String, Value>,
     usage: Option<Value>,
     choices: BTreeMap<u64, Choice>,
-    bytes: usize,
+    /// An answer is kept whole until its round is over.
+    size: RoundSize,
     is_finished: bool,
 }
 
@@ -73,17 +71,14 @@ impl Round {
             head: Map::new(),
             usage: None,
             choices: BTreeMap::new(),
-            bytes: 0,
+            size: RoundSize::default(),
             is_finished: false,
         }
     }
 
     /// Takes a chunk of `size` bytes on the wire.
     pub(super) fn add(&mut self, chunk: &Value, size: usize) -> Result<Places, StreamError> {
-        self.bytes = self.bytes.saturating_add(size);
-        if self.bytes > ROUND_LIMIT_BYTES {
-            return Err(StreamError::TooLarge { limit: ROUND_LIMIT_BYTES });
-        }
+        self.size.add(size)?;
         for (field, value) in chunk.as_object().into_iter().flatten() {
             match field.as_str() {
                 "usage" if value.is_object() => self.usage = Some(value.clone()),

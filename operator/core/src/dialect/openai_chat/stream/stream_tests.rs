@@ -361,5 +361,5 @@ fn a_round_larger_than_any_answer_is_refused() {
     let part = delta("r1", &json!({"content": "x".repeat(8 << 20)}));
     let mut filter = filter();
     let refused = (0..10).find_map(|_| filter.feed(part.as_bytes(), &mut Vec::new()).err());
-    assert!(matches!(refused, Some(StreamError::TooLarge { .. })));
+    assert!(matches!(refused, Some(StreamError::LongRound { .. })));
 }
