@@ -206,6 +206,18 @@ fn a_result_without_its_call_has_no_arguments() {
 }
 
 #[test]
+fn what_the_client_approves_is_no_turn_of_the_models() {
+    let newest = |after: Value| {
+        let request = json!({"input": [
+            {"type": "function_call", "call_id": "1", "name": "pay", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "1", "output": "x"}, after]});
+        DialectName::OpenAiResponses.dialect().sent_calls(&request)[0].is_newest
+    };
+    assert!(newest(json!({"type": "mcp_approval_response", "approval_request_id": "a", "approve": true})));
+    assert!(!newest(json!({"type": "mcp_approval_request", "id": "a"})));
+}
+
+#[test]
 fn of_two_results_for_one_call_the_first_is_its_own() {
     let result = |text| json!({"role": "tool", "tool_call_id": "1", "content": text});
     let call = json!({"id": "1", "function": {"name": "pay", "arguments": ""}});

@@ -57,6 +57,8 @@ struct Call {
     /// As the client was given it, where that is another.
     place: Option<u64>,
     is_ours: bool,
+    /// Whose it is, is settled, and the client may have been told of it.
+    is_decided: bool,
 }
 
 /// A choice's index; the first where it says none.
@@ -251,12 +253,14 @@ impl Choice {
                 self.has_client_calls = true;
             } else if !is_whole(slot) {
                 self.undecided.push(slot);
+                continue;
             } else if offered.contains(call.name.as_str()) {
                 call.is_ours = true;
                 self.first_of_ours = Some(self.first_of_ours.map_or(slot, |first| first.min(slot)));
             } else {
                 self.has_client_calls = true;
             }
+            call.is_decided = true;
         }
     }
 
@@ -287,7 +291,9 @@ impl Call {
         let longer = format!("{}{piece}", self.name);
         // Some providers say the whole name with every piece of the arguments.
         let is_repeated = piece == self.name && !may_become_offered(&longer, offered);
-        if !is_repeated && !self.is_ours {
+        // A name that goes on after all makes no call ours that the client was given.
+        let is_too_late = self.is_ours || (self.is_decided && offered.contains(&longer));
+        if !is_repeated && !is_too_late {
             self.name = longer;
         }
     }
