@@ -19,6 +19,7 @@ use skillet_core::dialect::{
     Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question,
 };
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tracing::warn;
 
 use crate::{error::ApiError, identity::Caller, offering::Offering, state::Gateway};
 
@@ -143,7 +144,10 @@ impl Conversation {
     /// Puts a question about these calls of `answer` into what the client gets of it.
     pub fn ask(&self, answer: &Value, asked: &[ToolCall], mixed: &mut Value) {
         if let Some(question) = asking::question(self, answer, asked) {
-            question::put(self.dialect, mixed, &question.text);
+            let is_put = question::put(self.dialect, mixed, &question.text);
+            if !is_put {
+                warn!(dialect = ?self.dialect, "Answer has no place for the question about its calls");
+            }
         }
     }
 

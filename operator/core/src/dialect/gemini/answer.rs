@@ -203,30 +203,50 @@ impl Signature {
     }
 }
 
-/// Text for a client that reads the SDK's list: in the first candidate, which is made where there is none.
-fn tell(fields: &mut Map<String, Value>, told: Vec<Value>) {
-    let candidates = fields.entry("candidates").or_insert_with(|| json!([]));
-    let Some(candidates) = candidates.as_array_mut() else { return };
+pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
+    let part = json!({ "text": text });
+    let mut is_put = false;
+    let candidates = answer.get_mut("candidates").and_then(Value::as_array_mut).into_iter().flatten();
+    for candidate in candidates {
+        let parts = candidate.pointer_mut("/content/parts").and_then(Value::as_array_mut);
+        let Some(parts) = parts else { continue };
+        if let Some(first) = parts.iter().position(|part| call_of(part).is_some()) {
+            parts.insert(first, part.clone());
+            is_put = true;
+        }
+    }
+    let has_list = items(either(answer, "functionCalls", "function_calls")).iter().any(Value::is_object);
+    if let Some(fields) = answer.as_object_mut().filter(|_| has_list && !is_put) {
+        is_put = tell(fields, vec![part]);
+    }
+    is_put
+}
+
+/// Text for a client that reads the SDK's list: in the first candidate, which is made where there is none. Whether there
+/// was a place for it.
+fn tell(fields: &mut Map<String, Value>, told: Vec<Value>) -> bool {
+    let candidates = fields.entry("candidates").or_insert(Value::Null);
+    if candidates.is_null() {
+        *candidates = json!([]);
+    }
+    let Some(candidates) = candidates.as_array_mut() else { return false };
     if candidates.is_empty() {
         candidates
             .push(json!({"content": {"role": "model", "parts": []}, "finishReason": "STOP", "index": 0}));
     }
-    if let Some(candidate) = candidates.first_mut() {
-        add_parts(candidate, told);
-    }
+    candidates.first_mut().is_some_and(|candidate| add_parts(candidate, told))
 }
 
-/// Adds parts before those of a candidate, whatever it has.
-pub(super) fn add_parts(candidate: &mut Value, mut parts: Vec<Value>) {
-    let Some(candidate) = candidate.as_object_mut() else { return };
+/// Adds parts before those of a candidate, whatever it has. Whether it had a place for them.
+pub(super) fn add_parts(candidate: &mut Value, mut parts: Vec<Value>) -> bool {
+    let Some(candidate) = candidate.as_object_mut() else { return false };
     let content = candidate.entry("content").or_insert_with(|| json!({"role": "model"}));
-    if let Some(content) = content.as_object_mut() {
-        let list = content.entry("parts").or_insert_with(|| json!([]));
-        if let Some(list) = list.as_array_mut() {
-            parts.append(list);
-            *list = parts;
-        }
-    }
+    let Some(content) = content.as_object_mut() else { return false };
+    let list = content.entry("parts").or_insert_with(|| json!([]));
+    let Some(list) = list.as_array_mut() else { return false };
+    parts.append(list);
+    *list = parts;
+    true
 }
 
 pub(super) fn text_part(result: &ToolResult) -> Value {

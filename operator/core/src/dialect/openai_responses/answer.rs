@@ -91,7 +91,9 @@ pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
     let response = response_mut(answer);
     let answer_id = id(response).to_owned();
     let Some(output) = response.get_mut("output").and_then(Value::as_array_mut) else { return false };
-    let Some(first) = first_call(output) else { return false };
+    // Also one that the provider has answered is read as a call.
+    let first = first_call(output).or_else(|| output.iter().position(item::is_function_call));
+    let Some(first) = first else { return false };
     let call_id = output.get(first).map(|call| item::call_id(call, first, &answer_id)).unwrap_or_default();
     output.insert(first, item::message(&format!("msg_confirm_{call_id}"), text));
     true
