@@ -35,7 +35,8 @@ fn openai(request: &mut Value, offered: &Offered) {
 fn anthropic(request: &mut Value, offered: &Offered) {
     let Some(choice) = request.get_mut("tool_choice").and_then(Value::as_object_mut) else { return };
     let kind = choice.get("type").and_then(Value::as_str);
-    let is_forced_skill = kind == Some("tool") && choice.get("name").is_some_and(|name| is_offered(name, offered));
+    let is_forced_skill =
+        kind == Some("tool") && choice.get("name").is_some_and(|name| is_offered(name, offered));
     if is_forced_skill || kind == Some("any") {
         // What else is said, such as of parallel calls, is said of every choice.
         choice.insert("type".to_owned(), "auto".into());
@@ -47,11 +48,13 @@ fn gemini(request: &mut Value, offered: &Offered) {
     for config in ["toolConfig", "tool_config"] {
         for calling in ["functionCallingConfig", "function_calling_config"] {
             let config = request.get_mut(config).and_then(|config| config.get_mut(calling)?.as_object_mut());
-            let Some(config) = config.filter(|config| config.get("mode").is_some_and(|mode| mode == "ANY")) else {
+            let Some(config) = config.filter(|config| config.get("mode").is_some_and(|mode| mode == "ANY"))
+            else {
                 continue;
             };
             let lists = ["allowedFunctionNames", "allowed_function_names"];
-            let mut names = lists.iter().filter_map(|list| config.get(*list)?.as_array()).flatten().peekable();
+            let mut names =
+                lists.iter().filter_map(|list| config.get(*list)?.as_array()).flatten().peekable();
             let is_of_client = names.peek().is_some() && !names.any(|name| is_offered(name, offered));
             if !is_of_client {
                 config.insert("mode".to_owned(), "AUTO".into());

@@ -48,8 +48,7 @@ mod tests {
         let text = "x".repeat(size);
         let (begin, more) = match dialect {
             DialectName::OpenAiChat => {
-                let delta =
-                    |call: Value| json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]});
+                let delta = |call: Value| json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]});
                 let function = json!({"name": "look", "arguments": "{"});
                 (
                     delta(json!({"index": 0, "id": "c", "function": function})),

@@ -53,10 +53,8 @@ pub(super) fn next_request(request: &Value, answer: &Value, results: &[ToolResul
     let calls = placed_calls(answer);
     let mut turns: Vec<Value> = model_turn(answer, &calls).into_iter().collect();
     let mut left = ResultsById::of(results);
-    let blocks: Vec<Value> = calls
-        .iter()
-        .filter_map(|placed| left.take(&placed.call.id).map(result_block))
-        .collect();
+    let blocks: Vec<Value> =
+        calls.iter().filter_map(|placed| left.take(&placed.call.id).map(result_block)).collect();
     if !blocks.is_empty() {
         turns.push(json!({"role": "user", "content": blocks}));
     }

@@ -46,7 +46,11 @@ pub(super) fn put_texts_first(request: &mut Value) -> bool {
     let messages = request.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten();
     let turns = messages.filter(|message| message["role"] == "assistant");
     let contents = turns.filter_map(|message| message.get_mut("content")?.as_array_mut());
-    contents.fold(false, |is_changed, blocks| put_text_first(blocks) || is_changed)
+    let mut is_changed = false;
+    for blocks in contents {
+        is_changed |= put_text_first(blocks);
+    }
+    is_changed
 }
 
 fn put_text_first(blocks: &mut Vec<Value>) -> bool {

@@ -155,7 +155,10 @@ fn the_header_is_tried_for_the_newest_different_calls() {
     let (oldest, newest) = (token("0", NOW + 1), token(&ids[HEADER_LIMIT_CALLS], NOW + 1));
     let words = words_of(&calls, &[oldest, newest.clone()]);
     assert!(is_confirmed(&words[0]));
-    assert_eq!((&words[1], &words[2], words.last().unwrap()), (&Word::NotTried, &Word::Missing, &Word::Missing));
+    assert_eq!(
+        (&words[1], &words[2], words.last().unwrap()),
+        (&Word::NotTried, &Word::Missing, &Word::Missing)
+    );
     // Where no token is left, there is nothing to try.
     assert_eq!(words_of(&calls, &[newest])[1], Word::Missing);
 }
@@ -200,7 +203,7 @@ fn headers_have_tokens_between_commas_and_each_counts_once() {
     assert_eq!(read(&[" 7.x, ,8.y ", "9.z,7.x"]).unwrap(), ["7.x", "8.y", "9.z"]);
     assert!(read(&[]).unwrap().is_empty());
     assert_eq!(read(&[&"7.x,".repeat(1_000)]).unwrap(), ["7.x"]);
-    let many = |number: usize| (0..number).map(|token| format!("{token},")).collect::<String>();
+    let many = |number: usize| (0..number).map(|token| token.to_string()).collect::<Vec<_>>().join(",");
     assert_eq!(read(&[&many(HEADER_LIMIT_TOKENS)]).unwrap().len(), HEADER_LIMIT_TOKENS);
     assert_eq!(read(&[&many(HEADER_LIMIT_TOKENS), "x"]), Err(TooManyTokens));
 }

@@ -111,7 +111,11 @@ mod tests {
         check_put(DialectName::OpenAiChat, &json!({"tool_calls": [call]}), "/choices/0/message/content");
         let call = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"});
         let output = json!({"type": "function_call_output", "call_id": "a", "output": "x"});
-        check_put(DialectName::OpenAiResponses, &json!({"output": [call, output]}), "/output/0/content/0/text");
+        check_put(
+            DialectName::OpenAiResponses,
+            &json!({"output": [call, output]}),
+            "/output/0/content/0/text",
+        );
         let (call, text) = (json!({"name": "f", "args": {}}), "/candidates/0/content/parts/0/text");
         let answer = json!({"candidates": [{"content": {"parts": [{"function_call": call}]}}]});
         check_put(DialectName::Gemini, &answer, text);

@@ -141,7 +141,8 @@ pub(super) fn mixed_answer(answer: &Value, results: &[ToolResult]) -> Value {
         tell(fields, parts);
         return mixed;
     }
-    let by_place: HashMap<_, _> = ours.into_iter().filter_map(|(place, result)| Some((place?, result))).collect();
+    let by_place: HashMap<_, _> =
+        ours.into_iter().filter_map(|(place, result)| Some((place?, result))).collect();
     for (number, candidate) in
         fields.get_mut("candidates").and_then(Value::as_array_mut).into_iter().flatten().enumerate()
     {
