@@ -1,5 +1,6 @@
 """Anthropic's messages and Gemini's generateContent: each reads a request, and writes an answer whole and as events."""
 
+import itertools
 import json
 
 from script import check, Turn, texts, pieces, INPUT_TOKENS, OUTPUT_TOKENS, SIGNATURE
@@ -15,6 +16,8 @@ class Messages:
         for at, (role, blocks) in enumerate(turns):
             check(blocks, f"messages.{at}: content is empty")
             wanted = [block["id"] for block in blocks if block["type"] == "tool_use"]
+            after_call = itertools.dropwhile(lambda block: block["type"] != "tool_use", blocks)
+            check(all(block["type"] != "text" for block in after_call), f"messages.{at}: text stands after tool_use")
             following = turns[at + 1][1] if at + 1 < len(turns) else []
             given = [block["tool_use_id"] for block in following if block["type"] == "tool_result"]
             check(sorted(wanted) == sorted(given), f"messages.{at}: tool_use must be followed by tool_result")
@@ -63,6 +66,9 @@ class Gemini:
     def read(body):
         prompt, rounds, results = None, 0, []
         contents = body["contents"]
+        config = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
+        is_any = config.get("mode") == "ANY"
+        check(is_any or "allowedFunctionNames" not in config, "set allowed_function_names only when function calling mode is ANY")
         for at, content in enumerate(contents):
             parts = content["parts"]
             check(parts, f"contents[{at}].parts is empty")

@@ -6,6 +6,7 @@
 
 pub mod anthropic;
 pub mod budget;
+mod choice;
 pub mod confirmation;
 #[cfg(test)]
 mod damage;
@@ -16,6 +17,8 @@ mod odd_tests;
 pub mod offered;
 pub mod openai_chat;
 pub mod openai_responses;
+mod passing;
+mod results;
 pub mod schema;
 pub mod sent;
 mod several;
@@ -79,11 +82,19 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
+/// How a result begins as text.
+const TOLD: &str = "[Skill result: ";
+
 impl ToolResult {
     /// The result as text for a client, which did not make the call and cannot be shown it.
     pub fn told(&self) -> String {
-        format!("[Skill result: {}]\n{}", self.name, self.content)
+        format!("{TOLD}{}]\n{}", self.name, self.content)
     }
+}
+
+/// Whether a text of a conversation was written here: a result as text, or a question.
+fn is_of_gateway(text: &str) -> bool {
+    text.starts_with(TOLD) || confirmation::question::is_question(text)
 }
 
 /// Tokens that the provider counted.
@@ -118,6 +129,9 @@ pub enum StreamError {
     /// One event is larger than [`sse::EVENT_LIMIT_BYTES`].
     #[error("an event of the provider's stream is larger than {limit} bytes")]
     TooLarge { limit: usize },
+    /// The events of one round are larger than [`sse::ROUND_LIMIT_BYTES`].
+    #[error("an answer of the provider's stream is larger than {limit} bytes")]
+    LongRound { limit: usize },
     /// The provider ended the stream inside a call of ours.
     #[error("the provider's stream ended inside a tool call")]
     Truncated,
@@ -157,9 +171,14 @@ pub trait Dialect: Send + Sync {
     /// Calls of earlier answers in a request, with the results that the client gives for them, in order.
     fn sent_calls<'a>(&self, request: &'a Value) -> Vec<SentCall<'a>>;
 
-    /// Puts a result in the place of the client's. The rest of the request stays, but for what no provider would take
-    /// back of an answer that went through here.
+    /// Puts a result in the place of the client's. The rest of the request stays.
     fn put_result(&self, request: &mut Value, place: Place, result: &ToolResult);
+
+    /// Puts in order what the provider would not take back of a streamed answer that went through here. Whether it
+    /// changed anything.
+    fn mend_sent(&self, _request: &mut Value) -> bool {
+        false
+    }
 
     /// Tokens counted in a whole answer.
     fn usage(&self, answer: &Value) -> Usage;
@@ -167,7 +186,7 @@ pub trait Dialect: Send + Sync {
     /// Puts the sum over all rounds into an answer, where the answer has usage numbers.
     fn put_usage(&self, answer: &mut Value, total: Usage);
 
-    /// A filter for one streamed conversation, over all its rounds.
+    /// A filter for one streamed conversation, over all its rounds, of a request that was offered something.
     fn stream(&self, offered: Arc<Offered>) -> Box<dyn StreamFilter>;
 }
 
@@ -227,21 +246,6 @@ pub trait StreamFilter: Send {
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>);
 }
 
-/// Takes back that the model must call a tool, which it has done: kept for the next round, it could never answer.
-/// That it must call one certain tool of the client's stays.
-pub fn let_it_answer(request: &mut Value) {
-    let must = ["/tool_choice", "/tool_choice/type", "/toolConfig/functionCallingConfig/mode"];
-    for place in must {
-        if let Some(choice) = request.pointer_mut(place) {
-            match choice.as_str() {
-                Some("required" | "any") => *choice = "auto".into(),
-                Some("ANY") => *choice = "AUTO".into(),
-                Some(_) | None => {}
-            }
-        }
-    }
-}
-
 impl DialectName {
     /// Every one.
     pub const ALL: [Self; 4] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
@@ -260,37 +264,3 @@ impl DialectName {
 #[cfg(test)]
 #[path = "dialect/asked_tests.rs"]
 mod asked_tests;
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_model_that_had_to_call_a_tool_may_answer_in_the_next_round() {
-        for (request, wanted) in [
-            (json!({ "tool_choice": "required" }), json!({ "tool_choice": "auto" })),
-            (json!({ "tool_choice": { "type": "any" } }), json!({ "tool_choice": { "type": "auto" } })),
-            (
-                json!({ "toolConfig": { "functionCallingConfig": { "mode": "ANY" } } }),
-                json!({ "toolConfig": { "functionCallingConfig": { "mode": "AUTO" } } }),
-            ),
-        ] {
-            let mut relaxed = request;
-            let_it_answer(&mut relaxed);
-            assert_eq!(relaxed, wanted);
-        }
-        for kept in [
-            json!({ "tool_choice": "none" }),
-            json!({ "tool_choice": { "type": "function", "function": { "name": "own" } } }),
-            json!({ "tool_choice": { "type": "tool", "name": "own" } }),
-            json!({ "messages": [] }),
-            json!([]),
-        ] {
-            let mut same = kept.clone();
-            let_it_answer(&mut same);
-            assert_eq!(same, kept);
-        }
-    }
-}

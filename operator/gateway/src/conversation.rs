@@ -16,13 +16,14 @@ use http::HeaderMap;
 use serde_json::Value;
 use skillet_api::gateway::ConversationPolicy;
 use skillet_core::dialect::{
-    Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question, let_it_answer,
+    Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question,
 };
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tracing::warn;
 
 use crate::{error::ApiError, identity::Caller, offering::Offering, state::Gateway};
 
-pub use self::{streamed::streamed, whole::whole};
+pub use self::{confirmed::confirmations, streamed::streamed, whole::whole};
 
 /// At most so many times is the model asked again.
 pub const ROUNDS_HEADER: &str = "x-skillet-rounds";
@@ -143,11 +144,15 @@ impl Conversation {
     /// Puts a question about these calls of `answer` into what the client gets of it.
     pub fn ask(&self, answer: &Value, asked: &[ToolCall], mixed: &mut Value) {
         if let Some(question) = asking::question(self, answer, asked) {
-            question::put(self.dialect, mixed, &question.text);
+            let is_put = question::put(self.dialect, mixed, &question.text);
+            if !is_put {
+                warn!(dialect = ?self.dialect, "Answer has no place for the question about its calls");
+            }
         }
     }
 
     /// Runs what the request confirms of earlier answers, and puts what it gave in the place of the client's results.
+    /// Puts in order what a provider would not take back of such an answer.
     /// Whether it changed anything.
     pub async fn settle(&self, request: &mut Value, progress: &mut Progress) -> bool {
         confirmed::settle(self, request, progress).await
@@ -161,7 +166,7 @@ impl Conversation {
     /// The request with which the model is asked again.
     pub fn next(&self, request: &Value, answer: &Value, results: &[ToolResult]) -> Value {
         let mut next = self.dialect().next_request(request, answer, results);
-        let_it_answer(&mut next);
+        self.dialect.let_it_answer(&mut next, &self.offering.names());
         next
     }
 

@@ -12,10 +12,7 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
-use skillet_core::dialect::{
-    DialectName,
-    confirmation::answer::{self, tokens},
-};
+use skillet_core::dialect::DialectName;
 
 use crate::{
     conversation::{self, Conversation, Limits, SESSION_HEADER},
@@ -129,7 +126,7 @@ async fn answer(
         limits,
         idempotency,
         session: text(&headers, SESSION_HEADER),
-        confirmations: tokens(text(&headers, answer::HEADER).as_deref()),
+        confirmations: conversation::confirmations(&headers)?,
         room: Some(room),
         gateway,
     };

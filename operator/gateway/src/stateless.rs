@@ -12,16 +12,13 @@ use http::{HeaderMap, request::Parts};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use skillet_core::{
-    dialect::{
-        DialectName,
-        confirmation::answer::{self, tokens},
-    },
+    dialect::DialectName,
     offer::{Explanation, Verdict},
 };
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    conversation::{Called, Conversation, Limits, SESSION_HEADER},
+    conversation::{self, Called, Conversation, Limits, SESSION_HEADER},
     error::ApiError,
     idempotency,
     identity::Caller,
@@ -158,7 +155,7 @@ fn conversation(
         offering,
         idempotency: idempotency::key(headers)?,
         session: text(headers, SESSION_HEADER),
-        confirmations: tokens(text(headers, answer::HEADER).as_deref()),
+        confirmations: conversation::confirmations(headers)?,
         room: Some(room),
     })
 }

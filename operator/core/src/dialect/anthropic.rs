@@ -89,6 +89,10 @@ impl Dialect for Anthropic {
         sent::put_result(request, place, result);
     }
 
+    fn mend_sent(&self, request: &mut Value) -> bool {
+        sent::put_texts_first(request)
+    }
+
     fn usage(&self, answer: &Value) -> Usage {
         answer::usage(&answer["usage"])
     }

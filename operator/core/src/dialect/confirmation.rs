@@ -10,6 +10,8 @@
 pub mod answer;
 pub mod question;
 
+use std::collections::HashSet;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac};
 use serde_json::Value;
@@ -24,6 +26,8 @@ pub const KEY_MINIMUM_BYTES: usize = 32;
 
 /// Bytes that keep two questions apart.
 pub const NONCE_BYTES: usize = 12;
+
+const CODE_BYTES: usize = 32;
 
 /// Keeps the codes apart from any other that is made with the same key.
 const PURPOSE: &str = "skillet confirmation 1";
@@ -110,52 +114,127 @@ impl ConfirmationKey {
         call: &PendingCall<'_>,
         now: u64,
     ) -> Result<Confirmed, ConfirmationError> {
-        let malformed = ConfirmationError::Malformed;
-        let (open, code) = token.rsplit_once('.').ok_or(malformed)?;
-        let given = URL_SAFE_NO_PAD.decode(code).map_err(|_| malformed)?;
-        // In constant time, and before anything of it is believed.
-        self.code(call, open).verify_slice(&given).map_err(|_| ConfirmationError::NotThisCall)?;
-        let mut parts = open.split('.');
-        let expires: u64 = parts.next().and_then(|part| part.parse().ok()).ok_or(malformed)?;
-        let skill = parts.nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok()).ok_or(malformed)?;
-        let skill = String::from_utf8(skill).map_err(|_| malformed)?;
-        let mut names = skill.splitn(3, '/').map(ToOwned::to_owned);
-        let (Some(namespace), Some(skill), Some(version)) = (names.next(), names.next(), names.next()) else {
-            return Err(malformed);
-        };
-        Ok(Confirmed { namespace, skill, version, code: code.to_owned(), is_expired: now >= expires })
+        // Its form first: the arguments may be long.
+        let token = Token::read(token)?;
+        self.digest(call).verify(&token, now)
     }
 
-    /// Over all that `open`, the token without its code, says, and over the call.
     fn code(&self, call: &PendingCall<'_>, open: &str) -> Hmac<Sha256> {
+        self.digest(call).code(open)
+    }
+
+    /// The part of a code that is about the call.
+    fn digest(&self, call: &PendingCall<'_>) -> DigestedCall {
         let PendingCall { caller, call_id, tool, arguments } = call;
         // A client may write the same arguments in another order or number form when it sends the call back.
         let mut canonical = String::new();
         write_canonical(arguments, &mut canonical);
-        let digest = Sha256::digest(canonical.as_bytes());
-        let mut code = self.0.clone();
-        for part in [PURPOSE, caller, call_id, tool, open].map(str::as_bytes) {
-            // With its length, no part can end where another begins.
-            code.update(&(part.len() as u64).to_be_bytes());
-            code.update(part);
+        let mut begun = self.0.clone();
+        for part in [PURPOSE, caller, call_id, tool] {
+            add(&mut begun, part);
         }
-        code.update(&digest);
-        code
+        DigestedCall { begun, arguments: Sha256::digest(canonical.as_bytes()).into() }
     }
 }
 
-/// The id of a call that `answer` has, where the provider gave it one. An id that was made here the client never sees.
-pub fn given_id<'a>(answer: &Value, call: &'a ToolCall) -> &'a str {
-    if holds_id(answer, &call.id) { &call.id } else { "" }
+/// A call in the few bytes that a code is made of: read once, and compared with as many tokens as there are.
+#[derive(Clone)]
+struct DigestedCall {
+    /// Over all that comes before the token's own part.
+    begun: Hmac<Sha256>,
+    arguments: [u8; 32],
 }
 
-fn holds_id(value: &Value, id: &str) -> bool {
-    match value {
-        Value::Object(fields) => fields.iter().any(|(name, value)| {
-            (matches!(name.as_str(), "id" | "call_id") && value == id) || holds_id(value, id)
-        }),
-        Value::Array(items) => items.iter().any(|item| holds_id(item, id)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+impl DigestedCall {
+    /// Over the call and all that `open`, the token without its code, says.
+    fn code(&self, open: &str) -> Hmac<Sha256> {
+        let mut code = self.begun.clone();
+        add(&mut code, open);
+        code.update(&self.arguments);
+        code
+    }
+
+    fn verify(&self, token: &Token, now: u64) -> Result<Confirmed, ConfirmationError> {
+        // In constant time, and before anything of it is believed.
+        let is_valid = self.code(&token.open).verify_slice(&token.given);
+        is_valid.map_err(|_| ConfirmationError::NotThisCall)?;
+        let Token { open: _, given: _, code, expires, namespace, skill, version } = token.clone();
+        Ok(Confirmed { namespace, skill, version, code, is_expired: now >= expires })
+    }
+}
+
+/// With its length, no part can end where another begins.
+fn add(code: &mut Hmac<Sha256>, part: &str) {
+    code.update(&(part.len() as u64).to_be_bytes());
+    code.update(part.as_bytes());
+}
+
+/// A token of the right form. Whether it is one of ours, the key tells.
+#[derive(Clone)]
+struct Token {
+    /// All but the code.
+    open: String,
+    given: Vec<u8>,
+    code: String,
+    expires: u64,
+    namespace: String,
+    skill: String,
+    version: String,
+}
+
+impl Token {
+    fn read(token: &str) -> Result<Self, ConfirmationError> {
+        Self::parts(token).ok_or(ConfirmationError::Malformed)
+    }
+
+    fn parts(token: &str) -> Option<Self> {
+        let (open, code) = token.rsplit_once('.')?;
+        let [expires, nonce, skill] = open.splitn(3, '.').collect::<Vec<_>>().try_into().ok()?;
+        let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).ok();
+        decoded(nonce).filter(|nonce| nonce.len() == NONCE_BYTES)?;
+        let skill = String::from_utf8(decoded(skill)?).ok()?;
+        let [namespace, skill, version] = skill.splitn(3, '/').collect::<Vec<_>>().try_into().ok()?;
+        Some(Self {
+            given: decoded(code).filter(|given| given.len() == CODE_BYTES)?,
+            expires: expires.parse().ok()?,
+            open: open.to_owned(),
+            code: code.to_owned(),
+            namespace: namespace.to_owned(),
+            skill: skill.to_owned(),
+            version: version.to_owned(),
+        })
+    }
+}
+
+/// The ids that an answer has, of calls and of all else. An id that was made here the client never sees.
+#[derive(Debug, Default)]
+pub struct GivenIds<'a>(HashSet<&'a str>);
+
+impl<'a> GivenIds<'a> {
+    pub fn of(answer: &'a Value) -> Self {
+        let mut ids = Self::default();
+        ids.add(answer);
+        ids
+    }
+
+    fn add(&mut self, value: &'a Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    if matches!(name.as_str(), "id" | "call_id") {
+                        self.0.extend(value.as_str());
+                    }
+                    self.add(value);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// The id of a call of this answer, where the provider gave it one, else nothing.
+    pub fn of_call<'b>(&self, call: &'b ToolCall) -> &'b str {
+        if self.0.contains(call.id.as_str()) { &call.id } else { "" }
     }
 }
 

@@ -121,6 +121,11 @@ impl Dialect for Gemini {
     }
 }
 
+/// Puts `text` into a whole answer, before its calls. False where there is none.
+pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
+    answer::put_text_before_calls(answer, text)
+}
+
 /// A count of zero is left out, as Google's JSON does.
 fn put_tokens(usage: &mut Map<String, Value>, field: &str, tokens: u64) {
     if tokens > 0 || usage.contains_key(field) {

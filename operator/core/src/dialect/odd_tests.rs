@@ -3,7 +3,16 @@
 
 use serde_json::{Value, json};
 
-use super::{DialectName, Offered, ToolDefinition, ToolResult, Usage, let_it_answer};
+use super::{
+    Arguments, DialectName, Offered, ToolCall, ToolDefinition, ToolResult, Usage,
+    confirmation::{
+        ConfirmationKey, GivenIds, NONCE_BYTES, PendingCall,
+        answer::{self, Word},
+        question,
+    },
+    names::SkillIdentity,
+    sent::Place,
+};
 use crate::dice::{Dice, cases};
 
 fn request(name: DialectName) -> Value {
@@ -115,7 +124,7 @@ fn some_place(document: &Value, dice: &mut Dice) -> String {
 }
 
 fn odd_value(document: &Value, dice: &mut Dice) -> Value {
-    match dice.below(12) {
+    match dice.below(14) {
         0 => Value::Null,
         1 => json!(dice.below(2) == 0),
         2 => json!(-1),
@@ -125,7 +134,9 @@ fn odd_value(document: &Value, dice: &mut Dice) -> Value {
         6 => json!("x".repeat(dice.below(3_000) as usize)),
         7 => json!([]),
         8 => json!({}),
-        9 => (0..100).fold(json!(0), |inner, _| json!([{ "a": inner }])),
+        9 => json!(r#"{"skillet":"refuse"}"#),
+        10 => json!({ "type": "text", "text": "[Skill result: weather]\n{}" }),
+        11 => (0..100).fold(json!(0), |inner, _| json!([{ "a": inner }])),
         _ => document.pointer(&some_place(document, dice)).cloned().unwrap_or_default(),
     }
 }
@@ -151,6 +162,53 @@ fn disturb(document: &mut Value, dice: &mut Dice) {
     }
 }
 
+/// What clients send back of earlier answers, and what they confirm of it.
+fn check_sent(name: DialectName, request: &Value) {
+    let dialect = name.dialect();
+    name.asks_for_several(request);
+    let key = ConfirmationKey::new(&[7; 32]).unwrap();
+    let skill = SkillIdentity { namespace: "a", name: "own", version: "1.0.0" };
+    let tokens = ["c0", ""].map(|call_id| {
+        let call = PendingCall { caller: "a/b", call_id, tool: "own", arguments: &json!({}) };
+        key.make(&call, skill, 9, [1; NONCE_BYTES])
+    });
+    let sent = dialect.sent_calls(request);
+    let words = answer::words(Some(&key), "a/b", &sent, &tokens, 0);
+    assert_eq!(words.len(), sent.len());
+    for token in &tokens {
+        let is_of =
+            |word: &&Word| matches!(word, Word::Confirmed(confirmed) if token.ends_with(&confirmed.code));
+        assert!(words.iter().filter(is_of).count() <= 1, "one token, one call");
+    }
+    let mut settled = request.clone();
+    dialect.mend_sent(&mut settled);
+    assert!(!dialect.mend_sent(&mut settled), "once is enough");
+    let known: Vec<(String, Place)> = sent.iter().map(|call| (call.id.to_owned(), call.place)).collect();
+    for (id, place) in &known {
+        let result =
+            ToolResult { id: id.clone(), name: "own".into(), content: "{\"n\":77}".into(), is_error: false };
+        dialect.put_result(&mut settled, *place, &result);
+    }
+    let after = dialect.sent_calls(&settled);
+    assert!(after.iter().map(|call| (call.id.to_owned(), call.place)).eq(known), "{request}");
+    assert!(after.iter().all(|call| call.result.to_string().contains("77")), "{request}");
+}
+
+/// The question about all calls of an answer is put in, and nothing of them is changed.
+fn check_question(name: DialectName, answer: &Value) {
+    let calls = name.dialect().calls(answer);
+    let ids = GivenIds::of(answer);
+    assert!(calls.iter().all(|call| ["", call.id.as_str()].contains(&ids.of_call(call))));
+    let mut asked = answer.clone();
+    let is_put = question::put(name, &mut asked, "77 of them");
+    assert_eq!(is_put, asked != *answer);
+    assert!(!is_put || asked.to_string().contains("77 of them"));
+    let without_ids = |calls: Vec<ToolCall>| {
+        calls.into_iter().map(|call| (call.name, call.arguments)).collect::<Vec<(String, Arguments)>>()
+    };
+    assert_eq!(without_ids(name.dialect().calls(&asked)), without_ids(calls));
+}
+
 fn check(name: DialectName, dice: &mut Dice) {
     let dialect = name.dialect();
     let (mut request, mut answer) = (request(name), answer(name));
@@ -161,6 +219,8 @@ fn check(name: DialectName, dice: &mut Dice) {
         description: "Tells the weather.".into(),
         parameters: json!({ "type": "object" }).into(),
     }];
+    check_sent(name, &request);
+    check_question(name, &answer);
     dialect.client_tools(&request);
     dialect.client_tool_names(&request);
     dialect.texts(&request);
@@ -177,7 +237,7 @@ fn check(name: DialectName, dice: &mut Dice) {
         .collect();
     let size = request.to_string().len() + answer.to_string().len();
     let mut next = dialect.next_request(&request, &answer, &results);
-    let_it_answer(&mut next);
+    name.let_it_answer(&mut next, &offered);
     let mut mixed = dialect.mixed_answer(&answer, &results);
     let total = Usage { input: 1, output: 2 };
     dialect.usage(&mixed);

@@ -15,6 +15,11 @@ impl Offered {
         Self { ours: ours.into_iter().collect(), asked: asked.into_iter().collect() }
     }
 
+    /// Whether no name was offered.
+    pub fn is_empty(&self) -> bool {
+        self.ours.is_empty() && self.asked.is_empty()
+    }
+
     /// Whether calls of this name are run here, and taken out of what the client gets.
     pub fn contains(&self, name: &str) -> bool {
         self.ours.contains(name)

@@ -99,6 +99,11 @@ impl Dialect for OpenAiChat {
     }
 }
 
+/// Puts `text` into a whole answer, before its calls. False where there is none.
+pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
+    answer::put_text_before_calls(answer, text)
+}
+
 fn definition(tool: &ToolDefinition) -> Value {
     let ToolDefinition { name, description, parameters } = tool;
     json!({"type": "function", "function": {

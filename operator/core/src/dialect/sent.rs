@@ -70,8 +70,9 @@ impl<'a> Pairing<'a> {
     pub(super) fn begin_turn(&mut self) {
         self.go_on();
         self.waiting.clear();
-        self.by_id.clear();
-        self.by_name.clear();
+        // Emptied, they would keep the size of the largest turn, and each turn would pay for it.
+        self.by_id = HashMap::new();
+        self.by_name = HashMap::new();
     }
 
     /// The model speaks again, and calls before may still be answered.

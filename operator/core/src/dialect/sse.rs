@@ -5,6 +5,21 @@ use super::StreamError;
 /// Most bytes of one event. A provider's largest are whole images as base64.
 pub const EVENT_LIMIT_BYTES: usize = 16 * 1024 * 1024;
 
+/// Most bytes of one round's events, as far as they are kept until it is over.
+pub const ROUND_LIMIT_BYTES: usize = 4 * EVENT_LIMIT_BYTES;
+
+/// Bytes of events that are kept of one round.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RoundSize(usize);
+
+impl RoundSize {
+    pub(super) fn add(&mut self, bytes: usize) -> Result<(), StreamError> {
+        self.0 = self.0.saturating_add(bytes);
+        let is_within = self.0 <= ROUND_LIMIT_BYTES;
+        is_within.then_some(()).ok_or(StreamError::LongRound { limit: ROUND_LIMIT_BYTES })
+    }
+}
+
 /// Collects bytes that are cut anywhere into whole events.
 #[derive(Debug, Default)]
 pub struct EventSplitter {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use skillet_core::dialect::{
     Arguments, ToolCall,
-    confirmation::{NONCE_BYTES, PendingCall, given_id, question},
+    confirmation::{GivenIds, NONCE_BYTES, PendingCall, question},
     names::SkillIdentity,
 };
 
@@ -25,11 +25,12 @@ pub(super) struct Question {
 /// About all these calls of `answer`; none where there is none.
 pub(super) fn question(conversation: &Conversation, answer: &Value, asked: &[ToolCall]) -> Option<Question> {
     let first = asked.first()?;
-    let texts: Vec<String> = asked.iter().map(|call| about(conversation, answer, call)).collect();
+    let ids = GivenIds::of(answer);
+    let texts: Vec<String> = asked.iter().map(|call| about(conversation, &ids, call)).collect();
     Some(Question { id: format!("confirm_{}", first.id), text: texts.join("\n\n") })
 }
 
-fn about(conversation: &Conversation, answer: &Value, call: &ToolCall) -> String {
+fn about(conversation: &Conversation, ids: &GivenIds<'_>, call: &ToolCall) -> String {
     let gateway = &conversation.gateway;
     let Some(key) = &gateway.confirmation else {
         return question::text_without(&call.name, "this gateway has no key to confirm calls with");
@@ -40,7 +41,7 @@ fn about(conversation: &Conversation, answer: &Value, call: &ToolCall) -> String
     let Arguments::Json(arguments) = &call.arguments else {
         return question::text_without(&call.name, "its arguments are not JSON");
     };
-    let (caller, call_id) = (caller(&conversation.caller), given_id(answer, call));
+    let (caller, call_id) = (caller(&conversation.caller), ids.of_call(call));
     let pending = PendingCall { caller: &caller, call_id, tool: &call.name, arguments };
     let skill = SkillIdentity { namespace: &target.namespace, name: &target.skill, version: &target.version };
     let open_for = OPEN_FOR.min(gateway.skills.policy().retention.ttl.0);

@@ -7,12 +7,13 @@
 use std::collections::HashSet;
 
 use futures::{FutureExt as _, future::BoxFuture};
+use http::{HeaderMap, HeaderValue};
 use serde_json::Value;
 use skillet_api::skill::Invocation;
 use skillet_core::dialect::{
     confirmation::{
-        Confirmed,
-        answer::{Word, word},
+        ConfirmationError, Confirmed,
+        answer::{HEADER, Word, tokens, words},
     },
     sent::{Place, SentCall},
 };
@@ -22,7 +23,7 @@ use super::{
     Conversation, Progress, asking,
     calls::{self, Outcome, failed},
 };
-use crate::{executor::Order, offering::Target};
+use crate::{error::ApiError, executor::Order, offering::Target};
 
 /// Most confirmed calls of one request that are looked for: each is a question to the API server. The newest count.
 const LIMIT: usize = 64;
@@ -60,6 +61,12 @@ enum TooLate {
     Expired,
 }
 
+/// The tokens of a request's headers.
+pub fn confirmations(headers: &HeaderMap) -> Result<Vec<String>, ApiError> {
+    let texts = headers.get_all(HEADER).iter().map(HeaderValue::to_str).filter_map(Result::ok);
+    tokens(texts).map_err(|error| ApiError::bad_request(error.to_string()).at(HEADER))
+}
+
 pub(super) async fn settle(
     conversation: &Conversation,
     request: &mut Value,
@@ -78,7 +85,8 @@ pub(super) async fn settle(
         let result = outcome.told(progress, &settled.id, &settled.name);
         conversation.dialect().put_result(request, settled.place, &result);
     }
-    !settled.is_empty()
+    let is_mended = conversation.dialect().mend_sent(request);
+    is_mended || !settled.is_empty()
 }
 
 /// What becomes of the results that are about calls of hybrid skills.
@@ -88,14 +96,13 @@ fn fates(conversation: &Conversation, request: &Value) -> Vec<Settled> {
     let own: HashSet<&str> = names.into_iter().filter(|name| !targets.contains_key(*name)).collect();
     let caller = asking::caller(&conversation.caller);
     let (key, now) = (conversation.gateway.confirmation.as_deref(), asking::now());
+    let mut calls = conversation.dialect().sent_calls(request);
+    calls.retain(|call| !own.contains(call.name));
+    let words = words(key, &caller, &calls, &conversation.confirmations, now);
     let mut settled = Vec::new();
-    for call in conversation.dialect().sent_calls(request) {
-        if own.contains(call.name) {
-            continue;
-        }
+    for (word, call) in words.into_iter().zip(&calls) {
         let is_asked = targets.get(call.name).is_some_and(|target| target.confirm);
-        let word = word(key, &caller, &call, &conversation.confirmations, now);
-        if let Some(fate) = fate(word, &call, is_asked) {
+        if let Some(fate) = fate(word, call, is_asked) {
             let (place, id, name) = (call.place, call.id.to_owned(), call.name.to_owned());
             settled.push(Settled { place, id, name, fate });
         }
@@ -123,17 +130,23 @@ fn fate(word: Word, call: &SentCall<'_>, is_asked: bool) -> Option<Fate> {
         }
         Word::Refused => refuse("a person refused this call".to_owned()),
         Word::Invalid(error) => refuse(error.to_string()),
+        Word::Unclear if is_asked => refuse(ConfirmationError::Malformed.to_string()),
         Word::Missing if is_asked => refuse("nobody confirmed this call".to_owned()),
-        Word::Missing => None,
+        Word::NotTried if is_asked => Some(too_many()),
+        Word::Unclear | Word::Missing | Word::NotTried => None,
     }
 }
 
 fn forget_oldest(settled: &mut [Settled]) {
     let runs = settled.iter_mut().rev().filter(|settled| matches!(settled.fate, Fate::Run(_)));
     for settled in runs.skip(LIMIT) {
-        let message = format!("a request may hold {LIMIT} confirmed calls; this one was not looked for");
-        settled.fate = Fate::Refuse { reason: "LimitReached", message };
+        settled.fate = too_many();
     }
+}
+
+fn too_many() -> Fate {
+    let message = format!("a request may hold {LIMIT} confirmed calls; this one was not looked for");
+    Fate::Refuse { reason: "LimitReached", message }
 }
 
 impl Fate {

@@ -12,6 +12,7 @@ use super::{
 };
 
 const CHAT: &str = "/v1/chat/completions";
+const GEMINI: &str = "/v1beta/models/gemini-2.5-pro:generateContent";
 const REFUSE: &str = r#"{"skillet":"refuse"}"#;
 
 fn call(id: &str, name: &str, arguments: &str) -> Value {
@@ -133,7 +134,7 @@ async fn without_a_persons_yes_nothing_runs_and_the_model_reads_why() {
     for (content, why) in [
         (REFUSE, "refused"),
         (r#"{"skillet":"maybe"}"#, "not one of this gateway's"),
-        (r#"{"skillet":"confirm","token":"1.2.3.AAAA"}"#, "not for this call"),
+        (r#"{"skillet":"confirm","token":"1.2.3.AAAA"}"#, "not one of this gateway's"),
         ("ok", "nobody confirmed"),
         ("", "nobody confirmed"),
     ] {
@@ -142,17 +143,6 @@ async fn without_a_persons_yes_nothing_runs_and_the_model_reads_why() {
         assert!(told["error"]["message"].as_str().unwrap().contains(why), "{told}");
     }
     assert_eq!(bed.made(), 0);
-}
-
-#[tokio::test]
-async fn a_header_confirms_whatever_the_result_says() {
-    let bed = Bed::new(Some(key())).await;
-    let (mut messages, confirmation) = asked(&bed).await;
-    messages.push(result("yes"));
-    bed.will_say(&saying("done"));
-    let header = format!("1.2.3.4, {}", token_of(&confirmation));
-    bed.send_as("agent", CHAT, &[(HEADER, &header)], &asking(&messages)).await;
-    assert_eq!(bed.asked()["messages"][2]["content"], "{\"paid\":5}");
 }
 
 /// A token that this gateway might have made, for a call of `pay` with 5.
@@ -287,6 +277,17 @@ async fn without_a_key_no_hybrid_skill_is_offered_and_nothing_is_confirmed() {
 }
 
 #[tokio::test]
+async fn a_skill_that_the_request_forces_is_forced_in_the_first_round_only() {
+    let bed = Bed::new(Some(key())).await;
+    let mut request = asking(&[user()]);
+    request["tool_choice"] = json!({"type": "function", "function": {"name": "look"}});
+    bed.will_say(&calling(&[call("c", "look", "{}")]));
+    bed.will_say(&saying("done"));
+    bed.send(CHAT, &request).await;
+    assert_eq!((&bed.asked()["tool_choice"], bed.made()), (&json!("auto"), 1));
+}
+
+#[tokio::test]
 async fn a_dry_run_runs_nothing_that_is_confirmed() {
     let bed = Bed::new(Some(key())).await;
     let (mut messages, confirmation) = asked(&bed).await;
@@ -306,10 +307,28 @@ async fn only_the_newest_of_very_many_confirmations_are_looked_for() {
     bed.send(CHAT, &asking(&many)).await;
     let told = bed.asked()["messages"].clone();
     assert!(told[2]["content"].as_str().unwrap().contains("LimitReached"), "{}", told[2]);
-    assert!(
-        told[4]["content"].as_str().unwrap().contains("ResultGone") || told[4]["content"] == "{\"paid\":5}"
-    );
+    // The last turn begins the run, and the others may look for it before or after.
+    assert_eq!(told[2 * (LIMIT + 1)]["content"], "{\"paid\":5}");
     assert_eq!(bed.made(), 1);
+    // From now on it is there.
+    bed.will_say(&saying("done"));
+    bed.send(CHAT, &asking(&many)).await;
+    let told = bed.asked()["messages"].clone();
+    assert!(told[2]["content"].as_str().unwrap().contains("LimitReached"), "{}", told[2]);
+    for turn in 2..=LIMIT + 1 {
+        assert_eq!(told[2 * turn]["content"], "{\"paid\":5}");
+    }
+    assert_eq!(bed.api.executions().len(), 1);
+}
+
+#[tokio::test]
+async fn a_result_of_a_tool_that_is_not_declared_is_left_also_where_it_names_skillet() {
+    let bed = Bed::new(Some(key())).await;
+    let listed = r#"{"skillet":{"chart":"skillet-0.1.0","status":"deployed"}}"#;
+    let turn = json!({"role": "assistant", "tool_calls": [call("call_1", "helm_list", "{}")]});
+    bed.will_say(&saying("done"));
+    bed.send(CHAT, &asking(&[user(), turn, result(listed)])).await;
+    assert_eq!(bed.asked()["messages"][2]["content"], listed);
 }
 
 #[tokio::test]
@@ -361,6 +380,22 @@ async fn a_stream_tells_what_other_skills_gave_before_it_asks() {
 }
 
 #[tokio::test]
+async fn a_streamed_turn_goes_back_in_an_order_that_the_provider_takes() {
+    let bed = Bed::new(Some(key())).await;
+    let call = json!({"type": "tool_use", "id": "toolu_own", "name": "own", "input": {}});
+    let told = json!({"type": "text", "text": "[Skill result: look]\n{}"});
+    let result = json!({"type": "tool_result", "tool_use_id": "toolu_own", "content": "ok"});
+    let turn = |blocks: Value| json!({"role": "assistant", "content": blocks});
+    let messages = |blocks| json!([user(), turn(blocks), {"role": "user", "content": [result]}]);
+    let sent = json!({"messages": messages(json!([call, told]))});
+    for skills in ["all", "off"] {
+        bed.will_say(&json!({"id": "msg", "content": []}));
+        bed.send_as("agent", "/v1/messages", &[("x-skillet-skills", skills)], &sent).await;
+        assert_eq!(bed.asked()["messages"], messages(json!([told, call])), "skills {skills}");
+    }
+}
+
+#[tokio::test]
 async fn responses_anthropic_and_gemini_ask_and_confirm_in_their_own_form() {
     let bed = Bed::new(Some(key())).await;
     let call = json!({"type": "function_call", "id": "fc", "call_id": "call_1", "name": "pay", "arguments": "{\"amount\":5}"});
@@ -387,20 +422,19 @@ async fn responses_anthropic_and_gemini_ask_and_confirm_in_their_own_form() {
     assert_eq!(bed.asked()["messages"][2]["content"][0]["content"], "{\"paid\":5}");
 
     // Gemini gives no id to this call.
-    let route = "/v1beta/models/gemini-2.5-pro:generateContent";
     let part = json!({"functionCall": {"name": "pay", "args": {"amount": 5}}});
     bed.will_say(
         &json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}]}),
     );
     let user = json!({"role": "user", "parts": [{"text": "pay"}]});
-    let answer = bed.json(route, &json!({"contents": [user]})).await;
+    let answer = bed.json(GEMINI, &json!({"contents": [user]})).await;
     let content = &answer["candidates"][0]["content"];
     let question: Value =
         serde_json::from_str(&confirmation(content["parts"][0]["text"].as_str().unwrap())).unwrap();
     let response =
         json!({"role": "user", "parts": [{"functionResponse": {"name": "pay", "response": question}}]});
     bed.will_say(&json!({"candidates": []}));
-    bed.send(route, &json!({"contents": [user, content, response]})).await;
+    bed.send(GEMINI, &json!({"contents": [user, content, response]})).await;
     assert_eq!(bed.asked()["contents"][2]["parts"][0]["functionResponse"]["response"], json!({"paid": 5}));
     assert_eq!(bed.api.executions().len(), 3);
 }
@@ -420,3 +454,6 @@ async fn a_router_that_asks_the_model_itself_gets_the_question_and_the_result() 
     let injected = bed.json("/v1/inject", &json!({"dialect": "openai-chat", "request": request})).await;
     assert_eq!(injected["request"]["messages"][2]["content"], "{\"paid\":5}");
 }
+
+#[path = "confirmed_header_tests.rs"]
+mod header;

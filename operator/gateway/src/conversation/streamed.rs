@@ -96,8 +96,7 @@ async fn rounds(
     pieces: &Pieces,
     progress: &mut Progress,
 ) -> Result<(), Stop> {
-    let dialect = conversation.dialect();
-    let mut filter = dialect.stream(Arc::new(conversation.offering.names()));
+    let mut filter = conversation.dialect.filter(Arc::new(conversation.offering.names()));
     let mut response = first;
     loop {
         let end = read(response, filter.as_mut(), pieces).await?;

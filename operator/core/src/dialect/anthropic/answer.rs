@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::items;
-use crate::dialect::{Arguments, ToolCall, ToolResult, Usage};
+use crate::dialect::{Arguments, ToolCall, ToolResult, Usage, results::ResultsById};
 
 /// A call, and which block of the content it is.
 #[derive(Debug)]
@@ -52,14 +52,9 @@ pub(super) fn next_request(request: &Value, answer: &Value, results: &[ToolResul
     let mut next = request.clone();
     let calls = placed_calls(answer);
     let mut turns: Vec<Value> = model_turn(answer, &calls).into_iter().collect();
-    let mut left: Vec<&ToolResult> = results.iter().collect();
-    let blocks: Vec<Value> = calls
-        .iter()
-        .filter_map(|placed| {
-            let at = left.iter().position(|result| result.id == placed.call.id)?;
-            Some(result_block(left.remove(at)))
-        })
-        .collect();
+    let mut left = ResultsById::of(results);
+    let blocks: Vec<Value> =
+        calls.iter().filter_map(|placed| left.take(&placed.call.id).map(result_block)).collect();
     if !blocks.is_empty() {
         turns.push(json!({"role": "user", "content": blocks}));
     }
@@ -128,11 +123,11 @@ fn keep_container(next: &mut Map<String, Value>, answer: &Value) {
 
 pub(super) fn mixed_answer(answer: &Value, results: &[ToolResult]) -> Value {
     let mut mixed = answer.clone();
-    let mut left: Vec<&ToolResult> = results.iter().collect();
+    let mut left = ResultsById::of(results);
     let mut ours: HashMap<usize, &ToolResult> = HashMap::new();
     for placed in placed_calls(answer) {
-        if let Some(at) = left.iter().position(|result| result.id == placed.call.id) {
-            ours.insert(placed.place, left.remove(at));
+        if let Some(result) = left.take(&placed.call.id) {
+            ours.insert(placed.place, result);
         }
     }
     let Some(message) = mixed.as_object_mut().filter(|_| !ours.is_empty()) else { return mixed };

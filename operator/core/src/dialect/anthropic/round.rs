@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::answer::usage;
-use crate::dialect::Usage;
+use crate::dialect::{Usage, sse::RoundSize};
 
 /// What is read of a round so far.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     /// The message of `message_start`, with what `message_delta` adds; without its content.
     message: Map<String, Value>,
+    pub(super) size: RoundSize,
     blocks: Vec<Block>,
     /// The provider's index of a block and its place in `blocks`.
     places: HashMap<u64, usize>,

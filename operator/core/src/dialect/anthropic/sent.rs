@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{answer::is_call, items};
 use crate::dialect::{
-    ToolResult,
+    ToolResult, is_of_gateway,
     sent::{Pairing, Place, SentCall},
 };
 
@@ -29,34 +29,39 @@ pub(super) fn calls(request: &Value) -> Vec<SentCall<'_>> {
 }
 
 pub(super) fn put_result(request: &mut Value, place: Place, result: &ToolResult) {
-    let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) else { return };
-    let blocks =
-        |message: &'_ mut Value| message.get_mut("content").and_then(Value::as_array_mut).map(std::mem::take);
-    let before = place.turn.checked_sub(1).and_then(|turn| messages.get_mut(turn));
-    if let Some(before) = before.filter(|before| before["role"] == "assistant")
-        && let Some(content) = blocks(before)
-    {
-        before["content"] = with_text_first(content).into();
-    }
-    let block =
-        messages.get_mut(place.turn).and_then(|message| message.get_mut("content")?.get_mut(place.part));
-    if let Some(block) = block.and_then(Value::as_object_mut) {
-        block.insert("content".to_owned(), json!(result.content));
-        block.remove("is_error");
-        if result.is_error {
-            block.insert("is_error".to_owned(), json!(true));
-        }
+    let block = request.get_mut("messages").and_then(|messages| {
+        messages.get_mut(place.turn)?.get_mut("content")?.get_mut(place.part)?.as_object_mut()
+    });
+    let Some(block) = block else { return };
+    block.insert("content".to_owned(), json!(result.content));
+    block.remove("is_error");
+    if result.is_error {
+        block.insert("is_error".to_owned(), json!(true));
     }
 }
 
-/// In a stream the question came after the calls, where the provider takes no text back.
-fn with_text_first(blocks: Vec<Value>) -> Vec<Value> {
-    let Some(first) = blocks.iter().position(is_call) else { return blocks };
-    let mut ordered = blocks;
-    let called = ordered.split_off(first);
-    let (text, rest): (Vec<Value>, Vec<Value>) =
-        called.into_iter().partition(|block| block["type"] == "text");
-    ordered.extend(text);
-    ordered.extend(rest);
-    ordered
+/// In a stream, what skills gave and what a person is asked came after the calls, where the provider takes no text back.
+/// Whether a turn was changed.
+pub(super) fn put_texts_first(request: &mut Value) -> bool {
+    let messages = request.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten();
+    let turns = messages.filter(|message| message["role"] == "assistant");
+    let contents = turns.filter_map(|message| message.get_mut("content")?.as_array_mut());
+    let mut is_changed = false;
+    for blocks in contents {
+        is_changed |= put_text_first(blocks);
+    }
+    is_changed
+}
+
+fn put_text_first(blocks: &mut Vec<Value>) -> bool {
+    let Some(first) = blocks.iter().position(is_call) else { return false };
+    let is_text = |block: &Value| block["type"] == "text";
+    let is_ours = |block: &Value| is_text(block) && block["text"].as_str().is_some_and(is_of_gateway);
+    if !blocks.iter().skip(first).any(is_ours) {
+        return false;
+    }
+    let (texts, rest): (Vec<Value>, Vec<Value>) = blocks.drain(first..).partition(is_text);
+    blocks.extend(texts);
+    blocks.extend(rest);
+    true
 }

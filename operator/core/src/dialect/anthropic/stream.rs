@@ -2,8 +2,8 @@
 //!
 //! The client's calls pass at once, before it is known how the round ends. Where ours are beside them, the results
 //! therefore stand in text blocks *after* its `tool_use` blocks, unlike in a whole answer, and so do questions about
-//! calls that wait for a person's word. The SDKs put a message together by index and take any order of blocks, and the
-//! turn can be sent back as it is.
+//! calls that wait for a person's word. The SDKs put a message together by index and take any order of blocks. The
+//! provider takes no text after a call back: `sent` puts it first when the client sends the turn.
 //!
 //! A round that calls us and breaks off before the message's end is truncated, also where the call itself is whole: no
 //! skill runs for half an answer.
@@ -60,12 +60,22 @@ impl Filter {
         }
     }
 
-    fn take(&mut self, event: &RawEvent, out: &mut Vec<u8>) {
+    fn take(&mut self, event: &RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
         if self.is_failed {
-            return;
+            return Ok(());
         }
         let data = event.data().and_then(|data| serde_json::from_str::<Value>(&data).ok());
-        let Some(data) = data else { return self.pass(event, out) };
+        match data {
+            Some(data) => {
+                self.round.size.add(event.0.len())?;
+                self.take_data(event, data, out);
+            }
+            None => self.pass(event, out),
+        }
+        Ok(())
+    }
+
+    fn take_data(&mut self, event: &RawEvent, data: Value, out: &mut Vec<u8>) {
         match data["type"].as_str() {
             Some("message_start") => self.message_start(event, &data, out),
             Some("content_block_start") => self.block_start(event, data, out),
@@ -178,30 +188,31 @@ impl Filter {
 
     /// What is left when the provider's bytes are over. Half an event with data is no event: a client would not read
     /// it, and it may be ours.
-    fn take_rest(&mut self, out: &mut Vec<u8>) {
-        let Some(rest) = self.splitter.rest() else { return };
+    fn take_rest(&mut self, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let Some(rest) = self.splitter.rest() else { return Ok(()) };
         let data = rest.data();
         let is_half = data.is_some_and(|data| {
             data.trim_start().starts_with('{') && serde_json::from_str::<Value>(&data).is_err()
         });
         if !is_half {
             let length = out.len();
-            self.take(&rest, out);
+            self.take(&rest, out)?;
             self.is_cut = out.len() > length;
         }
+        Ok(())
     }
 }
 
 impl StreamFilter for Filter {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
         for event in self.splitter.feed(bytes)? {
-            self.take(&event, out);
+            self.take(&event, out)?;
         }
         Ok(())
     }
 
     fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
-        self.take_rest(out);
+        self.take_rest(out)?;
         let mut round = std::mem::take(&mut self.round);
         let is_end_held = round.is_end_held() && !self.is_failed;
         if is_end_held && !round.is_ended {

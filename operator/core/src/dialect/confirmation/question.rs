@@ -5,73 +5,49 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{DialectName, openai_responses};
+use crate::dialect::{DialectName, gemini, openai_chat, openai_responses};
+
+/// How all words begin.
+const BEGIN: &str = "The skill ";
+/// What says no, as a result.
+const REFUSE: &str = r#"{"skillet":"refuse"}"#;
 
 /// The words for a person. `arguments` are shown whole, since they are what is confirmed.
 pub fn text(tool: &str, call_id: &str, arguments: &Value, token: &str) -> String {
-    let (confirm, refuse) = (json!({"skillet": "confirm", "token": token}), json!({"skillet": "refuse"}));
+    let confirm = json!({"skillet": "confirm", "token": token});
     let call = if call_id.is_empty() { "this call".to_owned() } else { format!("call {call_id}") };
     format!(
-        "The skill {tool} waits for your confirmation. It would run with:\n{arguments}\n\n\
-         To confirm, send as the result of {call}:\n{confirm}\nTo refuse:\n{refuse}"
+        "{BEGIN}{tool} waits for your confirmation. It would run with:\n{arguments}\n\n\
+         To confirm, send as the result of {call}:\n{confirm}\nTo refuse:\n{REFUSE}"
     )
 }
 
 /// The words about a call that nobody can confirm.
 pub fn text_without(tool: &str, why: &str) -> String {
-    let refuse = json!({"skillet": "refuse"});
-    format!("The skill {tool} cannot run: {why}.\n\nSend as the result of this call:\n{refuse}")
+    format!("{BEGIN}{tool} cannot run: {why}.\n\nSend as the result of this call:\n{REFUSE}")
+}
+
+/// Whether a text is such words.
+pub(crate) fn is_question(text: &str) -> bool {
+    text.starts_with(BEGIN) && text.contains(REFUSE)
 }
 
 /// Puts `text` into a whole answer, before its calls. False where the answer has no call or is of another shape: then it is
 /// as it was.
 pub fn put(dialect: DialectName, answer: &mut Value, text: &str) -> bool {
     match dialect {
-        DialectName::OpenAiChat => put_into_choices(answer, text),
+        DialectName::OpenAiChat => openai_chat::put_text_before_calls(answer, text),
         DialectName::OpenAiResponses => openai_responses::put_text_before_calls(answer, text),
-        DialectName::Anthropic => {
-            let part = json!({"type": "text", "text": text});
-            put_before(answer.get_mut("content"), part, |part| part["type"] == "tool_use")
-        }
-        DialectName::Gemini => {
-            let candidates = list(answer.get_mut("candidates"));
-            candidates.fold(false, |is_put, candidate| {
-                let parts = candidate.get_mut("content").and_then(|content| content.get_mut("parts"));
-                put_before(parts, json!({ "text": text }), |part| part["functionCall"].is_object()) || is_put
-            })
-        }
+        DialectName::Anthropic => put_before_calls(answer.get_mut("content"), text),
+        DialectName::Gemini => gemini::put_text_before_calls(answer, text),
     }
 }
 
-fn list(value: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
-    value.and_then(Value::as_array_mut).into_iter().flatten()
-}
-
-fn put_before(parts: Option<&mut Value>, part: Value, is_call: impl Fn(&Value) -> bool) -> bool {
-    let Some(parts) = parts.and_then(Value::as_array_mut) else { return false };
-    let Some(first) = parts.iter().position(is_call) else { return false };
-    parts.insert(first, part);
+fn put_before_calls(content: Option<&mut Value>, text: &str) -> bool {
+    let Some(blocks) = content.and_then(Value::as_array_mut) else { return false };
+    let Some(first) = blocks.iter().position(|block| block["type"] == "tool_use") else { return false };
+    blocks.insert(first, json!({"type": "text", "text": text}));
     true
-}
-
-fn put_into_choices(answer: &mut Value, text: &str) -> bool {
-    let mut is_put = false;
-    for choice in list(answer.get_mut("choices")) {
-        let Some(message) = choice.get_mut("message").and_then(Value::as_object_mut) else { continue };
-        if message.get("tool_calls").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-            continue;
-        }
-        let content = match message.get("content").and_then(Value::as_str) {
-            Some(before) if !before.is_empty() => format!("{before}\n\n{text}"),
-            _ => text.to_owned(),
-        };
-        match message.get_mut("content") {
-            Some(Value::Array(parts)) => parts.push(json!({"type": "text", "text": text})),
-            _ => drop(message.insert("content".to_owned(), Value::String(content))),
-        }
-        is_put = true;
-    }
-    is_put
 }
 
 #[cfg(test)]
@@ -116,6 +92,39 @@ mod tests {
         check(DialectName::Gemini, &candidate(json!([{"text": "Hm."}, call])), &expected);
     }
 
+    /// The text, before all else that is there.
+    fn check_put(dialect: DialectName, answer: &Value, place: &str) {
+        assert!(!dialect.dialect().calls(answer).is_empty(), "{answer}");
+        let mut put_in = answer.clone();
+        assert!(put(dialect, &mut put_in, "Q"), "{answer}");
+        assert_eq!(put_in.pointer(place), Some(&json!("Q")), "{put_in}");
+        assert_eq!(dialect.dialect().calls(&put_in), dialect.dialect().calls(answer));
+    }
+
+    #[test]
+    fn it_is_put_wherever_calls_are_read() {
+        let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+        for choices in [json!([{"message": {"content": null}}]), json!([{}]), json!([]), json!(null)] {
+            let answer = json!({"tool_calls": [call], "choices": choices});
+            check_put(DialectName::OpenAiChat, &answer, "/choices/0/message/content");
+        }
+        check_put(DialectName::OpenAiChat, &json!({"tool_calls": [call]}), "/choices/0/message/content");
+        let call = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"});
+        let output = json!({"type": "function_call_output", "call_id": "a", "output": "x"});
+        check_put(
+            DialectName::OpenAiResponses,
+            &json!({"output": [call, output]}),
+            "/output/0/content/0/text",
+        );
+        let (call, text) = (json!({"name": "f", "args": {}}), "/candidates/0/content/parts/0/text");
+        let answer = json!({"candidates": [{"content": {"parts": [{"function_call": call}]}}]});
+        check_put(DialectName::Gemini, &answer, text);
+        for list in ["functionCalls", "function_calls"] {
+            check_put(DialectName::Gemini, &json!({ list: [call] }), text);
+            check_put(DialectName::Gemini, &json!({ list: [call], "candidates": null }), text);
+        }
+    }
+
     #[test]
     fn an_answer_without_calls_or_of_another_shape_stays() {
         let dialects = [
@@ -150,5 +159,14 @@ mod tests {
         // Gemini gives no ids to some calls.
         assert!(text("pay", "", &json!({}), "7.abc").contains("as the result of this call:"));
         assert!(text_without("pay", "why").contains("{\"skillet\":\"refuse\"}"));
+    }
+
+    #[test]
+    fn the_words_are_known_again_and_others_are_not_taken_for_them() {
+        assert!(is_question(&text("pay", "", &json!({}), "7.abc")));
+        assert!(is_question(&text_without("pay", "why")));
+        for other in ["", "The skill of cooking", "To refuse: {\"skillet\":\"refuse\"}"] {
+            assert!(!is_question(other), "{other}");
+        }
     }
 }

@@ -128,7 +128,7 @@ fn an_id_that_the_answer_does_not_hold_was_made_here() {
     let call =
         |id: &str| ToolCall { id: id.to_owned(), name: "pay".into(), arguments: Arguments::Json(json!({})) };
     let answer = json!({"choices": [{"message": {"tool_calls": [{"id": "call_1"}], "content": "made"}}]});
-    assert_eq!(given_id(&answer, &call("call_1")), "call_1");
-    assert_eq!(given_id(&answer, &call("made")), "");
-    assert_eq!(given_id(&json!({"output": [{"call_id": "c"}]}), &call("c")), "c");
+    let ids = GivenIds::of(&answer);
+    assert_eq!((ids.of_call(&call("call_1")), ids.of_call(&call("made"))), ("call_1", ""));
+    assert_eq!(GivenIds::of(&json!({"output": [{"call_id": "c"}]})).of_call(&call("c")), "c");
 }

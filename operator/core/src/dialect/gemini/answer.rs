@@ -3,12 +3,12 @@
 //! Calls are in the parts of candidates. The top-level `functionCalls` of the SDKs repeats them; it is read where the
 //! candidates have none.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
 use super::{either, items};
-use crate::dialect::{Arguments, ToolCall, ToolResult};
+use crate::dialect::{Arguments, ToolCall, ToolResult, results::ResultsById};
 
 /// A call, and where in the answer it is.
 #[derive(Debug)]
@@ -64,13 +64,10 @@ pub(super) fn next_request(request: &Value, answer: &Value, results: &[ToolResul
     let calls = placed_calls(answer);
     let candidate = calls.first().and_then(|placed| placed.place).map(|place| place.0);
     let mut turns: Vec<Value> = model_turn(answer, candidate, &calls).into_iter().collect();
-    let mut left: Vec<&ToolResult> = results.iter().collect();
+    let mut left = ResultsById::of(results);
     let of_candidate = calls.iter().filter(|placed| placed.place.map(|place| place.0) == candidate);
     let parts: Vec<Value> = of_candidate
-        .filter_map(|placed| {
-            let at = left.iter().position(|result| result.id == placed.call.id)?;
-            Some(response_part(placed, left.remove(at)))
-        })
+        .filter_map(|placed| left.take(&placed.call.id).map(|result| response_part(placed, result)))
         .collect();
     if !parts.is_empty() {
         turns.push(json!({"role": "user", "parts": parts}));
@@ -124,15 +121,16 @@ pub(super) fn response_object(result: &ToolResult) -> Value {
 
 pub(super) fn mixed_answer(answer: &Value, results: &[ToolResult]) -> Value {
     let mut mixed = answer.clone();
-    let mut left: Vec<&ToolResult> = results.iter().collect();
+    let mut left = ResultsById::of(results);
     let mut ours: Vec<(Option<(usize, usize)>, &ToolResult)> = Vec::new();
     for placed in placed_calls(answer) {
-        if let Some(at) = left.iter().position(|result| result.id == placed.call.id) {
-            ours.push((placed.place, left.remove(at)));
+        if let Some(result) = left.take(&placed.call.id) {
+            ours.push((placed.place, result));
         }
     }
     let Some(fields) = mixed.as_object_mut().filter(|_| !ours.is_empty()) else { return mixed };
-    let is_ours = |call: &Value| ours.iter().any(|(_, result)| call["name"] == *result.name);
+    let names: HashSet<&str> = ours.iter().map(|(_, result)| result.name.as_str()).collect();
+    let is_ours = |call: &Value| call["name"].as_str().is_some_and(|name| names.contains(name));
     for list in ["functionCalls", "function_calls"] {
         if let Some(calls) = fields.get_mut(list).and_then(Value::as_array_mut) {
             calls.retain(|call| !is_ours(call));
@@ -143,13 +141,14 @@ pub(super) fn mixed_answer(answer: &Value, results: &[ToolResult]) -> Value {
         tell(fields, parts);
         return mixed;
     }
+    let by_place: HashMap<_, _> =
+        ours.into_iter().filter_map(|(place, result)| Some((place?, result))).collect();
     for (number, candidate) in
         fields.get_mut("candidates").and_then(Value::as_array_mut).into_iter().flatten().enumerate()
     {
-        let told = |place: usize| ours.iter().find(|(at, _)| *at == Some((number, place)));
         let parts = candidate.pointer_mut("/content/parts").and_then(Value::as_array_mut);
         if let Some(parts) = parts {
-            *parts = without_ours(std::mem::take(parts), |place| told(place).map(|(_, result)| *result));
+            *parts = without_ours(std::mem::take(parts), |place| by_place.get(&(number, place)).copied());
         }
     }
     mixed
@@ -205,30 +204,50 @@ impl Signature {
     }
 }
 
-/// Text for a client that reads the SDK's list: in the first candidate, which is made where there is none.
-fn tell(fields: &mut Map<String, Value>, told: Vec<Value>) {
-    let candidates = fields.entry("candidates").or_insert_with(|| json!([]));
-    let Some(candidates) = candidates.as_array_mut() else { return };
+pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
+    let part = json!({ "text": text });
+    let mut is_put = false;
+    let candidates = answer.get_mut("candidates").and_then(Value::as_array_mut).into_iter().flatten();
+    for candidate in candidates {
+        let parts = candidate.pointer_mut("/content/parts").and_then(Value::as_array_mut);
+        let Some(parts) = parts else { continue };
+        if let Some(first) = parts.iter().position(|part| call_of(part).is_some()) {
+            parts.insert(first, part.clone());
+            is_put = true;
+        }
+    }
+    let has_list = items(either(answer, "functionCalls", "function_calls")).iter().any(Value::is_object);
+    if let Some(fields) = answer.as_object_mut().filter(|_| has_list && !is_put) {
+        is_put = tell(fields, vec![part]);
+    }
+    is_put
+}
+
+/// Text for a client that reads the SDK's list: in the first candidate, which is made where there is none. Whether there
+/// was a place for it.
+fn tell(fields: &mut Map<String, Value>, told: Vec<Value>) -> bool {
+    let candidates = fields.entry("candidates").or_insert(Value::Null);
+    if candidates.is_null() {
+        *candidates = json!([]);
+    }
+    let Some(candidates) = candidates.as_array_mut() else { return false };
     if candidates.is_empty() {
         candidates
             .push(json!({"content": {"role": "model", "parts": []}, "finishReason": "STOP", "index": 0}));
     }
-    if let Some(candidate) = candidates.first_mut() {
-        add_parts(candidate, told);
-    }
+    candidates.first_mut().is_some_and(|candidate| add_parts(candidate, told))
 }
 
-/// Adds parts before those of a candidate, whatever it has.
-pub(super) fn add_parts(candidate: &mut Value, mut parts: Vec<Value>) {
-    let Some(candidate) = candidate.as_object_mut() else { return };
+/// Adds parts before those of a candidate, whatever it has. Whether it had a place for them.
+pub(super) fn add_parts(candidate: &mut Value, mut parts: Vec<Value>) -> bool {
+    let Some(candidate) = candidate.as_object_mut() else { return false };
     let content = candidate.entry("content").or_insert_with(|| json!({"role": "model"}));
-    if let Some(content) = content.as_object_mut() {
-        let list = content.entry("parts").or_insert_with(|| json!([]));
-        if let Some(list) = list.as_array_mut() {
-            parts.append(list);
-            *list = parts;
-        }
-    }
+    let Some(content) = content.as_object_mut() else { return false };
+    let list = content.entry("parts").or_insert_with(|| json!([]));
+    let Some(list) = list.as_array_mut() else { return false };
+    parts.append(list);
+    *list = parts;
+    true
 }
 
 pub(super) fn text_part(result: &ToolResult) -> Value {

@@ -8,13 +8,14 @@ use super::{
     answer::{Signature, call_of},
     either, items, partial,
 };
-use crate::dialect::Offered;
+use crate::dialect::{Offered, sse::RoundSize};
 
 /// What is read of a round so far.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     /// Of the whole answer, beside its candidates. What comes later counts.
     fields: Map<String, Value>,
+    pub(super) size: RoundSize,
     candidates: BTreeMap<u64, Candidate>,
     /// The end of a round that may still change, not yet passed on.
     pub(super) held: Option<Value>,

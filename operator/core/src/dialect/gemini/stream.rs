@@ -43,17 +43,21 @@ impl Filter {
         }
     }
 
-    fn take(&mut self, piece: Piece, out: &mut Vec<u8>) {
+    fn take(&mut self, piece: Piece, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let is_held = self.round.is_end_held() && !self.is_failed;
         match piece {
             Piece::Chunk { before, bytes, json } if !self.is_failed => match json.filter(Value::is_object) {
-                Some(chunk) => self.take_chunk(chunk, &before, &bytes, out),
+                Some(chunk) => {
+                    self.round.size.add(bytes.len())?;
+                    self.take_chunk(chunk, &before, &bytes, out);
+                }
                 None => self.writer.pass(&before, &bytes, out),
             },
             Piece::Close(bytes) if !is_held => self.writer.close(&bytes, out),
             Piece::Other(bytes) if !is_held && !self.is_failed => Writer::other(&bytes, out),
             Piece::Chunk { .. } | Piece::Close(_) | Piece::Other(_) => {}
         }
+        Ok(())
     }
 
     fn take_chunk(&mut self, mut chunk: Value, before: &[u8], bytes: &[u8], out: &mut Vec<u8>) {
@@ -108,7 +112,7 @@ impl StreamFilter for Filter {
         let pieces = self.splitter.feed(bytes)?;
         self.writer.follow(&self.splitter);
         for piece in pieces {
-            self.take(piece, out);
+            self.take(piece, out)?;
         }
         Ok(())
     }
@@ -116,7 +120,7 @@ impl StreamFilter for Filter {
     fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
         if let Some(rest) = self.splitter.rest() {
             let length = out.len();
-            self.take(rest, out);
+            self.take(rest, out)?;
             if out.len() > length {
                 self.writer.cut();
             }

@@ -76,6 +76,34 @@ pub(super) fn mixed(answer: &Value, results: &[ToolResult]) -> Value {
     mixed
 }
 
+/// Into the message of every choice that calls. Of calls at the answer's top, into the first, which is made where there
+/// is none.
+pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
+    let is_at_top = !list(answer, "tool_calls").is_empty();
+    let Some(fields) = answer.as_object_mut() else { return false };
+    let choices = fields.get_mut("choices").filter(|choices| !choices.is_null());
+    if choices.is_none_or(|choices| choices.as_array().is_some_and(Vec::is_empty)) && is_at_top {
+        let made = json!([{"index": 0, "message": {"role": "assistant"}, "finish_reason": "tool_calls"}]);
+        fields.insert("choices".to_owned(), made);
+    }
+    let mut is_put = false;
+    let choices = fields.get_mut("choices").and_then(Value::as_array_mut).into_iter().flatten().enumerate();
+    for (place, choice) in choices {
+        let is_of_top = is_at_top && place == 0;
+        if let Some(choice) = choice.as_object_mut().filter(|_| is_of_top) {
+            choice.entry("message").or_insert_with(|| json!({"role": "assistant"}));
+        }
+        let calls = choice.pointer("/message/tool_calls").and_then(Value::as_array);
+        let has_calls = is_of_top || calls.is_some_and(|calls| !calls.is_empty());
+        let message = choice.get_mut("message").and_then(Value::as_object_mut).filter(|_| has_calls);
+        if let Some(message) = message {
+            append_text(message.entry("content").or_insert(Value::Null), text.to_owned());
+            is_put = true;
+        }
+    }
+    is_put
+}
+
 fn put_calls(fields: Option<&mut Map<String, Value>>, left: Vec<Value>) {
     let Some(fields) = fields else { return };
     if left.is_empty() {
@@ -87,10 +115,7 @@ fn put_calls(fields: Option<&mut Map<String, Value>>, left: Vec<Value>) {
 
 /// Results as text for whoever reads the answer; the client's next turn carries it as the model's own words.
 pub(super) fn results_text(results: &[ToolResult]) -> String {
-    let texts = results
-        .iter()
-        .map(|ToolResult { name, content, id: _, is_error: _ }| format!("[Skill result: {name}]\n{content}"));
-    texts.collect::<Vec<_>>().join("\n\n")
+    results.iter().map(ToolResult::told).collect::<Vec<_>>().join("\n\n")
 }
 
 fn append_text(content: &mut Value, text: String) {

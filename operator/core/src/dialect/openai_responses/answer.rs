@@ -1,5 +1,7 @@
 //! Whole answers: the calls in them, the request that follows, the answer to a client that is called too, and tokens.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::item::{self, Answered};
@@ -67,11 +69,12 @@ pub(super) fn mixed(answer: &Value, results: &[ToolResult]) -> Value {
     let response = response_mut(&mut mixed);
     let answer_id = id(response).to_owned();
     let Some(output) = response.get_mut("output").and_then(Value::as_array_mut) else { return mixed };
+    let ours: HashSet<&str> = results.iter().map(|result| result.id.as_str()).collect();
     let mut place = 0;
     output.retain(|item| {
         let call_id = item::call_id(item, place, &answer_id);
         place += 1;
-        !(item::is_function_call(item) && results.iter().any(|result| result.id == call_id))
+        !(item::is_function_call(item) && ours.contains(call_id.as_str()))
     });
     if let Some(message) = item::results_message(results) {
         output.insert(first_call(output).unwrap_or(output.len()), message);
@@ -88,7 +91,9 @@ pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
     let response = response_mut(answer);
     let answer_id = id(response).to_owned();
     let Some(output) = response.get_mut("output").and_then(Value::as_array_mut) else { return false };
-    let Some(first) = first_call(output) else { return false };
+    // Also one that the provider has answered is read as a call.
+    let first = first_call(output).or_else(|| output.iter().position(item::is_function_call));
+    let Some(first) = first else { return false };
     let call_id = output.get(first).map(|call| item::call_id(call, first, &answer_id)).unwrap_or_default();
     output.insert(first, item::message(&format!("msg_confirm_{call_id}"), text));
     true

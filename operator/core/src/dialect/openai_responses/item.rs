@@ -141,8 +141,7 @@ pub(super) fn function_call_output(result: &ToolResult) -> Value {
 
 /// Results as text, for a client that never saw the calls.
 pub(super) fn results_text(results: &[ToolResult]) -> String {
-    let text = |result: &ToolResult| format!("[Skill result: {}]\n{}", result.name, result.content);
-    results.iter().map(text).collect::<Vec<_>>().join("\n\n")
+    results.iter().map(ToolResult::told).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Results as a message of the model. None without results.

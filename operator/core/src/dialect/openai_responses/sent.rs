@@ -34,6 +34,8 @@ pub(super) fn calls(request: &Value) -> Vec<SentCall<'_>> {
 fn is_of_model(item: &Value) -> bool {
     match item["type"].as_str() {
         None | Some("message") => item["role"] == "assistant",
+        // What the client says to a call of the provider's.
+        Some("mcp_approval_response") => false,
         Some(kind) => !kind.ends_with("_output"),
     }
 }

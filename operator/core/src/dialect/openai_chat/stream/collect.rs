@@ -9,15 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
-        super::{Offered, StreamError, sse::EVENT_LIMIT_BYTES},
+        super::{Offered, StreamError, sse::RoundSize},
         calls::{foreign_type, text},
         list,
     },
     merge::merge,
 };
-
-/// Most bytes of one round's chunks. An answer is kept whole until its round is over.
-const ROUND_LIMIT_BYTES: usize = 4 * EVENT_LIMIT_BYTES;
 
 /// Which call each delta of a chunk belongs to: by place of the choice, then of the delta. None where it is no call.
 pub(super) struct Places(pub(super) Vec<Vec<Option<usize>>>);
@@ -29,7 +26,8 @@ pub(super) struct Round {
     head: Map<String, Value>,
     usage: Option<Value>,
     choices: BTreeMap<u64, Choice>,
-    bytes: usize,
+    /// An answer is kept whole until its round is over.
+    size: RoundSize,
     is_finished: bool,
 }
 
@@ -59,6 +57,8 @@ struct Call {
     /// As the client was given it, where that is another.
     place: Option<u64>,
     is_ours: bool,
+    /// Whose it is, is settled, and the client may have been told of it.
+    is_decided: bool,
 }
 
 /// A choice's index; the first where it says none.
@@ -73,17 +73,14 @@ impl Round {
             head: Map::new(),
             usage: None,
             choices: BTreeMap::new(),
-            bytes: 0,
+            size: RoundSize::default(),
             is_finished: false,
         }
     }
 
     /// Takes a chunk of `size` bytes on the wire.
     pub(super) fn add(&mut self, chunk: &Value, size: usize) -> Result<Places, StreamError> {
-        self.bytes = self.bytes.saturating_add(size);
-        if self.bytes > ROUND_LIMIT_BYTES {
-            return Err(StreamError::TooLarge { limit: ROUND_LIMIT_BYTES });
-        }
+        self.size.add(size)?;
         for (field, value) in chunk.as_object().into_iter().flatten() {
             match field.as_str() {
                 "usage" if value.is_object() => self.usage = Some(value.clone()),
@@ -256,12 +253,14 @@ impl Choice {
                 self.has_client_calls = true;
             } else if !is_whole(slot) {
                 self.undecided.push(slot);
+                continue;
             } else if offered.contains(call.name.as_str()) {
                 call.is_ours = true;
                 self.first_of_ours = Some(self.first_of_ours.map_or(slot, |first| first.min(slot)));
             } else {
                 self.has_client_calls = true;
             }
+            call.is_decided = true;
         }
     }
 
@@ -292,7 +291,9 @@ impl Call {
         let longer = format!("{}{piece}", self.name);
         // Some providers say the whole name with every piece of the arguments.
         let is_repeated = piece == self.name && !may_become_offered(&longer, offered);
-        if !is_repeated && !self.is_ours {
+        // A name that goes on after all makes no call ours that the client was given.
+        let is_too_late = self.is_ours || (self.is_decided && offered.contains(&longer));
+        if !is_repeated && !is_too_late {
             self.name = longer;
         }
     }

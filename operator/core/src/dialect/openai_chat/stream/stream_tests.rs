@@ -345,6 +345,26 @@ fn usage_told_in_every_chunk_goes_on_in_later_rounds() {
 }
 
 #[test]
+fn a_name_that_goes_on_after_its_arguments_began_makes_no_call_of_ours() {
+    let parts = [
+        calls("r1", &[call(0, "c", "web", "{")]),
+        calls("r1", &[call(0, "c", "-search", "}")]),
+        end("r1", "tool_calls"),
+        DONE.to_owned(),
+    ];
+    let (out, end) = round(&mut *filter(), &parts);
+    assert_eq!(out, parts.concat(), "the client has the call and the end");
+    assert!(end.ours.is_empty() && end.has_client_calls, "{end:?}");
+    // Whole before its arguments it is ours.
+    let parts = [
+        calls("r1", &[call(0, "c", "web", "")]),
+        calls("r1", &[call(0, "c", "-search", "{}")]),
+        parts[2].clone(),
+    ];
+    assert_eq!(round(&mut *filter(), &parts).1.ours.len(), 1);
+}
+
+#[test]
 fn thousands_of_calls_in_one_chunk_are_told_apart() {
     let many: Vec<Value> = (0..20_000)
         .map(|index| call(index, "c", if index % 2 == 0 { OURS } else { "theirs" }, "{}"))
@@ -361,5 +381,5 @@ fn a_round_larger_than_any_answer_is_refused() {
     let part = delta("r1", &json!({"content": "x".repeat(8 << 20)}));
     let mut filter = filter();
     let refused = (0..10).find_map(|_| filter.feed(part.as_bytes(), &mut Vec::new()).err());
-    assert!(matches!(refused, Some(StreamError::TooLarge { .. })));
+    assert!(matches!(refused, Some(StreamError::LongRound { .. })));
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::dialect::{
     Offered, RoundEnd, StreamError,
     openai_responses::item::{self, Answered},
-    sse::EVENT_LIMIT_BYTES,
+    sse::RoundSize,
 };
 
 /// One answer of the provider.
@@ -23,7 +23,7 @@ pub(super) struct Round {
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
     /// Bytes of events that are kept in `items`.
-    kept: usize,
+    kept: RoundSize,
     /// The response as the beginning told it.
     pub(super) response: Value,
     /// The provider gave up: nothing of this round is run.
@@ -113,7 +113,7 @@ impl Round {
         }
         let Some(item) = self.items.get_mut(place) else { return Ok(()) };
         if event.item().is_some() || !matches!(item.place, Place::Client(_)) {
-            self.kept = self.kept.saturating_add(event.raw.0.len());
+            self.kept.add(event.raw.0.len())?;
         }
         item.read(&event);
         match &mut item.place {
@@ -123,10 +123,6 @@ impl Round {
         }
         if !is_nameless(&item.value) {
             item.decide(offered, client, out);
-        }
-        // What is kept here is in the end of the answer again, which is one event.
-        if self.kept > EVENT_LIMIT_BYTES {
-            return Err(StreamError::TooLarge { limit: EVENT_LIMIT_BYTES });
         }
         Ok(())
     }

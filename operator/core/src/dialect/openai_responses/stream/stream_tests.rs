@@ -395,11 +395,11 @@ fn a_provider_that_does_not_number_its_events_gets_no_numbers() {
 }
 
 #[test]
-fn a_call_larger_than_an_event_may_be_is_refused() {
+fn a_call_larger_than_any_answer_is_refused() {
     let (mut filter, mut out) = (filter(), Vec::new());
     let delta = json!({"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_a", "delta": "x".repeat(1 << 20)});
     filter.feed(&stream(&call_events(0, &weather())[..1]), &mut out).unwrap();
-    let refused = (0..20).find_map(|_| filter.feed(&stream(std::slice::from_ref(&delta)), &mut out).err());
-    assert!(matches!(refused, Some(StreamError::TooLarge { .. })));
+    let refused = (0..70).find_map(|_| filter.feed(&stream(std::slice::from_ref(&delta)), &mut out).err());
+    assert!(matches!(refused, Some(StreamError::LongRound { .. })));
     assert!(out.is_empty());
 }
