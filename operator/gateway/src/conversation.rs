@@ -9,14 +9,20 @@ mod streamed;
 #[cfg(test)]
 mod test_bed;
 mod whole;
+#[cfg(test)]
+mod written_tests;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::Value;
 use skillet_api::gateway::ConversationPolicy;
-use skillet_core::dialect::{
-    Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question, let_it_answer,
+use skillet_core::{
+    dialect::{
+        Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question, let_it_answer,
+    },
+    json_kept::kept,
 };
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
@@ -35,6 +41,8 @@ pub struct Conversation {
     pub caller: Caller,
     pub dialect: DialectName,
     pub offering: Offering,
+    /// The request as the client wrote it.
+    pub written: Bytes,
     pub limits: Limits,
     pub idempotency: Option<String>,
     pub session: Option<String>,
@@ -156,6 +164,11 @@ impl Conversation {
     /// Runs calls of ours, as far as limits let it; one result for each, in their order.
     pub async fn run(&self, calls: &[ToolCall], progress: &mut Progress) -> Vec<ToolResult> {
         calls::run(self, calls, progress).await
+    }
+
+    /// A request as the provider gets it: whatever is not changed of it goes on as the client wrote it.
+    pub fn sent(&self, request: &Value) -> Bytes {
+        kept(&self.written, request).into()
     }
 
     /// The request with which the model is asked again.

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use axum::{
     Json, Router,
     extract::{Request, State},
+    response::Response,
     routing::post,
 };
+use bytes::Bytes;
 use http::{HeaderMap, request::Parts};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -16,6 +18,7 @@ use skillet_core::{
         DialectName,
         confirmation::answer::{self, tokens},
     },
+    json_kept::{field, kept},
     offer::{Explanation, Verdict},
 };
 use tokio::sync::OwnedSemaphorePermit;
@@ -26,7 +29,7 @@ use crate::{
     idempotency,
     identity::Caller,
     offering::{self, Offering, Question, Target, Wish},
-    proxy::{self, text},
+    proxy::{self, text, with_text},
     rest::body,
     skills::Namespace,
     state::Gateway,
@@ -91,6 +94,7 @@ struct Intercept {
 struct Sent<T> {
     caller: Caller,
     headers: HeaderMap,
+    bytes: Bytes,
     body: T,
     /// What it takes of the memory for all.
     room: OwnedSemaphorePermit,
@@ -102,7 +106,7 @@ async fn sent<T: DeserializeOwned>(gateway: &Gateway, request: Request) -> Resul
     let caller = gateway.identity.caller(&headers).await?;
     let bytes = proxy::read(body).await?;
     let room = gateway.room.take(&bytes).await?;
-    Ok(Sent { caller, headers, body: body::read(&bytes)?, room })
+    Ok(Sent { caller, headers, body: body::read(&bytes)?, bytes, room })
 }
 
 /// A request whose skills are to be chosen.
@@ -111,6 +115,7 @@ struct Asked {
     headers: HeaderMap,
     dialect: DialectName,
     request: Value,
+    written: Bytes,
     model: String,
     wish: Wish,
     namespaces: Vec<Arc<Namespace>>,
@@ -118,12 +123,13 @@ struct Asked {
 }
 
 async fn asked(gateway: &Gateway, request: Request) -> Result<Asked, ApiError> {
-    let Sent { caller, headers, body, room } = sent(gateway, request).await?;
+    let Sent { caller, headers, bytes, body, room } = sent(gateway, request).await?;
+    let written = written(&bytes, "request");
     let Inject { dialect, request, model } = body;
     let wish = Wish::of(&headers)?;
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
     let namespaces = offering::visible(gateway, &caller, &wish).await?;
-    Ok(Asked { caller, headers, dialect: dialect.into(), request, model, wish, namespaces, room })
+    Ok(Asked { caller, headers, dialect: dialect.into(), request, written, model, wish, namespaces, room })
 }
 
 impl Asked {
@@ -133,14 +139,19 @@ impl Asked {
     }
 }
 
-async fn inject(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {
+/// A field of a body as its author wrote it.
+fn written(body: &Bytes, name: &str) -> Bytes {
+    field(body, name).map(|text| body.slice_ref(text)).unwrap_or_default()
+}
+
+async fn inject(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
     let asked = asked(&gateway, request).await?;
     let offering = offering::offer(&gateway.skills.policy(), &asked.namespaces, &asked.question(&gateway));
-    let Asked { caller, headers, dialect, mut request, room, .. } = asked;
+    let Asked { caller, headers, dialect, mut request, written, room, .. } = asked;
     offering::add(dialect, &mut request, &offering)?;
-    let conversation = conversation(gateway, caller, dialect, offering, (&headers, room))?;
+    let conversation = conversation(gateway, caller, dialect, offering, (&headers, written, room))?;
     conversation.settle(&mut request, &mut conversation.progress()).await;
-    Ok(Json(conversation.offering.told(&request)))
+    Ok(with_text(&conversation.offering.told(), "request", &conversation.sent(&request)))
 }
 
 fn conversation(
@@ -148,7 +159,7 @@ fn conversation(
     caller: Caller,
     dialect: DialectName,
     offering: Offering,
-    (headers, room): (&HeaderMap, OwnedSemaphorePermit),
+    (headers, written, room): (&HeaderMap, Bytes, OwnedSemaphorePermit),
 ) -> Result<Conversation, ApiError> {
     Ok(Conversation {
         limits: Limits::of(&gateway.skills.policy().gateway.conversation, headers)?,
@@ -156,6 +167,7 @@ fn conversation(
         caller,
         dialect,
         offering,
+        written,
         idempotency: idempotency::key(headers)?,
         session: text(headers, SESSION_HEADER),
         confirmations: tokens(text(headers, answer::HEADER).as_deref()),
@@ -163,15 +175,17 @@ fn conversation(
     })
 }
 
-async fn intercept(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {
-    let Sent { caller, headers, body, room } = sent(&gateway, request).await?;
+async fn intercept(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
+    let Sent { caller, headers, bytes, body, room } = sent(&gateway, request).await?;
     let Intercept { dialect, request, answer, offered, round } = body;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
     let offering = Offering { targets, ..Offering::default() };
-    let conversation = conversation(gateway, caller, dialect.into(), offering, (&headers, room))?;
+    let from = (&headers, written(&bytes, "request"), room);
+    let conversation = conversation(gateway, caller, dialect.into(), offering, from)?;
+    let as_written = written(&bytes, "answer");
     let Called { ours, asked, has_others } = conversation.called(&answer);
     if ours.is_empty() && asked.is_empty() {
-        return Ok(Json(json!({ "results": [], "answer": answer })));
+        return Ok(with_text(&json!({ "results": [] }), "answer", &as_written));
     }
     let mut progress = conversation.progress_at(round);
     let results = conversation.run(&ours, &mut progress).await;
@@ -180,13 +194,15 @@ async fn intercept(State(gateway): State<Gateway>, request: Request) -> Result<J
         .map(|result| json!({ "id": result.id, "tool": result.name, "content": result.content, "isError": result.is_error }))
         .collect();
     let dialect = conversation.dialect.dialect();
-    Ok(Json(if has_others {
+    let told = json!({ "results": told });
+    Ok(if has_others {
         let mut mixed = dialect.mixed_answer(&answer, &results);
         conversation.ask(&answer, &asked, &mut mixed);
-        json!({ "results": told, "answer": mixed })
+        with_text(&told, "answer", &kept(&as_written, &mixed))
     } else {
-        json!({ "results": told, "nextRequest": conversation.next(&request, &answer, &results) })
-    }))
+        let next = conversation.next(&request, &answer, &results);
+        with_text(&told, "nextRequest", &conversation.sent(&next))
+    })
 }
 
 async fn explain(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {

@@ -122,7 +122,7 @@ async fn rounds(
         progress.round += 1;
         request = conversation.next(&request, &end.answer, &results);
         let sent = tokio::select! {
-            sent = upstream.send(request.to_string().into(), progress.deadline) => sent,
+            sent = upstream.send(conversation.sent(&request), progress.deadline) => sent,
             () = pieces.closed() => return Err(Stop::ClientGone),
         };
         response = match sent {

@@ -26,7 +26,7 @@ use crate::{
 #[derive(Default)]
 struct Script {
     answers: Mutex<VecDeque<(&'static str, String)>>,
-    asked: Mutex<Vec<Value>>,
+    asked: Mutex<Vec<String>>,
 }
 
 pub(super) struct Bed {
@@ -114,7 +114,12 @@ impl Bed {
 
     /// The last request that the provider got.
     pub(super) fn asked(&self) -> Value {
-        self.script.asked.lock().unwrap().last().cloned().unwrap()
+        serde_json::from_str(&self.asked_texts().pop().unwrap()).unwrap()
+    }
+
+    /// Every request that the provider got, as it was written.
+    pub(super) fn asked_texts(&self) -> Vec<String> {
+        self.script.asked.lock().unwrap().clone()
     }
 
     /// `team/agent` asks on a route.
@@ -134,6 +139,17 @@ impl Bed {
         headers: &[(&str, &str)],
         body: &Value,
     ) -> String {
+        self.send_text(account, path, headers, body.to_string()).await.1
+    }
+
+    /// The answer's status and text.
+    pub(super) async fn send_text(
+        &self,
+        account: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> (u16, String) {
         let mut request = Request::builder()
             .method("POST")
             .uri(path)
@@ -141,11 +157,12 @@ impl Bed {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Body::from(body.to_string())).unwrap();
+        let request = request.body(body.into()).unwrap();
         let routes = Router::new().merge(proxy::routes()).merge(stateless::routes());
         let response = routes.with_state(self.gateway.clone()).oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
         let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await.unwrap();
-        String::from_utf8(bytes.to_vec()).unwrap()
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
     }
 
     /// How many executions were ever made.
@@ -163,7 +180,7 @@ async fn serve(script: Arc<Script>) -> String {
 }
 
 async fn say(State(script): State<Arc<Script>>, body: String) -> axum::response::Response {
-    script.asked.lock().unwrap().push(serde_json::from_str(&body).unwrap());
+    script.asked.lock().unwrap().push(body);
     let (kind, text) = script.answers.lock().unwrap().pop_front().unwrap();
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

@@ -7,7 +7,10 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
-use skillet_core::dialect::{ToolResult, Usage};
+use skillet_core::{
+    dialect::{ToolResult, Usage},
+    json_kept::kept,
+};
 use tokio::time::Instant;
 
 use super::{Called, Conversation, Progress};
@@ -70,7 +73,7 @@ pub async fn whole(
         }
         progress.round += 1;
         request = conversation.next(&request, &read, &results);
-        body = request.to_string().into();
+        body = conversation.sent(&request);
         last = Some((answer, read, results));
     }
 }
@@ -114,5 +117,5 @@ fn with_usage(conversation: &Conversation, answer: &Answer, mut read: Value, tot
     conversation.dialect().put_usage(&mut read, total);
     let mut headers = passed_back(&answer.headers);
     headers.entry(header::CONTENT_TYPE).or_insert(header::HeaderValue::from_static("application/json"));
-    (answer.status, headers, Body::from(read.to_string())).into_response()
+    (answer.status, headers, Body::from(kept(&answer.body, &read))).into_response()
 }
