@@ -17,7 +17,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::Value;
-use skillet_api::gateway::ConversationPolicy;
+use skillet_api::{gateway::ConversationPolicy, skill::Invocation};
 use skillet_core::{
     dialect::{
         Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question, let_it_answer,
@@ -26,7 +26,12 @@ use skillet_core::{
 };
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
-use crate::{error::ApiError, identity::Caller, offering::Offering, state::Gateway};
+use crate::{
+    error::ApiError,
+    identity::Caller,
+    offering::{Offering, Target},
+    state::Gateway,
+};
 
 pub use self::{streamed::streamed, whole::whole};
 
@@ -75,6 +80,8 @@ pub struct Called {
 
 /// How far it has come.
 pub struct Progress {
+    /// The round that it began with.
+    start: u32,
     round: u32,
     deadline: Instant,
     budget: Budget,
@@ -119,6 +126,7 @@ impl Conversation {
     pub fn progress_at(&self, round: u32) -> Progress {
         let Limits { rounds: _, time, result_bytes, total_result_bytes, parallel: _ } = self.limits;
         Progress {
+            start: round,
             round,
             deadline: Instant::now() + time,
             budget: Budget::new(result_bytes, total_result_bytes),
@@ -128,7 +136,7 @@ impl Conversation {
     }
 
     /// Whether the model may be asked once more.
-    fn may_go_on(&self, progress: &Progress) -> bool {
+    pub fn may_go_on(&self, progress: &Progress) -> bool {
         progress.round < self.limits.rounds && Instant::now() < progress.deadline
     }
 
@@ -137,7 +145,7 @@ impl Conversation {
         let mut called = Called::default();
         for call in self.dialect().calls(answer) {
             match self.offering.targets.get(call.name.as_str()) {
-                Some(target) if !target.confirm => called.ours.push(call),
+                Some(target) if !self.waits(target) => called.ours.push(call),
                 Some(_) => {
                     called.asked.push(call);
                     called.has_others = true;
@@ -146,6 +154,18 @@ impl Conversation {
             }
         }
         called
+    }
+
+    /// Whether a person confirms each call of this skill: it was offered so, or it is so by now.
+    fn waits(&self, target: &Target) -> bool {
+        target.confirm || self.invocation(target) == Some(Invocation::Hybrid)
+    }
+
+    /// How the skill may be called now, whatever was true when it was offered and whoever says what was offered. None
+    /// for one that is not there: whether it was deleted or is not seen yet, the operator knows.
+    fn invocation(&self, target: &Target) -> Option<Invocation> {
+        let known = self.gateway.skills.get(&target.namespace, &target.skill)?;
+        Some(known.skill.spec.invocation)
     }
 
     /// Puts a question about these calls of `answer` into what the client gets of it.
@@ -179,7 +199,7 @@ impl Conversation {
     }
 
     /// What the model is told of calls that nothing is left for.
-    fn not_run(calls: &[ToolCall]) -> Vec<ToolResult> {
+    pub fn not_run(calls: &[ToolCall]) -> Vec<ToolResult> {
         let message = "the limit of rounds or of time for this request is reached; the skill was not run";
         calls.iter().map(|call| calls::refusal(call, "LimitReached", message)).collect()
     }

@@ -85,7 +85,8 @@ struct Intercept {
     answer: Value,
     /// What `inject` said of this request.
     offered: std::collections::BTreeMap<String, Target>,
-    /// How often the model was asked again before, so that no call is taken for an earlier one.
+    /// How often the model was asked again before: the limit of rounds counts it, and no call is taken for an earlier
+    /// round's.
     #[serde(default)]
     round: u32,
 }
@@ -188,14 +189,16 @@ async fn intercept(State(gateway): State<Gateway>, request: Request) -> Result<R
         return Ok(with_text(&json!({ "results": [] }), "answer", &as_written));
     }
     let mut progress = conversation.progress_at(round);
-    let results = conversation.run(&ours, &mut progress).await;
+    let may_go_on = conversation.may_go_on(&progress);
+    let results =
+        if may_go_on { conversation.run(&ours, &mut progress).await } else { Conversation::not_run(&ours) };
     let told: Vec<Value> = results
         .iter()
         .map(|result| json!({ "id": result.id, "tool": result.name, "content": result.content, "isError": result.is_error }))
         .collect();
     let dialect = conversation.dialect.dialect();
     let told = json!({ "results": told });
-    Ok(if has_others {
+    Ok(if has_others || !may_go_on {
         let mut mixed = dialect.mixed_answer(&answer, &results);
         conversation.ask(&answer, &asked, &mut mixed);
         with_text(&told, "answer", &kept(&as_written, &mixed))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use skillet_api::{Phase, SkillExecution};
+use skillet_api::{Phase, SkillExecution, skill::Invocation};
 use skillet_core::dialect::{Arguments, ToolCall, ToolResult};
 use tokio::time::Instant;
 
@@ -15,6 +15,11 @@ use crate::{
     identity::Verb,
     offering::Target,
 };
+
+pub(super) const MANUAL: &str = "models may not call this skill any more; it was not run";
+/// The calls of a stream are taken as they were offered when it began: nobody was asked about this one.
+const UNASKED: &str =
+    "calls of this skill wait for a person's word by now; it was not run, call it again in the next request";
 
 /// What a call came to, before it is bounded.
 pub(super) struct Outcome {
@@ -93,7 +98,12 @@ async fn called(
     if let Err(refused) = allow(conversation, skill).await {
         return refused;
     }
-    let order = order(conversation, skill, input, key);
+    match conversation.invocation(skill) {
+        Some(Invocation::Manual) => return failed("ManualOnly", MANUAL),
+        Some(Invocation::Hybrid) => return failed("NotConfirmed", UNASKED),
+        Some(Invocation::Auto) | None => {}
+    }
+    let order = Order { takes_any_version: true, ..order(conversation, skill, input, key) };
     execute(conversation, &order, deadline).await
 }
 
@@ -138,17 +148,19 @@ fn is_begun(error: &ExecutorError) -> bool {
 }
 
 /// Under which key a call runs once, where the client gave one: by what is called with what, and how often that was
-/// called before in this conversation. Ids and order change when a model is asked again; these do not.
+/// called before in this conversation. Ids and order change when a model is asked again; these do not. Neither does the
+/// version enter, of which there may be a newer one by then.
 fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) -> Option<String> {
     let key = conversation.idempotency.as_ref()?;
-    let Target { namespace, skill, version, confirm: _ } =
+    let Target { namespace, skill, version: _, confirm: _ } =
         conversation.offering.targets.get(call.name.as_str())?;
     let Arguments::Json(input) = &call.arguments else { return None };
-    let digest = Sha256::digest(format!("{namespace}/{skill}/{version}/{input}"));
+    let digest = Sha256::digest(format!("{namespace}/{skill}/{input}"));
     let called = format!("{digest:x}");
     let before = progress.keyed.entry(called.clone()).or_default();
     *before += 1;
-    Some(format!("{key}/{called}/{before}"))
+    // A router tells the round of each answer, since none of the earlier ones is known here.
+    Some(format!("{key}/{}/{called}/{before}", progress.start))
 }
 
 pub(super) fn order(
@@ -168,6 +180,7 @@ pub(super) fn order(
         timeout: None,
         // A client that gave a key may come back for what it has begun.
         cancel_when_dropped: idempotency.is_none(),
+        takes_any_version: false,
         idempotency,
     }
 }
@@ -225,6 +238,10 @@ pub(super) fn refusal(call: &ToolCall, reason: &str, message: &str) -> ToolResul
     let content = failed(reason, message).content.to_string();
     ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error: true }
 }
+
+#[cfg(test)]
+#[path = "calls_tests.rs"]
+mod gateway_tests;
 
 #[cfg(test)]
 mod tests {

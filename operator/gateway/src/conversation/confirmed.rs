@@ -158,22 +158,13 @@ async fn outcome(conversation: &Conversation, fate: &Fate, deadline: Instant) ->
     if let Some(too_late) = too_late {
         return found(conversation, &order, *too_late, deadline).await;
     }
-    if is_manual(conversation, target) {
-        return failed("ManualOnly", "models may not call this skill any more; it was not run");
+    if conversation.invocation(target) == Some(Invocation::Manual) {
+        return failed("ManualOnly", calls::MANUAL);
     }
     let started = Instant::now();
     let outcome = calls::execute(conversation, &order, deadline).await;
     conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
     outcome
-}
-
-fn is_manual(conversation: &Conversation, target: &Target) -> bool {
-    let known = conversation.gateway.skills.get(&target.namespace, &target.skill);
-    match known.map(|known| known.skill.spec.invocation) {
-        Some(Invocation::Manual) => true,
-        // Whether one that is not there was deleted or is not seen yet, the operator knows.
-        Some(Invocation::Auto | Invocation::Hybrid) | None => false,
-    }
 }
 
 /// What an earlier request began, if it is still there.
