@@ -5,6 +5,7 @@
 mod asking;
 mod calls;
 mod confirmed;
+mod outcome;
 mod streamed;
 #[cfg(test)]
 mod test_bed;
@@ -39,6 +40,9 @@ pub use self::{streamed::streamed, whole::whole};
 pub const ROUNDS_HEADER: &str = "x-skillet-rounds";
 /// Free text that every execution of the conversation carries.
 pub const SESSION_HEADER: &str = "x-skillet-session";
+
+/// So much of a request's time is the model's, whatever is waited for before it is asked; half where it has less.
+const FOR_THE_MODEL: Duration = Duration::from_secs(60);
 
 /// Everything about a conversation that does not change.
 pub struct Conversation {
@@ -84,7 +88,11 @@ pub struct Progress {
     start: u32,
     round: u32,
     deadline: Instant,
+    /// Until then confirmed calls are waited for; what is left is the model's.
+    settled_by: Instant,
     budget: Budget,
+    /// For results of earlier turns, which come again with every request.
+    earlier: Budget,
     /// How often each call was made, where they are to be made once.
     keyed: HashMap<String, u32>,
     /// Tool names of the calls whose skills were run, in order.
@@ -125,11 +133,14 @@ impl Conversation {
     /// After the model was asked again so often by somebody else.
     pub fn progress_at(&self, round: u32) -> Progress {
         let Limits { rounds: _, time, result_bytes, total_result_bytes, parallel: _ } = self.limits;
+        let now = Instant::now();
         Progress {
             start: round,
             round,
-            deadline: Instant::now() + time,
+            deadline: now + time,
+            settled_by: now + time - FOR_THE_MODEL.min(time / 2),
             budget: Budget::new(result_bytes, total_result_bytes),
+            earlier: Budget::new(result_bytes, total_result_bytes),
             keyed: HashMap::new(),
             ran: Vec::new(),
         }
@@ -176,8 +187,9 @@ impl Conversation {
     }
 
     /// Runs what the request confirms of earlier answers, and puts what it gave in the place of the client's results.
-    /// Whether it changed anything.
-    pub async fn settle(&self, request: &mut Value, progress: &mut Progress) -> bool {
+    /// Whether it changed anything. An error where one could not begin, or not be looked for, that may the next time:
+    /// the model is not asked, and nothing is spent.
+    pub async fn settle(&self, request: &mut Value, progress: &mut Progress) -> Result<bool, ApiError> {
         confirmed::settle(self, request, progress).await
     }
 

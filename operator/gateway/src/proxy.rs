@@ -138,7 +138,7 @@ async fn answer(
         gateway,
     };
     let mut progress = conversation.progress();
-    let is_settled = conversation.settle(&mut request, &mut progress).await;
+    let is_settled = conversation.settle(&mut request, &mut progress).await?;
     // What was not changed goes on as the client wrote it, byte for byte.
     let is_changed = is_offered || is_settled;
     let sent = if is_changed { conversation.sent(&request) } else { conversation.written.clone() };

@@ -151,7 +151,7 @@ async fn inject(State(gateway): State<Gateway>, request: Request) -> Result<Resp
     let Asked { caller, headers, dialect, mut request, written, room, .. } = asked;
     offering::add(dialect, &mut request, &offering)?;
     let conversation = conversation(gateway, caller, dialect, offering, (&headers, written, room))?;
-    conversation.settle(&mut request, &mut conversation.progress()).await;
+    conversation.settle(&mut request, &mut conversation.progress()).await?;
     Ok(with_text(&conversation.offering.told(), "request", &conversation.sent(&request)))
 }
 

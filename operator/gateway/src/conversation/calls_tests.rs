@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use futures::channel::oneshot;
 use serde_json::{Value, json};
 
-use super::super::test_bed::{Bed, key};
+use super::{
+    super::test_bed::{Bed, key},
+    *,
+};
 use crate::fake_api::eventually;
 
 const CHAT: &str = "/v1/chat/completions";
@@ -90,6 +94,19 @@ async fn a_router_cannot_say_how_a_skill_may_be_called() {
     assert_eq!(bed.made(), 0);
 }
 
+#[tokio::test]
+async fn rights_that_could_not_be_asked_for_are_no_refusal() {
+    let bed = Bed::new(Some(key())).await;
+    bed.will_say(&saying("hello"));
+    bed.send(CHAT, &asking()).await;
+    bed.reviews.set_down(true);
+    bed.will_say(&calling(&["look"]));
+    bed.will_say(&saying("done"));
+    bed.send(CHAT, &asking()).await;
+    let told = bed.asked()["messages"][2]["content"].to_string();
+    assert!(told.contains("ApiError"), "{told}");
+}
+
 /// Two rounds of calls of `look`, which becomes `invocation` while it runs for the first.
 async fn changed_under_way(invocation: &str, is_streaming: bool) -> (Arc<Bed>, String) {
     let bed = Arc::new(Bed::new(Some(key())).await);
@@ -134,4 +151,24 @@ async fn a_skill_that_waits_for_a_person_by_now_is_not_run_in_a_later_round() {
     let (bed, _) = changed_under_way("hybrid", true).await;
     let told = bed.asked()["messages"][4]["content"].to_string();
     assert!(told.contains("NotConfirmed"), "{told}");
+}
+
+#[test]
+fn a_call_that_is_not_made_is_answered_too() {
+    let call = ToolCall { id: "c".into(), name: "a".into(), arguments: Arguments::Json(Value::Null) };
+    let result = refusal(&call, "LimitReached", "no more");
+    assert!(result.is_error && result.content.contains("\"LimitReached\""));
+    assert_eq!((result.id, result.name), ("c".into(), "a".into()));
+}
+
+#[tokio::test]
+async fn a_slow_call_keeps_one_place_and_no_other() {
+    let (last, waits_for_last) = oneshot::channel();
+    let ok = |number: u8| futures::future::ready(Ok::<_, u8>(number)).boxed();
+    let slow = async { waits_for_last.await.map_err(|_| 0) };
+    let ends = async { last.send(1).map(|()| 3) };
+    assert_eq!(side_by_side(2, vec![slow.boxed(), ok(2), ends.boxed()]).await, Ok(vec![1, 2, 3]));
+    let never = futures::future::pending().boxed();
+    let failing = futures::future::ready(Err(7)).boxed();
+    assert_eq!(side_by_side(2, vec![never, failing, ok(2)]).await, Err(7), "nothing is waited for any more");
 }
