@@ -5,7 +5,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::{Router, body::Body, extract::State, response::IntoResponse as _};
+use axum::{
+    Router,
+    body::Body,
+    extract::State,
+    response::{IntoResponse as _, Response},
+};
 use http::{Request, header};
 use serde_json::{Value, json};
 use skillet_api::SkillPolicySpec;
@@ -150,6 +155,18 @@ impl Bed {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> (u16, String) {
+        let response = self.response(account, path, headers, body.into()).await;
+        let status = response.status().as_u16();
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await.unwrap();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    /// What `team/agent` gets, with a body that is still to come.
+    pub(super) async fn respond(&self, path: &str, body: &Value) -> Response {
+        self.response("agent", path, &[], body.to_string().into()).await
+    }
+
+    async fn response(&self, account: &str, path: &str, headers: &[(&str, &str)], body: Body) -> Response {
         let mut request = Request::builder()
             .method("POST")
             .uri(path)
@@ -157,12 +174,9 @@ impl Bed {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(body.into()).unwrap();
+        let request = request.body(body).unwrap();
         let routes = Router::new().merge(proxy::routes()).merge(stateless::routes());
-        let response = routes.with_state(self.gateway.clone()).oneshot(request).await.unwrap();
-        let status = response.status().as_u16();
-        let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await.unwrap();
-        (status, String::from_utf8(bytes.to_vec()).unwrap())
+        routes.with_state(self.gateway.clone()).oneshot(request).await.unwrap()
     }
 
     /// How many executions were ever made.
@@ -179,7 +193,7 @@ async fn serve(script: Arc<Script>) -> String {
     format!("http://{address}")
 }
 
-async fn say(State(script): State<Arc<Script>>, body: String) -> axum::response::Response {
+async fn say(State(script): State<Arc<Script>>, body: String) -> Response {
     script.asked.lock().unwrap().push(body);
     let (kind, text) = script.answers.lock().unwrap().pop_front().unwrap();
     ([(header::CONTENT_TYPE, kind)], text).into_response()

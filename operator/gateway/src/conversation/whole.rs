@@ -12,6 +12,7 @@ use skillet_core::{
     json_kept::kept,
 };
 use tokio::time::Instant;
+use tracing::warn;
 
 use super::{Called, Conversation, Progress};
 use crate::{
@@ -47,7 +48,11 @@ pub async fn whole(
         let (answer, read) = match (asked.map(|answer| (read(&answer), answer)), last.take()) {
             (Ok((Some(read), answer)), _) => (answer, read),
             // Too late to begin again: the client at least gets what its skills gave.
-            (_, Some((answer, read, results))) => {
+            (unread, Some((answer, read, results))) => {
+                match unread {
+                    Ok((_, refused)) => warn!(status = refused.status.as_u16(), "Provider refused to go on"),
+                    Err(error) => warn!(error = error.message, "Provider could not be asked again"),
+                }
                 let given = dialect.mixed_answer(&read, &results);
                 return Ok((with_usage(conversation, &answer, given, total), progress));
             }
