@@ -5,6 +5,7 @@
 mod asking;
 mod calls;
 mod confirmed;
+pub mod headers;
 mod outcome;
 mod streamed;
 #[cfg(test)]
@@ -16,9 +17,8 @@ mod written_tests;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::HeaderMap;
 use serde_json::Value;
-use skillet_api::{gateway::ConversationPolicy, skill::Invocation};
+use skillet_api::skill::Invocation;
 use skillet_core::{
     dialect::{
         Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question, let_it_answer,
@@ -35,11 +35,6 @@ use crate::{
 };
 
 pub use self::{streamed::streamed, whole::whole};
-
-/// At most so many times is the model asked again.
-pub const ROUNDS_HEADER: &str = "x-skillet-rounds";
-/// Free text that every execution of the conversation carries.
-pub const SESSION_HEADER: &str = "x-skillet-session";
 
 /// So much of a request's time is the model's, whatever is waited for before it is asked; half where it has less.
 const FOR_THE_MODEL: Duration = Duration::from_secs(60);
@@ -97,27 +92,6 @@ pub struct Progress {
     keyed: HashMap<String, u32>,
     /// Tool names of the calls whose skills were run, in order.
     pub ran: Vec<Arc<str>>,
-}
-
-impl Limits {
-    /// The policy's, or less where the request asks for less.
-    pub fn of(policy: &ConversationPolicy, headers: &HeaderMap) -> Result<Self, ApiError> {
-        let ConversationPolicy { rounds, time, result_bytes, total_result_bytes, parallel } = policy;
-        let asked = match headers.get(ROUNDS_HEADER) {
-            None => *rounds,
-            Some(text) => text.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
-                ApiError::bad_request("the number of rounds is not a whole number").at(ROUNDS_HEADER)
-            })?,
-        };
-        let size = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Ok(Self {
-            rounds: asked.min(*rounds),
-            time: time.0,
-            result_bytes: size(*result_bytes),
-            total_result_bytes: size(*total_result_bytes),
-            parallel: size(*parallel),
-        })
-    }
 }
 
 impl Conversation {
@@ -214,29 +188,5 @@ impl Conversation {
     pub fn not_run(calls: &[ToolCall]) -> Vec<ToolResult> {
         let message = "the limit of rounds or of time for this request is reached; the skill was not run";
         calls.iter().map(|call| calls::refusal(call, "LimitReached", message)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_may_ask_for_fewer_rounds_and_not_for_more() {
-        let policy = ConversationPolicy::default();
-        let rounds = |value: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            if let Some(value) = value {
-                headers.insert(ROUNDS_HEADER, value.parse().unwrap());
-            }
-            Limits::of(&policy, &headers).map(|limits| limits.rounds)
-        };
-        assert_eq!(rounds(None), Ok(8));
-        assert_eq!(rounds(Some("2")), Ok(2));
-        assert_eq!(rounds(Some("0")), Ok(0));
-        assert_eq!(rounds(Some("99")), Ok(8));
-        for wrong in ["-1", "two", ""] {
-            assert_eq!(rounds(Some(wrong)).unwrap_err().field.as_deref(), Some(ROUNDS_HEADER), "{wrong}");
-        }
     }
 }

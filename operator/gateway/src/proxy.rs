@@ -12,16 +12,13 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
-use skillet_core::{
-    dialect::{
-        DialectName,
-        confirmation::answer::{self, tokens},
-    },
-    json_kept::kept,
-};
+use skillet_core::{dialect::DialectName, json_kept::kept};
 
 use crate::{
-    conversation::{self, Conversation, Limits, SESSION_HEADER},
+    conversation::{
+        self, Conversation, Limits,
+        headers::{confirmations, session},
+    },
     error::ApiError,
     idempotency,
     identity::Identified,
@@ -112,6 +109,7 @@ async fn answer(
     let wish = Wish::of(&headers)?;
     let limits = Limits::of(&gateway.skills.policy().gateway.conversation, &headers)?;
     let idempotency = idempotency::key(&headers)?;
+    let (session, confirmations) = (session(&headers)?, confirmations(&headers)?);
     let namespaces = offering::visible(&gateway, &identified.caller, &wish).await?;
     let policy = gateway.skills.policy();
     let can_ask = gateway.confirmation.is_some();
@@ -132,8 +130,8 @@ async fn answer(
         written: sent,
         limits,
         idempotency,
-        session: text(&headers, SESSION_HEADER),
-        confirmations: tokens(text(&headers, answer::HEADER).as_deref()),
+        session,
+        confirmations,
         room: Some(room),
         gateway,
     };
@@ -197,11 +195,6 @@ fn flag(headers: &HeaderMap, name: &'static str) -> Result<bool, ApiError> {
         Some(b"true") => Ok(true),
         Some(_) => Err(ApiError::bad_request("is neither true nor false").at(name)),
     }
-}
-
-/// A header's text; none where it is empty or no text.
-pub fn text(headers: &HeaderMap, name: &str) -> Option<String> {
-    Some(headers.get(name)?.to_str().ok()?.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// An answer of `fields`, an object, and of one more field that is JSON text already.

@@ -14,22 +14,22 @@ use http::{HeaderMap, request::Parts};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use skillet_core::{
-    dialect::{
-        DialectName,
-        confirmation::answer::{self, tokens},
-    },
+    dialect::DialectName,
     json_kept::{field, kept},
     offer::{Explanation, Verdict},
 };
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    conversation::{Called, Conversation, Limits, SESSION_HEADER},
+    conversation::{
+        Called, Conversation, Limits,
+        headers::{confirmations, session},
+    },
     error::ApiError,
     idempotency,
     identity::Caller,
     offering::{self, Offering, Question, Target, Wish},
-    proxy::{self, text, with_text},
+    proxy::{self, with_text},
     rest::body,
     skills::Namespace,
     state::Gateway,
@@ -170,8 +170,8 @@ fn conversation(
         offering,
         written,
         idempotency: idempotency::key(headers)?,
-        session: text(headers, SESSION_HEADER),
-        confirmations: tokens(text(headers, answer::HEADER).as_deref()),
+        session: session(headers)?,
+        confirmations: confirmations(headers)?,
         room: Some(room),
     })
 }

@@ -95,6 +95,19 @@ async fn a_router_cannot_say_how_a_skill_may_be_called() {
 }
 
 #[tokio::test]
+async fn a_session_that_no_execution_can_carry_is_refused_and_nothing_is_asked() {
+    let bed = Bed::new(Some(key())).await;
+    let long = "x".repeat(257);
+    for (path, body) in [(CHAT, asking()), ("/v1/intercept", intercept("look", "1.0.0", 0))] {
+        let answer = bed.send_as("agent", path, &[("x-skillet-session", &long)], &body).await;
+        assert!(answer.contains("BadRequest") && answer.contains("x-skillet-session"), "{answer}");
+    }
+    assert_eq!((bed.asked_texts().len(), bed.made()), (0, 0));
+    intercepted(&bed, &[("x-skillet-session", "café")], &intercept("look", "1.0.0", 0)).await;
+    assert_eq!(bed.api.executions()[0]["spec"]["sessionId"], "café");
+}
+
+#[tokio::test]
 async fn rights_that_could_not_be_asked_for_are_no_refusal() {
     let bed = Bed::new(Some(key())).await;
     bed.will_say(&saying("hello"));

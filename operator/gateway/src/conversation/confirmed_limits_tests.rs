@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use skillet_api::{SkillPolicySpec, duration::SkillDuration, gateway::ConversationPolicy};
+use skillet_core::dialect::confirmation::answer::HEADER;
 
 use super::{
     super::test_bed::{Bed, key},
@@ -98,6 +99,17 @@ async fn a_slow_run_leaves_the_model_its_time_and_does_not_hold_up_later_request
     bed.will_say(&saying("done"));
     assert_eq!(sent(&bed, &later).await, (200, vec![json!({"paid": 5})]));
     assert_eq!(bed.made(), 1);
+}
+
+#[tokio::test]
+async fn a_second_line_of_the_header_confirms_too() {
+    let bed = Bed::new(Some(key())).await;
+    let (messages, confirmation) = asked(&bed).await;
+    let token: Value = serde_json::from_str(&confirmation).unwrap();
+    bed.will_say(&saying("done"));
+    let lines = [(HEADER, "1.2.3.4"), (HEADER, token["token"].as_str().unwrap())];
+    bed.send_as("agent", CHAT, &lines, &asking(&[&messages[..], &[result("yes")]].concat())).await;
+    assert_eq!(bed.asked()["messages"][2]["content"], "{\"paid\":5}");
 }
 
 /// Every confirmation that a question's text names.
