@@ -96,6 +96,10 @@ test_confirmation_key() {
   rendered="$(render --set gateway.confirmationKey.secret=own)"
   grep -q 'secretName: own$' <<<"$rendered" || fail "the user's own Secret is not mounted"
   ! grep -q 'kind: Secret$' <<<"$rendered" || fail "a Secret is made beside the user's own"
+  rendered="$(render --set gateway.confirmationKey.secret=own --set gateway.confirmationKey.key=mine)"
+  grep -q -- '- key: mine$' <<<"$rendered" || fail "the key in the user's own Secret is not mounted"
+  rendered="$(render --set gateway.confirmationKey.key=mine)"
+  grep -q -- '- key: key$' <<<"$rendered" || fail "a key is mounted that the chart's own Secret has not"
   rendered="$(render --set gateway.confirmationKey.enabled=false)"
   ! grep -qE 'confirmation-key|CONFIRMATION_KEY|kind: Secret$' <<<"$rendered" || fail "a key is there that nobody wants"
 }

@@ -38,7 +38,8 @@ volumes:
     secret:
       secretName: {{ include "skillet.confirmationKeySecret" . }}
       items:
-        - key: {{ .Values.gateway.confirmationKey.key }}
+        {{- /* In the chart's own Secret it has always one name. */}}
+        - key: {{ ternary .Values.gateway.confirmationKey.key "key" (not (empty .Values.gateway.confirmationKey.secret)) }}
           path: key
   {{- end }}
 {{- end }}

@@ -14,6 +14,7 @@ pub mod dialect;
 mod dice;
 pub mod fold;
 pub mod image;
+pub mod json_kept;
 pub mod json_text;
 mod limits;
 pub mod offer;

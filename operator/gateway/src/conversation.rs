@@ -5,30 +5,38 @@
 mod asking;
 mod calls;
 mod confirmed;
+pub mod headers;
+mod outcome;
 mod streamed;
 #[cfg(test)]
 mod test_bed;
 mod whole;
+#[cfg(test)]
+mod written_tests;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use http::HeaderMap;
+use bytes::Bytes;
 use serde_json::Value;
-use skillet_api::gateway::ConversationPolicy;
-use skillet_core::dialect::{
-    Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question,
+use skillet_api::skill::Invocation;
+use skillet_core::{
+    dialect::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question},
+    json_kept::kept,
 };
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use tracing::warn;
 
-use crate::{error::ApiError, identity::Caller, offering::Offering, state::Gateway};
+use crate::{
+    error::ApiError,
+    identity::Caller,
+    offering::{Offering, Target},
+    state::Gateway,
+};
 
-pub use self::{confirmed::confirmations, streamed::streamed, whole::whole};
+pub use self::{streamed::streamed, whole::whole};
 
-/// At most so many times is the model asked again.
-pub const ROUNDS_HEADER: &str = "x-skillet-rounds";
-/// Free text that every execution of the conversation carries.
-pub const SESSION_HEADER: &str = "x-skillet-session";
+/// So much of a request's time is the model's, whatever is waited for before it is asked; half where it has less.
+const FOR_THE_MODEL: Duration = Duration::from_secs(60);
 
 /// Everything about a conversation that does not change.
 pub struct Conversation {
@@ -36,6 +44,8 @@ pub struct Conversation {
     pub caller: Caller,
     pub dialect: DialectName,
     pub offering: Offering,
+    /// The request as the client wrote it.
+    pub written: Bytes,
     pub limits: Limits,
     pub idempotency: Option<String>,
     pub session: Option<String>,
@@ -68,34 +78,19 @@ pub struct Called {
 
 /// How far it has come.
 pub struct Progress {
+    /// The round that it began with.
+    start: u32,
     round: u32,
     deadline: Instant,
+    /// Until then confirmed calls are waited for; what is left is the model's.
+    settled_by: Instant,
     budget: Budget,
+    /// For results of earlier turns, which come again with every request.
+    earlier: Budget,
     /// How often each call was made, where they are to be made once.
     keyed: HashMap<String, u32>,
     /// Tool names of the calls whose skills were run, in order.
     pub ran: Vec<Arc<str>>,
-}
-
-impl Limits {
-    /// The policy's, or less where the request asks for less.
-    pub fn of(policy: &ConversationPolicy, headers: &HeaderMap) -> Result<Self, ApiError> {
-        let ConversationPolicy { rounds, time, result_bytes, total_result_bytes, parallel } = policy;
-        let asked = match headers.get(ROUNDS_HEADER) {
-            None => *rounds,
-            Some(text) => text.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
-                ApiError::bad_request("the number of rounds is not a whole number").at(ROUNDS_HEADER)
-            })?,
-        };
-        let size = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Ok(Self {
-            rounds: asked.min(*rounds),
-            time: time.0,
-            result_bytes: size(*result_bytes),
-            total_result_bytes: size(*total_result_bytes),
-            parallel: size(*parallel),
-        })
-    }
 }
 
 impl Conversation {
@@ -111,17 +106,21 @@ impl Conversation {
     /// After the model was asked again so often by somebody else.
     pub fn progress_at(&self, round: u32) -> Progress {
         let Limits { rounds: _, time, result_bytes, total_result_bytes, parallel: _ } = self.limits;
+        let now = Instant::now();
         Progress {
+            start: round,
             round,
-            deadline: Instant::now() + time,
+            deadline: now + time,
+            settled_by: now + time - FOR_THE_MODEL.min(time / 2),
             budget: Budget::new(result_bytes, total_result_bytes),
+            earlier: Budget::new(result_bytes, total_result_bytes),
             keyed: HashMap::new(),
             ran: Vec::new(),
         }
     }
 
     /// Whether the model may be asked once more.
-    fn may_go_on(&self, progress: &Progress) -> bool {
+    pub fn may_go_on(&self, progress: &Progress) -> bool {
         progress.round < self.limits.rounds && Instant::now() < progress.deadline
     }
 
@@ -130,7 +129,7 @@ impl Conversation {
         let mut called = Called::default();
         for call in self.dialect().calls(answer) {
             match self.offering.targets.get(call.name.as_str()) {
-                Some(target) if !target.confirm => called.ours.push(call),
+                Some(target) if !self.waits(target) => called.ours.push(call),
                 Some(_) => {
                     called.asked.push(call);
                     called.has_others = true;
@@ -139,6 +138,18 @@ impl Conversation {
             }
         }
         called
+    }
+
+    /// Whether a person confirms each call of this skill: it was offered so, or it is so by now.
+    fn waits(&self, target: &Target) -> bool {
+        target.confirm || self.invocation(target) == Some(Invocation::Hybrid)
+    }
+
+    /// How the skill may be called now, whatever was true when it was offered and whoever says what was offered. None
+    /// for one that is not there: whether it was deleted or is not seen yet, the operator knows.
+    fn invocation(&self, target: &Target) -> Option<Invocation> {
+        let known = self.gateway.skills.get(&target.namespace, &target.skill)?;
+        Some(known.skill.spec.invocation)
     }
 
     /// Puts a question about these calls of `answer` into what the client gets of it.
@@ -151,16 +162,21 @@ impl Conversation {
         }
     }
 
-    /// Runs what the request confirms of earlier answers, and puts what it gave in the place of the client's results.
-    /// Puts in order what a provider would not take back of such an answer.
-    /// Whether it changed anything.
-    pub async fn settle(&self, request: &mut Value, progress: &mut Progress) -> bool {
+    /// Runs what the request confirms of earlier answers, and puts what it gave in the place of the client's results;
+    /// puts in order what a provider would not take back of such an answer. Whether it changed anything. An error where
+    /// one could not begin, or not be looked for, that may the next time: the model is not asked, and nothing is spent.
+    pub async fn settle(&self, request: &mut Value, progress: &mut Progress) -> Result<bool, ApiError> {
         confirmed::settle(self, request, progress).await
     }
 
     /// Runs calls of ours, as far as limits let it; one result for each, in their order.
     pub async fn run(&self, calls: &[ToolCall], progress: &mut Progress) -> Vec<ToolResult> {
         calls::run(self, calls, progress).await
+    }
+
+    /// A request as the provider gets it: whatever is not changed of it goes on as the client wrote it.
+    pub fn sent(&self, request: &Value) -> Bytes {
+        kept(&self.written, request).into()
     }
 
     /// The request with which the model is asked again.
@@ -171,32 +187,8 @@ impl Conversation {
     }
 
     /// What the model is told of calls that nothing is left for.
-    fn not_run(calls: &[ToolCall]) -> Vec<ToolResult> {
+    pub fn not_run(calls: &[ToolCall]) -> Vec<ToolResult> {
         let message = "the limit of rounds or of time for this request is reached; the skill was not run";
         calls.iter().map(|call| calls::refusal(call, "LimitReached", message)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_may_ask_for_fewer_rounds_and_not_for_more() {
-        let policy = ConversationPolicy::default();
-        let rounds = |value: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            if let Some(value) = value {
-                headers.insert(ROUNDS_HEADER, value.parse().unwrap());
-            }
-            Limits::of(&policy, &headers).map(|limits| limits.rounds)
-        };
-        assert_eq!(rounds(None), Ok(8));
-        assert_eq!(rounds(Some("2")), Ok(2));
-        assert_eq!(rounds(Some("0")), Ok(0));
-        assert_eq!(rounds(Some("99")), Ok(8));
-        for wrong in ["-1", "two", ""] {
-            assert_eq!(rounds(Some(wrong)).unwrap_err().field.as_deref(), Some(ROUNDS_HEADER), "{wrong}");
-        }
     }
 }

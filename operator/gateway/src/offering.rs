@@ -68,9 +68,9 @@ impl Offering {
         sent.collect()
     }
 
-    /// The request as it would be sent, and what is offered in it.
-    pub fn told(&self, request: &Value) -> Value {
-        let mut told = json!({ "request": request, "offered": self.sent() });
+    /// What is offered, or why nothing is.
+    pub fn told(&self) -> Value {
+        let mut told = json!({ "offered": self.sent() });
         if let Some(reason) = &self.withheld {
             told["notOffered"] = reason.as_str().into();
         }

@@ -6,16 +6,19 @@ use axum::{
     Router,
     body::Body,
     extract::{Path, Request, State},
-    response::{IntoResponse as _, Json, Response},
+    response::{IntoResponse as _, Response},
     routing::post,
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
-use skillet_core::dialect::DialectName;
+use skillet_core::{dialect::DialectName, json_kept::kept};
 
 use crate::{
-    conversation::{self, Conversation, Limits, SESSION_HEADER},
+    conversation::{
+        self, Conversation, Limits,
+        headers::{confirmations, session},
+    },
     error::ApiError,
     idempotency,
     identity::Identified,
@@ -113,7 +116,7 @@ async fn answer(
     let offering = offering::offer(&policy, &namespaces, &question);
     offering::add(dialect, &mut request, &offering)?;
     if flag(&headers, DRY_RUN_HEADER)? {
-        return Ok(Json(offering.told(&request)).into_response());
+        return Ok(with_text(&offering.told(), "request", &kept(&sent, &request)));
     }
     let upstream = Upstream::new(&gateway, dialect, &path, &passed_on).await?;
     let offered = names(offering.tools.iter().map(|tool| &*tool.name));
@@ -123,17 +126,19 @@ async fn answer(
         caller: identified.caller,
         dialect,
         offering,
+        written: sent,
         limits,
         idempotency,
-        session: text(&headers, SESSION_HEADER),
-        confirmations: conversation::confirmations(&headers)?,
+        session: session(&headers)?,
+        confirmations: confirmations(&headers)?,
         room: Some(room),
         gateway,
     };
     let mut progress = conversation.progress();
-    let is_settled = conversation.settle(&mut request, &mut progress).await;
+    let is_settled = conversation.settle(&mut request, &mut progress).await?;
     // What was not changed goes on as the client wrote it, byte for byte.
-    let sent = if is_offered || is_settled { request.to_string().into() } else { sent };
+    let is_changed = is_offered || is_settled;
+    let sent = if is_changed { conversation.sent(&request) } else { conversation.written.clone() };
     let mut response = if is_streaming {
         conversation::streamed(conversation, upstream, request, sent, progress).await?
     } else {
@@ -191,9 +196,17 @@ fn flag(headers: &HeaderMap, name: &'static str) -> Result<bool, ApiError> {
     }
 }
 
-/// A header's text; none where it is empty or no text.
-pub fn text(headers: &HeaderMap, name: &str) -> Option<String> {
-    Some(headers.get(name)?.to_str().ok()?.trim().to_owned()).filter(|text| !text.is_empty())
+/// An answer of `fields`, an object, and of one more field that is JSON text already.
+pub fn with_text(fields: &Value, name: &str, text: &[u8]) -> Response {
+    let mut body = fields.to_string().into_bytes();
+    body.pop();
+    let comma = if body.len() > 1 { "," } else { "" };
+    for part in [comma, "\"", name, "\":"] {
+        body.extend_from_slice(part.as_bytes());
+    }
+    body.extend_from_slice(text);
+    body.push(b'}');
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {

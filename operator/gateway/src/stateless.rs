@@ -6,24 +6,30 @@ use std::sync::Arc;
 use axum::{
     Json, Router,
     extract::{Request, State},
+    response::Response,
     routing::post,
 };
+use bytes::Bytes;
 use http::{HeaderMap, request::Parts};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use skillet_core::{
     dialect::DialectName,
+    json_kept::{field, kept},
     offer::{Explanation, Verdict},
 };
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    conversation::{self, Called, Conversation, Limits, SESSION_HEADER},
+    conversation::{
+        Called, Conversation, Limits,
+        headers::{confirmations, session},
+    },
     error::ApiError,
     idempotency,
     identity::Caller,
     offering::{self, Offering, Question, Target, Wish},
-    proxy::{self, text},
+    proxy::{self, with_text},
     rest::body,
     skills::Namespace,
     state::Gateway,
@@ -79,7 +85,8 @@ struct Intercept {
     answer: Value,
     /// What `inject` said of this request.
     offered: std::collections::BTreeMap<String, Target>,
-    /// How often the model was asked again before, so that no call is taken for an earlier one.
+    /// How often the model was asked again before: the limit of rounds counts it, and no call is taken for an earlier
+    /// round's.
     #[serde(default)]
     round: u32,
 }
@@ -88,6 +95,7 @@ struct Intercept {
 struct Sent<T> {
     caller: Caller,
     headers: HeaderMap,
+    bytes: Bytes,
     body: T,
     /// What it takes of the memory for all.
     room: OwnedSemaphorePermit,
@@ -99,7 +107,7 @@ async fn sent<T: DeserializeOwned>(gateway: &Gateway, request: Request) -> Resul
     let caller = gateway.identity.caller(&headers).await?;
     let bytes = proxy::read(body).await?;
     let room = gateway.room.take(&bytes).await?;
-    Ok(Sent { caller, headers, body: body::read(&bytes)?, room })
+    Ok(Sent { caller, headers, body: body::read(&bytes)?, bytes, room })
 }
 
 /// A request whose skills are to be chosen.
@@ -108,6 +116,7 @@ struct Asked {
     headers: HeaderMap,
     dialect: DialectName,
     request: Value,
+    written: Bytes,
     model: String,
     wish: Wish,
     namespaces: Vec<Arc<Namespace>>,
@@ -115,12 +124,13 @@ struct Asked {
 }
 
 async fn asked(gateway: &Gateway, request: Request) -> Result<Asked, ApiError> {
-    let Sent { caller, headers, body, room } = sent(gateway, request).await?;
+    let Sent { caller, headers, bytes, body, room } = sent(gateway, request).await?;
+    let written = written(&bytes, "request");
     let Inject { dialect, request, model } = body;
     let wish = Wish::of(&headers)?;
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
     let namespaces = offering::visible(gateway, &caller, &wish).await?;
-    Ok(Asked { caller, headers, dialect: dialect.into(), request, model, wish, namespaces, room })
+    Ok(Asked { caller, headers, dialect: dialect.into(), request, written, model, wish, namespaces, room })
 }
 
 impl Asked {
@@ -130,14 +140,19 @@ impl Asked {
     }
 }
 
-async fn inject(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {
+/// A field of a body as its author wrote it.
+fn written(body: &Bytes, name: &str) -> Bytes {
+    field(body, name).map(|text| body.slice_ref(text)).unwrap_or_default()
+}
+
+async fn inject(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
     let asked = asked(&gateway, request).await?;
     let offering = offering::offer(&gateway.skills.policy(), &asked.namespaces, &asked.question(&gateway));
-    let Asked { caller, headers, dialect, mut request, room, .. } = asked;
+    let Asked { caller, headers, dialect, mut request, written, room, .. } = asked;
     offering::add(dialect, &mut request, &offering)?;
-    let conversation = conversation(gateway, caller, dialect, offering, (&headers, room))?;
-    conversation.settle(&mut request, &mut conversation.progress()).await;
-    Ok(Json(conversation.offering.told(&request)))
+    let conversation = conversation(gateway, caller, dialect, offering, (&headers, written, room))?;
+    conversation.settle(&mut request, &mut conversation.progress()).await?;
+    Ok(with_text(&conversation.offering.told(), "request", &conversation.sent(&request)))
 }
 
 fn conversation(
@@ -145,7 +160,7 @@ fn conversation(
     caller: Caller,
     dialect: DialectName,
     offering: Offering,
-    (headers, room): (&HeaderMap, OwnedSemaphorePermit),
+    (headers, written, room): (&HeaderMap, Bytes, OwnedSemaphorePermit),
 ) -> Result<Conversation, ApiError> {
     Ok(Conversation {
         limits: Limits::of(&gateway.skills.policy().gateway.conversation, headers)?,
@@ -153,37 +168,44 @@ fn conversation(
         caller,
         dialect,
         offering,
+        written,
         idempotency: idempotency::key(headers)?,
-        session: text(headers, SESSION_HEADER),
-        confirmations: conversation::confirmations(headers)?,
+        session: session(headers)?,
+        confirmations: confirmations(headers)?,
         room: Some(room),
     })
 }
 
-async fn intercept(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {
-    let Sent { caller, headers, body, room } = sent(&gateway, request).await?;
+async fn intercept(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
+    let Sent { caller, headers, bytes, body, room } = sent(&gateway, request).await?;
     let Intercept { dialect, request, answer, offered, round } = body;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
     let offering = Offering { targets, ..Offering::default() };
-    let conversation = conversation(gateway, caller, dialect.into(), offering, (&headers, room))?;
+    let from = (&headers, written(&bytes, "request"), room);
+    let conversation = conversation(gateway, caller, dialect.into(), offering, from)?;
+    let as_written = written(&bytes, "answer");
     let Called { ours, asked, has_others } = conversation.called(&answer);
     if ours.is_empty() && asked.is_empty() {
-        return Ok(Json(json!({ "results": [], "answer": answer })));
+        return Ok(with_text(&json!({ "results": [] }), "answer", &as_written));
     }
     let mut progress = conversation.progress_at(round);
-    let results = conversation.run(&ours, &mut progress).await;
+    let may_go_on = conversation.may_go_on(&progress);
+    let results =
+        if may_go_on { conversation.run(&ours, &mut progress).await } else { Conversation::not_run(&ours) };
     let told: Vec<Value> = results
         .iter()
         .map(|result| json!({ "id": result.id, "tool": result.name, "content": result.content, "isError": result.is_error }))
         .collect();
     let dialect = conversation.dialect.dialect();
-    Ok(Json(if has_others {
+    let told = json!({ "results": told });
+    Ok(if has_others || !may_go_on {
         let mut mixed = dialect.mixed_answer(&answer, &results);
         conversation.ask(&answer, &asked, &mut mixed);
-        json!({ "results": told, "answer": mixed })
+        with_text(&told, "answer", &kept(&as_written, &mixed))
     } else {
-        json!({ "results": told, "nextRequest": conversation.next(&request, &answer, &results) })
-    }))
+        let next = conversation.next(&request, &answer, &results);
+        with_text(&told, "nextRequest", &conversation.sent(&next))
+    })
 }
 
 async fn explain(State(gateway): State<Gateway>, request: Request) -> Result<Json<Value>, ApiError> {

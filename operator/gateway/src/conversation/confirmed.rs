@@ -4,16 +4,15 @@
 //! replica or after a restart finds the same execution. Only a confirmation that the model has not answered yet begins
 //! a run: after that, an execution that is gone stays gone.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
-use futures::{FutureExt as _, future::BoxFuture};
-use http::{HeaderMap, HeaderValue};
+use futures::FutureExt as _;
 use serde_json::Value;
-use skillet_api::skill::Invocation;
+use skillet_api::{SkillExecution, skill::Invocation};
 use skillet_core::dialect::{
     confirmation::{
         ConfirmationError, Confirmed,
-        answer::{HEADER, Word, tokens, words},
+        answer::{Word, words},
     },
     sent::{Place, SentCall},
 };
@@ -21,9 +20,14 @@ use tokio::time::Instant;
 
 use super::{
     Conversation, Progress, asking,
-    calls::{self, Outcome, failed},
+    calls::{self, NotMade},
+    outcome::{self, Outcome, failed},
 };
-use crate::{error::ApiError, executor::Order, offering::Target};
+use crate::{
+    error::ApiError,
+    executor::{ExecutorError, Order, is_ended},
+    offering::Target,
+};
 
 /// Most confirmed calls of one request that are looked for: each is a question to the API server. The newest count.
 const LIMIT: usize = 64;
@@ -33,6 +37,8 @@ struct Settled {
     place: Place,
     id: String,
     name: String,
+    /// The model has not read it yet.
+    is_newest: bool,
     fate: Fate,
 }
 
@@ -61,32 +67,26 @@ enum TooLate {
     Expired,
 }
 
-/// The tokens of a request's headers.
-pub fn confirmations(headers: &HeaderMap) -> Result<Vec<String>, ApiError> {
-    let texts = headers.get_all(HEADER).iter().map(HeaderValue::to_str).filter_map(Result::ok);
-    tokens(texts).map_err(|error| ApiError::bad_request(error.to_string()).at(HEADER))
-}
-
 pub(super) async fn settle(
     conversation: &Conversation,
     request: &mut Value,
     progress: &mut Progress,
-) -> bool {
+) -> Result<bool, ApiError> {
     let settled = fates(conversation, request);
-    let deadline = progress.deadline;
-    let running: Vec<BoxFuture<'_, Outcome>> =
-        settled.iter().map(|settled| outcome(conversation, &settled.fate, deadline).boxed()).collect();
-    let outcomes = calls::side_by_side(conversation, running).await;
+    let deadline = progress.settled_by;
+    let running = settled.iter().map(|settled| outcome(conversation, &settled.fate, deadline).boxed());
+    let outcomes = calls::side_by_side(conversation.limits.parallel, running.collect()).await?;
     // In the order of the request, so that a later one cuts the same results at the same place.
     for (settled, outcome) in settled.iter().zip(&outcomes) {
         if settled.fate.begins() && outcome.is_run {
             progress.ran.push(settled.name.as_str().into());
         }
-        let result = outcome.told(progress, &settled.id, &settled.name);
+        let budget = if settled.is_newest { &mut progress.budget } else { &mut progress.earlier };
+        let result = outcome.told(budget, &settled.id, &settled.name);
         conversation.dialect().put_result(request, settled.place, &result);
     }
     let is_mended = conversation.dialect().mend_sent(request);
-    is_mended || !settled.is_empty()
+    Ok(is_mended || !settled.is_empty())
 }
 
 /// What becomes of the results that are about calls of hybrid skills.
@@ -103,8 +103,8 @@ fn fates(conversation: &Conversation, request: &Value) -> Vec<Settled> {
     for (word, call) in words.into_iter().zip(&calls) {
         let is_asked = targets.get(call.name).is_some_and(|target| target.confirm);
         if let Some(fate) = fate(word, call, is_asked) {
-            let (place, id, name) = (call.place, call.id.to_owned(), call.name.to_owned());
-            settled.push(Settled { place, id, name, fate });
+            let (id, name) = (call.id.to_owned(), call.name.to_owned());
+            settled.push(Settled { place: call.place, id, name, is_newest: call.is_newest, fate });
         }
     }
     forget_oldest(&mut settled);
@@ -158,56 +158,84 @@ impl Fate {
     }
 }
 
-async fn outcome(conversation: &Conversation, fate: &Fate, deadline: Instant) -> Outcome {
+/// An error where the same request may do better the next time.
+async fn outcome(conversation: &Conversation, fate: &Fate, deadline: Instant) -> Result<Outcome, ApiError> {
     let run = match fate {
         Fate::Run(run) => run,
-        Fate::Refuse { reason, message } => return failed(reason, message),
+        Fate::Refuse { reason, message } => return Ok(failed(reason, message)),
     };
     let Run { target, input, key, too_late } = &**run;
-    if let Err(refused) = calls::allow(conversation, target).await {
-        return refused;
+    match calls::allow(conversation, target).await {
+        Ok(()) => {}
+        Err(NotMade::Refused(refused)) => return Ok(refused),
+        Err(NotMade::Unanswered(error)) => return Err(error),
     }
     let order = calls::order(conversation, target, input.clone(), Some(key.clone()));
     if let Some(too_late) = too_late {
         return found(conversation, &order, *too_late, deadline).await;
     }
-    if is_manual(conversation, target) {
-        return failed("ManualOnly", "models may not call this skill any more; it was not run");
+    if conversation.invocation(target) == Some(Invocation::Manual) {
+        return Ok(failed("ManualOnly", calls::MANUAL));
     }
     let started = Instant::now();
-    let outcome = calls::execute(conversation, &order, deadline).await;
-    conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
+    let outcome = begun(conversation, &order, deadline).await;
+    let is_error = outcome.as_ref().map_or(true, |outcome| outcome.is_error);
+    conversation.gateway.metrics.called(is_error, started.elapsed());
     outcome
 }
 
-fn is_manual(conversation: &Conversation, target: &Target) -> bool {
-    let known = conversation.gateway.skills.get(&target.namespace, &target.skill);
-    match known.map(|known| known.skill.spec.invocation) {
-        Some(Invocation::Manual) => true,
-        // Whether one that is not there was deleted or is not seen yet, the operator knows.
-        Some(Invocation::Auto | Invocation::Hybrid) | None => false,
+async fn begun(conversation: &Conversation, order: &Order, deadline: Instant) -> Result<Outcome, ApiError> {
+    let limit = deadline.saturating_duration_since(Instant::now());
+    if limit.is_zero() {
+        let message = "the time of this request was over before a confirmed call could begin; send it again";
+        return Err(ApiError::unavailable(message));
     }
+    ended(conversation.gateway.executor.run(order, limit).await)
 }
 
 /// What an earlier request began, if it is still there.
-async fn found(conversation: &Conversation, order: &Order, too_late: TooLate, deadline: Instant) -> Outcome {
+async fn found(
+    conversation: &Conversation,
+    order: &Order,
+    too_late: TooLate,
+    deadline: Instant,
+) -> Result<Outcome, ApiError> {
     let executor = &conversation.gateway.executor;
     match (executor.made(order).await, too_late) {
+        (Ok(Some(execution)), TooLate::Earlier) if !is_ended(&execution) => {
+            // Waited for in every request of the conversation, it would take the time of each.
+            Ok(failed("StillRunning", "the skill still runs; a later request has its result"))
+        }
         (Ok(Some(execution)), _) => {
             let limit = deadline.saturating_duration_since(Instant::now());
-            calls::end(executor.ended(&execution, limit).await)
+            ended(executor.ended(&execution, limit).await)
         }
         (Ok(None), TooLate::Expired) => {
-            failed("NotConfirmed", "the confirmation came too late; the skill was not run")
+            Ok(failed("NotConfirmed", "the confirmation came too late; the skill was not run"))
         }
-        (Ok(None), TooLate::Earlier) => failed(
+        (Ok(None), TooLate::Earlier) => Ok(failed(
             "ResultGone",
-            "the result of this confirmed call is not kept any more; it is not run again",
-        ),
-        (Err(error), _) => calls::end(Err(error)),
+            "this confirmed call was not begun, or its result is not kept any more; it is not run again",
+        )),
+        (Err(error), _) => ended(Err(error)),
+    }
+}
+
+/// What passes is no result: the model would take it for one, and the person's word would be spent.
+fn ended(run: Result<Arc<SkillExecution>, ExecutorError>) -> Result<Outcome, ApiError> {
+    match run {
+        Err(error) if outcome::is_passing(&error) => {
+            outcome::log(&error);
+            Err(error.into())
+        }
+        run => Ok(outcome::end(run)),
     }
 }
 
 #[cfg(test)]
 #[path = "confirmed_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "confirmed_limits_tests.rs"]
+mod limits_tests;

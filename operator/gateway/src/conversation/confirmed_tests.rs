@@ -11,38 +11,38 @@ use super::{
     *,
 };
 
-const CHAT: &str = "/v1/chat/completions";
+pub(super) const CHAT: &str = "/v1/chat/completions";
 const GEMINI: &str = "/v1beta/models/gemini-2.5-pro:generateContent";
 const REFUSE: &str = r#"{"skillet":"refuse"}"#;
 
-fn call(id: &str, name: &str, arguments: &str) -> Value {
+pub(super) fn call(id: &str, name: &str, arguments: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
-fn pay() -> Value {
+pub(super) fn pay() -> Value {
     call("call_1", "pay", "{\"amount\":5}")
 }
 
 /// An answer of the model's with these calls.
-fn calling(calls: &[Value]) -> Value {
+pub(super) fn calling(calls: &[Value]) -> Value {
     let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
     json!({"id": "r", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}})
 }
 
-fn saying(text: &str) -> Value {
+pub(super) fn saying(text: &str) -> Value {
     json!({"id": "r", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]})
 }
 
-fn asking(messages: &[Value]) -> Value {
+pub(super) fn asking(messages: &[Value]) -> Value {
     json!({"model": "m", "messages": messages})
 }
 
-fn result(content: &str) -> Value {
+pub(super) fn result(content: &str) -> Value {
     json!({"role": "tool", "tool_call_id": "call_1", "content": content})
 }
 
-fn user() -> Value {
+pub(super) fn user() -> Value {
     json!({"role": "user", "content": "pay 5"})
 }
 
@@ -57,7 +57,7 @@ fn token_of(confirmation: &str) -> String {
 }
 
 /// The model calls `pay`; the messages so far and the confirmation that would run it.
-async fn asked(bed: &Bed) -> (Vec<Value>, String) {
+pub(super) async fn asked(bed: &Bed) -> (Vec<Value>, String) {
     bed.will_say(&calling(&[pay()]));
     let answer = bed.json(CHAT, &asking(&[user()])).await;
     let message = answer["choices"][0]["message"].clone();
@@ -79,7 +79,7 @@ async fn told(bed: &Bed, messages: &[Value], content: &str) -> Value {
     told_as(bed, "agent", messages, content).await
 }
 
-fn reason(told: &Value) -> &str {
+pub(super) fn reason(told: &Value) -> &str {
     told["error"]["reason"].as_str().unwrap_or_default()
 }
 

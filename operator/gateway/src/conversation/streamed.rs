@@ -27,13 +27,20 @@ const PIECES: usize = 16;
 /// A client that reads nothing for so long is gone.
 const SLOWEST_READ: Duration = Duration::from_secs(60);
 
-type Pieces = mpsc::Sender<Result<Bytes, io::Error>>;
+type Pieces = mpsc::Sender<Piece>;
+
+/// What goes to the client. A sender that is gone without the end has broken off, for whatever reason: also one that
+/// panicked, or gave up a client that read too slowly.
+enum Piece {
+    Bytes(Bytes),
+    End,
+}
 
 /// Why a stream is not gone on with.
 enum Stop {
     /// The client reads no more.
     ClientGone,
-    /// What came cannot be gone on with; the client is told by a stream that breaks off.
+    /// What came cannot be gone on with.
     Broken(String),
 }
 
@@ -47,21 +54,35 @@ pub async fn streamed(
 ) -> Result<Response, ApiError> {
     let first = upstream.send(sent, progress.deadline).await?;
     let (status, headers) = (first.status(), passed_back(first.headers()));
-    let (pieces, mut received) = mpsc::channel(PIECES);
-    let body = Body::from_stream(stream::poll_fn(move |context| received.poll_recv(context)));
+    let (pieces, received) = mpsc::channel(PIECES);
     if status.is_success() {
         tokio::spawn(converse(conversation, upstream, progress, request, first, pieces));
     } else {
-        tokio::spawn(async move { pass_whole(first, &pieces).await.ok() });
+        tokio::spawn(async move {
+            let passed = pass_whole(first, &pieces).await;
+            end(passed, 0, &pieces).await;
+        });
     }
-    Ok((status, headers, body).into_response())
+    Ok((status, headers, body(received)).into_response())
+}
+
+/// A body that ends with an error where its end was not sent.
+fn body(received: mpsc::Receiver<Piece>) -> Body {
+    Body::from_stream(stream::unfold(Some(received), |received| async {
+        let mut received = received?;
+        match received.recv().await {
+            Some(Piece::Bytes(bytes)) => Some((Ok(bytes), Some(received))),
+            Some(Piece::End) => None,
+            None => Some((Err(io::Error::other("the answer was broken off")), None)),
+        }
+    }))
 }
 
 /// Nothing of it is ours.
 async fn pass_whole(mut response: reqwest::Response, pieces: &Pieces) -> Result<(), Stop> {
     loop {
         match response.chunk().await {
-            Ok(Some(chunk)) => send(pieces, chunk).await?,
+            Ok(Some(chunk)) => send(pieces, Piece::Bytes(chunk)).await?,
             Ok(None) => return Ok(()),
             Err(error) => return Err(Stop::Broken(error.without_url().to_string())),
         }
@@ -76,15 +97,20 @@ async fn converse(
     first: reqwest::Response,
     pieces: Pieces,
 ) {
-    match rounds(&conversation, &upstream, request, first, &pieces, &mut progress).await {
+    let held = rounds(&conversation, &upstream, request, first, &pieces, &mut progress).await;
+    end(held, progress.round, &pieces).await;
+}
+
+/// Marks the end, if it was come to. Else the client is told by a body that breaks off.
+async fn end(held: Result<(), Stop>, round: u32, pieces: &Pieces) {
+    let ended = match held {
+        Ok(()) => send(pieces, Piece::End).await,
+        Err(stop) => Err(stop),
+    };
+    match ended {
         Ok(()) => {}
-        Err(Stop::ClientGone) => {
-            info!(round = progress.round, "Client went away before the end of its answer");
-        }
-        Err(Stop::Broken(why)) => {
-            warn!(round = progress.round, why, "Stream was broken off");
-            pieces.send(Err(io::Error::other("the answer was broken off"))).await.ok();
-        }
+        Err(Stop::ClientGone) => info!(round, "Client went away before the end of its answer"),
+        Err(Stop::Broken(why)) => warn!(round, why, "Stream was broken off"),
     }
 }
 
@@ -121,7 +147,7 @@ async fn rounds(
         progress.round += 1;
         request = conversation.next(&request, &end.answer, &results);
         let sent = tokio::select! {
-            sent = upstream.send(request.to_string().into(), progress.deadline) => sent,
+            sent = upstream.send(conversation.sent(&request), progress.deadline) => sent,
             () = pieces.closed() => return Err(Stop::ClientGone),
         };
         response = match sent {
@@ -186,12 +212,16 @@ async fn flush(out: &mut Vec<u8>, pieces: &Pieces) -> Result<(), Stop> {
     if out.is_empty() {
         return Ok(());
     }
-    send(pieces, std::mem::take(out).into()).await
+    send(pieces, Piece::Bytes(std::mem::take(out).into())).await
 }
 
-async fn send(pieces: &Pieces, piece: Bytes) -> Result<(), Stop> {
-    match timeout(SLOWEST_READ, pieces.send(Ok(piece))).await {
+async fn send(pieces: &Pieces, piece: Piece) -> Result<(), Stop> {
+    match timeout(SLOWEST_READ, pieces.send(piece)).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) | Err(_) => Err(Stop::ClientGone),
     }
 }
+
+#[cfg(test)]
+#[path = "streamed_tests.rs"]
+mod tests;

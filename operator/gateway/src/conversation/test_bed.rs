@@ -5,7 +5,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::{Router, body::Body, extract::State, response::IntoResponse as _};
+use axum::{
+    Router,
+    body::Body,
+    extract::State,
+    response::{IntoResponse as _, Response},
+};
 use http::{Request, header};
 use serde_json::{Value, json};
 use skillet_api::SkillPolicySpec;
@@ -26,7 +31,7 @@ use crate::{
 #[derive(Default)]
 struct Script {
     answers: Mutex<VecDeque<(&'static str, String)>>,
-    asked: Mutex<Vec<Value>>,
+    asked: Mutex<Vec<String>>,
 }
 
 pub(super) struct Bed {
@@ -114,7 +119,12 @@ impl Bed {
 
     /// The last request that the provider got.
     pub(super) fn asked(&self) -> Value {
-        self.script.asked.lock().unwrap().last().cloned().unwrap()
+        serde_json::from_str(&self.asked_texts().pop().unwrap()).unwrap()
+    }
+
+    /// Every request that the provider got, as it was written.
+    pub(super) fn asked_texts(&self) -> Vec<String> {
+        self.script.asked.lock().unwrap().clone()
     }
 
     /// `team/agent` asks on a route.
@@ -134,6 +144,29 @@ impl Bed {
         headers: &[(&str, &str)],
         body: &Value,
     ) -> String {
+        self.send_text(account, path, headers, body.to_string()).await.1
+    }
+
+    /// The answer's status and text.
+    pub(super) async fn send_text(
+        &self,
+        account: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> (u16, String) {
+        let response = self.response(account, path, headers, body.into()).await;
+        let status = response.status().as_u16();
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await.unwrap();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    /// What `team/agent` gets, with a body that is still to come.
+    pub(super) async fn respond(&self, path: &str, body: &Value) -> Response {
+        self.response("agent", path, &[], body.to_string().into()).await
+    }
+
+    async fn response(&self, account: &str, path: &str, headers: &[(&str, &str)], body: Body) -> Response {
         let mut request = Request::builder()
             .method("POST")
             .uri(path)
@@ -141,11 +174,9 @@ impl Bed {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Body::from(body.to_string())).unwrap();
+        let request = request.body(body).unwrap();
         let routes = Router::new().merge(proxy::routes()).merge(stateless::routes());
-        let response = routes.with_state(self.gateway.clone()).oneshot(request).await.unwrap();
-        let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await.unwrap();
-        String::from_utf8(bytes.to_vec()).unwrap()
+        routes.with_state(self.gateway.clone()).oneshot(request).await.unwrap()
     }
 
     /// How many executions were ever made.
@@ -162,8 +193,8 @@ async fn serve(script: Arc<Script>) -> String {
     format!("http://{address}")
 }
 
-async fn say(State(script): State<Arc<Script>>, body: String) -> axum::response::Response {
-    script.asked.lock().unwrap().push(serde_json::from_str(&body).unwrap());
+async fn say(State(script): State<Arc<Script>>, body: String) -> Response {
+    script.asked.lock().unwrap().push(body);
     let (kind, text) = script.answers.lock().unwrap().pop_front().unwrap();
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

@@ -7,8 +7,12 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
-use skillet_core::dialect::{ToolResult, Usage};
+use skillet_core::{
+    dialect::{ToolResult, Usage},
+    json_kept::kept,
+};
 use tokio::time::Instant;
+use tracing::warn;
 
 use super::{Called, Conversation, Progress};
 use crate::{
@@ -44,7 +48,11 @@ pub async fn whole(
         let (answer, read) = match (asked.map(|answer| (read(&answer), answer)), last.take()) {
             (Ok((Some(read), answer)), _) => (answer, read),
             // Too late to begin again: the client at least gets what its skills gave.
-            (_, Some((answer, read, results))) => {
+            (unread, Some((answer, read, results))) => {
+                match unread {
+                    Ok((_, refused)) => warn!(status = refused.status.as_u16(), "Provider refused to go on"),
+                    Err(error) => warn!(error = error.message, "Provider could not be asked again"),
+                }
                 let given = dialect.mixed_answer(&read, &results);
                 return Ok((with_usage(conversation, &answer, given, total), progress));
             }
@@ -70,7 +78,7 @@ pub async fn whole(
         }
         progress.round += 1;
         request = conversation.next(&request, &read, &results);
-        body = request.to_string().into();
+        body = conversation.sent(&request);
         last = Some((answer, read, results));
     }
 }
@@ -114,5 +122,5 @@ fn with_usage(conversation: &Conversation, answer: &Answer, mut read: Value, tot
     conversation.dialect().put_usage(&mut read, total);
     let mut headers = passed_back(&answer.headers);
     headers.entry(header::CONTENT_TYPE).or_insert(header::HeaderValue::from_static("application/json"));
-    (answer.status, headers, Body::from(read.to_string())).into_response()
+    (answer.status, headers, Body::from(kept(&answer.body, &read))).into_response()
 }

@@ -80,6 +80,7 @@ fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> O
         timeout: None,
         idempotency: key.map(str::to_owned),
         cancel_when_dropped: false,
+        takes_any_version: false,
     }
 }
 

@@ -1,0 +1,172 @@
+//! What a call came to, and what of it the model reads.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use skillet_api::{Phase, SkillExecution};
+use skillet_core::dialect::{ToolResult, budget::Budget};
+use tracing::warn;
+
+use crate::executor::ExecutorError;
+
+/// What a call came to, before it is bounded.
+pub(super) struct Outcome {
+    pub(super) content: Value,
+    pub(super) is_error: bool,
+    /// Whether the skill was run, whatever came of it.
+    pub(super) is_run: bool,
+}
+
+impl Outcome {
+    /// As the model reads it, as far as the bytes that are left for results let it.
+    pub(super) fn told(&self, budget: &mut Budget, id: &str, name: &str) -> ToolResult {
+        let content = budget.take(&self.content).text;
+        ToolResult { id: id.to_owned(), name: name.to_owned(), content, is_error: self.is_error }
+    }
+}
+
+/// What came of a run, as the model reads it.
+pub(super) fn end(run: Result<Arc<SkillExecution>, ExecutorError>) -> Outcome {
+    match run {
+        Ok(execution) => told(&execution),
+        Err(error) => {
+            if is_passing(&error) {
+                log(&error);
+            }
+            Outcome { is_run: is_begun(&error), ..failed(reason(&error), &error.to_string()) }
+        }
+    }
+}
+
+/// The cause, which is for who runs the cluster and not for a model.
+pub(super) fn log(error: &ExecutorError) {
+    let cause = std::error::Error::source(error).map(tracing::field::display);
+    warn!(%error, cause, "Skill could not be run");
+}
+
+/// Whether the same may go well the next time, and nothing is known to have begun.
+pub(super) fn is_passing(error: &ExecutorError) -> bool {
+    match error {
+        ExecutorError::Create { .. }
+        | ExecutorError::Read { .. }
+        | ExecutorError::List { .. }
+        | ExecutorError::Cancel { .. }
+        | ExecutorError::Stopping => true,
+        ExecutorError::Forbidden { .. }
+        | ExecutorError::NoPlace { .. }
+        | ExecutorError::Invalid { .. }
+        | ExecutorError::Conflict
+        | ExecutorError::Gone { .. }
+        | ExecutorError::TooLate { .. } => false,
+    }
+}
+
+/// Whether there was an execution before the error.
+fn is_begun(error: &ExecutorError) -> bool {
+    match error {
+        ExecutorError::Gone { .. } | ExecutorError::TooLate { .. } => true,
+        ExecutorError::Create { .. }
+        | ExecutorError::Read { .. }
+        | ExecutorError::List { .. }
+        | ExecutorError::Cancel { .. }
+        | ExecutorError::Forbidden { .. }
+        | ExecutorError::NoPlace { .. }
+        | ExecutorError::Invalid { .. }
+        | ExecutorError::Conflict
+        | ExecutorError::Stopping => false,
+    }
+}
+
+fn reason(error: &ExecutorError) -> &'static str {
+    match error {
+        ExecutorError::Create { .. }
+        | ExecutorError::Read { .. }
+        | ExecutorError::List { .. }
+        | ExecutorError::Cancel { .. }
+        | ExecutorError::Stopping => "ApiError",
+        ExecutorError::Forbidden { .. } => "Forbidden",
+        ExecutorError::NoPlace { .. } => "SkillNotFound",
+        ExecutorError::Invalid { .. } => "InputInvalid",
+        ExecutorError::Conflict => "Conflict",
+        ExecutorError::Gone { .. } => "SandboxLost",
+        ExecutorError::TooLate { .. } => "TimedOut",
+    }
+}
+
+/// An execution's end as the model reads it.
+fn told(execution: &SkillExecution) -> Outcome {
+    let Some(status) = &execution.status else { return failed("ApiError", "the execution has no status") };
+    // What the operator refuses ends without an attempt.
+    let is_run = status.attempts > 0;
+    match status.phase {
+        Phase::Succeeded => {
+            Outcome { content: status.output.clone().unwrap_or(Value::Null), is_error: false, is_run }
+        }
+        Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
+            let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
+            Outcome { is_run, ..failed(reason, status.message.as_deref().unwrap_or("the skill failed")) }
+        }
+    }
+}
+
+/// The outcome of a call whose skill was not run.
+pub(super) fn failed(reason: &str, message: &str) -> Outcome {
+    let content = json!({ "error": { "reason": reason, "message": message } });
+    Outcome { content, is_error: true, is_run: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use skillet_api::{Reason, SkillExecutionSpec, SkillExecutionStatus};
+
+    use super::*;
+
+    fn ended(phase: Phase, reason: Reason, attempts: u32) -> Outcome {
+        let mut execution = SkillExecution::new("e", SkillExecutionSpec::default());
+        execution.status = Some(SkillExecutionStatus {
+            phase,
+            reason: Some(reason),
+            message: Some("the end of stderr".into()),
+            output: (phase == Phase::Succeeded).then(|| json!({ "n": 1 })),
+            attempts,
+            ..SkillExecutionStatus::default()
+        });
+        told(&execution)
+    }
+
+    #[test]
+    fn a_success_is_its_output_and_a_failure_says_why() {
+        let succeeded = ended(Phase::Succeeded, Reason::Succeeded, 1);
+        assert_eq!((succeeded.content, succeeded.is_error), (json!({ "n": 1 }), false));
+        for (phase, reason) in [
+            (Phase::Failed, Reason::ExitCode),
+            (Phase::TimedOut, Reason::TimedOut),
+            (Phase::Cancelled, Reason::Cancelled),
+        ] {
+            let outcome = ended(phase, reason, 1);
+            let error = json!({ "error": { "reason": reason.as_str(), "message": "the end of stderr" } });
+            assert_eq!((outcome.content, outcome.is_error), (error, true));
+        }
+    }
+
+    #[test]
+    fn only_what_was_begun_is_a_run() {
+        assert!(ended(Phase::Succeeded, Reason::Succeeded, 1).is_run);
+        assert!(ended(Phase::Failed, Reason::ExitCode, 2).is_run);
+        assert!(!ended(Phase::Failed, Reason::InputInvalid, 0).is_run, "the operator refused it");
+        assert!(!failed("Forbidden", "").is_run);
+        let (namespace, name) = (String::new(), String::new());
+        assert!(!is_begun(&ExecutorError::Conflict));
+        assert!(is_begun(&ExecutorError::TooLate { namespace, name, limit: std::time::Duration::ZERO }));
+    }
+
+    #[test]
+    fn what_may_go_well_the_next_time_is_no_outcome() {
+        let (namespace, message) = (String::new(), String::new());
+        let source = Box::new(kube::Error::LinesCodecMaxLineLengthExceeded);
+        assert!(is_passing(&ExecutorError::Create { namespace: namespace.clone(), source }));
+        assert!(is_passing(&ExecutorError::Stopping));
+        assert!(!is_passing(&ExecutorError::Forbidden { namespace, message }));
+        assert!(!is_passing(&ExecutorError::Conflict));
+    }
+}
