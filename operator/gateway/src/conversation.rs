@@ -18,9 +18,9 @@ use skillet_api::gateway::ConversationPolicy;
 use skillet_core::dialect::{
     Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question, let_it_answer,
 };
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::time::Instant;
 
-use crate::{error::ApiError, identity::Caller, offering::Offering, state::Gateway};
+use crate::{error::ApiError, identity::Caller, offering::Offering, room::Taken, state::Gateway};
 
 pub use self::{streamed::streamed, whole::whole};
 
@@ -41,7 +41,7 @@ pub struct Conversation {
     /// Tokens of the request's header that confirm calls.
     pub confirmations: Vec<String>,
     /// What it takes of the memory for all, given back at its end.
-    pub room: Option<OwnedSemaphorePermit>,
+    pub room: Option<Taken>,
 }
 
 /// How far it may go.
@@ -100,6 +100,13 @@ impl Limits {
 impl Conversation {
     fn dialect(&self) -> &'static dyn Dialect {
         self.dialect.dialect()
+    }
+
+    /// Gives back the room for all but so many bytes.
+    pub fn keep_room_for(&mut self, bytes: usize) {
+        if let Some(room) = &mut self.room {
+            room.shrink_to(bytes);
+        }
     }
 
     /// At its beginning.

@@ -18,7 +18,6 @@ use skillet_core::{
     },
     offer::{Explanation, Verdict},
 };
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     conversation::{Called, Conversation, Limits, SESSION_HEADER},
@@ -26,8 +25,9 @@ use crate::{
     idempotency,
     identity::Caller,
     offering::{self, Offering, Question, Target, Wish},
-    proxy::{self, text},
+    proxy::{WANTED, text},
     rest::body,
+    room::Taken,
     skills::Namespace,
     state::Gateway,
 };
@@ -93,15 +93,14 @@ struct Sent<T> {
     headers: HeaderMap,
     body: T,
     /// What it takes of the memory for all.
-    room: OwnedSemaphorePermit,
+    room: Taken,
 }
 
 /// Who asks comes first: nobody unknown makes the gateway hold a body.
 async fn sent<T: DeserializeOwned>(gateway: &Gateway, request: Request) -> Result<Sent<T>, ApiError> {
     let (Parts { headers, .. }, body) = request.into_parts();
     let caller = gateway.identity.caller(&headers).await?;
-    let bytes = proxy::read(body).await?;
-    let room = gateway.room.take(&bytes).await?;
+    let (bytes, room) = gateway.room.read(&caller.namespace, body, WANTED).await?;
     Ok(Sent { caller, headers, body: body::read(&bytes)?, room })
 }
 
@@ -114,7 +113,7 @@ struct Asked {
     model: String,
     wish: Wish,
     namespaces: Vec<Arc<Namespace>>,
-    room: OwnedSemaphorePermit,
+    room: Taken,
 }
 
 async fn asked(gateway: &Gateway, request: Request) -> Result<Asked, ApiError> {
@@ -148,7 +147,7 @@ fn conversation(
     caller: Caller,
     dialect: DialectName,
     offering: Offering,
-    (headers, room): (&HeaderMap, OwnedSemaphorePermit),
+    (headers, room): (&HeaderMap, Taken),
 ) -> Result<Conversation, ApiError> {
     Ok(Conversation {
         limits: Limits::of(&gateway.skills.policy().gateway.conversation, headers)?,
