@@ -70,13 +70,13 @@ impl Watched for SkillVersion {
 }
 
 impl Skills {
-    /// Watches until the process ends.
+    /// Watches until the process ends, or one of the watches does.
     pub async fn watch(self: Arc<Self>, client: Client) {
-        tokio::join!(
-            keep::<SkillPolicy>(&self, client.clone()),
-            keep::<Skill>(&self, client.clone()),
-            keep::<SkillVersion>(&self, client)
-        );
+        tokio::select! {
+            () = keep::<SkillPolicy>(&self, client.clone()) => {}
+            () = keep::<Skill>(&self, client.clone()) => {}
+            () = keep::<SkillVersion>(&self, client) => {}
+        }
     }
 }
 
