@@ -102,8 +102,12 @@ impl Conversation {
         self.dialect.dialect()
     }
 
-    /// Gives back the room for all but so many bytes.
-    pub fn keep_room_for(&mut self, bytes: usize) {
+    /// Where no call can be ours, nothing is made of the request any more: only so many bytes are still sent.
+    pub fn let_go(&mut self, request: &mut Value, bytes: usize) {
+        if !self.offering.targets.is_empty() {
+            return;
+        }
+        *request = Value::Null;
         if let Some(room) = &mut self.room {
             room.shrink_to(bytes);
         }

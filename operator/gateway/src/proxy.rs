@@ -133,11 +133,7 @@ async fn answer(
     let is_settled = conversation.settle(&mut request, &mut progress).await;
     // What was not changed goes on as the client wrote it, byte for byte.
     let sent = if is_offered || is_settled { request.to_string().into() } else { sent };
-    if conversation.offering.targets.is_empty() {
-        // No call can be ours, so that nothing is made of the request any more.
-        request = Value::Null;
-        conversation.keep_room_for(sent.len());
-    }
+    conversation.let_go(&mut request, sent.len());
     let mut response = if is_streaming {
         conversation::streamed(conversation, upstream, request, sent, progress).await?
     } else {

@@ -70,6 +70,21 @@ impl Room {
     }
 }
 
+#[cfg(test)]
+impl Room {
+    /// By requests that are all there.
+    pub(crate) fn taken(&self) -> usize {
+        self.0.held().all.whole
+    }
+
+    /// Takes all that a tenant may have.
+    pub(crate) async fn fill(&self, tenant: &str) -> Taken {
+        let mut all = self.enter(&tenant.into());
+        all.keep(SHARE).await.unwrap();
+        all
+    }
+}
+
 impl Taken {
     /// Waits for room for so many bytes of a body, all that were taken before among them.
     async fn read(&mut self, bytes: usize) -> Result<(), ApiError> {

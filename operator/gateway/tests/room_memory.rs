@@ -5,10 +5,10 @@
 use serde_json::Value;
 use skillet_gateway::room;
 
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+fn resident() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS"))?;
+    line.split_whitespace().nth(1)?.parse::<usize>().ok().map(|kib| kib * 1024)
 }
 
 /// Many of these in one list; the number is such that each document takes some tens of MiB.
@@ -45,9 +45,9 @@ fn a_document_takes_no_more_than_is_counted_for_it() {
     for (shape, repeated) in shapes() {
         let text = format!("[{}]", vec![shape.as_str(); repeated].join(","));
         let counted = room::document(text.as_bytes());
-        let before = resident();
+        let before = resident().unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
-        let taken = resident() - before;
+        let taken = resident().unwrap() - before;
         println!(
             "{shape:.30}: text {} KiB, counted {} KiB, taken {} KiB",
             text.len() >> 10,

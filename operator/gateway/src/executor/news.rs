@@ -90,7 +90,7 @@ impl State {
         let Some(uid) = watched.meta().uid.as_deref().filter(|uid| self.waited.contains_key(*uid)) else {
             return;
         };
-        match watched.read() {
+        match watched.read_for_its_owner() {
             Ok(execution) => self.tell(uid, || news(Arc::new(execution))),
             Err(error) => warn!(%error, "SkillExecution that is waited for could not be read"),
         }

@@ -179,14 +179,9 @@ impl Keys {
 
 fn put(table: &mut KeyTable, secret: &Unread<Secret>) {
     let name = name_of(secret);
-    let problem = match secret.read() {
-        Ok(secret) => table.put(&secret).err(),
-        Err(_) => {
-            // What it said before counts no more.
-            table.remove(&name);
-            Some(KeyProblem::Secret)
-        }
-    };
+    // What it said before counts no more.
+    table.remove(&name);
+    let problem = secret.read().map_or(Some(KeyProblem::Secret), |secret| table.put(&secret).err());
     if let Some(problem) = problem {
         let (namespace, name) = name;
         warn!(%namespace, secret = %name, %problem, "Secret gives no access as an API key");

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::{
+    marks::Marks,
     postings::{Postings, insert_sorted, remove_sorted},
     slots::Slots,
-    trie::{Marks, PatternId, Trie},
+    trie::{PatternId, Trie},
 };
 use crate::offer::{Reading, background::BackgroundReason, profile::Profile};
 

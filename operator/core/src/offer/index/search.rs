@@ -8,8 +8,9 @@ use super::{
     Entry, Index,
     counting::add_counts,
     lists::{Lists, UNUSED},
+    marks::Marks,
     postings::{BLOCK_SLOTS, Postings},
-    trie::{Marks, PatternId},
+    trie::PatternId,
 };
 use crate::offer::{Query, Scorer, Standing, Weights, provider::Families};
 

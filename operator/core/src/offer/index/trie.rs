@@ -9,10 +9,12 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
+use super::marks::Marks;
+
 /// The number of a pattern; given out again after the pattern was removed.
 pub(super) type PatternId = u32;
 
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 const ROOT: u32 = 0;
 
 #[derive(Clone, Debug)]
@@ -42,49 +44,6 @@ struct Node {
 }
 
 const LEAF: Node = Node { pattern: NONE, children: 0, parent: ROOT, first: NONE, first_byte: 0, byte: 0 };
-
-/// What a search notes of the nodes it comes to, to be used again for the next one.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Marks {
-    /// Marks of another search are none.
-    search: u32,
-    nodes: Vec<Mark>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Mark {
-    search: u32,
-    /// Whether the patterns that end with this node were given.
-    is_given: bool,
-    /// The node of the longest text that ends with this one; [`NONE`] where it is not known yet.
-    suffix: u32,
-}
-
-impl Marks {
-    fn begin(&mut self, nodes: usize) {
-        self.search = self.search.wrapping_add(1);
-        if self.search == 0 {
-            self.nodes.clear();
-            self.search = 1;
-        }
-        if self.nodes.len() < nodes {
-            self.nodes.resize(nodes, Mark { search: 0, is_given: false, suffix: NONE });
-        }
-    }
-
-    fn of(&mut self, node: u32) -> Option<&mut Mark> {
-        let mark = self.nodes.get_mut(node as usize)?;
-        if mark.search != self.search {
-            *mark = Mark { search: self.search, is_given: false, suffix: NONE };
-        }
-        Some(mark)
-    }
-
-    /// Whether this is the first time.
-    fn give(&mut self, node: u32) -> bool {
-        self.of(node).is_some_and(|mark| !std::mem::replace(&mut mark.is_given, true))
-    }
-}
 
 impl Trie {
     pub(super) fn new() -> Self {
@@ -190,15 +149,12 @@ impl Trie {
         if parent == ROOT {
             return ROOT;
         }
-        let known = marks.of(at).map_or(ROOT, |mark| mark.suffix);
-        if known != NONE {
+        if let Some(known) = marks.suffix(at) {
             return known;
         }
         let of_parent = self.suffix(parent, marks);
         let suffix = self.step(of_parent, byte, marks);
-        if let Some(mark) = marks.of(at) {
-            mark.suffix = suffix;
-        }
+        marks.set_suffix(at, suffix);
         suffix
     }
 
@@ -340,7 +296,8 @@ mod tests {
     fn after_any_changes_it_finds_what_a_plain_search_finds() {
         let mut dice = Dice::new(5);
         let mut trie = Trie::new();
-        let mut marks = Marks { search: u32::MAX - 1_000, nodes: Vec::new() };
+        // Its numbers of searches begin again in between.
+        let mut marks = Marks::after(u32::MAX - 1_000);
         let mut patterns: Vec<Option<String>> = vec![None; 12];
         for round in 0..3_000 {
             let at = dice.below(12) as usize;
