@@ -19,6 +19,11 @@ impl JsonText {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
+    /// As it is kept.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
     /// In bytes.
     pub fn length(&self) -> usize {
         self.0.len()
@@ -42,7 +47,10 @@ mod tests {
     fn what_is_read_is_what_was_written() {
         for value in [json!({ "a": [1, 0.1, null, "ü\n"], "b": {} }), json!(null), json!(u64::MAX)] {
             let text = JsonText::new(&value);
-            assert_eq!((text.value(), text.length()), (value.clone(), value.to_string().len()));
+            assert_eq!(
+                (text.value(), text.text(), text.length()),
+                (value.clone(), &*value.to_string(), value.to_string().len())
+            );
         }
     }
 

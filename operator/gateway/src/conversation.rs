@@ -23,13 +23,14 @@ use skillet_core::{
     dialect::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question},
     json_kept::kept,
 };
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::time::Instant;
 use tracing::warn;
 
 use crate::{
     error::ApiError,
     identity::Caller,
     offering::{Offering, Target},
+    room::Taken,
     state::Gateway,
 };
 
@@ -52,7 +53,7 @@ pub struct Conversation {
     /// Tokens of the request's header that confirm calls.
     pub confirmations: Vec<String>,
     /// What it takes of the memory for all, given back at its end.
-    pub room: Option<OwnedSemaphorePermit>,
+    pub room: Option<Taken>,
 }
 
 /// How far it may go.
@@ -96,6 +97,18 @@ pub struct Progress {
 impl Conversation {
     fn dialect(&self) -> &'static dyn Dialect {
         self.dialect.dialect()
+    }
+
+    /// Where no call can be ours, nothing is made of the request any more: only so many bytes are still sent.
+    pub fn let_go(&mut self, request: &mut Value, bytes: usize) {
+        if !self.offering.targets.is_empty() {
+            return;
+        }
+        *request = Value::Null;
+        self.written = Bytes::new();
+        if let Some(room) = &mut self.room {
+            room.shrink_to(bytes);
+        }
     }
 
     /// At its beginning.

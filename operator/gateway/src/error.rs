@@ -1,10 +1,12 @@
 //! The one shape of an error: `{"error": {"code", "message", "field"}}`, with the status that fits the code.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
-use http::StatusCode;
+use http::{StatusCode, header::RETRY_AFTER};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,6 +23,10 @@ pub struct ApiError {
     /// JSON pointer or parameter that is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
+    /// When it is worth asking again, for the header of that name.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub retry_after: Option<Duration>,
 }
 
 /// The body of every answer that is not a success.
@@ -31,7 +37,7 @@ pub struct ErrorAnswer {
 
 impl ApiError {
     pub fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
-        Self { status, code: code.to_owned(), message: message.into(), field: None }
+        Self { status, code: code.to_owned(), message: message.into(), field: None, retry_after: None }
     }
 
     /// The same with the field that is at fault.
@@ -67,6 +73,21 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
     }
 
+    /// The body is not too long, but becomes more than one request may hold.
+    pub fn too_many_values() -> Self {
+        let message = "the request has more values than the gateway has memory for in one request";
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
+    }
+
+    /// Other requests hold the memory, and none was given back in time.
+    pub fn overloaded(waited: Duration) -> Self {
+        let message = format!("the gateway has had no memory left for this request for {waited:?}");
+        Self {
+            retry_after: Some(waited),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "Overloaded", message)
+        }
+    }
+
     /// The cluster did not do what was needed.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ApiError", message)
@@ -75,7 +96,12 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, Json(ErrorAnswer { error: self })).into_response()
+        let (status, retry_after) = (self.status, self.retry_after);
+        let mut response = (status, Json(ErrorAnswer { error: self })).into_response();
+        if let Some(after) = retry_after {
+            response.headers_mut().insert(RETRY_AFTER, after.as_secs().into());
+        }
+        response
     }
 }
 
@@ -92,5 +118,13 @@ mod tests {
             body,
             serde_json::json!({ "error": { "code": "BadRequest", "message": "no", "field": "page" } })
         );
+    }
+
+    #[test]
+    fn who_comes_too_early_is_told_when_to_come_again() {
+        let response = ApiError::overloaded(Duration::from_secs(5)).into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[RETRY_AFTER], "5");
+        assert!(!ApiError::not_found("no").into_response().headers().contains_key(RETRY_AFTER));
     }
 }

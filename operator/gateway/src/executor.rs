@@ -28,7 +28,7 @@ use skillet_api::{SkillExecution, names};
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use crate::identity::Caller;
+use crate::{identity::Caller, unread};
 pub use error::ExecutorError;
 pub use following::Following;
 pub use list::Entry;
@@ -75,8 +75,6 @@ impl Order {
 
 /// How often a creation is tried that found its name taken and then nobody there.
 const MAX_RACES: u32 = 4;
-/// Executions that one answer of a list holds: each may be as large as its output.
-const LIST_PAGE: u32 = 100;
 
 /// Makes executions and waits for them.
 pub struct Executor {
@@ -93,7 +91,7 @@ impl Executor {
     /// Watches the executions of the whole cluster, until it is dropped.
     pub async fn watch(self: Arc<Self>) {
         let api: Api<Watched> = Api::all(self.client.clone());
-        let config = watcher::Config::default().page_size(LIST_PAGE);
+        let config = watcher::Config::default().page_size(unread::PAGE);
         let mut events = pin!(watcher(api, config).default_backoff());
         loop {
             match events.try_next().await {

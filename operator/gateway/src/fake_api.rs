@@ -253,7 +253,8 @@ fn selects(selector: &str, of: &Value) -> bool {
 }
 
 fn line(event: &Value) -> Bytes {
-    format!("{event}\n").into()
+    // In the order of a real one, which tells first what comes.
+    format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"]).into()
 }
 
 fn answer(object: &Value) -> Response<Body> {

@@ -204,8 +204,7 @@ impl Identity {
         namespace: &str,
         skill: Option<&str>,
     ) -> Result<(), IdentityError> {
-        let (caller, skill) = (caller.clone(), skill.map(Into::into));
-        let wish = Wish { caller, verb, namespace: namespace.into(), skill };
+        let wish = Wish::new(caller, verb, namespace, skill);
         let now = (self.clock)().instant;
         let (client, asked) = (self.client.clone(), wish.clone());
         let ask = || async move {

@@ -206,6 +206,25 @@ async fn a_right_is_asked_once_in_five_seconds_whether_held_or_not() {
 }
 
 #[tokio::test]
+async fn a_name_that_no_skill_can_have_is_neither_asked_for_nor_kept() {
+    let scene = scene();
+    let caller = reviews::service_account("team-a", "agent");
+    for first in ["a", "b"] {
+        let name = first.repeat(1 << 20);
+        let refused = scene.may(&caller, Verb::Execute, Some(&name)).await;
+        assert_eq!(
+            refused,
+            Err(IdentityError::Forbidden { verb: Verb::Execute, namespace: "team-a".into() })
+        );
+    }
+    assert_eq!(scene.api.asked("subjectaccessreviews"), 1, "the namespace is asked for, once");
+    scene.pass(5);
+    // Who may do it with every skill learns as before that there is none of that name.
+    scene.api.allow(AGENT, "execute", "team-a", None);
+    assert_eq!(scene.may(&caller, Verb::Execute, Some("No Name")).await, Ok(()));
+}
+
+#[tokio::test]
 async fn the_right_of_one_caller_is_not_anothers() {
     let scene = scene();
     scene.api.allow(AGENT, "get", "team-a", None);

@@ -25,6 +25,7 @@ pub mod skills;
 pub mod state;
 pub mod stateless;
 pub mod tls;
+pub mod unread;
 pub mod upstream;
 
 pub use skillet_core::dialect::confirmation::ConfirmationKey;

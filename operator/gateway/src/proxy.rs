@@ -1,16 +1,13 @@
 //! The providers' own routes: a client changes its base URL, and its model has the platform's skills.
 
-use std::time::Duration;
-
 use axum::{
     Router,
-    body::Body,
     extract::{Path, Request, State},
     response::{IntoResponse as _, Response},
     routing::post,
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
 use skillet_core::{dialect::DialectName, json_kept::kept};
 
@@ -23,14 +20,14 @@ use crate::{
     idempotency,
     identity::Identified,
     offering::{self, Question, Wish},
+    room::Wanted,
     state::Gateway,
     upstream::Upstream,
 };
 
-/// Most bytes of a request: images stand in it as text.
-const REQUEST_LIMIT: usize = 32 * 1024 * 1024;
-/// Longest time for a request to come.
-const READ_LIMIT: Duration = Duration::from_secs(60);
+/// A request's body: images stand in it as text. It is held as it came or is sent, and as a document, of which the next
+/// round's is made while the last is still there.
+pub const WANTED: Wanted = Wanted { limit: 32 * 1024 * 1024, texts: 1, documents: 2 };
 /// `true` answers with the request that would be sent, and sends nothing.
 const DRY_RUN_HEADER: &str = "x-skillet-dry-run";
 /// Tells which skills were offered.
@@ -99,8 +96,7 @@ async fn answer(
     let mut passed_on = headers.clone();
     identified.withhold(&mut passed_on);
     let path = path(&parts.uri, &identified);
-    let sent = read(body).await?;
-    let room = gateway.room.take(&sent).await?;
+    let (sent, room) = gateway.room.read(&identified.caller.namespace, body, WANTED).await?;
     let mut request = parse(&sent)?;
     let ByRoute { model, is_streaming } = by_route.unwrap_or_else(|| ByRoute {
         model: request["model"].as_str().unwrap_or_default().to_owned(),
@@ -122,7 +118,7 @@ async fn answer(
     let offered = names(offering.tools.iter().map(|tool| &*tool.name));
     let is_offered = !offering.tools.is_empty();
     let withheld = offering.withheld.clone();
-    let conversation = Conversation {
+    let mut conversation = Conversation {
         caller: identified.caller,
         dialect,
         offering,
@@ -139,6 +135,7 @@ async fn answer(
     // What was not changed goes on as the client wrote it, byte for byte.
     let is_changed = is_offered || is_settled;
     let sent = if is_changed { conversation.sent(&request) } else { conversation.written.clone() };
+    conversation.let_go(&mut request, sent.len());
     let mut response = if is_streaming {
         conversation::streamed(conversation, upstream, request, sent, progress).await?
     } else {
@@ -152,22 +149,6 @@ async fn answer(
         put(&mut response, NOT_OFFERED_HEADER, reason.as_str().to_owned());
     }
     Ok(response)
-}
-
-/// Reads a request's body, within its limits of size and time.
-pub async fn read(body: Body) -> Result<Bytes, ApiError> {
-    let read = axum::body::to_bytes(body, REQUEST_LIMIT);
-    let read = tokio::time::timeout(READ_LIMIT, read).await.map_err(|_| {
-        ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "TooSlow",
-            format!("the body did not come within {READ_LIMIT:?}"),
-        )
-    })?;
-    read.map_err(|_| {
-        let message = format!("the body is larger than {REQUEST_LIMIT} bytes, or broke off");
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
-    })
 }
 
 fn parse(body: &Bytes) -> Result<Value, ApiError> {

@@ -1,5 +1,7 @@
 //! Requests for models through the whole gateway: what is offered, what is refused, what goes on and comes back.
 
+use axum::body::Body;
+use http::StatusCode;
 use serde_json::json;
 
 use super::*;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, FromRef},
+    extract::FromRef,
     routing::{get, post},
 };
 use futures::{FutureExt as _, future::BoxFuture};
@@ -37,6 +37,7 @@ use crate::{
     error::ApiError,
     executor::Executor,
     identity::{Caller, Identity, IdentityError, Verb},
+    room::Room,
     skills::{Known, Skills},
     state::Gateway,
 };
@@ -105,6 +106,7 @@ pub(crate) struct Rest {
     pub(crate) catalogue: Arc<dyn Catalogue>,
     pub(crate) executor: Arc<Executor>,
     pub(crate) client: kube::Client,
+    pub(crate) room: Arc<Room>,
     /// Ends streams that wait for news.
     pub(crate) stop: CancellationToken,
 }
@@ -116,6 +118,7 @@ impl FromRef<Gateway> for Rest {
             catalogue: gateway.skills.clone(),
             executor: gateway.executor.clone(),
             client: gateway.client.clone(),
+            room: gateway.room.clone(),
             stop: gateway.stop.clone(),
         }
     }
@@ -144,5 +147,4 @@ where
         .route("/openapi.json", get(docs::openapi))
         .route("/docs", get(docs::page))
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())
-        .layer(DefaultBodyLimit::max(body::MAX_BODY))
 }

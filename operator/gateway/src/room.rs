@@ -1,70 +1,176 @@
-//! Memory for requests, shared by all: whoever finds none waits, so that one caller cannot take the others' process away.
+//! Memory for requests, shared by all, so that no tenant can take the others' process away.
+//!
+//! A request takes room twice: for its bytes before they are read, and for all that is made of them once they are in.
+//! What is being read has room of its own, so that requests that are half in never keep each other from going on. Who
+//! finds none waits for some seconds and is then told to come again. There is no queue: a small request passes large
+//! ones that wait, and a tenant's share is all that it can hold up.
 
-use std::sync::Arc;
+mod cost;
+mod reading;
 
-use http::StatusCode;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use tokio::sync::Notify;
+
+pub use self::{cost::document, reading::Wanted};
 use crate::error::ApiError;
 
-/// For all requests together, in KiB. The rest of the container's memory is for skills, answers and the process.
-const ALL: usize = 256 * 1024;
-/// What one value of a parsed document takes beside its text, in bytes.
-const VALUE: usize = 40;
-/// As bytes, as a document, and as the bytes that are sent.
-const COPIES: usize = 3;
+const MIB: usize = 1 << 20;
+/// For all requests together. The rest of the container's memory is for skills, answers and the process.
+const ALL: usize = 256 * MIB;
+/// Of it for bodies that are not all there yet.
+const READING: usize = 80 * MIB;
+/// For the requests of one tenant, and the most for one request: one of the largest size takes 96 MiB.
+const SHARE: usize = 112 * MIB;
+/// For what a tenant is sending: one body of the largest size, and small ones beside it.
+const SHARE_READING: usize = 40 * MIB;
+/// Longest time that a request waits for room, each time.
+const WAIT: Duration = Duration::from_secs(5);
 
 /// What is left for requests.
-pub struct Room(Arc<Semaphore>);
+#[derive(Default)]
+pub struct Room(Arc<Shared>);
 
-impl Default for Room {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(ALL)))
-    }
+#[derive(Default)]
+struct Shared {
+    held: Mutex<Held>,
+    given_back: Notify,
+}
+
+/// What is taken, in bytes.
+#[derive(Default)]
+struct Held {
+    all: Part,
+    tenants: HashMap<Arc<str>, Part>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Part {
+    /// By bodies that are not all there yet.
+    reading: usize,
+    /// By requests that are.
+    whole: usize,
+}
+
+/// What one request holds. It is given back when this is dropped.
+pub struct Taken {
+    shared: Arc<Shared>,
+    tenant: Arc<str>,
+    part: Part,
 }
 
 impl Room {
-    /// Waits for what a request of this body takes. It is given back with the answer.
-    pub async fn take(&self, body: &[u8]) -> Result<OwnedSemaphorePermit, ApiError> {
-        let needed = needed(body);
-        let too_large = || {
-            let message = "the request has more values than the gateway has room for";
-            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
-        };
-        let needed = u32::try_from(needed).ok().filter(|_| needed <= ALL).ok_or_else(too_large)?;
-        self.0
-            .clone()
-            .acquire_many_owned(needed)
-            .await
-            .map_err(|_| ApiError::unavailable("the gateway stops"))
+    /// The beginning of a request, which holds nothing yet.
+    fn enter(&self, tenant: &Arc<str>) -> Taken {
+        Taken { shared: self.0.clone(), tenant: tenant.clone(), part: Part::default() }
     }
-}
-
-fn needed(body: &[u8]) -> usize {
-    let values = body.iter().filter(|byte| matches!(byte, b',' | b'{' | b'[' | b':')).count();
-    (body.len() * COPIES + values * VALUE) / 1024 + 1
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_body_of_many_small_values_takes_more_room_than_its_bytes() {
-        assert_eq!(needed(b"{}"), 1);
-        assert!(needed(&b"0,".repeat(10_000)) > 400);
-        let refused = Room::default().take(&b"0,".repeat(8 * 1024 * 1024)).await.unwrap_err();
-        assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+impl Room {
+    /// By requests that are all there.
+    pub(crate) fn taken(&self) -> usize {
+        self.0.held().all.whole
     }
 
-    #[tokio::test]
-    async fn who_finds_no_room_waits_until_there_is_some() {
-        let room = Room::default();
-        let body = vec![b' '; 60 * 1024 * 1024];
-        let first = room.take(&body).await.unwrap();
-        let mut second = Box::pin(room.take(&body));
-        assert!(futures::poll!(&mut second).is_pending());
-        drop(first);
-        drop(second.await.unwrap());
+    /// Takes all that a tenant may have.
+    pub(crate) async fn fill(&self, tenant: &str) -> Taken {
+        let mut all = self.enter(&tenant.into());
+        all.keep(SHARE).await.unwrap();
+        all
     }
 }
+
+impl Taken {
+    /// Waits for room for so many bytes of a body, all that were taken before among them.
+    async fn read(&mut self, bytes: usize) -> Result<(), ApiError> {
+        self.change(Part { reading: bytes.max(self.part.reading), whole: 0 }).await
+    }
+
+    /// Waits for what the request takes now that it is in, its bytes among it.
+    async fn keep(&mut self, needed: usize) -> Result<(), ApiError> {
+        if needed > SHARE {
+            return Err(ApiError::too_many_values());
+        }
+        self.change(Part { reading: 0, whole: needed }).await
+    }
+
+    /// Gives back all but so much, as when a document is needed no more.
+    pub fn shrink_to(&mut self, needed: usize) {
+        let part = Part { reading: 0, whole: needed.min(self.part.whole) };
+        self.shared.held().set(&self.tenant, self.part, part);
+        self.part = part;
+        self.shared.given_back.notify_waiters();
+    }
+
+    async fn change(&mut self, to: Part) -> Result<(), ApiError> {
+        let waiting = async {
+            loop {
+                // Made before the look, so that what is given back in between is not missed.
+                let given_back = self.shared.given_back.notified();
+                if self.shared.held().take(&self.tenant, self.part, to) {
+                    return;
+                }
+                given_back.await;
+            }
+        };
+        tokio::time::timeout(WAIT, waiting).await.map_err(|_| ApiError::overloaded(WAIT))?;
+        let was = std::mem::replace(&mut self.part, to);
+        if was.reading > to.reading {
+            self.shared.given_back.notify_waiters();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.shared.held().set(&self.tenant, self.part, Part::default());
+        self.shared.given_back.notify_waiters();
+    }
+}
+
+impl Shared {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    /// Changes what one request of a tenant holds, if there is room for it.
+    fn take(&mut self, tenant: &Arc<str>, was: Part, to: Part) -> bool {
+        let share = self.tenants.get(tenant).copied().unwrap_or_default().with(was, to);
+        let all = self.all.with(was, to);
+        let is_there = all.reading + all.whole <= ALL && all.reading <= READING;
+        // The bytes that others of the tenant are reading do not count against its whole: they would wait for each
+        // other.
+        let is_fair = share.reading <= SHARE_READING && share.whole <= SHARE;
+        if is_there && is_fair {
+            self.set(tenant, was, to);
+        }
+        is_there && is_fair
+    }
+
+    fn set(&mut self, tenant: &Arc<str>, was: Part, to: Part) {
+        self.all = self.all.with(was, to);
+        let share = self.tenants.entry(tenant.clone()).or_default();
+        *share = share.with(was, to);
+        if *share == Part::default() {
+            self.tenants.remove(tenant);
+        }
+    }
+}
+
+impl Part {
+    fn with(self, was: Part, to: Part) -> Part {
+        Part { reading: self.reading - was.reading + to.reading, whole: self.whole - was.whole + to.whole }
+    }
+}
+
+#[cfg(test)]
+#[path = "room_tests.rs"]
+mod tests;

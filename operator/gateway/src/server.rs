@@ -2,6 +2,8 @@
 //!
 //! Probes and metrics have an address of their own, without TLS, and are answered until the process ends.
 
+mod parts;
+
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
@@ -18,12 +20,13 @@ use skillet_core::dialect::confirmation::ConfirmationKey;
 use thiserror::Error;
 use tokio::{
     net::{TcpListener, TcpStream},
-    task::JoinSet,
     time::sleep,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info};
 
+pub use self::parts::PartEnded;
+use self::parts::Parts;
 use crate::{
     error::ApiError,
     executor::Executor,
@@ -49,6 +52,8 @@ pub enum Error {
     Upstream(#[from] reqwest::Error),
     #[error("the server failed")]
     Serve(#[source] std::io::Error),
+    #[error(transparent)]
+    Part(#[from] PartEnded),
 }
 
 /// How the gateway is set up.
@@ -129,19 +134,33 @@ pub async fn run(
         confirmation: confirmation.map(Arc::new),
     };
     let (listener, probed) = (listen(address).await?, listen(probes_address).await?);
-    let mut parts = JoinSet::new();
-    parts.spawn(gateway.skills.clone().watch(client));
-    parts.spawn(gateway.identity.clone().watch_keys());
-    parts.spawn(gateway.executor.clone().watch());
+    let mut parts = Parts::default();
+    parts.spawn("the watch of skills", gateway.skills.clone().watch(client));
+    parts.spawn("the watch of API keys", gateway.identity.clone().watch_keys());
+    parts.spawn("the watch of executions", gateway.executor.clone().watch());
     let cluster = probes(gateway.clone());
-    parts.spawn(async move {
+    parts.spawn("the server of probes", async move {
         if let Err(error) = axum::serve(probed, cluster).await {
             error!(%error, "Probes are not served any more");
         }
     });
     info!(%address, %probes_address, is_tls = tls.is_some(), "Gateway started");
-    let agents = router(gateway.clone());
-    let farewell = farewell(shutdown, gateway.stop);
+    let farewell = farewell(shutdown, gateway.stop.clone());
+    tokio::select! {
+        served = serve(listener, tls, router(gateway), farewell) => served?,
+        ended = parts.ended() => return Err(ended.into()),
+    }
+    info!("Gateway stops");
+    parts.stop().await;
+    Ok(())
+}
+
+async fn serve(
+    listener: TcpListener,
+    tls: Option<tls::Files>,
+    agents: Router,
+    farewell: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
     match tls {
         None => {
             let listener = listener.tap_io(|stream| at_once(stream));
@@ -152,10 +171,7 @@ pub async fn run(
             axum::serve(listener, agents).with_graceful_shutdown(farewell).await
         }
     }
-    .map_err(Error::Serve)?;
-    info!("Gateway stops");
-    parts.shutdown().await;
-    Ok(())
+    .map_err(Error::Serve)
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {

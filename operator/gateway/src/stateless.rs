@@ -18,7 +18,6 @@ use skillet_core::{
     json_kept::{field, kept},
     offer::{Explanation, Verdict},
 };
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     conversation::{
@@ -29,8 +28,9 @@ use crate::{
     idempotency,
     identity::Caller,
     offering::{self, Offering, Question, Target, Wish},
-    proxy::{self, with_text},
+    proxy::{WANTED, with_text},
     rest::body,
+    room::Taken,
     skills::Namespace,
     state::Gateway,
 };
@@ -98,15 +98,14 @@ struct Sent<T> {
     bytes: Bytes,
     body: T,
     /// What it takes of the memory for all.
-    room: OwnedSemaphorePermit,
+    room: Taken,
 }
 
 /// Who asks comes first: nobody unknown makes the gateway hold a body.
 async fn sent<T: DeserializeOwned>(gateway: &Gateway, request: Request) -> Result<Sent<T>, ApiError> {
     let (Parts { headers, .. }, body) = request.into_parts();
     let caller = gateway.identity.caller(&headers).await?;
-    let bytes = proxy::read(body).await?;
-    let room = gateway.room.take(&bytes).await?;
+    let (bytes, room) = gateway.room.read(&caller.namespace, body, WANTED).await?;
     Ok(Sent { caller, headers, body: body::read(&bytes)?, bytes, room })
 }
 
@@ -120,7 +119,7 @@ struct Asked {
     model: String,
     wish: Wish,
     namespaces: Vec<Arc<Namespace>>,
-    room: OwnedSemaphorePermit,
+    room: Taken,
 }
 
 async fn asked(gateway: &Gateway, request: Request) -> Result<Asked, ApiError> {
@@ -160,7 +159,7 @@ fn conversation(
     caller: Caller,
     dialect: DialectName,
     offering: Offering,
-    (headers, written, room): (&HeaderMap, Bytes, OwnedSemaphorePermit),
+    (headers, written, room): (&HeaderMap, Bytes, Taken),
 ) -> Result<Conversation, ApiError> {
     Ok(Conversation {
         limits: Limits::of(&gateway.skills.policy().gateway.conversation, headers)?,

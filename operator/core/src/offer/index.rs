@@ -13,6 +13,7 @@
 
 mod counting;
 mod lists;
+mod marks;
 mod postings;
 mod search;
 mod slots;

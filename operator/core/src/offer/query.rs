@@ -4,6 +4,10 @@ use std::{collections::HashSet, ops::Range};
 
 use super::{Provider, Reading, RequestFacts};
 
+/// Most different words of a text that are looked for. No language has so many; a text of them would take ten times its
+/// bytes.
+const MOST_WORDS: usize = 1 << 18;
+
 /// The text of a request and its words, as one reading has them.
 #[derive(Clone, Debug)]
 pub struct Query {
@@ -20,10 +24,11 @@ impl Query {
     pub fn new(reading: Reading, facts: &RequestFacts<'_>) -> Self {
         let text = reading.text(facts);
         let start = text.as_ptr().addr();
-        let mut seen = HashSet::with_capacity(text.len() / 8);
+        let mut seen = HashSet::with_capacity(MOST_WORDS.min(text.len() / 8));
         let words = reading
             .words(&text)
             .filter(|word| seen.insert(*word) && reading.is_scoring(word))
+            .take(MOST_WORDS)
             .map(|word| {
                 let from = word.as_ptr().addr() - start;
                 from..from + word.len()
@@ -61,5 +66,17 @@ mod tests {
         assert_eq!(query.background, ["low", "max", "tokens"]);
         let query = Query::new(Reading::Words, &facts);
         assert_eq!(query.words().collect::<Vec<_>>(), ["run", "web"]);
+    }
+
+    #[test]
+    fn a_text_of_nothing_but_different_words_is_read_to_a_limit() {
+        let text: Vec<String> = (0..MOST_WORDS + 10).map(|number| format!("w{number}")).collect();
+        let text = text.join(" ");
+        let facts = RequestFacts { texts: &[&text], ..RequestFacts::default() };
+        for reading in [Reading::Reference, Reading::Words] {
+            let query = Query::new(reading, &facts);
+            assert_eq!(query.words().count(), MOST_WORDS);
+            assert!(query.text().contains(text.as_str()), "names and tags are looked for in all of it");
+        }
     }
 }

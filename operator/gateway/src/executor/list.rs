@@ -8,11 +8,11 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use kube::{ResourceExt as _, api::ListParams};
+use kube::{Api, ResourceExt as _, api::ListParams};
 use skillet_api::{SkillExecution, names};
 
 use super::{Executor, ExecutorError};
-use crate::identity::Caller;
+use crate::{identity::Caller, unread::Unread};
 
 /// Entries of one answer of the API server.
 const CHUNK: u32 = 500;
@@ -75,19 +75,38 @@ impl Executor {
         }
     }
 
-    /// The runs themselves, in the order of the entries, without those that were deleted in between.
+    /// The runs themselves, in the order of the entries, without those that were deleted in between. They are parsed as
+    /// they are taken.
     pub fn read(
         &self,
         entries: impl IntoIterator<Item = Entry>,
     ) -> BoxStream<'_, Result<Arc<SkillExecution>, ExecutorError>> {
         let reads = entries.into_iter().map(|entry| self.found(entry).boxed());
         let reads: Vec<BoxFuture<'_, _>> = reads.collect();
-        stream::iter(reads).buffered(READS).try_filter_map(async |found| Ok(found)).boxed()
+        stream::iter(reads)
+            .buffered(READS)
+            .try_filter_map(async |found| found.as_ref().map(parsed).transpose())
+            .boxed()
     }
 
-    async fn found(&self, entry: Entry) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
-        self.find(&entry.namespace, &entry.name).await
+    async fn found(&self, entry: Entry) -> Result<Option<Found>, ExecutorError> {
+        let api = Api::<Found>::namespaced(self.client.clone(), &entry.namespace);
+        let Entry { namespace, name, .. } = entry;
+        api.get_opt(&name).await.map_err(|error| unreadable(&namespace, name, error))
     }
+}
+
+type Found = Unread<SkillExecution>;
+
+fn parsed(found: &Found) -> Result<Arc<SkillExecution>, ExecutorError> {
+    found.read_for_its_owner().map(Arc::new).map_err(|error| {
+        let namespace = found.namespace().unwrap_or_default();
+        unreadable(&namespace, found.name_any(), kube::Error::SerdeError(error))
+    })
+}
+
+fn unreadable(namespace: &str, name: String, source: kube::Error) -> ExecutorError {
+    ExecutorError::Read { namespace: namespace.to_owned(), name, source: Box::new(source) }
 }
 
 #[cfg(test)]

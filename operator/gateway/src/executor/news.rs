@@ -5,9 +5,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use kube::{Resource as _, core::DeserializeGuard, runtime::watcher::Event};
+use kube::{Resource as _, runtime::watcher::Event};
 use skillet_api::SkillExecution;
 use tokio::sync::watch;
+use tracing::warn;
+
+use crate::unread::Unread;
 
 /// The newest that is known of one execution.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +23,8 @@ pub(super) enum News {
     Doubtful,
 }
 
-/// An object that does not parse hinders no other.
-pub(super) type Watched = DeserializeGuard<SkillExecution>;
+/// Parsed only where somebody waits for it, so that one that does not parse hinders no other.
+pub(super) type Watched = Unread<SkillExecution>;
 
 /// Who waits for which execution, by uid.
 #[derive(Default)]
@@ -59,20 +62,20 @@ impl Waiters {
         let mut state = self.state();
         match event {
             Event::Init => state.unlisted = state.waited.keys().cloned().collect(),
-            Event::InitApply(guard) => {
-                if let Some(uid) = &guard.meta().uid {
+            Event::InitApply(watched) => {
+                if let Some(uid) = &watched.meta().uid {
                     state.unlisted.remove(uid);
                 }
-                state.show(guard, News::Seen);
+                state.show(&watched, News::Seen);
             }
             Event::InitDone => {
                 for uid in std::mem::take(&mut state.unlisted) {
                     state.tell(&uid, || News::Doubtful);
                 }
             }
-            Event::Apply(guard) => state.show(guard, News::Seen),
-            Event::Delete(guard) => {
-                state.show(guard, |last| if is_ended(&last) { News::Seen(last) } else { News::Deleted });
+            Event::Apply(watched) => state.show(&watched, News::Seen),
+            Event::Delete(watched) => {
+                state.show(&watched, |last| if is_ended(&last) { News::Seen(last) } else { News::Deleted });
             }
         }
     }
@@ -83,10 +86,14 @@ impl Waiters {
 }
 
 impl State {
-    fn show(&self, guard: Watched, news: impl FnOnce(Arc<SkillExecution>) -> News) {
-        let Ok(execution) = guard.0 else { return };
-        let Some(uid) = execution.metadata.uid.clone() else { return };
-        self.tell(&uid, || news(Arc::new(execution)));
+    fn show(&self, watched: &Watched, news: impl FnOnce(Arc<SkillExecution>) -> News) {
+        let Some(uid) = watched.meta().uid.as_deref().filter(|uid| self.waited.contains_key(*uid)) else {
+            return;
+        };
+        match watched.read_for_its_owner() {
+            Ok(execution) => self.tell(uid, || news(Arc::new(execution))),
+            Err(error) => warn!(%error, "SkillExecution that is waited for could not be read"),
+        }
     }
 
     fn tell(&self, uid: &str, news: impl FnOnce() -> News) {
@@ -109,13 +116,15 @@ pub fn is_ended(execution: &SkillExecution) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn execution(uid: &str, phase: &str) -> Watched {
-        serde_saphyr::from_str(&format!(
-            "apiVersion: skillet.dev/v1alpha1\nkind: SkillExecution\nmetadata: {{name: a, namespace: ns, uid: {uid}}}\nspec: {{skill: s}}\nstatus: {{phase: {phase}, attempts: 1, truncated: false}}"
-        ))
-        .unwrap()
+        let execution = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
+            "metadata": { "name": "a", "namespace": "ns", "uid": uid }, "spec": { "skill": "s" },
+            "status": { "phase": phase, "attempts": 1, "truncated": false } });
+        serde_json::from_str(&execution.to_string()).unwrap()
     }
 
     fn word(news: &watch::Receiver<News>) -> String {
@@ -183,11 +192,9 @@ mod tests {
 
     #[test]
     fn an_object_that_does_not_parse_is_passed_over() {
-        let bad: Watched = serde_saphyr::from_str(
-            "apiVersion: skillet.dev/v1alpha1\nkind: SkillExecution\nmetadata: {name: a, uid: u}\nspec: 7",
-        )
-        .unwrap();
-        assert!(bad.0.is_err());
+        let bad: Watched =
+            serde_json::from_str(r#"{"metadata": {"name": "a", "uid": "u"}, "spec": 7}"#).unwrap();
+        assert!(bad.read::<SkillExecution>().is_err());
         check(
             vec![Event::Init, Event::InitApply(bad.clone()), Event::InitDone, Event::Apply(bad)],
             &["nothing"; 4],

@@ -163,7 +163,9 @@ impl FakeApi {
     async fn secrets(&self, is_watch: bool) -> Response<Body> {
         if is_watch {
             let event = self.secret_events.lock().await.recv().await.unwrap();
-            return response(200, &event);
+            // In the order of a real one, which tells first what comes.
+            let line = format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"]);
+            return Response::builder().status(200).body(Body::from(line.into_bytes())).unwrap();
         }
         let items = self.change(|state| state.secrets.clone());
         response(

@@ -15,7 +15,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api, Client, ResourceExt as _,
+    Api, Client, ResourceExt,
     runtime::{WatchStreamExt as _, watcher},
 };
 use skillet_api::names;
@@ -24,10 +24,13 @@ use thiserror::Error;
 use tracing::warn;
 
 use super::{Caller, IdentityError, reviews::service_account};
+use crate::unread::{self, Unread};
 
 /// Why a Secret with the label gives nobody access.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum KeyProblem {
+    #[error("it cannot be read")]
+    Secret,
     #[error("its name does not begin with {}", names::API_KEY_SECRET_PREFIX)]
     Name,
     #[error("its entry {} is not 64 lower-case hexadecimal digits", names::API_KEY_HASH)]
@@ -60,7 +63,7 @@ pub(super) struct KeyTable {
 impl KeyTable {
     /// Takes a Secret in as it is now; what it said before counts no more.
     pub(super) fn put(&mut self, secret: &Secret) -> Result<(), KeyProblem> {
-        self.remove(secret);
+        self.remove(&name_of(secret));
         // A finalizer may keep it for long, but somebody has revoked it.
         if secret.metadata.deletion_timestamp.is_some() {
             return Ok(());
@@ -73,11 +76,10 @@ impl KeyTable {
         if is_shared { Err(KeyProblem::Shared) } else { Ok(()) }
     }
 
-    pub(super) fn remove(&mut self, secret: &Secret) {
-        let name = name_of(secret);
-        let Some(key) = self.keys.remove(&name) else { return };
+    pub(super) fn remove(&mut self, name: &SecretName) {
+        let Some(key) = self.keys.remove(name) else { return };
         if let Some(holders) = self.holders.get_mut(&key.hash) {
-            holders.remove(&name);
+            holders.remove(name);
             if holders.is_empty() {
                 self.holders.remove(&key.hash);
             }
@@ -93,7 +95,7 @@ impl KeyTable {
     }
 }
 
-fn name_of(secret: &Secret) -> SecretName {
+fn name_of(secret: &impl ResourceExt) -> SecretName {
     (secret.namespace().unwrap_or_default(), secret.name_any())
 }
 
@@ -146,7 +148,8 @@ impl Keys {
     /// Follows the Secrets as long as it is polled.
     pub(super) async fn follow(&self, client: Client) {
         let config = watcher::Config::default().labels(&format!("{}=true", names::LABEL_API_KEY));
-        let mut events = pin!(watcher(Api::<Secret>::all(client), config).default_backoff());
+        let api = Api::<Unread<Secret>>::all(client);
+        let mut events = pin!(watcher(api, config.page_size(unread::PAGE)).default_backoff());
         let mut listed = KeyTable::default();
         while let Some(event) = events.next().await {
             match event {
@@ -156,7 +159,7 @@ impl Keys {
         }
     }
 
-    fn see(&self, event: watcher::Event<Secret>, listed: &mut KeyTable) {
+    fn see(&self, event: watcher::Event<Unread<Secret>>, listed: &mut KeyTable) {
         match event {
             watcher::Event::Init => *listed = KeyTable::default(),
             watcher::Event::InitApply(secret) => put(listed, &secret),
@@ -165,7 +168,7 @@ impl Keys {
                 self.is_synced.store(true, Ordering::Release);
             }
             watcher::Event::Apply(secret) => self.change(|table| put(table, &secret)),
-            watcher::Event::Delete(secret) => self.change(|table| table.remove(&secret)),
+            watcher::Event::Delete(secret) => self.change(|table| table.remove(&name_of(&secret))),
         }
     }
 
@@ -174,9 +177,13 @@ impl Keys {
     }
 }
 
-fn put(table: &mut KeyTable, secret: &Secret) {
-    if let Err(problem) = table.put(secret) {
-        let (namespace, name) = name_of(secret);
+fn put(table: &mut KeyTable, secret: &Unread<Secret>) {
+    let name = name_of(secret);
+    // What it said before counts no more.
+    table.remove(&name);
+    let problem = secret.read().map_or(Some(KeyProblem::Secret), |secret| table.put(&secret).err());
+    if let Some(problem) = problem {
+        let (namespace, name) = name;
         warn!(%namespace, secret = %name, %problem, "Secret gives no access as an API key");
     }
 }

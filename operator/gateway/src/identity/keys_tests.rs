@@ -34,6 +34,11 @@ fn plain(namespace: &str, name: &str, byte: u8) -> Secret {
     secret(namespace, name, byte, |_| {})
 }
 
+/// The same as the watch shows it.
+fn unread(namespace: &str, name: &str, byte: u8) -> Unread<Secret> {
+    serde_json::from_str(&serde_json::to_string(&plain(namespace, name, byte)).unwrap()).unwrap()
+}
+
 fn user(table: &KeyTable, byte: u8) -> Option<String> {
     table.caller(hash(byte), now()).map(|caller| caller.user.to_string())
 }
@@ -96,7 +101,7 @@ fn of_two_secrets_with_one_key_neither_counts_until_one_is_gone() {
     table.put(&first).unwrap();
     assert_eq!(table.put(&second), Err(KeyProblem::Shared));
     assert_eq!(user(&table, 1), None);
-    table.remove(&first);
+    table.remove(&name_of(&first));
     assert_eq!(user(&table, 1).as_deref(), Some("system:serviceaccount:team-b:default"));
 }
 
@@ -128,21 +133,24 @@ fn a_list_takes_the_place_of_what_was_known_when_it_is_complete() {
     use watcher::Event;
     let (keys, mut listed) = (Keys::default(), KeyTable::default());
     let known = |byte| keys.caller(hash(byte), now()).is_ok();
-    for event in [Event::Init, Event::InitApply(plain("a", "skillet-key-x", 1))] {
+    for event in [Event::Init, Event::InitApply(unread("a", "skillet-key-x", 1))] {
         keys.see(event, &mut listed);
     }
     let early = keys.caller(hash(1), now());
     assert!(matches!(early, Err(IdentityError::Unreachable(_))), "{early:?}");
     keys.see(Event::InitDone, &mut listed);
     assert!(keys.is_synced() && known(1));
-    for event in [Event::Init, Event::InitApply(plain("a", "skillet-key-y", 2))] {
+    for event in [Event::Init, Event::InitApply(unread("a", "skillet-key-y", 2))] {
         keys.see(event, &mut listed);
     }
     assert!(known(1) && !known(2));
     keys.see(Event::InitDone, &mut listed);
     assert!(!known(1) && known(2));
-    keys.see(Event::Apply(plain("a", "skillet-key-x", 1)), &mut listed);
-    keys.see(Event::Delete(plain("a", "skillet-key-y", 2)), &mut listed);
+    keys.see(Event::Apply(unread("a", "skillet-key-x", 1)), &mut listed);
+    keys.see(Event::Delete(unread("a", "skillet-key-y", 2)), &mut listed);
     assert!(known(1) && !known(2));
     assert_eq!(keys.caller(hash(2), now()), Err(IdentityError::Unknown));
+    let broken = r#"{"metadata": {"namespace": "a", "name": "skillet-key-x"}, "data": 7}"#;
+    keys.see(Event::Apply(serde_json::from_str(broken).unwrap()), &mut listed);
+    assert!(!known(1), "what cannot be read gives no access");
 }

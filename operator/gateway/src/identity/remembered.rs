@@ -6,7 +6,7 @@ use std::{
     collections::HashMap,
     hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures::{
@@ -25,6 +25,9 @@ pub(super) struct Answer<V> {
 
 type Asking<V> = BoxFuture<'static, Result<Answer<V>, IdentityError>>;
 
+/// How often what has ended is dropped, where there is something to keep.
+const SWEEP: Duration = Duration::from_secs(10);
+
 /// At most so many answers, and so many questions under way.
 pub(super) struct Remembered<K, V> {
     most: usize,
@@ -35,6 +38,7 @@ struct Held<K, V> {
     answers: HashMap<K, Answer<V>>,
     /// Held by those who wait: when the last one leaves, nobody asks any more.
     asking: HashMap<K, WeakShared<Asking<V>>>,
+    swept: Option<Instant>,
 }
 
 impl<K, V> Remembered<K, V>
@@ -43,7 +47,8 @@ where
     V: Clone + Send + Sync + 'static,
 {
     pub(super) fn at_most(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, held: Mutex::new(Held { answers: HashMap::new(), asking: HashMap::new() }) })
+        let held = Held { answers: HashMap::new(), asking: HashMap::new(), swept: None };
+        Arc::new(Self { most, held: Mutex::new(held) })
     }
 
     /// The answer that is kept, or else the one that `ask` gets.
@@ -97,13 +102,26 @@ impl<K: Clone + Eq + Hash, V: Clone> Held<K, V> {
         self.answers.get(key).filter(|answer| now < answer.until).map(|answer| answer.value.clone())
     }
 
+    /// Drops what has ended, and what nobody waits for.
+    fn sweep(&mut self, now: Instant) {
+        self.swept = Some(now);
+        self.answers.retain(|_, answer| now < answer.until);
+        self.asking.retain(|_, asking| asking.upgrade().is_some());
+        // After a flood the tables themselves are given back.
+        self.answers.shrink_to(self.answers.len() * 2);
+        self.asking.shrink_to(self.asking.len() * 2);
+    }
+
     fn keep(&mut self, key: K, answer: Answer<V>, now: Instant, most: usize) {
+        if self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP) {
+            self.sweep(now);
+        }
         if answer.until <= now {
             self.answers.remove(&key);
             return;
         }
         if self.answers.len() >= most {
-            self.answers.retain(|_, answer| now < answer.until);
+            self.sweep(now);
         }
         if self.answers.len() >= most {
             // The one that would go next: with a flood of unknown tokens these are its own, not those of callers.

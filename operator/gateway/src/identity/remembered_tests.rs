@@ -65,6 +65,22 @@ async fn a_full_cache_loses_what_has_ended_and_then_what_ends_next() {
 }
 
 #[tokio::test]
+async fn what_has_ended_is_dropped_long_before_the_cache_is_full() {
+    let (cache, start) = (Remembered::at_most(1000), Instant::now());
+    for key in ["a", "b", "c"] {
+        ask(&cache, key, start).await;
+    }
+    let mut left = Box::pin(cache.get(&"left", start, std::future::pending));
+    assert!(futures::poll!(&mut left).is_pending());
+    drop(left);
+    ask(&cache, "d", start + TTL).await;
+    assert_eq!(cache.held().answers.len(), 4, "it is not looked for at each answer");
+    ask(&cache, "e", start + SWEEP).await;
+    let held = cache.held();
+    assert_eq!((held.answers.len(), held.asking.len()), (1, 0), "d has ended as well");
+}
+
+#[tokio::test]
 async fn those_who_ask_at_one_time_wait_for_one_question() {
     let (cache, now) = (Remembered::<_, u32>::at_most(8), Instant::now());
     let (answer, question) = oneshot::channel();

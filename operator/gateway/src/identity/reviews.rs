@@ -31,6 +31,27 @@ pub(super) struct Wish {
     pub(super) skill: Option<Box<str>>,
 }
 
+impl Wish {
+    /// A name that no skill can have is a question about the namespace: clients choose names, and wishes are kept.
+    pub(super) fn new(caller: &Caller, verb: Verb, namespace: &str, skill: Option<&str>) -> Self {
+        let skill = skill.filter(|name| is_skill_name(name)).map(Into::into);
+        Self { caller: caller.clone(), verb, namespace: namespace.into(), skill }
+    }
+}
+
+/// Longest name of a Skill.
+const LONGEST_NAME: usize = 63;
+
+fn is_skill_name(name: &str) -> bool {
+    let is_plain =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let bytes = name.as_bytes();
+    bytes.len() <= LONGEST_NAME
+        && is_plain(bytes.first())
+        && is_plain(bytes.last())
+        && bytes.iter().all(|byte| *byte == b'-' || is_plain(Some(byte)))
+}
+
 /// The caller whom a service-account token is of; none for a token that is not known.
 pub(super) async fn review_token(client: Client, token: String) -> Result<Option<Caller>, IdentityError> {
     let spec = TokenReviewSpec { token, audiences: Some(vec![names::GATEWAY_AUDIENCE.to_owned()]) };
@@ -175,12 +196,8 @@ mod tests {
 
     #[test]
     fn a_wish_is_asked_with_user_groups_namespace_and_name() {
-        let wish = |skill: Option<&str>| Wish {
-            caller: service_account("team-a", "agent"),
-            verb: Verb::Execute,
-            namespace: "platform".into(),
-            skill: skill.map(Into::into),
-        };
+        let caller = service_account("team-a", "agent");
+        let wish = |skill: Option<&str>| Wish::new(&caller, Verb::Execute, "platform", skill);
         let attributes = json!({ "group": "skillet.dev", "version": "v1alpha1", "resource": "skills",
             "verb": "execute", "namespace": "platform", "name": "word-count" });
         assert_eq!(
@@ -192,6 +209,10 @@ mod tests {
             })
         );
         assert_eq!(access(&wish(None)).resource_attributes.unwrap().name, None);
+        for name in ["", "-a", "a-", "A", "a.b", "a b", "é", &"a".repeat(64)] {
+            assert_eq!(wish(Some(name)), wish(None), "{name}");
+        }
+        assert_eq!(wish(Some(&"a".repeat(63))).skill.unwrap().len(), 63);
     }
 
     #[test]

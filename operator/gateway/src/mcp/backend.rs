@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
+    room::Room,
     skills::{KnownSkill, KnownVersion},
 };
 
@@ -51,6 +52,9 @@ pub struct Runs<'a> {
 pub trait Backend: Send + Sync + 'static {
     /// Who sent these headers.
     fn identify(&self, headers: &HeaderMap) -> impl Future<Output = Result<Caller, IdentityError>> + Send;
+
+    /// Memory for requests.
+    fn room(&self) -> &Room;
 
     /// Fails unless the caller may do this with skills of the namespace, or with one of them.
     fn check(

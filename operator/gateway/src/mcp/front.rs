@@ -26,7 +26,10 @@ use super::{
     server::Server,
     session::{OPENER, OpenedElsewhere, Owner, Sessions},
 };
-use crate::error::ApiError;
+use crate::{
+    error::ApiError,
+    room::{Taken, Wanted},
+};
 
 const SESSION: &str = "mcp-session-id";
 const PROTOCOL: &str = "mcp-protocol-version";
@@ -34,8 +37,9 @@ const PROTOCOL: &str = "mcp-protocol-version";
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// Headers in which a token may come. rmcp logs requests, so they end here.
 const TOKENS: [&str; 4] = ["authorization", "x-api-key", "x-skillet-token", "x-goog-api-key"];
-/// As large as an object of the API server may be.
-const MAX_BODY_BYTES: usize = 1_572_864;
+/// As large as an object of the API server may be. An input is held in the message, in the order, in the execution that
+/// was made, and in the news of it.
+const WANTED: Wanted = Wanted { limit: 1_572_864, texts: 2, documents: 4 };
 
 struct Front<B: Backend> {
     backend: Arc<B>,
@@ -54,7 +58,7 @@ pub(super) fn routes<B: Backend, S: Clone + Send + Sync + 'static>(
     let mut config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_json_response(true)
-        .with_max_request_body_bytes(MAX_BODY_BYTES);
+        .with_max_request_body_bytes(WANTED.limit);
     config.session_store = Some(Arc::new(OpenedElsewhere));
     let (of_session, stopping) = (backend.clone(), stop.clone());
     let make = move || Ok(Server::new(of_session.clone(), stopping.clone(), pace));
@@ -63,7 +67,7 @@ pub(super) fn routes<B: Backend, S: Clone + Send + Sync + 'static>(
     Router::new().route("/mcp", any(serve::<B>)).with_state(Arc::new(front))
 }
 
-async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, mut request: Request) -> Response {
+async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, request: Request) -> Response {
     let caller = match front.backend.identify(request.headers()).await {
         Ok(caller) => caller,
         Err(error) => return refused(error.into()),
@@ -72,6 +76,12 @@ async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, mut request: Requ
     if let Err(error) = front.admit(&owner, request.headers()).await {
         return refused(error);
     }
+    let (head, body) = request.into_parts();
+    let (body, room) = match front.backend.room().read(&caller.namespace, body, WANTED).await {
+        Ok((bytes, room)) => (Body::from(bytes), room),
+        Err(error) => return refused(error),
+    };
+    let mut request = Request::from_parts(head, body);
     for name in TOKENS {
         request.headers_mut().remove(name);
     }
@@ -83,7 +93,7 @@ async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, mut request: Requ
         return unreadable();
     }
     if !is_for_notices {
-        return answer.map(Body::new);
+        return holding(answer.map(Body::new), room);
     }
     let stop = front.stop.clone().cancelled_owned();
     answer.map(|body| Body::from_stream(Body::new(body).into_data_stream().take_until(stop)))
@@ -109,6 +119,19 @@ impl<B: Backend> Front<B> {
         }
         Ok(())
     }
+}
+
+/// An answer in one piece is made when it is here; a stream goes on with what was asked.
+fn holding(answer: Response, room: Taken) -> Response {
+    let content = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if !content.is_some_and(|content| content.starts_with(b"text/event-stream")) {
+        return answer;
+    }
+    answer.map(|body| {
+        Body::from_stream(body.into_data_stream().inspect(move |_| {
+            let _held = &room;
+        }))
+    })
 }
 
 fn refused(error: ApiError) -> Response {

@@ -14,6 +14,7 @@ use super::backend::{Backend, BackendError, Listed, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
+    room::Room,
     skills::{self, Known, KnownSkill},
     state::Gateway,
 };
@@ -21,6 +22,10 @@ use crate::{
 impl Backend for Gateway {
     async fn identify(&self, headers: &HeaderMap) -> Result<Caller, IdentityError> {
         self.identity.caller(headers).await
+    }
+
+    fn room(&self) -> &Room {
+        &self.room
     }
 
     async fn check(

@@ -1,35 +1,36 @@
 //! A JSON body: bounded, and refused with the field that is at fault.
 
-use axum::{
-    extract::{FromRequest, Request},
-    response::IntoResponse as _,
-};
-use bytes::Bytes;
-use http::StatusCode;
+use axum::extract::{FromRef, FromRequest, Request};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
 
-use crate::error::ApiError;
+use crate::{
+    error::ApiError,
+    rest::Rest,
+    room::{Taken, Wanted},
+};
 
-/// Most bytes of a body; a SkillExecution of more the cluster would not keep.
-pub(crate) const MAX_BODY: usize = 1 << 20;
+/// Most bytes of a body; a SkillExecution of more the cluster would not keep. An input is held in the order, in the
+/// execution that was made, and in the news of it.
+pub(crate) const WANTED: Wanted = Wanted { limit: 1 << 20, texts: 2, documents: 3 };
 
-/// The body of a request, read as JSON whatever its content type says.
-#[derive(Debug)]
-pub(crate) struct Body<T>(pub(crate) T);
+/// The body of a request, read as JSON whatever its content type says, and what it takes of the memory for all.
+pub(crate) struct Body<T>(pub(crate) T, pub(crate) Taken);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<S, T> FromRequest<S> for Body<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned,
+    Rest: FromRef<S>,
+{
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
-            if rejection.into_response().status() == StatusCode::PAYLOAD_TOO_LARGE {
-                ApiError::too_large(MAX_BODY)
-            } else {
-                ApiError::bad_request("the body could not be read to its end")
-            }
-        })?;
-        read(&bytes).map(Self)
+        let rest = Rest::from_ref(state);
+        let (head, body) = request.into_parts();
+        let caller = rest.rights.caller(&head.headers).await?;
+        let (bytes, room) = rest.room.read(&caller.namespace, body, WANTED).await?;
+        Ok(Self(read(&bytes)?, room))
     }
 }
 
@@ -66,6 +67,7 @@ fn pointer(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use http::StatusCode;
     use serde::Deserialize;
 
     use super::*;

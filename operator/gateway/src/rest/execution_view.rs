@@ -3,9 +3,14 @@
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde::Serialize;
-use serde_json::Value;
-use skillet_api::{Phase, SkillExecution};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
+use skillet_api::{Phase, SkillExecution, SkillExecutionStatus};
 use utoipa::ToSchema;
+
+use crate::rest::page;
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -76,8 +81,14 @@ pub(crate) struct ExecutionView {
     /// Why, in a sentence.
     pub(crate) message: Option<String>,
     pub(crate) session_id: Option<String>,
-    pub(crate) input: Option<Value>,
-    pub(crate) output: Option<Value>,
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub(crate) input: Option<Box<RawValue>>,
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub(crate) output: Option<Box<RawValue>>,
+    /// In a list: input and output are left out because the whole list has too many bytes of them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub(crate) omitted: bool,
     pub(crate) exit_code: Option<i32>,
     /// Run time of the program in milliseconds.
     pub(crate) duration_ms: Option<u64>,
@@ -94,26 +105,44 @@ pub(crate) struct ExecutionView {
 impl From<&SkillExecution> for ExecutionView {
     fn from(execution: &SkillExecution) -> Self {
         let spec = &execution.spec;
-        let status = execution.status.clone().unwrap_or_default();
+        let unwritten = SkillExecutionStatus::default();
+        let status = execution.status.as_ref().unwrap_or(&unwritten);
         Self {
             id: execution.name_any(),
             namespace: execution.namespace().unwrap_or_default(),
             skill: spec.skill.clone(),
-            version: status.resolved_version,
+            version: status.resolved_version.clone(),
             status: status.phase.into(),
             reason: status.reason.map(|reason| reason.as_str().to_owned()),
-            message: status.message,
+            message: status.message.clone(),
             session_id: spec.session_id.clone(),
-            input: spec.input.clone(),
-            output: status.output,
+            input: as_text(spec.input.as_ref()),
+            output: as_text(status.output.as_ref()),
+            omitted: false,
             exit_code: status.exit_code,
             duration_ms: status.duration_ms,
             attempts: status.attempts,
             created_at: execution.creation_timestamp().map(|time| time.0),
-            started_at: status.started_at.map(|time| time.0),
-            finished_at: status.finished_at.map(|time| time.0),
+            started_at: status.started_at.as_ref().map(|time| time.0),
+            finished_at: status.finished_at.as_ref().map(|time| time.0),
         }
     }
+}
+
+impl ExecutionView {
+    /// As one of a list, whose inputs and outputs have so many bytes left.
+    pub(crate) fn within(self, left: &mut usize) -> Self {
+        let length = |text: &Option<Box<RawValue>>| text.as_ref().map_or(0, |text| text.get().len());
+        if page::has_room(left, length(&self.input) + length(&self.output)) {
+            return self;
+        }
+        Self { input: None, output: None, omitted: true, ..self }
+    }
+}
+
+/// Kept as text, which takes a tenth of the memory or less.
+fn as_text(value: Option<&Value>) -> Option<Box<RawValue>> {
+    to_raw_value(value?).ok()
 }
 
 #[cfg(test)]

@@ -64,7 +64,8 @@ pub(crate) async fn list(
     };
     let total = entries.len();
     let runs = rest.executor.read(page.of(entries));
-    let data = runs.map_ok(|run| ExecutionView::from(&*run)).try_collect().await?;
+    let mut left = page::CONTENT;
+    let data = runs.map_ok(|run| ExecutionView::from(&*run).within(&mut left)).try_collect().await?;
     let (number, limit) = (page.number, page.limit);
     Ok(Json(ExecutionPage { data, total, page: number, limit, total_pages: page.total_pages(total) }))
 }

@@ -199,3 +199,28 @@ async fn who_follows_a_run_that_vanishes_is_told() {
     assert_eq!(told(&followed.text), pairs(&[("status", "pending"), ("error", "Gone")]));
     assert_eq!(bed.get("/api/skills/executions/none/events").await.error().0, 404);
 }
+
+#[tokio::test]
+async fn a_list_leaves_out_inputs_and_outputs_beyond_a_sum_of_bytes() {
+    let bed = Bed::new();
+    for number in 0..10 {
+        let execution = json!({
+            "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
+            "metadata": { "namespace": "team", "name": format!("run-{number}") },
+            "spec": { "skill": "sum", "input": "i".repeat(600_000) },
+            "status": { "phase": "Succeeded", "output": "o".repeat(600_000), "attempts": 1, "truncated": false },
+        });
+        bed.api.put("skillexecutions", execution);
+    }
+    let answer = bed.get("/api/skills/executions").await;
+    assert!(answer.text.len() < 9 << 20, "{}", answer.text.len());
+    let page = answer.json();
+    let runs = page["data"].as_array().unwrap();
+    let has_content = |run: &Value| {
+        assert_eq!(run["input"].is_null() && run["output"].is_null(), run["omitted"] == true);
+        !run["input"].is_null()
+    };
+    assert_eq!((runs.len(), runs.iter().filter(|run| has_content(run)).count()), (10, 6));
+    let one = bed.get("/api/skills/executions/run-0").await.json();
+    assert_eq!((one["input"].as_str().map(str::len), one.get("omitted")), (Some(600_000), None));
+}

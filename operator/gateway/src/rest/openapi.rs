@@ -82,7 +82,10 @@ impl IntoResponses for Refused {
             ("400", "The request cannot be read; `field` says where."),
             ("401", "No token, or one that is not known."),
             ("403", "The caller may not do this."),
-            ("503", "The cluster cannot do it now."),
+            (
+                "503",
+                "The cluster cannot do it now, or other requests hold the memory: then `Retry-After` says when to ask again.",
+            ),
         ])
     }
 }
@@ -110,7 +113,10 @@ impl IntoResponses for Vanished {
 
 impl IntoResponses for TooLarge {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[("413", "The body is larger than 1 MiB.")])
+        errors(&[(
+            "413",
+            "The body is larger than 1 MiB, or has more small values than there is memory for in one request.",
+        )])
     }
 }
 

@@ -4,6 +4,16 @@ use skillet_core::rest::{Page, PageError};
 
 use crate::{error::ApiError, rest::params::Params};
 
+/// Most bytes of inputs and outputs, or of schemas, in one list; what is more is left out and asked for by name.
+pub(crate) const CONTENT: usize = 8 << 20;
+
+/// Whether so many bytes are left for it, which are then taken.
+pub(crate) fn has_room(left: &mut usize, bytes: usize) -> bool {
+    let rest = left.checked_sub(bytes);
+    *left = rest.unwrap_or(*left);
+    rest.is_some()
+}
+
 /// Takes `page` and `limit` out of the parameters.
 pub(crate) fn take(params: &mut Params) -> Result<Page, ApiError> {
     let (page, limit) = (params.take("page")?, params.take("limit")?);

@@ -1,17 +1,20 @@
 //! A skill as the HTTP interface writes it.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use skillet_api::{
     SkillPolicySpec,
     skill::{self, Invocation},
 };
-use skillet_core::version::{SkillSemver, newest_first};
+use skillet_core::{
+    json_text::JsonText,
+    version::{SkillSemver, newest_first},
+};
 use utoipa::ToSchema;
 
 use crate::{
     identity::Caller,
-    rest::look_up::Seen,
+    rest::{look_up::Seen, page},
     skills::{Known, KnownSpec},
 };
 
@@ -85,10 +88,14 @@ pub(crate) struct SkillView {
     pub(crate) tags: Vec<String>,
     /// JSON Schema of the input; none where any input is taken.
     #[schema(value_type = Option<Object>)]
-    pub(crate) input_schema: Option<Value>,
+    pub(crate) input_schema: Option<Box<RawValue>>,
     /// JSON Schema of the output; none where any output is given.
     #[schema(value_type = Option<Object>)]
-    pub(crate) output_schema: Option<Value>,
+    pub(crate) output_schema: Option<Box<RawValue>>,
+    /// In a list: the schemas are left out because the whole list has too many bytes of them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub(crate) omitted: bool,
     /// Whether the present content can run.
     pub(crate) ready: bool,
     /// Why it is not ready, in one word.
@@ -119,13 +126,30 @@ impl SkillView {
                 Invocation::Manual => "manual",
             },
             tags: tags.to_vec(),
-            input_schema: tool.input_schema(),
-            output_schema: tool.output_schema(),
+            input_schema: as_written(tool.input.as_ref()),
+            output_schema: as_written(tool.output.as_ref()),
+            omitted: false,
             ready: skill.is_ready,
             reason: skill.reason.as_deref().map(str::to_owned),
             hidden_by: seen.hidden_by.as_deref().map(str::to_owned),
         }
     }
+}
+
+impl SkillView {
+    /// As one of a list, whose schemas have so many bytes left.
+    pub(crate) fn within(self, left: &mut usize) -> Self {
+        let length = |schema: &Option<Box<RawValue>>| schema.as_ref().map_or(0, |schema| schema.get().len());
+        if page::has_room(left, length(&self.input_schema) + length(&self.output_schema)) {
+            return self;
+        }
+        Self { input_schema: None, output_schema: None, omitted: true, ..self }
+    }
+}
+
+/// Not read on the way: a schema of small values would take a hundred times its text.
+fn as_written(schema: Option<&JsonText>) -> Option<Box<RawValue>> {
+    RawValue::from_string(schema?.text().to_owned()).ok()
 }
 
 /// Every sealed version, newest first. Status and versions come by two watches: either may be the first to know.

@@ -1,8 +1,10 @@
 //! Reading skills: the list, one by name, its versions, and which of them a constraint means.
 
+use std::sync::Arc;
+
 use axum::{Json, extract::State};
 use http::StatusCode;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use skillet_core::version::{Constraint, resolve as best};
 use utoipa::ToSchema;
 
@@ -23,13 +25,25 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SkillPage {
-    data: Vec<SkillView>,
+    #[schema(value_type = Vec<SkillView>)]
+    data: Items,
     /// The same as `data`.
-    skills: Vec<SkillView>,
+    #[schema(value_type = Vec<SkillView>)]
+    skills: Items,
     total: usize,
     page: usize,
     limit: usize,
     total_pages: usize,
+}
+
+/// Written twice and held once.
+#[derive(Clone, Debug)]
+struct Items(Arc<[SkillView]>);
+
+impl Serialize for Items {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter())
+    }
 }
 
 /// The sealed versions of a skill, newest first.
@@ -89,8 +103,9 @@ pub(crate) async fn list(
             && search.finds(skill)
     });
     let total = found.len();
-    let data: Vec<SkillView> =
-        page.of(&found).into_iter().map(|seen| SkillView::of(seen, &caller, &policy)).collect();
+    let mut left = page::CONTENT;
+    let view = |seen| SkillView::of(seen, &caller, &policy).within(&mut left);
+    let data = Items(page.of(&found).into_iter().map(view).collect());
     Ok(Json(SkillPage {
         skills: data.clone(),
         data,

@@ -189,3 +189,19 @@ async fn a_method_that_a_path_does_not_take_is_told_in_the_one_shape() {
     assert_eq!(answer.error().1, "MethodNotAllowed");
     assert_eq!(answer.status, 405);
 }
+
+#[tokio::test]
+async fn a_list_leaves_out_schemas_beyond_a_sum_of_bytes() {
+    let bed = Bed::new();
+    for name in ["a", "b", "c"] {
+        let tool = json!({ "inputSchema": { "description": "d".repeat(3 << 20) } });
+        bed.skill("team", name, &json!({ "tool": tool }));
+    }
+    bed.skill("team", "small", &json!({ "tool": { "inputSchema": { "type": "object" } } }));
+    let page = bed.get("/api/skills").await.json();
+    assert_eq!(page["data"], page["skills"]);
+    let told = |skill: &Value| (skill["inputSchema"].is_object(), skill["omitted"] == true);
+    let told: Vec<(bool, bool)> = page["data"].as_array().unwrap().iter().map(told).collect();
+    assert_eq!(told, [(true, false), (true, false), (false, true), (true, false)]);
+    assert!(bed.get("/api/skills/c").await.json()["inputSchema"].is_object());
+}

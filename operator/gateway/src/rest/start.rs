@@ -78,7 +78,7 @@ pub(crate) async fn start(
     State(rest): State<Rest>,
     params: Params,
     headers: HeaderMap,
-    Body(request): Body<RunRequest>,
+    Body(request, _room): Body<RunRequest>,
 ) -> Result<Response, ApiError> {
     params.finish()?;
     let wait = wait(&request)?;

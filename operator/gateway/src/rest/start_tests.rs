@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
+    fake_api::eventually,
     identity::Verb,
     rest::test_bed::{Answer, Bed, TOKEN},
 };
@@ -183,4 +184,44 @@ async fn what_the_api_server_refuses_is_passed_on() {
         bed.api.fail("POST ", code, "says why");
         assert_eq!(post(&bed, json!({ "skill": "sum" })).await.error().0, status, "{code}");
     }
+}
+
+#[tokio::test]
+async fn an_input_takes_room_for_as_long_as_somebody_waits_with_it() {
+    let bed = stocked();
+    let input = vec![0; 100_000];
+    let mut waiting = Box::pin(post(&bed, json!({ "skill": "sum", "input": input })));
+    let polled = async {
+        tokio::select! {
+            biased;
+            answer = &mut waiting => panic!("{answer:?}"),
+            () = eventually("it is made", || !bed.api.executions().is_empty()) => {}
+        }
+    };
+    polled.await;
+    assert!(bed.room.taken() > 3 * 6_000_000, "three times as a document: {}", bed.room.taken());
+    drop(waiting);
+    assert_eq!(bed.room.taken(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_that_has_all_its_room_is_told_to_come_again() {
+    let bed = stocked();
+    let all = bed.room.fill("team").await;
+    let answer = post(&bed, json!({ "skill": "sum", "wait": false })).await;
+    assert_eq!(answer.error(), (503, "Overloaded".into(), String::new()));
+    assert_eq!(answer.headers["retry-after"], "5");
+    drop(all);
+    assert_eq!(post(&bed, json!({ "skill": "sum", "wait": false })).await.status, 202);
+}
+
+#[tokio::test]
+async fn small_values_that_would_take_too_much_are_too_large() {
+    let bed = stocked();
+    let body = format!(r#"{{"skill": "sum", "input": [{}0]}}"#, r#"{"":0},"#.repeat(100_000));
+    assert_eq!(
+        bed.send("POST", RUNS, Some(TOKEN), &[], &body).await.error(),
+        (413, "TooLarge".into(), String::new())
+    );
+    assert!(bed.api.executions().is_empty());
 }

@@ -50,7 +50,7 @@ pub(crate) async fn put(
     State(rest): State<Rest>,
     Name(name): Name,
     params: Params,
-    Body(switches): Body<Switches>,
+    Body(switches, _room): Body<Switches>,
 ) -> Result<Json<SkillView>, ApiError> {
     change(&rest, &caller, &name, params, &switches).await
 }
@@ -70,7 +70,7 @@ pub(crate) async fn patch(
     State(rest): State<Rest>,
     Name(name): Name,
     params: Params,
-    Body(switches): Body<Switches>,
+    Body(switches, _room): Body<Switches>,
 ) -> Result<Json<SkillView>, ApiError> {
     change(&rest, &caller, &name, params, &switches).await
 }

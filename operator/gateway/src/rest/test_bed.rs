@@ -18,6 +18,7 @@ use crate::{
     executor::Executor,
     fake_api::FakeApi,
     identity::{Caller, IdentityError, Verb},
+    room::Room,
     skills::{Known, KnownSkill, KnownVersion, Versions},
 };
 
@@ -96,6 +97,7 @@ pub(crate) struct Bed {
     pub(crate) api: FakeApi,
     rules: Arc<Rules>,
     shelf: Arc<Shelf>,
+    pub(crate) room: Arc<Room>,
     router: Router,
 }
 
@@ -126,14 +128,16 @@ impl Bed {
         let (api, rules, shelf) = (FakeApi::default(), Arc::<Rules>::default(), Arc::<Shelf>::default());
         let executor = Arc::new(Executor::new(api.client()));
         tokio::spawn(executor.clone().watch());
+        let room = Arc::<Room>::default();
         let rest = Rest {
             rights: rules.clone(),
             catalogue: shelf.clone(),
             executor,
             client: api.client(),
+            room: room.clone(),
             stop: CancellationToken::new(),
         };
-        Self { api, rules, shelf, router: routes_of::<Rest>().with_state(rest) }
+        Self { api, rules, shelf, room, router: routes_of::<Rest>().with_state(rest) }
     }
 
     /// A skill of version 1.0.0, sealed unless `spec` is not to be.

@@ -12,11 +12,10 @@ use skillet_api::{Skill, SkillPolicy, SkillPolicySpec, SkillVersion, names, pars
 use tracing::warn;
 
 use super::Skills;
+use crate::unread::{self, Unread};
 
 /// A bit for each kind that has been seen whole.
 pub(super) const ALL: u8 = 0b111;
-/// Objects of one answer of a list: until the last of them is taken in, all are in memory with all that they hold.
-const LIST_PAGE: u32 = 50;
 
 type Key = (String, String);
 
@@ -71,20 +70,19 @@ impl Watched for SkillVersion {
 }
 
 impl Skills {
-    /// Watches until the process ends.
+    /// Watches until the process ends, or one of the watches does.
     pub async fn watch(self: Arc<Self>, client: Client) {
-        tokio::join!(
-            keep::<SkillPolicy>(&self, client.clone()),
-            keep::<Skill>(&self, client.clone()),
-            keep::<SkillVersion>(&self, client)
-        );
+        tokio::select! {
+            () = keep::<SkillPolicy>(&self, client.clone()) => {}
+            () = keep::<Skill>(&self, client.clone()) => {}
+            () = keep::<SkillVersion>(&self, client) => {}
+        }
     }
 }
 
 async fn keep<K: Watched>(skills: &Skills, client: Client) {
-    // One object that does not parse must not hide the others.
-    let api: Api<Guarded<K>> = Api::all(client);
-    let mut events = pin!(watcher(api, watcher::Config::default().page_size(LIST_PAGE)).default_backoff());
+    let api: Api<Unread<K>> = Api::all(client);
+    let mut events = pin!(watcher(api, watcher::Config::default().page_size(unread::PAGE)).default_backoff());
     let mut known: HashSet<Key> = HashSet::new();
     let mut listed: HashSet<Key> = HashSet::new();
     loop {
@@ -100,7 +98,7 @@ async fn keep<K: Watched>(skills: &Skills, client: Client) {
             watcher::Event::Init => listed.clear(),
             watcher::Event::InitApply(object) => {
                 listed.insert(key(&object));
-                take(skills, &mut known, object);
+                take(skills, &mut known, &object);
             }
             watcher::Event::InitDone => {
                 for gone in known.difference(&listed).cloned().collect::<Vec<Key>>() {
@@ -109,29 +107,34 @@ async fn keep<K: Watched>(skills: &Skills, client: Client) {
                 }
                 skills.synced.fetch_or(K::BIT, Ordering::Release);
             }
-            watcher::Event::Apply(object) => take(skills, &mut known, object),
+            watcher::Event::Apply(object) => take(skills, &mut known, &object),
             watcher::Event::Delete(object) => {
                 let key = key(&object);
                 known.remove(&key);
-                K::remove(skills, &key, object.0.as_ref().ok());
+                let last = object.read::<Guarded<K>>().ok().and_then(|last| last.0.ok());
+                K::remove(skills, &key, last.as_ref());
             }
         }
     }
 }
 
-fn take<K: Watched>(skills: &Skills, known: &mut HashSet<Key>, object: Guarded<K>) {
-    let key = key(&object);
-    match object.0 {
-        Ok(object) => {
+/// One object that does not parse does not hide the others.
+fn take<K: Watched>(skills: &Skills, known: &mut HashSet<Key>, object: &Unread<K>) {
+    let key = key(object);
+    let problem = match object.read::<Guarded<K>>() {
+        Ok(Guarded(Ok(object))) => {
             known.insert(key);
-            object.put(skills);
+            return object.put(skills);
         }
-        // The operator tells of it; what was read of it before goes on.
-        Err(error) => warn!(kind = %K::kind(&()), %error, "Object could not be read"),
-    }
+        Ok(Guarded(Err(error))) => error.to_string(),
+        Err(error) => error.to_string(),
+    };
+    // The operator tells of it; what was read of it before goes on.
+    let (namespace, name) = key;
+    warn!(kind = %K::kind(&()), %namespace, %name, %problem, "Object could not be read");
 }
 
-fn key<K: Watched>(object: &Guarded<K>) -> Key {
+fn key<K: Watched>(object: &Unread<K>) -> Key {
     let meta = object.meta();
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }

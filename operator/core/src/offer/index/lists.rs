@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
+    marks::Marks,
     postings::{Postings, insert_sorted, remove_sorted},
     slots::Slots,
     trie::{PatternId, Trie},
@@ -117,9 +118,9 @@ impl Lists {
         self.words.get(word)
     }
 
-    /// Appends the numbers of the patterns in a text, each at least once.
-    pub(super) fn find_patterns(&self, text: &str, found: &mut Vec<PatternId>) {
-        self.trie.find(text.as_bytes(), found);
+    /// Appends the numbers of the patterns in a text, each once.
+    pub(super) fn find_patterns(&self, text: &str, marks: &mut Marks, found: &mut Vec<PatternId>) {
+        self.trie.find(text.as_bytes(), marks, found);
     }
 
     pub(super) fn pattern(&self, number: PatternId) -> Option<&Pattern> {

@@ -8,12 +8,13 @@ use super::{
     Entry, Index,
     counting::add_counts,
     lists::{Lists, UNUSED},
+    marks::Marks,
     postings::{BLOCK_SLOTS, Postings},
     trie::PatternId,
 };
 use crate::offer::{Query, Scorer, Standing, Weights, provider::Families};
 
-/// Room for a search, to be used again and again. It grows to four bytes for each skill of the largest index.
+/// Room for a search, to be used again and again. It grows with the largest index, never with a text.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     /// Points per slot; zero between searches.
@@ -21,6 +22,7 @@ pub struct Scratch {
     /// Blocks that may have points other than zero, of the index that is searched.
     touched: Vec<bool>,
     patterns: Vec<PatternId>,
+    marks: Marks,
 }
 
 /// Where found skills go.
@@ -185,9 +187,7 @@ impl Scratch {
     fn add_patterns(&mut self, lists: &Lists, weights: &Weights, query: &Query) {
         let mut found = std::mem::take(&mut self.patterns);
         found.clear();
-        lists.find_patterns(&query.text, &mut found);
-        found.sort_unstable();
-        found.dedup();
+        lists.find_patterns(&query.text, &mut self.marks, &mut found);
         for pattern in found.iter().filter_map(|number| lists.pattern(*number)) {
             self.add(pattern.names.as_slice(), weights.name);
             self.add(pattern.tags.as_slice(), weights.tag);

@@ -1,17 +1,20 @@
 //! Names and tags as a trie of bytes: finds every one of them at every place of a text.
 //!
-//! Unlike an automaton with failure links it takes a change in as many steps as the pattern has bytes. Looking from
-//! each place of the text anew costs little: nearly all places end after one or two steps.
+//! It takes a change in as many steps as the pattern has bytes. An automaton's failure links, which a change would make
+//! anew, are found while a text is searched, for the nodes that the text leads to. So a search takes as many steps as
+//! the text has bytes, whatever text and patterns there are, and gives each pattern once.
 
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
 };
 
+use super::marks::Marks;
+
 /// The number of a pattern; given out again after the pattern was removed.
 pub(super) type PatternId = u32;
 
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 const ROOT: u32 = 0;
 
 #[derive(Clone, Debug)]
@@ -32,12 +35,15 @@ struct Node {
     /// The pattern that ends here.
     pattern: PatternId,
     children: u32,
+    parent: u32,
     /// One of the children, and the byte that leads to it: most nodes have no other.
     first: u32,
     first_byte: u8,
+    /// The byte that leads here from the parent.
+    byte: u8,
 }
 
-const LEAF: Node = Node { pattern: NONE, children: 0, first: NONE, first_byte: 0 };
+const LEAF: Node = Node { pattern: NONE, children: 0, parent: ROOT, first: NONE, first_byte: 0, byte: 0 };
 
 impl Trie {
     pub(super) fn new() -> Self {
@@ -103,21 +109,53 @@ impl Trie {
         }
     }
 
-    /// Appends the patterns in the text, once for each place.
-    pub(super) fn find(&self, text: &[u8], found: &mut Vec<PatternId>) {
-        for (start, first) in text.iter().enumerate() {
-            let Some(mut at) = self.child(ROOT, *first) else { continue };
-            found.extend(self.pattern(at));
-            let rest = text.get(start + 1..).unwrap_or_default();
-            if !rest.first().is_some_and(|second| self.may_begin(*first, *second)) {
+    /// Appends the patterns in the text, each once.
+    pub(super) fn find(&self, text: &[u8], marks: &mut Marks, found: &mut Vec<PatternId>) {
+        marks.begin(self.nodes.len());
+        let mut at = ROOT;
+        let mut rest = text.iter();
+        while let Some(byte) = rest.next() {
+            at = self.step(at, *byte, marks);
+            if at == ROOT {
                 continue;
             }
-            for byte in rest {
-                let Some(child) = self.child(at, *byte) else { break };
-                at = child;
-                found.extend(self.pattern(at));
+            let mut end = at;
+            while end != ROOT && marks.give(end) {
+                found.extend(self.pattern(end));
+                end = self.suffix(end, marks);
+            }
+            let is_first = self.nodes.get(at as usize).is_some_and(|node| node.parent == ROOT);
+            let is_last = |second: &u8| !self.may_begin(*byte, *second);
+            if is_first && rest.as_slice().first().is_some_and(is_last) {
+                at = ROOT;
             }
         }
+    }
+
+    /// The longest text of the trie that the text so far and this byte end with.
+    fn step(&self, mut at: u32, byte: u8, marks: &mut Marks) -> u32 {
+        loop {
+            match self.child(at, byte) {
+                Some(child) => return child,
+                None if at == ROOT => return ROOT,
+                None => at = self.suffix(at, marks),
+            }
+        }
+    }
+
+    /// It goes no deeper than a pattern is long.
+    fn suffix(&self, at: u32, marks: &mut Marks) -> u32 {
+        let Some(Node { parent, byte, .. }) = self.nodes.get(at as usize).copied() else { return ROOT };
+        if parent == ROOT {
+            return ROOT;
+        }
+        if let Some(known) = marks.suffix(at) {
+            return known;
+        }
+        let of_parent = self.suffix(parent, marks);
+        let suffix = self.step(of_parent, byte, marks);
+        marks.set_suffix(at, suffix);
+        suffix
     }
 
     fn may_begin(&self, first: u8, second: u8) -> bool {
@@ -141,13 +179,14 @@ impl Trie {
     }
 
     fn grow(&mut self, at: u32, byte: u8) -> u32 {
+        let leaf = Node { parent: at, byte, ..LEAF };
         let child = if let Some(free) = self.free_nodes.pop() {
             if let Some(place) = self.nodes.get_mut(free as usize) {
-                *place = LEAF;
+                *place = leaf;
             }
             free
         } else {
-            self.nodes.push(LEAF);
+            self.nodes.push(leaf);
             u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
         };
         if at == ROOT {
@@ -215,10 +254,13 @@ mod tests {
     use crate::dice::Dice;
 
     fn found(trie: &Trie, text: &str) -> Vec<PatternId> {
+        found_with(trie, text, &mut Marks::default())
+    }
+
+    fn found_with(trie: &Trie, text: &str, marks: &mut Marks) -> Vec<PatternId> {
         let mut found = Vec::new();
-        trie.find(text.as_bytes(), &mut found);
+        trie.find(text.as_bytes(), marks, &mut found);
         found.sort_unstable();
-        found.dedup();
         found
     }
 
@@ -236,9 +278,26 @@ mod tests {
     }
 
     #[test]
+    fn patterns_inside_each_other_cost_neither_memory_nor_time_for_each_place_of_the_text() {
+        let mut trie = Trie::new();
+        let nested: Vec<String> = (1..=32).map(|length| "a".repeat(length)).collect();
+        for (number, pattern) in (0..).zip(&nested) {
+            trie.insert(pattern, number);
+            trie.insert(&format!("{}b", "a".repeat(60)), 99);
+        }
+        let (mut marks, mut found) = (Marks::default(), Vec::new());
+        trie.find(&vec![b'a'; 8_000_000], &mut marks, &mut found);
+        found.sort_unstable();
+        assert_eq!(found, (0..32).collect::<Vec<_>>());
+        assert!(found.capacity() <= 64, "nothing stays of the text's length");
+    }
+
+    #[test]
     fn after_any_changes_it_finds_what_a_plain_search_finds() {
         let mut dice = Dice::new(5);
         let mut trie = Trie::new();
+        // Its numbers of searches begin again in between.
+        let mut marks = Marks::after(u32::MAX - 1_000);
         let mut patterns: Vec<Option<String>> = vec![None; 12];
         for round in 0..3_000 {
             let at = dice.below(12) as usize;
@@ -253,7 +312,8 @@ mod tests {
             let text = dice.text("abéc", 10);
             let is_in = |pattern: &Option<String>| pattern.as_ref().is_some_and(|p| text.contains(p));
             let expected: Vec<usize> = (0..12).filter(|at| is_in(&patterns[*at])).collect();
-            let found: Vec<usize> = found(&trie, &text).iter().map(|id| *id as usize).collect();
+            let found: Vec<usize> =
+                found_with(&trie, &text, &mut marks).iter().map(|id| *id as usize).collect();
             assert_eq!(found, expected, "{round} {text} {patterns:?}");
         }
         for pattern in patterns.into_iter().flatten() {

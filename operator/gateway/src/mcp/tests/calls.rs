@@ -185,3 +185,17 @@ async fn an_idempotency_key_goes_to_the_execution() {
     world.fake.set(0, json!({ "phase": "Succeeded" }));
     call.await.unwrap();
 }
+
+#[tokio::test]
+async fn a_call_takes_room_until_it_is_answered() {
+    for lifecycle in [ClientLifecycleMode::Initialize, without_sessions()] {
+        let world = World::new().await;
+        world.fake.put_plain("a", "sum");
+        let client = world.client_of("a", lifecycle).await;
+        let call = called(&world, &client, "sum", json!({ "list": vec![0; 50_000] })).await;
+        assert!(world.fake.room.taken() > 4 * 3_000_000, "{}", world.fake.room.taken());
+        world.fake.set(0, json!({ "phase": "Succeeded", "output": {} }));
+        call.await.unwrap();
+        until(|| world.fake.room.taken() < 1_000_000).await;
+    }
+}

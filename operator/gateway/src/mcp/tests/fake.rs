@@ -15,6 +15,7 @@ use super::super::backend::{Backend, BackendError, Listed, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
+    room::Room,
     skills::{KnownSkill, KnownVersion},
 };
 
@@ -31,6 +32,7 @@ pub(super) struct Fake {
     pub(super) cancelled: Mutex<Vec<String>>,
     pub(super) switched: Mutex<Vec<(String, String, Switch)>>,
     pub(super) is_unreachable: Mutex<bool>,
+    pub(super) room: Room,
 }
 
 impl Fake {
@@ -101,6 +103,10 @@ impl Backend for Fake {
             }
             _ => Err(IdentityError::Unknown),
         }
+    }
+
+    fn room(&self) -> &Room {
+        &self.room
     }
 
     async fn check(

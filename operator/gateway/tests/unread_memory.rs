@@ -1,0 +1,31 @@
+//! What a page of a list takes of the process's memory, whatever tenants have written into the objects. A process of
+//! its own, so that nothing else grows while it is measured.
+#![cfg(target_os = "linux")]
+
+use kube::core::ObjectList;
+use skillet_api::SkillExecution;
+use skillet_gateway::unread::{PAGE, Unread};
+
+fn resident() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS"))?;
+    line.split_whitespace().nth(1)?.parse::<usize>().ok().map(|kib| kib * 1024)
+}
+
+#[test]
+fn a_page_of_large_objects_takes_about_its_text() {
+    let input = "0,".repeat(256 * 1024);
+    let object = format!(
+        r#"{{"metadata":{{"name":"a","namespace":"ns","uid":"u"}},"spec":{{"skill":"s","input":[{input}0]}}}}"#
+    );
+    let objects = vec![object; PAGE as usize].join(",");
+    let page = format!(r#"{{"apiVersion":"v1","kind":"List","metadata":{{}},"items":[{objects}]}}"#);
+    drop(objects);
+    let before = resident().unwrap();
+    let list: ObjectList<Unread<SkillExecution>> = serde_json::from_str(&page).unwrap();
+    let taken = resident().unwrap() - before;
+    println!("text {} KiB, taken {} KiB", page.len() >> 10, taken >> 10);
+    assert!(taken < page.len() * 2, "{taken}");
+    let first = list.items.first().unwrap().read::<SkillExecution>().unwrap();
+    assert!(first.spec.input.is_some());
+}
