@@ -15,6 +15,7 @@ mod call;
 mod catalogue;
 mod front;
 mod gateway;
+mod keyed;
 mod look_up;
 mod manage;
 mod notices;

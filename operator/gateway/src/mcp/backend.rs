@@ -81,8 +81,8 @@ pub trait Backend: Send + Sync + 'static {
     fn states(&self, execution: &SkillExecution)
     -> BoxStream<'_, Result<Arc<SkillExecution>, ExecutorError>>;
 
-    /// Asks for the end of an execution.
-    fn cancel(&self, execution: &SkillExecution) -> impl Future<Output = Result<(), ExecutorError>> + Send;
+    /// Asks for the end of an execution, unless someone waits for it: follows its states, by whatever route.
+    fn cancel_unless_wanted(&self, execution: &SkillExecution) -> impl Future<Output = ()> + Send;
 
     /// Changes this very skill, not one that was made again under its name. Rights are checked before.
     fn switch(

@@ -17,7 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{Pace, answer, backend::Backend, look_up::Found};
+use super::{Pace, answer, backend::Backend, keyed::KeyedCalls, look_up::Found};
 use crate::{
     executor::{ExecutorError, Order},
     identity::Caller,
@@ -34,28 +34,63 @@ pub(super) struct Wish {
     pub(super) session: Option<String>,
 }
 
+/// The request that a call came in.
+pub(super) struct Asking<'a> {
+    pub(super) context: &'a RequestContext<RoleServer>,
+    pub(super) pace: &'a Pace,
+    /// Calls with a key of the same session.
+    pub(super) keyed: &'a KeyedCalls,
+}
+
 /// Runs a skill and answers with its result. Rights are checked before.
 pub(super) async fn run<B: Backend>(
     backend: &B,
-    pace: &Pace,
     caller: &Caller,
     wish: Wish,
-    context: &RequestContext<RoleServer>,
+    asking: Asking<'_>,
 ) -> CallToolResult {
+    let Asking { context, pace, keyed } = asking;
     let order = order(caller, wish, context);
-    let execution = match backend.start(&order).await {
-        Ok(execution) => execution,
-        Err(error) => return refused(&error),
+    let has_key = order.idempotency.is_some();
+    if has_key {
+        keyed.begin(&context.id);
+    }
+    let result = match followed(backend, pace, &order, context).await {
+        Ok((execution, End::Unwanted)) => {
+            // A client that is gone may come back with its key; one that has said so does not want the result.
+            if !has_key || keyed.leave(&context.id, &execution) {
+                backend.cancel_unless_wanted(&execution).await;
+            }
+            return cancelled();
+        }
+        Ok((execution, end)) => told(&execution, end, pace),
+        Err(Some(error)) => refused(&error),
+        Err(None) => cancelled(),
     };
-    match follow(backend, pace, &execution, &context.ct, notices(context)).await {
+    keyed.end(&context.id);
+    result
+}
+
+/// None as the error: the request has ended before anything was made.
+async fn followed<B: Backend>(
+    backend: &B,
+    pace: &Pace,
+    order: &Order,
+    context: &RequestContext<RoleServer>,
+) -> Result<(Arc<SkillExecution>, End), Option<ExecutorError>> {
+    if context.ct.is_cancelled() {
+        return Err(None);
+    }
+    let execution = backend.start(order).await?;
+    let end = follow(backend, pace, &execution, &context.ct, notices(context)).await;
+    Ok((execution, end))
+}
+
+fn told(execution: &SkillExecution, end: End, pace: &Pace) -> CallToolResult {
+    match end {
         End::Ended(execution) => answer::ended(&execution),
         End::Lost(error) => refused(&error),
-        End::Unwanted => {
-            if let Err(error) = backend.cancel(&execution).await {
-                warn!(%error, "Execution of a cancelled call goes on");
-            }
-            answer::failed("Cancelled", "the call was cancelled")
-        }
+        End::Unwanted => cancelled(),
         End::TooLate => answer::failed(
             "TooLate",
             &format!(
@@ -65,6 +100,10 @@ pub(super) async fn run<B: Backend>(
             ),
         ),
     }
+}
+
+fn cancelled() -> CallToolResult {
+    answer::failed("Cancelled", "the call was cancelled")
 }
 
 fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> Order {

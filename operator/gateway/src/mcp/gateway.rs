@@ -62,8 +62,8 @@ impl Backend for Gateway {
             .boxed()
     }
 
-    async fn cancel(&self, execution: &SkillExecution) -> Result<(), ExecutorError> {
-        self.executor.cancel(execution).await
+    async fn cancel_unless_wanted(&self, execution: &SkillExecution) {
+        self.executor.cancel_unless_wanted(execution).await;
     }
 
     async fn switch(&self, skill: &KnownSkill, switch: Switch) -> Result<Skill, BackendError> {

@@ -3,7 +3,7 @@
 mod definitions;
 
 use futures::TryStreamExt as _;
-use rmcp::{RoleServer, model::CallToolResult, service::RequestContext};
+use rmcp::model::CallToolResult;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use skillet_api::{
@@ -14,9 +14,9 @@ use tracing::warn;
 
 pub(super) use self::definitions::{ManagementTool, tools};
 use super::{
-    Pace, answer,
+    answer,
     backend::{Backend, BackendError, Runs, Switch},
-    call::{self, Wish},
+    call::{self, Asking, Wish},
     catalogue::Catalogue,
     look_up::{self, Found},
 };
@@ -35,8 +35,7 @@ const MAX_EXECUTIONS: usize = 100;
 pub(super) struct Asked<'a> {
     pub(super) caller: &'a Caller,
     pub(super) session: Option<String>,
-    pub(super) context: &'a RequestContext<RoleServer>,
-    pub(super) pace: &'a Pace,
+    pub(super) request: Asking<'a>,
 }
 
 #[derive(Deserialize)]
@@ -163,7 +162,7 @@ async fn execute<B: Backend>(
     wanted: ExecuteArguments,
     asked: Asked<'_>,
 ) -> Result<CallToolResult, IdentityError> {
-    let Asked { caller, session, context, pace } = asked;
+    let Asked { caller, session, request } = asked;
     let Some(found) = look_up::one(backend, caller, &wanted.skill).await? else {
         return Ok(unknown(&wanted.skill));
     };
@@ -186,7 +185,7 @@ async fn execute<B: Backend>(
         input: wanted.input.unwrap_or_else(|| json!({})),
         session: wanted.session_id.or(session),
     };
-    Ok(call::run(backend, pace, caller, wish, context).await)
+    Ok(call::run(backend, caller, wish, request).await)
 }
 
 async fn executions<B: Backend>(

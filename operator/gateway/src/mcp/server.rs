@@ -6,11 +6,11 @@ use http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, Extensions, Implementation, InitializeRequestParams,
-        InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-        SubscriptionFilter,
+        CallToolRequestParams, CallToolResponse, CancelledNotificationParam, Extensions, Implementation,
+        InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
+        ServerCapabilities, ServerConfig, SubscriptionFilter,
     },
-    service::{RequestContext, SubscriptionContext},
+    service::{NotificationContext, RequestContext, SubscriptionContext},
     transport::streamable_http_server::SessionRestoreMarker,
 };
 use serde_json::Value;
@@ -19,8 +19,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{
     Pace,
     backend::Backend,
-    call::{self, Wish},
+    call::{self, Asking, Wish},
     catalogue::Catalogue,
+    keyed::KeyedCalls,
     manage::{self, ManagementTool},
     notices::Told,
 };
@@ -36,6 +37,7 @@ pub(super) struct Server<B> {
     backend: Arc<B>,
     stop: CancellationToken,
     pace: Pace,
+    keyed: KeyedCalls,
     /// Ends what was spawned for the session.
     ended: CancellationToken,
     _end: DropGuard,
@@ -44,7 +46,14 @@ pub(super) struct Server<B> {
 impl<B: Backend> Server<B> {
     pub(super) fn new(backend: Arc<B>, stop: CancellationToken, pace: Pace) -> Self {
         let ended = CancellationToken::new();
-        Self { backend, stop, pace, ended: ended.clone(), _end: ended.drop_guard() }
+        Self {
+            backend,
+            stop,
+            pace,
+            keyed: KeyedCalls::default(),
+            ended: ended.clone(),
+            _end: ended.drop_guard(),
+        }
     }
 
     /// Notices for as long as the session is open. What it is told first does not depend on how long spawning takes.
@@ -99,8 +108,9 @@ impl<B: Backend> ServerHandler for Server<B> {
         let caller = caller(&context.extensions)?;
         let input = Value::Object(request.arguments.unwrap_or_default());
         let session = session(&context.extensions);
+        let asking = Asking { context: &context, pace: &self.pace, keyed: &self.keyed };
         if let Some(tool) = ManagementTool::of(&request.name) {
-            let asked = manage::Asked { caller: &caller, session, context: &context, pace: &self.pace };
+            let asked = manage::Asked { caller: &caller, session, request: asking };
             let result = manage::call(&*self.backend, tool, input, asked).await;
             return result.map(Into::into).map_err(|error| unanswered(&error));
         }
@@ -110,7 +120,12 @@ impl<B: Backend> ServerHandler for Server<B> {
         };
         let version = Some(skill.version.spec.version.to_string());
         let wish = Wish { found: skill.found.clone(), version, input, session };
-        Ok(call::run(&*self.backend, &self.pace, &caller, wish, &context).await.into())
+        Ok(call::run(&*self.backend, &caller, wish, asking).await.into())
+    }
+
+    async fn on_cancelled(&self, cancelled: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
+        let Some(execution) = cancelled.request_id.and_then(|id| self.keyed.cancel(&id)) else { return };
+        self.backend.cancel_unless_wanted(&execution).await;
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

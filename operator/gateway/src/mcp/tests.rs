@@ -2,6 +2,7 @@
 
 mod calls;
 mod fake;
+mod keyed;
 mod lists;
 mod management;
 mod requests;

@@ -1,7 +1,7 @@
 //! What `tools/call` runs and answers.
 
 use rmcp::{
-    model::{CallToolRequest, ClientRequest, NumberOrString, ProgressToken, RequestMetaObject},
+    model::{CallToolRequest, ClientRequest},
     service::PeerRequestOptions,
 };
 use serde_json::json;
@@ -167,21 +167,4 @@ async fn a_run_that_takes_longer_than_a_call_may_goes_on() {
     assert_eq!((result.is_error, text(&result)["reason"].as_str()), (Some(true), Some("TooLate")));
     assert!(text(&result)["message"].as_str().unwrap().contains("run-0"));
     assert!(world.fake.cancelled.lock().unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn an_idempotency_key_goes_to_the_execution() {
-    let world = World::new().await;
-    world.fake.put_plain("a", "sum");
-    let client = world.client("a").await;
-    let mut meta = RequestMetaObject::with_progress_token(ProgressToken(NumberOrString::Number(7)));
-    meta.0.0.insert("skillet.dev/idempotencyKey".to_owned(), json!("once"));
-    let mut params = params("sum", json!({}));
-    params.meta = Some(meta);
-    let peer = client.service.peer().clone();
-    let call = tokio::spawn(async move { peer.call_tool(params).await.unwrap() });
-    until(|| world.fake.started() > 0).await;
-    assert_eq!(world.fake.orders.lock().unwrap()[0].idempotency.as_deref(), Some("once"));
-    world.fake.set(0, json!({ "phase": "Succeeded" }));
-    call.await.unwrap();
 }

@@ -28,6 +28,8 @@ pub(super) struct Fake {
     changes: watch::Sender<u64>,
     pub(super) orders: Mutex<Vec<Order>>,
     runs: Mutex<HashMap<String, Run>>,
+    /// The run that each idempotency key has made.
+    keys: Mutex<HashMap<String, String>>,
     pub(super) cancelled: Mutex<Vec<String>>,
     pub(super) switched: Mutex<Vec<(String, String, Switch)>>,
     pub(super) is_unreachable: Mutex<bool>,
@@ -83,6 +85,11 @@ impl Fake {
     /// Deletes the execution.
     pub(super) fn remove(&self, run: usize) {
         self.runs.lock().unwrap().remove(&format!("run-{run}"));
+    }
+
+    /// How many wait for the run of a number.
+    pub(super) fn waiting(&self, run: usize) -> usize {
+        self.runs.lock().unwrap()[&format!("run-{run}")].receiver_count()
     }
 
     pub(super) fn started(&self) -> usize {
@@ -145,6 +152,12 @@ impl Backend for Fake {
         }
         let mut runs = self.runs.lock().unwrap();
         let name = format!("run-{}", runs.len());
+        if let Some(key) = &order.idempotency {
+            let made = self.keys.lock().unwrap().entry(key.clone()).or_insert(name.clone()).clone();
+            if let Some(run) = runs.get(&made) {
+                return Ok(run.borrow().clone());
+            }
+        }
         let execution: SkillExecution = serde_json::from_value(json!({
             "metadata": { "name": name, "namespace": *order.namespace },
             "spec": { "skill": *order.skill },
@@ -175,9 +188,13 @@ impl Backend for Fake {
         states.boxed()
     }
 
-    async fn cancel(&self, execution: &SkillExecution) -> Result<(), ExecutorError> {
-        self.cancelled.lock().unwrap().push(execution.metadata.name.clone().unwrap());
-        Ok(())
+    async fn cancel_unless_wanted(&self, execution: &SkillExecution) {
+        let name = execution.metadata.name.clone().unwrap();
+        let number = name.strip_prefix("run-").unwrap().parse().unwrap();
+        if self.waiting(number) == 0 {
+            self.set(number, json!({ "phase": "Cancelled", "reason": "Cancelled" }));
+            self.cancelled.lock().unwrap().push(name);
+        }
     }
 
     async fn switch(&self, skill: &KnownSkill, switch: Switch) -> Result<Skill, BackendError> {
