@@ -16,7 +16,6 @@ mod catalogue;
 mod front;
 mod gateway;
 mod keyed;
-mod look_up;
 mod manage;
 mod notices;
 mod server;
@@ -29,7 +28,7 @@ use std::{sync::Arc, time::Duration};
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 
-pub use self::backend::{Backend, BackendError, Listed, Runs, Switch};
+pub use self::backend::{Backend, BackendError, Runs, Switch};
 
 /// How long the server waits for what.
 #[derive(Clone, Copy, Debug)]

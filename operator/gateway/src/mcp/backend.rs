@@ -11,17 +11,10 @@ use tokio::sync::watch;
 
 use crate::{
     executor::{ExecutorError, Order},
-    identity::{Caller, IdentityError, Verb},
-    skills::{KnownSkill, KnownVersion},
+    identity::{Caller, IdentityError},
+    look_up::Shelves,
+    skills::KnownSkill,
 };
-
-/// A skill as the watch shows it.
-#[derive(Clone, Debug)]
-pub struct Listed {
-    pub skill: Arc<KnownSkill>,
-    /// The version that is offered and run; none where nothing can run.
-    pub version: Option<Arc<KnownVersion>>,
-}
 
 /// What is changed at a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -48,29 +41,11 @@ pub struct Runs<'a> {
 }
 
 /// The gateway as the MCP server sees it.
-pub trait Backend: Send + Sync + 'static {
+pub trait Backend: Shelves + 'static {
     /// Who sent these headers.
     fn identify(&self, headers: &HeaderMap) -> impl Future<Output = Result<Caller, IdentityError>> + Send;
 
-    /// Fails unless the caller may do this with skills of the namespace, or with one of them.
-    fn check(
-        &self,
-        caller: &Caller,
-        verb: Verb,
-        namespace: &str,
-        skill: Option<&str>,
-    ) -> impl Future<Output = Result<(), IdentityError>> + Send;
-
-    /// Namespaces that a caller's names are looked up in, the nearest first.
-    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>>;
-
-    /// Every skill of a namespace.
-    fn skills(&self, namespace: &str) -> Vec<Listed>;
-
-    /// A skill by namespace and name.
-    fn skill(&self, namespace: &str, name: &str) -> Option<Listed>;
-
-    /// A number that grows with each change of what the above show.
+    /// A number that grows with each change of what the shelves show.
     fn changes(&self) -> watch::Receiver<u64>;
 
     /// Makes the execution, or finds the one that the same idempotency key made.

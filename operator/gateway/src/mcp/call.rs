@@ -17,10 +17,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{Pace, answer, backend::Backend, keyed::KeyedCalls, look_up::Found};
+use super::{Pace, answer, backend::Backend, keyed::KeyedCalls};
 use crate::{
     executor::{ExecutorError, Order},
     identity::Caller,
+    look_up::Seen,
 };
 
 /// Key of a request's `_meta`: the same text is the same run, whatever is retried.
@@ -28,7 +29,7 @@ const IDEMPOTENCY: &str = "skillet.dev/idempotencyKey";
 
 /// What a call asks for.
 pub(super) struct Wish {
-    pub(super) found: Found,
+    pub(super) seen: Seen,
     pub(super) version: Option<String>,
     pub(super) input: Value,
     pub(super) session: Option<String>,
@@ -107,12 +108,12 @@ fn cancelled() -> CallToolResult {
 }
 
 fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> Order {
-    let Wish { found, version, input, session } = wish;
+    let Wish { seen, version, input, session } = wish;
     let key = context.meta.0.0.get(IDEMPOTENCY).and_then(Value::as_str);
     Order {
         caller: caller.clone(),
-        namespace: found.namespace,
-        skill: found.name,
+        skill: seen.name().clone(),
+        namespace: seen.namespace,
         version,
         input,
         session,

@@ -17,13 +17,10 @@ use skillet_core::dialect::{
     schema,
 };
 
-use super::{
-    backend::Backend,
-    look_up::{self, Found},
-    manage,
-};
+use super::{backend::Backend, manage};
 use crate::{
     identity::{Caller, IdentityError, Verb},
+    look_up::{self, Seen},
     skills::KnownVersion,
 };
 
@@ -33,14 +30,14 @@ pub(super) const PAGE: usize = 100;
 /// A skill that the caller may run, at the version that is run.
 #[derive(Clone, Debug)]
 pub(super) struct Runnable {
-    pub(super) found: Found,
+    pub(super) seen: Seen,
     pub(super) version: Arc<KnownVersion>,
 }
 
 impl Runnable {
     /// None where it is not for models, or nothing of it can run.
-    fn new(found: Found) -> Option<Self> {
-        let spec = &found.listed.skill.spec;
+    fn new(seen: Seen) -> Option<Self> {
+        let spec = &seen.known.skill.spec;
         let is_on = match spec.mode {
             Mode::On | Mode::Auto => spec.enabled,
             Mode::Off => false,
@@ -49,12 +46,12 @@ impl Runnable {
             Invocation::Auto | Invocation::Hybrid => true,
             Invocation::Manual => false,
         };
-        let version = found.listed.version.clone().filter(|_| is_on && is_for_models)?;
-        Some(Self { found, version })
+        let version = seen.known.newest().cloned().filter(|_| is_on && is_for_models)?;
+        Some(Self { seen, version })
     }
 
     fn needs_confirmation(&self) -> bool {
-        match self.found.listed.skill.spec.invocation {
+        match self.seen.known.skill.spec.invocation {
             Invocation::Hybrid => true,
             Invocation::Auto | Invocation::Manual => false,
         }
@@ -65,7 +62,7 @@ impl Runnable {
         let input = spec.tool.input_schema().unwrap_or_default();
         let tool =
             Tool::new(name.to_owned(), spec.description.to_string(), object(schema::normalise(&input)))
-                .with_title(self.found.name.to_string())
+                .with_title(self.seen.name().to_string())
                 .with_annotations(self.annotations());
         match spec.tool.output_schema() {
             Some(Value::Object(schema)) if schema.get("type") == Some(&"object".into()) => {
@@ -98,11 +95,12 @@ pub(super) struct Catalogue {
 
 impl Catalogue {
     pub(super) async fn of<B: Backend>(backend: &B, caller: &Caller) -> Result<Self, IdentityError> {
-        let seen = look_up::all(backend, caller, &[Verb::Get, Verb::Execute]).await?;
-        let runnable: Vec<Runnable> = seen.into_values().filter_map(Runnable::new).collect();
+        let namespaces = look_up::namespaces(backend, caller, &[Verb::Get, Verb::Execute]).await?;
+        let seen = look_up::all(backend, &namespaces).into_iter().filter(|seen| seen.hidden_by.is_none());
+        let runnable: Vec<Runnable> = seen.filter_map(Runnable::new).collect();
         let identities = runnable.iter().map(|one| SkillIdentity {
-            namespace: &one.found.namespace,
-            name: &one.found.name,
+            namespace: &one.seen.namespace,
+            name: one.seen.name(),
             version: &one.version.spec.version,
         });
         let reserved = manage::ManagementTool::ALL.map(manage::ManagementTool::name);
@@ -115,9 +113,9 @@ impl Catalogue {
     }
 
     /// The name under which a skill is listed.
-    pub(super) fn name_of(&self, found: &Found) -> Option<&Arc<str>> {
-        let is_it = |one: &Found| one.namespace == found.namespace && one.name == found.name;
-        self.table.iter().find(|(_, one)| is_it(&one.found)).map(|(name, _)| name)
+    pub(super) fn name_of(&self, seen: &Seen) -> Option<&Arc<str>> {
+        let is_it = |one: &Seen| one.namespace == seen.namespace && one.name() == seen.name();
+        self.table.iter().find(|(_, one)| is_it(&one.seen)).map(|(name, _)| name)
     }
 
     /// The page after `cursor`: the management tools, then the skills by tool name. A cursor is the last name given, so
@@ -151,7 +149,7 @@ impl Catalogue {
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for (name, skill) in self.table.iter() {
-            let namespace = &skill.found.namespace;
+            let namespace = &skill.seen.namespace;
             let spec = &skill.version.spec;
             (name, namespace, &spec.version, spec.seal, skill.needs_confirmation()).hash(&mut hasher);
         }

@@ -10,39 +10,17 @@ use http::HeaderMap;
 use skillet_api::{Skill, SkillExecution};
 use tokio::sync::watch;
 
-use super::backend::{Backend, BackendError, Listed, Runs, Switch};
+use super::backend::{Backend, BackendError, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
-    identity::{Caller, IdentityError, Verb},
-    skills::{self, Known, KnownSkill},
+    identity::{Caller, IdentityError},
+    skills::{self, KnownSkill},
     state::Gateway,
 };
 
 impl Backend for Gateway {
     async fn identify(&self, headers: &HeaderMap) -> Result<Caller, IdentityError> {
         self.identity.caller(headers).await
-    }
-
-    async fn check(
-        &self,
-        caller: &Caller,
-        verb: Verb,
-        namespace: &str,
-        skill: Option<&str>,
-    ) -> Result<(), IdentityError> {
-        self.identity.check(caller, verb, namespace, skill).await
-    }
-
-    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
-        self.skills.namespaces(caller)
-    }
-
-    fn skills(&self, namespace: &str) -> Vec<Listed> {
-        self.skills.list(namespace).iter().map(|known| listed(known)).collect()
-    }
-
-    fn skill(&self, namespace: &str, name: &str) -> Option<Listed> {
-        self.skills.get(namespace, name).map(|known| listed(&known))
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -85,10 +63,6 @@ impl Backend for Gateway {
         let total = entries.len();
         Ok(Runs { total, newest: self.executor.read(entries.into_iter().take(limit)) })
     }
-}
-
-fn listed(known: &Known) -> Listed {
-    Listed { skill: known.skill.clone(), version: known.newest().cloned() }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod fake;
 mod keyed;
 mod lists;
 mod management;
+mod names;
 mod requests;
 mod watching;
 

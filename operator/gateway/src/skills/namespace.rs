@@ -36,7 +36,7 @@ impl Namespace {
         Self { name, skills: BTreeMap::new(), early: BTreeMap::new(), index: Index::new(reading) }
     }
 
-    /// Over those of them that can run.
+    /// Over all of them but those that are on their way out.
     pub fn index(&self) -> &Index {
         &self.index
     }
@@ -131,7 +131,7 @@ impl Outcome {
     fn new(name: Arc<str>, skill: Option<Arc<KnownSkill>>, versions: Versions) -> Self {
         match skill {
             Some(skill) => {
-                let candidate = versions.newest().and_then(|newest| candidate(&skill, newest));
+                let candidate = candidate(&skill, versions.newest());
                 let known = Known { candidate: candidate.map(Arc::new), ..Known::new(skill, versions) };
                 Self { name, known: Some(Arc::new(known)), early: Versions::default() }
             }
@@ -140,14 +140,15 @@ impl Outcome {
     }
 }
 
-/// None where it is on its way out.
-fn candidate(skill: &KnownSkill, newest: &KnownVersion) -> Option<Candidate> {
+/// None where it is on its way out: it is not there any more, and hides nothing.
+fn candidate(skill: &KnownSkill, newest: Option<&Arc<KnownVersion>>) -> Option<Candidate> {
     let KnownSkill { namespace, name, created, is_being_deleted, spec, .. } = skill;
     if *is_being_deleted {
         return None;
     }
-    let description = &newest.spec.description;
-    let written = newest.spec.tool.input.as_ref();
+    let newest = newest.map(|newest| &newest.spec);
+    let description = newest.map_or(&spec.description, |newest| &newest.description);
+    let written = newest.and_then(|newest| newest.tool.input.as_ref());
     let mut parameters = JsonText::new(&match written {
         Some(schema) => schema::normalise(&schema.value()),
         None => json!({ "type": "object", "properties": {} }),
@@ -159,7 +160,8 @@ fn candidate(skill: &KnownSkill, newest: &KnownVersion) -> Option<Candidate> {
     Some(Candidate {
         namespace: namespace.clone(),
         name: name.clone(),
-        version: newest.spec.version.clone(),
+        version: newest.map(|newest| newest.version.clone()).unwrap_or_default(),
+        is_ready: newest.is_some(),
         description: description.clone(),
         tags: spec.tags.clone(),
         mode: spec.mode,

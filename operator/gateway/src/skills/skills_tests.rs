@@ -32,7 +32,7 @@ fn version(namespace: &str, name: &str, number: &str, description: &str) -> Skil
 
 fn offered(skills: &Skills, name: &str) -> Option<(String, String)> {
     let namespace = skills.namespace("ns")?;
-    let found = namespace.index().get(name)?;
+    let found = namespace.index().get(name).filter(|found| found.is_ready)?;
     Some((found.version.to_string(), found.description.to_string()))
 }
 

@@ -11,18 +11,19 @@ use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecution};
 use tokio::sync::watch;
 
-use super::super::backend::{Backend, BackendError, Listed, Runs, Switch};
+use super::super::backend::{Backend, BackendError, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
-    skills::{KnownSkill, KnownVersion},
+    look_up::Shelves,
+    skills::{Known, KnownSkill, KnownVersion, Versions},
 };
 
 type Run = watch::Sender<Arc<SkillExecution>>;
 
 #[derive(Default)]
 pub(super) struct Fake {
-    skills: Mutex<BTreeMap<String, BTreeMap<String, Listed>>>,
+    skills: Mutex<BTreeMap<String, BTreeMap<String, Arc<Known>>>>,
     /// Namespace of the caller, verb, namespace of the skill.
     forbidden: Mutex<HashSet<(String, Verb, String)>>,
     changes: watch::Sender<u64>,
@@ -51,11 +52,10 @@ impl Fake {
             "spec": { "skill": name, "version": number, "digest": "d", "description": format!("{name} of {namespace}"),
                 "tool": tool, "run": {} },
         });
-        let listed = Listed {
-            skill: Arc::new(KnownSkill::of(&serde_json::from_value(skill).unwrap()).unwrap()),
-            version: KnownVersion::of(&serde_json::from_value(version).unwrap()).map(Arc::new),
-        };
-        self.skills.lock().unwrap().entry(namespace.to_owned()).or_default().insert(name.to_owned(), listed);
+        let skill = KnownSkill::of(&serde_json::from_value(skill).unwrap()).unwrap();
+        let version = KnownVersion::of(&serde_json::from_value(version).unwrap()).unwrap();
+        let known = Arc::new(Known::new(Arc::new(skill), Versions::default().with(version)));
+        self.skills.lock().unwrap().entry(namespace.to_owned()).or_default().insert(name.to_owned(), known);
         self.changes.send_modify(|number| *number += 1);
     }
 
@@ -66,7 +66,8 @@ impl Fake {
 
     pub(super) fn unseal(&self, namespace: &str, name: &str) {
         let mut skills = self.skills.lock().unwrap();
-        skills.get_mut(namespace).unwrap().get_mut(name).unwrap().version = None;
+        let known = skills.get_mut(namespace).unwrap().get_mut(name).unwrap();
+        *known = Arc::new(Known::new(known.skill.clone(), Versions::default()));
     }
 
     pub(super) fn forbid(&self, caller: &str, verb: Verb, namespace: &str) {
@@ -97,19 +98,7 @@ impl Fake {
     }
 }
 
-impl Backend for Fake {
-    /// The token `a` is of namespace `a`, `a/other` of another account there.
-    async fn identify(&self, headers: &HeaderMap) -> Result<Caller, IdentityError> {
-        let token = headers.get(AUTHORIZATION).ok_or(IdentityError::Missing)?.to_str().unwrap();
-        let user = token.strip_prefix("Bearer ").unwrap_or_default();
-        match user.split('/').next() {
-            Some(namespace @ ("a" | "b")) => {
-                Ok(Caller { namespace: namespace.into(), user: user.into(), groups: [].into() })
-            }
-            _ => Err(IdentityError::Unknown),
-        }
-    }
-
+impl Shelves for Fake {
     async fn check(
         &self,
         caller: &Caller,
@@ -132,13 +121,27 @@ impl Backend for Fake {
         vec![caller.namespace.clone(), "platform".into()]
     }
 
-    fn skills(&self, namespace: &str) -> Vec<Listed> {
+    fn skills(&self, namespace: &str) -> Vec<Arc<Known>> {
         let skills = self.skills.lock().unwrap();
         skills.get(namespace).map(|skills| skills.values().cloned().collect()).unwrap_or_default()
     }
 
-    fn skill(&self, namespace: &str, name: &str) -> Option<Listed> {
+    fn skill(&self, namespace: &str, name: &str) -> Option<Arc<Known>> {
         self.skills.lock().unwrap().get(namespace)?.get(name).cloned()
+    }
+}
+
+impl Backend for Fake {
+    /// The token `a` is of namespace `a`, `a/other` of another account there.
+    async fn identify(&self, headers: &HeaderMap) -> Result<Caller, IdentityError> {
+        let token = headers.get(AUTHORIZATION).ok_or(IdentityError::Missing)?.to_str().unwrap();
+        let user = token.strip_prefix("Bearer ").unwrap_or_default();
+        match user.split('/').next() {
+            Some(namespace @ ("a" | "b")) => {
+                Ok(Caller { namespace: namespace.into(), user: user.into(), groups: [].into() })
+            }
+            _ => Err(IdentityError::Unknown),
+        }
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
