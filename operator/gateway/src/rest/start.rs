@@ -1,6 +1,6 @@
 //! Running a skill and, unless asked not to, waiting for its end.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -18,7 +18,7 @@ use crate::{
     error::ApiError,
     executor::{ExecutorError, Order},
     idempotency,
-    identity::{Caller, Verb},
+    identity::{Caller, Verb, is_allowed},
     rest::{
         Rest,
         body::Body,
@@ -84,16 +84,52 @@ pub(crate) async fn start(
     let wait = wait(&request)?;
     let chosen = request.namespace.clone();
     let order = order(caller, request, &headers)?;
-    let seen = look_up::find(&rest, &order.caller, &order.skill, chosen.as_deref()).await?;
-    let order = Order { namespace: seen.namespace, ..order };
-    rest.rights.check(&order.caller, Verb::Execute, &order.namespace, Some(&order.skill)).await?;
-    let execution = rest.executor.start(&order).await?;
+    let execution = begun(&rest, order, chosen.as_deref()).await?;
     let Some(limit) = wait else { return Ok(accepted(&execution)) };
     match rest.executor.ended(&execution, limit).await {
         Ok(ended) => answer(&ended),
         Err(ExecutorError::TooLate { .. }) => Ok(accepted(&execution)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The run that the order's key has made, or a new one.
+async fn begun(rest: &Rest, order: Order, chosen: Option<&str>) -> Result<Arc<SkillExecution>, ApiError> {
+    let found = look_up::find(rest, &order.caller, &order.skill, chosen).await;
+    let nearest = found.as_ref().ok().map(|seen| seen.namespace.clone());
+    if let Some(made) = made_elsewhere(rest, &order, chosen, nearest.as_deref()).await? {
+        return Ok(made);
+    }
+    let order = Order { namespace: found?.namespace, ..order };
+    rest.rights.check(&order.caller, Verb::Execute, &order.namespace, Some(&order.skill)).await?;
+    Ok(rest.executor.start(&order).await?)
+}
+
+/// What the key has made while the name meant the skill of another namespace than it means now. In the nearest the
+/// execution's name itself tells.
+async fn made_elsewhere(
+    rest: &Rest,
+    order: &Order,
+    chosen: Option<&str>,
+    nearest: Option<&str>,
+) -> Result<Option<Arc<SkillExecution>>, ApiError> {
+    if order.idempotency.is_none() {
+        return Ok(None);
+    }
+    for namespace in look_up::namespaces(rest, &order.caller, chosen)? {
+        if nearest == Some(&*namespace)
+            || !is_allowed(
+                rest.rights.check(&order.caller, Verb::Execute, &namespace, Some(&order.skill)).await,
+            )?
+        {
+            continue;
+        }
+        let there = Order { namespace, ..order.clone() };
+        if let Some(made) = rest.executor.made(&there).await? {
+            return Ok(Some(made));
+        }
+    }
+    Ok(None)
 }
 
 /// How long to wait; none where the answer does not.

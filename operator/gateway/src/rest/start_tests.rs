@@ -106,9 +106,7 @@ async fn a_skill_of_the_platform_is_run_where_it_is_for_the_callers_namespace() 
 async fn the_same_key_is_the_same_run() {
     let bed = stocked();
     bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
-    let keyed = async |key: &str, body: &Value| {
-        bed.send("POST", RUNS, Some(TOKEN), &[("Idempotency-Key", key)], &body.to_string()).await
-    };
+    let keyed = async |key: &str, body: &Value| keyed(&bed, key, body).await;
     let body = json!({ "skill": "sum", "input": { "a": 1.0 } });
     let (first, second) = (keyed("k", &body).await, keyed("k", &body).await);
     assert_eq!((first.status, first.json()["id"].clone()), (200, second.json()["id"].clone()));
@@ -118,6 +116,38 @@ async fn the_same_key_is_the_same_run() {
         assert_eq!(keyed(bad, &body).await.error().2, "idempotency-key");
     }
     assert_eq!(bed.api.executions().len(), 1);
+}
+
+async fn keyed(bed: &Bed, key: &str, body: &Value) -> Answer {
+    bed.send("POST", RUNS, Some(TOKEN), &[("Idempotency-Key", key)], &body.to_string()).await
+}
+
+#[tokio::test]
+async fn the_same_key_is_the_same_run_whatever_skill_has_come_nearer_or_gone() {
+    let bed = stocked();
+    bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
+    let body = json!({ "skill": "fetch" });
+    let first = keyed(&bed, "k", &body).await.json()["id"].clone();
+    bed.skill("team", "fetch", &json!({}));
+    let again = keyed(&bed, "k", &body).await;
+    assert_eq!((&again.json()["id"], &again.json()["namespace"]), (&first, &json!("platform")));
+    let other = keyed(&bed, "k", &json!({ "skill": "fetch", "input": 1 })).await;
+    assert_eq!(other.error().1, "Conflict");
+    bed.remove_skills();
+    assert_eq!(keyed(&bed, "k", &body).await.json()["id"], first);
+    assert_eq!(keyed(&bed, "l", &body).await.error().1, "SkillNotFound");
+    assert_eq!(bed.api.executions().len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_shows_no_run_of_a_skill_that_may_not_be_run_any_more() {
+    let bed = stocked();
+    bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
+    let body = json!({ "skill": "fetch" });
+    keyed(&bed, "k", &body).await;
+    bed.skill("team", "fetch", &json!({}));
+    bed.deny("platform", Some("fetch"), Verb::Execute);
+    assert_eq!(keyed(&bed, "k", &body).await.json()["namespace"], "team");
 }
 
 #[tokio::test]

@@ -162,6 +162,10 @@ impl Bed {
         self.shelve(&skill, Versions::default().with(KnownVersion::of(&version).unwrap()));
     }
 
+    pub(crate) fn remove_skills(&self) {
+        self.shelf.0.lock().unwrap().clear();
+    }
+
     /// A skill of which nothing can run.
     pub(crate) fn broken_skill(&self, name: &str) {
         let skill = json!({
