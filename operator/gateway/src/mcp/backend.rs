@@ -48,6 +48,9 @@ pub trait Backend: Shelves + 'static {
     /// A number that grows with each change of what the shelves show.
     fn changes(&self) -> watch::Receiver<u64>;
 
+    /// The number of the last change in a namespace.
+    fn last_change(&self, namespace: &str) -> u64;
+
     /// Makes the execution, or finds the one that the same idempotency key made.
     fn start(&self, order: &Order)
     -> impl Future<Output = Result<Arc<SkillExecution>, ExecutorError>> + Send;

@@ -13,7 +13,7 @@ use rmcp::{
 use serde_json::{Map, Value};
 use skillet_api::skill::{Invocation, Mode};
 use skillet_core::dialect::{
-    names::{OfferTable, SkillIdentity},
+    names::{MAX_LENGTH, OfferTable, SkillIdentity},
     schema,
 };
 
@@ -88,6 +88,54 @@ fn object(schema: Value) -> Map<String, Value> {
     }
 }
 
+/// Where a caller's tools come from, the nearest first.
+pub(super) async fn namespaces<B: Backend>(
+    backend: &B,
+    caller: &Caller,
+) -> Result<Vec<Arc<str>>, IdentityError> {
+    look_up::namespaces(backend, caller, &[Verb::Get, Verb::Execute]).await
+}
+
+fn runnable<B: Backend>(backend: &B, namespaces: &[Arc<str>]) -> Vec<Runnable> {
+    let seen = look_up::all(backend, namespaces).into_iter().filter(|seen| seen.hidden_by.is_none());
+    seen.filter_map(Runnable::new).collect()
+}
+
+/// What the caller's tool of a name runs.
+pub(super) async fn tool<B: Backend>(
+    backend: &B,
+    caller: &Caller,
+    tool_name: &str,
+) -> Result<Option<Runnable>, IdentityError> {
+    if is_plain(tool_name) {
+        let namespaces = namespaces(backend, caller).await?;
+        return Ok(look_up::nearest(backend, &namespaces, tool_name).and_then(Runnable::new));
+    }
+    Ok(Catalogue::of(backend, caller).await?.get(tool_name).cloned())
+}
+
+/// Whether no skill of another name can have this tool name: one that was changed, that tells two skills apart, that is
+/// an alias or a management tool's has a `_` in it.
+fn is_plain(tool_name: &str) -> bool {
+    let is_own = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    tool_name.len() <= MAX_LENGTH
+        && tool_name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && tool_name.bytes().all(is_own)
+}
+
+/// Changes with everything that a list of these namespaces shows. Versions are immutable, so their contents need not be
+/// looked at; the tools' names follow from the skills'.
+pub(super) fn fingerprint<B: Backend>(backend: &B, namespaces: &[Arc<str>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for skill in runnable(backend, namespaces) {
+        let Seen { namespace, .. } = &skill.seen;
+        let spec = &skill.version.spec;
+        (namespace, skill.seen.name(), &spec.version, spec.seal, skill.needs_confirmation())
+            .hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
 /// Everything that one caller may run, by tool name.
 pub(super) struct Catalogue {
     table: OfferTable<Runnable>,
@@ -95,9 +143,7 @@ pub(super) struct Catalogue {
 
 impl Catalogue {
     pub(super) async fn of<B: Backend>(backend: &B, caller: &Caller) -> Result<Self, IdentityError> {
-        let namespaces = look_up::namespaces(backend, caller, &[Verb::Get, Verb::Execute]).await?;
-        let seen = look_up::all(backend, &namespaces).into_iter().filter(|seen| seen.hidden_by.is_none());
-        let runnable: Vec<Runnable> = seen.filter_map(Runnable::new).collect();
+        let runnable = runnable(backend, &namespaces(backend, caller).await?);
         let identities = runnable.iter().map(|one| SkillIdentity {
             namespace: &one.seen.namespace,
             name: one.seen.name(),
@@ -110,6 +156,11 @@ impl Catalogue {
 
     pub(super) fn get(&self, tool_name: &str) -> Option<&Runnable> {
         self.table.get(tool_name)
+    }
+
+    #[cfg(test)]
+    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.table.iter().map(|(name, _)| name)
     }
 
     /// The name under which a skill is listed.
@@ -143,17 +194,6 @@ impl Catalogue {
         result.ttl_ms = Some(0);
         result.cache_scope = Some(CacheScope::Private);
         Ok(result)
-    }
-
-    /// Changes with everything that a list shows. Versions are immutable, so their contents need not be looked at.
-    pub(super) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for (name, skill) in self.table.iter() {
-            let namespace = &skill.seen.namespace;
-            let spec = &skill.version.spec;
-            (name, namespace, &spec.version, spec.seal, skill.needs_confirmation()).hash(&mut hasher);
-        }
-        hasher.finish()
     }
 }
 

@@ -27,6 +27,10 @@ impl Backend for Gateway {
         self.skills.changes()
     }
 
+    fn last_change(&self, namespace: &str) -> u64 {
+        self.skills.last_change(namespace)
+    }
+
     async fn start(&self, order: &Order) -> Result<Arc<SkillExecution>, ExecutorError> {
         self.executor.start(order).await
     }

@@ -20,10 +20,10 @@ use super::{
     Pace,
     backend::Backend,
     call::{self, Asking, Wish},
-    catalogue::Catalogue,
+    catalogue::{self, Catalogue},
     keyed::KeyedCalls,
     manage::{self, ManagementTool},
-    notices::Told,
+    notices::{Fingerprints, Told},
 };
 use crate::identity::{Caller, IdentityError};
 
@@ -37,6 +37,7 @@ pub(super) struct Server<B> {
     backend: Arc<B>,
     stop: CancellationToken,
     pace: Pace,
+    fingerprints: Arc<Fingerprints>,
     keyed: KeyedCalls,
     /// Ends what was spawned for the session.
     ended: CancellationToken,
@@ -44,12 +45,18 @@ pub(super) struct Server<B> {
 }
 
 impl<B: Backend> Server<B> {
-    pub(super) fn new(backend: Arc<B>, stop: CancellationToken, pace: Pace) -> Self {
+    pub(super) fn new(
+        backend: Arc<B>,
+        fingerprints: Arc<Fingerprints>,
+        stop: CancellationToken,
+        pace: Pace,
+    ) -> Self {
         let ended = CancellationToken::new();
         Self {
             backend,
             stop,
             pace,
+            fingerprints,
             keyed: KeyedCalls::default(),
             ended: ended.clone(),
             _end: ended.drop_guard(),
@@ -61,13 +68,14 @@ impl<B: Backend> Server<B> {
         let told = if context.extensions.get::<SessionRestoreMarker>().is_some() {
             Told::unknown(&*self.backend)
         } else {
-            Told::now(&*self.backend, &caller).await
+            Told::now(&*self.backend, &self.fingerprints, &caller).await
         };
         let (backend, pace, ended) = (self.backend.clone(), self.pace, self.ended.clone());
+        let fingerprints = self.fingerprints.clone();
         let peer = context.peer.clone();
         tokio::spawn(async move {
             let tell = || peer.notify_tool_list_changed();
-            ended.run_until_cancelled(told.follow(&*backend, &caller, &pace, tell)).await;
+            ended.run_until_cancelled(told.follow(&*backend, &fingerprints, &caller, &pace, tell)).await;
         });
     }
 }
@@ -114,12 +122,12 @@ impl<B: Backend> ServerHandler for Server<B> {
             let result = manage::call(&*self.backend, tool, input, asked).await;
             return result.map(Into::into).map_err(|error| unanswered(&error));
         }
-        let catalogue = Catalogue::of(&*self.backend, &caller).await.map_err(|error| unanswered(&error))?;
-        let Some(skill) = catalogue.get(&request.name) else {
+        let skill = catalogue::tool(&*self.backend, &caller, &request.name).await;
+        let Some(skill) = skill.map_err(|error| unanswered(&error))? else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         };
         let version = Some(skill.version.spec.version.to_string());
-        let wish = Wish { seen: skill.seen.clone(), version, input, session };
+        let wish = Wish { seen: skill.seen, version, input, session };
         Ok(call::run(&*self.backend, &caller, wish, asking).await.into())
     }
 
@@ -136,12 +144,12 @@ impl<B: Backend> ServerHandler for Server<B> {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = caller(&context.request_context().extensions)?;
-        let told = Told::now(&*self.backend, &caller).await;
+        let told = Told::now(&*self.backend, &self.fingerprints, &caller).await;
         let tell = || context.sink().notify_tool_list_changed();
         tokio::select! {
             () = self.stop.cancelled() => {}
             () = context.cancelled() => {}
-            () = told.follow(&*self.backend, &caller, &self.pace, tell) => {}
+            () = told.follow(&*self.backend, &self.fingerprints, &caller, &self.pace, tell) => {}
         }
         Ok(())
     }

@@ -21,6 +21,7 @@ pub struct Namespace {
     /// Versions whose skill has not been seen yet.
     early: BTreeMap<Arc<str>, Versions>,
     index: Index,
+    last_change: u64,
 }
 
 /// What a skill's name stands for after a change. It is worked out once, and set in each copy of the namespace.
@@ -33,7 +34,8 @@ pub(super) struct Outcome {
 
 impl Namespace {
     pub fn new(name: Arc<str>, reading: Reading) -> Self {
-        Self { name, skills: BTreeMap::new(), early: BTreeMap::new(), index: Index::new(reading) }
+        let index = Index::new(reading);
+        Self { name, skills: BTreeMap::new(), early: BTreeMap::new(), index, last_change: 0 }
     }
 
     /// Over all of them but those that are on their way out.
@@ -100,8 +102,14 @@ impl Namespace {
         of_known.or_else(|| self.early.get(skill)).cloned().unwrap_or_default()
     }
 
+    /// The number of the change that made it what it is.
+    pub fn last_change(&self) -> u64 {
+        self.last_change
+    }
+
     /// Makes a change that was worked out. Done again, it does nothing more.
-    pub(super) fn set(&mut self, outcome: &Outcome) {
+    pub(super) fn set(&mut self, outcome: &Outcome, number: u64) {
+        self.last_change = number;
         let Outcome { name, known, early } = outcome;
         match known {
             Some(known) => drop(self.skills.insert(name.clone(), known.clone())),

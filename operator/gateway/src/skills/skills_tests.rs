@@ -107,6 +107,26 @@ fn every_change_is_there_at_once_however_many_readers_there_are() {
 }
 
 #[test]
+fn a_change_counts_for_its_own_namespace_only() {
+    let skills = Skills::default();
+    let numbers = || [skills.last_change("ns"), skills.last_change("other")];
+    assert_eq!(numbers(), [0, 0]);
+    skills.put_skill(&skill("ns", "a", json!({})));
+    skills.put_skill(&skill("other", "a", json!({})));
+    let [before, other] = numbers();
+    assert!(0 < before && before < other && other == *skills.changes().borrow());
+    skills.put_version(&version("ns", "a", "1.0.0", ""));
+    skills.set_policy(SkillPolicySpec::default());
+    let [after, same] = numbers();
+    assert!(after > other && same == other);
+    skills.remove_version(&version("ns", "a", "1.0.0", ""));
+    skills.remove_skill("ns", "a");
+    assert_eq!(numbers(), [0, other]);
+    skills.put_skill(&skill("ns", "a", json!({})));
+    assert!(numbers()[0] > after, "one that is made again is not taken for the one before");
+}
+
+#[test]
 fn names_are_looked_up_in_the_callers_namespace_first() {
     let skills = Skills::default();
     let mut policy = SkillPolicySpec::default();

@@ -12,6 +12,7 @@ use super::{
     super::{
         backend::Backend as _,
         call::{End, follow},
+        catalogue::{Catalogue, Runnable, tool},
     },
     *,
 };
@@ -88,6 +89,33 @@ async fn a_tool_that_was_not_listed_is_no_tool() {
         assert!(error.to_string().contains("-32602") && error.to_string().contains(tool), "{error}");
     }
     assert!(world.fake.orders.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_runs_what_the_list_shows_under_its_name() {
+    let fake = Fake::new();
+    let caller = Caller { namespace: "a".into(), user: "a".into(), groups: [].into() };
+    let long = "n".repeat(70);
+    for name in ["sum", "a.b", "3d", "off", "unsealed", "skillet_executions", "x_y", &long, &long[..64]] {
+        fake.put_plain("a", name);
+        fake.put_plain("platform", name);
+    }
+    fake.put("a", "off", &json!({ "mode": "off" }), &json!({}));
+    fake.unseal("a", "unsealed");
+    fake.put_plain("platform", "shared");
+    let catalogue = Catalogue::of(&fake, &caller).await.unwrap();
+    let listed: Vec<String> = catalogue.names().map(ToString::to_string).collect();
+    assert_eq!(listed.len(), 8, "{listed:?}");
+    let alias = skillet_core::dialect::names::reference::encode("sum", "1.0.0").unwrap();
+    let odd = ["a.b", "3d", "off", "unsealed", "skillet_executions", "", "-", "nothing", &long, &alias];
+    for name in listed.iter().map(String::as_str).chain(odd) {
+        let place = |skill: &Runnable| (skill.seen.namespace.clone(), skill.seen.name().clone());
+        let called = tool(&fake, &caller, name).await.unwrap();
+        assert_eq!(called.as_ref().map(place), catalogue.get(name).map(place), "{name}");
+    }
+    let looks = fake.looks("a");
+    assert!(tool(&fake, &caller, "shared").await.unwrap().is_some());
+    assert_eq!(fake.looks("a"), looks, "one name is looked up, and no table made");
 }
 
 #[tokio::test]

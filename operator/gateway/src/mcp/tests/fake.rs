@@ -27,6 +27,10 @@ pub(super) struct Fake {
     /// Namespace of the caller, verb, namespace of the skill.
     forbidden: Mutex<HashSet<(String, Verb, String)>>,
     changes: watch::Sender<u64>,
+    /// The number of the last change in each namespace.
+    last_changes: Mutex<HashMap<String, u64>>,
+    /// How often all skills of a namespace were looked at.
+    looked_at: Mutex<HashMap<String, usize>>,
     pub(super) orders: Mutex<Vec<Order>>,
     runs: Mutex<HashMap<String, Run>>,
     /// The run that each idempotency key has made.
@@ -56,7 +60,7 @@ impl Fake {
         let version = KnownVersion::of(&serde_json::from_value(version).unwrap()).unwrap();
         let known = Arc::new(Known::new(Arc::new(skill), Versions::default().with(version)));
         self.skills.lock().unwrap().entry(namespace.to_owned()).or_default().insert(name.to_owned(), known);
-        self.changes.send_modify(|number| *number += 1);
+        self.tell(namespace);
     }
 
     /// A skill that any input runs.
@@ -68,6 +72,19 @@ impl Fake {
         let mut skills = self.skills.lock().unwrap();
         let known = skills.get_mut(namespace).unwrap().get_mut(name).unwrap();
         *known = Arc::new(Known::new(known.skill.clone(), Versions::default()));
+        drop(skills);
+        self.tell(namespace);
+    }
+
+    fn tell(&self, namespace: &str) {
+        let number = *self.changes.borrow() + 1;
+        self.last_changes.lock().unwrap().insert(namespace.to_owned(), number);
+        self.changes.send_replace(number);
+    }
+
+    /// How often all skills of a namespace were looked at so far.
+    pub(super) fn looks(&self, namespace: &str) -> usize {
+        self.looked_at.lock().unwrap().get(namespace).copied().unwrap_or_default()
     }
 
     pub(super) fn forbid(&self, caller: &str, verb: Verb, namespace: &str) {
@@ -122,6 +139,7 @@ impl Shelves for Fake {
     }
 
     fn skills(&self, namespace: &str) -> Vec<Arc<Known>> {
+        *self.looked_at.lock().unwrap().entry(namespace.to_owned()).or_default() += 1;
         let skills = self.skills.lock().unwrap();
         skills.get(namespace).map(|skills| skills.values().cloned().collect()).unwrap_or_default()
     }
@@ -146,6 +164,10 @@ impl Backend for Fake {
 
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    fn last_change(&self, namespace: &str) -> u64 {
+        self.last_changes.lock().unwrap().get(namespace).copied().unwrap_or_default()
     }
 
     async fn start(&self, order: &Order) -> Result<Arc<SkillExecution>, ExecutorError> {
