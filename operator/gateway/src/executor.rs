@@ -51,6 +51,8 @@ pub struct Order {
     pub idempotency: Option<String>,
     /// Whether the run is cancelled when nobody waits for it any more; only `Executor::run` looks at it.
     pub cancel_when_dropped: bool,
+    /// Whether an execution of another version that the same key made is this one all the same.
+    pub takes_any_version: bool,
 }
 
 impl Order {
@@ -66,6 +68,7 @@ impl Order {
             timeout: None,
             idempotency: None,
             cancel_when_dropped: false,
+            takes_any_version: false,
         }
     }
 }

@@ -139,6 +139,25 @@ pub async fn one(
     Ok(None)
 }
 
+/// Namespaces of the caller's look-up, but for one, in which it may run the skill of a name: where a key of its may have
+/// made a run while the name meant another skill.
+pub async fn elsewhere(
+    shelves: &impl Shelves,
+    caller: &Caller,
+    name: &str,
+    besides: Option<&str>,
+) -> Result<Vec<Arc<str>>, IdentityError> {
+    let mut elsewhere = Vec::new();
+    for namespace in shelves.namespaces(caller) {
+        if besides != Some(&*namespace)
+            && is_allowed(shelves.check(caller, Verb::Execute, &namespace, Some(name)).await)?
+        {
+            elsewhere.push(namespace);
+        }
+    }
+    Ok(elsewhere)
+}
+
 fn is_there(known: &Arc<Known>) -> bool {
     !known.skill.is_being_deleted
 }

@@ -169,6 +169,7 @@ pub(super) fn order(
         // A client that gave a key may come back for what it has begun.
         cancel_when_dropped: idempotency.is_none(),
         idempotency,
+        takes_any_version: false,
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) fn is_same_call(order: &Order, found: &SkillExecution) -> bool {
     let wanted = object(order).spec;
     let found = &found.spec;
     found.skill == wanted.skill
-        && found.version == wanted.version
+        && (order.takes_any_version || found.version == wanted.version)
         && found.caller == wanted.caller
         && is_same_input(found.input.as_ref(), wanted.input.as_ref())
 }
@@ -162,7 +162,9 @@ mod tests {
         assert!(is_same_call(&first, &found));
         assert!(!is_same_call(&order(json!({ "a": 2 })), &found));
         assert!(!is_same_call(&Order { skill: "other".into(), ..first.clone() }, &found));
-        assert!(!is_same_call(&Order { version: Some("*".into()), ..first.clone() }, &found));
+        let newer = Order { version: Some("*".into()), ..first.clone() };
+        assert!(!is_same_call(&newer, &found));
+        assert!(is_same_call(&Order { takes_any_version: true, ..newer }, &found));
         assert!(!is_same_call(&Order { caller: caller("team", "jane"), ..first }, &found));
     }
 

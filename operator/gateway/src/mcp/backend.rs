@@ -55,6 +55,12 @@ pub trait Backend: Shelves + 'static {
     fn start(&self, order: &Order)
     -> impl Future<Output = Result<Arc<SkillExecution>, ExecutorError>> + Send;
 
+    /// The execution that the order's idempotency key has made in its namespace. Makes none.
+    fn made(
+        &self,
+        order: &Order,
+    ) -> impl Future<Output = Result<Option<Arc<SkillExecution>>, ExecutorError>> + Send;
+
     /// The states of an execution from now on; the end is among them.
     fn states(&self, execution: &SkillExecution)
     -> BoxStream<'_, Result<Arc<SkillExecution>, ExecutorError>>;

@@ -12,7 +12,8 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::Value;
-use skillet_api::{Phase, SkillExecution};
+use skillet_api::{Phase, Reason, SkillExecution};
+use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -20,8 +21,8 @@ use tracing::warn;
 use super::{Pace, answer, backend::Backend, keyed::KeyedCalls};
 use crate::{
     executor::{ExecutorError, Order},
-    identity::Caller,
-    look_up::Seen,
+    identity::{Caller, IdentityError},
+    look_up::{Seen, elsewhere},
 };
 
 /// Key of a request's `_meta`: the same text is the same run, whatever is retried.
@@ -33,6 +34,8 @@ pub(super) struct Wish {
     pub(super) version: Option<String>,
     pub(super) input: Value,
     pub(super) session: Option<String>,
+    /// The version is not the client's own word: with a key, a run of another is the same call.
+    pub(super) takes_any_version: bool,
 }
 
 /// The request that a call came in.
@@ -65,24 +68,24 @@ pub(super) async fn run<B: Backend>(
             return cancelled();
         }
         Ok((execution, end)) => told(&execution, end, pace),
-        Err(Some(error)) => refused(&error),
-        Err(None) => cancelled(),
+        Err(NotBegun::Unwanted) => cancelled(),
+        Err(NotBegun::Executor(error)) => refused(&error),
+        Err(NotBegun::Rights(error)) => answer::failed(Reason::ApiError.as_str(), &error.to_string()),
     };
     keyed.end(&context.id);
     result
 }
 
-/// None as the error: the request has ended before anything was made.
 async fn followed<B: Backend>(
     backend: &B,
     pace: &Pace,
     order: &Order,
     context: &RequestContext<RoleServer>,
-) -> Result<(Arc<SkillExecution>, End), Option<ExecutorError>> {
+) -> Result<(Arc<SkillExecution>, End), NotBegun> {
     if context.ct.is_cancelled() {
-        return Err(None);
+        return Err(NotBegun::Unwanted);
     }
-    let execution = backend.start(order).await?;
+    let execution = begun(backend, order).await?;
     let end = follow(backend, pace, &execution, &context.ct, notices(context)).await;
     Ok((execution, end))
 }
@@ -108,19 +111,40 @@ fn cancelled() -> CallToolResult {
 }
 
 fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> Order {
-    let Wish { seen, version, input, session } = wish;
+    let Wish { seen, version, input, session, takes_any_version } = wish;
     let key = context.meta.0.0.get(IDEMPOTENCY).and_then(Value::as_str);
     Order {
-        caller: caller.clone(),
-        skill: seen.name().clone(),
-        namespace: seen.namespace,
         version,
         input,
         session,
-        timeout: None,
         idempotency: key.map(str::to_owned),
-        cancel_when_dropped: false,
+        takes_any_version,
+        ..Order::new(caller.clone(), seen.namespace.clone(), seen.name().clone())
     }
+}
+
+/// The run that the order's key has made while the name meant the skill of another namespace, or a new one. In the
+/// nearest the execution's name itself tells.
+async fn begun<B: Backend>(backend: &B, order: &Order) -> Result<Arc<SkillExecution>, NotBegun> {
+    if order.idempotency.is_some() {
+        for namespace in elsewhere(backend, &order.caller, &order.skill, Some(&order.namespace)).await? {
+            if let Some(made) = backend.made(&Order { namespace, ..order.clone() }).await? {
+                return Ok(made);
+            }
+        }
+    }
+    Ok(backend.start(order).await?)
+}
+
+/// Why there is no run.
+#[derive(Debug, Error)]
+enum NotBegun {
+    #[error("the request has ended before anything was made")]
+    Unwanted,
+    #[error(transparent)]
+    Rights(#[from] IdentityError),
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
 }
 
 /// How the waiting ended.
@@ -189,7 +213,7 @@ fn gone(execution: &SkillExecution, limit: Duration) -> ExecutorError {
 
 fn refused(error: &ExecutorError) -> CallToolResult {
     warn!(error = ?error, "Skill was not run for a tool call");
-    answer::failed("ApiError", &error.to_string())
+    answer::failed(error.reason(), &error.to_string())
 }
 
 /// Makes notices of one run, for a client that asked for them.

@@ -35,6 +35,10 @@ impl Backend for Gateway {
         self.executor.start(order).await
     }
 
+    async fn made(&self, order: &Order) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
+        self.executor.made(order).await
+    }
+
     fn states(
         &self,
         execution: &SkillExecution,

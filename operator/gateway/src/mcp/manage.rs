@@ -187,6 +187,7 @@ async fn execute<B: Backend>(
         version: wanted.version,
         input: wanted.input.unwrap_or_else(|| json!({})),
         session: wanted.session_id.or(session),
+        takes_any_version: false,
     };
     Ok(call::run(backend, caller, wish, request).await)
 }
@@ -250,5 +251,23 @@ fn unknown(name: &str) -> CallToolResult {
 
 fn failed(error: &BackendError) -> CallToolResult {
     warn!(error = ?error, "Management tool failed");
-    answer::failed(Reason::ApiError.as_str(), &error.to_string())
+    let (reason, message) = match error {
+        BackendError::Executions(error) => (error.reason(), error.to_string()),
+        BackendError::Switch { source, .. } => match &**source {
+            kube::Error::Api(status) => (refusal(status.code), format!("{error}: {}", status.message)),
+            _ => (Reason::ApiError.as_str(), error.to_string()),
+        },
+    };
+    answer::failed(reason, &message)
+}
+
+/// What the API server's answer to a change means.
+fn refusal(code: u16) -> &'static str {
+    match code {
+        403 => "Forbidden",
+        404 => Reason::SkillNotFound.as_str(),
+        409 => "Conflict",
+        400 | 422 => Reason::InputInvalid.as_str(),
+        _ => Reason::ApiError.as_str(),
+    }
 }

@@ -127,7 +127,7 @@ impl<B: Backend> ServerHandler for Server<B> {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         };
         let version = Some(skill.version.spec.version.to_string());
-        let wish = Wish { seen: skill.seen, version, input, session };
+        let wish = Wish { seen: skill.seen, version, input, session, takes_any_version: true };
         Ok(call::run(&*self.backend, &caller, wish, asking).await.into())
     }
 

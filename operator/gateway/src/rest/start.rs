@@ -18,7 +18,8 @@ use crate::{
     error::ApiError,
     executor::{ExecutorError, Order},
     idempotency,
-    identity::{Caller, Verb, is_allowed},
+    identity::{Caller, Verb},
+    look_up::elsewhere,
     rest::{
         Rest,
         body::Body,
@@ -116,12 +117,9 @@ async fn made_elsewhere(
     if order.idempotency.is_none() {
         return Ok(None);
     }
-    for namespace in look_up::namespaces(rest, &order.caller, chosen)? {
-        if nearest == Some(&*namespace)
-            || !is_allowed(
-                rest.rights.check(&order.caller, Verb::Execute, &namespace, Some(&order.skill)).await,
-            )?
-        {
+    look_up::namespaces(rest, &order.caller, chosen)?;
+    for namespace in elsewhere(rest, &order.caller, &order.skill, nearest).await? {
+        if chosen.is_some_and(|chosen| chosen != &*namespace) {
             continue;
         }
         let there = Order { namespace, ..order.clone() };

@@ -16,7 +16,10 @@ use super::{
     },
     *,
 };
-use crate::{executor::Order, identity::Caller};
+use crate::{
+    executor::{ExecutorError, Order},
+    identity::Caller,
+};
 
 /// A client in the middle of a call, whose run has started.
 async fn called(
@@ -67,11 +70,25 @@ async fn a_skill_that_fails_is_an_answer_with_reason_and_message() {
 #[tokio::test]
 async fn a_run_that_cannot_be_made_or_vanishes_is_an_answer_too() {
     let world = World::new().await;
-    world.fake.put_plain("a", "unstartable");
     world.fake.put_plain("a", "sum");
     let client = world.client("a").await;
-    let result = client.call("unstartable", json!({})).await;
-    assert_eq!((result.is_error, text(&result)["reason"].as_str()), (Some(true), Some("ApiError")));
+    let (namespace, message) = (|| "a".to_owned(), || "says why".to_owned());
+    for (refusal, reason, words) in [
+        (ExecutorError::Conflict, "Conflict", "another call"),
+        (ExecutorError::Forbidden { namespace: namespace(), message: message() }, "Forbidden", "says why"),
+        (ExecutorError::NoPlace { namespace: namespace(), message: message() }, "SkillNotFound", "says why"),
+        (
+            ExecutorError::Invalid { namespace: namespace(), message: message(), field: None },
+            "InputInvalid",
+            "says why",
+        ),
+        (ExecutorError::Stopping, "ApiError", "stops"),
+    ] {
+        world.fake.refusals.lock().unwrap().push(refusal);
+        let result = client.call("sum", json!({})).await;
+        assert_eq!((result.is_error, text(&result)["reason"].as_str()), (Some(true), Some(reason)));
+        assert!(text(&result)["message"].as_str().unwrap().contains(words), "{result:?}");
+    }
     let call = called(&world, &client, "sum", json!({})).await;
     world.fake.remove(0);
     let result = call.await.unwrap();

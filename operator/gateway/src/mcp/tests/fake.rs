@@ -33,8 +33,12 @@ pub(super) struct Fake {
     looked_at: Mutex<HashMap<String, usize>>,
     pub(super) orders: Mutex<Vec<Order>>,
     runs: Mutex<HashMap<String, Run>>,
-    /// The run that each idempotency key has made.
-    keys: Mutex<HashMap<String, String>>,
+    /// The run that each idempotency key has made in each namespace.
+    keys: Mutex<HashMap<(String, String), String>>,
+    /// What the next runs are refused with, the last first.
+    pub(super) refusals: Mutex<Vec<ExecutorError>>,
+    /// What the next switches are refused with, by the API server's code.
+    pub(super) switch_refusals: Mutex<Vec<u16>>,
     pub(super) cancelled: Mutex<Vec<String>>,
     pub(super) switched: Mutex<Vec<(String, String, Switch)>>,
     pub(super) is_unreachable: Mutex<bool>,
@@ -172,13 +176,14 @@ impl Backend for Fake {
 
     async fn start(&self, order: &Order) -> Result<Arc<SkillExecution>, ExecutorError> {
         self.orders.lock().unwrap().push(order.clone());
-        if &*order.skill == "unstartable" {
-            return Err(ExecutorError::Conflict);
+        if let Some(refusal) = self.refusals.lock().unwrap().pop() {
+            return Err(refusal);
         }
         let mut runs = self.runs.lock().unwrap();
         let name = format!("run-{}", runs.len());
         if let Some(key) = &order.idempotency {
-            let made = self.keys.lock().unwrap().entry(key.clone()).or_insert(name.clone()).clone();
+            let key = (order.namespace.to_string(), key.clone());
+            let made = self.keys.lock().unwrap().entry(key).or_insert(name.clone()).clone();
             if let Some(run) = runs.get(&made) {
                 return Ok(run.borrow().clone());
             }
@@ -191,6 +196,12 @@ impl Backend for Fake {
         let execution = Arc::new(execution);
         runs.insert(name, watch::Sender::new(execution.clone()));
         Ok(execution)
+    }
+
+    async fn made(&self, order: &Order) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
+        let Some(key) = order.idempotency.clone() else { return Ok(None) };
+        let made = self.keys.lock().unwrap().get(&(order.namespace.to_string(), key)).cloned();
+        Ok(made.map(|made| self.runs.lock().unwrap()[&made].borrow().clone()))
     }
 
     fn states(
@@ -224,6 +235,15 @@ impl Backend for Fake {
 
     async fn switch(&self, skill: &KnownSkill, switch: Switch) -> Result<Skill, BackendError> {
         let KnownSkill { namespace, name, spec, .. } = skill;
+        if let Some(code) = self.switch_refusals.lock().unwrap().pop() {
+            let status = serde_json::from_value(json!({ "code": code, "message": "says why" })).unwrap();
+            let source = Box::new(kube::Error::Api(Box::new(status)));
+            return Err(BackendError::Switch {
+                namespace: namespace.to_string(),
+                name: name.to_string(),
+                source,
+            });
+        }
         self.switched.lock().unwrap().push((namespace.to_string(), name.to_string(), switch));
         let skill = json!({
             "metadata": { "name": name, "namespace": namespace },

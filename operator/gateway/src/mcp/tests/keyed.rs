@@ -30,8 +30,9 @@ async fn begun(world: &World, client: &Client, waiting: usize) -> RequestHandle<
 /// What the same call gives, once its run has ended.
 async fn retried(world: &World, client: &Client) -> CallToolResult {
     let peer = client.service.peer().clone();
+    let before = world.fake.waiting(0);
     let retry = tokio::spawn(async move { peer.call_tool(keyed("slow")).await.unwrap() });
-    until(|| retry.is_finished() || world.fake.waiting(0) == 1).await;
+    until(|| retry.is_finished() || world.fake.waiting(0) > before).await;
     if !retry.is_finished() {
         world.fake.set(0, json!({ "phase": DONE, "output": { "sum": 3 } }));
     }
@@ -90,4 +91,19 @@ async fn a_cancellation_does_not_take_the_run_from_others_who_wait_for_it() {
     let answer = serde_json::to_value(answer).unwrap();
     assert_eq!(answer["structuredContent"], json!({ "sum": 3 }));
     assert!(world.fake.cancelled.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_key_finds_its_run_also_when_a_nearer_skill_or_a_newer_version_has_come() {
+    let world = World::new().await;
+    world.fake.put_plain("platform", "slow");
+    let client = world.client("a").await;
+    drop(begun(&world, &client, 1).await);
+    world.fake.put("platform", "slow", &json!({ "version": "1.0.1" }), &json!({}));
+    world.fake.put_plain("a", "slow");
+    let result = retried(&world, &world.client("a").await).await;
+    assert_eq!(result.structured_content, Some(json!({ "sum": 3 })), "{result:?}");
+    let orders = world.fake.orders.lock().unwrap();
+    assert!(orders.iter().all(|order| order.takes_any_version), "the version is not the client's word");
+    assert_eq!((orders.len(), world.fake.started()), (1, 1));
 }

@@ -59,6 +59,16 @@ async fn a_skill_is_switched_by_who_may_change_it() {
     assert_eq!(reason(&client, tool, json!({ "name": "nothing", "enabled": false })).await, "SkillNotFound");
     assert_eq!(reason(&client, tool, json!({ "name": "sum" })).await, "InputInvalid");
     assert_eq!(reason(&client, tool, json!({ "name": "sum", "mode": "often" })).await, "InputInvalid");
+    for (code, word) in [
+        (403, "Forbidden"),
+        (404, "SkillNotFound"),
+        (409, "Conflict"),
+        (422, "InputInvalid"),
+        (500, "ApiError"),
+    ] {
+        world.fake.switch_refusals.lock().unwrap().push(code);
+        assert_eq!(reason(&client, tool, json!({ "name": "sum", "enabled": true })).await, word, "{code}");
+    }
     let switch = Switch { enabled: Some(false), mode: Some(Mode::On) };
     assert_eq!(*world.fake.switched.lock().unwrap(), [("a".to_owned(), "sum".to_owned(), switch)]);
 }
