@@ -1,5 +1,7 @@
 //! The one shape of an error: `{"error": {"code", "message", "field"}}`, with the status that fits the code.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -65,6 +67,12 @@ impl ApiError {
     pub fn too_large(limit: usize) -> Self {
         let message = format!("the body has more than {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
+    }
+
+    /// The body did not come in time.
+    pub fn too_slow(limit: Duration) -> Self {
+        let message = format!("the body did not come within {limit:?}");
+        Self::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", message)
     }
 
     /// The cluster did not do what was needed.

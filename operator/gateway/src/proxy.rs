@@ -155,13 +155,7 @@ async fn answer(
 /// Reads a request's body, within its limits of size and time.
 pub async fn read(body: Body) -> Result<Bytes, ApiError> {
     let read = axum::body::to_bytes(body, REQUEST_LIMIT);
-    let read = tokio::time::timeout(READ_LIMIT, read).await.map_err(|_| {
-        ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "TooSlow",
-            format!("the body did not come within {READ_LIMIT:?}"),
-        )
-    })?;
+    let read = tokio::time::timeout(READ_LIMIT, read).await.map_err(|_| ApiError::too_slow(READ_LIMIT))?;
     read.map_err(|_| {
         let message = format!("the body is larger than {REQUEST_LIMIT} bytes, or broke off");
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)

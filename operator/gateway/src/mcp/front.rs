@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, to_bytes},
     extract::{Request, State},
     response::{IntoResponse as _, Response},
     routing::any,
@@ -26,7 +26,7 @@ use super::{
     server::Server,
     session::{OPENER, OpenedElsewhere, Owner, Sessions},
 };
-use crate::error::ApiError;
+use crate::{error::ApiError, rest::body::in_time};
 
 const SESSION: &str = "mcp-session-id";
 const PROTOCOL: &str = "mcp-protocol-version";
@@ -51,10 +51,7 @@ pub(super) fn routes<B: Backend, S: Clone + Send + Sync + 'static>(
 ) -> Router<S> {
     let sessions = Arc::new(Sessions::new(&pace));
     // A page in a browser that was led here under another host name has no token, which is what counts.
-    let mut config = StreamableHttpServerConfig::default()
-        .disable_allowed_hosts()
-        .with_json_response(true)
-        .with_max_request_body_bytes(MAX_BODY_BYTES);
+    let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts().with_json_response(true);
     config.session_store = Some(Arc::new(OpenedElsewhere));
     let (of_session, fingerprints, stopping) = (backend.clone(), Arc::default(), stop.clone());
     let make = move || Ok(Server::new(of_session.clone(), Arc::clone(&fingerprints), stopping.clone(), pace));
@@ -77,6 +74,10 @@ async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, mut request: Requ
     }
     request.extensions_mut().insert(caller);
     let is_for_notices = request.method() == Method::GET;
+    let request = match whole(request).await {
+        Ok(request) => request,
+        Err(error) => return refused(error),
+    };
     let is_json = is_json(request.headers());
     let answer = OPENER.scope(owner, front.service.handle(request)).await;
     if is_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
@@ -87,6 +88,14 @@ async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, mut request: Requ
     }
     let stop = front.stop.clone().cancelled_owned();
     answer.map(|body| Body::from_stream(Body::new(body).into_data_stream().take_until(stop)))
+}
+
+/// The request with its body read: rmcp would wait for one that does not come.
+async fn whole(request: Request) -> Result<Request, ApiError> {
+    let (parts, body) = request.into_parts();
+    let read = in_time(to_bytes(body, MAX_BODY_BYTES)).await?;
+    let bytes = read.map_err(|_| ApiError::too_large(MAX_BODY_BYTES))?;
+    Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
 impl<B: Backend> Front<B> {

@@ -1,4 +1,6 @@
-//! A JSON body: bounded, and refused with the field that is at fault.
+//! A JSON body: bounded in size and time, and refused with the field that is at fault.
+
+use std::time::Duration;
 
 use axum::{
     extract::{FromRequest, Request},
@@ -14,6 +16,14 @@ use crate::error::ApiError;
 /// Most bytes of a body; a SkillExecution of more the cluster would not keep.
 pub(crate) const MAX_BODY: usize = 1 << 20;
 
+/// A body that has not come by then does not come: it must not hold what was read of it for ever.
+const READ_LIMIT: Duration = Duration::from_secs(60);
+
+/// What reading a body gives, where it has come in time.
+pub(crate) async fn in_time<T>(read: impl Future<Output = T>) -> Result<T, ApiError> {
+    tokio::time::timeout(READ_LIMIT, read).await.map_err(|_| ApiError::too_slow(READ_LIMIT))
+}
+
 /// The body of a request, read as JSON whatever its content type says.
 #[derive(Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
@@ -22,7 +32,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
+        let body = in_time(Bytes::from_request(request, state)).await?;
+        let bytes = body.map_err(|rejection| {
             if rejection.into_response().status() == StatusCode::PAYLOAD_TOO_LARGE {
                 ApiError::too_large(MAX_BODY)
             } else {

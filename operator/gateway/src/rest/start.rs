@@ -25,7 +25,7 @@ use crate::{
         body::Body,
         execution_view::ExecutionView,
         look_up,
-        openapi::{Conflicting, Missing, Refused, TooLarge, Unprocessable, Vanished},
+        openapi::{Conflicting, Missing, Refused, Unprocessable, Unread, Vanished},
         params::{Params, Who},
         skills::constraint,
     },
@@ -71,7 +71,7 @@ pub(crate) struct RunRequest {
     responses(
         (status = 200, description = "It has ended.", body = ExecutionView),
         (status = 202, description = "It runs on; `Location` says where to ask.", body = ExecutionView),
-        Refused, Missing, Conflicting, Vanished, TooLarge, Unprocessable
+        Refused, Missing, Conflicting, Vanished, Unread, Unprocessable
     )
 )]
 pub(crate) async fn start(
@@ -87,7 +87,13 @@ pub(crate) async fn start(
     let order = order(caller, request, &headers)?;
     let execution = begun(&rest, order, chosen.as_deref()).await?;
     let Some(limit) = wait else { return Ok(accepted(&execution)) };
-    match rest.executor.ended(&execution, limit).await {
+    let end = tokio::select! {
+        biased;
+        end = rest.executor.ended(&execution, limit) => end,
+        // The gateway ends before such a wait may: the client asks again, and another replica tells it.
+        () = rest.stop.cancelled() => return Ok(accepted(&execution)),
+    };
+    match end {
         Ok(ended) => answer(&ended),
         Err(ExecutorError::TooLate { .. }) => Ok(accepted(&execution)),
         Err(error) => Err(error.into()),

@@ -1,8 +1,13 @@
 //! Running a skill over HTTP: what is made, what is answered, what is refused.
 
+use std::{convert::Infallible, time::Duration};
+
+use axum::body::Body;
+use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use crate::{
+    fake_api::eventually,
     identity::Verb,
     rest::test_bed::{Answer, Bed, TOKEN},
 };
@@ -89,6 +94,30 @@ async fn an_answer_that_would_come_too_late_is_202() {
     let answer = post(&bed, json!({ "skill": "sum", "waitSeconds": 0 })).await;
     assert_eq!(answer.status, 202);
     assert_eq!(bed.api.executions()[0]["spec"]["cancel"], false);
+}
+
+#[tokio::test]
+async fn a_gateway_that_stops_answers_those_who_wait_with_where_to_ask() {
+    let bed = stocked();
+    let stopping = async {
+        eventually("the run is made", || !bed.api.executions().is_empty()).await;
+        bed.stop.cancel();
+    };
+    let body = json!({ "skill": "sum", "waitSeconds": 600 });
+    let waiting = tokio::time::timeout(Duration::from_secs(20), post(&bed, body));
+    let answer = tokio::join!(waiting, stopping).0.expect("an answer");
+    assert_eq!(answer.status, 202);
+    assert!(answer.headers["location"].to_str().unwrap().starts_with(RUNS));
+    assert_eq!(bed.api.executions()[0]["spec"]["cancel"], false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_not_waited_for_without_end() {
+    let bed = stocked();
+    let begun = stream::iter([Ok::<_, Infallible>("{")]).chain(stream::pending());
+    let answer = bed.send_body("POST", RUNS, Some(TOKEN), &[], Body::from_stream(begun));
+    let answer = tokio::time::timeout(Duration::from_secs(120), answer).await.expect("an answer");
+    assert_eq!(answer.error(), (408, "TooSlow".into(), String::new()));
 }
 
 #[tokio::test]

@@ -97,6 +97,7 @@ pub(crate) struct Bed {
     rules: Arc<Rules>,
     shelf: Arc<Shelf>,
     router: Router,
+    pub(crate) stop: CancellationToken,
 }
 
 /// An answer of the routes.
@@ -133,7 +134,8 @@ impl Bed {
             client: api.client(),
             stop: CancellationToken::new(),
         };
-        Self { api, rules, shelf, router: routes_of::<Rest>().with_state(rest) }
+        let stop = rest.stop.clone();
+        Self { api, rules, shelf, router: routes_of::<Rest>().with_state(rest), stop }
     }
 
     /// A skill of version 1.0.0, sealed unless `spec` is not to be.
@@ -221,6 +223,17 @@ impl Bed {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
+        self.send_body(method, uri, token, headers, Body::from(body.to_owned())).await
+    }
+
+    pub(crate) async fn send_body(
+        &self,
+        method: &str,
+        uri: &str,
+        token: Option<&str>,
+        headers: &[(&str, &str)],
+        body: Body,
+    ) -> Answer {
         let mut request = Request::builder().method(method).uri(uri);
         if let Some(token) = token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
@@ -228,7 +241,7 @@ impl Bed {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Body::from(body.to_owned())).unwrap();
+        let request = request.body(body).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, 1 << 24).await.unwrap();
