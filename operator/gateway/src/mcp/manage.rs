@@ -10,6 +10,7 @@ use skillet_api::{
     Reason, SkillExecution,
     skill::{Invocation, Mode},
 };
+use skillet_core::rest::Search;
 use tracing::warn;
 
 pub(super) use self::definitions::{ManagementTool, tools};
@@ -106,12 +107,12 @@ async fn list<B: Backend>(
     wanted: &ListArguments,
 ) -> Result<CallToolResult, IdentityError> {
     let catalogue = Catalogue::of(backend, caller).await?;
-    let text = wanted.name.as_deref().unwrap_or_default().to_lowercase();
+    let search = Search::new(wanted.name.as_deref().unwrap_or_default());
     let namespaces = look_up::namespaces(backend, caller, &[Verb::Get]).await?;
     let mut found = look_up::all(backend, &namespaces);
     found.retain(|seen| {
         seen.hidden_by.is_none()
-            && seen.name().contains(&text)
+            && search.is_in(seen.name())
             && wanted.enabled.is_none_or(|wanted| seen.known.skill.spec.enabled == wanted)
     });
     found.sort_by(|a, b| a.name().cmp(b.name()));

@@ -97,6 +97,20 @@ async fn an_answer_that_would_come_too_late_is_202() {
 }
 
 #[tokio::test]
+async fn a_run_is_the_right_of_who_asks_to_the_skill_that_is_run() {
+    let bed = stocked();
+    bed.skill("team", "other", &json!({}));
+    bed.deny_user("colleague", "team", Some("sum"), Verb::Execute);
+    let run = async |token: &str, skill: &str| {
+        let body = json!({ "skill": skill, "wait": false }).to_string();
+        bed.send("POST", RUNS, Some(token), &[], &body).await.status
+    };
+    assert_eq!([run(TOKEN, "sum").await, run("team/colleague", "sum").await], [202, 403]);
+    assert_eq!(run("team/colleague", "other").await, 202);
+    assert_eq!(bed.api.executions().len(), 2);
+}
+
+#[tokio::test]
 async fn a_gateway_that_stops_answers_those_who_wait_with_where_to_ask() {
     let bed = stocked();
     let stopping = async {

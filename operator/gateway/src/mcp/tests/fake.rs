@@ -24,8 +24,8 @@ type Run = watch::Sender<Arc<SkillExecution>>;
 #[derive(Default)]
 pub(super) struct Fake {
     skills: Mutex<BTreeMap<String, BTreeMap<String, Arc<Known>>>>,
-    /// Namespace of the caller, verb, namespace of the skill.
-    forbidden: Mutex<HashSet<(String, Verb, String)>>,
+    /// User, verb, namespace of the skill, and the skill or any.
+    forbidden: Mutex<HashSet<(String, Verb, String, Option<String>)>>,
     changes: watch::Sender<u64>,
     /// The number of the last change in each namespace.
     last_changes: Mutex<HashMap<String, u64>>,
@@ -92,7 +92,13 @@ impl Fake {
     }
 
     pub(super) fn forbid(&self, caller: &str, verb: Verb, namespace: &str) {
-        self.forbidden.lock().unwrap().insert((caller.to_owned(), verb, namespace.to_owned()));
+        self.forbidden.lock().unwrap().insert((caller.to_owned(), verb, namespace.to_owned(), None));
+    }
+
+    /// Only one skill, which whoever asks for all of the namespace does not ask for.
+    pub(super) fn forbid_skill(&self, caller: &str, verb: Verb, namespace: &str, skill: &str) {
+        let wish = (caller.to_owned(), verb, namespace.to_owned(), Some(skill.to_owned()));
+        self.forbidden.lock().unwrap().insert(wish);
     }
 
     /// Gives the run of a number, from 0, a state.
@@ -125,14 +131,18 @@ impl Shelves for Fake {
         caller: &Caller,
         verb: Verb,
         namespace: &str,
-        _: Option<&str>,
+        skill: Option<&str>,
     ) -> Result<(), IdentityError> {
         if *self.is_unreachable.lock().unwrap() {
             return Err(IdentityError::Unreachable("a review had no answer".to_owned()));
         }
-        let wish = (caller.namespace.to_string(), verb, namespace.to_owned());
-        let is_shared = namespace == "platform" || *namespace == *caller.namespace;
-        if is_shared && !self.forbidden.lock().unwrap().contains(&wish) {
+        let forbidden = self.forbidden.lock().unwrap();
+        let is_forbidden = |skill: Option<&str>| {
+            let skill = skill.map(str::to_owned);
+            forbidden.contains(&(caller.user.to_string(), verb, namespace.to_owned(), skill))
+        };
+        let is_near = namespace == "platform" || *namespace == *caller.namespace;
+        if is_near && !is_forbidden(None) && !is_forbidden(skill) {
             return Ok(());
         }
         Err(IdentityError::Forbidden { verb, namespace: namespace.to_owned() })
