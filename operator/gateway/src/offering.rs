@@ -231,6 +231,7 @@ fn searched<T>(
         model,
         source_format: format,
         target_format: format,
+        // The reference looks for one only where its background downgrading is switched on; by default it is not.
         background: None,
         client_tools: &client_tools,
         texts: &texts,

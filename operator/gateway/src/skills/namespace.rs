@@ -175,6 +175,7 @@ fn candidate(skill: &KnownSkill, newest: Option<&Arc<KnownVersion>>) -> Option<C
         mode: spec.mode,
         enabled: spec.enabled,
         invocation: spec.invocation,
+        // Nothing in the cluster counts installs.
         install_count: 0,
         registered: *created,
         tool: CandidateTool { name: name.clone(), description: description.clone(), parameters },
