@@ -24,10 +24,10 @@ impl Shelves for Few {
     ) -> Result<(), IdentityError> {
         let is_denied =
             |(of, name): &(&str, Option<&str>)| *of == namespace && (name.is_none() || *name == skill);
-        match self.denied.iter().any(is_denied) {
-            true => Err(IdentityError::Forbidden { verb, namespace: namespace.to_owned() }),
-            false => Ok(()),
+        if self.denied.iter().any(is_denied) {
+            return Err(IdentityError::Forbidden { verb, namespace: namespace.to_owned() });
         }
+        Ok(())
     }
 
     fn namespaces(&self, _: &Caller) -> Vec<Arc<str>> {

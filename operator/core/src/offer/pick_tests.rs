@@ -10,9 +10,8 @@ use crate::{
 /// words.
 fn skill(text: &str) -> Arc<Candidate> {
     let (path, mode) = match text.split_at(1) {
-        ("+", path) => (path, Mode::On),
+        ("+" | "!", path) => (path, Mode::On),
         ("-", path) => (path, Mode::Off),
-        ("!", path) => (path, Mode::On),
         _ => (text, Mode::Auto),
     };
     let (namespace, name) = path.split_once('/').unwrap();

@@ -127,8 +127,8 @@ async fn a_call_runs_what_the_list_shows_under_its_name() {
     let odd = ["a.b", "3d", "off", "unsealed", "skillet_executions", "", "-", "nothing", &long, &alias];
     for name in listed.iter().map(String::as_str).chain(odd) {
         let place = |skill: &Runnable| (skill.seen.namespace.clone(), skill.seen.name().clone());
-        let called = tool(&fake, &caller, name).await.unwrap();
-        assert_eq!(called.as_ref().map(place), catalogue.get(name).map(place), "{name}");
+        let run = tool(&fake, &caller, name).await.unwrap();
+        assert_eq!(run.as_ref().map(place), catalogue.get(name).map(place), "{name}");
     }
     let looks = fake.looks("a");
     assert!(tool(&fake, &caller, "shared").await.unwrap().is_some());

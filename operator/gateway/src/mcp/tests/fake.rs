@@ -19,13 +19,14 @@ use crate::{
     skills::{Known, KnownSkill, KnownVersion, Versions},
 };
 
+/// User, verb, namespace of the skill, and the skill or any.
+type Forbidden = (String, Verb, String, Option<String>);
 type Run = watch::Sender<Arc<SkillExecution>>;
 
 #[derive(Default)]
 pub(super) struct Fake {
     skills: Mutex<BTreeMap<String, BTreeMap<String, Arc<Known>>>>,
-    /// User, verb, namespace of the skill, and the skill or any.
-    forbidden: Mutex<HashSet<(String, Verb, String, Option<String>)>>,
+    forbidden: Mutex<HashSet<Forbidden>>,
     changes: watch::Sender<u64>,
     /// The number of the last change in each namespace.
     last_changes: Mutex<HashMap<String, u64>>,
