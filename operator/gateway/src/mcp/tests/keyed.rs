@@ -55,7 +55,7 @@ async fn a_lost_connection_leaves_a_run_with_a_key_to_the_retry() {
             // A request without a session is ended by closing its connection.
             ClientLifecycleMode::Discover { .. } => call.cancel(None).await.unwrap(),
             // One of a session by the end of the session.
-            _ => drop(lost.service.cancel().await.unwrap()),
+            _ => drop(tokio::spawn(lost.service.cancel())),
         }
         until(|| world.fake.waiting(0) == 0).await;
         let client = world.client_of("a", lifecycle).await;
