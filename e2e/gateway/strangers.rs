@@ -1,8 +1,10 @@
 //! Nobody without a token is let in, and a token of one namespace sees and runs nothing of another: a table of
-//! attempts by route, header, body, tool name, id, MCP call and page, all refused.
+//! attempts by route, header, body, tool name, id, MCP call and page, all refused. Both look into a platform namespace, and
+//! neither learns there of the other's runs.
 //!
-//! The other namespace has a skill in whose description, schema and output stands a word. No answer may hold it, no
-//! attempt may run it, and nothing of it may change.
+//! The other namespace has a skill in whose description, schema and output stands a word, and a run in the platform
+//! namespace in whose input and output it stands. No answer may hold it, no attempt may run the skill, and nothing of
+//! both may change.
 
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ use skillet_e2e::{
     agent::{Answer, Ask, chat, tenant},
     eventually,
     journey::LABEL,
-    journey_under, manifest,
+    journey_under, manifest, policy,
 };
 
 use crate::{
@@ -32,6 +34,10 @@ use crate::{
 
 const SKILL: &str = "treasure";
 const WORD: &str = "golden-egg";
+/// In the platform namespace: gives back what it was given.
+const SHARED: &str = "echo";
+/// Under which the other has run that.
+const KEY: &str = "once";
 const WITHIN: Duration = Duration::from_secs(40);
 
 /// The other namespace.
@@ -39,15 +45,21 @@ struct Other {
     namespace: String,
     /// An execution there.
     execution: String,
+    /// The platform's namespace.
+    platform: String,
+    /// The other's execution there.
+    shared: String,
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_let_in_without_a_token_and_no_token_opens_another_namespace() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let other = make_namespace(j).await?;
-        let tried = try_all(j, &other).await;
+        let [other, platform] = [make_namespace(j).await?, make_namespace(j).await?];
+        let tried = try_all(j, &other, &platform).await;
         let api: Api<Namespace> = Api::all(j.client.clone());
-        api.delete(&other, &DeleteParams::default()).await?;
+        for namespace in [other, platform] {
+            api.delete(&namespace, &DeleteParams::default()).await?;
+        }
         let wrong = tried?;
         ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
         Ok(())
@@ -55,10 +67,13 @@ async fn nobody_is_let_in_without_a_token_and_no_token_opens_another_namespace()
     .await
 }
 
-async fn try_all(j: &Journey, other: &str) -> Result<Vec<String>> {
+async fn try_all(j: &Journey, other: &str, platform: &str) -> Result<Vec<String>> {
     let skills = [word_count()];
-    let (stage, other) = tokio::try_join!(Stage::set(j, &skills), fill(j, other.to_owned()))?;
-    attempts(&stage, &other).await
+    let (stage, execution, ()) =
+        tokio::try_join!(Stage::set(j, &skills), fill(j, other), furnish(j, other, platform))?;
+    let shared = run_shared(&stage, other, platform).await?;
+    let (namespace, platform) = (other.to_owned(), platform.to_owned());
+    attempts(&stage, &Other { namespace, execution, platform, shared }).await
 }
 
 async fn make_namespace(j: &Journey) -> Result<String> {
@@ -68,26 +83,58 @@ async fn make_namespace(j: &Journey) -> Result<String> {
     Ok(api.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?.name_any())
 }
 
-async fn fill(j: &Journey, namespace: String) -> Result<Other> {
+async fn fill(j: &Journey, namespace: &str) -> Result<String> {
     let script = format!("echo '{{\"found\": \"{WORD}\"}}'");
     let draft = of_text(SkillDraft::shell(SKILL, &script), &format!("Opens the treasure: a {WORD}."));
     let schema =
         json!({ "type": "object", "properties": { "text": { "type": "string", "description": WORD } } });
     let draft = draft.input_schema(schema).spec("mode", "on");
-    manifest::apply(&j.client, &namespace, draft.object()).await?;
-    tenant::make(&j.client, &namespace).await?;
+    manifest::apply(&j.client, namespace, draft.object()).await?;
+    tenant::make(&j.client, namespace).await?;
     let execution = json!({
         "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
         "metadata": { "name": "treasure-1" }, "spec": { "skill": SKILL, "input": {}, "sessionId": WORD },
     });
-    manifest::apply(&j.client, &namespace, execution).await?;
-    let api: Api<SkillExecution> = Api::namespaced(j.client.clone(), &namespace);
+    manifest::apply(&j.client, namespace, execution).await?;
+    let api: Api<SkillExecution> = Api::namespaced(j.client.clone(), namespace);
     eventually("the other namespace's execution is over", WITHIN, async || {
         let status = api.get("treasure-1").await?.status.unwrap_or_default();
         Ok(status.phase.is_terminal().then_some(()))
     })
     .await?;
-    Ok(Other { namespace, execution: "treasure-1".to_owned() })
+    Ok("treasure-1".to_owned())
+}
+
+/// A skill in the platform's namespace that the agents of both may see and run.
+async fn furnish(j: &Journey, other: &str, platform: &str) -> Result<()> {
+    let draft = of_text(SkillDraft::shell(SHARED, "jq -c '{said: .text}'"), "Says a text again.");
+    manifest::apply(&j.client, platform, draft.object()).await?;
+    for agent in [j.namespace.as_str(), other] {
+        let role = format!("agent-of-{agent}");
+        tenant::allow_in(&j.client, platform, agent, &role, &["get", "execute"]).await?;
+    }
+    Ok(())
+}
+
+/// The other runs the platform's skill; both agents see it when this returns.
+async fn run_shared(stage: &Stage<'_>, other: &str, platform: &str) -> Result<String> {
+    let client = &stage.j.client;
+    policy::change(client, json!({ "gateway": { "platformNamespaces": [platform] } })).await?;
+    let theirs = tenant::token(client, other).await?;
+    let body = json!({ "skill": SHARED, "input": { "text": WORD }, "sessionId": WORD });
+    let run = Ask::post("/api/skills/executions", body).with("idempotency-key", KEY);
+    let seen = Ask::get(format!("/api/skills/{SHARED}"));
+    eventually("the other runs the platform's skill, which both see", WITHIN, async || {
+        let answer = stage.gateway.send(&theirs, &run).await?;
+        let is_run = answer.status == 200 && answer.text.contains(WORD);
+        if !is_run || stage.ask(&seen).await?.status != 200 {
+            return Ok(None);
+        }
+        let run: Value = serde_json::from_str(&answer.text)?;
+        ensure!(run["namespace"] == *platform, "it was run in {}", run["namespace"]);
+        Ok(run["id"].as_str().map(str::to_owned))
+    })
+    .await
 }
 
 /// Everything in the other namespace that an attempt could change or add.
@@ -100,7 +147,9 @@ async fn state(stage: &Stage<'_>, other: &Other) -> Result<Vec<(String, Option<S
     let skills = skills.iter().map(|skill| (skill.name_any(), skill.resource_version()));
     let versions = versions.iter().map(|version| (version.name_any(), version.resource_version()));
     let runs = runs.iter().map(|run| (run.name_any(), run.resource_version()));
-    Ok(skills.chain(versions).chain(runs).collect())
+    let shared = Api::<SkillExecution>::namespaced(client(), &other.platform).get(&other.shared).await?;
+    let shared = [(shared.name_any(), shared.resource_version())];
+    Ok(skills.chain(versions).chain(runs).chain(shared).collect())
 }
 
 /// All of them, and what is wrong with how they were answered.
@@ -114,10 +163,11 @@ async fn attempts(stage: &Stage<'_>, other: &Other) -> Result<Vec<String>> {
     .await?;
     let before = state(stage, other).await?;
     let mut wrong = Vec::new();
-    for asks in [by_proxy(other), by_routers(other), by_rest(other)] {
+    for asks in [by_proxy(other), by_routers(other), by_rest(other), by_platform(other)] {
         let answers = join_all(asks.iter().map(async |ask| (ask, stage.ask(ask).await))).await;
         wrong.extend(answers.into_iter().filter_map(|(ask, answer)| told_nothing(ask, answer)));
     }
+    wrong.extend(by_key(stage, other).await?);
     wrong.extend(by_mcp(stage, other).await?);
     wrong.extend(by_tokens(stage, &own).await?);
     let after = state(stage, other).await?;
@@ -145,7 +195,7 @@ fn told_nothing(ask: &Ask, answer: Result<Answer>) -> Option<String> {
 
 /// Headers, fields of the body and names of tools.
 fn by_proxy(other: &Other) -> Vec<Ask> {
-    let Other { namespace, execution: _ } = other;
+    let namespace = &other.namespace;
     let script = r#"force treasure {"text": "x"}; then say done"#;
     let plain = || chat("stranger", script);
     let agent = format!("system:serviceaccount:{namespace}:agent");
@@ -209,7 +259,7 @@ fn by_routers(other: &Other) -> Vec<Ask> {
 
 /// Names, parameters, pages and bodies of the REST routes.
 fn by_rest(other: &Other) -> Vec<Ask> {
-    let Other { namespace, execution } = other;
+    let Other { namespace, execution, .. } = other;
     let skill = format!("/api/skills/{SKILL}");
     let run = format!("/api/skills/executions/{execution}");
     let at = |path: &str| format!("{path}?namespace={namespace}");
@@ -258,8 +308,47 @@ fn by_rest(other: &Other) -> Vec<Ask> {
     asks
 }
 
+/// The other's run in the namespace that both look into, where the caller runs skills itself.
+fn by_platform(other: &Other) -> Vec<Ask> {
+    let Other { namespace, platform, shared, .. } = other;
+    let run = format!("/api/skills/executions/{shared}");
+    let at = |path: &str, namespace: &str| format!("{path}?namespace={namespace}");
+    let list = "/api/skills/executions";
+    let mut asks: Vec<Ask> = [
+        at(list, platform),
+        format!("{list}?skill={SHARED}"),
+        format!("{list}?skill={SHARED}&namespace={platform}&limit=200"),
+        format!("{list}?status=success&namespace={platform}"),
+        run.clone(),
+        at(&run, platform),
+        at(&run, namespace),
+        at(&format!("{run}/events"), platform),
+    ]
+    .into_iter()
+    .map(Ask::get)
+    .collect();
+    asks.extend([
+        Ask::new(Method::DELETE, run.clone(), None),
+        Ask::new(Method::DELETE, at(&run, platform), None),
+        Ask::post(at(&format!("{run}/cancel"), platform), json!({})),
+        chat("stranger", "force echo {\"text\": \"mine\"}; then say done").with("idempotency-key", KEY),
+    ]);
+    asks
+}
+
+/// The other's key is another key in anybody else's hand: it makes a run of one's own.
+async fn by_key(stage: &Stage<'_>, other: &Other) -> Result<Vec<String>> {
+    let body = json!({ "skill": SHARED, "input": { "text": "mine" } });
+    let run = Ask::post("/api/skills/executions", body).with("idempotency-key", KEY);
+    let answer = stage.ask(&run).await?;
+    let is_own = answer.status == 200 && answer.text.contains("mine") && !answer.text.contains(&other.shared);
+    let told = told_nothing(&run, Ok(answer));
+    let not_own = (!is_own).then(|| "the other's key does not make a run of one's own".to_owned());
+    Ok(told.into_iter().chain(not_own).collect())
+}
+
 async fn by_mcp(stage: &Stage<'_>, other: &Other) -> Result<Vec<String>> {
-    let Other { namespace, execution } = other;
+    let Other { namespace, execution, platform, shared } = other;
     let call = |tool: &str, arguments: Value| json!({ "call": tool, "arguments": arguments });
     let tasks = [
         json!({ "list": true }),
@@ -276,6 +365,8 @@ async fn by_mcp(stage: &Stage<'_>, other: &Other) -> Result<Vec<String>> {
         call("skillet_executions", json!({ "limit": 100 })),
         call("skillet_executions", json!({ "namespace": namespace })),
         call("skillet_executions", json!({ "id": execution, "namespace": namespace })),
+        call("skillet_executions", json!({ "id": shared, "namespace": platform })),
+        call(SHARED, json!({ "text": "mine" })),
     ];
     let answers = stage.clients.run(Language::Python, "mcp_sdk", stage.way(), &tasks).await?;
     let told = tasks.iter().zip(&answers).filter(|(_, answer)| answer.to_string().contains(WORD));

@@ -22,6 +22,17 @@ pub async fn make(client: &Client, namespace: &str) -> Result<()> {
 
 /// Gives the agent these verbs on the skills of its namespace, by a role of this name.
 pub async fn allow(client: &Client, namespace: &str, role: &str, verbs: &[&str]) -> Result<()> {
+    allow_in(client, namespace, namespace, role, verbs).await
+}
+
+/// Gives the agent of a namespace these verbs on the skills of a place, by a role of this name there.
+pub async fn allow_in(
+    client: &Client,
+    place: &str,
+    namespace: &str,
+    role: &str,
+    verbs: &[&str],
+) -> Result<()> {
     let rbac = "rbac.authorization.k8s.io";
     let rules = json!([{ "apiGroups": ["skillet.dev"], "resources": ["skills"], "verbs": verbs }]);
     let metadata = json!({ "name": role });
@@ -33,7 +44,7 @@ pub async fn allow(client: &Client, namespace: &str, role: &str, verbs: &[&str])
             "subjects": [{ "kind": "ServiceAccount", "name": AGENT, "namespace": namespace }],
         }),
     ] {
-        manifest::apply(client, namespace, object).await?;
+        manifest::apply(client, place, object).await?;
     }
     Ok(())
 }

@@ -88,6 +88,12 @@ impl ApiError {
         }
     }
 
+    /// The body did not come in time.
+    pub fn too_slow(limit: Duration) -> Self {
+        let message = format!("the body did not come within {limit:?}");
+        Self::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", message)
+    }
+
     /// The cluster did not do what was needed.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "ApiError", message)

@@ -213,7 +213,8 @@ impl Executor {
         }
     }
 
-    async fn cancel_unless_wanted(&self, execution: &SkillExecution) {
+    /// Cancels a run that was waited for, unless another request of this gateway waits for it.
+    pub async fn cancel_unless_wanted(&self, execution: &SkillExecution) {
         if self.waiters.is_waited_for(&execution.uid().unwrap_or_default()) {
             return;
         }

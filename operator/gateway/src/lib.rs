@@ -13,6 +13,7 @@ mod fake_api;
 mod gateway_bed;
 pub mod idempotency;
 pub mod identity;
+pub mod look_up;
 pub mod mcp;
 pub mod metrics;
 pub mod offering;

@@ -1,8 +1,9 @@
 //! The MCP server at `/mcp`: one tool for each skill that the caller may run, and four to manage them.
 //!
 //! A request goes `front` (who asks) -> rmcp (the protocol) -> `server` -> `catalogue` (what is listed), `call` (a
-//! skill is run) or `manage` (the four tools). `notices` tells clients that their list has changed. What the server
-//! needs of the gateway is `backend`, so that none of this knows the cluster.
+//! skill is run; with a key, `keyed` tells who may cancel that) or `manage` (the four tools). `notices` tells clients
+//! that their list has changed. What the server needs of the gateway is `backend`, so that none of this knows the
+//! cluster.
 //!
 //! Nothing here outlives a request but notices. Clients of protocol 2026-07-28 send requests that stand for themselves,
 //! and any replica answers them. Clients of earlier protocols open a session; its id names its owner, and a replica
@@ -15,7 +16,7 @@ mod call;
 mod catalogue;
 mod front;
 mod gateway;
-mod look_up;
+mod keyed;
 mod manage;
 mod notices;
 mod server;
@@ -28,7 +29,7 @@ use std::{sync::Arc, time::Duration};
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 
-pub use self::backend::{Backend, BackendError, Listed, Runs, Switch};
+pub use self::backend::{Backend, BackendError, Runs, Switch};
 
 /// How long the server waits for what.
 #[derive(Clone, Copy, Debug)]

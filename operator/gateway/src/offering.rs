@@ -23,7 +23,8 @@ use skillet_core::{
 
 use crate::{
     error::ApiError,
-    identity::{Caller, IdentityError, Verb, is_allowed},
+    identity::{Caller, IdentityError, Verb},
+    look_up,
     skills::Namespace,
     state::Gateway,
 };
@@ -158,26 +159,11 @@ pub async fn visible(
     caller: &Caller,
     wish: &Wish,
 ) -> Result<Vec<Arc<Namespace>>, IdentityError> {
-    let mut found = Vec::new();
-    for namespace in gateway.skills.namespaces(caller) {
-        if wish.without_custom && namespace == caller.namespace {
-            continue;
-        }
-        if may(gateway, caller, &namespace).await? {
-            // After the question, which may take a while: what is offered is what is there now.
-            found.extend(gateway.skills.namespace(&namespace).map(|skills| Arc::clone(&skills)));
-        }
-    }
-    Ok(found)
-}
-
-async fn may(gateway: &Gateway, caller: &Caller, namespace: &str) -> Result<bool, IdentityError> {
-    for verb in [Verb::Get, Verb::Execute] {
-        if !is_allowed(gateway.identity.check(caller, verb, namespace, None).await)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let mut allowed = look_up::namespaces(gateway, caller, &[Verb::Get, Verb::Execute]).await?;
+    allowed.retain(|namespace| !wish.without_custom || *namespace != caller.namespace);
+    // After the questions, which may take a while: what is offered is what is there now.
+    let skills = allowed.iter().filter_map(|namespace| gateway.skills.namespace(namespace));
+    Ok(skills.map(|skills| Arc::clone(&skills)).collect())
 }
 
 /// A model request as far as its skills are concerned.
@@ -245,6 +231,7 @@ fn searched<T>(
         model,
         source_format: format,
         target_format: format,
+        // The reference looks for one only where its background downgrading is switched on; by default it is not.
         background: None,
         client_tools: &client_tools,
         texts: &texts,

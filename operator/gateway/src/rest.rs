@@ -13,7 +13,6 @@ mod look_up;
 mod openapi;
 mod page;
 mod params;
-mod search;
 mod skill_view;
 mod skills;
 mod start;

@@ -97,6 +97,11 @@ impl Skills {
         self.changes.subscribe()
     }
 
+    /// The number of the last change in this namespace; 0 where there is nothing.
+    pub fn last_change(&self, namespace: &str) -> u64 {
+        self.namespace(namespace).map_or(0, |found| found.last_change())
+    }
+
     /// Another policy is in force. Where it reads text otherwise, every index is made anew.
     pub fn set_policy(&self, policy: SkillPolicySpec) {
         let reading = reading(&policy);
@@ -142,7 +147,8 @@ impl Skills {
             None => self.unknown(namespace.into()),
         };
         let Some(outcome) = work_out(&found.load()) else { return };
-        found.change(move |of| of.set(&outcome));
+        let number = *self.changes.borrow() + 1;
+        found.change(move |of| of.set(&outcome, number));
         let (is_kept, is_empty) = (known.contains_key(&name), found.load().is_empty());
         // Kept are namespaces with something in them, and no others.
         if is_kept == is_empty {

@@ -228,7 +228,7 @@ fn told(explanation: &Explanation) -> Value {
     json!({
         "namespace": *skill.namespace,
         "name": *skill.name,
-        "version": *skill.version,
+        "version": Some(&*skill.version).filter(|_| skill.is_ready),
         "score": score,
         "signals": signals,
         "offered": is_offered,

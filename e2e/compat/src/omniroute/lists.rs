@@ -1,7 +1,7 @@
 //! `list_search`, `pagination`, `total_pages`: lists of the HTTP interface.
 
 use serde_json::json;
-use skillet_core::rest::{Page, PageError, matches_search};
+use skillet_core::rest::{Page, PageError, Search};
 
 use crate::{
     case::Case,
@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub(super) fn list_search(case: &Case) -> Result<Answer, String> {
-    Ok(Answer::exact(case, json!({ "match": matches_search(case.text("text"), case.text("query")) })))
+    Ok(Answer::exact(case, json!({ "match": Search::new(case.text("query")).is_in(case.text("text")) })))
 }
 
 pub(super) fn pagination(case: &Case) -> Result<Answer, String> {

@@ -129,6 +129,7 @@ pub(super) fn candidate(skill: &Value, mode: Mode, registered: i64) -> Result<Ca
         namespace: text("owner").into(),
         name: name.into(),
         version: text("version").into(),
+        is_ready: true,
         description: text("description").into(),
         tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
         mode,

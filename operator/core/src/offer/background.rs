@@ -1,6 +1,7 @@
 //! Requests that clients send on their own behalf: titles, summaries, labels. No person waits for the answer.
 //!
-//! Whether an operator wants them told apart at all is decided by the caller.
+//! Whether an operator wants them told apart at all is decided by the caller. The gateway does not, as the reference does
+//! not unless it is told to: this is replayed against the reference's cases only.
 
 use serde_json::Value;
 

@@ -8,12 +8,16 @@ use crate::{dialect::ToolDefinition, json_text::JsonText};
 
 use super::Reason;
 
-/// One skill of one namespace at its newest ready version.
+/// One skill of one namespace at its newest sealed version. One without such a version is never offered, and hides
+/// others of its name all the same.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub namespace: Arc<str>,
     pub name: Arc<str>,
+    /// Empty where none is sealed.
     pub version: Arc<str>,
+    /// Whether a version is sealed, so that something can be run.
+    pub is_ready: bool,
     pub description: Arc<str>,
     pub tags: Arc<[String]>,
     pub mode: Mode,
@@ -74,6 +78,9 @@ impl Candidate {
 
     /// Why it is never offered, whatever the request.
     pub(crate) fn bar(&self) -> Option<Reason> {
+        if !self.is_ready {
+            return Some(Reason::NotReady);
+        }
         if !self.enabled {
             return Some(Reason::Disabled);
         }
@@ -113,6 +120,8 @@ mod tests {
         ] {
             let candidate = Candidate { mode, enabled, invocation, ..candidate("a", "", &[]) };
             assert_eq!((candidate.standing(), candidate.bar()), (standing, bar), "{mode:?} {invocation:?}");
+            let unsealed = Candidate { is_ready: false, ..candidate };
+            assert_eq!((unsealed.standing(), unsealed.bar()), (Standing::Never, Some(Reason::NotReady)));
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! The rules, in their order:
 //!
-//! 1. A name in a nearer namespace hides the same name in a farther one, whatever the nearer skill's mode.
+//! 1. A name in a nearer namespace hides the same name in a farther one, whatever the nearer skill's mode, and also
+//!    where nothing of it can run.
 //! 2. A skill whose tool has the name of one of the client's own tools is left out: the client's tools always win.
 //! 3. Skills of mode `on` come first: the nearer namespace's, then the earlier registered. Then skills of mode `auto`
 //!    by score, at most the policy's maximum. What rules 1 and 2 leave out takes no place of that maximum.
@@ -89,6 +90,8 @@ pub enum Reason {
     NotNamed,
     /// The request names it, and it is not there.
     Unknown,
+    /// No version of it is sealed.
+    NotReady,
     Disabled,
     ModeOff,
     /// Its invocation is `manual`.
@@ -116,6 +119,7 @@ impl Reason {
             Self::CannotAsk => "NoConfirmationKey",
             Self::NotNamed => "NotNamed",
             Self::Unknown => "Unknown",
+            Self::NotReady => "SkillNotReady",
             Self::Disabled => "SkillDisabled",
             Self::ModeOff => "SkillOff",
             Self::ManualOnly => "ManualOnly",

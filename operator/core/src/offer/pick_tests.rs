@@ -6,16 +6,18 @@ use crate::{
     offer::{RequestFacts, synthetic, synthetic::candidate},
 };
 
-/// `namespace/name`, mode by its first letter: `+` on, `-` off, else auto. Tags are the name's words.
+/// `namespace/name`, mode by its first letter: `+` on, `-` off, `!` on and not sealed, else auto. Tags are the name's
+/// words.
 fn skill(text: &str) -> Arc<Candidate> {
     let (path, mode) = match text.split_at(1) {
-        ("+", path) => (path, Mode::On),
+        ("+" | "!", path) => (path, Mode::On),
         ("-", path) => (path, Mode::Off),
         _ => (text, Mode::Auto),
     };
     let (namespace, name) = path.split_once('/').unwrap();
     let tags: Vec<&str> = name.split('-').collect();
-    Arc::new(Candidate { namespace: namespace.into(), mode, ..candidate(name, "", &tags) })
+    let is_ready = !text.starts_with('!');
+    Arc::new(Candidate { namespace: namespace.into(), mode, is_ready, ..candidate(name, "", &tags) })
 }
 
 fn indexes(namespaces: &[&str]) -> Vec<Index> {
@@ -144,6 +146,8 @@ fn a_nearer_name_hides_a_farther_one_whatever_its_mode() {
     near.check("b/bee a/web", &[("b/web", hidden("a")), ("c/web", hidden("a"))]);
     let off = Setup::new(&["-a/web", "b/web", "+c/web"], "web");
     off.check("", &[("c/web", hidden("a")), ("b/web", hidden("a"))]);
+    let unsealed = Setup::new(&["!a/web", "b/web", "+c/web"], "web");
+    unsealed.check("", &[("c/web", hidden("a")), ("b/web", hidden("a"))]);
     Setup::new(&["a/disk", "b/disk"], "web").check("", &[]);
 }
 

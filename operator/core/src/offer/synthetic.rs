@@ -30,6 +30,7 @@ pub(crate) fn candidate(name: &str, description: &str, tags: &[&str]) -> Candida
         namespace: "own".into(),
         name: name.into(),
         version: "1.0.0".into(),
+        is_ready: true,
         description: description.into(),
         tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
         mode: Mode::Auto,

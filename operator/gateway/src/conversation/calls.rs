@@ -168,8 +168,8 @@ pub(super) fn order(
         timeout: None,
         // A client that gave a key may come back for what it has begun.
         cancel_when_dropped: idempotency.is_none(),
-        takes_any_version: false,
         idempotency,
+        takes_any_version: false,
     }
 }
 

@@ -38,6 +38,23 @@ pub enum ExecutorError {
 }
 
 impl ExecutorError {
+    /// Why there is no result, in the one word that a model reads.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Create { .. }
+            | Self::Read { .. }
+            | Self::List { .. }
+            | Self::Cancel { .. }
+            | Self::Stopping => "ApiError",
+            Self::Forbidden { .. } => "Forbidden",
+            Self::NoPlace { .. } => "SkillNotFound",
+            Self::Invalid { .. } => "InputInvalid",
+            Self::Conflict => "Conflict",
+            Self::Gone { .. } => "SandboxLost",
+            Self::TooLate { .. } => "TimedOut",
+        }
+    }
+
     /// What the API server's answer to a creation means.
     pub(super) fn of_create(namespace: &str, error: kube::Error) -> Self {
         let namespace = namespace.to_owned();

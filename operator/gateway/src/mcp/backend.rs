@@ -11,18 +11,11 @@ use tokio::sync::watch;
 
 use crate::{
     executor::{ExecutorError, Order},
-    identity::{Caller, IdentityError, Verb},
+    identity::{Caller, IdentityError},
+    look_up::Shelves,
     room::Room,
-    skills::{KnownSkill, KnownVersion},
+    skills::KnownSkill,
 };
-
-/// A skill as the watch shows it.
-#[derive(Clone, Debug)]
-pub struct Listed {
-    pub skill: Arc<KnownSkill>,
-    /// The version that is offered and run; none where nothing can run.
-    pub version: Option<Arc<KnownVersion>>,
-}
 
 /// What is changed at a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -49,44 +42,35 @@ pub struct Runs<'a> {
 }
 
 /// The gateway as the MCP server sees it.
-pub trait Backend: Send + Sync + 'static {
+pub trait Backend: Shelves + 'static {
     /// Who sent these headers.
     fn identify(&self, headers: &HeaderMap) -> impl Future<Output = Result<Caller, IdentityError>> + Send;
 
     /// Memory for requests.
     fn room(&self) -> &Room;
 
-    /// Fails unless the caller may do this with skills of the namespace, or with one of them.
-    fn check(
-        &self,
-        caller: &Caller,
-        verb: Verb,
-        namespace: &str,
-        skill: Option<&str>,
-    ) -> impl Future<Output = Result<(), IdentityError>> + Send;
-
-    /// Namespaces that a caller's names are looked up in, the nearest first.
-    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>>;
-
-    /// Every skill of a namespace.
-    fn skills(&self, namespace: &str) -> Vec<Listed>;
-
-    /// A skill by namespace and name.
-    fn skill(&self, namespace: &str, name: &str) -> Option<Listed>;
-
-    /// A number that grows with each change of what the above show.
+    /// A number that grows with each change of what the shelves show.
     fn changes(&self) -> watch::Receiver<u64>;
+
+    /// The number of the last change in a namespace.
+    fn last_change(&self, namespace: &str) -> u64;
 
     /// Makes the execution, or finds the one that the same idempotency key made.
     fn start(&self, order: &Order)
     -> impl Future<Output = Result<Arc<SkillExecution>, ExecutorError>> + Send;
 
+    /// The execution that the order's idempotency key has made in its namespace. Makes none.
+    fn made(
+        &self,
+        order: &Order,
+    ) -> impl Future<Output = Result<Option<Arc<SkillExecution>>, ExecutorError>> + Send;
+
     /// The states of an execution from now on; the end is among them.
     fn states(&self, execution: &SkillExecution)
     -> BoxStream<'_, Result<Arc<SkillExecution>, ExecutorError>>;
 
-    /// Asks for the end of an execution.
-    fn cancel(&self, execution: &SkillExecution) -> impl Future<Output = Result<(), ExecutorError>> + Send;
+    /// Asks for the end of an execution, unless someone waits for it: follows its states, by whatever route.
+    fn cancel_unless_wanted(&self, execution: &SkillExecution) -> impl Future<Output = ()> + Send;
 
     /// Changes this very skill, not one that was made again under its name. Rights are checked before.
     fn switch(

@@ -12,15 +12,17 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::Value;
-use skillet_api::{Phase, SkillExecution};
+use skillet_api::{Phase, Reason, SkillExecution};
+use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{Pace, answer, backend::Backend, look_up::Found};
+use super::{Pace, answer, backend::Backend, keyed::KeyedCalls};
 use crate::{
     executor::{ExecutorError, Order},
-    identity::Caller,
+    identity::{Caller, IdentityError},
+    look_up::{Seen, elsewhere},
 };
 
 /// Key of a request's `_meta`: the same text is the same run, whatever is retried.
@@ -28,34 +30,71 @@ const IDEMPOTENCY: &str = "skillet.dev/idempotencyKey";
 
 /// What a call asks for.
 pub(super) struct Wish {
-    pub(super) found: Found,
+    pub(super) seen: Seen,
     pub(super) version: Option<String>,
     pub(super) input: Value,
     pub(super) session: Option<String>,
+    /// The version is not the client's own word: with a key, a run of another is the same call.
+    pub(super) takes_any_version: bool,
+}
+
+/// The request that a call came in.
+pub(super) struct Asking<'a> {
+    pub(super) context: &'a RequestContext<RoleServer>,
+    pub(super) pace: &'a Pace,
+    /// Calls with a key of the same session.
+    pub(super) keyed: &'a KeyedCalls,
 }
 
 /// Runs a skill and answers with its result. Rights are checked before.
 pub(super) async fn run<B: Backend>(
     backend: &B,
-    pace: &Pace,
     caller: &Caller,
     wish: Wish,
-    context: &RequestContext<RoleServer>,
+    asking: Asking<'_>,
 ) -> CallToolResult {
+    let Asking { context, pace, keyed } = asking;
     let order = order(caller, wish, context);
-    let execution = match backend.start(&order).await {
-        Ok(execution) => execution,
-        Err(error) => return refused(&error),
+    let has_key = order.idempotency.is_some();
+    if has_key {
+        keyed.begin(&context.id);
+    }
+    let result = match followed(backend, pace, &order, context).await {
+        Ok((execution, End::Unwanted)) => {
+            // A client that is gone may come back with its key; one that has said so does not want the result.
+            if !has_key || keyed.leave(&context.id, &execution) {
+                backend.cancel_unless_wanted(&execution).await;
+            }
+            return cancelled();
+        }
+        Ok((execution, end)) => told(&execution, end, pace),
+        Err(NotBegun::Unwanted) => cancelled(),
+        Err(NotBegun::Executor(error)) => refused(&error),
+        Err(NotBegun::Rights(error)) => answer::failed(Reason::ApiError.as_str(), &error.to_string()),
     };
-    match follow(backend, pace, &execution, &context.ct, notices(context)).await {
+    keyed.end(&context.id);
+    result
+}
+
+async fn followed<B: Backend>(
+    backend: &B,
+    pace: &Pace,
+    order: &Order,
+    context: &RequestContext<RoleServer>,
+) -> Result<(Arc<SkillExecution>, End), NotBegun> {
+    if context.ct.is_cancelled() {
+        return Err(NotBegun::Unwanted);
+    }
+    let execution = begun(backend, order).await?;
+    let end = follow(backend, pace, &execution, &context.ct, notices(context)).await;
+    Ok((execution, end))
+}
+
+fn told(execution: &SkillExecution, end: End, pace: &Pace) -> CallToolResult {
+    match end {
         End::Ended(execution) => answer::ended(&execution),
         End::Lost(error) => refused(&error),
-        End::Unwanted => {
-            if let Err(error) = backend.cancel(&execution).await {
-                warn!(%error, "Execution of a cancelled call goes on");
-            }
-            answer::failed("Cancelled", "the call was cancelled")
-        }
+        End::Unwanted => cancelled(),
         End::TooLate => answer::failed(
             "TooLate",
             &format!(
@@ -67,21 +106,45 @@ pub(super) async fn run<B: Backend>(
     }
 }
 
+fn cancelled() -> CallToolResult {
+    answer::failed("Cancelled", "the call was cancelled")
+}
+
 fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> Order {
-    let Wish { found, version, input, session } = wish;
+    let Wish { seen, version, input, session, takes_any_version } = wish;
     let key = context.meta.0.0.get(IDEMPOTENCY).and_then(Value::as_str);
     Order {
-        caller: caller.clone(),
-        namespace: found.namespace,
-        skill: found.name,
         version,
         input,
         session,
-        timeout: None,
         idempotency: key.map(str::to_owned),
-        cancel_when_dropped: false,
-        takes_any_version: false,
+        takes_any_version,
+        ..Order::new(caller.clone(), seen.namespace.clone(), seen.name().clone())
     }
+}
+
+/// The run that the order's key has made while the name meant the skill of another namespace, or a new one. In the
+/// nearest the execution's name itself tells.
+async fn begun<B: Backend>(backend: &B, order: &Order) -> Result<Arc<SkillExecution>, NotBegun> {
+    if order.idempotency.is_some() {
+        for namespace in elsewhere(backend, &order.caller, &order.skill, Some(&order.namespace)).await? {
+            if let Some(made) = backend.made(&Order { namespace, ..order.clone() }).await? {
+                return Ok(made);
+            }
+        }
+    }
+    Ok(backend.start(order).await?)
+}
+
+/// Why there is no run.
+#[derive(Debug, Error)]
+enum NotBegun {
+    #[error("the request has ended before anything was made")]
+    Unwanted,
+    #[error(transparent)]
+    Rights(#[from] IdentityError),
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
 }
 
 /// How the waiting ended.
@@ -150,7 +213,7 @@ fn gone(execution: &SkillExecution, limit: Duration) -> ExecutorError {
 
 fn refused(error: &ExecutorError) -> CallToolResult {
     warn!(error = ?error, "Skill was not run for a tool call");
-    answer::failed("ApiError", &error.to_string())
+    answer::failed(error.reason(), &error.to_string())
 }
 
 /// Makes notices of one run, for a client that asked for them.

@@ -13,17 +13,14 @@ use rmcp::{
 use serde_json::{Map, Value};
 use skillet_api::skill::{Invocation, Mode};
 use skillet_core::dialect::{
-    names::{OfferTable, SkillIdentity},
+    names::{MAX_LENGTH, OfferTable, SkillIdentity},
     schema,
 };
 
-use super::{
-    backend::Backend,
-    look_up::{self, Found},
-    manage,
-};
+use super::{backend::Backend, manage};
 use crate::{
     identity::{Caller, IdentityError, Verb},
+    look_up::{self, Seen},
     skills::KnownVersion,
 };
 
@@ -33,14 +30,14 @@ pub(super) const PAGE: usize = 100;
 /// A skill that the caller may run, at the version that is run.
 #[derive(Clone, Debug)]
 pub(super) struct Runnable {
-    pub(super) found: Found,
+    pub(super) seen: Seen,
     pub(super) version: Arc<KnownVersion>,
 }
 
 impl Runnable {
     /// None where it is not for models, or nothing of it can run.
-    fn new(found: Found) -> Option<Self> {
-        let spec = &found.listed.skill.spec;
+    fn new(seen: Seen) -> Option<Self> {
+        let spec = &seen.known.skill.spec;
         let is_on = match spec.mode {
             Mode::On | Mode::Auto => spec.enabled,
             Mode::Off => false,
@@ -49,12 +46,12 @@ impl Runnable {
             Invocation::Auto | Invocation::Hybrid => true,
             Invocation::Manual => false,
         };
-        let version = found.listed.version.clone().filter(|_| is_on && is_for_models)?;
-        Some(Self { found, version })
+        let version = seen.known.newest().cloned().filter(|_| is_on && is_for_models)?;
+        Some(Self { seen, version })
     }
 
     fn needs_confirmation(&self) -> bool {
-        match self.found.listed.skill.spec.invocation {
+        match self.seen.known.skill.spec.invocation {
             Invocation::Hybrid => true,
             Invocation::Auto | Invocation::Manual => false,
         }
@@ -65,7 +62,7 @@ impl Runnable {
         let input = spec.tool.input_schema().unwrap_or_default();
         let tool =
             Tool::new(name.to_owned(), spec.description.to_string(), object(schema::normalise(&input)))
-                .with_title(self.found.name.to_string())
+                .with_title(self.seen.name().to_string())
                 .with_annotations(self.annotations());
         match spec.tool.output_schema() {
             Some(Value::Object(schema)) if schema.get("type") == Some(&"object".into()) => {
@@ -91,6 +88,54 @@ fn object(schema: Value) -> Map<String, Value> {
     }
 }
 
+/// Where a caller's tools come from, the nearest first.
+pub(super) async fn namespaces<B: Backend>(
+    backend: &B,
+    caller: &Caller,
+) -> Result<Vec<Arc<str>>, IdentityError> {
+    look_up::namespaces(backend, caller, &[Verb::Get, Verb::Execute]).await
+}
+
+fn runnable<B: Backend>(backend: &B, namespaces: &[Arc<str>]) -> Vec<Runnable> {
+    let seen = look_up::all(backend, namespaces).into_iter().filter(|seen| seen.hidden_by.is_none());
+    seen.filter_map(Runnable::new).collect()
+}
+
+/// What the caller's tool of a name runs.
+pub(super) async fn tool<B: Backend>(
+    backend: &B,
+    caller: &Caller,
+    tool_name: &str,
+) -> Result<Option<Runnable>, IdentityError> {
+    if is_plain(tool_name) {
+        let namespaces = namespaces(backend, caller).await?;
+        return Ok(look_up::nearest(backend, &namespaces, tool_name).and_then(Runnable::new));
+    }
+    Ok(Catalogue::of(backend, caller).await?.get(tool_name).cloned())
+}
+
+/// Whether no skill of another name can have this tool name: one that was changed, that tells two skills apart, that is
+/// an alias or a management tool's has a `_` in it.
+fn is_plain(tool_name: &str) -> bool {
+    let is_own = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    tool_name.len() <= MAX_LENGTH
+        && tool_name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && tool_name.bytes().all(is_own)
+}
+
+/// Changes with everything that a list of these namespaces shows. Versions are immutable, so their contents need not be
+/// looked at; the tools' names follow from the skills'.
+pub(super) fn fingerprint<B: Backend>(backend: &B, namespaces: &[Arc<str>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for skill in runnable(backend, namespaces) {
+        let Seen { namespace, .. } = &skill.seen;
+        let spec = &skill.version.spec;
+        (namespace, skill.seen.name(), &spec.version, spec.seal, skill.needs_confirmation())
+            .hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
 /// Everything that one caller may run, by tool name.
 pub(super) struct Catalogue {
     table: OfferTable<Runnable>,
@@ -98,11 +143,10 @@ pub(super) struct Catalogue {
 
 impl Catalogue {
     pub(super) async fn of<B: Backend>(backend: &B, caller: &Caller) -> Result<Self, IdentityError> {
-        let seen = look_up::all(backend, caller, &[Verb::Get, Verb::Execute]).await?;
-        let runnable: Vec<Runnable> = seen.into_values().filter_map(Runnable::new).collect();
+        let runnable = runnable(backend, &namespaces(backend, caller).await?);
         let identities = runnable.iter().map(|one| SkillIdentity {
-            namespace: &one.found.namespace,
-            name: &one.found.name,
+            namespace: &one.seen.namespace,
+            name: one.seen.name(),
             version: &one.version.spec.version,
         });
         let reserved = manage::ManagementTool::ALL.map(manage::ManagementTool::name);
@@ -114,10 +158,15 @@ impl Catalogue {
         self.table.get(tool_name)
     }
 
+    #[cfg(test)]
+    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.table.iter().map(|(name, _)| name)
+    }
+
     /// The name under which a skill is listed.
-    pub(super) fn name_of(&self, found: &Found) -> Option<&Arc<str>> {
-        let is_it = |one: &Found| one.namespace == found.namespace && one.name == found.name;
-        self.table.iter().find(|(_, one)| is_it(&one.found)).map(|(name, _)| name)
+    pub(super) fn name_of(&self, seen: &Seen) -> Option<&Arc<str>> {
+        let is_it = |one: &Seen| one.namespace == seen.namespace && one.name() == seen.name();
+        self.table.iter().find(|(_, one)| is_it(&one.seen)).map(|(name, _)| name)
     }
 
     /// The page after `cursor`: the management tools, then the skills by tool name. A cursor is the last name given, so
@@ -145,17 +194,6 @@ impl Catalogue {
         result.ttl_ms = Some(0);
         result.cache_scope = Some(CacheScope::Private);
         Ok(result)
-    }
-
-    /// Changes with everything that a list shows. Versions are immutable, so their contents need not be looked at.
-    pub(super) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for (name, skill) in self.table.iter() {
-            let namespace = &skill.found.namespace;
-            let spec = &skill.version.spec;
-            (name, namespace, &spec.version, spec.seal, skill.needs_confirmation()).hash(&mut hasher);
-        }
-        hasher.finish()
     }
 }
 

@@ -60,8 +60,8 @@ pub(super) fn routes<B: Backend, S: Clone + Send + Sync + 'static>(
         .with_json_response(true)
         .with_max_request_body_bytes(WANTED.limit);
     config.session_store = Some(Arc::new(OpenedElsewhere));
-    let (of_session, stopping) = (backend.clone(), stop.clone());
-    let make = move || Ok(Server::new(of_session.clone(), stopping.clone(), pace));
+    let (of_session, fingerprints, stopping) = (backend.clone(), Arc::default(), stop.clone());
+    let make = move || Ok(Server::new(of_session.clone(), Arc::clone(&fingerprints), stopping.clone(), pace));
     let service = StreamableHttpService::new(make, sessions.clone(), config);
     let front = Front { backend, sessions, service, stop: stop.clone() };
     Router::new().route("/mcp", any(serve::<B>)).with_state(Arc::new(front))

@@ -10,12 +10,12 @@ use http::HeaderMap;
 use skillet_api::{Skill, SkillExecution};
 use tokio::sync::watch;
 
-use super::backend::{Backend, BackendError, Listed, Runs, Switch};
+use super::backend::{Backend, BackendError, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
-    identity::{Caller, IdentityError, Verb},
+    identity::{Caller, IdentityError},
     room::Room,
-    skills::{self, Known, KnownSkill},
+    skills::{self, KnownSkill},
     state::Gateway,
 };
 
@@ -28,34 +28,20 @@ impl Backend for Gateway {
         &self.room
     }
 
-    async fn check(
-        &self,
-        caller: &Caller,
-        verb: Verb,
-        namespace: &str,
-        skill: Option<&str>,
-    ) -> Result<(), IdentityError> {
-        self.identity.check(caller, verb, namespace, skill).await
-    }
-
-    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
-        self.skills.namespaces(caller)
-    }
-
-    fn skills(&self, namespace: &str) -> Vec<Listed> {
-        self.skills.list(namespace).iter().map(|known| listed(known)).collect()
-    }
-
-    fn skill(&self, namespace: &str, name: &str) -> Option<Listed> {
-        self.skills.get(namespace, name).map(|known| listed(&known))
-    }
-
     fn changes(&self) -> watch::Receiver<u64> {
         self.skills.changes()
     }
 
+    fn last_change(&self, namespace: &str) -> u64 {
+        self.skills.last_change(namespace)
+    }
+
     async fn start(&self, order: &Order) -> Result<Arc<SkillExecution>, ExecutorError> {
         self.executor.start(order).await
+    }
+
+    async fn made(&self, order: &Order) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
+        self.executor.made(order).await
     }
 
     fn states(
@@ -67,8 +53,8 @@ impl Backend for Gateway {
             .boxed()
     }
 
-    async fn cancel(&self, execution: &SkillExecution) -> Result<(), ExecutorError> {
-        self.executor.cancel(execution).await
+    async fn cancel_unless_wanted(&self, execution: &SkillExecution) {
+        self.executor.cancel_unless_wanted(execution).await;
     }
 
     async fn switch(&self, skill: &KnownSkill, switch: Switch) -> Result<Skill, BackendError> {
@@ -90,10 +76,6 @@ impl Backend for Gateway {
         let total = entries.len();
         Ok(Runs { total, newest: self.executor.read(entries.into_iter().take(limit)) })
     }
-}
-
-fn listed(known: &Known) -> Listed {
-    Listed { skill: known.skill.clone(), version: known.newest().cloned() }
 }
 
 #[cfg(test)]

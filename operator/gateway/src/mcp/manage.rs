@@ -3,26 +3,27 @@
 mod definitions;
 
 use futures::TryStreamExt as _;
-use rmcp::{RoleServer, model::CallToolResult, service::RequestContext};
+use rmcp::model::CallToolResult;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use skillet_api::{
     Reason, SkillExecution,
     skill::{Invocation, Mode},
 };
+use skillet_core::rest::Search;
 use tracing::warn;
 
 pub(super) use self::definitions::{ManagementTool, tools};
 use super::{
-    Pace, answer,
+    answer,
     backend::{Backend, BackendError, Runs, Switch},
-    call::{self, Wish},
+    call::{self, Asking, Wish},
     catalogue::Catalogue,
-    look_up::{self, Found},
 };
 use crate::{
     executor::ExecutorError,
     identity::{Caller, IdentityError, Verb, is_allowed},
+    look_up::{self, Seen},
 };
 
 /// Most skills that one answer lists.
@@ -35,8 +36,7 @@ const MAX_EXECUTIONS: usize = 100;
 pub(super) struct Asked<'a> {
     pub(super) caller: &'a Caller,
     pub(super) session: Option<String>,
-    pub(super) context: &'a RequestContext<RoleServer>,
-    pub(super) pace: &'a Pace,
+    pub(super) request: Asking<'a>,
 }
 
 #[derive(Deserialize)]
@@ -107,29 +107,32 @@ async fn list<B: Backend>(
     wanted: &ListArguments,
 ) -> Result<CallToolResult, IdentityError> {
     let catalogue = Catalogue::of(backend, caller).await?;
-    let text = wanted.name.as_deref().unwrap_or_default().to_lowercase();
-    let mut found: Vec<Found> = look_up::all(backend, caller, &[Verb::Get]).await?.into_values().collect();
-    found.retain(|found| {
-        found.name.contains(&text)
-            && wanted.enabled.is_none_or(|wanted| found.listed.skill.spec.enabled == wanted)
+    let search = Search::new(wanted.name.as_deref().unwrap_or_default());
+    let namespaces = look_up::namespaces(backend, caller, &[Verb::Get]).await?;
+    let mut found = look_up::all(backend, &namespaces);
+    found.retain(|seen| {
+        seen.hidden_by.is_none()
+            && search.is_in(seen.name())
+            && wanted.enabled.is_none_or(|wanted| seen.known.skill.spec.enabled == wanted)
     });
-    let skills: Vec<Value> = found.iter().take(MAX_SKILLS).map(|found| shown(found, &catalogue)).collect();
+    found.sort_by(|a, b| a.name().cmp(b.name()));
+    let skills: Vec<Value> = found.iter().take(MAX_SKILLS).map(|seen| shown(seen, &catalogue)).collect();
     Ok(answer::done(json!({ "skills": skills, "total": found.len() })))
 }
 
-fn shown(found: &Found, catalogue: &Catalogue) -> Value {
-    let spec = &found.listed.skill.spec;
-    let version = found.listed.version.as_ref().map(|version| &version.spec);
+fn shown(seen: &Seen, catalogue: &Catalogue) -> Value {
+    let spec = &seen.known.skill.spec;
+    let version = seen.known.newest().map(|version| &version.spec);
     json!({
-        "name": *found.name,
-        "namespace": *found.namespace,
+        "name": **seen.name(),
+        "namespace": *seen.namespace,
         "description": **version.map_or(&spec.description, |version| &version.description),
         "version": version.map(|version| &*version.version),
         "enabled": spec.enabled,
         "mode": spec.mode,
         "invocation": spec.invocation,
         "tags": *spec.tags,
-        "tool": catalogue.name_of(found).map(|name| &**name),
+        "tool": catalogue.name_of(seen).map(|name| &**name),
     })
 }
 
@@ -143,14 +146,14 @@ async fn enable<B: Backend>(
     if switch == (Switch { enabled: None, mode: None }) {
         return Ok(answer::failed(Reason::InputInvalid.as_str(), "give enabled, mode or both"));
     }
-    let Some(found) = look_up::one(backend, caller, name).await? else { return Ok(unknown(name)) };
-    if let Some(forbidden) = forbidden(backend, caller, Verb::Patch, &found).await? {
+    let Some(seen) = look_up::one(backend, caller, name, None).await? else { return Ok(unknown(name)) };
+    if let Some(forbidden) = forbidden(backend, caller, Verb::Patch, &seen).await? {
         return Ok(forbidden);
     }
-    Ok(match backend.switch(&found.listed.skill, switch).await {
+    Ok(match backend.switch(&seen.known.skill, switch).await {
         Ok(skill) => answer::done(json!({
             "name": name,
-            "namespace": *found.namespace,
+            "namespace": *seen.namespace,
             "enabled": skill.spec.enabled,
             "mode": skill.spec.mode,
         })),
@@ -163,14 +166,14 @@ async fn execute<B: Backend>(
     wanted: ExecuteArguments,
     asked: Asked<'_>,
 ) -> Result<CallToolResult, IdentityError> {
-    let Asked { caller, session, context, pace } = asked;
-    let Some(found) = look_up::one(backend, caller, &wanted.skill).await? else {
+    let Asked { caller, session, request } = asked;
+    let Some(seen) = look_up::one(backend, caller, &wanted.skill, None).await? else {
         return Ok(unknown(&wanted.skill));
     };
-    if let Some(forbidden) = forbidden(backend, caller, Verb::Execute, &found).await? {
+    if let Some(forbidden) = forbidden(backend, caller, Verb::Execute, &seen).await? {
         return Ok(forbidden);
     }
-    match found.listed.skill.spec.invocation {
+    match seen.known.skill.spec.invocation {
         Invocation::Auto | Invocation::Hybrid => {}
         // Who calls a tool here is a model as a rule, and nobody can tell when it is not.
         Invocation::Manual => {
@@ -181,12 +184,13 @@ async fn execute<B: Backend>(
         }
     }
     let wish = Wish {
-        found,
+        seen,
         version: wanted.version,
         input: wanted.input.unwrap_or_else(|| json!({})),
         session: wanted.session_id.or(session),
+        takes_any_version: false,
     };
-    Ok(call::run(backend, pace, caller, wish, context).await)
+    Ok(call::run(backend, caller, wish, request).await)
 }
 
 async fn executions<B: Backend>(
@@ -231,9 +235,9 @@ async fn forbidden<B: Backend>(
     backend: &B,
     caller: &Caller,
     verb: Verb,
-    found: &Found,
+    seen: &Seen,
 ) -> Result<Option<CallToolResult>, IdentityError> {
-    let checked = backend.check(caller, verb, &found.namespace, Some(&found.name)).await;
+    let checked = backend.check(caller, verb, &seen.namespace, Some(seen.name())).await;
     let message = checked.as_ref().err().map(ToString::to_string);
     let is_allowed = is_allowed(checked)?;
     Ok(message.filter(|_| !is_allowed).map(|message| answer::failed("Forbidden", &message)))
@@ -248,5 +252,23 @@ fn unknown(name: &str) -> CallToolResult {
 
 fn failed(error: &BackendError) -> CallToolResult {
     warn!(error = ?error, "Management tool failed");
-    answer::failed(Reason::ApiError.as_str(), &error.to_string())
+    let (reason, message) = match error {
+        BackendError::Executions(error) => (error.reason(), error.to_string()),
+        BackendError::Switch { source, .. } => match &**source {
+            kube::Error::Api(status) => (refusal(status.code), format!("{error}: {}", status.message)),
+            _ => (Reason::ApiError.as_str(), error.to_string()),
+        },
+    };
+    answer::failed(reason, &message)
+}
+
+/// What the API server's answer to a change means.
+fn refusal(code: u16) -> &'static str {
+    match code {
+        403 => "Forbidden",
+        404 => Reason::SkillNotFound.as_str(),
+        409 => "Conflict",
+        400 | 422 => Reason::InputInvalid.as_str(),
+        _ => Reason::ApiError.as_str(),
+    }
 }

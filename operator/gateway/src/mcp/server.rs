@@ -6,11 +6,11 @@ use http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, Extensions, Implementation, InitializeRequestParams,
-        InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-        SubscriptionFilter,
+        CallToolRequestParams, CallToolResponse, CancelledNotificationParam, Extensions, Implementation,
+        InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
+        ServerCapabilities, ServerConfig, SubscriptionFilter,
     },
-    service::{RequestContext, SubscriptionContext},
+    service::{NotificationContext, RequestContext, SubscriptionContext},
     transport::streamable_http_server::SessionRestoreMarker,
 };
 use serde_json::Value;
@@ -19,10 +19,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{
     Pace,
     backend::Backend,
-    call::{self, Wish},
-    catalogue::Catalogue,
+    call::{self, Asking, Wish},
+    catalogue::{self, Catalogue},
+    keyed::KeyedCalls,
     manage::{self, ManagementTool},
-    notices::Told,
+    notices::{Fingerprints, Told},
 };
 use crate::identity::{Caller, IdentityError};
 
@@ -36,15 +37,30 @@ pub(super) struct Server<B> {
     backend: Arc<B>,
     stop: CancellationToken,
     pace: Pace,
+    fingerprints: Arc<Fingerprints>,
+    keyed: KeyedCalls,
     /// Ends what was spawned for the session.
     ended: CancellationToken,
     _end: DropGuard,
 }
 
 impl<B: Backend> Server<B> {
-    pub(super) fn new(backend: Arc<B>, stop: CancellationToken, pace: Pace) -> Self {
+    pub(super) fn new(
+        backend: Arc<B>,
+        fingerprints: Arc<Fingerprints>,
+        stop: CancellationToken,
+        pace: Pace,
+    ) -> Self {
         let ended = CancellationToken::new();
-        Self { backend, stop, pace, ended: ended.clone(), _end: ended.drop_guard() }
+        Self {
+            backend,
+            stop,
+            pace,
+            fingerprints,
+            keyed: KeyedCalls::default(),
+            ended: ended.clone(),
+            _end: ended.drop_guard(),
+        }
     }
 
     /// Notices for as long as the session is open. What it is told first does not depend on how long spawning takes.
@@ -52,13 +68,14 @@ impl<B: Backend> Server<B> {
         let told = if context.extensions.get::<SessionRestoreMarker>().is_some() {
             Told::unknown(&*self.backend)
         } else {
-            Told::now(&*self.backend, &caller).await
+            Told::now(&*self.backend, &self.fingerprints, &caller).await
         };
         let (backend, pace, ended) = (self.backend.clone(), self.pace, self.ended.clone());
+        let fingerprints = self.fingerprints.clone();
         let peer = context.peer.clone();
         tokio::spawn(async move {
             let tell = || peer.notify_tool_list_changed();
-            ended.run_until_cancelled(told.follow(&*backend, &caller, &pace, tell)).await;
+            ended.run_until_cancelled(told.follow(&*backend, &fingerprints, &caller, &pace, tell)).await;
         });
     }
 }
@@ -99,18 +116,24 @@ impl<B: Backend> ServerHandler for Server<B> {
         let caller = caller(&context.extensions)?;
         let input = Value::Object(request.arguments.unwrap_or_default());
         let session = session(&context.extensions);
+        let asking = Asking { context: &context, pace: &self.pace, keyed: &self.keyed };
         if let Some(tool) = ManagementTool::of(&request.name) {
-            let asked = manage::Asked { caller: &caller, session, context: &context, pace: &self.pace };
+            let asked = manage::Asked { caller: &caller, session, request: asking };
             let result = manage::call(&*self.backend, tool, input, asked).await;
             return result.map(Into::into).map_err(|error| unanswered(&error));
         }
-        let catalogue = Catalogue::of(&*self.backend, &caller).await.map_err(|error| unanswered(&error))?;
-        let Some(skill) = catalogue.get(&request.name) else {
+        let skill = catalogue::tool(&*self.backend, &caller, &request.name).await;
+        let Some(skill) = skill.map_err(|error| unanswered(&error))? else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         };
         let version = Some(skill.version.spec.version.to_string());
-        let wish = Wish { found: skill.found.clone(), version, input, session };
-        Ok(call::run(&*self.backend, &self.pace, &caller, wish, &context).await.into())
+        let wish = Wish { seen: skill.seen, version, input, session, takes_any_version: true };
+        Ok(call::run(&*self.backend, &caller, wish, asking).await.into())
+    }
+
+    async fn on_cancelled(&self, cancelled: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
+        let Some(execution) = cancelled.request_id.and_then(|id| self.keyed.cancel(&id)) else { return };
+        self.backend.cancel_unless_wanted(&execution).await;
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -121,12 +144,12 @@ impl<B: Backend> ServerHandler for Server<B> {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = caller(&context.request_context().extensions)?;
-        let told = Told::now(&*self.backend, &caller).await;
+        let told = Told::now(&*self.backend, &self.fingerprints, &caller).await;
         let tell = || context.sink().notify_tool_list_changed();
         tokio::select! {
             () = self.stop.cancelled() => {}
             () = context.cancelled() => {}
-            () = told.follow(&*self.backend, &caller, &self.pace, tell) => {}
+            () = told.follow(&*self.backend, &self.fingerprints, &caller, &self.pace, tell) => {}
         }
         Ok(())
     }

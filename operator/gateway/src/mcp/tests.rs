@@ -2,8 +2,10 @@
 
 mod calls;
 mod fake;
+mod keyed;
 mod lists;
 mod management;
+mod names;
 mod requests;
 mod watching;
 

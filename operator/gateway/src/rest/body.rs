@@ -1,4 +1,4 @@
-//! A JSON body: bounded, and refused with the field that is at fault.
+//! A JSON body: bounded in size and time, and refused with the field that is at fault.
 
 use axum::extract::{FromRef, FromRequest, Request};
 use serde::de::DeserializeOwned;

@@ -34,10 +34,10 @@ async fn the_document_describes_every_operation_with_its_answers() {
             "get /api/skills/{name} 200 400 401 403 404 503",
             "get /api/skills/{name}/resolve 200 400 401 403 404 422 503",
             "get /api/skills/{name}/versions 200 400 401 403 404 503",
-            "patch /api/skills/{name} 200 400 401 403 404 409 413 422 503",
-            "post /api/skills/executions 200 202 400 401 403 404 409 410 413 422 503",
+            "patch /api/skills/{name} 200 400 401 403 404 408 409 413 422 503",
+            "post /api/skills/executions 200 202 400 401 403 404 408 409 410 413 422 503",
             "post /api/skills/executions/{id}/cancel 200 202 400 401 403 404 410 503",
-            "put /api/skills/{name} 200 400 401 403 404 409 413 422 503",
+            "put /api/skills/{name} 200 400 401 403 404 408 409 413 422 503",
         ]
     );
 }

@@ -1,47 +1,48 @@
-//! Names looked up for a caller: own namespace, platform, catalogues. What the caller may not see is not there, and
-//! hides nothing.
+//! Names looked up for a caller of the HTTP interface: the rule of [`crate::look_up`], and the words for what it
+//! does not find.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
+pub(crate) use crate::look_up::Seen;
 use crate::{
     error::ApiError,
     identity::{Caller, IdentityError, Verb},
+    look_up::{self, Shelves},
     rest::Rest,
     skills::Known,
 };
 
-/// A skill as one caller sees it.
-#[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    pub(crate) known: Arc<Known>,
-    pub(crate) namespace: Arc<str>,
-    /// A nearer namespace that has a skill of this name, so that the name alone means that one.
-    pub(crate) hidden_by: Option<Arc<str>>,
-}
+impl Shelves for Rest {
+    async fn check(
+        &self,
+        caller: &Caller,
+        verb: Verb,
+        namespace: &str,
+        skill: Option<&str>,
+    ) -> Result<(), IdentityError> {
+        self.rights.check(caller, verb, namespace, skill).await
+    }
 
-impl Seen {
-    pub(crate) fn name(&self) -> String {
-        self.known.skill.name.to_string()
+    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
+        self.catalogue.namespaces(caller)
+    }
+
+    fn skills(&self, namespace: &str) -> Vec<Arc<Known>> {
+        self.catalogue.list(namespace)
+    }
+
+    fn skill(&self, namespace: &str, name: &str) -> Option<Arc<Known>> {
+        self.catalogue.get(namespace, name)
     }
 }
 
-/// Where the caller's names are looked up, each once.
-fn everywhere(rest: &Rest, caller: &Caller) -> Vec<Arc<str>> {
-    let mut met = HashSet::new();
-    let all = rest.catalogue.namespaces(caller);
-    all.into_iter().filter(|namespace| met.insert(namespace.clone())).collect()
-}
-
-/// The same, or the one of them that is chosen.
+/// Where the caller's names are looked up, or the one place of these that is chosen.
 pub(crate) fn namespaces(
     rest: &Rest,
     caller: &Caller,
     chosen: Option<&str>,
 ) -> Result<Vec<Arc<str>>, ApiError> {
-    let mut all = everywhere(rest, caller);
+    let mut all = rest.catalogue.namespaces(caller);
     if let Some(chosen) = chosen {
         all.retain(|namespace| &**namespace == chosen);
         if all.is_empty() {
@@ -100,36 +101,13 @@ pub(crate) async fn find(
     name: &str,
     chosen: Option<&str>,
 ) -> Result<Seen, ApiError> {
-    namespaces(rest, caller, chosen)?;
-    let mut nearest = None;
-    let mut first_refusal = None;
-    let mut is_any_visible = false;
-    for namespace in everywhere(rest, caller) {
-        let is_chosen = chosen == Some(&*namespace);
-        // Rights come before existence: that there is a skill must not show to whoever may not see it.
-        match refusal(rest, caller, Verb::Get, &namespace, Some(name)).await? {
-            Some(error) if is_chosen => return Err(error),
-            Some(error) => {
-                first_refusal.get_or_insert(error);
-                continue;
-            }
-            None => is_any_visible = true,
-        }
-        match rest.catalogue.get(&namespace, name) {
-            Some(known) if is_chosen || chosen.is_none() => {
-                return Ok(Seen { known, namespace, hidden_by: nearest });
-            }
-            Some(_) => {
-                nearest.get_or_insert(namespace);
-            }
-            None if is_chosen => break,
-            None => {}
-        }
+    let looked_into = namespaces(rest, caller, chosen)?;
+    if let Some(seen) = look_up::one(rest, caller, name, chosen).await? {
+        return Ok(seen);
     }
-    match first_refusal {
-        Some(error) if !is_any_visible => Err(error),
-        _ => Err(not_found(name, chosen)),
-    }
+    // That there is a skill must not show to whoever may not see it: the answer is the same where there is none.
+    allowed(rest, caller, Verb::Get, looked_into, Some(name)).await?;
+    Err(not_found(name, chosen))
 }
 
 fn not_found(name: &str, chosen: Option<&str>) -> ApiError {
@@ -143,16 +121,8 @@ fn not_found(name: &str, chosen: Option<&str>) -> ApiError {
 /// Every skill the caller sees, nearest namespace first and then by name.
 pub(crate) async fn all(rest: &Rest, caller: &Caller, chosen: Option<&str>) -> Result<Vec<Seen>, ApiError> {
     namespaces(rest, caller, chosen)?;
-    let visible = allowed(rest, caller, Verb::Get, everywhere(rest, caller), None).await?;
-    let mut nearest = HashMap::new();
-    let mut seen = Vec::new();
-    for namespace in visible {
-        for known in rest.catalogue.list(&namespace) {
-            let first = nearest.entry(known.skill.name.clone()).or_insert_with(|| namespace.clone());
-            let hidden_by = Some(first.clone()).filter(|first| *first != namespace);
-            seen.push(Seen { known, namespace: namespace.clone(), hidden_by });
-        }
-    }
+    let visible = allowed(rest, caller, Verb::Get, rest.catalogue.namespaces(caller), None).await?;
+    let mut seen = look_up::all(rest, &visible);
     if let Some(chosen) = chosen {
         rest.rights.check(caller, Verb::Get, chosen, None).await?;
         seen.retain(|seen| &*seen.namespace == chosen);

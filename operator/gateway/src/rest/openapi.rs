@@ -71,8 +71,8 @@ pub(crate) enum Missing {}
 pub(crate) enum Conflicting {}
 /// It was deleted in between.
 pub(crate) enum Vanished {}
-/// The body is too large.
-pub(crate) enum TooLarge {}
+/// The body is too large, or does not come.
+pub(crate) enum Unread {}
 /// It was understood and cannot be so.
 pub(crate) enum Unprocessable {}
 
@@ -111,12 +111,15 @@ impl IntoResponses for Vanished {
     }
 }
 
-impl IntoResponses for TooLarge {
+impl IntoResponses for Unread {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[(
-            "413",
-            "The body is larger than 1 MiB, or has more small values than there is memory for in one request.",
-        )])
+        errors(&[
+            ("408", "The body did not come within a minute."),
+            (
+                "413",
+                "The body is larger than 1 MiB, or has more small values than there is memory for in one request.",
+            ),
+        ])
     }
 }
 

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use http::StatusCode;
 use serde::{Serialize, Serializer};
-use skillet_core::version::{Constraint, resolve as best};
+use skillet_core::{
+    rest::Search,
+    version::{Constraint, resolve as best},
+};
 use utoipa::ToSchema;
 
 use crate::{
@@ -16,9 +19,9 @@ use crate::{
         openapi::{Missing, Refused, Unprocessable},
         page,
         params::{Name, Params, Who},
-        search::Search,
         skill_view::{Mode, SkillView, Source, versions as sealed_versions},
     },
+    skills::{KnownSkill, KnownSpec},
 };
 
 /// A page of skills, nearest namespace first and then by name.
@@ -100,7 +103,7 @@ pub(crate) async fn list(
         mode.is_none_or(|mode| mode == skill.spec.mode.into())
             && source.is_none_or(|source| source == Source::of(&seen.namespace, &caller, &policy))
             && tag.as_ref().is_none_or(|tag| skill.spec.tags.contains(tag))
-            && search.finds(skill)
+            && finds(&search, skill)
     });
     let total = found.len();
     let mut left = page::CONTENT;
@@ -114,6 +117,11 @@ pub(crate) async fn list(
         limit: page.limit,
         total_pages: page.total_pages(total),
     }))
+}
+
+fn finds(search: &Search, skill: &KnownSkill) -> bool {
+    let KnownSpec { description, tags, .. } = &skill.spec;
+    search.is_in(&skill.name) || search.is_in(description) || tags.iter().any(|tag| search.is_in(tag))
 }
 
 /// One skill: the nearest of that name, or the one of the namespace given.

@@ -44,6 +44,9 @@ async fn skills_are_listed_nearest_first_and_hidden_ones_say_by_whom() {
 #[tokio::test]
 async fn filters_narrow_the_list() {
     check("?q=ADDS%20for", &["platform/sum", "shop/sum"]).await;
+    check("?q=M-%20", &[]).await;
+    check("?q=%20SU", &["team/sum", "platform/sum", "shop/sum"]).await;
+    check("?q=WEB", &["platform/fetch"]).await;
     check("?mode=off", &["shop/sum"]).await;
     check("?tag=web", &["platform/fetch"]).await;
     check("?tag=we", &[]).await;
@@ -69,6 +72,26 @@ async fn a_skill_is_told_with_what_a_caller_needs() {
             "ready": true, "reason": null, "hiddenBy": null,
         })
     );
+}
+
+#[tokio::test]
+async fn rights_are_those_of_who_asks_to_the_skill_that_is_asked_for() {
+    let bed = stocked();
+    bed.deny_user("colleague", "platform", Some("fetch"), Verb::Get);
+    bed.deny_user("colleague", "platform", Some("sum"), Verb::Patch);
+    let asked = async |token: &str, method: &str, uri: &str, body: &str| {
+        bed.send(method, uri, Some(token), &[], body).await.status
+    };
+    let colleague = "team/colleague";
+    let off = r#"{"enabled": false}"#;
+    let (fetch, sum) = ("/api/skills/fetch?namespace=platform", "/api/skills/sum?namespace=platform");
+    assert_eq!([asked(TOKEN, "GET", fetch, "").await, asked(colleague, "GET", fetch, "").await], [200, 403]);
+    assert_eq!([asked(TOKEN, "GET", sum, "").await, asked(colleague, "GET", sum, "").await], [200, 200]);
+    assert_eq!(
+        [asked(TOKEN, "PATCH", sum, off).await, asked(colleague, "PATCH", sum, off).await],
+        [200, 403]
+    );
+    assert_eq!(asked("other/agent", "GET", "/api/skills/sum?namespace=team", "").await, 403);
 }
 
 #[tokio::test]

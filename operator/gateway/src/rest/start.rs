@@ -1,6 +1,6 @@
 //! Running a skill and, unless asked not to, waiting for its end.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -19,12 +19,13 @@ use crate::{
     executor::{ExecutorError, Order},
     idempotency,
     identity::{Caller, Verb},
+    look_up::elsewhere,
     rest::{
         Rest,
         body::Body,
         execution_view::ExecutionView,
         look_up,
-        openapi::{Conflicting, Missing, Refused, TooLarge, Unprocessable, Vanished},
+        openapi::{Conflicting, Missing, Refused, Unprocessable, Unread, Vanished},
         params::{Params, Who},
         skills::constraint,
     },
@@ -70,7 +71,7 @@ pub(crate) struct RunRequest {
     responses(
         (status = 200, description = "It has ended.", body = ExecutionView),
         (status = 202, description = "It runs on; `Location` says where to ask.", body = ExecutionView),
-        Refused, Missing, Conflicting, Vanished, TooLarge, Unprocessable
+        Refused, Missing, Conflicting, Vanished, Unread, Unprocessable
     )
 )]
 pub(crate) async fn start(
@@ -84,16 +85,55 @@ pub(crate) async fn start(
     let wait = wait(&request)?;
     let chosen = request.namespace.clone();
     let order = order(caller, request, &headers)?;
-    let seen = look_up::find(&rest, &order.caller, &order.skill, chosen.as_deref()).await?;
-    let order = Order { namespace: seen.namespace, ..order };
-    rest.rights.check(&order.caller, Verb::Execute, &order.namespace, Some(&order.skill)).await?;
-    let execution = rest.executor.start(&order).await?;
+    let execution = begun(&rest, order, chosen.as_deref()).await?;
     let Some(limit) = wait else { return Ok(accepted(&execution)) };
-    match rest.executor.ended(&execution, limit).await {
+    let end = tokio::select! {
+        biased;
+        end = rest.executor.ended(&execution, limit) => end,
+        // The gateway ends before such a wait may: the client asks again, and another replica tells it.
+        () = rest.stop.cancelled() => return Ok(accepted(&execution)),
+    };
+    match end {
         Ok(ended) => answer(&ended),
         Err(ExecutorError::TooLate { .. }) => Ok(accepted(&execution)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The run that the order's key has made, or a new one.
+async fn begun(rest: &Rest, order: Order, chosen: Option<&str>) -> Result<Arc<SkillExecution>, ApiError> {
+    let found = look_up::find(rest, &order.caller, &order.skill, chosen).await;
+    let nearest = found.as_ref().ok().map(|seen| seen.namespace.clone());
+    if let Some(made) = made_elsewhere(rest, &order, chosen, nearest.as_deref()).await? {
+        return Ok(made);
+    }
+    let order = Order { namespace: found?.namespace, ..order };
+    rest.rights.check(&order.caller, Verb::Execute, &order.namespace, Some(&order.skill)).await?;
+    Ok(rest.executor.start(&order).await?)
+}
+
+/// What the key has made while the name meant the skill of another namespace than it means now. In the nearest the
+/// execution's name itself tells.
+async fn made_elsewhere(
+    rest: &Rest,
+    order: &Order,
+    chosen: Option<&str>,
+    nearest: Option<&str>,
+) -> Result<Option<Arc<SkillExecution>>, ApiError> {
+    if order.idempotency.is_none() {
+        return Ok(None);
+    }
+    look_up::namespaces(rest, &order.caller, chosen)?;
+    for namespace in elsewhere(rest, &order.caller, &order.skill, nearest).await? {
+        if chosen.is_some_and(|chosen| chosen != &*namespace) {
+            continue;
+        }
+        let there = Order { namespace, ..order.clone() };
+        if let Some(made) = rest.executor.made(&there).await? {
+            return Ok(Some(made));
+        }
+    }
+    Ok(None)
 }
 
 /// How long to wait; none where the answer does not.

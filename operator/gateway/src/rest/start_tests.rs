@@ -1,5 +1,9 @@
 //! Running a skill over HTTP: what is made, what is answered, what is refused.
 
+use std::{convert::Infallible, time::Duration};
+
+use axum::body::Body;
+use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use crate::{
@@ -93,6 +97,44 @@ async fn an_answer_that_would_come_too_late_is_202() {
 }
 
 #[tokio::test]
+async fn a_run_is_the_right_of_who_asks_to_the_skill_that_is_run() {
+    let bed = stocked();
+    bed.skill("team", "other", &json!({}));
+    bed.deny_user("colleague", "team", Some("sum"), Verb::Execute);
+    let run = async |token: &str, skill: &str| {
+        let body = json!({ "skill": skill, "wait": false }).to_string();
+        bed.send("POST", RUNS, Some(token), &[], &body).await.status
+    };
+    assert_eq!([run(TOKEN, "sum").await, run("team/colleague", "sum").await], [202, 403]);
+    assert_eq!(run("team/colleague", "other").await, 202);
+    assert_eq!(bed.api.executions().len(), 2);
+}
+
+#[tokio::test]
+async fn a_gateway_that_stops_answers_those_who_wait_with_where_to_ask() {
+    let bed = stocked();
+    let stopping = async {
+        eventually("the run is made", || !bed.api.executions().is_empty()).await;
+        bed.stop.cancel();
+    };
+    let body = json!({ "skill": "sum", "waitSeconds": 600 });
+    let waiting = tokio::time::timeout(Duration::from_secs(20), post(&bed, body));
+    let answer = tokio::join!(waiting, stopping).0.expect("an answer");
+    assert_eq!(answer.status, 202);
+    assert!(answer.headers["location"].to_str().unwrap().starts_with(RUNS));
+    assert_eq!(bed.api.executions()[0]["spec"]["cancel"], false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_not_waited_for_without_end() {
+    let bed = stocked();
+    let begun = stream::iter([Ok::<_, Infallible>("{")]).chain(stream::pending());
+    let answer = bed.send_body("POST", RUNS, Some(TOKEN), &[], Body::from_stream(begun));
+    let answer = tokio::time::timeout(Duration::from_secs(120), answer).await.expect("an answer");
+    assert_eq!(answer.error(), (408, "TooSlow".into(), String::new()));
+}
+
+#[tokio::test]
 async fn a_skill_of_the_platform_is_run_where_it_is_for_the_callers_namespace() {
     let bed = stocked();
     bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
@@ -107,9 +149,7 @@ async fn a_skill_of_the_platform_is_run_where_it_is_for_the_callers_namespace() 
 async fn the_same_key_is_the_same_run() {
     let bed = stocked();
     bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
-    let keyed = async |key: &str, body: &Value| {
-        bed.send("POST", RUNS, Some(TOKEN), &[("Idempotency-Key", key)], &body.to_string()).await
-    };
+    let keyed = async |key: &str, body: &Value| keyed(&bed, key, body).await;
     let body = json!({ "skill": "sum", "input": { "a": 1.0 } });
     let (first, second) = (keyed("k", &body).await, keyed("k", &body).await);
     assert_eq!((first.status, first.json()["id"].clone()), (200, second.json()["id"].clone()));
@@ -119,6 +159,38 @@ async fn the_same_key_is_the_same_run() {
         assert_eq!(keyed(bad, &body).await.error().2, "idempotency-key");
     }
     assert_eq!(bed.api.executions().len(), 1);
+}
+
+async fn keyed(bed: &Bed, key: &str, body: &Value) -> Answer {
+    bed.send("POST", RUNS, Some(TOKEN), &[("Idempotency-Key", key)], &body.to_string()).await
+}
+
+#[tokio::test]
+async fn the_same_key_is_the_same_run_whatever_skill_has_come_nearer_or_gone() {
+    let bed = stocked();
+    bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
+    let body = json!({ "skill": "fetch" });
+    let first = keyed(&bed, "k", &body).await.json()["id"].clone();
+    bed.skill("team", "fetch", &json!({}));
+    let again = keyed(&bed, "k", &body).await;
+    assert_eq!((&again.json()["id"], &again.json()["namespace"]), (&first, &json!("platform")));
+    let other = keyed(&bed, "k", &json!({ "skill": "fetch", "input": 1 })).await;
+    assert_eq!(other.error().1, "Conflict");
+    bed.remove_skills();
+    assert_eq!(keyed(&bed, "k", &body).await.json()["id"], first);
+    assert_eq!(keyed(&bed, "l", &body).await.error().1, "SkillNotFound");
+    assert_eq!(bed.api.executions().len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_shows_no_run_of_a_skill_that_may_not_be_run_any_more() {
+    let bed = stocked();
+    bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
+    let body = json!({ "skill": "fetch" });
+    keyed(&bed, "k", &body).await;
+    bed.skill("team", "fetch", &json!({}));
+    bed.deny("platform", Some("fetch"), Verb::Execute);
+    assert_eq!(keyed(&bed, "k", &body).await.json()["namespace"], "team");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use crate::{
         Rest,
         body::Body,
         look_up::{self, Seen},
-        openapi::{Conflicting, Missing, Refused, TooLarge, Unprocessable},
+        openapi::{Conflicting, Missing, Refused, Unprocessable, Unread},
         params::{Name, Params, Who},
         skill_view::{Mode, SkillView},
     },
@@ -43,7 +43,7 @@ pub(crate) struct Switches {
         ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
     ),
     request_body = Switches,
-    responses((status = 200, body = SkillView), Refused, Missing, Conflicting, TooLarge, Unprocessable)
+    responses((status = 200, body = SkillView), Refused, Missing, Conflicting, Unread, Unprocessable)
 )]
 pub(crate) async fn put(
     Who(caller): Who,
@@ -63,7 +63,7 @@ pub(crate) async fn put(
         ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
     ),
     request_body = Switches,
-    responses((status = 200, body = SkillView), Refused, Missing, Conflicting, TooLarge, Unprocessable)
+    responses((status = 200, body = SkillView), Refused, Missing, Conflicting, Unread, Unprocessable)
 )]
 pub(crate) async fn patch(
     Who(caller): Who,

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
-use http::StatusCode;
 
 use super::{Room, Taken, cost};
 use crate::error::ApiError;
@@ -48,10 +47,7 @@ impl Room {
     ) -> Result<(Bytes, Taken), ApiError> {
         let mut taken = self.enter(tenant);
         let bytes = tokio::time::timeout(READ_LIMIT, collect(body, wanted.limit, &mut taken));
-        let bytes = bytes.await.map_err(|_| {
-            let message = format!("the body did not come within {READ_LIMIT:?}");
-            ApiError::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", message)
-        })??;
+        let bytes = bytes.await.map_err(|_| ApiError::too_slow(READ_LIMIT))??;
         taken.keep(wanted.room(&bytes)).await?;
         Ok((bytes, taken))
     }

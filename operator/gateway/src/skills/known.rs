@@ -20,7 +20,7 @@ use skillet_core::{json_text::JsonText, offer::Candidate, version::SkillSemver};
 pub struct Known {
     pub skill: Arc<KnownSkill>,
     pub versions: Versions,
-    /// As it may be offered; none where it cannot.
+    /// As it is offered, or hides others of its name; none where it is on its way out.
     pub(super) candidate: Option<Arc<Candidate>>,
 }
 
@@ -82,7 +82,7 @@ pub struct KnownTool {
 pub struct Versions(Vec<Arc<KnownVersion>>);
 
 impl Known {
-    /// What can be looked at. It is offered only where [`super::Namespace`] has found that it can be.
+    /// What can be looked at. It is offered only by a [`super::Namespace`].
     pub fn new(skill: Arc<KnownSkill>, versions: Versions) -> Self {
         Self { skill, versions, candidate: None }
     }

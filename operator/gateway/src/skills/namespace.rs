@@ -21,6 +21,7 @@ pub struct Namespace {
     /// Versions whose skill has not been seen yet.
     early: BTreeMap<Arc<str>, Versions>,
     index: Index,
+    last_change: u64,
 }
 
 /// What a skill's name stands for after a change. It is worked out once, and set in each copy of the namespace.
@@ -33,10 +34,11 @@ pub(super) struct Outcome {
 
 impl Namespace {
     pub fn new(name: Arc<str>, reading: Reading) -> Self {
-        Self { name, skills: BTreeMap::new(), early: BTreeMap::new(), index: Index::new(reading) }
+        let index = Index::new(reading);
+        Self { name, skills: BTreeMap::new(), early: BTreeMap::new(), index, last_change: 0 }
     }
 
-    /// Over those of them that can run.
+    /// Over all of them but those that are on their way out.
     pub fn index(&self) -> &Index {
         &self.index
     }
@@ -100,8 +102,14 @@ impl Namespace {
         of_known.or_else(|| self.early.get(skill)).cloned().unwrap_or_default()
     }
 
+    /// The number of the change that made it what it is.
+    pub fn last_change(&self) -> u64 {
+        self.last_change
+    }
+
     /// Makes a change that was worked out. Done again, it does nothing more.
-    pub(super) fn set(&mut self, outcome: &Outcome) {
+    pub(super) fn set(&mut self, outcome: &Outcome, number: u64) {
+        self.last_change = number;
         let Outcome { name, known, early } = outcome;
         match known {
             Some(known) => drop(self.skills.insert(name.clone(), known.clone())),
@@ -131,7 +139,7 @@ impl Outcome {
     fn new(name: Arc<str>, skill: Option<Arc<KnownSkill>>, versions: Versions) -> Self {
         match skill {
             Some(skill) => {
-                let candidate = versions.newest().and_then(|newest| candidate(&skill, newest));
+                let candidate = candidate(&skill, versions.newest());
                 let known = Known { candidate: candidate.map(Arc::new), ..Known::new(skill, versions) };
                 Self { name, known: Some(Arc::new(known)), early: Versions::default() }
             }
@@ -140,14 +148,15 @@ impl Outcome {
     }
 }
 
-/// None where it is on its way out.
-fn candidate(skill: &KnownSkill, newest: &KnownVersion) -> Option<Candidate> {
+/// None where it is on its way out: it is not there any more, and hides nothing.
+fn candidate(skill: &KnownSkill, newest: Option<&Arc<KnownVersion>>) -> Option<Candidate> {
     let KnownSkill { namespace, name, created, is_being_deleted, spec, .. } = skill;
     if *is_being_deleted {
         return None;
     }
-    let description = &newest.spec.description;
-    let written = newest.spec.tool.input.as_ref();
+    let newest = newest.map(|newest| &newest.spec);
+    let description = newest.map_or(&spec.description, |newest| &newest.description);
+    let written = newest.and_then(|newest| newest.tool.input.as_ref());
     let mut parameters = JsonText::new(&match written {
         Some(schema) => schema::normalise(&schema.value()),
         None => json!({ "type": "object", "properties": {} }),
@@ -159,12 +168,14 @@ fn candidate(skill: &KnownSkill, newest: &KnownVersion) -> Option<Candidate> {
     Some(Candidate {
         namespace: namespace.clone(),
         name: name.clone(),
-        version: newest.spec.version.clone(),
+        version: newest.map(|newest| newest.version.clone()).unwrap_or_default(),
+        is_ready: newest.is_some(),
         description: description.clone(),
         tags: spec.tags.clone(),
         mode: spec.mode,
         enabled: spec.enabled,
         invocation: spec.invocation,
+        // Nothing in the cluster counts installs.
         install_count: 0,
         registered: *created,
         tool: CandidateTool { name: name.clone(), description: description.clone(), parameters },

@@ -32,7 +32,7 @@ fn version(namespace: &str, name: &str, number: &str, description: &str) -> Skil
 
 fn offered(skills: &Skills, name: &str) -> Option<(String, String)> {
     let namespace = skills.namespace("ns")?;
-    let found = namespace.index().get(name)?;
+    let found = namespace.index().get(name).filter(|found| found.is_ready)?;
     Some((found.version.to_string(), found.description.to_string()))
 }
 
@@ -104,6 +104,26 @@ fn every_change_is_there_at_once_however_many_readers_there_are() {
     let names: Vec<String> = skills.list("ns").iter().map(|known| known.skill.name.to_string()).collect();
     assert_eq!(names, ["s0", "s1", "s2", "s3", "s4", "s5", "s6"]);
     assert_eq!(held.first().unwrap().list().count(), 1, "what was read does not change");
+}
+
+#[test]
+fn a_change_counts_for_its_own_namespace_only() {
+    let skills = Skills::default();
+    let numbers = || [skills.last_change("ns"), skills.last_change("other")];
+    assert_eq!(numbers(), [0, 0]);
+    skills.put_skill(&skill("ns", "a", json!({})));
+    skills.put_skill(&skill("other", "a", json!({})));
+    let [before, other] = numbers();
+    assert!(0 < before && before < other && other == *skills.changes().borrow());
+    skills.put_version(&version("ns", "a", "1.0.0", ""));
+    skills.set_policy(SkillPolicySpec::default());
+    let [after, same] = numbers();
+    assert!(after > other && same == other);
+    skills.remove_version(&version("ns", "a", "1.0.0", ""));
+    skills.remove_skill("ns", "a");
+    assert_eq!(numbers(), [0, other]);
+    skills.put_skill(&skill("ns", "a", json!({})));
+    assert!(numbers()[0] > after, "one that is made again is not taken for the one before");
 }
 
 #[test]

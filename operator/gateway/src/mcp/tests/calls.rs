@@ -1,7 +1,7 @@
 //! What `tools/call` runs and answers.
 
 use rmcp::{
-    model::{CallToolRequest, ClientRequest, NumberOrString, ProgressToken, RequestMetaObject},
+    model::{CallToolRequest, ClientRequest},
     service::PeerRequestOptions,
 };
 use serde_json::json;
@@ -12,10 +12,14 @@ use super::{
     super::{
         backend::Backend as _,
         call::{End, follow},
+        catalogue::{Catalogue, Runnable, tool},
     },
     *,
 };
-use crate::{executor::Order, identity::Caller};
+use crate::{
+    executor::{ExecutorError, Order},
+    identity::Caller,
+};
 
 /// A client in the middle of a call, whose run has started.
 async fn called(
@@ -66,11 +70,25 @@ async fn a_skill_that_fails_is_an_answer_with_reason_and_message() {
 #[tokio::test]
 async fn a_run_that_cannot_be_made_or_vanishes_is_an_answer_too() {
     let world = World::new().await;
-    world.fake.put_plain("a", "unstartable");
     world.fake.put_plain("a", "sum");
     let client = world.client("a").await;
-    let result = client.call("unstartable", json!({})).await;
-    assert_eq!((result.is_error, text(&result)["reason"].as_str()), (Some(true), Some("ApiError")));
+    let (namespace, message) = (|| "a".to_owned(), || "says why".to_owned());
+    for (refusal, reason, words) in [
+        (ExecutorError::Conflict, "Conflict", "another call"),
+        (ExecutorError::Forbidden { namespace: namespace(), message: message() }, "Forbidden", "says why"),
+        (ExecutorError::NoPlace { namespace: namespace(), message: message() }, "SkillNotFound", "says why"),
+        (
+            ExecutorError::Invalid { namespace: namespace(), message: message(), field: None },
+            "InputInvalid",
+            "says why",
+        ),
+        (ExecutorError::Stopping, "ApiError", "stops"),
+    ] {
+        world.fake.refusals.lock().unwrap().push(refusal);
+        let result = client.call("sum", json!({})).await;
+        assert_eq!((result.is_error, text(&result)["reason"].as_str()), (Some(true), Some(reason)));
+        assert!(text(&result)["message"].as_str().unwrap().contains(words), "{result:?}");
+    }
     let call = called(&world, &client, "sum", json!({})).await;
     world.fake.remove(0);
     let result = call.await.unwrap();
@@ -88,6 +106,33 @@ async fn a_tool_that_was_not_listed_is_no_tool() {
         assert!(error.to_string().contains("-32602") && error.to_string().contains(tool), "{error}");
     }
     assert!(world.fake.orders.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_runs_what_the_list_shows_under_its_name() {
+    let fake = Fake::new();
+    let caller = Caller { namespace: "a".into(), user: "a".into(), groups: [].into() };
+    let long = "n".repeat(70);
+    for name in ["sum", "a.b", "3d", "off", "unsealed", "skillet_executions", "x_y", &long, &long[..64]] {
+        fake.put_plain("a", name);
+        fake.put_plain("platform", name);
+    }
+    fake.put("a", "off", &json!({ "mode": "off" }), &json!({}));
+    fake.unseal("a", "unsealed");
+    fake.put_plain("platform", "shared");
+    let catalogue = Catalogue::of(&fake, &caller).await.unwrap();
+    let listed: Vec<String> = catalogue.names().map(ToString::to_string).collect();
+    assert_eq!(listed.len(), 8, "{listed:?}");
+    let alias = skillet_core::dialect::names::reference::encode("sum", "1.0.0").unwrap();
+    let odd = ["a.b", "3d", "off", "unsealed", "skillet_executions", "", "-", "nothing", &long, &alias];
+    for name in listed.iter().map(String::as_str).chain(odd) {
+        let place = |skill: &Runnable| (skill.seen.namespace.clone(), skill.seen.name().clone());
+        let run = tool(&fake, &caller, name).await.unwrap();
+        assert_eq!(run.as_ref().map(place), catalogue.get(name).map(place), "{name}");
+    }
+    let looks = fake.looks("a");
+    assert!(tool(&fake, &caller, "shared").await.unwrap().is_some());
+    assert_eq!(fake.looks("a"), looks, "one name is looked up, and no table made");
 }
 
 #[tokio::test]
@@ -167,23 +212,6 @@ async fn a_run_that_takes_longer_than_a_call_may_goes_on() {
     assert_eq!((result.is_error, text(&result)["reason"].as_str()), (Some(true), Some("TooLate")));
     assert!(text(&result)["message"].as_str().unwrap().contains("run-0"));
     assert!(world.fake.cancelled.lock().unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn an_idempotency_key_goes_to_the_execution() {
-    let world = World::new().await;
-    world.fake.put_plain("a", "sum");
-    let client = world.client("a").await;
-    let mut meta = RequestMetaObject::with_progress_token(ProgressToken(NumberOrString::Number(7)));
-    meta.0.0.insert("skillet.dev/idempotencyKey".to_owned(), json!("once"));
-    let mut params = params("sum", json!({}));
-    params.meta = Some(meta);
-    let peer = client.service.peer().clone();
-    let call = tokio::spawn(async move { peer.call_tool(params).await.unwrap() });
-    until(|| world.fake.started() > 0).await;
-    assert_eq!(world.fake.orders.lock().unwrap()[0].idempotency.as_deref(), Some("once"));
-    world.fake.set(0, json!({ "phase": "Succeeded" }));
-    call.await.unwrap();
 }
 
 #[tokio::test]

@@ -11,24 +11,36 @@ use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecution};
 use tokio::sync::watch;
 
-use super::super::backend::{Backend, BackendError, Listed, Runs, Switch};
+use super::super::backend::{Backend, BackendError, Runs, Switch};
 use crate::{
     executor::{ExecutorError, Order},
     identity::{Caller, IdentityError, Verb},
+    look_up::Shelves,
     room::Room,
-    skills::{KnownSkill, KnownVersion},
+    skills::{Known, KnownSkill, KnownVersion, Versions},
 };
 
+/// User, verb, namespace of the skill, and the skill or any.
+type Forbidden = (String, Verb, String, Option<String>);
 type Run = watch::Sender<Arc<SkillExecution>>;
 
 #[derive(Default)]
 pub(super) struct Fake {
-    skills: Mutex<BTreeMap<String, BTreeMap<String, Listed>>>,
-    /// Namespace of the caller, verb, namespace of the skill.
-    forbidden: Mutex<HashSet<(String, Verb, String)>>,
+    skills: Mutex<BTreeMap<String, BTreeMap<String, Arc<Known>>>>,
+    forbidden: Mutex<HashSet<Forbidden>>,
     changes: watch::Sender<u64>,
+    /// The number of the last change in each namespace.
+    last_changes: Mutex<HashMap<String, u64>>,
+    /// How often all skills of a namespace were looked at.
+    looked_at: Mutex<HashMap<String, usize>>,
     pub(super) orders: Mutex<Vec<Order>>,
     runs: Mutex<HashMap<String, Run>>,
+    /// The run that each idempotency key has made in each namespace.
+    keys: Mutex<HashMap<(String, String), String>>,
+    /// What the next runs are refused with, the last first.
+    pub(super) refusals: Mutex<Vec<ExecutorError>>,
+    /// What the next switches are refused with, by the API server's code.
+    pub(super) switch_refusals: Mutex<Vec<u16>>,
     pub(super) cancelled: Mutex<Vec<String>>,
     pub(super) switched: Mutex<Vec<(String, String, Switch)>>,
     pub(super) is_unreachable: Mutex<bool>,
@@ -51,12 +63,11 @@ impl Fake {
             "spec": { "skill": name, "version": number, "digest": "d", "description": format!("{name} of {namespace}"),
                 "tool": tool, "run": {} },
         });
-        let listed = Listed {
-            skill: Arc::new(KnownSkill::of(&serde_json::from_value(skill).unwrap()).unwrap()),
-            version: KnownVersion::of(&serde_json::from_value(version).unwrap()).map(Arc::new),
-        };
-        self.skills.lock().unwrap().entry(namespace.to_owned()).or_default().insert(name.to_owned(), listed);
-        self.changes.send_modify(|number| *number += 1);
+        let skill = KnownSkill::of(&serde_json::from_value(skill).unwrap()).unwrap();
+        let version = KnownVersion::of(&serde_json::from_value(version).unwrap()).unwrap();
+        let known = Arc::new(Known::new(Arc::new(skill), Versions::default().with(version)));
+        self.skills.lock().unwrap().entry(namespace.to_owned()).or_default().insert(name.to_owned(), known);
+        self.tell(namespace);
     }
 
     /// A skill that any input runs.
@@ -66,11 +77,31 @@ impl Fake {
 
     pub(super) fn unseal(&self, namespace: &str, name: &str) {
         let mut skills = self.skills.lock().unwrap();
-        skills.get_mut(namespace).unwrap().get_mut(name).unwrap().version = None;
+        let known = skills.get_mut(namespace).unwrap().get_mut(name).unwrap();
+        *known = Arc::new(Known::new(known.skill.clone(), Versions::default()));
+        drop(skills);
+        self.tell(namespace);
+    }
+
+    fn tell(&self, namespace: &str) {
+        let number = *self.changes.borrow() + 1;
+        self.last_changes.lock().unwrap().insert(namespace.to_owned(), number);
+        self.changes.send_replace(number);
+    }
+
+    /// How often all skills of a namespace were looked at so far.
+    pub(super) fn looks(&self, namespace: &str) -> usize {
+        self.looked_at.lock().unwrap().get(namespace).copied().unwrap_or_default()
     }
 
     pub(super) fn forbid(&self, caller: &str, verb: Verb, namespace: &str) {
-        self.forbidden.lock().unwrap().insert((caller.to_owned(), verb, namespace.to_owned()));
+        self.forbidden.lock().unwrap().insert((caller.to_owned(), verb, namespace.to_owned(), None));
+    }
+
+    /// Only one skill, which whoever asks for all of the namespace does not ask for.
+    pub(super) fn forbid_skill(&self, caller: &str, verb: Verb, namespace: &str, skill: &str) {
+        let wish = (caller.to_owned(), verb, namespace.to_owned(), Some(skill.to_owned()));
+        self.forbidden.lock().unwrap().insert(wish);
     }
 
     /// Gives the run of a number, from 0, a state.
@@ -87,8 +118,51 @@ impl Fake {
         self.runs.lock().unwrap().remove(&format!("run-{run}"));
     }
 
+    /// How many wait for the run of a number.
+    pub(super) fn waiting(&self, run: usize) -> usize {
+        self.runs.lock().unwrap()[&format!("run-{run}")].receiver_count()
+    }
+
     pub(super) fn started(&self) -> usize {
         self.runs.lock().unwrap().len()
+    }
+}
+
+impl Shelves for Fake {
+    async fn check(
+        &self,
+        caller: &Caller,
+        verb: Verb,
+        namespace: &str,
+        skill: Option<&str>,
+    ) -> Result<(), IdentityError> {
+        if *self.is_unreachable.lock().unwrap() {
+            return Err(IdentityError::Unreachable("a review had no answer".to_owned()));
+        }
+        let forbidden = self.forbidden.lock().unwrap();
+        let is_forbidden = |skill: Option<&str>| {
+            let skill = skill.map(str::to_owned);
+            forbidden.contains(&(caller.user.to_string(), verb, namespace.to_owned(), skill))
+        };
+        let is_near = namespace == "platform" || *namespace == *caller.namespace;
+        if is_near && !is_forbidden(None) && !is_forbidden(skill) {
+            return Ok(());
+        }
+        Err(IdentityError::Forbidden { verb, namespace: namespace.to_owned() })
+    }
+
+    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
+        vec![caller.namespace.clone(), "platform".into()]
+    }
+
+    fn skills(&self, namespace: &str) -> Vec<Arc<Known>> {
+        *self.looked_at.lock().unwrap().entry(namespace.to_owned()).or_default() += 1;
+        let skills = self.skills.lock().unwrap();
+        skills.get(namespace).map(|skills| skills.values().cloned().collect()).unwrap_or_default()
+    }
+
+    fn skill(&self, namespace: &str, name: &str) -> Option<Arc<Known>> {
+        self.skills.lock().unwrap().get(namespace)?.get(name).cloned()
     }
 }
 
@@ -109,48 +183,28 @@ impl Backend for Fake {
         &self.room
     }
 
-    async fn check(
-        &self,
-        caller: &Caller,
-        verb: Verb,
-        namespace: &str,
-        _: Option<&str>,
-    ) -> Result<(), IdentityError> {
-        if *self.is_unreachable.lock().unwrap() {
-            return Err(IdentityError::Unreachable("a review had no answer".to_owned()));
-        }
-        let wish = (caller.namespace.to_string(), verb, namespace.to_owned());
-        let is_shared = namespace == "platform" || *namespace == *caller.namespace;
-        if is_shared && !self.forbidden.lock().unwrap().contains(&wish) {
-            return Ok(());
-        }
-        Err(IdentityError::Forbidden { verb, namespace: namespace.to_owned() })
-    }
-
-    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
-        vec![caller.namespace.clone(), "platform".into()]
-    }
-
-    fn skills(&self, namespace: &str) -> Vec<Listed> {
-        let skills = self.skills.lock().unwrap();
-        skills.get(namespace).map(|skills| skills.values().cloned().collect()).unwrap_or_default()
-    }
-
-    fn skill(&self, namespace: &str, name: &str) -> Option<Listed> {
-        self.skills.lock().unwrap().get(namespace)?.get(name).cloned()
-    }
-
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
+    fn last_change(&self, namespace: &str) -> u64 {
+        self.last_changes.lock().unwrap().get(namespace).copied().unwrap_or_default()
+    }
+
     async fn start(&self, order: &Order) -> Result<Arc<SkillExecution>, ExecutorError> {
         self.orders.lock().unwrap().push(order.clone());
-        if &*order.skill == "unstartable" {
-            return Err(ExecutorError::Conflict);
+        if let Some(refusal) = self.refusals.lock().unwrap().pop() {
+            return Err(refusal);
         }
         let mut runs = self.runs.lock().unwrap();
         let name = format!("run-{}", runs.len());
+        if let Some(key) = &order.idempotency {
+            let key = (order.namespace.to_string(), key.clone());
+            let made = self.keys.lock().unwrap().entry(key).or_insert(name.clone()).clone();
+            if let Some(run) = runs.get(&made) {
+                return Ok(run.borrow().clone());
+            }
+        }
         let execution: SkillExecution = serde_json::from_value(json!({
             "metadata": { "name": name, "namespace": *order.namespace },
             "spec": { "skill": *order.skill },
@@ -159,6 +213,12 @@ impl Backend for Fake {
         let execution = Arc::new(execution);
         runs.insert(name, watch::Sender::new(execution.clone()));
         Ok(execution)
+    }
+
+    async fn made(&self, order: &Order) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
+        let Some(key) = order.idempotency.clone() else { return Ok(None) };
+        let made = self.keys.lock().unwrap().get(&(order.namespace.to_string(), key)).cloned();
+        Ok(made.map(|made| self.runs.lock().unwrap()[&made].borrow().clone()))
     }
 
     fn states(
@@ -181,13 +241,26 @@ impl Backend for Fake {
         states.boxed()
     }
 
-    async fn cancel(&self, execution: &SkillExecution) -> Result<(), ExecutorError> {
-        self.cancelled.lock().unwrap().push(execution.metadata.name.clone().unwrap());
-        Ok(())
+    async fn cancel_unless_wanted(&self, execution: &SkillExecution) {
+        let name = execution.metadata.name.clone().unwrap();
+        let number = name.strip_prefix("run-").unwrap().parse().unwrap();
+        if self.waiting(number) == 0 {
+            self.set(number, json!({ "phase": "Cancelled", "reason": "Cancelled" }));
+            self.cancelled.lock().unwrap().push(name);
+        }
     }
 
     async fn switch(&self, skill: &KnownSkill, switch: Switch) -> Result<Skill, BackendError> {
         let KnownSkill { namespace, name, spec, .. } = skill;
+        if let Some(code) = self.switch_refusals.lock().unwrap().pop() {
+            let status = serde_json::from_value(json!({ "code": code, "message": "says why" })).unwrap();
+            let source = Box::new(kube::Error::Api(Box::new(status)));
+            return Err(BackendError::Switch {
+                namespace: namespace.to_string(),
+                name: name.to_string(),
+                source,
+            });
+        }
         self.switched.lock().unwrap().push((namespace.to_string(), name.to_string(), switch));
         let skill = json!({
             "metadata": { "name": name, "namespace": namespace },

@@ -35,6 +35,7 @@ async fn skills_are_listed_with_what_switches_them_and_the_tool_that_runs_them()
     );
     for (filter, names) in [
         (json!({ "name": "SU" }), json!(["sum"])),
+        (json!({ "name": " \u{15f}um " }), json!(["sum"])),
         (json!({ "enabled": false }), json!(["draft"])),
         (json!({ "name": "d", "enabled": true }), json!(["3d"])),
     ] {
@@ -59,8 +60,39 @@ async fn a_skill_is_switched_by_who_may_change_it() {
     assert_eq!(reason(&client, tool, json!({ "name": "nothing", "enabled": false })).await, "SkillNotFound");
     assert_eq!(reason(&client, tool, json!({ "name": "sum" })).await, "InputInvalid");
     assert_eq!(reason(&client, tool, json!({ "name": "sum", "mode": "often" })).await, "InputInvalid");
+    for (code, word) in [
+        (403, "Forbidden"),
+        (404, "SkillNotFound"),
+        (409, "Conflict"),
+        (422, "InputInvalid"),
+        (500, "ApiError"),
+    ] {
+        world.fake.switch_refusals.lock().unwrap().push(code);
+        assert_eq!(reason(&client, tool, json!({ "name": "sum", "enabled": true })).await, word, "{code}");
+    }
     let switch = Switch { enabled: Some(false), mode: Some(Mode::On) };
     assert_eq!(*world.fake.switched.lock().unwrap(), [("a".to_owned(), "sum".to_owned(), switch)]);
+}
+
+#[tokio::test]
+async fn rights_are_those_of_who_asks_to_the_skill_that_is_asked_for() {
+    let world = World::new().await;
+    for name in ["seen", "unseen", "switched", "run"] {
+        world.fake.put_plain("platform", name);
+    }
+    world.fake.forbid_skill("a", Verb::Get, "platform", "unseen");
+    world.fake.forbid_skill("a", Verb::Patch, "platform", "switched");
+    world.fake.forbid_skill("a", Verb::Execute, "platform", "run");
+    let (client, other) = (world.client("a").await, world.client("a/other").await);
+    let (enable, execute) = ("skillet_skills_enable", "skillet_skills_execute");
+    let off = |name: &str| json!({ "name": name, "enabled": false });
+    assert_eq!(reason(&client, enable, off("unseen")).await, "SkillNotFound");
+    assert_eq!(reason(&client, enable, off("switched")).await, "Forbidden");
+    assert_eq!(reason(&client, execute, json!({ "skill": "run" })).await, "Forbidden");
+    assert!(world.fake.switched.lock().unwrap().is_empty() && world.fake.started() == 0);
+    for (client, name) in [(&client, "seen"), (&other, "unseen"), (&other, "switched")] {
+        assert_eq!(client.call(enable, off(name)).await.is_error, Some(false), "{name}");
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,13 @@
 //! The HTTP side: who is let in, whose a session is, what is no message.
 
-use http::StatusCode;
+use std::convert::Infallible;
+
+use axum::body::Body;
+use futures::{StreamExt as _, stream};
+use http::{Request, StatusCode};
 use reqwest::{Client as Http, RequestBuilder, Response};
 use serde_json::json;
+use tower::ServiceExt as _;
 
 use super::*;
 use crate::mcp::session::SESSIONS_PER_CALLER;
@@ -153,4 +158,18 @@ async fn who_waits_for_notices_is_let_go_when_the_gateway_stops() {
     assert_eq!(notices.status(), StatusCode::OK);
     world.stop.cancel();
     tokio::time::timeout(LIMIT, notices.bytes()).await.expect("the end of the stream").unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_not_waited_for_without_end() {
+    let router: Router = front::routes(Arc::new(Fake::new()), &CancellationToken::new(), pace());
+    let begun = stream::iter([Ok::<_, Infallible>("{")]).chain(stream::pending());
+    let request = Request::post("/mcp")
+        .header("authorization", "Bearer a")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .body(Body::from_stream(begun))
+        .unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(120), router.oneshot(request)).await;
+    assert_eq!(answer.expect("an answer").unwrap().status(), StatusCode::REQUEST_TIMEOUT);
 }

@@ -52,6 +52,43 @@ async fn a_session_is_not_told_of_what_it_does_not_see() {
 }
 
 #[tokio::test]
+async fn a_change_is_looked_at_where_it_is_seen_and_once_for_all_who_see_the_same() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "sum");
+    let (mut of_a, of_b) = (Vec::new(), world.client("b").await);
+    for _ in 0..4 {
+        of_a.push(world.client("a").await);
+    }
+    // With the streams of notices open.
+    for client in &of_a {
+        told(client, |round| world.fake.put_plain("a", &format!("early-{round}"))).await;
+    }
+    // What came of the above has passed, and each has been told of the last state.
+    let last = of_a.last().unwrap();
+    told(last, |round| world.fake.put_plain("a", &format!("early-{round}-{round}"))).await;
+    let looks = ["a", "b"].map(|namespace| world.fake.looks(namespace));
+    let mut changes = 0;
+    told(&of_b, |round| {
+        changes = round as usize;
+        world.fake.put_plain("b", &format!("new-{round}"));
+    })
+    .await;
+    assert!(world.fake.looks("b") > looks[1], "who sees the change looks at it");
+    // Of all the changes of `a` so far at most the last may not have been looked at then.
+    assert!(
+        world.fake.looks("a") <= looks[0] + 1,
+        "{} after {changes} changes of b",
+        world.fake.looks("a") - looks[0]
+    );
+    let looks = world.fake.looks("a");
+    world.fake.put_plain("a", "late");
+    let told: Vec<u32> = of_a.iter().map(|client| *client.seen.list_changed.borrow()).collect();
+    until(|| of_a.iter().zip(&told).all(|(client, before)| *client.seen.list_changed.borrow() > *before))
+        .await;
+    assert!(world.fake.looks("a") <= looks + 2, "four sessions, one look and at most one of a change before");
+}
+
+#[tokio::test]
 async fn a_client_without_sessions_listens() {
     let world = World::new().await;
     let client = world.client_of("a", without_sessions()).await;
