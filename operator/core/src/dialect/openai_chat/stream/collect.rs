@@ -40,6 +40,8 @@ struct Choice {
     undecided: Vec<usize>,
     first_of_ours: Option<usize>,
     has_client_calls: bool,
+    /// How many calls wait for a person's word, by the names that are known so far.
+    asked: usize,
     /// The newest call of each index the provider gave.
     by_index: HashMap<u64, usize>,
     /// The next index of a client's call, where ours before it left a gap.
@@ -57,6 +59,7 @@ struct Call {
     /// As the client was given it, where that is another.
     place: Option<u64>,
     is_ours: bool,
+    is_asked: bool,
     /// Whose it is, is settled, and the client may have been told of it.
     is_decided: bool,
 }
@@ -129,9 +132,7 @@ impl Round {
     /// Whether more may be written before the end: we are called, or a call waits for a person's word. In the choice
     /// that is continued, and as far as names are known: at the end all are.
     pub(super) fn is_end_held(&self) -> bool {
-        let is_asked =
-            |call: &Call| foreign_type(&call.fields).is_none() && self.offered.is_asked(call.name.as_str());
-        self.has_ours() || self.choices.get(&0).is_some_and(|choice| choice.calls.iter().any(is_asked))
+        self.has_ours() || self.choices.get(&0).is_some_and(|choice| choice.asked > 0)
     }
 
     /// In the choice that is continued.
@@ -215,6 +216,9 @@ impl Choice {
             function.retain(|field, value| field != "arguments" || !value.is_string());
         }
         merge(&mut call.fields, &rest);
+        self.asked -= usize::from(call.is_asked);
+        call.is_asked = foreign_type(&call.fields).is_none() && offered.is_asked(&call.name);
+        self.asked += usize::from(call.is_asked);
         slot
     }
 

@@ -1,5 +1,7 @@
 //! Streams by hand: what the client gets of each, and what the gateway is told.
 
+use std::time::{Duration, Instant};
+
 use super::*;
 use crate::dialect::{Arguments, Dialect as _, ToolCall, openai_chat::OpenAiChat};
 
@@ -374,6 +376,15 @@ fn thousands_of_calls_in_one_chunk_are_told_apart() {
         (end.ours.len(), deltas(&out)[0]["tool_calls"][9_999]["index"].as_u64()),
         (10_000, Some(9_999))
     );
+}
+
+#[test]
+fn thousands_of_calls_take_no_time_for_each_other() {
+    let parts: Vec<String> =
+        (0..20_000).map(|index| calls("r1", &[call(index, &index.to_string(), "theirs", "{}")])).collect();
+    let started = Instant::now();
+    let (_, end) = round(&mut *filter(), &parts);
+    assert!(end.has_client_calls && started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
 
 #[test]
