@@ -55,7 +55,7 @@ fn a_change_deep_inside_leaves_what_is_beside_it() {
 fn what_was_taken_out_is_gone_with_its_comma() {
     let without = |name: &str| {
         changed(r#"{"b": 1, "c":{"}":[",]"]} ,"a": 3 }"#, |value| {
-            drop(value.as_object_mut().unwrap().remove(name))
+            drop(value.as_object_mut().unwrap().remove(name));
         })
     };
     assert_eq!(without("b"), r#"{ "c":{"}":[",]"]} ,"a": 3 }"#);

@@ -109,7 +109,6 @@ async fn answer(
     let wish = Wish::of(&headers)?;
     let limits = Limits::of(&gateway.skills.policy().gateway.conversation, &headers)?;
     let idempotency = idempotency::key(&headers)?;
-    let (session, confirmations) = (session(&headers)?, confirmations(&headers)?);
     let namespaces = offering::visible(&gateway, &identified.caller, &wish).await?;
     let policy = gateway.skills.policy();
     let can_ask = gateway.confirmation.is_some();
@@ -130,8 +129,8 @@ async fn answer(
         written: sent,
         limits,
         idempotency,
-        session,
-        confirmations,
+        session: session(&headers)?,
+        confirmations: confirmations(&headers)?,
         room: Some(room),
         gateway,
     };
