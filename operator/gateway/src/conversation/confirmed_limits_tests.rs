@@ -84,8 +84,8 @@ async fn what_the_cluster_refuses_is_told_to_the_model_and_later_that_it_was_not
 async fn a_slow_run_leaves_the_model_its_time_and_does_not_hold_up_later_requests() {
     let bed = Bed::new(Some(key())).await;
     bed.api.end_at_creation(status("Running"));
-    set(&bed, |policy| policy.time = SkillDuration(Duration::from_secs(2)));
     let (messages, confirmation) = asked(&bed).await;
+    set(&bed, |policy| policy.time = SkillDuration(Duration::from_secs(4)));
     bed.will_say(&saying("it takes long"));
     let (answered, told) = sent(&bed, &[&messages[..], &[result(&confirmation)]].concat()).await;
     assert_eq!((answered, reason(&told[0])), (200, "TimedOut"));
@@ -122,7 +122,6 @@ fn confirmations(text: &str) -> Vec<String> {
 async fn a_confirmed_call_that_finds_no_time_to_begin_is_not_spent() {
     let bed = Bed::new(Some(key())).await;
     bed.api.end_at_creation(status("Running"));
-    set(&bed, |policy| (policy.parallel, policy.time) = (1, SkillDuration(Duration::from_secs(1))));
     bed.will_say(&calling(&[pay(), call("call_2", "pay", "{}")]));
     let answer = bed.json(CHAT, &asking(&[user()])).await;
     let message = answer["choices"][0]["message"].clone();
@@ -130,7 +129,9 @@ async fn a_confirmed_call_that_finds_no_time_to_begin_is_not_spent() {
     let mut second = result(&confirmations[1]);
     second["tool_call_id"] = json!("call_2");
     let messages = [user(), message, result(&confirmations[0]), second];
+    set(&bed, |policy| (policy.parallel, policy.time) = (1, SkillDuration(Duration::from_secs(1))));
     assert_eq!(sent(&bed, &messages).await, (503, vec![]));
+    set(&bed, |policy| policy.time = SkillDuration(Duration::from_secs(3600)));
     let name = bed.api.executions()[0]["metadata"]["name"].as_str().unwrap().to_owned();
     bed.api.set_status("team", &name, status("Succeeded"));
     bed.api.end_at_creation(status("Succeeded"));
