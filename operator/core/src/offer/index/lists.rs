@@ -118,7 +118,7 @@ impl Lists {
         self.words.get(word)
     }
 
-    /// Appends the numbers of the patterns in a text, each once.
+    /// Appends the numbers of the patterns in a text, each at least once.
     pub(super) fn find_patterns(&self, text: &str, marks: &mut Marks, found: &mut Vec<PatternId>) {
         self.trie.find(text.as_bytes(), marks, found);
     }

@@ -25,6 +25,9 @@ pub struct Scratch {
     marks: Marks,
 }
 
+/// Most patterns that there is room for between searches.
+const KEPT_PATTERNS: usize = 1 << 16;
+
 /// Where found skills go.
 pub(crate) trait Sink {
     /// The least score that is wanted from now on. It never falls.
@@ -188,10 +191,14 @@ impl Scratch {
         let mut found = std::mem::take(&mut self.patterns);
         found.clear();
         lists.find_patterns(&query.text, &mut self.marks, &mut found);
+        found.sort_unstable();
+        found.dedup();
         for pattern in found.iter().filter_map(|number| lists.pattern(*number)) {
             self.add(pattern.names.as_slice(), weights.name);
             self.add(pattern.tags.as_slice(), weights.tag);
         }
+        // What repeats have taken is given back.
+        found.shrink_to(KEPT_PATTERNS);
         self.patterns = found;
     }
 

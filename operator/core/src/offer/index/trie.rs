@@ -1,7 +1,7 @@
 //! Names and tags as a trie of bytes: finds every one of them at every place of a text.
 //!
 //! It takes a change in as many steps as the pattern has bytes. An automaton's failure links, which a change would make
-//! anew, are found while a text is searched, for the nodes that the text leads to. So a search takes as many steps as
+//! anew, are found while a long text is searched, for the nodes that the text leads to. So that takes as many steps as
 //! the text has bytes, whatever text and patterns there are, and gives each pattern once.
 
 use std::{
@@ -16,6 +16,8 @@ pub(super) type PatternId = u32;
 
 pub(super) const NONE: u32 = u32::MAX;
 const ROOT: u32 = 0;
+/// Bytes of a text that is searched from each place anew: at worst some milliseconds, and repeats of some megabytes.
+const SHORT: usize = 16 * 1024;
 
 #[derive(Clone, Debug)]
 pub(super) struct Trie {
@@ -109,26 +111,55 @@ impl Trie {
         }
     }
 
-    /// Appends the patterns in the text, each once.
+    /// Appends the patterns in the text, each at least once and never oftener than a short text has places.
     pub(super) fn find(&self, text: &[u8], marks: &mut Marks, found: &mut Vec<PatternId>) {
+        if text.len() <= SHORT {
+            self.find_from_each_place(text, found);
+        } else {
+            self.find_in_one_pass(text, marks, found);
+        }
+    }
+
+    /// The faster way where nothing can go wrong by much: nearly all places end after one or two steps.
+    fn find_from_each_place(&self, text: &[u8], found: &mut Vec<PatternId>) {
+        for (start, first) in text.iter().enumerate() {
+            let Some(mut at) = self.child(ROOT, *first) else { continue };
+            found.extend(self.pattern(at));
+            let rest = text.get(start + 1..).unwrap_or_default();
+            if !rest.first().is_some_and(|second| self.may_begin(*first, *second)) {
+                continue;
+            }
+            for byte in rest {
+                let Some(child) = self.child(at, *byte) else { break };
+                at = child;
+                found.extend(self.pattern(at));
+            }
+        }
+    }
+
+    fn find_in_one_pass(&self, text: &[u8], marks: &mut Marks, found: &mut Vec<PatternId>) {
         marks.begin(self.nodes.len());
         let mut at = ROOT;
         let mut rest = text.iter();
         while let Some(byte) = rest.next() {
             at = self.step(at, *byte, marks);
-            if at == ROOT {
-                continue;
+            let Some(node) = self.nodes.get(at as usize).filter(|_| at != ROOT) else { continue };
+            let is_first = node.parent == ROOT;
+            // Nearly all places of a text come to a first node where no pattern ends, and not to a second.
+            if !is_first || node.pattern != NONE {
+                self.give(at, marks, found);
             }
-            let mut end = at;
-            while end != ROOT && marks.give(end) {
-                found.extend(self.pattern(end));
-                end = self.suffix(end, marks);
-            }
-            let is_first = self.nodes.get(at as usize).is_some_and(|node| node.parent == ROOT);
-            let is_last = |second: &u8| !self.may_begin(*byte, *second);
-            if is_first && rest.as_slice().first().is_some_and(is_last) {
+            if is_first && rest.as_slice().first().is_some_and(|second| !self.may_begin(*byte, *second)) {
                 at = ROOT;
             }
+        }
+    }
+
+    /// Appends the patterns that end with a node, unless that was done before.
+    fn give(&self, mut end: u32, marks: &mut Marks, found: &mut Vec<PatternId>) {
+        while end != ROOT && marks.give(end) {
+            found.extend(self.pattern(end));
+            end = self.suffix(end, marks);
         }
     }
 
@@ -249,77 +280,5 @@ impl Hasher for EdgeHasher {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dice::Dice;
-
-    fn found(trie: &Trie, text: &str) -> Vec<PatternId> {
-        found_with(trie, text, &mut Marks::default())
-    }
-
-    fn found_with(trie: &Trie, text: &str, marks: &mut Marks) -> Vec<PatternId> {
-        let mut found = Vec::new();
-        trie.find(text.as_bytes(), marks, &mut found);
-        found.sort_unstable();
-        found
-    }
-
-    #[test]
-    fn patterns_are_found_inside_each_other_and_across() {
-        let mut trie = Trie::new();
-        for (number, pattern) in ["cat", "at", "cater", "网页", "页"].into_iter().enumerate() {
-            assert_eq!(trie.insert(pattern, u32::try_from(number).unwrap()), u32::try_from(number).unwrap());
-        }
-        assert_eq!(trie.insert("cat", 9), 0);
-        assert_eq!((trie.get("cat"), trie.get("ca"), trie.get("dog")), (Some(0), None, None));
-        assert_eq!(found(&trie, "concatenate"), [0, 1]);
-        assert_eq!(found(&trie, "caterer 网页"), [0, 1, 2, 3, 4]);
-        assert_eq!(found(&trie, "dog"), [0; 0]);
-    }
-
-    #[test]
-    fn patterns_inside_each_other_cost_neither_memory_nor_time_for_each_place_of_the_text() {
-        let mut trie = Trie::new();
-        let nested: Vec<String> = (1..=32).map(|length| "a".repeat(length)).collect();
-        for (number, pattern) in (0..).zip(&nested) {
-            trie.insert(pattern, number);
-            trie.insert(&format!("{}b", "a".repeat(60)), 99);
-        }
-        let (mut marks, mut found) = (Marks::default(), Vec::new());
-        trie.find(&vec![b'a'; 8_000_000], &mut marks, &mut found);
-        found.sort_unstable();
-        assert_eq!(found, (0..32).collect::<Vec<_>>());
-        assert!(found.capacity() <= 64, "nothing stays of the text's length");
-    }
-
-    #[test]
-    fn after_any_changes_it_finds_what_a_plain_search_finds() {
-        let mut dice = Dice::new(5);
-        let mut trie = Trie::new();
-        // Its numbers of searches begin again in between.
-        let mut marks = Marks::after(u32::MAX - 1_000);
-        let mut patterns: Vec<Option<String>> = vec![None; 12];
-        for round in 0..3_000 {
-            let at = dice.below(12) as usize;
-            let pattern = dice.text("abé", 4);
-            let number = u32::try_from(at).unwrap();
-            if let Some(old) = patterns[at].take() {
-                trie.remove(&old);
-            } else if !pattern.is_empty() && !patterns.contains(&Some(pattern.clone())) {
-                assert_eq!(trie.insert(&pattern, number), number);
-                patterns[at] = Some(pattern);
-            }
-            let text = dice.text("abéc", 10);
-            let is_in = |pattern: &Option<String>| pattern.as_ref().is_some_and(|p| text.contains(p));
-            let expected: Vec<usize> = (0..12).filter(|at| is_in(&patterns[*at])).collect();
-            let found: Vec<usize> =
-                found_with(&trie, &text, &mut marks).iter().map(|id| *id as usize).collect();
-            assert_eq!(found, expected, "{round} {text} {patterns:?}");
-        }
-        for pattern in patterns.into_iter().flatten() {
-            trie.remove(&pattern);
-        }
-        assert!(trie.edges.is_empty() && trie.roots.iter().all(|child| *child == NONE));
-        assert_eq!(trie.nodes.len(), trie.free_nodes.len() + 1);
-    }
-}
+#[path = "trie_tests.rs"]
+mod tests;
