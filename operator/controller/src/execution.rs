@@ -84,7 +84,7 @@ pub async fn run(
             Ok(plan) => match attempts(&ctx, &plan, existing, cancel.clone()).await {
                 Ok(conclusion) => break conclusion,
                 Err(Elsewhere::Begun(begun)) => begun,
-                Err(Elsewhere::Over) => return,
+                Err(Elsewhere::Over | Elsewhere::Newer) => return,
             },
             Err(conclusion) => break conclusion,
         };

@@ -54,6 +54,8 @@ pub struct Accepted {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refused {
+    /// The order's epoch, since whoever else listens hears of it, too; none where the order could not be read.
+    pub epoch: Option<u64>,
     pub reason: Refusal,
     pub message: String,
 }

@@ -30,7 +30,11 @@ fn accepted() -> Up {
 }
 
 fn refused() -> Up {
-    Up::Refused(Refused { reason: Refusal::StaleEpoch, message: "epoch 1 is smaller than 2".into() })
+    Up::Refused(Refused {
+        epoch: Some(1),
+        reason: Refusal::StaleEpoch,
+        message: "epoch 1 is smaller than 2".into(),
+    })
 }
 
 fn messages() -> Vec<Up> {

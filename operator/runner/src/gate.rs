@@ -37,19 +37,24 @@ impl Gate {
 
     fn judge_run(&mut self, run: Box<Run>) -> Verdict {
         if self.accepted {
-            return refuse(Refusal::AlreadyAccepted, "this sandbox has accepted its one run");
+            return refuse(
+                Some(run.epoch),
+                Refusal::AlreadyAccepted,
+                "this sandbox has accepted its one run",
+            );
         }
         let Some(epoch) = self.epoch else {
-            return refuse(Refusal::NoHello, "a run came before any hello");
+            return refuse(Some(run.epoch), Refusal::NoHello, "a run came before any hello");
         };
         if run.epoch < epoch {
             return refuse(
+                Some(run.epoch),
                 Refusal::StaleEpoch,
                 &format!("epoch {} is smaller than {epoch}, which was seen before", run.epoch),
             );
         }
         if let Err(invalid) = run.check() {
-            return refuse(Refusal::InvalidRun, &invalid.to_string());
+            return refuse(Some(run.epoch), Refusal::InvalidRun, &invalid.to_string());
         }
         self.epoch = Some(run.epoch);
         self.accepted = true;
@@ -57,8 +62,8 @@ impl Gate {
     }
 }
 
-pub(crate) fn refuse(reason: Refusal, message: &str) -> Verdict {
-    Verdict::Refuse(Refused { reason, message: message.to_owned() })
+pub(crate) fn refuse(epoch: Option<u64>, reason: Refusal, message: &str) -> Verdict {
+    Verdict::Refuse(Refused { epoch, reason, message: message.to_owned() })
 }
 
 #[cfg(test)]
@@ -85,7 +90,9 @@ mod tests {
         let verdicts: Vec<_> = orders
             .into_iter()
             .map(|order| match gate.judge(order) {
-                Verdict::Refuse(refused) => format!("{:?}", refused.reason),
+                Verdict::Refuse(refused) => {
+                    format!("{:?} of {}", refused.reason, refused.epoch.unwrap_or_default())
+                }
                 Verdict::Accept(_) => "Accept".to_owned(),
                 other => format!("{other:?}"),
             })
@@ -95,25 +102,28 @@ mod tests {
 
     #[test]
     fn one_run_is_accepted_after_a_hello() {
-        check(vec![run(1)], "NoHello");
+        check(vec![run(1)], "NoHello of 1");
         check(vec![hello(1), run(1)], "Greet Accept");
-        check(vec![hello(1), run(1), run(1), run(2)], "Greet Accept AlreadyAccepted AlreadyAccepted");
-        check(vec![run(1), hello(1), run(1)], "NoHello Greet Accept");
+        check(
+            vec![hello(1), run(1), run(1), run(2)],
+            "Greet Accept AlreadyAccepted of 1 AlreadyAccepted of 2",
+        );
+        check(vec![run(1), hello(1), run(1)], "NoHello of 1 Greet Accept");
     }
 
     #[test]
     fn an_older_leader_is_refused_and_a_newer_one_is_not() {
-        check(vec![hello(5), run(4)], "Greet StaleEpoch");
+        check(vec![hello(5), run(4)], "Greet StaleEpoch of 4");
         check(vec![hello(5), run(6)], "Greet Accept");
-        check(vec![hello(4), hello(5), run(4), run(5)], "Greet Greet StaleEpoch Accept");
-        check(vec![hello(5), hello(4), run(4)], "Greet Greet StaleEpoch");
+        check(vec![hello(4), hello(5), run(4), run(5)], "Greet Greet StaleEpoch of 4 Accept");
+        check(vec![hello(5), hello(4), run(4)], "Greet Greet StaleEpoch of 4");
     }
 
     #[test]
     fn an_impossible_run_is_refused_and_leaves_the_sandbox_free() {
         let Down::Run(mut impossible) = run(1) else { unreachable!() };
         impossible.execution_uid.clear();
-        check(vec![hello(1), Down::Run(impossible), run(1)], "Greet InvalidRun Accept");
+        check(vec![hello(1), Down::Run(impossible), run(1)], "Greet InvalidRun of 1 Accept");
     }
 
     #[test]

@@ -102,9 +102,11 @@ impl<I: AsFd, O: AsFd> Link<I, O> {
             self.events.push_back(Event::Order(match order {
                 Ok(order) => self.gate.judge(order),
                 // The frame is whole, so the stream is sound; what is in it may come from a newer operator.
-                Err(MessageError::Payload { kind: Kind::Run, source }) => {
-                    crate::gate::refuse(Refusal::InvalidRun, &format!("the run could not be read: {source}"))
-                }
+                Err(MessageError::Payload { kind: Kind::Run, source }) => crate::gate::refuse(
+                    None,
+                    Refusal::InvalidRun,
+                    &format!("the run could not be read: {source}"),
+                ),
                 Err(_) => return false,
             }));
         }

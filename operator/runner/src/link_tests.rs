@@ -82,8 +82,11 @@ fn nonsense_closes_the_link_and_an_unreadable_run_does_not() {
 #[test]
 fn a_full_pipe_makes_frames_wait_and_no_one_else() {
     let mut ends = ends();
-    let piece =
-        Up::Refused(skillet_protocol::Refused { reason: Refusal::NoHello, message: "m".repeat(60_000) });
+    let piece = Up::Refused(skillet_protocol::Refused {
+        epoch: None,
+        reason: Refusal::NoHello,
+        message: "m".repeat(60_000),
+    });
     while !ends.link.is_full() {
         ends.link.send(&piece);
     }
@@ -107,8 +110,11 @@ fn a_full_pipe_makes_frames_wait_and_no_one_else() {
 fn without_a_reader_frames_go_nowhere_and_nothing_waits() {
     let mut ends = ends();
     ends.frames = None;
-    let piece =
-        Up::Refused(skillet_protocol::Refused { reason: Refusal::NoHello, message: "m".repeat(60_000) });
+    let piece = Up::Refused(skillet_protocol::Refused {
+        epoch: None,
+        reason: Refusal::NoHello,
+        message: "m".repeat(60_000),
+    });
     for _ in 0..10 {
         ends.link.send(&piece);
     }

@@ -82,7 +82,7 @@ impl Attempt<'_> {
                 self.ctx.remover.later(place.job);
                 Err(Elsewhere::Over)
             }
-            Err(Stop::Elsewhere(begun @ Elsewhere::Begun(_))) => Err(begun),
+            Err(Stop::Elsewhere(elsewhere @ (Elsewhere::Begun(_) | Elsewhere::Newer))) => Err(elsewhere),
         }
     }
 
@@ -116,7 +116,8 @@ impl Attempt<'_> {
         };
         let order = Down::Run(Box::new(frame::run(&id, &self.plan.admitted, secrets)));
         match self.drive(opened.stream, &order, follower, place).await {
-            Ok(end) => Ok(end),
+            Ok(Some(end)) => Ok(end),
+            Ok(None) => Err(Stop::Elsewhere(Elsewhere::Newer)),
             Err(stream_end) => {
                 warn!(job = place.job, error = %stream_end, "Stream was lost; the run is settled from its log");
                 Ok(self.settle(follower, place).await)
@@ -242,14 +243,14 @@ impl Attempt<'_> {
         sandbox::open::is_pulling(&events, &pod, self.image()).await
     }
 
-    /// From the Run frame to the end of the stream. An error is the stream's, not the run's.
+    /// From the Run frame to the end of the stream; nothing where a newer operator has the sandbox.
     async fn drive(
         &mut self,
         mut stream: HeldStream,
         order: &Down,
         follower: &mut Follower,
         place: &Place,
-    ) -> Result<AttemptEnd, StreamEnd> {
+    ) -> Result<Option<AttemptEnd>, StreamEnd> {
         timeout(SEND_LIMIT, stream.send(order)).await.map_err(|_| StreamEnd::NoAnswer)??;
         let sent = Instant::now();
         let mut report = Some(sent + REPORT_AFTER);
@@ -260,8 +261,15 @@ impl Attempt<'_> {
         loop {
             tokio::select! {
                 message = stream.next() => match message? {
-                    Up::Exit(receipt) => return Ok(AttemptEnd::ran(receipt, captured, is_cancelling)),
-                    Up::Refused(refused) => return refused_by_runner(refused),
+                    Up::Exit(receipt) => return Ok(Some(AttemptEnd::ran(receipt, captured, is_cancelling))),
+                    // What was said to another operator is heard by all that listen.
+                    Up::Refused(refused) if refused.epoch.is_some_and(|epoch| epoch != self.ctx.epoch) => {}
+                    Up::Refused(Refused { reason: Refusal::StaleEpoch, .. }) => {
+                        // Were it let go now, the newer operator's stream would lose its input.
+                        timeout(self.plan.admitted.timeout + OPERATOR_SLACK, stream.end()).await.ok();
+                        return Ok(None);
+                    }
+                    Up::Refused(refused) => return refused_by_runner(refused).map(Some),
                     Up::Accepted(_) => {
                         self.started.get_or_init(Timestamp::now);
                     }
@@ -277,7 +285,7 @@ impl Attempt<'_> {
                     (self.on_running)(place);
                 }
                 () = sleep_until(give_up.0) => {
-                    return Ok(if is_cancelling { give_up.1 } else { self.over_time(follower, place).await });
+                    return Ok(Some(if is_cancelling { give_up.1 } else { self.over_time(follower, place).await }));
                 }
                 () = sleep_until(drained_at.unwrap_or(sent)), if drained_at.is_some() => {
                     return Err(StreamEnd::Closed);

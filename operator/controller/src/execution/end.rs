@@ -51,6 +51,8 @@ pub enum Elsewhere {
     Begun(Existing),
     /// Another operator has ended the execution, or it was deleted.
     Over,
+    /// A newer operator has this in its hands.
+    Newer,
 }
 
 /// What ends an attempt before its end.

@@ -85,6 +85,11 @@ impl HeldStream {
         }
     }
 
+    /// Holds the stream until the run in the sandbox has ended, whoever began it.
+    pub async fn end(&mut self) {
+        while !matches!(self.next().await, Ok(Up::Exit(_)) | Err(_)) {}
+    }
+
     /// Sends one frame.
     pub async fn send(&mut self, message: &Down) -> Result<(), StreamEnd> {
         let bytes = message.encode()?;
