@@ -33,7 +33,7 @@ pub(super) fn end(run: Result<Arc<SkillExecution>, ExecutorError>) -> Outcome {
             if is_passing(&error) {
                 log(&error);
             }
-            Outcome { is_run: is_begun(&error), ..failed(reason(&error), &error.to_string()) }
+            Outcome { is_run: is_begun(&error), ..failed(error.reason(), &error.to_string()) }
         }
     }
 }
@@ -74,22 +74,6 @@ fn is_begun(error: &ExecutorError) -> bool {
         | ExecutorError::Invalid { .. }
         | ExecutorError::Conflict
         | ExecutorError::Stopping => false,
-    }
-}
-
-fn reason(error: &ExecutorError) -> &'static str {
-    match error {
-        ExecutorError::Create { .. }
-        | ExecutorError::Read { .. }
-        | ExecutorError::List { .. }
-        | ExecutorError::Cancel { .. }
-        | ExecutorError::Stopping => "ApiError",
-        ExecutorError::Forbidden { .. } => "Forbidden",
-        ExecutorError::NoPlace { .. } => "SkillNotFound",
-        ExecutorError::Invalid { .. } => "InputInvalid",
-        ExecutorError::Conflict => "Conflict",
-        ExecutorError::Gone { .. } => "SandboxLost",
-        ExecutorError::TooLate { .. } => "TimedOut",
     }
 }
 
