@@ -180,6 +180,10 @@ pub trait Dialect: Send + Sync {
         false
     }
 
+    /// Puts a text into a whole answer, before its calls. False where it has no call or is of another shape: then it is
+    /// as it was.
+    fn put_text_before_calls(&self, answer: &mut Value, text: &str) -> bool;
+
     /// Tokens counted in a whole answer.
     fn usage(&self, answer: &Value) -> Usage;
 

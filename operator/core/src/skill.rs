@@ -117,7 +117,7 @@ pub fn validate_content<'a>(
 }
 
 /// A DNS label, which also is a legal label value and part of an object's name.
-fn is_skill_name(name: &str) -> bool {
+pub fn is_skill_name(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = name.as_bytes();
     let are_edges_plain =

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use skillet_api::skill::Invocation;
 use skillet_core::{
-    dialect::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget, confirmation::question},
+    dialect::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget},
     json_kept::kept,
 };
 use tokio::time::Instant;
@@ -168,7 +168,7 @@ impl Conversation {
     /// Puts a question about these calls of `answer` into what the client gets of it.
     pub fn ask(&self, answer: &Value, asked: &[ToolCall], mixed: &mut Value) {
         if let Some(question) = asking::question(self, answer, asked) {
-            let is_put = question::put(self.dialect, mixed, &question.text);
+            let is_put = self.dialect().put_text_before_calls(mixed, &question.text);
             if !is_put {
                 warn!(dialect = ?self.dialect, "Answer has no place for the question about its calls");
             }

@@ -93,6 +93,10 @@ impl Dialect for Anthropic {
         sent::put_texts_first(request)
     }
 
+    fn put_text_before_calls(&self, answer: &mut Value, text: &str) -> bool {
+        answer::put_text_before_calls(answer, text)
+    }
+
     fn usage(&self, answer: &Value) -> Usage {
         answer::usage(&answer["usage"])
     }

@@ -94,6 +94,10 @@ impl Dialect for Gemini {
         sent::put_result(request, place, result);
     }
 
+    fn put_text_before_calls(&self, answer: &mut Value, text: &str) -> bool {
+        answer::put_text_before_calls(answer, text)
+    }
+
     fn usage(&self, answer: &Value) -> Usage {
         let usage = either(answer, "usageMetadata", "usage_metadata");
         let tokens = |camel: &str, snake: &str| either(usage, camel, snake).as_u64().unwrap_or_default();
@@ -119,11 +123,6 @@ impl Dialect for Gemini {
     fn stream(&self, offered: Arc<Offered>) -> Box<dyn StreamFilter> {
         Box::new(stream::Filter::new(offered))
     }
-}
-
-/// Puts `text` into a whole answer, before its calls. False where there is none.
-pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
-    answer::put_text_before_calls(answer, text)
 }
 
 /// A count of zero is left out, as Google's JSON does.

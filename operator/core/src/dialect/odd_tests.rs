@@ -8,7 +8,6 @@ use super::{
     confirmation::{
         ConfirmationKey, GivenIds, NONCE_BYTES, PendingCall,
         answer::{self, Word},
-        question,
     },
     names::SkillIdentity,
     sent::Place,
@@ -200,7 +199,7 @@ fn check_question(name: DialectName, answer: &Value) {
     let ids = GivenIds::of(answer);
     assert!(calls.iter().all(|call| ["", call.id.as_str()].contains(&ids.of_call(call))));
     let mut asked = answer.clone();
-    let is_put = question::put(name, &mut asked, "77 of them");
+    let is_put = name.dialect().put_text_before_calls(&mut asked, "77 of them");
     assert_eq!(is_put, asked != *answer);
     assert!(!is_put || asked.to_string().contains("77 of them"));
     let without_ids = |calls: Vec<ToolCall>| {

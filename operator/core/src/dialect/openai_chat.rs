@@ -86,6 +86,10 @@ impl Dialect for OpenAiChat {
         sent::put_result(request, place, result);
     }
 
+    fn put_text_before_calls(&self, answer: &mut Value, text: &str) -> bool {
+        answer::put_text_before_calls(answer, text)
+    }
+
     fn usage(&self, answer: &Value) -> Usage {
         answer.get("usage").map_or_else(Usage::default, answer::read_usage)
     }
@@ -97,11 +101,6 @@ impl Dialect for OpenAiChat {
     fn stream(&self, offered: Arc<Offered>) -> Box<dyn StreamFilter> {
         Box::new(stream::ChatStream::new(offered))
     }
-}
-
-/// Puts `text` into a whole answer, before its calls. False where there is none.
-pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
-    answer::put_text_before_calls(answer, text)
 }
 
 fn definition(tool: &ToolDefinition) -> Value {

@@ -97,6 +97,10 @@ impl Dialect for OpenAiResponses {
         sent::put_result(request, place, result);
     }
 
+    fn put_text_before_calls(&self, answer: &mut Value, text: &str) -> bool {
+        answer::put_text_before_calls(answer, text)
+    }
+
     fn usage(&self, answer: &Value) -> Usage {
         answer::usage(answer)
     }
@@ -108,11 +112,6 @@ impl Dialect for OpenAiResponses {
     fn stream(&self, offered: Arc<Offered>) -> Box<dyn StreamFilter> {
         Box::new(stream::ResponsesFilter::new(offered))
     }
-}
-
-/// Puts `text` into a whole answer as a message of the model, before its first call. False where there is none.
-pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
-    answer::put_text_before_calls(answer, text)
 }
 
 /// The flat form. Without `strict` the provider assumes true, and refuses most schemas.

@@ -178,12 +178,15 @@ impl Keys {
 }
 
 fn put(table: &mut KeyTable, secret: &Unread<Secret>) {
-    let name = name_of(secret);
-    // What it said before counts no more.
-    table.remove(&name);
-    let problem = secret.read().map_or(Some(KeyProblem::Secret), |secret| table.put(&secret).err());
+    let (namespace, name) = name_of(secret);
+    let problem = if let Ok(secret) = secret.read() {
+        table.put(&secret).err()
+    } else {
+        // What it said before counts no more.
+        table.remove(&name_of(secret));
+        Some(KeyProblem::Secret)
+    };
     if let Some(problem) = problem {
-        let (namespace, name) = name;
         warn!(%namespace, secret = %name, %problem, "Secret gives no access as an API key");
     }
 }

@@ -13,6 +13,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, api::PostParams, core::ClusterResourceScope};
 use serde::{Serialize, de::DeserializeOwned};
 use skillet_api::names;
+use skillet_core::skill::is_skill_name;
 use tracing::warn;
 
 use super::{Caller, IdentityError, Verb};
@@ -37,19 +38,6 @@ impl Wish {
         let skill = skill.filter(|name| is_skill_name(name)).map(Into::into);
         Self { caller: caller.clone(), verb, namespace: namespace.into(), skill }
     }
-}
-
-/// Longest name of a Skill.
-const LONGEST_NAME: usize = 63;
-
-fn is_skill_name(name: &str) -> bool {
-    let is_plain =
-        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let bytes = name.as_bytes();
-    bytes.len() <= LONGEST_NAME
-        && is_plain(bytes.first())
-        && is_plain(bytes.last())
-        && bytes.iter().all(|byte| *byte == b'-' || is_plain(Some(byte)))
 }
 
 /// The caller whom a service-account token is of; none for a token that is not known.

@@ -132,8 +132,7 @@ impl From<&SkillExecution> for ExecutionView {
 impl ExecutionView {
     /// As one of a list, whose inputs and outputs have so many bytes left.
     pub(crate) fn within(self, left: &mut usize) -> Self {
-        let length = |text: &Option<Box<RawValue>>| text.as_ref().map_or(0, |text| text.get().len());
-        if page::has_room(left, length(&self.input) + length(&self.output)) {
+        if page::has_room(left, [&self.input, &self.output]) {
             return self;
         }
         Self { input: None, output: None, omitted: true, ..self }

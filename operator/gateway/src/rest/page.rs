@@ -1,5 +1,6 @@
 //! Which page of a list is asked for. What is out of bounds is refused, not bent.
 
+use serde_json::value::RawValue;
 use skillet_core::rest::{Page, PageError};
 
 use crate::{error::ApiError, rest::params::Params};
@@ -7,8 +8,9 @@ use crate::{error::ApiError, rest::params::Params};
 /// Most bytes of inputs and outputs, or of schemas, in one list; what is more is left out and asked for by name.
 pub(crate) const CONTENT: usize = 8 << 20;
 
-/// Whether so many bytes are left for it, which are then taken.
-pub(crate) fn has_room(left: &mut usize, bytes: usize) -> bool {
+/// Whether as many bytes are left as both documents have, which are then taken.
+pub(crate) fn has_room(left: &mut usize, documents: [&Option<Box<RawValue>>; 2]) -> bool {
+    let bytes = documents.into_iter().flatten().map(|document| document.get().len()).sum();
     let rest = left.checked_sub(bytes);
     *left = rest.unwrap_or(*left);
     rest.is_some()

@@ -139,8 +139,7 @@ impl SkillView {
 impl SkillView {
     /// As one of a list, whose schemas have so many bytes left.
     pub(crate) fn within(self, left: &mut usize) -> Self {
-        let length = |schema: &Option<Box<RawValue>>| schema.as_ref().map_or(0, |schema| schema.get().len());
-        if page::has_room(left, length(&self.input_schema) + length(&self.output_schema)) {
+        if page::has_room(left, [&self.input_schema, &self.output_schema]) {
             return self;
         }
         Self { input_schema: None, output_schema: None, omitted: true, ..self }

@@ -30,6 +30,14 @@ pub(super) fn is_call(block: &Value) -> bool {
     block["type"] == "tool_use"
 }
 
+/// As a block of its own, before the first call.
+pub(super) fn put_text_before_calls(answer: &mut Value, text: &str) -> bool {
+    let Some(blocks) = answer.get_mut("content").and_then(Value::as_array_mut) else { return false };
+    let Some(first) = blocks.iter().position(is_call) else { return false };
+    blocks.insert(first, json!({"type": "text", "text": text}));
+    true
+}
+
 fn own_id(block: &Value) -> Option<&str> {
     block["id"].as_str().filter(|id| !id.is_empty())
 }

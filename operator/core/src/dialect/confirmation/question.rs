@@ -1,11 +1,10 @@
 //! How the question stands in an answer: text of the model's before the calls, which stay as they are.
 //!
-//! Every provider's libraries show such text, and send it back with the calls in the next request. [`put`] is for whole
-//! answers: in a stream the same text is a message or block of its own, which the dialect's filter writes before the end.
+//! Every provider's libraries show such text, and send it back with the calls in the next request. Into a whole answer
+//! it is put by [`Dialect::put_text_before_calls`](crate::dialect::Dialect::put_text_before_calls): in a stream the same
+//! text is a message or block of its own, which the dialect's filter writes before the end.
 
 use serde_json::{Value, json};
-
-use crate::dialect::{DialectName, gemini, openai_chat, openai_responses};
 
 /// How all words begin.
 const BEGIN: &str = "The skill ";
@@ -32,27 +31,14 @@ pub(crate) fn is_question(text: &str) -> bool {
     text.starts_with(BEGIN) && text.contains(REFUSE)
 }
 
-/// Puts `text` into a whole answer, before its calls. False where the answer has no call or is of another shape: then it is
-/// as it was.
-pub fn put(dialect: DialectName, answer: &mut Value, text: &str) -> bool {
-    match dialect {
-        DialectName::OpenAiChat => openai_chat::put_text_before_calls(answer, text),
-        DialectName::OpenAiResponses => openai_responses::put_text_before_calls(answer, text),
-        DialectName::Anthropic => put_before_calls(answer.get_mut("content"), text),
-        DialectName::Gemini => gemini::put_text_before_calls(answer, text),
-    }
-}
-
-fn put_before_calls(content: Option<&mut Value>, text: &str) -> bool {
-    let Some(blocks) = content.and_then(Value::as_array_mut) else { return false };
-    let Some(first) = blocks.iter().position(|block| block["type"] == "tool_use") else { return false };
-    blocks.insert(first, json!({"type": "text", "text": text}));
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::DialectName;
+
+    fn put(dialect: DialectName, answer: &mut Value, text: &str) -> bool {
+        dialect.dialect().put_text_before_calls(answer, text)
+    }
 
     fn check(dialect: DialectName, answer: &Value, expected: &Value) {
         let mut put_in = answer.clone();
