@@ -137,6 +137,8 @@ for lane in "${lanes[@]}"; do
   declare -F "lane_$lane" >/dev/null || { echo "no such lane: $lane (${all[*]})" >&2; exit 2; }
 done
 trap finish EXIT
+# An error says by itself what was tried; where it was made would push that out of sight.
+export RUST_LIB_BACKTRACE=0
 # A lane is a program of its own, so that it can be ended with all that it has started.
 export root cluster was_up
 export -f need skip "${lanes[@]/#/lane_}"

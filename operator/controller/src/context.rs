@@ -13,6 +13,7 @@ use crate::{
     report::Reporter,
     sandbox::{PodHub, Remover},
     settings::SandboxSettings,
+    skill::gather::Seen,
 };
 
 /// Far longer than a killed process lives.
@@ -25,6 +26,7 @@ pub struct Context {
     pub catalog: Arc<Catalog>,
     pub pods: PodHub,
     pub remover: Remover,
+    pub versions_seen: Seen,
     /// Versions that queued and running executions use.
     pub in_use: Arc<InUse>,
     pub reporter: Reporter,

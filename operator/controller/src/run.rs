@@ -77,6 +77,7 @@ pub async fn run(
     let ctx = Arc::new(Context {
         reporter: Reporter::new(Recorder::new(client.clone(), source), metrics.clone()),
         catalog: Arc::new(Catalog::default()),
+        versions_seen: skill::gather::Seen::default(),
         in_use: Arc::default(),
         pods: PodHub::default(),
         epoch: Timestamp::now().as_millisecond().unsigned_abs(),

@@ -60,8 +60,10 @@ impl Error {
 pub async fn controller(ctx: Arc<Context>, policy_changes: impl Stream<Item = ()> + Send + Sync + 'static) {
     let client = ctx.client.clone();
     let skills: Api<Guarded<Skill>> = Api::all(client.clone());
+    let seen = Arc::clone(&ctx);
     Controller::new(skills, watcher::Config::default())
-        .watches(versions(client), watcher::Config::default(), |version: Guarded<SkillVersion>| {
+        .watches(versions(client), watcher::Config::default(), move |version: Guarded<SkillVersion>| {
+            seen.versions_seen.note(&version);
             // By label, not by owner: the Skill may have been deleted and made again.
             let skill = version.meta().labels.as_ref()?.get(names::LABEL_SKILL)?.clone();
             Some(ObjectRef::new(&skill).within(&version.meta().namespace.clone()?))

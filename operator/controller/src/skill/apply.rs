@@ -52,6 +52,7 @@ pub async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Error> {
             .create(&PostParams::default(), &version)
             .await
             .map_err(|source| Error::Seal { name: name.clone(), source: Box::new(source) })?;
+        ctx.versions_seen.note(&sealed);
         // The engine need not wait for the watch to tell it.
         ctx.catalog.learn_version(sealed);
         info!(name, "Version sealed");

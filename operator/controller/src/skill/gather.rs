@@ -1,8 +1,14 @@
 //! Reads for one Skill: its sealed versions, and which of them something still points at.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ListParams, VersionMatch},
+};
 use skillet_api::{Skill, SkillVersion, names};
 use skillet_core::version::SkillSemver;
 use thiserror::Error;
@@ -24,13 +30,32 @@ pub struct Observed {
     pub in_use: BTreeSet<SkillSemver>,
 }
 
-/// Live, not from the catalogue: what is sealed must not be sealed otherwise.
+/// The newest revision of any `SkillVersion` that a watch or a write of ours has told of.
+///
+/// A list that is as new as this one is answered at once. One without it, which must be as new as the store itself, waits
+/// until the API server's cache has heard from etcd, a tenth of a second where nothing else is written.
+#[derive(Default)]
+pub struct Seen(AtomicU64);
+
+impl Seen {
+    pub fn note(&self, version: &impl Resource) {
+        let revision = version.meta().resource_version.as_deref().and_then(|text| text.parse().ok());
+        self.0.fetch_max(revision.unwrap_or_default(), Ordering::AcqRel);
+    }
+
+    fn as_new(&self, list: ListParams) -> ListParams {
+        list.at(&self.0.load(Ordering::Acquire).to_string()).matching(VersionMatch::NotOlderThan)
+    }
+}
+
+/// Not from the catalogue, which may learn of a change after the watch that called for this look. What somebody seals
+/// unseen is not sealed otherwise: its name is taken.
 pub async fn gather(ctx: &Context, skill: &Skill) -> Result<Observed, Error> {
     let (namespace, name) = (skill.namespace().unwrap_or_default(), skill.name_any());
     let api: Api<Guarded<SkillVersion>> = Api::namespaced(ctx.client.clone(), &namespace);
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
     let versions = api
-        .list(&of_skill)
+        .list(&ctx.versions_seen.as_new(of_skill))
         .await
         .map_err(|source| Error::Versions {
             namespace: namespace.clone(),
@@ -44,4 +69,32 @@ pub async fn gather(ctx: &Context, skill: &Skill) -> Result<Observed, Error> {
         .collect();
     let in_use = ctx.in_use.of(&namespace, &name);
     Ok(Observed { versions, in_use })
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::*;
+
+    fn at(revision: Option<&str>) -> Pod {
+        let mut object = Pod::default();
+        object.metadata.resource_version = revision.map(str::to_owned);
+        object
+    }
+
+    #[test]
+    fn a_list_is_as_new_as_the_newest_that_was_seen() {
+        let seen = Seen::default();
+        let revision = || seen.as_new(ListParams::default()).resource_version;
+        assert_eq!(revision().as_deref(), Some("0"), "any will do");
+        for (told, expected) in
+            [(Some("7"), "7"), (Some("12"), "12"), (Some("9"), "12"), (None, "12"), (Some("x"), "12")]
+        {
+            seen.note(&at(told));
+            assert_eq!(revision().as_deref(), Some(expected), "{told:?}");
+        }
+        let list = seen.as_new(ListParams::default());
+        assert_eq!(list.version_match, Some(VersionMatch::NotOlderThan));
+    }
 }
