@@ -103,9 +103,10 @@ lane_chart() {
   e2e/in-cluster.sh charts/test.sh
 }
 
+# Tests that wait for the API server leave the processors to others: more of them run at a time than there are processors.
 lane_integration() {
   "$cluster" build
-  SKILLET_INTEGRATION=1 e2e/in-cluster.sh cargo test -q --locked -p skillet-controller --test integration
+  SKILLET_INTEGRATION=1 e2e/in-cluster.sh cargo test -q --locked -p skillet-controller --test integration -- --test-threads 8
 }
 
 lane_e2e() {
@@ -121,7 +122,9 @@ lane_e2e() {
   if ((was_up == 0)); then e2e/in-cluster.sh charts/test-lifecycle.sh; fi
   e2e/deploy.sh up
   e2e/gateway/install-clients.sh >/dev/null
-  SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh cargo test -q --locked -p skillet-e2e --tests
+  SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh bash -euc '
+    cargo test -q --locked -p skillet-e2e --lib --bins --test e2e -- --test-threads 4
+    cargo test -q --locked -p skillet-e2e --test faults --test gateway'
 }
 
 finish() {
