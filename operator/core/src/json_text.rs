@@ -37,6 +37,16 @@ impl JsonText {
     }
 }
 
+/// A JSON text as a value that is read from it would be written, without blanks and needless escapes, but without
+/// that value's memory. None for a text that is no JSON or nested too deep to be read.
+pub fn compact(text: &str) -> Option<String> {
+    let mut written = Vec::with_capacity(text.len());
+    let mut reader = serde_json::Deserializer::from_str(text);
+    serde_transcode::transcode(&mut reader, &mut serde_json::Serializer::new(&mut written)).ok()?;
+    reader.end().ok()?;
+    String::from_utf8(written).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -51,6 +61,23 @@ mod tests {
                 (text.value(), text.text(), text.length()),
                 (value.clone(), &*value.to_string(), value.to_string().len())
             );
+        }
+    }
+
+    #[test]
+    fn a_text_is_made_compact_without_reading_it_into_a_value() {
+        for text in [
+            r#" {"a" : [1, -2, 1.50, 1e3, 18446744073709551615], "b": {}, "c": [] } "#,
+            "\"\\u003cü\\n\"",
+            "null",
+            "true",
+        ] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(compact(text), Some(value.to_string()));
+        }
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        for text in ["", "{", "1 2", &deep] {
+            assert_eq!(compact(text), None, "{text}");
         }
     }
 

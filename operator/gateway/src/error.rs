@@ -79,6 +79,12 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
     }
 
+    /// The same of an answer, which nothing in the request could make smaller.
+    pub fn answer_too_large() -> Self {
+        let message = "the answer has more values than the gateway has memory for in one request";
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "TooLarge", message)
+    }
+
     /// Other requests hold the memory, and none was given back in time.
     pub fn overloaded(waited: Duration) -> Self {
         let message = format!("the gateway has had no memory left for this request for {waited:?}");

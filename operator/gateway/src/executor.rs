@@ -3,6 +3,7 @@
 //! Nothing is remembered that another replica would need: an idempotency key is the name of its execution.
 
 mod error;
+mod execution;
 mod following;
 mod list;
 mod news;
@@ -24,16 +25,17 @@ use kube::{
     runtime::{WatchStreamExt as _, watcher},
 };
 use serde_json::{Value, json};
-use skillet_api::{SkillExecution, names};
+use skillet_api::names;
 use tokio::sync::oneshot;
 use tracing::warn;
 
 use crate::{identity::Caller, unread};
 pub use error::ExecutorError;
+use execution::Found;
+pub use execution::{Execution, Metadata, Spec, Status};
 pub use following::Following;
 pub use list::Entry;
-pub use news::is_ended;
-use news::{Waiters, Watched};
+use news::Waiters;
 
 /// What is to be run for whom.
 #[derive(Clone, Debug)]
@@ -90,7 +92,7 @@ impl Executor {
 
     /// Watches the executions of the whole cluster, until it is dropped.
     pub async fn watch(self: Arc<Self>) {
-        let api: Api<Watched> = Api::all(self.client.clone());
+        let api: Api<Found> = Api::all(self.client.clone());
         let config = watcher::Config::default().page_size(unread::PAGE);
         let mut events = pin!(watcher(api, config).default_backoff());
         loop {
@@ -114,14 +116,16 @@ impl Executor {
     }
 
     /// Makes the execution, or finds the one that the same idempotency key made.
-    pub async fn start(&self, order: &Order) -> Result<Arc<SkillExecution>, ExecutorError> {
+    pub async fn start(&self, order: &Order) -> Result<Arc<Execution>, ExecutorError> {
         let api = self.api(&order.namespace);
         let object = order::object(order);
+        let sent = Found::of(&object)
+            .map_err(|error| ExecutorError::of_create(&order.namespace, kube::Error::SerdeError(error)))?;
         let params = PostParams { field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()), dry_run: false };
         let mut races = 0;
         loop {
-            let error = match api.create(&params, &object).await {
-                Ok(created) => return Ok(Arc::new(created)),
+            let error = match api.create(&params, &sent).await {
+                Ok(created) => return read(&created).map(Arc::new),
                 Err(error) => error,
             };
             let is_taken = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
@@ -138,7 +142,7 @@ impl Executor {
     }
 
     /// The execution that the order's idempotency key has made, if it is still there. Makes none.
-    pub async fn made(&self, order: &Order) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
+    pub async fn made(&self, order: &Order) -> Result<Option<Arc<Execution>>, ExecutorError> {
         let Some(name) = order::object(order).metadata.name else { return Ok(None) };
         match self.find(&order.namespace, &name).await? {
             Some(found) if !order::is_same_call(order, &found) => Err(ExecutorError::Conflict),
@@ -149,22 +153,22 @@ impl Executor {
     /// Waits for the end of an execution. Dropped, it leaves the execution running.
     pub async fn ended(
         &self,
-        execution: &SkillExecution,
+        execution: &Execution,
         limit: Duration,
-    ) -> Result<Arc<SkillExecution>, ExecutorError> {
-        if is_ended(execution) {
+    ) -> Result<Arc<Execution>, ExecutorError> {
+        if execution.is_ended() {
             return Ok(Arc::new(execution.clone()));
         }
         let mut following = self.follow(execution);
         let end = async {
             loop {
                 let state = following.next().await?;
-                if is_ended(&state) {
+                if state.is_ended() {
                     return Ok(state);
                 }
             }
         };
-        let (namespace, name) = (execution.namespace().unwrap_or_default(), execution.name_any());
+        let Metadata { namespace, name, .. } = execution.metadata.clone();
         let too_late = |_| Err(ExecutorError::TooLate { namespace, name, limit });
         tokio::time::timeout(limit, end).await.unwrap_or_else(too_late)
     }
@@ -175,7 +179,7 @@ impl Executor {
         self: &Arc<Self>,
         order: &Order,
         limit: Duration,
-    ) -> Result<Arc<SkillExecution>, ExecutorError> {
+    ) -> Result<Arc<Execution>, ExecutorError> {
         if !order.cancel_when_dropped {
             let execution = self.start(order).await?;
             return self.ended(&execution, limit).await;
@@ -189,7 +193,7 @@ impl Executor {
         self: Arc<Self>,
         order: Order,
         limit: Duration,
-        mut answer: oneshot::Sender<Result<Arc<SkillExecution>, ExecutorError>>,
+        mut answer: oneshot::Sender<Result<Arc<Execution>, ExecutorError>>,
     ) {
         // Not left half way: what was asked of the API server may exist, and must then be cancelled.
         let execution = match self.start(&order).await {
@@ -214,8 +218,8 @@ impl Executor {
     }
 
     /// Cancels a run that was waited for, unless another request of this gateway waits for it.
-    pub async fn cancel_unless_wanted(&self, execution: &SkillExecution) {
-        if self.waiters.is_waited_for(&execution.uid().unwrap_or_default()) {
+    pub async fn cancel_unless_wanted(&self, execution: &Execution) {
+        if self.waiters.is_waited_for(&execution.metadata.uid) {
             return;
         }
         if let Err(error) = self.cancel(execution).await {
@@ -224,30 +228,22 @@ impl Executor {
     }
 
     /// Follows the states of an execution.
-    pub fn follow(&self, execution: &SkillExecution) -> Following {
-        let api = self.api(&execution.namespace().unwrap_or_default());
+    pub fn follow(&self, execution: &Execution) -> Following {
+        let api = self.api(&execution.metadata.namespace);
         Following::new(api, self.waiters.clone(), execution)
     }
 
     /// An execution as the API server holds it.
-    pub async fn find(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
-        let found = self.api(namespace).get_opt(name).await.map_err(|source| ExecutorError::Read {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            source: Box::new(source),
-        })?;
-        Ok(found.map(Arc::new))
+    pub async fn find(&self, namespace: &str, name: &str) -> Result<Option<Arc<Execution>>, ExecutorError> {
+        let found = self.found(namespace, name).await?;
+        found.as_ref().map(|found| read(found).map(Arc::new)).transpose()
     }
 
     /// Asks for the end of an execution.
-    pub async fn cancel(&self, execution: &SkillExecution) -> Result<(), ExecutorError> {
-        let (namespace, name) = (execution.namespace().unwrap_or_default(), execution.name_any());
+    pub async fn cancel(&self, execution: &Execution) -> Result<(), ExecutorError> {
+        let Metadata { namespace, name, uid, .. } = execution.metadata.clone();
         // With the uid, one made again under the same name is not taken for this one.
-        let patch = json!({ "metadata": { "uid": execution.uid() }, "spec": { "cancel": true } });
+        let patch = json!({ "metadata": { "uid": uid }, "spec": { "cancel": true } });
         let params = PatchParams {
             field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()),
             ..PatchParams::default()
@@ -261,9 +257,22 @@ impl Executor {
         }
     }
 
-    fn api(&self, namespace: &str) -> Api<SkillExecution> {
+    async fn found(&self, namespace: &str, name: &str) -> Result<Option<Found>, ExecutorError> {
+        self.api(namespace).get_opt(name).await.map_err(|error| unreadable(namespace, name, error))
+    }
+
+    fn api(&self, namespace: &str) -> Api<Found> {
         Api::namespaced(self.client.clone(), namespace)
     }
+}
+
+fn read(found: &Found) -> Result<Execution, ExecutorError> {
+    let unreadable = |error| unreadable(&found.namespace().unwrap_or_default(), &found.name_any(), error);
+    Execution::read(found).map_err(unreadable)
+}
+
+fn unreadable(namespace: &str, name: &str, source: kube::Error) -> ExecutorError {
+    ExecutorError::Read { namespace: namespace.to_owned(), name: name.to_owned(), source: Box::new(source) }
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ async fn watching(api: &FakeApi) -> Arc<Executor> {
     executor
 }
 
-fn phase(execution: &SkillExecution) -> Phase {
+fn phase(execution: &Execution) -> Phase {
     execution.status.as_ref().unwrap().phase
 }
 
@@ -50,9 +50,9 @@ fn phase(execution: &SkillExecution) -> Phase {
 async fn waiting(
     api: &FakeApi,
     executor: &Arc<Executor>,
-    execution: &Arc<SkillExecution>,
-) -> tokio::task::JoinHandle<Result<Arc<SkillExecution>, ExecutorError>> {
-    let question = format!("GET {}", path("team", "skillexecutions", &execution.name_any()));
+    execution: &Arc<Execution>,
+) -> tokio::task::JoinHandle<Result<Arc<Execution>, ExecutorError>> {
+    let question = format!("GET {}", path("team", "skillexecutions", &execution.metadata.name));
     let before = api.count(&question);
     let task = tokio::spawn({
         let (executor, execution) = (executor.clone(), execution.clone());
@@ -67,16 +67,16 @@ async fn a_run_is_made_and_its_end_is_told_by_the_watch() {
     let api = FakeApi::default();
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();
-    assert!(execution.name_any().starts_with("sum-"));
+    assert!(execution.metadata.name.starts_with("sum-"));
     let waiting = waiting(&api, &executor, &execution).await;
-    api.set_status("team", &execution.name_any(), running());
-    api.set_status("team", &execution.name_any(), done());
+    api.set_status("team", &execution.metadata.name, running());
+    api.set_status("team", &execution.metadata.name, done());
     let ended = waiting.await.unwrap().unwrap();
     assert_eq!(
-        (phase(&ended), ended.status.as_ref().unwrap().output.clone()),
-        (Phase::Succeeded, Some(json!({ "sum": 1 })))
+        (phase(&ended), ended.status.as_ref().unwrap().output.as_ref().unwrap().get()),
+        (Phase::Succeeded, r#"{"sum":1}"#)
     );
-    assert!(!executor.waiters.is_waited_for(&execution.uid().unwrap()), "nothing is kept");
+    assert!(!executor.waiters.is_waited_for(&execution.metadata.uid.clone()), "nothing is kept");
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn an_end_before_the_waiting_began_is_found_by_asking() {
     api.end_at_creation(done());
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();
-    assert!(!is_ended(&execution), "the answer to the creation is from before the end");
+    assert!(!execution.is_ended(), "the answer to the creation is from before the end");
     eventually("the watch has passed it", || api.executions().len() == 1).await;
     assert_eq!(phase(&executor.ended(&execution, SOON).await.unwrap()), Phase::Succeeded);
 }
@@ -95,8 +95,8 @@ async fn an_execution_that_has_ended_is_not_asked_for() {
     let api = FakeApi::default();
     let executor = Executor::new(api.client());
     let execution = executor.start(&order()).await.unwrap();
-    api.set_status("team", &execution.name_any(), done());
-    let ended = executor.find("team", &execution.name_any()).await.unwrap().unwrap();
+    api.set_status("team", &execution.metadata.name, done());
+    let ended = executor.find("team", &execution.metadata.name).await.unwrap().unwrap();
     let asked = api.seen().len();
     executor.ended(&ended, Duration::ZERO).await.unwrap();
     assert_eq!(api.seen().len(), asked);
@@ -109,7 +109,7 @@ async fn an_end_during_an_interruption_is_found_by_the_list_after_it() {
     let execution = executor.start(&order()).await.unwrap();
     let waiting = waiting(&api, &executor, &execution).await;
     api.interrupt();
-    api.set_status("team", &execution.name_any(), done());
+    api.set_status("team", &execution.metadata.name, done());
     assert_eq!(phase(&waiting.await.unwrap().unwrap()), Phase::Succeeded);
 }
 
@@ -120,7 +120,7 @@ async fn a_deletion_during_an_interruption_is_found_by_asking() {
     let execution = executor.start(&order()).await.unwrap();
     let waiting = waiting(&api, &executor, &execution).await;
     api.interrupt();
-    api.delete(&path("team", "skillexecutions", &execution.name_any()));
+    api.delete(&path("team", "skillexecutions", &execution.metadata.name));
     assert!(matches!(waiting.await.unwrap(), Err(ExecutorError::Gone { .. })));
 }
 
@@ -130,7 +130,7 @@ async fn a_deletion_is_told_by_the_watch() {
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();
     let waiting = waiting(&api, &executor, &execution).await;
-    api.delete(&path("team", "skillexecutions", &execution.name_any()));
+    api.delete(&path("team", "skillexecutions", &execution.metadata.name));
     assert!(matches!(waiting.await.unwrap(), Err(ExecutorError::Gone { .. })));
 }
 
@@ -139,7 +139,7 @@ async fn another_execution_under_the_same_name_is_not_taken_for_it() {
     let api = FakeApi::default();
     let executor = Executor::new(api.client());
     let execution = executor.start(&keyed("k")).await.unwrap();
-    api.delete(&path("team", "skillexecutions", &execution.name_any()));
+    api.delete(&path("team", "skillexecutions", &execution.metadata.name));
     api.end_at_creation(done());
     executor.start(&keyed("k")).await.unwrap();
     assert!(matches!(executor.ended(&execution, SOON).await, Err(ExecutorError::Gone { .. })));
@@ -156,9 +156,9 @@ async fn a_watch_that_hangs_is_made_up_for_by_asking_again() {
         let (executor, execution) = (executor.clone(), execution.clone());
         async move { executor.ended(&execution, Duration::from_secs(300)).await }
     });
-    let question = format!("GET {}", path("team", "skillexecutions", &execution.name_any()));
+    let question = format!("GET {}", path("team", "skillexecutions", &execution.metadata.name));
     eventually("it has asked", || api.count(&question) == 1).await;
-    api.set_status("team", &execution.name_any(), done());
+    api.set_status("team", &execution.metadata.name, done());
     assert_eq!(phase(&waiting.await.unwrap().unwrap()), Phase::Succeeded);
 }
 
@@ -167,7 +167,7 @@ async fn a_question_that_fails_is_asked_again() {
     let api = FakeApi::default();
     let executor = Executor::new(api.client());
     let execution = executor.start(&order()).await.unwrap();
-    api.set_status("team", &execution.name_any(), done());
+    api.set_status("team", &execution.metadata.name, done());
     api.fail("GET ", 400, "not now");
     assert_eq!(phase(&executor.ended(&execution, SOON).await.unwrap()), Phase::Succeeded);
 }
@@ -180,7 +180,7 @@ async fn waiting_has_a_limit_and_leaves_the_run_alone() {
     let late = executor.ended(&execution, Duration::from_secs(2)).await;
     assert!(matches!(late, Err(ExecutorError::TooLate { limit, .. }) if limit == Duration::from_secs(2)));
     assert_eq!(api.executions()[0]["spec"]["cancel"], false);
-    assert!(!executor.waiters.is_waited_for(&execution.uid().unwrap()));
+    assert!(!executor.waiters.is_waited_for(&execution.metadata.uid.clone()));
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn the_same_key_is_the_same_execution_on_every_replica() {
     let (one, two) = (Executor::new(api.client()), Executor::new(api.client()));
     let (first, second, third) = (keyed("k"), keyed("k"), keyed("l"));
     let (first, second) = tokio::join!(one.start(&first), two.start(&second));
-    assert_eq!(first.unwrap().uid(), second.unwrap().uid());
+    assert_eq!(first.unwrap().metadata.uid, second.unwrap().metadata.uid);
     one.start(&third).await.unwrap();
     assert_eq!(api.executions().len(), 2);
 }
@@ -209,9 +209,9 @@ async fn a_key_whose_execution_vanishes_between_two_looks_makes_it_anew() {
     let api = FakeApi::default();
     let executor = Executor::new(api.client());
     let first = executor.start(&keyed("k")).await.unwrap();
-    api.fail(&format!("GET {}", path("team", "skillexecutions", &first.name_any())), 404, "not found");
+    api.fail(&format!("GET {}", path("team", "skillexecutions", &first.metadata.name)), 404, "not found");
     // The fake answers the question with 404 once; the object is still there, so the second look finds it.
-    assert_eq!(executor.start(&keyed("k")).await.unwrap().uid(), first.uid());
+    assert_eq!(executor.start(&keyed("k")).await.unwrap().metadata.uid, first.metadata.uid);
     assert_eq!(api.count("POST "), 3);
 }
 
@@ -241,21 +241,21 @@ async fn following_shows_the_states_in_order_to_everyone_who_follows() {
     for following in [&mut one, &mut two] {
         assert!(following.next().await.unwrap().status.is_none());
     }
-    api.set_status("team", &execution.name_any(), running());
+    api.set_status("team", &execution.metadata.name, running());
     assert_eq!(phase(&one.next().await.unwrap()), Phase::Running);
-    api.set_status("team", &execution.name_any(), done());
+    api.set_status("team", &execution.metadata.name, done());
     assert_eq!(phase(&one.next().await.unwrap()), Phase::Succeeded);
     drop(one);
     let mut last = two.next().await.unwrap();
-    while !is_ended(&last) {
+    while !last.is_ended() {
         last = two.next().await.unwrap();
     }
     drop(two);
-    assert!(!executor.waiters.is_waited_for(&execution.uid().unwrap()));
+    assert!(!executor.waiters.is_waited_for(&execution.metadata.uid.clone()));
 }
 
 /// What becomes of the run when the future that waits for it is dropped.
-async fn drop_waiting(cancel_when_dropped: bool, is_shared: bool) -> (FakeApi, Arc<SkillExecution>) {
+async fn drop_waiting(cancel_when_dropped: bool, is_shared: bool) -> (FakeApi, Arc<Execution>) {
     let api = FakeApi::default();
     let executor = watching(&api).await;
     let order = Order { cancel_when_dropped, ..keyed("k") };
@@ -265,8 +265,8 @@ async fn drop_waiting(cancel_when_dropped: bool, is_shared: bool) -> (FakeApi, A
     });
     let created = || api.executions().first().cloned();
     eventually("it is made", || created().is_some()).await;
-    let execution: Arc<SkillExecution> = Arc::new(serde_json::from_value(created().unwrap()).unwrap());
-    let uid = execution.uid().unwrap();
+    let execution: Arc<Execution> = Arc::new(serde_json::from_value(created().unwrap()).unwrap());
+    let uid = execution.metadata.uid.clone();
     eventually("it is waited for", || executor.waiters.is_waited_for(&uid)).await;
     let other = is_shared.then(|| executor.follow(&execution));
     run.abort();
@@ -282,7 +282,7 @@ async fn a_dropped_future_leaves_the_run_unless_the_order_says_otherwise() {
     let (api, _) = drop_waiting(false, false).await;
     assert_eq!(api.count("PATCH "), 0);
     let (api, execution) = drop_waiting(true, false).await;
-    assert_eq!(api.count(&format!("PATCH {}", path("team", "skillexecutions", &execution.name_any()))), 1);
+    assert_eq!(api.count(&format!("PATCH {}", path("team", "skillexecutions", &execution.metadata.name))), 1);
 }
 
 #[tokio::test]

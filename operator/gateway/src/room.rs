@@ -99,6 +99,15 @@ impl Taken {
         self.change(Part { reading: 0, whole: needed }).await
     }
 
+    /// Waits for room for so much more, as for an answer beside the request.
+    pub async fn add(&mut self, needed: usize) -> Result<(), ApiError> {
+        let whole = self.part.whole.saturating_add(needed);
+        if whole > SHARE {
+            return Err(ApiError::answer_too_large());
+        }
+        self.change(Part { reading: 0, whole }).await
+    }
+
     /// Gives back all but so much, as when a document is needed no more.
     pub fn shrink_to(&mut self, needed: usize) {
         let part = Part { reading: 0, whole: needed.min(self.part.whole) };

@@ -7,8 +7,8 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use serde::{Deserialize, Deserializer, de::DeserializeOwned, de::Error as _};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned, de::Error as _};
+use serde_json::value::{RawValue, to_raw_value};
 use thiserror::Error;
 
 use crate::room;
@@ -33,6 +33,13 @@ pub struct Unread<K> {
     kind: PhantomData<fn() -> K>,
 }
 
+impl<K: Resource + Serialize> Unread<K> {
+    /// An object that is to be made.
+    pub fn of(object: &K) -> serde_json::Result<Self> {
+        Ok(Self { meta: object.meta().clone(), text: to_raw_value(object)?, kind: PhantomData })
+    }
+}
+
 impl<K> Unread<K> {
     /// The whole object as `T`: the kind itself, or what is to be known of it.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, UnreadError> {
@@ -40,12 +47,18 @@ impl<K> Unread<K> {
         if needed > MOST {
             return Err(UnreadError::TooManyValues(needed));
         }
-        Ok(self.read_for_its_owner()?)
+        Ok(self.read_as()?)
     }
 
-    /// The same however much it takes, for somebody who has asked for this very object.
-    pub fn read_for_its_owner<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
+    /// The same without a limit, for a `T` that leaves what tenants write as text.
+    pub fn read_as<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(self.text.get())
+    }
+}
+
+impl<K> Serialize for Unread<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
     }
 }
 

@@ -4,7 +4,10 @@
 
 use kube::core::ObjectList;
 use skillet_api::SkillExecution;
-use skillet_gateway::unread::{PAGE, Unread};
+use skillet_gateway::{
+    executor::Execution,
+    unread::{PAGE, Unread},
+};
 
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -26,6 +29,11 @@ fn a_page_of_large_objects_takes_about_its_text() {
     let taken = resident().unwrap() - before;
     println!("text {} KiB, taken {} KiB", page.len() >> 10, taken >> 10);
     assert!(taken < page.len() * 2, "{taken}");
+    let before = resident().unwrap();
+    let read: Vec<Execution> = list.items.iter().map(|unread| unread.read_as().unwrap()).collect();
+    let taken = resident().unwrap() - before;
+    assert!(taken < page.len() * 2, "as the gateway keeps what it waits for: {taken}");
+    assert!(read.iter().all(|execution| execution.spec.input.is_some()));
     let first = list.items.first().unwrap().read::<SkillExecution>().unwrap();
     assert!(first.spec.input.is_some());
 }

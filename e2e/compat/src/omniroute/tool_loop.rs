@@ -14,7 +14,7 @@ const MARK: &str = "OMNIROUTE";
 
 pub(super) fn bounded_result(case: &Case) -> Result<Answer, String> {
     let limit = bytes(&case.input["maxBytes"]).ok_or("maxBytes is no number of bytes")?;
-    let bounded = bounded(case.given("value").unwrap_or(&Value::Null), limit, MARK);
+    let bounded = bounded(&case.given("value").unwrap_or(&Value::Null).to_string(), limit, MARK);
     let value = json!({
         "text": bounded.text, "truncated": bounded.is_truncated, "originalBytes": bounded.original_bytes,
     });
@@ -77,7 +77,7 @@ fn results(case: &Case) -> Vec<ToolResult> {
     let per_result = limit(case, |name| !name.contains("total")).unwrap_or(DEFAULT_PER_RESULT);
     let mut left = limit(case, |name| name.contains("total")).unwrap_or(DEFAULT_TOTAL);
     let results = case.input["results"].as_array().into_iter().flatten().map(|result| {
-        let content = bounded(&result["result"], per_result.min(left), MARK).text;
+        let content = bounded(&result["result"].to_string(), per_result.min(left), MARK).text;
         left = left.saturating_sub(content.len());
         let text = |field: &str| result[field].as_str().unwrap_or_default().to_owned();
         ToolResult { id: text("id"), name: text("name"), content, is_error: false }

@@ -1,7 +1,5 @@
 //! How much of what skills answer is given to the model: bytes for one result, and for all of a conversation.
 
-use serde_json::Value;
-
 use crate::text::truncate;
 
 /// Whose name the mark of a cut carries.
@@ -21,13 +19,12 @@ pub struct Bounded {
     pub original_bytes: usize,
 }
 
-/// `value` as JSON text of at most `limit` bytes. What is cut ends between two characters and in
-/// `[TRUNCATED n BYTES BY mark]`, which counts against the limit and is itself cut where nothing more fits.
-pub fn bounded(value: &Value, limit: usize, mark: &str) -> Bounded {
-    let whole = value.to_string();
-    let original_bytes = whole.len();
+/// `json` in at most `limit` bytes. What is cut ends between two characters and in `[TRUNCATED n BYTES BY mark]`, which
+/// counts against the limit and is itself cut where nothing more fits.
+pub fn bounded(json: &str, limit: usize, mark: &str) -> Bounded {
+    let original_bytes = json.len();
     if original_bytes <= limit {
-        return Bounded { text: whole, is_truncated: false, original_bytes };
+        return Bounded { text: json.to_owned(), is_truncated: false, original_bytes };
     }
     let mark_of = |dropped: usize| format!("[TRUNCATED {dropped} BYTES BY {mark}]");
     // No more is dropped than there is, so that no mark is longer than this one.
@@ -35,7 +32,7 @@ pub fn bounded(value: &Value, limit: usize, mark: &str) -> Bounded {
     let text = match limit.checked_sub(longest.len()) {
         None | Some(0) => truncate(&longest, limit).0.to_owned(),
         Some(room) => {
-            let kept = truncate(&whole, room).0;
+            let kept = truncate(json, room).0;
             format!("{kept}{}", mark_of(original_bytes - kept.len()))
         }
     };
@@ -62,8 +59,8 @@ impl Budget {
     }
 
     /// The next result, as much of it as the budget has left; takes it off the budget.
-    pub fn take(&mut self, value: &Value) -> Bounded {
-        let bounded = bounded(value, self.per_result.min(self.left), MARK);
+    pub fn take(&mut self, json: &str) -> Bounded {
+        let bounded = bounded(json, self.per_result.min(self.left), MARK);
         self.left = self.left.saturating_sub(bounded.text.len());
         bounded
     }
@@ -76,13 +73,13 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::dice::Dice;
 
     fn check(value: &Value, limit: usize, expected: &str, is_truncated: bool) {
-        let bounded = bounded(value, limit, "OMNIROUTE");
+        let bounded = bounded(&value.to_string(), limit, "OMNIROUTE");
         assert_eq!((bounded.text.as_str(), bounded.is_truncated), (expected, is_truncated), "{value}");
         assert_eq!(bounded.original_bytes, value.to_string().len());
     }
@@ -99,7 +96,7 @@ mod tests {
         let faces = "😀".repeat(40);
         check(&json!(faces), 60, "\"😀😀😀😀😀😀[TRUNCATED 137 BYTES BY OMNIROUTE]", true);
         check(&json!("x".repeat(100)), 40, "\"xxxxx[TRUNCATED 96 BYTES BY OMNIROUTE]", true);
-        let bounded = bounded(&json!("x".repeat(100)), 40, MARK);
+        let bounded = bounded(&json!("x".repeat(100)).to_string(), 40, MARK);
         assert!(bounded.text.ends_with(" BYTES BY SKILLET]"), "{}", bounded.text);
     }
 
@@ -113,10 +110,10 @@ mod tests {
     #[test]
     fn the_budget_of_a_conversation_is_used_up_result_by_result() {
         let mut budget = Budget::new(40, 60);
-        assert!(budget.take(&json!("x".repeat(100))).is_truncated);
+        assert!(budget.take(&json!("x".repeat(100)).to_string()).is_truncated);
         assert_eq!(budget.left(), 21);
-        assert!(!budget.take(&json!("x".repeat(19))).is_truncated);
-        let last = budget.take(&json!(1));
+        assert!(!budget.take(&json!("x".repeat(19)).to_string()).is_truncated);
+        let last = budget.take("1");
         assert_eq!((last.text.as_str(), last.is_truncated, budget.left()), ("", true, 0));
         assert_eq!(Budget::default().left(), 65_536);
     }
@@ -125,11 +122,11 @@ mod tests {
     fn no_limit_is_ever_exceeded_and_no_character_cut() {
         let mut dice = Dice::new(5);
         for _ in 0..2_000 {
-            let value = json!(dice.text("aé中🙂\"", 60));
+            let value = json!(dice.text("aé中🙂\"", 60)).to_string();
             let limit = dice.below(120) as usize;
             let bounded = bounded(&value, limit, MARK);
             assert!(bounded.text.len() <= limit, "{value} at {limit}");
-            assert_eq!(bounded.is_truncated, value.to_string().len() > limit);
+            assert_eq!(bounded.is_truncated, value.len() > limit);
         }
     }
 }

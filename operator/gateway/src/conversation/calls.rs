@@ -185,7 +185,7 @@ pub(super) async fn execute(conversation: &Conversation, order: &Order, deadline
 
 /// The result of a call that was not made.
 pub(super) fn refusal(call: &ToolCall, reason: &str, message: &str) -> ToolResult {
-    let content = failed(reason, message).content.to_string();
+    let content = failed(reason, message).content;
     ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error: true }
 }
 

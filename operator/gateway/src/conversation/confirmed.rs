@@ -8,7 +8,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use futures::FutureExt as _;
 use serde_json::Value;
-use skillet_api::{SkillExecution, skill::Invocation};
+use skillet_api::skill::Invocation;
 use skillet_core::dialect::{
     confirmation::{
         ConfirmationError, Confirmed,
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    executor::{ExecutorError, Order, is_ended},
+    executor::{Execution, ExecutorError, Order},
     offering::Target,
 };
 
@@ -202,7 +202,7 @@ async fn found(
 ) -> Result<Outcome, ApiError> {
     let executor = &conversation.gateway.executor;
     match (executor.made(order).await, too_late) {
-        (Ok(Some(execution)), TooLate::Earlier) if !is_ended(&execution) => {
+        (Ok(Some(execution)), TooLate::Earlier) if !execution.is_ended() => {
             // Waited for in every request of the conversation, it would take the time of each.
             Ok(failed("StillRunning", "the skill still runs; a later request has its result"))
         }
@@ -222,7 +222,7 @@ async fn found(
 }
 
 /// What passes is no result: the model would take it for one, and the person's word would be spent.
-fn ended(run: Result<Arc<SkillExecution>, ExecutorError>) -> Result<Outcome, ApiError> {
+fn ended(run: Result<Arc<Execution>, ExecutorError>) -> Result<Outcome, ApiError> {
     match run {
         Err(error) if outcome::is_passing(&error) => {
             outcome::log(&error);

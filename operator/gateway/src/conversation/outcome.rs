@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use skillet_api::{Phase, SkillExecution};
-use skillet_core::dialect::{ToolResult, budget::Budget};
+use serde_json::{json, value::RawValue};
+use skillet_api::Phase;
+use skillet_core::{
+    dialect::{ToolResult, budget::Budget},
+    json_text::compact,
+};
 use tracing::warn;
 
-use crate::executor::ExecutorError;
+use crate::executor::{Execution, ExecutorError};
 
 /// What a call came to, before it is bounded.
 pub(super) struct Outcome {
-    pub(super) content: Value,
+    /// JSON.
+    pub(super) content: String,
     pub(super) is_error: bool,
     /// Whether the skill was run, whatever came of it.
     pub(super) is_run: bool,
@@ -26,7 +30,7 @@ impl Outcome {
 }
 
 /// What came of a run, as the model reads it.
-pub(super) fn end(run: Result<Arc<SkillExecution>, ExecutorError>) -> Outcome {
+pub(super) fn end(run: Result<Arc<Execution>, ExecutorError>) -> Outcome {
     match run {
         Ok(execution) => told(&execution),
         Err(error) => {
@@ -78,13 +82,16 @@ fn is_begun(error: &ExecutorError) -> bool {
 }
 
 /// An execution's end as the model reads it.
-fn told(execution: &SkillExecution) -> Outcome {
+fn told(execution: &Execution) -> Outcome {
     let Some(status) = &execution.status else { return failed("ApiError", "the execution has no status") };
     // What the operator refuses ends without an attempt.
     let is_run = status.attempts > 0;
     match status.phase {
         Phase::Succeeded => {
-            Outcome { content: status.output.clone().unwrap_or(Value::Null), is_error: false, is_run }
+            let output = status.output.as_deref().map_or("null", RawValue::get);
+            // As the API server wrote it, it is escaped for web pages.
+            let content = compact(output).unwrap_or_else(|| output.to_owned());
+            Outcome { content, is_error: false, is_run }
         }
         Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
             let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
@@ -96,32 +103,34 @@ fn told(execution: &SkillExecution) -> Outcome {
 /// The outcome of a call whose skill was not run.
 pub(super) fn failed(reason: &str, message: &str) -> Outcome {
     let content = json!({ "error": { "reason": reason, "message": message } });
-    Outcome { content, is_error: true, is_run: false }
+    Outcome { content: content.to_string(), is_error: true, is_run: false }
 }
 
 #[cfg(test)]
 mod tests {
-    use skillet_api::{Reason, SkillExecutionSpec, SkillExecutionStatus};
+    use skillet_api::Reason;
 
     use super::*;
+    use crate::executor::Status;
 
     fn ended(phase: Phase, reason: Reason, attempts: u32) -> Outcome {
-        let mut execution = SkillExecution::new("e", SkillExecutionSpec::default());
-        execution.status = Some(SkillExecutionStatus {
+        let status = Status {
             phase,
             reason: Some(reason),
             message: Some("the end of stderr".into()),
-            output: (phase == Phase::Succeeded).then(|| json!({ "n": 1 })),
+            output: (phase == Phase::Succeeded)
+                .then(|| RawValue::from_string(r#"{"n": "\u003c"}"#.into()).unwrap()),
             attempts,
-            ..SkillExecutionStatus::default()
-        });
+            ..Status::default()
+        };
+        let execution = Execution { status: Some(status), ..Execution::default() };
         told(&execution)
     }
 
     #[test]
     fn a_success_is_its_output_and_a_failure_says_why() {
         let succeeded = ended(Phase::Succeeded, Reason::Succeeded, 1);
-        assert_eq!((succeeded.content, succeeded.is_error), (json!({ "n": 1 }), false));
+        assert_eq!((succeeded.content, succeeded.is_error), (r#"{"n":"<"}"#.into(), false));
         for (phase, reason) in [
             (Phase::Failed, Reason::ExitCode),
             (Phase::TimedOut, Reason::TimedOut),
@@ -129,7 +138,7 @@ mod tests {
         ] {
             let outcome = ended(phase, reason, 1);
             let error = json!({ "error": { "reason": reason.as_str(), "message": "the end of stderr" } });
-            assert_eq!((outcome.content, outcome.is_error), (error, true));
+            assert_eq!((outcome.content, outcome.is_error), (error.to_string(), true));
         }
     }
 

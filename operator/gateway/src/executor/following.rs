@@ -4,14 +4,14 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, future::BoxFuture};
-use kube::{Api, ResourceExt as _};
-use skillet_api::SkillExecution;
+use kube::Api;
 use tokio::sync::watch;
 use tracing::warn;
 
 use super::{
     error::ExecutorError,
-    news::{News, Waiters, is_ended},
+    execution::{Execution, Found},
+    news::{News, Waiters},
 };
 
 /// How long after a question that was answered the next one is asked: only a watch that hangs unnoticed needs it.
@@ -19,11 +19,11 @@ const ASK_AGAIN: Duration = Duration::from_secs(30);
 /// The same after a question that was not answered.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-type Answer = Result<Option<SkillExecution>, kube::Error>;
+type Answer = Result<Option<Execution>, kube::Error>;
 
 /// Follows one execution. Dropped, it leaves the execution as it is.
 pub struct Following {
-    api: Api<SkillExecution>,
+    api: Api<Found>,
     namespace: String,
     name: String,
     uid: String,
@@ -34,18 +34,18 @@ pub struct Following {
 }
 
 impl Following {
-    pub(super) fn new(api: Api<SkillExecution>, waiters: Arc<Waiters>, execution: &SkillExecution) -> Self {
-        let uid = execution.uid().unwrap_or_default();
-        let name = execution.name_any();
+    pub(super) fn new(api: Api<Found>, waiters: Arc<Waiters>, execution: &Execution) -> Self {
+        let uid = execution.metadata.uid.clone();
+        let name = execution.metadata.name.clone();
         let news = waiters.join(&uid);
         // Only now: an end that came before joining is there for the question to find.
         let question = ask(api.clone(), name.clone(), Duration::ZERO);
-        let namespace = execution.namespace().unwrap_or_default();
+        let namespace = execution.metadata.namespace.clone();
         Self { api, namespace, name, uid, waiters, news, question, was_told: false }
     }
 
     /// The next state that is seen; states in between may be left out, an end never is. Losing this future loses nothing.
-    pub async fn next(&mut self) -> Result<Arc<SkillExecution>, ExecutorError> {
+    pub async fn next(&mut self) -> Result<Arc<Execution>, ExecutorError> {
         loop {
             let state = tokio::select! {
                 biased;
@@ -62,7 +62,7 @@ impl Following {
         }
     }
 
-    fn take_news(&mut self, news: News) -> Option<Result<Arc<SkillExecution>, ExecutorError>> {
+    fn take_news(&mut self, news: News) -> Option<Result<Arc<Execution>, ExecutorError>> {
         match news {
             News::Nothing => None,
             News::Seen(execution) => Some(Ok(execution)),
@@ -74,12 +74,12 @@ impl Following {
         }
     }
 
-    fn take_answer(&mut self, answer: Answer) -> Option<Result<Arc<SkillExecution>, ExecutorError>> {
+    fn take_answer(&mut self, answer: Answer) -> Option<Result<Arc<Execution>, ExecutorError>> {
         match answer {
-            Ok(Some(execution)) if execution.metadata.uid.as_ref() == Some(&self.uid) => {
+            Ok(Some(execution)) if execution.metadata.uid == self.uid => {
                 self.ask_in(ASK_AGAIN);
                 // The watch may have told of a newer state while the question was on its way; an end is an end.
-                (is_ended(&execution) || !self.was_told).then(|| Ok(Arc::new(execution)))
+                (execution.is_ended() || !self.was_told).then(|| Ok(Arc::new(execution)))
             }
             Ok(_) => Some(Err(self.gone())),
             Err(error) => {
@@ -99,12 +99,12 @@ impl Following {
     }
 }
 
-fn ask(api: Api<SkillExecution>, name: String, wait: Duration) -> BoxFuture<'static, Answer> {
+fn ask(api: Api<Found>, name: String, wait: Duration) -> BoxFuture<'static, Answer> {
     async move {
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
-        api.get_opt(&name).await
+        api.get_opt(&name).await?.as_ref().map(Execution::read).transpose()
     }
     .boxed()
 }

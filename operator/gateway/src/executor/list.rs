@@ -8,11 +8,11 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use kube::{Api, ResourceExt as _, api::ListParams};
-use skillet_api::{SkillExecution, names};
+use kube::{ResourceExt as _, api::ListParams};
+use skillet_api::names;
 
-use super::{Executor, ExecutorError};
-use crate::{identity::Caller, unread::Unread};
+use super::{Execution, Executor, ExecutorError, read};
+use crate::identity::Caller;
 
 /// Entries of one answer of the API server.
 const CHUNK: u32 = 500;
@@ -80,33 +80,16 @@ impl Executor {
     pub fn read(
         &self,
         entries: impl IntoIterator<Item = Entry>,
-    ) -> BoxStream<'_, Result<Arc<SkillExecution>, ExecutorError>> {
-        let reads = entries.into_iter().map(|entry| self.found(entry).boxed());
+    ) -> BoxStream<'_, Result<Arc<Execution>, ExecutorError>> {
+        let reads = entries
+            .into_iter()
+            .map(|entry| async move { self.found(&entry.namespace, &entry.name).await }.boxed());
         let reads: Vec<BoxFuture<'_, _>> = reads.collect();
         stream::iter(reads)
             .buffered(READS)
-            .try_filter_map(async |found| found.as_ref().map(parsed).transpose())
+            .try_filter_map(async |found| found.as_ref().map(|found| read(found).map(Arc::new)).transpose())
             .boxed()
     }
-
-    async fn found(&self, entry: Entry) -> Result<Option<Found>, ExecutorError> {
-        let api = Api::<Found>::namespaced(self.client.clone(), &entry.namespace);
-        let Entry { namespace, name, .. } = entry;
-        api.get_opt(&name).await.map_err(|error| unreadable(&namespace, name, error))
-    }
-}
-
-type Found = Unread<SkillExecution>;
-
-fn parsed(found: &Found) -> Result<Arc<SkillExecution>, ExecutorError> {
-    found.read_for_its_owner().map(Arc::new).map_err(|error| {
-        let namespace = found.namespace().unwrap_or_default();
-        unreadable(&namespace, found.name_any(), kube::Error::SerdeError(error))
-    })
-}
-
-fn unreadable(namespace: &str, name: String, source: kube::Error) -> ExecutorError {
-    ExecutorError::Read { namespace: namespace.to_owned(), name, source: Box::new(source) }
 }
 
 #[cfg(test)]
@@ -147,7 +130,7 @@ mod tests {
         let reads = || api.seen().iter().filter(|line| !line.contains('?')).count();
         assert_eq!(reads(), 0);
         let read: Vec<_> = executor.read(entries.into_iter().take(2)).try_collect().await.unwrap();
-        assert_eq!(read.iter().map(|run| run.name_any()).collect::<Vec<_>>(), ["d", "b"]);
+        assert_eq!(read.iter().map(|run| run.metadata.name.clone()).collect::<Vec<_>>(), ["d", "b"]);
         assert_eq!(reads(), 2);
     }
 
@@ -157,7 +140,7 @@ mod tests {
         let entries = executor.entries(&caller, &everywhere(), &[]).await.unwrap();
         api.delete(&path("team", "skillexecutions", "d"));
         let read: Vec<_> = executor.read(entries).try_collect().await.unwrap();
-        assert_eq!(read.iter().map(|run| run.name_any()).collect::<Vec<_>>(), ["b", "a"]);
+        assert_eq!(read.iter().map(|run| run.metadata.name.clone()).collect::<Vec<_>>(), ["b", "a"]);
     }
 
     #[tokio::test]

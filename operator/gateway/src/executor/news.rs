@@ -6,25 +6,21 @@ use std::{
 };
 
 use kube::{Resource as _, runtime::watcher::Event};
-use skillet_api::SkillExecution;
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::unread::Unread;
+use super::execution::{Execution, Found};
 
 /// The newest that is known of one execution.
 #[derive(Clone, Debug, Default)]
 pub(super) enum News {
     #[default]
     Nothing,
-    Seen(Arc<SkillExecution>),
+    Seen(Arc<Execution>),
     Deleted,
     /// The list after an interruption did not show it: whoever waits must ask.
     Doubtful,
 }
-
-/// Parsed only where somebody waits for it, so that one that does not parse hinders no other.
-pub(super) type Watched = Unread<SkillExecution>;
 
 /// Who waits for which execution, by uid.
 #[derive(Default)]
@@ -58,7 +54,7 @@ impl Waiters {
     }
 
     /// Passes on one event of the watch.
-    pub(super) fn take(&self, event: Event<Watched>) {
+    pub(super) fn take(&self, event: Event<Found>) {
         let mut state = self.state();
         match event {
             Event::Init => state.unlisted = state.waited.keys().cloned().collect(),
@@ -75,7 +71,7 @@ impl Waiters {
             }
             Event::Apply(watched) => state.show(&watched, News::Seen),
             Event::Delete(watched) => {
-                state.show(&watched, |last| if is_ended(&last) { News::Seen(last) } else { News::Deleted });
+                state.show(&watched, |last| if last.is_ended() { News::Seen(last) } else { News::Deleted });
             }
         }
     }
@@ -86,11 +82,12 @@ impl Waiters {
 }
 
 impl State {
-    fn show(&self, watched: &Watched, news: impl FnOnce(Arc<SkillExecution>) -> News) {
+    fn show(&self, watched: &Found, news: impl FnOnce(Arc<Execution>) -> News) {
         let Some(uid) = watched.meta().uid.as_deref().filter(|uid| self.waited.contains_key(*uid)) else {
             return;
         };
-        match watched.read_for_its_owner() {
+        // Only where somebody waits for it, so that one that does not parse hinders no other.
+        match Execution::read(watched) {
             Ok(execution) => self.tell(uid, || news(Arc::new(execution))),
             Err(error) => warn!(%error, "SkillExecution that is waited for could not be read"),
         }
@@ -100,7 +97,7 @@ impl State {
         let Some(sender) = self.waited.get(uid) else { return };
         sender.send_if_modified(|present| {
             // An end is final: that the object was then deleted must not hide it.
-            let is_final = matches!(present, News::Seen(execution) if is_ended(execution));
+            let is_final = matches!(present, News::Seen(execution) if execution.is_ended());
             if !is_final {
                 *present = news();
             }
@@ -109,18 +106,13 @@ impl State {
     }
 }
 
-/// Whether nothing will change any more.
-pub fn is_ended(execution: &SkillExecution) -> bool {
-    execution.status.as_ref().is_some_and(|status| status.phase.is_terminal())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn execution(uid: &str, phase: &str) -> Watched {
+    fn execution(uid: &str, phase: &str) -> Found {
         let execution = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
             "metadata": { "name": "a", "namespace": "ns", "uid": uid }, "spec": { "skill": "s" },
             "status": { "phase": phase, "attempts": 1, "truncated": false } });
@@ -137,7 +129,7 @@ mod tests {
     }
 
     /// What one who waits for `u` knows after each of these events.
-    fn check(events: Vec<Event<Watched>>, expected: &[&str]) {
+    fn check(events: Vec<Event<Found>>, expected: &[&str]) {
         let waiters = Waiters::default();
         let news = waiters.join("u");
         let told: Vec<String> = events
@@ -192,9 +184,9 @@ mod tests {
 
     #[test]
     fn an_object_that_does_not_parse_is_passed_over() {
-        let bad: Watched =
+        let bad: Found =
             serde_json::from_str(r#"{"metadata": {"name": "a", "uid": "u"}, "spec": 7}"#).unwrap();
-        assert!(bad.read::<SkillExecution>().is_err());
+        assert!(Execution::read(&bad).is_err());
         check(
             vec![Event::Init, Event::InitApply(bad.clone()), Event::InitDone, Event::Apply(bad)],
             &["nothing"; 4],

@@ -1,9 +1,14 @@
 //! What a tool call answers: the result of a run, or why there is none, in words that a model can use.
 
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
-use serde_json::{Map, Value, json};
-use skillet_api::{Phase, Reason, SkillExecution, SkillExecutionStatus, execution::StreamStatus};
+use serde_json::{Map, Value, json, value::RawValue};
+use skillet_api::{Phase, Reason, execution::StreamStatus};
 use skillet_core::text::truncate;
+
+use crate::{
+    executor::{Execution, Status},
+    room,
+};
 
 /// Bytes of standard error that a failure shows.
 const STDERR_BYTES: usize = 4096;
@@ -25,12 +30,18 @@ fn failure(value: &Value) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(value.to_string())])
 }
 
+/// Bytes that the answer to an execution takes: its output as a document and three times as text.
+pub(super) fn needed(execution: &Execution) -> usize {
+    let output = execution.status.as_ref().and_then(|status| status.output.as_deref());
+    output.map_or(0, |output| room::document(output.get().as_bytes()) + 3 * output.get().len())
+}
+
 /// An execution that has ended.
-pub(super) fn ended(execution: &SkillExecution) -> CallToolResult {
-    let unknown = SkillExecutionStatus::default();
+pub(super) fn ended(execution: &Execution) -> CallToolResult {
+    let unknown = Status::default();
     let status = execution.status.as_ref().unwrap_or(&unknown);
     let result = match status.phase {
-        Phase::Succeeded => done(as_object(status.output.clone())),
+        Phase::Succeeded => succeeded(status.output.as_deref()),
         Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
             failure(&why(execution, status))
         }
@@ -39,20 +50,22 @@ pub(super) fn ended(execution: &SkillExecution) -> CallToolResult {
 }
 
 /// Structured content is an object; what is none is in one.
-fn as_object(output: Option<Value>) -> Value {
-    match output {
-        None => json!({}),
-        Some(object @ Value::Object(_)) => object,
-        Some(other) => json!({ "value": other }),
+fn succeeded(output: Option<&RawValue>) -> CallToolResult {
+    let Some(output) = output else { return done(json!({})) };
+    match serde_json::from_str(output.get()) {
+        Ok(object @ Value::Object(_)) => done(object),
+        Ok(other) => done(json!({ "value": other })),
+        // Nested deeper than is read.
+        Err(_) => CallToolResult::success(vec![ContentBlock::text(output.get())]),
     }
 }
 
-fn why(execution: &SkillExecution, status: &SkillExecutionStatus) -> Value {
+fn why(execution: &Execution, status: &Status) -> Value {
     let mut why = Map::new();
     let reason = status.reason.unwrap_or(Reason::ApiError).as_str();
     why.insert("reason".to_owned(), reason.into());
     why.insert("message".to_owned(), status.message.clone().unwrap_or_default().into());
-    why.insert("execution".to_owned(), execution.metadata.name.clone().into());
+    why.insert("execution".to_owned(), execution.metadata.name.as_str().into());
     if let Some(code) = status.exit_code {
         why.insert("exitCode".to_owned(), code.into());
     }
@@ -68,7 +81,7 @@ fn shown(stream: &StreamStatus) -> Option<String> {
     Some(truncate(text, STDERR_BYTES).0.to_owned()).filter(|text| !text.is_empty())
 }
 
-fn about(execution: &SkillExecution, status: &SkillExecutionStatus) -> MetaObject {
+fn about(execution: &Execution, status: &Status) -> MetaObject {
     let about = [
         ("skillet.dev/namespace", json!(execution.metadata.namespace)),
         ("skillet.dev/execution", json!(execution.metadata.name)),
@@ -85,10 +98,10 @@ mod tests {
     use super::*;
 
     fn check(status: &Value, expected: &Value) {
-        let execution: SkillExecution = serde_json::from_value(json!({
+        let execution = json!({
             "metadata": { "name": "run-1", "namespace": "ns" }, "spec": { "skill": "s" }, "status": status,
-        }))
-        .unwrap();
+        });
+        let execution: Execution = serde_json::from_str(&execution.to_string()).unwrap();
         let result = serde_json::to_value(ended(&execution)).unwrap();
         let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!((&result["isError"], &text), (&expected["isError"], &expected["text"]));
@@ -109,6 +122,15 @@ mod tests {
                 &json!({ "isError": false, "text": text }),
             );
         }
+    }
+
+    #[test]
+    fn an_output_too_deep_to_be_read_is_text() {
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        let result = succeeded(Some(&RawValue::from_string(deep.clone()).unwrap()));
+        let result = serde_json::to_value(result).unwrap();
+        assert_eq!((&result["content"][0]["text"], &result["isError"]), (&json!(deep), &json!(false)));
+        assert!(result["structuredContent"].is_null());
     }
 
     #[test]

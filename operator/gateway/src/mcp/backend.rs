@@ -5,12 +5,12 @@ use std::{future::Future, sync::Arc};
 use futures::stream::BoxStream;
 use http::HeaderMap;
 use serde::Serialize;
-use skillet_api::{Skill, SkillExecution, skill::Mode};
+use skillet_api::{Skill, skill::Mode};
 use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
-    executor::{ExecutorError, Order},
+    executor::{Execution, ExecutorError, Order},
     identity::{Caller, IdentityError},
     look_up::Shelves,
     room::Room,
@@ -38,7 +38,7 @@ pub enum BackendError {
 pub struct Runs<'a> {
     /// How many there are.
     pub total: usize,
-    pub newest: BoxStream<'a, Result<Arc<SkillExecution>, ExecutorError>>,
+    pub newest: BoxStream<'a, Result<Arc<Execution>, ExecutorError>>,
 }
 
 /// The gateway as the MCP server sees it.
@@ -56,21 +56,19 @@ pub trait Backend: Shelves + 'static {
     fn last_change(&self, namespace: &str) -> u64;
 
     /// Makes the execution, or finds the one that the same idempotency key made.
-    fn start(&self, order: &Order)
-    -> impl Future<Output = Result<Arc<SkillExecution>, ExecutorError>> + Send;
+    fn start(&self, order: &Order) -> impl Future<Output = Result<Arc<Execution>, ExecutorError>> + Send;
 
     /// The execution that the order's idempotency key has made in its namespace. Makes none.
     fn made(
         &self,
         order: &Order,
-    ) -> impl Future<Output = Result<Option<Arc<SkillExecution>>, ExecutorError>> + Send;
+    ) -> impl Future<Output = Result<Option<Arc<Execution>>, ExecutorError>> + Send;
 
     /// The states of an execution from now on; the end is among them.
-    fn states(&self, execution: &SkillExecution)
-    -> BoxStream<'_, Result<Arc<SkillExecution>, ExecutorError>>;
+    fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutorError>>;
 
     /// Asks for the end of an execution, unless someone waits for it: follows its states, by whatever route.
-    fn cancel_unless_wanted(&self, execution: &SkillExecution) -> impl Future<Output = ()> + Send;
+    fn cancel_unless_wanted(&self, execution: &Execution) -> impl Future<Output = ()> + Send;
 
     /// Changes this very skill, not one that was made again under its name. Rights are checked before.
     fn switch(

@@ -12,17 +12,21 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::Value;
-use skillet_api::{Phase, Reason, SkillExecution};
+use skillet_api::{Phase, Reason};
 use thiserror::Error;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, MissedTickBehavior, interval_at, sleep},
+};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{Pace, answer, backend::Backend, keyed::KeyedCalls};
 use crate::{
-    executor::{ExecutorError, Order},
+    executor::{Execution, ExecutorError, Metadata, Order},
     identity::{Caller, IdentityError},
     look_up::{Seen, elsewhere},
+    room::Taken,
 };
 
 /// Key of a request's `_meta`: the same text is the same run, whatever is retried.
@@ -44,6 +48,8 @@ pub(super) struct Asking<'a> {
     pub(super) pace: &'a Pace,
     /// Calls with a key of the same session.
     pub(super) keyed: &'a KeyedCalls,
+    /// What the request holds; none where it has ended.
+    pub(super) room: Option<Arc<Mutex<Taken>>>,
 }
 
 /// Runs a skill and answers with its result. Rights are checked before.
@@ -53,7 +59,7 @@ pub(super) async fn run<B: Backend>(
     wish: Wish,
     asking: Asking<'_>,
 ) -> CallToolResult {
-    let Asking { context, pace, keyed } = asking;
+    let Asking { context, pace, keyed, room } = asking;
     let order = order(caller, wish, context);
     let has_key = order.idempotency.is_some();
     if has_key {
@@ -67,7 +73,7 @@ pub(super) async fn run<B: Backend>(
             }
             return cancelled();
         }
-        Ok((execution, end)) => told(&execution, end, pace),
+        Ok((execution, end)) => told(&execution, end, pace, room).await,
         Err(NotBegun::Unwanted) => cancelled(),
         Err(NotBegun::Executor(error)) => refused(&error),
         Err(NotBegun::Rights(error)) => answer::failed(Reason::ApiError.as_str(), &error.to_string()),
@@ -81,7 +87,7 @@ async fn followed<B: Backend>(
     pace: &Pace,
     order: &Order,
     context: &RequestContext<RoleServer>,
-) -> Result<(Arc<SkillExecution>, End), NotBegun> {
+) -> Result<(Arc<Execution>, End), NotBegun> {
     if context.ct.is_cancelled() {
         return Err(NotBegun::Unwanted);
     }
@@ -90,20 +96,37 @@ async fn followed<B: Backend>(
     Ok((execution, end))
 }
 
-fn told(execution: &SkillExecution, end: End, pace: &Pace) -> CallToolResult {
+async fn told(
+    execution: &Execution,
+    end: End,
+    pace: &Pace,
+    room: Option<Arc<Mutex<Taken>>>,
+) -> CallToolResult {
     match end {
-        End::Ended(execution) => answer::ended(&execution),
+        End::Ended(execution) => ended(&execution, room).await,
         End::Lost(error) => refused(&error),
         End::Unwanted => cancelled(),
         End::TooLate => answer::failed(
             "TooLate",
             &format!(
                 "the run {} goes on, but has not ended within {:?}; skillet_executions tells how it ends",
-                execution.metadata.name.as_deref().unwrap_or_default(),
-                pace.call
+                execution.metadata.name, pace.call
             ),
         ),
     }
+}
+
+/// The answer is made of an output of any size, for which the request needs room beside its own.
+async fn ended(execution: &Execution, room: Option<Arc<Mutex<Taken>>>) -> CallToolResult {
+    if let Some(room) = room
+        && let Err(error) = room.lock().await.add(answer::needed(execution)).await
+    {
+        let name = &execution.metadata.name;
+        let message =
+            format!("{}; the run has ended, and the SkillExecution {name} has its output", error.message);
+        return answer::failed(&error.code, &message);
+    }
+    answer::ended(execution)
 }
 
 fn cancelled() -> CallToolResult {
@@ -125,7 +148,7 @@ fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> O
 
 /// The run that the order's key has made while the name meant the skill of another namespace, or a new one. In the
 /// nearest the execution's name itself tells.
-async fn begun<B: Backend>(backend: &B, order: &Order) -> Result<Arc<SkillExecution>, NotBegun> {
+async fn begun<B: Backend>(backend: &B, order: &Order) -> Result<Arc<Execution>, NotBegun> {
     if order.idempotency.is_some() {
         for namespace in elsewhere(backend, &order.caller, &order.skill, Some(&order.namespace)).await? {
             if let Some(made) = backend.made(&Order { namespace, ..order.clone() }).await? {
@@ -150,7 +173,7 @@ enum NotBegun {
 /// How the waiting ended.
 #[derive(Debug)]
 pub(super) enum End {
-    Ended(Arc<SkillExecution>),
+    Ended(Arc<Execution>),
     Lost(ExecutorError),
     /// The client does not want the result any more.
     Unwanted,
@@ -164,7 +187,7 @@ type Notice = BoxFuture<'static, ()>;
 pub(super) async fn follow<B: Backend>(
     backend: &B,
     pace: &Pace,
-    execution: &Arc<SkillExecution>,
+    execution: &Arc<Execution>,
     unwanted: &CancellationToken,
     mut notices: Option<impl FnMut(Phase) -> Notice + Send>,
 ) -> End {
@@ -201,14 +224,13 @@ pub(super) async fn follow<B: Backend>(
     }
 }
 
-fn phase(execution: &SkillExecution) -> Phase {
+fn phase(execution: &Execution) -> Phase {
     execution.status.as_ref().map(|status| status.phase).unwrap_or_default()
 }
 
-fn gone(execution: &SkillExecution, limit: Duration) -> ExecutorError {
-    let of = |text: &Option<String>| text.clone().unwrap_or_default();
-    let metadata = &execution.metadata;
-    ExecutorError::TooLate { namespace: of(&metadata.namespace), name: of(&metadata.name), limit }
+fn gone(execution: &Execution, limit: Duration) -> ExecutorError {
+    let Metadata { namespace, name, .. } = execution.metadata.clone();
+    ExecutorError::TooLate { namespace, name, limit }
 }
 
 fn refused(error: &ExecutorError) -> CallToolResult {

@@ -18,6 +18,7 @@ use rmcp::transport::streamable_http_server::{
     SessionManager as _, StreamableHttpServerConfig, StreamableHttpService,
 };
 use serde_json::json;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -37,9 +38,9 @@ const PROTOCOL: &str = "mcp-protocol-version";
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// Headers in which a token may come. rmcp logs requests, so they end here.
 const TOKENS: [&str; 4] = ["authorization", "x-api-key", "x-skillet-token", "x-goog-api-key"];
-/// As large as an object of the API server may be. An input is held in the message, in the order, in the execution that
-/// was made, and in the news of it.
-const WANTED: Wanted = Wanted { limit: 1_572_864, texts: 2, documents: 4 };
+/// As large as an object of the API server may be. An input is held in the message, in the order, and in the execution
+/// that is made.
+const WANTED: Wanted = Wanted { limit: 1_572_864, texts: 2, documents: 3 };
 
 struct Front<B: Backend> {
     backend: Arc<B>,
@@ -86,6 +87,9 @@ async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, request: Request)
         request.headers_mut().remove(name);
     }
     request.extensions_mut().insert(caller);
+    // Who answers takes more of it. Weak, since a session may keep the request that opened it.
+    let room = Arc::new(Mutex::new(room));
+    request.extensions_mut().insert(Arc::downgrade(&room));
     let is_for_notices = request.method() == Method::GET;
     let is_json = is_json(request.headers());
     let answer = OPENER.scope(owner, front.service.handle(request)).await;
@@ -122,7 +126,7 @@ impl<B: Backend> Front<B> {
 }
 
 /// An answer in one piece is made when it is here; a stream goes on with what was asked.
-fn holding(answer: Response, room: Taken) -> Response {
+fn holding(answer: Response, room: Arc<Mutex<Taken>>) -> Response {
     let content = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !content.is_some_and(|content| content.starts_with(b"text/event-stream")) {
         return answer;

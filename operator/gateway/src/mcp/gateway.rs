@@ -7,12 +7,12 @@ use futures::{
     stream::{self, BoxStream},
 };
 use http::HeaderMap;
-use skillet_api::{Skill, SkillExecution};
+use skillet_api::Skill;
 use tokio::sync::watch;
 
 use super::backend::{Backend, BackendError, Runs, Switch};
 use crate::{
-    executor::{ExecutorError, Order},
+    executor::{Execution, ExecutorError, Order},
     identity::{Caller, IdentityError},
     room::Room,
     skills::{self, KnownSkill},
@@ -36,24 +36,21 @@ impl Backend for Gateway {
         self.skills.last_change(namespace)
     }
 
-    async fn start(&self, order: &Order) -> Result<Arc<SkillExecution>, ExecutorError> {
+    async fn start(&self, order: &Order) -> Result<Arc<Execution>, ExecutorError> {
         self.executor.start(order).await
     }
 
-    async fn made(&self, order: &Order) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
+    async fn made(&self, order: &Order) -> Result<Option<Arc<Execution>>, ExecutorError> {
         self.executor.made(order).await
     }
 
-    fn states(
-        &self,
-        execution: &SkillExecution,
-    ) -> BoxStream<'_, Result<Arc<SkillExecution>, ExecutorError>> {
+    fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutorError>> {
         let following = self.executor.follow(execution);
         stream::unfold(following, |mut following| async move { Some((following.next().await, following)) })
             .boxed()
     }
 
-    async fn cancel_unless_wanted(&self, execution: &SkillExecution) {
+    async fn cancel_unless_wanted(&self, execution: &Execution) {
         self.executor.cancel_unless_wanted(execution).await;
     }
 

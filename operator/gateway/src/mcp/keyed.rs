@@ -9,7 +9,8 @@ use std::{
 };
 
 use rmcp::model::RequestId;
-use skillet_api::SkillExecution;
+
+use crate::executor::Execution;
 
 /// The calls with a key of one session.
 #[derive(Default)]
@@ -21,7 +22,7 @@ enum Call {
     },
     /// Its request has ended before its run, and why is not known yet. It stays until the client says that it has
     /// cancelled it, or the session ends.
-    Left(Arc<SkillExecution>),
+    Left(Arc<Execution>),
 }
 
 impl KeyedCalls {
@@ -36,7 +37,7 @@ impl KeyedCalls {
     }
 
     /// The request of a call has ended, and nobody waits for its run on its behalf. Whether the client cancelled it.
-    pub(super) fn leave(&self, id: &RequestId, execution: &Arc<SkillExecution>) -> bool {
+    pub(super) fn leave(&self, id: &RequestId, execution: &Arc<Execution>) -> bool {
         let mut calls = self.calls();
         match calls.remove(id) {
             Some(Call::UnderWay { is_cancelled: true }) => true,
@@ -48,7 +49,7 @@ impl KeyedCalls {
     }
 
     /// The client cancels a request. Its run, where nothing but this was waited for to cancel it.
-    pub(super) fn cancel(&self, id: &RequestId) -> Option<Arc<SkillExecution>> {
+    pub(super) fn cancel(&self, id: &RequestId) -> Option<Arc<Execution>> {
         let mut calls = self.calls();
         match calls.remove(id)? {
             Call::Left(execution) => Some(execution),
@@ -66,14 +67,12 @@ impl KeyedCalls {
 
 #[cfg(test)]
 mod tests {
-    use skillet_api::SkillExecutionSpec;
-
     use super::*;
 
-    fn begun() -> (KeyedCalls, RequestId, Arc<SkillExecution>) {
+    fn begun() -> (KeyedCalls, RequestId, Arc<Execution>) {
         let (calls, id) = (KeyedCalls::default(), RequestId::Number(1));
         calls.begin(&id);
-        (calls, id, Arc::new(SkillExecution::new("run", SkillExecutionSpec::default())))
+        (calls, id, Arc::default())
     }
 
     #[test]

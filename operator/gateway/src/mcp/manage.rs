@@ -7,7 +7,7 @@ use rmcp::model::CallToolResult;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use skillet_api::{
-    Reason, SkillExecution,
+    Reason,
     skill::{Invocation, Mode},
 };
 use skillet_core::rest::Search;
@@ -21,7 +21,7 @@ use super::{
     catalogue::Catalogue,
 };
 use crate::{
-    executor::ExecutorError,
+    executor::{Execution, ExecutorError},
     identity::{Caller, IdentityError, Verb, is_allowed},
     look_up::{self, Seen},
 };
@@ -212,8 +212,8 @@ async fn executions<B: Backend>(
     })
 }
 
-fn run(execution: &SkillExecution) -> Value {
-    let SkillExecution { metadata, spec, status } = execution;
+fn run(execution: &Execution) -> Value {
+    let Execution { metadata, spec, status } = execution;
     let status = status.clone().unwrap_or_default();
     json!({
         "name": metadata.name,

@@ -1,6 +1,6 @@
 //! The protocol's requests, each to the part that answers it. One of these per session, or per request without one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use http::request::Parts;
 use rmcp::{
@@ -14,6 +14,7 @@ use rmcp::{
     transport::streamable_http_server::SessionRestoreMarker,
 };
 use serde_json::Value;
+use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
@@ -25,7 +26,10 @@ use super::{
     manage::{self, ManagementTool},
     notices::{Fingerprints, Told},
 };
-use crate::identity::{Caller, IdentityError};
+use crate::{
+    identity::{Caller, IdentityError},
+    room::Taken,
+};
 
 const INSTRUCTIONS: &str = "Each tool is a skill: a small program that runs in a sandbox of its own, without a network, \
     on the input you give it and nothing else. A skill that fails answers with a reason and a message; correct the \
@@ -116,7 +120,12 @@ impl<B: Backend> ServerHandler for Server<B> {
         let caller = caller(&context.extensions)?;
         let input = Value::Object(request.arguments.unwrap_or_default());
         let session = session(&context.extensions);
-        let asking = Asking { context: &context, pace: &self.pace, keyed: &self.keyed };
+        let asking = Asking {
+            context: &context,
+            pace: &self.pace,
+            keyed: &self.keyed,
+            room: room(&context.extensions),
+        };
         if let Some(tool) = ManagementTool::of(&request.name) {
             let asked = manage::Asked { caller: &caller, session, request: asking };
             let result = manage::call(&*self.backend, tool, input, asked).await;
@@ -159,6 +168,10 @@ impl<B: Backend> ServerHandler for Server<B> {
 fn caller(extensions: &Extensions) -> Result<Caller, ErrorData> {
     let caller = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
     caller.cloned().ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
+}
+
+fn room(extensions: &Extensions) -> Option<Arc<Mutex<Taken>>> {
+    extensions.get::<Parts>()?.extensions.get::<Weak<Mutex<Taken>>>()?.upgrade()
 }
 
 fn session(extensions: &Extensions) -> Option<String> {

@@ -10,9 +10,9 @@ use crate::{
     room::{Taken, Wanted},
 };
 
-/// Most bytes of a body; a SkillExecution of more the cluster would not keep. An input is held in the order, in the
-/// execution that was made, and in the news of it.
-pub(crate) const WANTED: Wanted = Wanted { limit: 1 << 20, texts: 2, documents: 3 };
+/// Most bytes of a body; a SkillExecution of more the cluster would not keep. An input is held in the order and in the
+/// execution that is made.
+pub(crate) const WANTED: Wanted = Wanted { limit: 1 << 20, texts: 2, documents: 2 };
 
 /// The body of a request, read as JSON whatever its content type says, and what it takes of the memory for all.
 pub(crate) struct Body<T>(pub(crate) T, pub(crate) Taken);

@@ -5,7 +5,6 @@ use http::StatusCode;
 
 use crate::{
     error::ApiError,
-    executor::is_ended,
     identity::Caller,
     rest::{
         Rest,
@@ -65,7 +64,7 @@ pub(crate) async fn cancel(
 async fn end(rest: &Rest, caller: &Caller, id: &str, params: Params) -> Answer {
     let execution = executions::find(rest, caller, id, params).await?;
     let view = Json(ExecutionView::from(&*execution));
-    if is_ended(&execution) {
+    if execution.is_ended() {
         return Ok((StatusCode::OK, view));
     }
     rest.executor.cancel(&execution).await?;

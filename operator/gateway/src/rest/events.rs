@@ -13,12 +13,11 @@ use axum::{
 };
 use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
-use skillet_api::SkillExecution;
 use utoipa::ToSchema;
 
 use crate::{
     error::{ApiError, ErrorAnswer},
-    executor::{Following, is_ended},
+    executor::{Execution, Following},
     rest::{
         Rest,
         execution_view::ExecutionView,
@@ -67,9 +66,9 @@ pub(crate) struct Told {
 
 /// What the stream does next.
 enum Next {
-    Tell(Arc<SkillExecution>, Following),
+    Tell(Arc<Execution>, Following),
     /// Wait for something else than was told last.
-    Wait(Arc<SkillExecution>, Following),
+    Wait(Arc<Execution>, Following),
     Close,
 }
 
@@ -91,21 +90,21 @@ async fn next(next: Next) -> Option<(Result<Event, Infallible>, Next)> {
     }
 }
 
-fn tell(execution: Arc<SkillExecution>, following: Following) -> (Result<Event, Infallible>, Next) {
+fn tell(execution: Arc<Execution>, following: Following) -> (Result<Event, Infallible>, Next) {
     let view = ExecutionView::from(&*execution);
-    if is_ended(&execution) {
+    if execution.is_ended() {
         (Ok(event("end", &view)), Next::Close)
     } else {
         (Ok(event("status", &view)), Next::Wait(execution, following))
     }
 }
 
-fn is_news(told: &SkillExecution, seen: &SkillExecution) -> bool {
-    let facts = |execution: &SkillExecution| {
+fn is_news(told: &Execution, seen: &Execution) -> bool {
+    let facts = |execution: &Execution| {
         let status = execution.status.as_ref();
         status.map(|status| (status.phase, status.reason, status.attempts, status.resolved_version.clone()))
     };
-    is_ended(seen) || facts(told) != facts(seen)
+    seen.is_ended() || facts(told) != facts(seen)
 }
 
 fn event(name: &str, data: &impl Serialize) -> Event {

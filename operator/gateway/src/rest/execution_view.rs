@@ -1,16 +1,15 @@
 //! A run as the HTTP interface writes it.
 
 use jiff::Timestamp;
-use kube::ResourceExt as _;
 use serde::Serialize;
-use serde_json::{
-    Value,
-    value::{RawValue, to_raw_value},
-};
-use skillet_api::{Phase, SkillExecution, SkillExecutionStatus};
+use serde_json::value::RawValue;
+use skillet_api::Phase;
 use utoipa::ToSchema;
 
-use crate::rest::page;
+use crate::{
+    executor::{self, Execution},
+    rest::page,
+};
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -102,27 +101,27 @@ pub(crate) struct ExecutionView {
     pub(crate) finished_at: Option<Timestamp>,
 }
 
-impl From<&SkillExecution> for ExecutionView {
-    fn from(execution: &SkillExecution) -> Self {
+impl From<&Execution> for ExecutionView {
+    fn from(execution: &Execution) -> Self {
         let spec = &execution.spec;
-        let unwritten = SkillExecutionStatus::default();
+        let unwritten = executor::Status::default();
         let status = execution.status.as_ref().unwrap_or(&unwritten);
         Self {
-            id: execution.name_any(),
-            namespace: execution.namespace().unwrap_or_default(),
+            id: execution.metadata.name.clone(),
+            namespace: execution.metadata.namespace.clone(),
             skill: spec.skill.clone(),
             version: status.resolved_version.clone(),
             status: status.phase.into(),
             reason: status.reason.map(|reason| reason.as_str().to_owned()),
             message: status.message.clone(),
             session_id: spec.session_id.clone(),
-            input: as_text(spec.input.as_ref()),
-            output: as_text(status.output.as_ref()),
+            input: spec.input.clone(),
+            output: status.output.clone(),
             omitted: false,
             exit_code: status.exit_code,
             duration_ms: status.duration_ms,
             attempts: status.attempts,
-            created_at: execution.creation_timestamp().map(|time| time.0),
+            created_at: execution.metadata.creation_timestamp.as_ref().map(|time| time.0),
             started_at: status.started_at.as_ref().map(|time| time.0),
             finished_at: status.finished_at.as_ref().map(|time| time.0),
         }
@@ -137,11 +136,6 @@ impl ExecutionView {
         }
         Self { input: None, output: None, omitted: true, ..self }
     }
-}
-
-/// Kept as text, which takes a tenth of the memory or less.
-fn as_text(value: Option<&Value>) -> Option<Box<RawValue>> {
-    to_raw_value(value?).ok()
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use futures::TryStreamExt as _;
-use kube::ResourceExt as _;
 use serde::Serialize;
-use skillet_api::{SkillExecution, names};
+use skillet_api::names;
 use utoipa::ToSchema;
 
 use crate::{
     error::ApiError,
+    executor::Execution,
     identity::{Caller, Verb},
     rest::{
         Rest,
@@ -105,7 +105,7 @@ pub(crate) async fn find(
     caller: &Caller,
     id: &str,
     mut params: Params,
-) -> Result<Arc<SkillExecution>, ApiError> {
+) -> Result<Arc<Execution>, ApiError> {
     let namespace = params.take("namespace")?;
     params.finish()?;
     for namespace in look_up::namespaces(rest, caller, namespace.as_deref())? {
@@ -123,8 +123,8 @@ pub(crate) async fn find(
     Err(ApiError::not_found(format!("there is no run {id} of this caller")))
 }
 
-fn is_of(caller: &Caller, namespace: &str, execution: &SkillExecution) -> bool {
-    let made_for = execution.labels().get(names::LABEL_CALLER_NAMESPACE);
+fn is_of(caller: &Caller, namespace: &str, execution: &Execution) -> bool {
+    let made_for = execution.metadata.labels.get(names::LABEL_CALLER_NAMESPACE);
     *namespace == *caller.namespace || made_for.is_some_and(|made_for| *made_for == *caller.namespace)
 }
 

@@ -10,13 +10,13 @@ use axum::{
 use http::{HeaderMap, HeaderValue, StatusCode, header::LOCATION};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skillet_api::{Phase, Reason, SkillExecution, duration::SkillDuration};
+use skillet_api::{Phase, Reason, duration::SkillDuration};
 use skillet_core::rest::{http_status, split_name};
 use utoipa::ToSchema;
 
 use crate::{
     error::ApiError,
-    executor::{ExecutorError, Order},
+    executor::{Execution, ExecutorError, Order},
     idempotency,
     identity::{Caller, Verb},
     look_up::elsewhere,
@@ -101,7 +101,7 @@ pub(crate) async fn start(
 }
 
 /// The run that the order's key has made, or a new one.
-async fn begun(rest: &Rest, order: Order, chosen: Option<&str>) -> Result<Arc<SkillExecution>, ApiError> {
+async fn begun(rest: &Rest, order: Order, chosen: Option<&str>) -> Result<Arc<Execution>, ApiError> {
     let found = look_up::find(rest, &order.caller, &order.skill, chosen).await;
     let nearest = found.as_ref().ok().map(|seen| seen.namespace.clone());
     if let Some(made) = made_elsewhere(rest, &order, chosen, nearest.as_deref()).await? {
@@ -119,7 +119,7 @@ async fn made_elsewhere(
     order: &Order,
     chosen: Option<&str>,
     nearest: Option<&str>,
-) -> Result<Option<Arc<SkillExecution>>, ApiError> {
+) -> Result<Option<Arc<Execution>>, ApiError> {
     if order.idempotency.is_none() {
         return Ok(None);
     }
@@ -180,7 +180,7 @@ fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<Ord
     })
 }
 
-fn accepted(execution: &SkillExecution) -> Response {
+fn accepted(execution: &Execution) -> Response {
     let view = ExecutionView::from(execution);
     let location = format!("/api/skills/executions/{}?namespace={}", view.id, view.namespace);
     let mut response = (StatusCode::ACCEPTED, Json(view)).into_response();
@@ -191,14 +191,14 @@ fn accepted(execution: &SkillExecution) -> Response {
 }
 
 /// The record of a run that took place, or why there was none.
-fn answer(ended: &SkillExecution) -> Result<Response, ApiError> {
+fn answer(ended: &Execution) -> Result<Response, ApiError> {
     match refusal(ended) {
         Some(error) => Err(error),
         None => Ok(Json(ExecutionView::from(ended)).into_response()),
     }
 }
 
-fn refusal(ended: &SkillExecution) -> Option<ApiError> {
+fn refusal(ended: &Execution) -> Option<ApiError> {
     let status = ended.status.as_ref()?;
     let is_refused = status.phase == Phase::Failed && status.attempts == 0;
     let reason = status.reason.filter(|_| is_refused)?;

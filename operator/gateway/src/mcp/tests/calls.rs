@@ -46,7 +46,7 @@ async fn a_skill_is_run_where_it_is_for_who_asks_and_its_output_comes_back() {
     assert_eq!((&*order.namespace, &*order.skill, &*order.caller.namespace), ("platform", "sum", "a"));
     assert_eq!((order.version.as_deref(), &order.input), (Some("2.1.0"), &json!({ "a": 1 })));
     assert!(order.session.is_some_and(|session| session.contains('.')), "the client's session");
-    world.fake.set(0, json!({ "phase": "Succeeded", "output": { "sum": 3 }, "resolvedVersion": "2.1.0" }));
+    world.fake.set(0, &json!({ "phase": "Succeeded", "output": { "sum": 3 }, "resolvedVersion": "2.1.0" }));
     let result = call.await.unwrap();
     assert_eq!(result.is_error, Some(false));
     assert_eq!(result.structured_content, Some(json!({ "sum": 3 })));
@@ -60,7 +60,7 @@ async fn a_skill_that_fails_is_an_answer_with_reason_and_message() {
     let client = world.client("a").await;
     let status = json!({ "phase": "Failed", "reason": "InputInvalid", "message": "/a is not a number" });
     let call = called(&world, &client, "sum", json!({ "a": "x" })).await;
-    world.fake.set(0, status);
+    world.fake.set(0, &status);
     let result = call.await.unwrap();
     assert_eq!((result.is_error, &result.structured_content), (Some(true), &None));
     let text = text(&result);
@@ -147,10 +147,10 @@ async fn a_client_that_asks_is_told_how_far_the_run_is() {
         let told =
             |word: &str| client.seen.progress.lock().unwrap().iter().filter(|(_, told)| told == word).count();
         until(|| told("queued") > 0).await;
-        world.fake.set(run, json!({ "phase": "Running" }));
+        world.fake.set(run, &json!({ "phase": "Running" }));
         // Again and again, so that clients that give up without news do not.
         until(|| told("running") > 2).await;
-        world.fake.set(run, json!({ "phase": "Succeeded" }));
+        world.fake.set(run, &json!({ "phase": "Succeeded" }));
         assert_eq!(call.await.unwrap().is_error, Some(false));
         let numbers: Vec<f64> =
             client.seen.progress.lock().unwrap().iter().map(|(number, _)| *number).collect();
@@ -176,7 +176,7 @@ async fn notices_that_a_client_never_takes_hold_up_neither_the_end_nor_the_limit
         };
         tokio::time::timeout(LIMIT, async { tokio::join!(following, changing).0 }).await.expect("an end")
     };
-    let end = ends(pace(), |fake, _| fake.set(0, json!({ "phase": "Succeeded" }))).await;
+    let end = ends(pace(), |fake, _| fake.set(0, &json!({ "phase": "Succeeded" }))).await;
     assert!(matches!(end, End::Ended(_)), "{end:?}");
     let short = Pace { call: Duration::from_millis(20), ..pace() };
     let end = ends(short, |_, _| {}).await;
@@ -221,9 +221,23 @@ async fn a_call_takes_room_until_it_is_answered() {
         world.fake.put_plain("a", "sum");
         let client = world.client_of("a", lifecycle).await;
         let call = called(&world, &client, "sum", json!({ "list": vec![0; 50_000] })).await;
-        assert!(world.fake.room.taken() > 4 * 3_000_000, "{}", world.fake.room.taken());
-        world.fake.set(0, json!({ "phase": "Succeeded", "output": {} }));
+        assert!(world.fake.room.taken() > 3 * 3_000_000, "{}", world.fake.room.taken());
+        world.fake.set(0, &json!({ "phase": "Succeeded", "output": {} }));
         call.await.unwrap();
         until(|| world.fake.room.taken() < 1_000_000).await;
     }
+}
+
+#[tokio::test]
+async fn an_output_of_more_values_than_there_is_room_for_is_named_and_left() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "sum");
+    let client = world.client("a").await;
+    let call = called(&world, &client, "sum", json!({})).await;
+    world.fake.set(0, &json!({ "phase": "Succeeded", "output": vec![json!({ "": 0 }); 170_000] }));
+    let result = call.await.unwrap();
+    assert_eq!((result.is_error, &result.structured_content), (Some(true), &None));
+    let told = text(&result);
+    assert_eq!(told["reason"], "TooLarge");
+    assert!(told["message"].as_str().unwrap().ends_with("the SkillExecution run-0 has its output"), "{told}");
 }

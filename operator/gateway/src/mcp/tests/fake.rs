@@ -8,12 +8,12 @@ use std::{
 use futures::{StreamExt as _, stream::BoxStream};
 use http::{HeaderMap, header::AUTHORIZATION};
 use serde_json::{Value, json};
-use skillet_api::{Skill, SkillExecution};
+use skillet_api::Skill;
 use tokio::sync::watch;
 
 use super::super::backend::{Backend, BackendError, Runs, Switch};
 use crate::{
-    executor::{ExecutorError, Order},
+    executor::{Execution, ExecutorError, Metadata, Order, Spec},
     identity::{Caller, IdentityError, Verb},
     look_up::Shelves,
     room::Room,
@@ -22,7 +22,7 @@ use crate::{
 
 /// User, verb, namespace of the skill, and the skill or any.
 type Forbidden = (String, Verb, String, Option<String>);
-type Run = watch::Sender<Arc<SkillExecution>>;
+type Run = watch::Sender<Arc<Execution>>;
 
 #[derive(Default)]
 pub(super) struct Fake {
@@ -105,11 +105,11 @@ impl Fake {
     }
 
     /// Gives the run of a number, from 0, a state.
-    pub(super) fn set(&self, run: usize, status: Value) {
+    pub(super) fn set(&self, run: usize, status: &Value) {
         let runs = self.runs.lock().unwrap();
         let run = &runs[&format!("run-{run}")];
-        let mut execution = SkillExecution::clone(&run.borrow());
-        execution.status = Some(serde_json::from_value(status).unwrap());
+        let mut execution = Execution::clone(&run.borrow());
+        execution.status = Some(serde_json::from_str(&status.to_string()).unwrap());
         run.send_replace(Arc::new(execution));
     }
 
@@ -191,7 +191,7 @@ impl Backend for Fake {
         self.last_changes.lock().unwrap().get(namespace).copied().unwrap_or_default()
     }
 
-    async fn start(&self, order: &Order) -> Result<Arc<SkillExecution>, ExecutorError> {
+    async fn start(&self, order: &Order) -> Result<Arc<Execution>, ExecutorError> {
         self.orders.lock().unwrap().push(order.clone());
         if let Some(refusal) = self.refusals.lock().unwrap().pop() {
             return Err(refusal);
@@ -205,27 +205,28 @@ impl Backend for Fake {
                 return Ok(run.borrow().clone());
             }
         }
-        let execution: SkillExecution = serde_json::from_value(json!({
-            "metadata": { "name": name, "namespace": *order.namespace },
-            "spec": { "skill": *order.skill },
-        }))
-        .unwrap();
+        let execution = Execution {
+            metadata: Metadata {
+                name: name.clone(),
+                namespace: order.namespace.to_string(),
+                ..Metadata::default()
+            },
+            spec: Spec { skill: order.skill.to_string(), ..Spec::default() },
+            status: None,
+        };
         let execution = Arc::new(execution);
         runs.insert(name, watch::Sender::new(execution.clone()));
         Ok(execution)
     }
 
-    async fn made(&self, order: &Order) -> Result<Option<Arc<SkillExecution>>, ExecutorError> {
+    async fn made(&self, order: &Order) -> Result<Option<Arc<Execution>>, ExecutorError> {
         let Some(key) = order.idempotency.clone() else { return Ok(None) };
         let made = self.keys.lock().unwrap().get(&(order.namespace.to_string(), key)).cloned();
         Ok(made.map(|made| self.runs.lock().unwrap()[&made].borrow().clone()))
     }
 
-    fn states(
-        &self,
-        execution: &SkillExecution,
-    ) -> BoxStream<'_, Result<Arc<SkillExecution>, ExecutorError>> {
-        let name = execution.metadata.name.clone().unwrap();
+    fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutorError>> {
+        let name = execution.metadata.name.clone();
         let mut news = self.runs.lock().unwrap()[&name].subscribe();
         news.mark_changed();
         let states = futures::stream::unfold(news, move |mut news| {
@@ -241,11 +242,11 @@ impl Backend for Fake {
         states.boxed()
     }
 
-    async fn cancel_unless_wanted(&self, execution: &SkillExecution) {
-        let name = execution.metadata.name.clone().unwrap();
+    async fn cancel_unless_wanted(&self, execution: &Execution) {
+        let name = execution.metadata.name.clone();
         let number = name.strip_prefix("run-").unwrap().parse().unwrap();
         if self.waiting(number) == 0 {
-            self.set(number, json!({ "phase": "Cancelled", "reason": "Cancelled" }));
+            self.set(number, &json!({ "phase": "Cancelled", "reason": "Cancelled" }));
             self.cancelled.lock().unwrap().push(name);
         }
     }

@@ -34,7 +34,7 @@ async fn retried(world: &World, client: &Client) -> CallToolResult {
     let retry = tokio::spawn(async move { peer.call_tool(keyed("slow")).await.unwrap() });
     until(|| retry.is_finished() || world.fake.waiting(0) > before).await;
     if !retry.is_finished() {
-        world.fake.set(0, json!({ "phase": DONE, "output": { "sum": 3 } }));
+        world.fake.set(0, &json!({ "phase": DONE, "output": { "sum": 3 } }));
     }
     retry.await.unwrap()
 }
@@ -86,7 +86,7 @@ async fn a_cancellation_does_not_take_the_run_from_others_who_wait_for_it() {
     until(|| world.fake.waiting(0) == 1).await;
     // The server has dealt with the cancellation before what the same session asks next.
     first.tools().await;
-    world.fake.set(0, json!({ "phase": DONE, "output": { "sum": 3 } }));
+    world.fake.set(0, &json!({ "phase": DONE, "output": { "sum": 3 } }));
     let answer = tokio::time::timeout(LIMIT, wanted.await_response()).await.expect("an answer").unwrap();
     let answer = serde_json::to_value(answer).unwrap();
     assert_eq!(answer["structuredContent"], json!({ "sum": 3 }));

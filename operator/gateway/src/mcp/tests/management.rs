@@ -110,7 +110,7 @@ async fn a_skill_is_run_by_name_and_version() {
     let order = world.fake.orders.lock().unwrap()[0].clone();
     assert_eq!((order.version.as_deref(), order.session.as_deref()), (Some("^1.0.0"), Some("s")));
     assert_eq!(order.input, json!([1, 2]));
-    world.fake.set(0, json!({ "phase": "Succeeded", "output": [3] }));
+    world.fake.set(0, &json!({ "phase": "Succeeded", "output": [3] }));
     assert_eq!(call.await.unwrap().structured_content, Some(json!({ "value": [3] })));
 }
 
@@ -140,7 +140,7 @@ async fn runs_are_listed_newest_first_and_only_those_of_the_callers_namespace() 
         let peer = client.service.peer().clone();
         let call = tokio::spawn(async move { peer.call_tool(params("sum", json!({}))).await.unwrap() });
         until(|| world.fake.started() > run).await;
-        world.fake.set(run, json!({ "phase": "Succeeded" }));
+        world.fake.set(run, &json!({ "phase": "Succeeded" }));
         call.await.unwrap();
     }
     let runs = text(&of_a.call("skillet_executions", json!({})).await);
