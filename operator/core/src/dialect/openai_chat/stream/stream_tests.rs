@@ -1,6 +1,4 @@
-//! Streams by hand: what the client gets of each, and what the gateway is told.
-
-use std::time::{Duration, Instant};
+//! Rounds of a stream are one answer for the client: one beginning, one end, one usage, and no call of ours between.
 
 use super::*;
 use crate::dialect::{Arguments, Dialect as _, ToolCall, openai_chat::OpenAiChat};
@@ -217,94 +215,6 @@ fn rounds_that_are_used_up_end_with_the_results_as_text() {
     assert!(out.ends_with(DONE), "{out}");
 }
 
-/// Which of `parts` goes out when each is fed alone, and whether a call was ours.
-fn check_name(parts: &[Value], expected: &[bool], is_ours: bool) {
-    let mut filter = filter();
-    let parts: Vec<String> = parts.iter().map(|part| calls("r1", std::slice::from_ref(part))).collect();
-    let mut gone = String::new();
-    for (part, is_out) in parts.iter().zip(expected) {
-        gone.push_str(&feed(&mut *filter, std::slice::from_ref(part)));
-        assert_eq!(gone.ends_with(part.as_str()), *is_out, "{part}");
-    }
-    let (_, end) = round(&mut *filter, &[end("r1", "tool_calls")]);
-    assert_eq!((end.ours.len() == 1, end.has_client_calls), (is_ours, !is_ours));
-    assert_eq!(gone, if is_ours { String::new() } else { parts.concat() });
-}
-
-#[test]
-fn a_call_waits_until_its_name_is_known() {
-    let name = |name: &str| json!({"index": 0, "function": {"name": name}});
-    check_name(&[call(0, "c", "web", ""), name("-search"), more(0, "{}")], &[false; 3], true);
-    check_name(&[call(0, "c", "web", ""), name("-site"), more(0, "{}")], &[false, true, true], false);
-    check_name(&[call(0, "c", "web", ""), more(0, ""), more(0, "{}")], &[false, false, true], false);
-    check_name(&[call(0, "c", OURS, ""), name("-deep"), more(0, "{}")], &[false, true, true], false);
-    check_name(&[json!({"index": 0, "id": "c"}), name(OURS), more(0, "{}")], &[false; 3], true);
-    check_name(&[json!({"index": 0, "id": "c"}), more(0, "{}")], &[false, true], false);
-    // A provider that says the name again with each piece.
-    check_name(&[call(0, "c", OURS, "{"), call(0, "c", OURS, "}")], &[false; 2], true);
-    check_name(&[json!({"index": 0, "id": "c", "type": "custom", "custom": {"name": OURS}})], &[true], false);
-}
-
-#[test]
-fn calls_of_providers_that_do_not_number_them_are_told_apart_by_id() {
-    let whole = |id: &str, arguments: &str| {
-        let mut call = call(0, id, OURS, arguments);
-        call.as_object_mut().unwrap().remove("index");
-        call
-    };
-    for one_by_one in [
-        [
-            calls("r1", &[whole("a", "{\"x\":")]),
-            calls("r1", &[json!({"function": {"arguments": "1}"}})]),
-            calls("r1", &[whole("b", "{}")]),
-        ],
-        [
-            calls("r1", &[call(0, "a", OURS, "{\"x\":")]),
-            calls("r1", &[more(0, "1}")]),
-            calls("r1", &[call(0, "b", OURS, "{}")]),
-        ],
-    ] {
-        let (_, end) = round(&mut *filter(), &[one_by_one.concat(), end("r1", "stop")]);
-        assert_eq!(end.ours, [ours("a", json!({"x": 1})), ours("b", json!({}))]);
-    }
-}
-
-#[test]
-fn an_end_in_the_same_chunk_as_the_call_is_held_back() {
-    let mut filter = filter();
-    let all = json!({"role": "assistant", "content": "Hi", "tool_calls": [call(0, "c1", OURS, "{}")]});
-    let (out, end) = round(&mut *filter, &[chunk("r1", &all, &json!("tool_calls"))]);
-    assert_eq!(deltas(&out), [json!({"role": "assistant", "content": "Hi"})]);
-    assert_eq!(events(&out)[0]["choices"][0]["finish_reason"], Value::Null);
-    assert_eq!(end.ours, [ours("c1", json!({}))]);
-    assert_eq!(events(&finish(&mut *filter, &[]))[0]["choices"][0]["finish_reason"], "stop");
-}
-
-fn check_truncated(parts: &[String]) {
-    let mut filter = filter();
-    feed(&mut *filter, parts);
-    assert_eq!(filter.end_round(&mut Vec::new()).unwrap_err(), StreamError::Truncated, "{parts:?}");
-}
-
-#[test]
-fn a_stream_that_ends_inside_a_call_of_ours_is_truncated() {
-    let begun = calls("r1", &[call(0, "c1", OURS, "{\"q\":")]);
-    check_truncated(std::slice::from_ref(&begun));
-    check_truncated(&[begun[..begun.len() - 20].to_owned()]);
-    check_truncated(&[begun.clone(), "data: {\"choices\":[{\"del".to_owned()]);
-    check_truncated(&[calls("r1", &[call(0, "c1", "web", "")])]);
-    // The provider says that it is done, so it is: the model is told that its arguments are broken.
-    let (_, end) = round(&mut *filter(), &[begun, "data: [DONE]\n".to_owned()]);
-    assert_eq!(end.ours[0].arguments, Arguments::Broken("{\"q\":".to_owned()));
-}
-
-#[test]
-fn a_cut_stream_of_the_clients_passes_as_far_as_it_came() {
-    let parts = [delta("r1", &json!({"content": "Hi"})), "data: {\"choices\":[{\"del".to_owned()];
-    let (out, end) = round(&mut *filter(), &parts);
-    assert_eq!((out, end.ours.len()), (parts.concat(), 0));
-}
-
 #[test]
 fn calls_in_other_choices_are_dropped_and_the_choice_ends() {
     let second = |text: String| {
@@ -346,51 +256,8 @@ fn usage_told_in_every_chunk_goes_on_in_later_rounds() {
     assert_eq!(totals, [json!(22), json!(23), Value::Null]);
 }
 
-#[test]
-fn a_name_that_goes_on_after_its_arguments_began_makes_no_call_of_ours() {
-    let parts = [
-        calls("r1", &[call(0, "c", "web", "{")]),
-        calls("r1", &[call(0, "c", "-search", "}")]),
-        end("r1", "tool_calls"),
-        DONE.to_owned(),
-    ];
-    let (out, end) = round(&mut *filter(), &parts);
-    assert_eq!(out, parts.concat(), "the client has the call and the end");
-    assert!(end.ours.is_empty() && end.has_client_calls, "{end:?}");
-    // Whole before its arguments it is ours.
-    let parts = [
-        calls("r1", &[call(0, "c", "web", "")]),
-        calls("r1", &[call(0, "c", "-search", "{}")]),
-        parts[2].clone(),
-    ];
-    assert_eq!(round(&mut *filter(), &parts).1.ours.len(), 1);
-}
+#[path = "call_tests.rs"]
+mod call_tests;
 
-#[test]
-fn thousands_of_calls_in_one_chunk_are_told_apart() {
-    let many: Vec<Value> = (0..20_000)
-        .map(|index| call(index, "c", if index % 2 == 0 { OURS } else { "theirs" }, "{}"))
-        .collect();
-    let (out, end) = round(&mut *filter(), &[calls("r1", &many), end("r1", "tool_calls")]);
-    assert_eq!(
-        (end.ours.len(), deltas(&out)[0]["tool_calls"][9_999]["index"].as_u64()),
-        (10_000, Some(9_999))
-    );
-}
-
-#[test]
-fn thousands_of_calls_take_no_time_for_each_other() {
-    let parts: Vec<String> =
-        (0..20_000).map(|index| calls("r1", &[call(index, &index.to_string(), "theirs", "{}")])).collect();
-    let started = Instant::now();
-    let (_, end) = round(&mut *filter(), &parts);
-    assert!(end.has_client_calls && started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
-}
-
-#[test]
-fn a_round_larger_than_any_answer_is_refused() {
-    let part = delta("r1", &json!({"content": "x".repeat(8 << 20)}));
-    let mut filter = filter();
-    let refused = (0..10).find_map(|_| filter.feed(part.as_bytes(), &mut Vec::new()).err());
-    assert!(matches!(refused, Some(StreamError::LongRound { .. })));
-}
+#[path = "end_tests.rs"]
+mod end_tests;

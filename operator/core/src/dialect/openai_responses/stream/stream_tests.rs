@@ -1,4 +1,4 @@
-//! The stream of named situations: one test each.
+//! Rounds of a stream are one answer for the client: one beginning, one end, one numbering and no call of ours between.
 
 use serde_json::json;
 
@@ -254,133 +254,6 @@ fn what_begins_a_response_waits_for_nothing_but_its_first_item() {
 }
 
 #[test]
-fn an_end_event_may_be_the_only_one_to_name_a_call() {
-    let own = call("b", "own", "{}");
-    let mut filter = filter();
-    let (seen, end) =
-        round(&mut filter, &stream(&[created("r1"), completed("r1", &[weather(), own.clone()])]));
-    assert_eq!((seen.len(), end.ours.len(), end.has_client_calls), (0, 1, true));
-    assert_eq!(finish(&mut filter, &[])[1]["response"]["output"], json!([own]));
-}
-
-#[test]
-fn an_end_without_items_is_filled_from_the_events() {
-    let text = message("m", "x");
-    let mut parts = [vec![created("r1")], message_events(0, &text), call_events(1, &weather())].concat();
-    parts.push(completed("r1", &[]));
-    // Arguments that only the pieces tell are found too.
-    parts[7]["item"]["arguments"] = json!("");
-    let (_, end) = round(&mut filter(), &stream(&parts));
-    assert_eq!(end.answer["output"], json!([text, weather()]));
-    assert_eq!(end.ours[0].arguments, Arguments::Json(json!({"city": "Rome"})));
-}
-
-#[test]
-fn a_call_without_a_name_waits_until_it_has_one() {
-    for (name, is_ours) in [("weather", true), ("own", false)] {
-        let item = call("a", name, "{}");
-        let mut parts = call_events(0, &item);
-        parts[0]["item"]["name"] = json!("");
-        parts.insert(0, created("r1"));
-        parts.push(completed("r1", &[item]));
-        let (seen, end) = round(&mut filter(), &stream(&parts));
-        assert_eq!((end.ours.len() == 1, end.has_client_calls), (is_ours, !is_ours));
-        assert_eq!(seen.len(), if is_ours { 0 } else { 6 });
-        let numbers = seen.iter().map(|event| event["sequence_number"].as_u64().unwrap());
-        assert!(numbers.eq(0..seen.len() as u64));
-    }
-}
-
-#[test]
-fn ids_that_change_with_every_event_are_followed_by_index() {
-    let mut parts =
-        [vec![created("r1")], call_events(0, &weather()), vec![completed("r1", &[weather()])]].concat();
-    for (number, event) in parts.iter_mut().enumerate() {
-        for pointer in ["/item/id", "/item_id", "/response/output/0/id"] {
-            event.pointer_mut(pointer).into_iter().for_each(|id| *id = json!(format!("fc_{number}")));
-        }
-    }
-    let (seen, end) = round(&mut filter(), &stream(&parts));
-    assert_eq!((seen.len(), end.ours.len()), (0, 1));
-    assert_eq!(end.answer["output"].as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn a_late_event_of_our_call_does_not_pass() {
-    let mut parts =
-        [vec![created("r1")], call_events(0, &weather()), vec![completed("r1", &[weather()])]].concat();
-    parts.swap(3, 4);
-    parts[4].as_object_mut().unwrap().remove("item_id");
-    let (seen, end) = round(&mut filter(), &stream(&parts));
-    assert_eq!((seen.len(), end.ours.len()), (0, 1));
-}
-
-#[test]
-fn indexes_that_are_always_zero_are_followed_by_id() {
-    let own = call("b", "own", "{}");
-    let parts = [
-        vec![created("r1")],
-        call_events(0, &own),
-        call_events(0, &weather()),
-        vec![completed("r1", &[own.clone(), weather()])],
-    ];
-    let (seen, end) = round(&mut filter(), &stream(&parts.concat()));
-    assert_eq!((seen.len(), end.ours.len(), end.has_client_calls), (5, 1, true));
-    assert_eq!(end.answer["output"], json!([own, weather()]));
-}
-
-#[test]
-fn a_function_in_a_namespace_is_the_clients() {
-    let mut item = weather();
-    item["namespace"] = json!("crm");
-    let parts =
-        [vec![created("r1")], call_events(0, &item), vec![completed("r1", std::slice::from_ref(&item))]];
-    let (seen, end) = round(&mut filter(), &stream(&parts.concat()));
-    assert_eq!((seen.len(), end.ours.len(), end.has_client_calls), (6, 0, true));
-}
-
-#[test]
-fn a_failure_passes_and_nothing_is_run() {
-    for kind in ["response.failed", "error"] {
-        let mut parts = [vec![created("r1")], call_events(0, &weather())].concat();
-        parts.push(match kind {
-            "error" => json!({"type": "error", "code": "x", "message": "y"}),
-            _ => end(kind, "r1", &[weather()]),
-        });
-        let mut filter = filter();
-        let (seen, end) = round(&mut filter, &stream(&parts));
-        assert_eq!(kinds(&seen), ["created", kind.trim_start_matches("response.")]);
-        assert_eq!((&seen[1]["sequence_number"], end.ours.len()), (&json!(1), 0));
-        assert!(finish(&mut filter, &[]).is_empty());
-    }
-}
-
-#[test]
-fn an_incomplete_answer_keeps_its_kind_of_end() {
-    let parts = [
-        vec![created("r1")],
-        call_events(0, &weather()),
-        vec![end("response.incomplete", "r1", &[weather()])],
-    ];
-    let mut filter = filter();
-    let (_, end) = round(&mut filter, &stream(&parts.concat()));
-    assert_eq!(end.ours.len(), 1);
-    assert_eq!(kinds(&finish(&mut filter, &[])), ["created", "incomplete"]);
-}
-
-#[test]
-fn a_stream_that_breaks_off_after_a_call_of_ours_is_truncated() {
-    let whole = [vec![created("r1")], call_events(0, &weather())].concat();
-    for cut in 2..=whole.len() {
-        let (mut filter, mut out) = (filter(), Vec::new());
-        filter.feed(&stream(&whole[..cut]), &mut out).unwrap();
-        assert_eq!(filter.end_round(&mut out), Err(StreamError::Truncated), "after {cut} events");
-    }
-    let (seen, end) = round(&mut filter(), &stream(&whole[..1]));
-    assert_eq!((seen.len(), end.answer["id"].as_str()), (1, Some("r1")));
-}
-
-#[test]
 fn a_provider_that_does_not_number_its_events_gets_no_numbers() {
     let mut bytes = Vec::new();
     for event in events(&our_round()) {
@@ -394,12 +267,8 @@ fn a_provider_that_does_not_number_its_events_gets_no_numbers() {
     assert!(rest.iter().all(|event| event.get("sequence_number").is_none()));
 }
 
-#[test]
-fn a_call_larger_than_any_answer_is_refused() {
-    let (mut filter, mut out) = (filter(), Vec::new());
-    let delta = json!({"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_a", "delta": "x".repeat(1 << 20)});
-    filter.feed(&stream(&call_events(0, &weather())[..1]), &mut out).unwrap();
-    let refused = (0..70).find_map(|_| filter.feed(&stream(std::slice::from_ref(&delta)), &mut out).err());
-    assert!(matches!(refused, Some(StreamError::LongRound { .. })));
-    assert!(out.is_empty());
-}
+#[path = "call_tests.rs"]
+mod call_tests;
+
+#[path = "end_tests.rs"]
+mod end_tests;
