@@ -210,16 +210,16 @@ impl Executor {
                 let is_too_late = matches!(end, Err(ExecutorError::TooLate { .. }));
                 answer.send(end).ok();
                 if is_too_late {
-                    self.cancel_unless_wanted(&execution).await;
+                    self.cancel_unless_wanted(&execution.metadata).await;
                 }
             }
-            () = answer.closed() => self.cancel_unless_wanted(&execution).await,
+            () = answer.closed() => self.cancel_unless_wanted(&execution.metadata).await,
         }
     }
 
     /// Cancels a run that was waited for, unless another request of this gateway waits for it.
-    pub async fn cancel_unless_wanted(&self, execution: &Execution) {
-        if self.waiters.is_waited_for(&execution.metadata.uid) {
+    pub async fn cancel_unless_wanted(&self, execution: &Metadata) {
+        if self.waiters.is_waited_for(&execution.uid) {
             return;
         }
         if let Err(error) = self.cancel(execution).await {
@@ -240,8 +240,8 @@ impl Executor {
     }
 
     /// Asks for the end of an execution.
-    pub async fn cancel(&self, execution: &Execution) -> Result<(), ExecutorError> {
-        let Metadata { namespace, name, uid, .. } = execution.metadata.clone();
+    pub async fn cancel(&self, execution: &Metadata) -> Result<(), ExecutorError> {
+        let Metadata { namespace, name, uid, .. } = execution.clone();
         // With the uid, one made again under the same name is not taken for this one.
         let patch = json!({ "metadata": { "uid": uid }, "spec": { "cancel": true } });
         let params = PatchParams {

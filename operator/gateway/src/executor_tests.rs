@@ -143,7 +143,7 @@ async fn another_execution_under_the_same_name_is_not_taken_for_it() {
     api.end_at_creation(done());
     executor.start(&keyed("k")).await.unwrap();
     assert!(matches!(executor.ended(&execution, SOON).await, Err(ExecutorError::Gone { .. })));
-    assert!(matches!(executor.cancel(&execution).await, Err(ExecutorError::Gone { .. })));
+    assert!(matches!(executor.cancel(&execution.metadata).await, Err(ExecutorError::Gone { .. })));
 }
 
 #[tokio::test(start_paused = true)]

@@ -64,6 +64,13 @@ pub struct Taken {
 }
 
 impl Room {
+    /// Room for what was not in the request's body.
+    pub async fn hold(&self, tenant: &Arc<str>, bytes: usize) -> Result<Taken, ApiError> {
+        let mut taken = self.enter(tenant);
+        taken.add(bytes).await?;
+        Ok(taken)
+    }
+
     /// The beginning of a request, which holds nothing yet.
     fn enter(&self, tenant: &Arc<str>) -> Taken {
         Taken { shared: self.0.clone(), tenant: tenant.clone(), part: Part::default() }

@@ -22,9 +22,13 @@ pub struct Bounded {
 /// `json` in at most `limit` bytes. What is cut ends between two characters and in `[TRUNCATED n BYTES BY mark]`, which
 /// counts against the limit and is itself cut where nothing more fits.
 pub fn bounded(json: &str, limit: usize, mark: &str) -> Bounded {
-    let original_bytes = json.len();
+    bounded_of(json, json.len(), limit, mark)
+}
+
+/// The same where only so much of the text is there as the limit could let through.
+fn bounded_of(beginning: &str, original_bytes: usize, limit: usize, mark: &str) -> Bounded {
     if original_bytes <= limit {
-        return Bounded { text: json.to_owned(), is_truncated: false, original_bytes };
+        return Bounded { text: beginning.to_owned(), is_truncated: false, original_bytes };
     }
     let mark_of = |dropped: usize| format!("[TRUNCATED {dropped} BYTES BY {mark}]");
     // No more is dropped than there is, so that no mark is longer than this one.
@@ -32,11 +36,29 @@ pub fn bounded(json: &str, limit: usize, mark: &str) -> Bounded {
     let text = match limit.checked_sub(longest.len()) {
         None | Some(0) => truncate(&longest, limit).0.to_owned(),
         Some(room) => {
-            let kept = truncate(json, room).0;
+            let kept = truncate(beginning, room).0;
             format!("{kept}{}", mark_of(original_bytes - kept.len()))
         }
     };
     Bounded { text, is_truncated: true, original_bytes }
+}
+
+/// A result that waits for its turn: of its JSON text only what may ever be given to the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    text: String,
+    original_bytes: usize,
+}
+
+impl Beginning {
+    /// `most` are the bytes that one result may take at all.
+    pub fn new(json: String, most: usize) -> Self {
+        let original_bytes = json.len();
+        if original_bytes <= most {
+            return Self { text: json, original_bytes };
+        }
+        Self { text: truncate(&json, most).0.to_owned(), original_bytes }
+    }
 }
 
 /// What the results of one conversation may still take.
@@ -58,9 +80,11 @@ impl Budget {
         Self { per_result, left: total }
     }
 
-    /// The next result, as much of it as the budget has left; takes it off the budget.
-    pub fn take(&mut self, json: &str) -> Bounded {
-        let bounded = bounded(json, self.per_result.min(self.left), MARK);
+    /// The next result, as much of it as the budget has left; takes it off the budget. Of the result as much must be
+    /// there as this budget gives to one.
+    pub fn take(&mut self, result: &Beginning) -> Bounded {
+        let limit = self.per_result.min(self.left);
+        let bounded = bounded_of(&result.text, result.original_bytes, limit, MARK);
         self.left = self.left.saturating_sub(bounded.text.len());
         bounded
     }
@@ -110,10 +134,11 @@ mod tests {
     #[test]
     fn the_budget_of_a_conversation_is_used_up_result_by_result() {
         let mut budget = Budget::new(40, 60);
-        assert!(budget.take(&json!("x".repeat(100)).to_string()).is_truncated);
+        let result = |json: &str| Beginning::new(json.to_owned(), 40);
+        assert!(budget.take(&result(&"1".repeat(102))).is_truncated);
         assert_eq!(budget.left(), 21);
-        assert!(!budget.take(&json!("x".repeat(19)).to_string()).is_truncated);
-        let last = budget.take("1");
+        assert!(!budget.take(&result(&"1".repeat(21))).is_truncated);
+        let last = budget.take(&result("1"));
         assert_eq!((last.text.as_str(), last.is_truncated, budget.left()), ("", true, 0));
         assert_eq!(Budget::default().left(), 65_536);
     }
@@ -127,6 +152,9 @@ mod tests {
             let bounded = bounded(&value, limit, MARK);
             assert!(bounded.text.len() <= limit, "{value} at {limit}");
             assert_eq!(bounded.is_truncated, value.len() > limit);
+            let most = limit + dice.below(20) as usize;
+            let taken = Budget::new(limit, most).take(&Beginning::new(value, most));
+            assert_eq!(taken, bounded, "of the beginning as of the whole");
         }
     }
 }

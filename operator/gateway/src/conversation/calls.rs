@@ -6,7 +6,7 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::BoxFutu
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use skillet_api::skill::Invocation;
-use skillet_core::dialect::{Arguments, ToolCall, ToolResult};
+use skillet_core::dialect::{Arguments, ToolCall, ToolResult, budget::Budget};
 use tokio::time::Instant;
 
 use super::{
@@ -180,13 +180,12 @@ pub(super) async fn execute(conversation: &Conversation, order: &Order, deadline
         // Nobody would wait for it.
         return failed("TimedOut", "the time for this request is over; the skill was not run");
     }
-    end(conversation.gateway.executor.run(order, limit).await)
+    end(conversation.gateway.executor.run(order, limit).await, conversation.limits.result_bytes)
 }
 
 /// The result of a call that was not made.
 pub(super) fn refusal(call: &ToolCall, reason: &str, message: &str) -> ToolResult {
-    let content = failed(reason, message).content;
-    ToolResult { id: call.id.clone(), name: call.name.clone(), content, is_error: true }
+    failed(reason, message).told(&mut Budget::default(), &call.id, &call.name)
 }
 
 #[cfg(test)]

@@ -190,7 +190,7 @@ async fn begun(conversation: &Conversation, order: &Order, deadline: Instant) ->
         let message = "the time of this request was over before a confirmed call could begin; send it again";
         return Err(ApiError::unavailable(message));
     }
-    ended(conversation.gateway.executor.run(order, limit).await)
+    ended(conversation, conversation.gateway.executor.run(order, limit).await)
 }
 
 /// What an earlier request began, if it is still there.
@@ -208,7 +208,7 @@ async fn found(
         }
         (Ok(Some(execution)), _) => {
             let limit = deadline.saturating_duration_since(Instant::now());
-            ended(executor.ended(&execution, limit).await)
+            ended(conversation, executor.ended(&execution, limit).await)
         }
         (Ok(None), TooLate::Expired) => {
             Ok(failed("NotConfirmed", "the confirmation came too late; the skill was not run"))
@@ -217,18 +217,21 @@ async fn found(
             "ResultGone",
             "this confirmed call was not begun, or its result is not kept any more; it is not run again",
         )),
-        (Err(error), _) => ended(Err(error)),
+        (Err(error), _) => ended(conversation, Err(error)),
     }
 }
 
 /// What passes is no result: the model would take it for one, and the person's word would be spent.
-fn ended(run: Result<Arc<Execution>, ExecutorError>) -> Result<Outcome, ApiError> {
+fn ended(
+    conversation: &Conversation,
+    run: Result<Arc<Execution>, ExecutorError>,
+) -> Result<Outcome, ApiError> {
     match run {
         Err(error) if outcome::is_passing(&error) => {
             outcome::log(&error);
             Err(error.into())
         }
-        run => Ok(outcome::end(run)),
+        run => Ok(outcome::end(run, conversation.limits.result_bytes)),
     }
 }
 

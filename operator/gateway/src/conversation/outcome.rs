@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde_json::{json, value::RawValue};
 use skillet_api::Phase;
 use skillet_core::{
-    dialect::{ToolResult, budget::Budget},
+    dialect::{
+        ToolResult,
+        budget::{Beginning, Budget},
+    },
     json_text::compact,
 };
 use tracing::warn;
@@ -14,8 +17,7 @@ use crate::executor::{Execution, ExecutorError};
 
 /// What a call came to, before it is bounded.
 pub(super) struct Outcome {
-    /// JSON.
-    pub(super) content: String,
+    pub(super) content: Beginning,
     pub(super) is_error: bool,
     /// Whether the skill was run, whatever came of it.
     pub(super) is_run: bool,
@@ -29,10 +31,10 @@ impl Outcome {
     }
 }
 
-/// What came of a run, as the model reads it.
-pub(super) fn end(run: Result<Arc<Execution>, ExecutorError>) -> Outcome {
+/// What came of a run, as the model reads it. Of an output `most` bytes are kept, as one result may have.
+pub(super) fn end(run: Result<Arc<Execution>, ExecutorError>, most: usize) -> Outcome {
     match run {
-        Ok(execution) => told(&execution),
+        Ok(execution) => told(&execution, most),
         Err(error) => {
             if is_passing(&error) {
                 log(&error);
@@ -82,7 +84,7 @@ fn is_begun(error: &ExecutorError) -> bool {
 }
 
 /// An execution's end as the model reads it.
-fn told(execution: &Execution) -> Outcome {
+fn told(execution: &Execution, most: usize) -> Outcome {
     let Some(status) = &execution.status else { return failed("ApiError", "the execution has no status") };
     // What the operator refuses ends without an attempt.
     let is_run = status.attempts > 0;
@@ -91,7 +93,7 @@ fn told(execution: &Execution) -> Outcome {
             let output = status.output.as_deref().map_or("null", RawValue::get);
             // As the API server wrote it, it is escaped for web pages.
             let content = compact(output).unwrap_or_else(|| output.to_owned());
-            Outcome { content, is_error: false, is_run }
+            Outcome { content: Beginning::new(content, most), is_error: false, is_run }
         }
         Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
             let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
@@ -103,7 +105,7 @@ fn told(execution: &Execution) -> Outcome {
 /// The outcome of a call whose skill was not run.
 pub(super) fn failed(reason: &str, message: &str) -> Outcome {
     let content = json!({ "error": { "reason": reason, "message": message } });
-    Outcome { content: content.to_string(), is_error: true, is_run: false }
+    Outcome { content: Beginning::new(content.to_string(), usize::MAX), is_error: true, is_run: false }
 }
 
 #[cfg(test)]
@@ -124,13 +126,18 @@ mod tests {
             ..Status::default()
         };
         let execution = Execution { status: Some(status), ..Execution::default() };
-        told(&execution)
+        told(&execution, 100)
+    }
+
+    /// As the model reads it.
+    fn text(outcome: &Outcome) -> String {
+        outcome.told(&mut Budget::default(), "", "").content
     }
 
     #[test]
     fn a_success_is_its_output_and_a_failure_says_why() {
         let succeeded = ended(Phase::Succeeded, Reason::Succeeded, 1);
-        assert_eq!((succeeded.content, succeeded.is_error), (r#"{"n":"<"}"#.into(), false));
+        assert_eq!((text(&succeeded), succeeded.is_error), (r#"{"n":"<"}"#.into(), false));
         for (phase, reason) in [
             (Phase::Failed, Reason::ExitCode),
             (Phase::TimedOut, Reason::TimedOut),
@@ -138,8 +145,23 @@ mod tests {
         ] {
             let outcome = ended(phase, reason, 1);
             let error = json!({ "error": { "reason": reason.as_str(), "message": "the end of stderr" } });
-            assert_eq!((outcome.content, outcome.is_error), (error.to_string(), true));
+            assert_eq!((text(&outcome), outcome.is_error), (error.to_string(), true));
         }
+    }
+
+    #[test]
+    fn of_a_large_output_only_what_a_result_may_have_is_kept() {
+        let output = format!("[{}0]", "0,".repeat(100_000));
+        let status = Status {
+            phase: Phase::Succeeded,
+            output: Some(RawValue::from_string(output.clone()).unwrap()),
+            ..Status::default()
+        };
+        let outcome = told(&Execution { status: Some(status), ..Execution::default() }, 100);
+        let whole = Beginning::new(output, usize::MAX);
+        assert_ne!(outcome.content, whole);
+        let mut budget = Budget::new(100, 1000);
+        assert_eq!(outcome.told(&mut budget, "", "").content, Budget::new(100, 1000).take(&whole).text);
     }
 
     #[test]

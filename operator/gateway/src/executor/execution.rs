@@ -67,6 +67,12 @@ impl Execution {
         found.read_as().map_err(kube::Error::SerdeError)
     }
 
+    /// Bytes of input and output.
+    pub fn content(&self) -> usize {
+        let output = self.status.as_ref().and_then(|status| status.output.as_ref());
+        self.spec.input.iter().chain(output).map(|document| document.get().len()).sum()
+    }
+
     /// Whether nothing will change any more.
     pub fn is_ended(&self) -> bool {
         self.status.as_ref().is_some_and(|status| status.phase.is_terminal())

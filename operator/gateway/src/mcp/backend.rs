@@ -10,7 +10,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
-    executor::{Execution, ExecutorError, Order},
+    executor::{Execution, ExecutorError, Metadata, Order},
     identity::{Caller, IdentityError},
     look_up::Shelves,
     room::Room,
@@ -68,7 +68,7 @@ pub trait Backend: Shelves + 'static {
     fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutorError>>;
 
     /// Asks for the end of an execution, unless someone waits for it: follows its states, by whatever route.
-    fn cancel_unless_wanted(&self, execution: &Execution) -> impl Future<Output = ()> + Send;
+    fn cancel_unless_wanted(&self, execution: &Metadata) -> impl Future<Output = ()> + Send;
 
     /// Changes this very skill, not one that was made again under its name. Rights are checked before.
     fn switch(

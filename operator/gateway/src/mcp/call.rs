@@ -68,8 +68,8 @@ pub(super) async fn run<B: Backend>(
     let result = match followed(backend, pace, &order, context).await {
         Ok((execution, End::Unwanted)) => {
             // A client that is gone may come back with its key; one that has said so does not want the result.
-            if !has_key || keyed.leave(&context.id, &execution) {
-                backend.cancel_unless_wanted(&execution).await;
+            if !has_key || keyed.leave(&context.id, &execution.metadata) {
+                backend.cancel_unless_wanted(&execution.metadata).await;
             }
             return cancelled();
         }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::backend::{Backend, BackendError, Runs, Switch};
 use crate::{
-    executor::{Execution, ExecutorError, Order},
+    executor::{Execution, ExecutorError, Metadata, Order},
     identity::{Caller, IdentityError},
     room::Room,
     skills::{self, KnownSkill},
@@ -50,7 +50,7 @@ impl Backend for Gateway {
             .boxed()
     }
 
-    async fn cancel_unless_wanted(&self, execution: &Execution) {
+    async fn cancel_unless_wanted(&self, execution: &Metadata) {
         self.executor.cancel_unless_wanted(execution).await;
     }
 

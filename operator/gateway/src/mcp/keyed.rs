@@ -5,12 +5,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use rmcp::model::RequestId;
 
-use crate::executor::Execution;
+use crate::executor::Metadata;
 
 /// The calls with a key of one session.
 #[derive(Default)]
@@ -22,7 +22,7 @@ enum Call {
     },
     /// Its request has ended before its run, and why is not known yet. It stays until the client says that it has
     /// cancelled it, or the session ends.
-    Left(Arc<Execution>),
+    Left(Box<Metadata>),
 }
 
 impl KeyedCalls {
@@ -37,22 +37,22 @@ impl KeyedCalls {
     }
 
     /// The request of a call has ended, and nobody waits for its run on its behalf. Whether the client cancelled it.
-    pub(super) fn leave(&self, id: &RequestId, execution: &Arc<Execution>) -> bool {
+    pub(super) fn leave(&self, id: &RequestId, execution: &Metadata) -> bool {
         let mut calls = self.calls();
         match calls.remove(id) {
             Some(Call::UnderWay { is_cancelled: true }) => true,
             Some(Call::UnderWay { is_cancelled: false } | Call::Left(_)) | None => {
-                calls.insert(id.clone(), Call::Left(execution.clone()));
+                calls.insert(id.clone(), Call::Left(Box::new(execution.clone())));
                 false
             }
         }
     }
 
     /// The client cancels a request. Its run, where nothing but this was waited for to cancel it.
-    pub(super) fn cancel(&self, id: &RequestId) -> Option<Arc<Execution>> {
+    pub(super) fn cancel(&self, id: &RequestId) -> Option<Metadata> {
         let mut calls = self.calls();
         match calls.remove(id)? {
-            Call::Left(execution) => Some(execution),
+            Call::Left(execution) => Some(*execution),
             Call::UnderWay { .. } => {
                 calls.insert(id.clone(), Call::UnderWay { is_cancelled: true });
                 None
@@ -69,10 +69,10 @@ impl KeyedCalls {
 mod tests {
     use super::*;
 
-    fn begun() -> (KeyedCalls, RequestId, Arc<Execution>) {
+    fn begun() -> (KeyedCalls, RequestId, Metadata) {
         let (calls, id) = (KeyedCalls::default(), RequestId::Number(1));
         calls.begin(&id);
-        (calls, id, Arc::default())
+        (calls, id, Metadata::default())
     }
 
     #[test]

@@ -67,6 +67,6 @@ async fn end(rest: &Rest, caller: &Caller, id: &str, params: Params) -> Answer {
     if execution.is_ended() {
         return Ok((StatusCode::OK, view));
     }
-    rest.executor.cancel(&execution).await?;
+    rest.executor.cancel(&execution.metadata).await?;
     Ok((StatusCode::ACCEPTED, view))
 }

@@ -47,10 +47,15 @@ pub(crate) async fn events(
     params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let execution = executions::find(&rest, &caller, &id, params).await?;
+    // It is told with every change, and may be followed for long.
+    let room = rest.room.hold(&caller.namespace, 2 * execution.content()).await?;
     let following = rest.executor.follow(&execution);
     // A client that is let go asks again, and is told how the run is then.
-    let stream =
-        stream::unfold(Next::Tell(execution, following), next).take_until(rest.stop.cancelled_owned());
+    let stream = stream::unfold(Next::Tell(execution, following), next)
+        .take_until(rest.stop.cancelled_owned())
+        .inspect(move |_| {
+            let _held = &room;
+        });
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 

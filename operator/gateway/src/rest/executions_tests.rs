@@ -201,6 +201,25 @@ async fn who_follows_a_run_that_vanishes_is_told() {
 }
 
 #[tokio::test]
+async fn a_run_that_is_followed_takes_room_for_what_is_told() {
+    let bed = stocked();
+    let large = json!({
+        "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
+        "metadata": { "namespace": "team", "name": "large" },
+        "spec": { "skill": "sum", "input": "i".repeat(600_000) },
+    });
+    bed.api.put("skillexecutions", large);
+    let mut followed = Box::pin(bed.get("/api/skills/executions/large/events"));
+    tokio::select! {
+        biased;
+        answer = &mut followed => panic!("{answer:?}"),
+        () = eventually("it is told", || bed.room.taken() > 1_200_000) => {}
+    }
+    drop(followed);
+    assert_eq!(bed.room.taken(), 0);
+}
+
+#[tokio::test]
 async fn a_list_leaves_out_inputs_and_outputs_beyond_a_sum_of_bytes() {
     let bed = Bed::new();
     for number in 0..10 {

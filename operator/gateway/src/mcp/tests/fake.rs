@@ -242,8 +242,8 @@ impl Backend for Fake {
         states.boxed()
     }
 
-    async fn cancel_unless_wanted(&self, execution: &Execution) {
-        let name = execution.metadata.name.clone();
+    async fn cancel_unless_wanted(&self, execution: &Metadata) {
+        let name = execution.name.clone();
         let number = name.strip_prefix("run-").unwrap().parse().unwrap();
         if self.waiting(number) == 0 {
             self.set(number, &json!({ "phase": "Cancelled", "reason": "Cancelled" }));
