@@ -20,7 +20,7 @@ use skillet_core::skill::{SkillProblem, validate_skill};
 use thiserror::Error;
 use tracing::{debug, warn};
 
-use self::build::Desired;
+use self::gather::Look;
 use crate::{context::Context, report::chain};
 
 const KIND: &str = "Skill";
@@ -108,11 +108,16 @@ async fn reconcile(skill: Arc<Guarded<Skill>>, ctx: Arc<Context>) -> Result<Acti
 }
 
 async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error> {
-    let observed = gather::gather(ctx, skill).await?;
+    let observed = gather::gather(ctx, skill, Look::AsSeen).await?;
     let policy = ctx.catalog.policy();
     let valid = validate_skill(&skill.name_any(), &skill.spec, &policy).map_err(Error::Validate)?;
-    let desired: Desired = build::build(skill, &valid, &observed, &policy)?;
-    Ok(apply::apply(ctx, desired).await?)
+    let mut desired = build::build(skill, &valid, &observed, &policy);
+    // A version that was just deleted may still have been seen: a conflict would stay, and a deletion is for good.
+    if desired.as_ref().map_or(true, |desired| !desired.surplus.is_empty()) {
+        let observed = gather::gather(ctx, skill, Look::Live).await?;
+        desired = build::build(skill, &valid, &observed, &policy);
+    }
+    Ok(apply::apply(ctx, desired?).await?)
 }
 
 // The signature is the Controller's.

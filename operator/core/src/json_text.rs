@@ -37,8 +37,9 @@ impl JsonText {
     }
 }
 
-/// A JSON text as a value that is read from it would be written, without blanks and needless escapes, but without
-/// that value's memory. None for a text that is no JSON or nested too deep to be read.
+/// A JSON text without blanks and needless escapes, as a value that is read from it would be written, but in the order it
+/// has and without that value's memory. None for a text that is no JSON, or nested too deep or with a number too large to
+/// be read.
 pub fn compact(text: &str) -> Option<String> {
     let mut written = Vec::with_capacity(text.len());
     let mut reader = serde_json::Deserializer::from_str(text);

@@ -20,7 +20,7 @@ use std::{
 
 use futures::TryStreamExt as _;
 use kube::{
-    Api, ResourceExt as _,
+    Api, Resource as _, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
     runtime::{WatchStreamExt as _, watcher},
 };
@@ -118,18 +118,17 @@ impl Executor {
     /// Makes the execution, or finds the one that the same idempotency key made.
     pub async fn start(&self, order: &Order) -> Result<Arc<Execution>, ExecutorError> {
         let api = self.api(&order.namespace);
-        let object = order::object(order);
-        let sent = Found::of(&object)
+        let sent = Found::of(&order::object(order))
             .map_err(|error| ExecutorError::of_create(&order.namespace, kube::Error::SerdeError(error)))?;
         let params = PostParams { field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()), dry_run: false };
         let mut races = 0;
         loop {
             let error = match api.create(&params, &sent).await {
-                Ok(created) => return read(&created).map(Arc::new),
+                Ok(created) => return read(&created),
                 Err(error) => error,
             };
             let is_taken = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
-            let Some(name) = object.metadata.name.as_deref().filter(|_| is_taken && races < MAX_RACES) else {
+            let Some(name) = sent.meta().name.as_deref().filter(|_| is_taken && races < MAX_RACES) else {
                 return Err(ExecutorError::of_create(&order.namespace, error));
             };
             match self.find(&order.namespace, name).await? {
@@ -143,8 +142,8 @@ impl Executor {
 
     /// The execution that the order's idempotency key has made, if it is still there. Makes none.
     pub async fn made(&self, order: &Order) -> Result<Option<Arc<Execution>>, ExecutorError> {
-        let Some(name) = order::object(order).metadata.name else { return Ok(None) };
-        match self.find(&order.namespace, &name).await? {
+        let Some(key) = &order.idempotency else { return Ok(None) };
+        match self.find(&order.namespace, &order::keyed_name(&order.caller, key)).await? {
             Some(found) if !order::is_same_call(order, &found) => Err(ExecutorError::Conflict),
             found => Ok(found),
         }
@@ -236,7 +235,7 @@ impl Executor {
     /// An execution as the API server holds it.
     pub async fn find(&self, namespace: &str, name: &str) -> Result<Option<Arc<Execution>>, ExecutorError> {
         let found = self.found(namespace, name).await?;
-        found.as_ref().map(|found| read(found).map(Arc::new)).transpose()
+        found.as_ref().map(read).transpose()
     }
 
     /// Asks for the end of an execution.
@@ -266,9 +265,9 @@ impl Executor {
     }
 }
 
-fn read(found: &Found) -> Result<Execution, ExecutorError> {
+fn read(found: &Found) -> Result<Arc<Execution>, ExecutorError> {
     let unreadable = |error| unreadable(&found.namespace().unwrap_or_default(), &found.name_any(), error);
-    Execution::read(found).map_err(unreadable)
+    Execution::read(found).map(Arc::new).map_err(unreadable)
 }
 
 fn unreadable(namespace: &str, name: &str, source: kube::Error) -> ExecutorError {

@@ -1,6 +1,7 @@
 //! Memory for requests, shared by all, so that no tenant can take the others' process away.
 //!
-//! A request takes room twice: for its bytes before they are read, and for all that is made of them once they are in.
+//! A request takes room twice: for its bytes before they are read, and for all that is made of them once they are in. An
+//! answer of any size that is made of values, or may be read slowly, takes room of its own.
 //! What is being read has room of its own, so that requests that are half in never keep each other from going on. Who
 //! finds none waits for some seconds and is then told to come again. There is no queue: a small request passes large
 //! ones that wait, and a tenant's share is all that it can hold up.
@@ -64,10 +65,10 @@ pub struct Taken {
 }
 
 impl Room {
-    /// Room for what was not in the request's body.
+    /// Room for what is not of a request's body, as an answer.
     pub async fn hold(&self, tenant: &Arc<str>, bytes: usize) -> Result<Taken, ApiError> {
         let mut taken = self.enter(tenant);
-        taken.add(bytes).await?;
+        taken.change_to(bytes).await?;
         Ok(taken)
     }
 
@@ -106,13 +107,14 @@ impl Taken {
         self.change(Part { reading: 0, whole: needed }).await
     }
 
-    /// Waits for room for so much more, as for an answer beside the request.
-    pub async fn add(&mut self, needed: usize) -> Result<(), ApiError> {
-        let whole = self.part.whole.saturating_add(needed);
-        if whole > SHARE {
+    /// Gives back what the request needs no more, and waits for room for what is made instead. Nothing is held meanwhile:
+    /// two who wait would keep each other from going on.
+    pub async fn change_to(&mut self, needed: usize) -> Result<(), ApiError> {
+        self.shrink_to(0);
+        if needed > SHARE {
             return Err(ApiError::answer_too_large());
         }
-        self.change(Part { reading: 0, whole }).await
+        self.change(Part { reading: 0, whole: needed }).await
     }
 
     /// Gives back all but so much, as when a document is needed no more.

@@ -43,20 +43,39 @@ impl Seen {
         self.0.fetch_max(revision.unwrap_or_default(), Ordering::AcqRel);
     }
 
+    /// Unchanged where nothing was seen yet, since any age would do then.
     fn as_new(&self, list: ListParams) -> ListParams {
-        list.at(&self.0.load(Ordering::Acquire).to_string()).matching(VersionMatch::NotOlderThan)
+        match self.0.load(Ordering::Acquire) {
+            0 => list,
+            revision => list.at(&revision.to_string()).matching(VersionMatch::NotOlderThan),
+        }
     }
+}
+
+/// How new what is read has to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// As new as what called for the look.
+    AsSeen,
+    /// As new as the store itself.
+    Live,
 }
 
 /// Not from the catalogue, which may learn of a change after the watch that called for this look. What somebody seals
 /// unseen is not sealed otherwise: its name is taken.
-pub async fn gather(ctx: &Context, skill: &Skill) -> Result<Observed, Error> {
+pub async fn gather(ctx: &Context, skill: &Skill, look: Look) -> Result<Observed, Error> {
     let (namespace, name) = (skill.namespace().unwrap_or_default(), skill.name_any());
     let api: Api<Guarded<SkillVersion>> = Api::namespaced(ctx.client.clone(), &namespace);
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
-    let versions = api
-        .list(&ctx.versions_seen.as_new(of_skill))
-        .await
+    let listed = match look {
+        Look::Live => api.list(&of_skill).await,
+        Look::AsSeen => match api.list(&ctx.versions_seen.as_new(of_skill.clone())).await {
+            // The server is behind what another has told, or the store was put back to an earlier state.
+            Err(kube::Error::Api(status)) if status.code == 504 => api.list(&of_skill).await,
+            listed => listed,
+        },
+    };
+    let versions = listed
         .map_err(|source| Error::Versions {
             namespace: namespace.clone(),
             name: name.clone(),
@@ -87,7 +106,7 @@ mod tests {
     fn a_list_is_as_new_as_the_newest_that_was_seen() {
         let seen = Seen::default();
         let revision = || seen.as_new(ListParams::default()).resource_version;
-        assert_eq!(revision().as_deref(), Some("0"), "any will do");
+        assert_eq!(seen.as_new(ListParams::default()), ListParams::default(), "as new as the store");
         for (told, expected) in
             [(Some("7"), "7"), (Some("12"), "12"), (Some("9"), "12"), (None, "12"), (Some("x"), "12")]
         {

@@ -27,7 +27,7 @@ pub fn bounded(json: &str, limit: usize, mark: &str) -> Bounded {
 
 /// The same where only so much of the text is there as the limit could let through.
 fn bounded_of(beginning: &str, original_bytes: usize, limit: usize, mark: &str) -> Bounded {
-    if original_bytes <= limit {
+    if original_bytes <= limit && beginning.len() == original_bytes {
         return Bounded { text: beginning.to_owned(), is_truncated: false, original_bytes };
     }
     let mark_of = |dropped: usize| format!("[TRUNCATED {dropped} BYTES BY {mark}]");

@@ -87,7 +87,7 @@ impl Executor {
         let reads: Vec<BoxFuture<'_, _>> = reads.collect();
         stream::iter(reads)
             .buffered(READS)
-            .try_filter_map(async |found| found.as_ref().map(|found| read(found).map(Arc::new)).transpose())
+            .try_filter_map(async |found| found.as_ref().map(read).transpose())
             .boxed()
     }
 }

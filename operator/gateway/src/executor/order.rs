@@ -6,7 +6,7 @@ use kube::api::ObjectMeta;
 use serde_json::{Map, Value, value::RawValue};
 use sha2::{Digest as _, Sha256};
 use skillet_api::{SkillExecution, SkillExecutionSpec, duration::SkillDuration, names};
-use skillet_core::text::truncate;
+use skillet_core::{json_text::compact, text::truncate};
 
 use super::{Execution, Order};
 use crate::{identity::Caller, room};
@@ -16,8 +16,6 @@ const MAX_CALLER: usize = 256;
 /// Bytes of the digest that are in a name: no two keys meet by chance, and the name stays short.
 const NAME_BYTES: usize = 16;
 
-/// Bytes that the API server may write for one.
-const LONGEST_ESCAPE: usize = 6;
 /// Bytes of a document that is read without a second thought.
 const SMALL: usize = 4096;
 
@@ -84,12 +82,14 @@ pub(super) fn is_same_call(order: &Order, found: &Execution) -> bool {
 fn is_same_input(found: Option<&RawValue>, wanted: &Value) -> bool {
     let is_nothing = |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
     let Some(found) = found.map(RawValue::get) else { return is_nothing(wanted) };
-    // Somebody else's input may take any amount of memory; what is the same takes as much as what is here already.
-    let most = room::document(wanted.to_string().as_bytes()).saturating_mul(LONGEST_ESCAPE);
+    // Somebody else's input may take any amount of memory; what is the same takes as much as what is here already, but
+    // for the form of numbers.
+    let Some(found) = compact(found) else { return false };
+    let most = room::document(wanted.to_string().as_bytes()).saturating_mul(2);
     if room::document(found.as_bytes()) > most.max(SMALL) {
         return false;
     }
-    let Ok(found) = serde_json::from_str::<Value>(found) else { return false };
+    let Ok(found) = serde_json::from_str::<Value>(&found) else { return false };
     is_same_json(&found, wanted) || (is_nothing(&found) && is_nothing(wanted))
 }
 

@@ -183,7 +183,7 @@ fn put(table: &mut KeyTable, secret: &Unread<Secret>) {
         table.put(&secret).err()
     } else {
         // What it said before counts no more.
-        table.remove(&name_of(secret));
+        table.remove(&(namespace.clone(), name.clone()));
         Some(KeyProblem::Secret)
     };
     if let Some(problem) = problem {

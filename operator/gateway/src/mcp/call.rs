@@ -73,7 +73,11 @@ pub(super) async fn run<B: Backend>(
             }
             return cancelled();
         }
-        Ok((execution, end)) => told(&execution, end, pace, room).await,
+        Ok((execution, end)) => {
+            // With its input; the answer takes its place.
+            drop(order);
+            told(backend, caller, &execution, end, pace, room).await
+        }
         Err(NotBegun::Unwanted) => cancelled(),
         Err(NotBegun::Executor(error)) => refused(&error),
         Err(NotBegun::Rights(error)) => answer::failed(Reason::ApiError.as_str(), &error.to_string()),
@@ -96,14 +100,16 @@ async fn followed<B: Backend>(
     Ok((execution, end))
 }
 
-async fn told(
+async fn told<B: Backend>(
+    backend: &B,
+    caller: &Caller,
     execution: &Execution,
     end: End,
     pace: &Pace,
     room: Option<Arc<Mutex<Taken>>>,
 ) -> CallToolResult {
     match end {
-        End::Ended(execution) => ended(&execution, room).await,
+        End::Ended(execution) => ended(backend, caller, &execution, room).await,
         End::Lost(error) => refused(&error),
         End::Unwanted => cancelled(),
         End::TooLate => answer::failed(
@@ -116,17 +122,28 @@ async fn told(
     }
 }
 
-/// The answer is made of an output of any size, for which the request needs room beside its own.
-async fn ended(execution: &Execution, room: Option<Arc<Mutex<Taken>>>) -> CallToolResult {
-    if let Some(room) = room
-        && let Err(error) = room.lock().await.add(answer::needed(execution)).await
-    {
-        let name = &execution.metadata.name;
-        let message =
-            format!("{}; the run has ended, and the SkillExecution {name} has its output", error.message);
-        return answer::failed(&error.code, &message);
+/// The answer is made of an output of any size, and takes the room that the request had. Where the request has ended, as
+/// that of a client who comes back for the answer, it has room while it is made.
+async fn ended<B: Backend>(
+    backend: &B,
+    caller: &Caller,
+    execution: &Execution,
+    room: Option<Arc<Mutex<Taken>>>,
+) -> CallToolResult {
+    let needed = answer::needed(execution);
+    let held = match room {
+        Some(room) => room.lock().await.change_to(needed).await.map(|()| None),
+        None => backend.room().hold(&caller.namespace, needed).await.map(Some),
+    };
+    match held {
+        Ok(_held) => answer::ended(execution),
+        Err(error) => {
+            let name = &execution.metadata.name;
+            let message =
+                format!("{}; the run has ended, and the SkillExecution {name} has its output", error.message);
+            answer::failed(&error.code, &message)
+        }
     }
-    answer::ended(execution)
 }
 
 fn cancelled() -> CallToolResult {

@@ -21,7 +21,7 @@ use super::{
     catalogue::Catalogue,
 };
 use crate::{
-    executor::{Execution, ExecutorError},
+    executor::{Execution, ExecutorError, Status},
     identity::{Caller, IdentityError, Verb, is_allowed},
     look_up::{self, Seen},
 };
@@ -214,7 +214,8 @@ async fn executions<B: Backend>(
 
 fn run(execution: &Execution) -> Value {
     let Execution { metadata, spec, status } = execution;
-    let status = status.clone().unwrap_or_default();
+    let unknown = Status::default();
+    let status = status.as_ref().unwrap_or(&unknown);
     json!({
         "name": metadata.name,
         "namespace": metadata.namespace,

@@ -1,4 +1,5 @@
-//! A run followed by server-sent events: `status` with every change, `end` with the result, `error` if it vanishes.
+//! A run followed by server-sent events: `status` with every change, `end` with the result, `error` if it vanishes or
+//! there is no memory to tell of it.
 //!
 //! What the program prints while it runs stays between its sandbox and the operator; it is in the result.
 
@@ -13,6 +14,7 @@ use axum::{
 };
 use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
+use skillet_api::{Phase, Reason};
 use utoipa::ToSchema;
 
 use crate::{
@@ -25,6 +27,7 @@ use crate::{
         openapi::{Missing, Refused},
         params::{Name, Params, Who},
     },
+    room::{Room, Taken},
 };
 
 /// Follow a run: events `status`, then one `end` or `error`, each with JSON.
@@ -47,15 +50,10 @@ pub(crate) async fn events(
     params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let execution = executions::find(&rest, &caller, &id, params).await?;
-    // It is told with every change, and may be followed for long.
-    let room = rest.room.hold(&caller.namespace, 2 * execution.content()).await?;
     let following = rest.executor.follow(&execution);
+    let teller = Teller { room: rest.room.clone(), tenant: caller.namespace.clone(), following };
     // A client that is let go asks again, and is told how the run is then.
-    let stream = stream::unfold(Next::Tell(execution, following), next)
-        .take_until(rest.stop.cancelled_owned())
-        .inspect(move |_| {
-            let _held = &room;
-        });
+    let stream = stream::unfold(Next::Tell(execution, teller), next).take_until(rest.stop.cancelled_owned());
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 
@@ -63,53 +61,73 @@ pub(crate) async fn events(
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "only its schema is used: axum writes events")]
 pub(crate) struct Told {
-    /// `status` with every change, `end` with the result, `error` where the run is gone.
+    /// `status` with every change, `end` with the result, `error` where the run is gone or cannot be told of.
     event: String,
     /// JSON: an Execution, with `error` an ErrorAnswer.
     data: String,
 }
 
-/// What the stream does next.
+/// Follows the run for one client, who may take what is told as slowly as it likes.
+struct Teller {
+    room: Arc<Room>,
+    tenant: Arc<str>,
+    following: Following,
+}
+
+/// What the stream does next. The room of what was told is held until the client has taken it.
 enum Next {
-    Tell(Arc<Execution>, Following),
+    Tell(Arc<Execution>, Teller),
     /// Wait for something else than was told last.
-    Wait(Arc<Execution>, Following),
-    Close,
+    Wait(Facts, Teller, Taken),
+    Close(Option<Taken>),
 }
 
 async fn next(next: Next) -> Option<(Result<Event, Infallible>, Next)> {
-    let (told, mut following) = match next {
-        Next::Close => return None,
-        Next::Tell(execution, following) => return Some(tell(execution, following)),
-        Next::Wait(told, following) => (told, following),
+    let (told, mut teller) = match next {
+        Next::Close(room) => {
+            drop(room);
+            return None;
+        }
+        Next::Tell(execution, teller) => return Some(tell(&execution, teller).await),
+        Next::Wait(told, teller, taken) => {
+            drop(taken);
+            (told, teller)
+        }
     };
     loop {
-        match following.next().await {
-            Ok(execution) if is_news(&told, &execution) => return Some(tell(execution, following)),
-            Ok(_) => {}
-            Err(error) => {
-                let answer = ErrorAnswer { error: error.into() };
-                return Some((Ok(event("error", &answer)), Next::Close));
+        match teller.following.next().await {
+            Ok(execution) if execution.is_ended() || facts(&execution) != told => {
+                return Some(tell(&execution, teller).await);
             }
+            Ok(_) => {}
+            Err(error) => return Some(broken_off(error.into())),
         }
     }
 }
 
-fn tell(execution: Arc<Execution>, following: Following) -> (Result<Event, Infallible>, Next) {
-    let view = ExecutionView::from(&*execution);
+async fn tell(execution: &Execution, teller: Teller) -> (Result<Event, Infallible>, Next) {
+    let room = match teller.room.hold(&teller.tenant, execution.content()).await {
+        Ok(room) => room,
+        Err(error) => return broken_off(error),
+    };
+    let view = ExecutionView::from(execution);
     if execution.is_ended() {
-        (Ok(event("end", &view)), Next::Close)
+        (Ok(event("end", &view)), Next::Close(Some(room)))
     } else {
-        (Ok(event("status", &view)), Next::Wait(execution, following))
+        (Ok(event("status", &view)), Next::Wait(facts(execution), teller, room))
     }
 }
 
-fn is_news(told: &Execution, seen: &Execution) -> bool {
-    let facts = |execution: &Execution| {
-        let status = execution.status.as_ref();
-        status.map(|status| (status.phase, status.reason, status.attempts, status.resolved_version.clone()))
-    };
-    seen.is_ended() || facts(told) != facts(seen)
+fn broken_off(error: ApiError) -> (Result<Event, Infallible>, Next) {
+    (Ok(event("error", &ErrorAnswer { error })), Next::Close(None))
+}
+
+/// What a client is told the change of.
+type Facts = Option<(Phase, Option<Reason>, u32, Option<String>)>;
+
+fn facts(execution: &Execution) -> Facts {
+    let status = execution.status.as_ref()?;
+    Some((status.phase, status.reason, status.attempts, status.resolved_version.clone()))
 }
 
 fn event(name: &str, data: &impl Serialize) -> Event {

@@ -200,22 +200,21 @@ async fn who_follows_a_run_that_vanishes_is_told() {
     assert_eq!(bed.get("/api/skills/executions/none/events").await.error().0, 404);
 }
 
-#[tokio::test]
-async fn a_run_that_is_followed_takes_room_for_what_is_told() {
+#[tokio::test(start_paused = true)]
+async fn a_run_is_told_of_where_there_is_room_for_it() {
     let bed = stocked();
     let large = json!({
         "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
         "metadata": { "namespace": "team", "name": "large" },
-        "spec": { "skill": "sum", "input": "i".repeat(600_000) },
+        "spec": { "skill": "sum" }, "status": { "phase": "Succeeded", "output": "o".repeat(600_000) },
     });
     bed.api.put("skillexecutions", large);
-    let mut followed = Box::pin(bed.get("/api/skills/executions/large/events"));
-    tokio::select! {
-        biased;
-        answer = &mut followed => panic!("{answer:?}"),
-        () = eventually("it is told", || bed.room.taken() > 1_200_000) => {}
-    }
-    drop(followed);
+    let all = bed.room.fill("team").await;
+    let refused = bed.get("/api/skills/executions/large/events").await;
+    assert_eq!(told(&refused.text), pairs(&[("error", "Overloaded")]));
+    drop(all);
+    let followed = bed.get("/api/skills/executions/large/events").await;
+    assert_eq!(told(&followed.text), pairs(&[("end", "success")]));
     assert_eq!(bed.room.taken(), 0);
 }
 

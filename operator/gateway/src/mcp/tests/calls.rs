@@ -229,6 +229,17 @@ async fn a_call_takes_room_until_it_is_answered() {
 }
 
 #[tokio::test]
+async fn a_large_answer_takes_the_room_of_its_input() {
+    let world = World::new().await;
+    world.fake.put_plain("a", "sum");
+    let client = world.client("a").await;
+    let call = called(&world, &client, "sum", json!({ "list": vec![0; 400_000] })).await;
+    let held = world.fake.room.taken();
+    world.fake.set(0, &json!({ "phase": "Succeeded", "output": { "list": vec![0; 800_000] } }));
+    assert_eq!(call.await.unwrap().is_error, Some(false), "beside {held}");
+}
+
+#[tokio::test]
 async fn an_output_of_more_values_than_there_is_room_for_is_named_and_left() {
     let world = World::new().await;
     world.fake.put_plain("a", "sum");
