@@ -140,10 +140,14 @@ impl Executor {
         }
     }
 
-    /// The execution that the order's idempotency key has made, if it is still there. Makes none.
-    pub async fn made(&self, order: &Order) -> Result<Option<Arc<Execution>>, ExecutorError> {
+    /// The execution that the order's idempotency key has made in this namespace, if it is still there. Makes none.
+    pub async fn made(
+        &self,
+        order: &Order,
+        namespace: &str,
+    ) -> Result<Option<Arc<Execution>>, ExecutorError> {
         let Some(key) = &order.idempotency else { return Ok(None) };
-        match self.find(&order.namespace, &order::keyed_name(&order.caller, key)).await? {
+        match self.find(namespace, &order::keyed_name(&order.caller, key)).await? {
             Some(found) if !order::is_same_call(order, &found) => Err(ExecutorError::Conflict),
             found => Ok(found),
         }

@@ -201,7 +201,7 @@ async fn found(
     deadline: Instant,
 ) -> Result<Outcome, ApiError> {
     let executor = &conversation.gateway.executor;
-    match (executor.made(order).await, too_late) {
+    match (executor.made(order, &order.namespace).await, too_late) {
         (Ok(Some(execution)), TooLate::Earlier) if !execution.is_ended() => {
             // Waited for in every request of the conversation, it would take the time of each.
             Ok(failed("StillRunning", "the skill still runs; a later request has its result"))

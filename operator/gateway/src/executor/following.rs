@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::{
     error::ExecutorError,
-    execution::{Execution, Found},
+    execution::{Execution, Found, Metadata},
     news::{News, Waiters},
 };
 
@@ -35,12 +35,10 @@ pub struct Following {
 
 impl Following {
     pub(super) fn new(api: Api<Found>, waiters: Arc<Waiters>, execution: &Execution) -> Self {
-        let uid = execution.metadata.uid.clone();
-        let name = execution.metadata.name.clone();
+        let Metadata { namespace, name, uid, .. } = execution.metadata.clone();
         let news = waiters.join(&uid);
         // Only now: an end that came before joining is there for the question to find.
         let question = ask(api.clone(), name.clone(), Duration::ZERO);
-        let namespace = execution.metadata.namespace.clone();
         Self { api, namespace, name, uid, waiters, news, question, was_told: false }
     }
 

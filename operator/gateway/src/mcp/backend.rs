@@ -58,10 +58,11 @@ pub trait Backend: Shelves + 'static {
     /// Makes the execution, or finds the one that the same idempotency key made.
     fn start(&self, order: &Order) -> impl Future<Output = Result<Arc<Execution>, ExecutorError>> + Send;
 
-    /// The execution that the order's idempotency key has made in its namespace. Makes none.
+    /// The execution that the order's idempotency key has made in this namespace. Makes none.
     fn made(
         &self,
         order: &Order,
+        namespace: &str,
     ) -> impl Future<Output = Result<Option<Arc<Execution>>, ExecutorError>> + Send;
 
     /// The states of an execution from now on; the end is among them.

@@ -168,7 +168,7 @@ fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> O
 async fn begun<B: Backend>(backend: &B, order: &Order) -> Result<Arc<Execution>, NotBegun> {
     if order.idempotency.is_some() {
         for namespace in elsewhere(backend, &order.caller, &order.skill, Some(&order.namespace)).await? {
-            if let Some(made) = backend.made(&Order { namespace, ..order.clone() }).await? {
+            if let Some(made) = backend.made(order, &namespace).await? {
                 return Ok(made);
             }
         }

@@ -40,8 +40,8 @@ impl Backend for Gateway {
         self.executor.start(order).await
     }
 
-    async fn made(&self, order: &Order) -> Result<Option<Arc<Execution>>, ExecutorError> {
-        self.executor.made(order).await
+    async fn made(&self, order: &Order, namespace: &str) -> Result<Option<Arc<Execution>>, ExecutorError> {
+        self.executor.made(order, namespace).await
     }
 
     fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutorError>> {

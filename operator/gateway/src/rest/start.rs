@@ -128,8 +128,7 @@ async fn made_elsewhere(
         if chosen.is_some_and(|chosen| chosen != &*namespace) {
             continue;
         }
-        let there = Order { namespace, ..order.clone() };
-        if let Some(made) = rest.executor.made(&there).await? {
+        if let Some(made) = rest.executor.made(order, &namespace).await? {
             return Ok(Some(made));
         }
     }

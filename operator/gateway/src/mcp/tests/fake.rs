@@ -219,9 +219,9 @@ impl Backend for Fake {
         Ok(execution)
     }
 
-    async fn made(&self, order: &Order) -> Result<Option<Arc<Execution>>, ExecutorError> {
+    async fn made(&self, order: &Order, namespace: &str) -> Result<Option<Arc<Execution>>, ExecutorError> {
         let Some(key) = order.idempotency.clone() else { return Ok(None) };
-        let made = self.keys.lock().unwrap().get(&(order.namespace.to_string(), key)).cloned();
+        let made = self.keys.lock().unwrap().get(&(namespace.to_owned(), key)).cloned();
         Ok(made.map(|made| self.runs.lock().unwrap()[&made].borrow().clone()))
     }
 
