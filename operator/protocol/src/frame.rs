@@ -24,11 +24,11 @@ pub enum Kind {
     Exit = 0x88,
 }
 
-/// Which way a frame goes.
+/// The receiver of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    Down,
-    Up,
+    ToRunner,
+    ToOperator,
 }
 
 impl Kind {
@@ -51,7 +51,7 @@ impl Kind {
     }
 
     pub fn direction(self) -> Direction {
-        if self as u8 & 0x80 == 0 { Direction::Down } else { Direction::Up }
+        if self as u8 & 0x80 == 0 { Direction::ToRunner } else { Direction::ToOperator }
     }
 
     pub fn max_payload(self) -> usize {
@@ -70,7 +70,7 @@ impl Kind {
 pub enum FrameError {
     #[error("the stream holds an unknown frame type 0x{0:02x}")]
     UnknownKind(u8),
-    #[error("the stream holds a {kind:?} frame, which does not go {direction:?}")]
+    #[error("a {kind:?} frame is not allowed in the direction {direction:?}")]
     WrongDirection { kind: Kind, direction: Direction },
     #[error("a {kind:?} frame of {length} bytes is over the limit of {} bytes", kind.max_payload())]
     Oversized { kind: Kind, length: usize },
@@ -196,7 +196,7 @@ mod tests {
         bytes.extend(encode(Kind::Stderr, b"").unwrap());
         bytes.extend(encode(Kind::Accepted, b"{}").unwrap());
         for cut in 0..=bytes.len() {
-            let mut decoder = Decoder::new(Direction::Up);
+            let mut decoder = Decoder::new(Direction::ToOperator);
             decoder.push(&bytes[..cut]);
             let mut got = frames(&mut decoder).unwrap();
             decoder.push(&bytes[cut..]);
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn an_unknown_type_is_an_error_for_ever() {
-        let mut decoder = Decoder::new(Direction::Up);
+        let mut decoder = Decoder::new(Direction::ToOperator);
         decoder.push(&[0x7f]);
         assert_eq!(decoder.pop(), Err(FrameError::UnknownKind(0x7f)));
         decoder.push(&encode(Kind::Stdout, b"late").unwrap());
@@ -233,9 +233,9 @@ mod tests {
 
     #[test]
     fn a_frame_of_the_other_direction_is_an_error() {
-        let mut decoder = Decoder::new(Direction::Down);
+        let mut decoder = Decoder::new(Direction::ToRunner);
         decoder.push(&encode(Kind::Exit, b"{}").unwrap());
-        let direction = Direction::Down;
+        let direction = Direction::ToRunner;
         assert_eq!(decoder.pop(), Err(FrameError::WrongDirection { kind: Kind::Exit, direction }));
     }
 
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn the_largest_frame_passes() {
         let payload = vec![7; MAX_RUN_BYTES];
-        let mut decoder = Decoder::new(Direction::Down);
+        let mut decoder = Decoder::new(Direction::ToRunner);
         for chunk in encode(Kind::Run, &payload).unwrap().chunks(100_000) {
             assert_eq!(decoder.pop(), Ok(None));
             decoder.push(chunk);

@@ -1,14 +1,20 @@
-//! The language between the operator and the runner of one sandbox.
+//! The messages between the operator and the runner of one sandbox.
 //!
-//! Bytes in, bytes out: no sockets, no files, no cluster. The operator and the runner both use it, so it stays
-//! small and never panics on what the other side sends.
+//! Operator to runner: [`OperatorMessage::Hello`], [`OperatorMessage::Run`], [`OperatorMessage::Cancel`].
+//! Runner to operator: [`RunnerMessage::Ready`], then for an accepted run [`RunnerMessage::Accepted`], output, and
+//! [`RunnerMessage::Exit`].
 //!
-//! Down (operator to runner): [`Down::Hello`], [`Down::Run`], [`Down::Cancel`].
-//! Up (runner to operator): [`Up::Ready`], then for an accepted run [`Up::Accepted`], output, [`Up::Exit`].
-//! The bytes from `Accepted` to just before `Exit` are digested by [`StreamWriter`] and checked by [`StreamReader`].
+//! # Guarantees
+//!
+//! - [`StreamReader`] never panics, and buffers at most one frame and one push, whatever the other side sends.
+//! - [`StreamWriter`] digests every byte from `Accepted` to just before `Exit`. [`StreamReader`] returns `Exit` only if
+//!   that digest matches, so a stream that was cut or changed is never a result.
+//! - Encoded runner frames contain no carriage return, so a container log keeps them byte for byte.
+//!
+//! The crate opens no socket and no file. The runner is copied into every sandbox, so dependencies stay few.
 
 mod base64;
-mod carriage;
+mod cr_escape;
 mod frame;
 mod isolation;
 mod mask;
@@ -20,7 +26,7 @@ mod stream;
 pub use frame::{Decoder, Direction, Frame, FrameError, HEADER_BYTES, Kind, encode};
 pub use isolation::{Isolation, Level};
 pub use mask::{MASK, MIN_MASKED_BYTES, Masker};
-pub use message::{Accepted, Down, Hello, MessageError, Ready, Refusal, Refused, Up};
+pub use message::{Accepted, Hello, MessageError, OperatorMessage, Ready, Refusal, Refused, RunnerMessage};
 pub use receipt::{Outcome, Receipt, StreamSummary, TERMINATION_MESSAGE_BYTES};
 pub use run::{Content, File, InvalidRun, Limits, Program, Run};
 pub use stream::{StreamError, StreamReader, StreamWriter};

@@ -9,7 +9,7 @@ use crate::{Isolation, Receipt, Run};
 
 /// From the operator to the runner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Down {
+pub enum OperatorMessage {
     Hello(Hello),
     Run(Box<Run>),
     Cancel,
@@ -17,7 +17,7 @@ pub enum Down {
 
 /// From the runner to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Up {
+pub enum RunnerMessage {
     Ready(Box<Ready>),
     Accepted(Accepted),
     Stdout(Vec<u8>),
@@ -83,7 +83,7 @@ pub enum MessageError {
     Direction(Kind),
 }
 
-impl Down {
+impl OperatorMessage {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Hello(_) => Kind::Hello,
@@ -119,7 +119,7 @@ impl Down {
     }
 }
 
-impl Up {
+impl RunnerMessage {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Ready(_) => Kind::Ready,

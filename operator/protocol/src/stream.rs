@@ -5,9 +5,9 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::carriage::{Unescape, escape};
+use crate::cr_escape::{Unescape, escape};
 use crate::frame::{Decoder, Direction, Frame, Kind};
-use crate::message::{MessageError, Up};
+use crate::message::{MessageError, RunnerMessage};
 use crate::receipt::Receipt;
 
 #[derive(Debug, thiserror::Error)]
@@ -57,9 +57,9 @@ impl StreamWriter {
     }
 
     /// The bytes of one frame as they are sent, free of carriage returns. `Exit` goes through [`StreamWriter::exit`], which knows the digest.
-    pub fn frame(&mut self, message: &Up) -> Result<Vec<u8>, MessageError> {
+    pub fn frame(&mut self, message: &RunnerMessage) -> Result<Vec<u8>, MessageError> {
         let bytes = message.encode()?;
-        if matches!(message, Up::Accepted(_)) {
+        if matches!(message, RunnerMessage::Accepted(_)) {
             self.digest = Some(Sha256::new());
         }
         if let Some(digest) = &mut self.digest {
@@ -71,7 +71,7 @@ impl StreamWriter {
     /// Closes the stream: puts the digest into `receipt` and gives the bytes of its `Exit` frame.
     pub fn exit(&mut self, receipt: &mut Receipt) -> Result<Vec<u8>, MessageError> {
         receipt.digest = self.digest.take().map(hex).unwrap_or_default();
-        Up::Exit(Box::new(receipt.clone())).encode().map(escape)
+        RunnerMessage::Exit(Box::new(receipt.clone())).encode().map(escape)
     }
 }
 
@@ -94,7 +94,11 @@ impl Default for StreamReader {
 
 impl StreamReader {
     pub fn new() -> Self {
-        Self { unescape: Unescape::default(), decoder: Decoder::new(Direction::Up), state: State::Waiting }
+        Self {
+            unescape: Unescape::default(),
+            decoder: Decoder::new(Direction::ToOperator),
+            state: State::Waiting,
+        }
     }
 
     /// Adds received bytes; then call [`StreamReader::next_message`] until it gives `None`.
@@ -103,7 +107,7 @@ impl StreamReader {
     }
 
     /// The next message, `None` when more bytes are needed. `Exit` is given only with the right digest.
-    pub fn next_message(&mut self) -> Result<Option<Up>, StreamError> {
+    pub fn next_message(&mut self) -> Result<Option<RunnerMessage>, StreamError> {
         let state = std::mem::replace(&mut self.state, State::Broken);
         if matches!(state, State::Broken) {
             return Err(StreamError::Broken);
@@ -126,8 +130,8 @@ impl StreamReader {
             }
             (state, kind) => return Err(StreamError::OutOfOrder { kind, state: state.name() }),
         };
-        let message = Up::decode(frame)?;
-        if let (Up::Exit(receipt), Some(read)) = (&message, read)
+        let message = RunnerMessage::decode(frame)?;
+        if let (RunnerMessage::Exit(receipt), Some(read)) = (&message, read)
             && receipt.digest != read
         {
             return Err(StreamError::DigestMismatch { read, sealed: receipt.digest.clone() });

@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 use skillet_protocol::{
-    Accepted, Decoder, Direction, Down, Frame, Hello, Isolation, Kind, MAX_RUN_BYTES, MessageError, Outcome,
-    Ready, Receipt, Refusal, Refused, StreamError, StreamReader, StreamSummary, StreamWriter, Up,
+    Accepted, Decoder, Direction, Frame, Hello, Isolation, Kind, MAX_RUN_BYTES, MessageError,
+    OperatorMessage, Outcome, Ready, Receipt, Refusal, Refused, RunnerMessage, StreamError, StreamReader,
+    StreamSummary, StreamWriter,
 };
 
 fn receipt() -> Receipt {
@@ -21,47 +22,47 @@ fn receipt() -> Receipt {
     }
 }
 
-fn ready() -> Up {
-    Up::Ready(Box::new(Ready { isolation: Isolation::default(), runner: "0.1.0".into() }))
+fn ready() -> RunnerMessage {
+    RunnerMessage::Ready(Box::new(Ready { isolation: Isolation::default(), runner: "0.1.0".into() }))
 }
 
-fn accepted() -> Up {
-    Up::Accepted(Accepted { execution_uid: "u-1".into(), attempt: 1 })
+fn accepted() -> RunnerMessage {
+    RunnerMessage::Accepted(Accepted { execution_uid: "u-1".into(), attempt: 1 })
 }
 
-fn refused() -> Up {
-    Up::Refused(Refused {
+fn refused() -> RunnerMessage {
+    RunnerMessage::Refused(Refused {
         epoch: Some(1),
         reason: Refusal::StaleEpoch,
         message: "epoch 1 is smaller than 2".into(),
     })
 }
 
-fn messages() -> Vec<Up> {
+fn messages() -> Vec<RunnerMessage> {
     vec![
         ready(),
         accepted(),
-        Up::Stdout(b"hello".to_vec()),
-        Up::Stderr(vec![0xff, 0x00]),
+        RunnerMessage::Stdout(b"hello".to_vec()),
+        RunnerMessage::Stderr(vec![0xff, 0x00]),
         refused(),
-        Up::StdoutTail(b"end".to_vec()),
-        Up::StderrTail(vec![]),
+        RunnerMessage::StdoutTail(b"end".to_vec()),
+        RunnerMessage::StderrTail(vec![]),
     ]
 }
 
 /// The bytes of a whole run and the messages in it.
-fn whole() -> (Vec<u8>, Vec<Up>) {
+fn whole() -> (Vec<u8>, Vec<RunnerMessage>) {
     let mut writer = StreamWriter::new();
     let mut all = messages();
     let mut bytes: Vec<u8> = all.iter().flat_map(|message| writer.frame(message).unwrap()).collect();
     let mut receipt = receipt();
     bytes.extend(writer.exit(&mut receipt).unwrap());
     assert_eq!(receipt.digest.len(), 64);
-    all.push(Up::Exit(Box::new(receipt)));
+    all.push(RunnerMessage::Exit(Box::new(receipt)));
     (bytes, all)
 }
 
-fn read(chunks: &[&[u8]]) -> Result<Vec<Up>, StreamError> {
+fn read(chunks: &[&[u8]]) -> Result<Vec<RunnerMessage>, StreamError> {
     let mut reader = StreamReader::new();
     let mut all = Vec::new();
     for chunk in chunks {
@@ -74,7 +75,7 @@ fn read(chunks: &[&[u8]]) -> Result<Vec<Up>, StreamError> {
     Ok(all)
 }
 
-fn encoded(messages: &[Up]) -> Vec<u8> {
+fn encoded(messages: &[RunnerMessage]) -> Vec<u8> {
     let mut writer = StreamWriter::new();
     messages.iter().flat_map(|message| writer.frame(message).unwrap()).collect()
 }
@@ -108,7 +109,7 @@ fn a_flipped_bit_of_the_run_is_never_whole() {
             flipped[at] ^= 1 << bit;
             if let Ok(got) = read(&[&flipped]) {
                 // Only the receipt's own text is beyond its digest; it is still one whole Exit.
-                assert!(matches!(got.last(), Some(Up::Exit(_))));
+                assert!(matches!(got.last(), Some(RunnerMessage::Exit(_))));
                 assert_eq!(&got[..7], &messages()[..], "byte {at} bit {bit}");
                 changed_exit += 1;
             }
@@ -129,14 +130,14 @@ fn a_frame_taken_out_or_put_in_breaks_the_digest() {
         assert!(matches!(error, StreamError::DigestMismatch { .. }), "{error}");
     }
     let mut more = all.clone();
-    more.push(Up::Stdout(b"forged".to_vec()));
+    more.push(RunnerMessage::Stdout(b"forged".to_vec()));
     assert!(matches!(read(&[&encoded(&more), exit]), Err(StreamError::DigestMismatch { .. })));
 }
 
 #[test]
 fn frames_out_of_order_are_an_error() {
-    let output = Up::Stdout(vec![1]);
-    let exit = Up::Exit(Box::new(receipt()));
+    let output = RunnerMessage::Stdout(vec![1]);
+    let exit = RunnerMessage::Exit(Box::new(receipt()));
     for messages in [
         vec![output.clone()],
         vec![exit.clone()],
@@ -158,7 +159,7 @@ fn frames_out_of_order_are_an_error() {
 #[test]
 fn an_error_is_final() {
     let mut reader = StreamReader::new();
-    reader.push(&encoded(&[Up::Stdout(vec![1])]));
+    reader.push(&encoded(&[RunnerMessage::Stdout(vec![1])]));
     assert!(matches!(reader.next_message(), Err(StreamError::OutOfOrder { .. })));
     reader.push(&whole().0);
     assert!(matches!(reader.next_message(), Err(StreamError::Broken)));
@@ -184,15 +185,19 @@ fn orders_come_back() {
             "limits":{"timeoutMs":1,"graceMs":1,"processes":1,"outputBytes":1,"fileBytes":1,"openFiles":1}}"#,
     )
     .unwrap();
-    for order in [Down::Hello(Hello { epoch: u64::MAX }), Down::Run(Box::new(run)), Down::Cancel] {
-        let mut decoder = Decoder::new(Direction::Down);
+    for order in [
+        OperatorMessage::Hello(Hello { epoch: u64::MAX }),
+        OperatorMessage::Run(Box::new(run)),
+        OperatorMessage::Cancel,
+    ] {
+        let mut decoder = Decoder::new(Direction::ToRunner);
         decoder.push(&order.encode().unwrap());
         let frame = decoder.pop().unwrap().unwrap();
-        assert_eq!(Down::decode(&frame).unwrap(), order);
-        assert!(matches!(Up::decode(frame), Err(MessageError::Direction(_))));
+        assert_eq!(OperatorMessage::decode(&frame).unwrap(), order);
+        assert!(matches!(RunnerMessage::decode(frame), Err(MessageError::Direction(_))));
     }
     let up = Frame { kind: Kind::Stdout, payload: vec![] };
-    assert!(matches!(Down::decode(&up), Err(MessageError::Direction(Kind::Stdout))));
+    assert!(matches!(OperatorMessage::decode(&up), Err(MessageError::Direction(Kind::Stdout))));
 }
 
 #[test]
@@ -203,8 +208,8 @@ fn an_order_over_the_limit_is_not_encoded() {
     )
     .unwrap();
     run.input = "x".repeat(MAX_RUN_BYTES);
-    assert!(matches!(Down::Run(Box::new(run)).encode(), Err(MessageError::Frame(_))));
-    let too_long = Up::StdoutTail(vec![0; skillet_protocol::MAX_TAIL_BYTES + 1]);
+    assert!(matches!(OperatorMessage::Run(Box::new(run)).encode(), Err(MessageError::Frame(_))));
+    let too_long = RunnerMessage::StdoutTail(vec![0; skillet_protocol::MAX_TAIL_BYTES + 1]);
     assert!(matches!(StreamWriter::new().frame(&too_long), Err(MessageError::Frame(_))));
 }
 
@@ -212,11 +217,11 @@ fn an_order_over_the_limit_is_not_encoded() {
 fn a_payload_that_is_no_json_is_an_error() {
     for kind in [Kind::Ready, Kind::Accepted, Kind::Refused, Kind::Exit] {
         let frame = Frame { kind, payload: b"{".to_vec() };
-        assert!(matches!(Up::decode(frame), Err(MessageError::Payload { .. })));
+        assert!(matches!(RunnerMessage::decode(frame), Err(MessageError::Payload { .. })));
     }
     for kind in [Kind::Hello, Kind::Run] {
         let frame = Frame { kind, payload: b"[]".to_vec() };
-        assert!(matches!(Down::decode(&frame), Err(MessageError::Payload { .. })));
+        assert!(matches!(OperatorMessage::decode(&frame), Err(MessageError::Payload { .. })));
     }
 }
 
@@ -253,13 +258,13 @@ fn noise_and_damaged_streams_never_panic_and_never_grow() {
             }
         }
         let mut reader = StreamReader::new();
-        let mut down = Decoder::new(Direction::Down);
+        let mut down = Decoder::new(Direction::ToRunner);
         for chunk in bytes.chunks(noise.below(40) + 1) {
             reader.push(chunk);
             while let Ok(Some(_)) = reader.next_message() {}
             down.push(chunk);
             while let Ok(Some(frame)) = down.pop() {
-                let _ = Down::decode(&frame);
+                let _ = OperatorMessage::decode(&frame);
             }
             assert!(down.buffered() <= bytes.len());
         }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use sha2::{Digest as _, Sha256};
-use skillet_protocol::{MAX_OUTPUT_BYTES, MAX_TAIL_BYTES, Masker, StreamSummary, Up};
+use skillet_protocol::{MAX_OUTPUT_BYTES, MAX_TAIL_BYTES, Masker, RunnerMessage, StreamSummary};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -14,17 +14,17 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    fn frame(self, bytes: Vec<u8>) -> Up {
+    fn frame(self, bytes: Vec<u8>) -> RunnerMessage {
         match self {
-            Self::Stdout => Up::Stdout(bytes),
-            Self::Stderr => Up::Stderr(bytes),
+            Self::Stdout => RunnerMessage::Stdout(bytes),
+            Self::Stderr => RunnerMessage::Stderr(bytes),
         }
     }
 
-    fn tail(self, bytes: Vec<u8>) -> Up {
+    fn tail(self, bytes: Vec<u8>) -> RunnerMessage {
         match self {
-            Self::Stdout => Up::StdoutTail(bytes),
-            Self::Stderr => Up::StderrTail(bytes),
+            Self::Stdout => RunnerMessage::StdoutTail(bytes),
+            Self::Stderr => RunnerMessage::StderrTail(bytes),
         }
     }
 }
@@ -46,13 +46,13 @@ impl Capture {
     }
 
     /// Frames for what the program wrote, as far as the cap allows.
-    pub(crate) fn take(&mut self, written: &[u8]) -> Vec<Up> {
+    pub(crate) fn take(&mut self, written: &[u8]) -> Vec<RunnerMessage> {
         let masked = self.masker.push(written);
         self.count(&masked)
     }
 
     /// The last frames, and the stream as a whole.
-    pub(crate) fn finish(mut self) -> (Vec<Up>, StreamSummary) {
+    pub(crate) fn finish(mut self) -> (Vec<RunnerMessage>, StreamSummary) {
         let masked = self.masker.finish();
         let mut frames = self.count(&masked);
         if !self.tail.is_empty() {
@@ -62,7 +62,7 @@ impl Capture {
         (frames, StreamSummary { bytes: self.bytes, sent: self.sent, sha256 })
     }
 
-    fn count(&mut self, masked: &[u8]) -> Vec<Up> {
+    fn count(&mut self, masked: &[u8]) -> Vec<RunnerMessage> {
         self.digest.update(masked);
         self.bytes += masked.len() as u64;
         let room = usize::try_from(self.cap - self.sent).unwrap_or(usize::MAX);
@@ -79,17 +79,24 @@ impl Capture {
 mod tests {
     use super::*;
 
-    fn check(cap: u64, secrets: &[&str], written: &[&[u8]], expected: &[Up], bytes: u64, sent: u64) {
+    fn check(
+        cap: u64,
+        secrets: &[&str],
+        written: &[&[u8]],
+        expected: &[RunnerMessage],
+        bytes: u64,
+        sent: u64,
+    ) {
         let mut capture = Capture::new(Stream::Stdout, cap, Masker::new(secrets.iter().copied()));
-        let mut frames: Vec<Up> = written.iter().flat_map(|piece| capture.take(piece)).collect();
+        let mut frames: Vec<RunnerMessage> = written.iter().flat_map(|piece| capture.take(piece)).collect();
         let (last, summary) = capture.finish();
         frames.extend(last);
         assert_eq!(frames, expected);
         assert_eq!((summary.bytes, summary.sent), (bytes, sent));
     }
 
-    fn out(bytes: &[u8]) -> Up {
-        Up::Stdout(bytes.to_vec())
+    fn out(bytes: &[u8]) -> RunnerMessage {
+        RunnerMessage::Stdout(bytes.to_vec())
     }
 
     #[test]
@@ -100,15 +107,15 @@ mod tests {
 
     #[test]
     fn over_the_cap_only_the_end_is_kept() {
-        check(2, &[], &[b"abc", b"de"], &[out(b"ab"), Up::StdoutTail(b"cde".to_vec())], 5, 2);
+        check(2, &[], &[b"abc", b"de"], &[out(b"ab"), RunnerMessage::StdoutTail(b"cde".to_vec())], 5, 2);
         check(5, &[], &[b"abc", b"de"], &[out(b"abc"), out(b"de")], 5, 5);
-        check(0, &[], &[b"abc"], &[Up::StdoutTail(b"abc".to_vec())], 3, 0);
+        check(0, &[], &[b"abc"], &[RunnerMessage::StdoutTail(b"abc".to_vec())], 3, 0);
     }
 
     #[test]
     fn the_tail_is_the_very_end_however_it_was_written() {
         let long: Vec<u8> = (0..20_000u32).map(|at| at.to_le_bytes()[0]).collect();
-        let tail = Up::StdoutTail(long[long.len() - MAX_TAIL_BYTES..].to_vec());
+        let tail = RunnerMessage::StdoutTail(long[long.len() - MAX_TAIL_BYTES..].to_vec());
         for piece in [1, 100, 4096, 5000, 20_000] {
             let pieces: Vec<&[u8]> = long.chunks(piece).collect();
             check(0, &[], &pieces, std::slice::from_ref(&tail), 20_000, 0);
@@ -136,7 +143,7 @@ mod tests {
     #[test]
     fn stderr_has_frames_of_its_own() {
         let mut capture = Capture::new(Stream::Stderr, 1, Masker::new([]));
-        assert_eq!(capture.take(b"ab"), [Up::Stderr(b"a".to_vec())]);
-        assert_eq!(capture.finish().0, [Up::StderrTail(b"b".to_vec())]);
+        assert_eq!(capture.take(b"ab"), [RunnerMessage::Stderr(b"a".to_vec())]);
+        assert_eq!(capture.finish().0, [RunnerMessage::StderrTail(b"b".to_vec())]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Pure: it knows what was said, not who said it nor what became of it.
 
-use skillet_protocol::{Down, Refusal, Refused, Run};
+use skillet_protocol::{OperatorMessage, Refusal, Refused, Run};
 
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
@@ -23,15 +23,15 @@ pub(crate) enum Verdict {
 }
 
 impl Gate {
-    pub(crate) fn judge(&mut self, order: Down) -> Verdict {
+    pub(crate) fn judge(&mut self, order: OperatorMessage) -> Verdict {
         match order {
-            Down::Hello(hello) => {
+            OperatorMessage::Hello(hello) => {
                 self.epoch = Some(self.epoch.map_or(hello.epoch, |epoch| epoch.max(hello.epoch)));
                 // Inside a run's stream a second greeting would only be noise.
                 if self.accepted { Verdict::Ignore } else { Verdict::Greet }
             }
-            Down::Run(run) => self.judge_run(run),
-            Down::Cancel => Verdict::Cancel,
+            OperatorMessage::Run(run) => self.judge_run(run),
+            OperatorMessage::Cancel => Verdict::Cancel,
         }
     }
 
@@ -71,21 +71,21 @@ mod tests {
     use super::*;
     use skillet_protocol::Hello;
 
-    fn hello(epoch: u64) -> Down {
-        Down::Hello(Hello { epoch })
+    fn hello(epoch: u64) -> OperatorMessage {
+        OperatorMessage::Hello(Hello { epoch })
     }
 
-    fn run(epoch: u64) -> Down {
+    fn run(epoch: u64) -> OperatorMessage {
         let mut run: Run = serde_json::from_str(
             r#"{"executionUid":"u","attempt":1,"epoch":0,"program":{"command":{"argv":["true"]}},"input":"",
                 "limits":{"timeoutMs":1,"graceMs":0,"processes":1,"outputBytes":0,"fileBytes":0,"openFiles":9}}"#,
         )
         .unwrap();
         run.epoch = epoch;
-        Down::Run(Box::new(run))
+        OperatorMessage::Run(Box::new(run))
     }
 
-    fn check(orders: Vec<Down>, expected: &str) {
+    fn check(orders: Vec<OperatorMessage>, expected: &str) {
         let mut gate = Gate::default();
         let verdicts: Vec<_> = orders
             .into_iter()
@@ -121,14 +121,14 @@ mod tests {
 
     #[test]
     fn an_impossible_run_is_refused_and_leaves_the_sandbox_free() {
-        let Down::Run(mut impossible) = run(1) else { unreachable!() };
+        let OperatorMessage::Run(mut impossible) = run(1) else { unreachable!() };
         impossible.execution_uid.clear();
-        check(vec![hello(1), Down::Run(impossible), run(1)], "Greet InvalidRun of 1 Accept");
+        check(vec![hello(1), OperatorMessage::Run(impossible), run(1)], "Greet InvalidRun of 1 Accept");
     }
 
     #[test]
     fn cancel_is_always_heard_and_a_late_hello_never() {
-        check(vec![Down::Cancel], "Cancel");
-        check(vec![hello(1), run(1), Down::Cancel, hello(2)], "Greet Accept Cancel Ignore");
+        check(vec![OperatorMessage::Cancel], "Cancel");
+        check(vec![hello(1), run(1), OperatorMessage::Cancel, hello(2)], "Greet Accept Cancel Ignore");
     }
 }

@@ -7,7 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use skillet_protocol::{Decoder, Direction, Down, Kind, MessageError, Receipt, Refusal, StreamWriter, Up};
+use skillet_protocol::{
+    Decoder, Direction, Kind, MessageError, OperatorMessage, Receipt, Refusal, RunnerMessage, StreamWriter,
+};
 
 use crate::gate::{Gate, Verdict};
 
@@ -41,7 +43,7 @@ impl<I: AsFd, O: AsFd> Link<I, O> {
         Ok(Self {
             input: Some(input),
             output: Some(output),
-            decoder: Decoder::new(Direction::Down),
+            decoder: Decoder::new(Direction::ToRunner),
             gate: Gate::default(),
             writer: StreamWriter::new(),
             queue: VecDeque::new(),
@@ -95,7 +97,7 @@ impl<I: AsFd, O: AsFd> Link<I, O> {
     fn judge(&mut self) -> bool {
         loop {
             let order = match self.decoder.pop() {
-                Ok(Some(frame)) => Down::decode(&frame),
+                Ok(Some(frame)) => OperatorMessage::decode(&frame),
                 Ok(None) => return true,
                 Err(_) => return false,
             };
@@ -113,7 +115,7 @@ impl<I: AsFd, O: AsFd> Link<I, O> {
     }
 
     /// Adds a frame and writes as much as there is room for.
-    pub(crate) fn send(&mut self, message: &Up) {
+    pub(crate) fn send(&mut self, message: &RunnerMessage) {
         // A frame over its limit cannot come from here: output is cut before, the rest is small.
         if let Ok(bytes) = self.writer.frame(message) {
             self.queue.extend(bytes);

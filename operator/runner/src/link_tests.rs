@@ -35,7 +35,7 @@ impl Ends {
 }
 
 fn hello() -> Vec<u8> {
-    Down::Hello(Hello { epoch: 1 }).encode().unwrap()
+    OperatorMessage::Hello(Hello { epoch: 1 }).encode().unwrap()
 }
 
 fn run() -> Vec<u8> {
@@ -49,7 +49,7 @@ fn run() -> Vec<u8> {
 fn orders_are_given_one_by_one_and_an_empty_pipe_gives_none() {
     let mut ends = ends();
     assert_eq!(ends.events(), Vec::<String>::new());
-    ends.say(&[hello(), run(), Down::Cancel.encode().unwrap()].concat());
+    ends.say(&[hello(), run(), OperatorMessage::Cancel.encode().unwrap()].concat());
     assert_eq!(ends.events(), ["Greet", "Accept", "Cancel"]);
     assert!(ends.link.input().is_some());
 }
@@ -82,7 +82,7 @@ fn nonsense_closes_the_link_and_an_unreadable_run_does_not() {
 #[test]
 fn a_full_pipe_makes_frames_wait_and_no_one_else() {
     let mut ends = ends();
-    let piece = Up::Refused(skillet_protocol::Refused {
+    let piece = RunnerMessage::Refused(skillet_protocol::Refused {
         epoch: None,
         reason: Refusal::NoHello,
         message: "m".repeat(60_000),
@@ -110,7 +110,7 @@ fn a_full_pipe_makes_frames_wait_and_no_one_else() {
 fn without_a_reader_frames_go_nowhere_and_nothing_waits() {
     let mut ends = ends();
     ends.frames = None;
-    let piece = Up::Refused(skillet_protocol::Refused {
+    let piece = RunnerMessage::Refused(skillet_protocol::Refused {
         epoch: None,
         reason: Refusal::NoHello,
         message: "m".repeat(60_000),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::DumpableBehavior;
-use skillet_protocol::{Accepted, Isolation, Ready, Receipt, Run, Up};
+use skillet_protocol::{Accepted, Isolation, Ready, Receipt, Run, RunnerMessage};
 
 use crate::confine::Confinement;
 use crate::gate::Verdict;
@@ -65,7 +65,7 @@ fn await_run<I: AsFd, O: AsFd>(
             match event {
                 Event::Order(Verdict::Greet) => link.send(&ready(isolation)),
                 Event::Order(Verdict::Accept(run)) => return Some(run),
-                Event::Order(Verdict::Refuse(refused)) => link.send(&Up::Refused(refused)),
+                Event::Order(Verdict::Refuse(refused)) => link.send(&RunnerMessage::Refused(refused)),
                 Event::Order(Verdict::Ignore) => {}
                 Event::Order(Verdict::Cancel) | Event::Closed => return None,
             }
@@ -82,8 +82,11 @@ fn await_run<I: AsFd, O: AsFd>(
     }
 }
 
-fn ready(isolation: &Isolation) -> Up {
-    Up::Ready(Box::new(Ready { isolation: isolation.clone(), runner: env!("CARGO_PKG_VERSION").to_owned() }))
+fn ready(isolation: &Isolation) -> RunnerMessage {
+    RunnerMessage::Ready(Box::new(Ready {
+        isolation: isolation.clone(),
+        runner: env!("CARGO_PKG_VERSION").to_owned(),
+    }))
 }
 
 fn execute<I: AsFd, O: AsFd>(
@@ -93,7 +96,7 @@ fn execute<I: AsFd, O: AsFd>(
     link: &mut Link<I, O>,
 ) -> Receipt {
     let accepted = Accepted { execution_uid: run.execution_uid.clone(), attempt: run.attempt };
-    link.send(&Up::Accepted(accepted.clone()));
+    link.send(&RunnerMessage::Accepted(accepted.clone()));
     let ended = sandbox.run(run, link);
     let mut receipt = Receipt {
         execution_uid: accepted.execution_uid,

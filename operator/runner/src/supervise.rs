@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
-use skillet_protocol::{Masker, Outcome, Run, StreamSummary, Up};
+use skillet_protocol::{Masker, Outcome, Run, RunnerMessage, StreamSummary};
 
 use crate::capture::{Capture, Stream};
 use crate::confine::{Confinement, ResourceLimits};
@@ -131,7 +131,7 @@ impl Sandbox<'_> {
             while let Some(event) = link.next_event() {
                 match event {
                     Event::Order(Verdict::Cancel) => self.stop(Cause::Cancel, ending, program.pid),
-                    Event::Order(Verdict::Refuse(refused)) => link.send(&Up::Refused(refused)),
+                    Event::Order(Verdict::Refuse(refused)) => link.send(&RunnerMessage::Refused(refused)),
                     // Without its operator the program goes on: the receipt tells how it ended.
                     Event::Order(Verdict::Greet | Verdict::Accept(_) | Verdict::Ignore) | Event::Closed => {}
                 }

@@ -8,7 +8,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use skillet_protocol::{Down, Outcome, Run};
+use skillet_protocol::{OperatorMessage, Outcome, Run};
 use support::bundle::{Level, Sandbox, runc};
 use support::{Finished, script_of};
 
@@ -69,7 +69,7 @@ fn carry_out(runc: &Path, level: Level, attack: &Attack) -> Result<(), String> {
     let limit = Duration::from_millis(run.limits.timeout_ms);
     sandbox.session.hello(run.epoch);
     let started = Instant::now();
-    sandbox.session.say(&Down::Run(Box::new(run)));
+    sandbox.session.say(&OperatorMessage::Run(Box::new(run)));
     let finished = sandbox.session.finish();
     let took = started.elapsed();
     let left = sandbox.left();

@@ -6,7 +6,7 @@ mod support;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use skillet_protocol::{Down, Outcome, Receipt};
+use skillet_protocol::{OperatorMessage, Outcome, Receipt};
 use support::plain::{MARGIN, Plain, RUNNER, hello, run};
 use support::{Folder, eventually, script};
 
@@ -29,7 +29,7 @@ fn over_time(content: &str) -> support::Finished {
     let started = Instant::now();
     let mut order = script(content);
     order.limits.timeout_ms = 500;
-    plain.session.say(&Down::Run(Box::new(order)));
+    plain.session.say(&OperatorMessage::Run(Box::new(order)));
     let finished = plain.session.finish();
     let took = started.elapsed();
     assert_eq!(finished.receipt.outcome, Outcome::TimedOut);
@@ -79,7 +79,8 @@ fn time_passes_also_while_no_one_reads() {
     let mut order = script("trap '' TERM; while :; do echo endless; done");
     order.limits.timeout_ms = 500;
     order.limits.output_bytes = u64::MAX;
-    let orders = [hello().encode().unwrap(), Down::Run(Box::new(order)).encode().unwrap()].concat();
+    let orders =
+        [hello().encode().unwrap(), OperatorMessage::Run(Box::new(order)).encode().unwrap()].concat();
     std::io::Write::write_all(child.stdin.as_mut().unwrap(), &orders).unwrap();
     let scratch = folder.0.display().to_string();
     eventually("the program runs", || !left_behind(&scratch).is_empty());
@@ -104,13 +105,14 @@ fn the_end_is_the_programs_own_and_what_it_leaves_is_killed() {
 
 #[test]
 fn cancel_and_termination_end_a_program() {
-    let endless = || Down::Run(Box::new(script("trap '' TERM; echo running; while :; do sleep 1; done")));
+    let endless =
+        || OperatorMessage::Run(Box::new(script("trap '' TERM; echo running; while :; do sleep 1; done")));
     let mut cancelled = Plain::new();
     cancelled.session.hello(1);
     cancelled.session.say(&endless());
     assert_eq!(cancelled.session.wait_for_stdout(), b"running\n", "seen while it runs");
     let started = Instant::now();
-    cancelled.session.say(&Down::Cancel);
+    cancelled.session.say(&OperatorMessage::Cancel);
     assert_eq!(cancelled.session.finish().receipt.outcome, Outcome::Cancelled);
     assert!(started.elapsed() < MARGIN);
 
@@ -126,7 +128,7 @@ fn cancel_and_termination_end_a_program() {
 #[test]
 fn a_cancel_right_behind_the_run_is_not_lost() {
     let mut plain = Plain::new();
-    let orders = [hello(), Down::Run(Box::new(script("sleep 100"))), Down::Cancel];
+    let orders = [hello(), OperatorMessage::Run(Box::new(script("sleep 100"))), OperatorMessage::Cancel];
     let bytes: Vec<u8> = orders.iter().flat_map(|order| order.encode().unwrap()).collect();
     plain.session.say_bytes(&bytes);
     assert_eq!(plain.session.finish().receipt.outcome, Outcome::Cancelled);
@@ -136,7 +138,7 @@ fn a_cancel_right_behind_the_run_is_not_lost() {
 fn without_its_operator_the_program_goes_on() {
     let mut plain = Plain::new();
     plain.session.hello(1);
-    plain.session.say(&Down::Run(Box::new(script("echo one; read -r line; echo two; exit 4"))));
+    plain.session.say(&OperatorMessage::Run(Box::new(script("echo one; read -r line; echo two; exit 4"))));
     plain.session.wait_for_stdout();
     plain.session.hang_up();
     let finished = plain.session.finish();
@@ -149,7 +151,7 @@ fn without_its_operator_the_program_goes_on() {
 fn nonsense_after_the_run_is_a_hang_up() {
     let mut plain = Plain::new();
     plain.session.hello(1);
-    plain.session.say(&Down::Run(Box::new(script("echo one; sleep 0.2; exit 4"))));
+    plain.session.say(&OperatorMessage::Run(Box::new(script("echo one; sleep 0.2; exit 4"))));
     plain.session.wait_for_stdout();
     plain.session.say_bytes(b"\xff\xff\xff");
     assert_eq!(plain.session.finish().receipt.outcome, Outcome::Exited { code: 4 });
@@ -165,7 +167,7 @@ fn without_a_reader_the_receipt_is_in_the_termination_message() {
     command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
-    let run = Down::Run(Box::new(script("echo unheard; exit 5")));
+    let run = OperatorMessage::Run(Box::new(script("echo unheard; exit 5")));
     let orders = [hello().encode().unwrap(), run.encode().unwrap()].concat();
     std::io::Write::write_all(child.stdin.as_mut().unwrap(), &orders).unwrap();
     eventually("the runner ends", || child.try_wait().unwrap().is_some());

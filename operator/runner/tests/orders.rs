@@ -5,7 +5,7 @@ mod support;
 
 use std::process::Command;
 
-use skillet_protocol::{Content, Down, File, Isolation, Outcome, Refusal, Run, Up};
+use skillet_protocol::{Content, File, Isolation, OperatorMessage, Outcome, Refusal, Run, RunnerMessage};
 use support::plain::{Plain, RUNNER, hello};
 use support::{Folder, Session, script};
 
@@ -36,7 +36,7 @@ fn a_sandbox_that_never_runs_leaves_an_unused_receipt() {
     nonsense.is_unused();
 
     let mut cancelled = Plain::new();
-    cancelled.session.say(&Down::Cancel);
+    cancelled.session.say(&OperatorMessage::Cancel);
     cancelled.is_unused();
 
     let mut terminated = Plain::new();
@@ -52,31 +52,31 @@ fn a_sandbox_that_never_runs_leaves_an_unused_receipt() {
 fn a_stale_epoch_is_refused_and_the_sandbox_stays_free() {
     let mut plain = Plain::new();
     plain.session.hello(5);
-    plain.session.say(&Down::Run(Box::new(script("echo stale"))));
+    plain.session.say(&OperatorMessage::Run(Box::new(script("echo stale"))));
     match plain.session.message() {
-        Some(Up::Refused(refused)) => assert_eq!(refused.reason, Refusal::StaleEpoch),
+        Some(RunnerMessage::Refused(refused)) => assert_eq!(refused.reason, Refusal::StaleEpoch),
         other => panic!("{other:?}"),
     }
     let fresh = Run { epoch: 5, ..script("echo fresh") };
-    plain.session.say(&Down::Run(Box::new(fresh)));
+    plain.session.say(&OperatorMessage::Run(Box::new(fresh)));
     assert_eq!(plain.session.finish().succeeded().stdout(), "fresh\n");
 }
 
 #[test]
 fn a_run_without_hello_or_with_a_bad_file_name_is_refused() {
     let mut plain = Plain::new();
-    plain.session.say(&Down::Run(Box::new(script("echo early"))));
+    plain.session.say(&OperatorMessage::Run(Box::new(script("echo early"))));
     plain.session.say(&hello());
     for name in ["../escape", "/etc/escape", "a/../../escape"] {
         let mut bad = script("echo bad");
         bad.files.push(File { path: name.into(), content: Content::from("x") });
-        plain.session.say(&Down::Run(Box::new(bad)));
+        plain.session.say(&OperatorMessage::Run(Box::new(bad)));
     }
     let mut reasons = vec![];
     for _ in 0..5 {
         match plain.session.message() {
-            Some(Up::Refused(refused)) => reasons.push(refused.reason),
-            Some(Up::Ready(_)) => {}
+            Some(RunnerMessage::Refused(refused)) => reasons.push(refused.reason),
+            Some(RunnerMessage::Ready(_)) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -90,15 +90,17 @@ fn a_run_without_hello_or_with_a_bad_file_name_is_refused() {
 fn a_second_run_is_refused_while_the_first_goes_on() {
     let mut plain = Plain::new();
     plain.session.hello(1);
-    plain.session.say(&Down::Run(Box::new(script("echo first; read -r line; while :; do :; done"))));
+    plain
+        .session
+        .say(&OperatorMessage::Run(Box::new(script("echo first; read -r line; while :; do :; done"))));
     plain.session.wait_for_stdout();
-    plain.session.say(&Down::Run(Box::new(script("echo second"))));
+    plain.session.say(&OperatorMessage::Run(Box::new(script("echo second"))));
     match plain.session.message() {
-        Some(Up::Refused(refused)) => assert_eq!(refused.reason, Refusal::AlreadyAccepted),
+        Some(RunnerMessage::Refused(refused)) => assert_eq!(refused.reason, Refusal::AlreadyAccepted),
         other => panic!("{other:?}"),
     }
     plain.session.say(&hello());
-    plain.session.say(&Down::Cancel);
+    plain.session.say(&OperatorMessage::Cancel);
     let finished = plain.session.finish();
     assert_eq!(finished.receipt.outcome, Outcome::Cancelled);
     assert_eq!(finished.stdout(), "");
@@ -148,7 +150,7 @@ fn a_sandbox_without_scratch_proves_nothing_of_it_and_starts_nothing() {
     let mut session = Session::start(&mut command);
     let ready = session.hello(1);
     assert!(!ready.isolation.direct_exec_refused && !ready.isolation.noexec_scratch);
-    session.say(&Down::Run(Box::new(script("echo never"))));
+    session.say(&OperatorMessage::Run(Box::new(script("echo never"))));
     match session.finish().receipt.outcome {
         Outcome::StartFailed { message } => assert!(message.contains("/no/such/folder/work"), "{message}"),
         other => panic!("{other:?}"),

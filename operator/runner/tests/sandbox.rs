@@ -7,7 +7,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use skillet_protocol::{Down, Isolation, Level as Policy, Outcome, Run};
+use skillet_protocol::{Isolation, Level as Policy, OperatorMessage, Outcome, Run};
 use support::bundle::{Level, Sandbox, runc};
 use support::{script, script_of};
 
@@ -118,11 +118,11 @@ fn a_sandbox_that_uses_all_its_processes_takes_none_from_another() {
         let mut greedy = Sandbox::start(&runc, level);
         greedy.session.hello(1);
         let run = Run { input: "hold".into(), ..python(COUNT_PROCESSES) };
-        greedy.session.say(&Down::Run(Box::new(run)));
+        greedy.session.say(&OperatorMessage::Run(Box::new(run)));
         assert_eq!(greedy.session.wait_for_stdout(), b"32\n");
         let finished = Sandbox::start(&runc, level).session.run(python(COUNT_PROCESSES)).succeeded();
         assert_eq!(finished.stdout(), "32\n", "{level:?}");
-        greedy.session.say(&Down::Cancel);
+        greedy.session.say(&OperatorMessage::Cancel);
         assert_eq!(greedy.session.finish().receipt.outcome, Outcome::Cancelled);
     }
 }
@@ -163,7 +163,7 @@ fn only_the_outside_can_end_a_sandbox() {
         let mut running = Sandbox::start(&runc, level);
         running.session.hello(1);
         let run = script("kill -TERM 1; kill -KILL 1; trap '' TERM; echo on; while :; do sleep 1; done");
-        running.session.say(&Down::Run(Box::new(run)));
+        running.session.say(&OperatorMessage::Run(Box::new(run)));
         while running.session.wait_for_stdout() != b"on\n" {}
         let started = Instant::now();
         running.terminate();
@@ -183,7 +183,7 @@ fn a_program_over_time_leaves_no_process_in_the_sandbox() {
         let mut run = script(content);
         run.limits.timeout_ms = 500;
         let started = Instant::now();
-        sandbox.session.say(&Down::Run(Box::new(run)));
+        sandbox.session.say(&OperatorMessage::Run(Box::new(run)));
         assert_eq!(sandbox.session.finish().receipt.outcome, Outcome::TimedOut, "{level:?}");
         assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
         // PID 1 has ended, and with it the namespace and all that was in it.

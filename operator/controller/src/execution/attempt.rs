@@ -14,7 +14,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::{Api, ResourceExt};
 use skillet_api::{Reason, SkillExecution, SkillPolicySpec};
 use skillet_core::{admission::Admitted, skill::ImageChoice};
-use skillet_protocol::{Down, Refusal, Refused, Up};
+use skillet_protocol::{OperatorMessage, Refusal, Refused, RunnerMessage};
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until, timeout},
@@ -114,7 +114,7 @@ impl Attempt<'_> {
             attempt: self.number,
             epoch: self.ctx.epoch,
         };
-        let order = Down::Run(Box::new(frame::run(&id, &self.plan.admitted, secrets)));
+        let order = OperatorMessage::Run(Box::new(frame::run(&id, &self.plan.admitted, secrets)));
         match self.drive(opened.stream, &order, follower, place).await {
             Ok(Some(end)) => Ok(end),
             Ok(None) => Err(Stop::Elsewhere(Elsewhere::Newer)),
@@ -247,7 +247,7 @@ impl Attempt<'_> {
     async fn drive(
         &mut self,
         mut stream: HeldStream,
-        order: &Down,
+        order: &OperatorMessage,
         follower: &mut Follower,
         place: &Place,
     ) -> Result<Option<AttemptEnd>, StreamEnd> {
@@ -261,16 +261,16 @@ impl Attempt<'_> {
         loop {
             tokio::select! {
                 message = stream.next() => match message? {
-                    Up::Exit(receipt) => return Ok(Some(AttemptEnd::ran(receipt, captured, is_cancelling))),
+                    RunnerMessage::Exit(receipt) => return Ok(Some(AttemptEnd::ran(receipt, captured, is_cancelling))),
                     // What was said to another operator is heard by all that listen.
-                    Up::Refused(refused) if refused.epoch.is_some_and(|epoch| epoch != self.ctx.epoch) => {}
-                    Up::Refused(Refused { reason: Refusal::StaleEpoch, .. }) => {
+                    RunnerMessage::Refused(refused) if refused.epoch.is_some_and(|epoch| epoch != self.ctx.epoch) => {}
+                    RunnerMessage::Refused(Refused { reason: Refusal::StaleEpoch, .. }) => {
                         // Were it let go now, the newer operator's stream would lose its input.
                         timeout(self.plan.admitted.timeout + OPERATOR_SLACK, stream.end()).await.ok();
                         return Ok(None);
                     }
-                    Up::Refused(refused) => return refused_by_runner(refused).map(Some),
-                    Up::Accepted(_) => {
+                    RunnerMessage::Refused(refused) => return refused_by_runner(refused).map(Some),
+                    RunnerMessage::Accepted(_) => {
                         self.started.get_or_init(Timestamp::now);
                     }
                     message => captured.take(message),
@@ -278,7 +278,7 @@ impl Attempt<'_> {
                 () = cancelled(&mut self.cancel), if !is_cancelling => {
                     is_cancelling = true;
                     give_up = (Instant::now() + CANCEL_SLACK, AttemptEnd::Cancelled);
-                    stream.send(&Down::Cancel).await?;
+                    stream.send(&OperatorMessage::Cancel).await?;
                 }
                 () = sleep_until(report.unwrap_or(sent)), if report.is_some() => {
                     report = None;

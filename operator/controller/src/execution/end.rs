@@ -1,7 +1,7 @@
 //! How one attempt ended, where it took place, and what it wrote.
 
 use skillet_api::{IsolationLevel, Reason};
-use skillet_protocol::{Isolation, Outcome, Receipt, Up};
+use skillet_protocol::{Isolation, Outcome, Receipt, RunnerMessage};
 
 use super::recover::Existing;
 use crate::sandbox::open::Opened;
@@ -94,13 +94,16 @@ impl AttemptEnd {
 
 impl Captured {
     /// Takes one output message; the others are not output.
-    pub fn take(&mut self, message: Up) {
+    pub fn take(&mut self, message: RunnerMessage) {
         match message {
-            Up::Stdout(bytes) => self.stdout.extend(bytes),
-            Up::Stderr(bytes) => self.stderr.extend(bytes),
-            Up::StdoutTail(bytes) => self.stdout_tail.extend(bytes),
-            Up::StderrTail(bytes) => self.stderr_tail.extend(bytes),
-            Up::Ready(_) | Up::Accepted(_) | Up::Refused(_) | Up::Exit(_) => {}
+            RunnerMessage::Stdout(bytes) => self.stdout.extend(bytes),
+            RunnerMessage::Stderr(bytes) => self.stderr.extend(bytes),
+            RunnerMessage::StdoutTail(bytes) => self.stdout_tail.extend(bytes),
+            RunnerMessage::StderrTail(bytes) => self.stderr_tail.extend(bytes),
+            RunnerMessage::Ready(_)
+            | RunnerMessage::Accepted(_)
+            | RunnerMessage::Refused(_)
+            | RunnerMessage::Exit(_) => {}
         }
     }
 }

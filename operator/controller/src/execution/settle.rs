@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, api::LogParams};
 use skillet_api::Reason;
-use skillet_protocol::{Receipt, Up};
+use skillet_protocol::{Receipt, RunnerMessage};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::warn;
 
@@ -123,7 +123,7 @@ fn sort(logged: Option<logs::Logged>, ended: Ended) -> Settled {
         let mut captured = Captured::default();
         for message in messages {
             match message {
-                Up::Exit(receipt) => return Settled::Ran { receipt, captured },
+                RunnerMessage::Exit(receipt) => return Settled::Ran { receipt, captured },
                 message => captured.take(message),
             }
         }
@@ -174,8 +174,12 @@ mod tests {
 
     #[test]
     fn a_whole_log_is_the_run() {
-        let exit = Up::Exit(Box::new(Receipt::unused(Isolation::default())));
-        let whole = logs::Logged::Whole(vec![Up::Stdout(b"a".to_vec()), Up::Stdout(b"b".to_vec()), exit]);
+        let exit = RunnerMessage::Exit(Box::new(Receipt::unused(Isolation::default())));
+        let whole = logs::Logged::Whole(vec![
+            RunnerMessage::Stdout(b"a".to_vec()),
+            RunnerMessage::Stdout(b"b".to_vec()),
+            exit,
+        ]);
         match sort(Some(whole), ended(None, false)) {
             Settled::Ran { captured, .. } => assert_eq!(captured.stdout, b"ab"),
             other => panic!("{other:?}"),

@@ -6,7 +6,7 @@ use std::pin::pin;
 use futures::{AsyncReadExt, TryFutureExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::LogParams};
-use skillet_protocol::{StreamReader, Up};
+use skillet_protocol::{RunnerMessage, StreamReader};
 
 /// More than the largest output that is streamed: a longer log is not a runner's.
 const LOG_LIMIT_BYTES: u64 = 40 * 1024 * 1024;
@@ -17,7 +17,7 @@ pub enum Logged {
     /// No run was accepted.
     NotAccepted,
     /// Every message of the run, the last one an `Exit` whose digest is right.
-    Whole(Vec<Up>),
+    Whole(Vec<RunnerMessage>),
     /// A run was accepted, and its end is missing or damaged.
     Torn,
 }
@@ -39,12 +39,12 @@ pub fn parse(bytes: &[u8]) -> Logged {
     let mut is_accepted = false;
     loop {
         match reader.next_message() {
-            Ok(Some(message @ Up::Exit(_))) => {
+            Ok(Some(message @ RunnerMessage::Exit(_))) => {
                 messages.push(message);
                 return Logged::Whole(messages);
             }
             Ok(Some(message)) => {
-                is_accepted |= matches!(message, Up::Accepted(_));
+                is_accepted |= matches!(message, RunnerMessage::Accepted(_));
                 if is_accepted {
                     messages.push(message);
                 }
@@ -63,10 +63,10 @@ mod tests {
     fn frames(with_exit: bool) -> Vec<u8> {
         let mut writer = StreamWriter::new();
         let ready = Ready { isolation: Isolation::default(), runner: "1".into() };
-        let mut bytes = writer.frame(&Up::Ready(Box::new(ready))).unwrap();
+        let mut bytes = writer.frame(&RunnerMessage::Ready(Box::new(ready))).unwrap();
         let accepted = Accepted { execution_uid: "u".into(), attempt: 1 };
-        bytes.extend(writer.frame(&Up::Accepted(accepted)).unwrap());
-        bytes.extend(writer.frame(&Up::Stdout(b"a\nb\0\xff".to_vec())).unwrap());
+        bytes.extend(writer.frame(&RunnerMessage::Accepted(accepted)).unwrap());
+        bytes.extend(writer.frame(&RunnerMessage::Stdout(b"a\nb\0\xff".to_vec())).unwrap());
         if with_exit {
             let mut receipt = Receipt::unused(Isolation::default());
             receipt.outcome = Outcome::Exited { code: 0 };
@@ -86,7 +86,10 @@ mod tests {
         let mut bytes = frames(true);
         bytes.push(b'\n');
         let Logged::Whole(messages) = parse(&bytes) else { panic!("not whole") };
-        assert!(matches!(messages[..], [Up::Accepted(_), Up::Stdout(_), Up::Exit(_)]));
+        assert!(matches!(
+            messages[..],
+            [RunnerMessage::Accepted(_), RunnerMessage::Stdout(_), RunnerMessage::Exit(_)]
+        ));
     }
 
     #[test]

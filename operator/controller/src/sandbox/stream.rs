@@ -10,7 +10,9 @@ use kube::{
     Api,
     api::{AttachParams, AttachedProcess},
 };
-use skillet_protocol::{Down, Hello, MessageError, Ready, StreamError, StreamReader, Up};
+use skillet_protocol::{
+    Hello, MessageError, OperatorMessage, Ready, RunnerMessage, StreamError, StreamReader,
+};
 use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -76,10 +78,10 @@ impl HeldStream {
             reader: StreamReader::new(),
             buffer: vec![0; BUFFER_BYTES],
         };
-        stream.send(&Down::Hello(Hello { epoch })).await?;
+        stream.send(&OperatorMessage::Hello(Hello { epoch })).await?;
         match timeout(READY_LIMIT, stream.next()).await {
             Err(_) => Err(StreamEnd::NoAnswer),
-            Ok(Ok(Up::Ready(ready))) => Ok((stream, *ready)),
+            Ok(Ok(RunnerMessage::Ready(ready))) => Ok((stream, *ready)),
             Ok(Ok(_)) => Err(StreamEnd::NotReady),
             Ok(Err(end)) => Err(end),
         }
@@ -87,18 +89,18 @@ impl HeldStream {
 
     /// Holds the stream until the run in the sandbox has ended, whoever began it.
     pub async fn end(&mut self) {
-        while !matches!(self.next().await, Ok(Up::Exit(_)) | Err(_)) {}
+        while !matches!(self.next().await, Ok(RunnerMessage::Exit(_)) | Err(_)) {}
     }
 
     /// Sends one frame.
-    pub async fn send(&mut self, message: &Down) -> Result<(), StreamEnd> {
+    pub async fn send(&mut self, message: &OperatorMessage) -> Result<(), StreamEnd> {
         let bytes = message.encode()?;
         self.stdin.write_all(&bytes).await.map_err(StreamEnd::Write)?;
         self.stdin.flush().await.map_err(StreamEnd::Write)
     }
 
     /// The next message. Safe to drop and call again: nothing read is lost.
-    pub async fn next(&mut self) -> Result<Up, StreamEnd> {
+    pub async fn next(&mut self) -> Result<RunnerMessage, StreamEnd> {
         loop {
             if let Some(message) = self.reader.next_message()? {
                 return Ok(message);

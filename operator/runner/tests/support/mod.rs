@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use skillet_protocol::{
-    Content, Down, File, Hello, Limits, Outcome, Program, Ready, Receipt, Refused, Run, StreamError,
-    StreamReader, Up,
+    Content, File, Hello, Limits, OperatorMessage, Outcome, Program, Ready, Receipt, Refused, Run,
+    RunnerMessage, StreamError, StreamReader,
 };
 
 /// Far more than anything here takes on a busy machine.
@@ -59,7 +59,7 @@ impl Session {
         self.child.id()
     }
 
-    pub fn say(&mut self, order: &Down) {
+    pub fn say(&mut self, order: &OperatorMessage) {
         self.say_bytes(&order.encode().unwrap());
     }
 
@@ -73,19 +73,19 @@ impl Session {
     }
 
     pub fn hello(&mut self, epoch: u64) -> Ready {
-        self.say(&Down::Hello(Hello { epoch }));
+        self.say(&OperatorMessage::Hello(Hello { epoch }));
         match self.message() {
-            Some(Up::Ready(ready)) => *ready,
+            Some(RunnerMessage::Ready(ready)) => *ready,
             other => panic!("no Ready but {other:?}"),
         }
     }
 
     /// The next message; `None` when the stream ended rightly.
-    pub fn message(&mut self) -> Option<Up> {
+    pub fn message(&mut self) -> Option<RunnerMessage> {
         self.try_message().unwrap()
     }
 
-    pub fn try_message(&mut self) -> Result<Option<Up>, StreamError> {
+    pub fn try_message(&mut self) -> Result<Option<RunnerMessage>, StreamError> {
         let until = Instant::now() + LIMIT;
         loop {
             if let Some(message) = self.reader.next_message()? {
@@ -102,7 +102,7 @@ impl Session {
     /// Greets, sends `run` and reads on to the end.
     pub fn run(&mut self, run: Run) -> Finished {
         self.hello(run.epoch);
-        self.say(&Down::Run(Box::new(run)));
+        self.say(&OperatorMessage::Run(Box::new(run)));
         self.finish()
     }
 
@@ -110,8 +110,8 @@ impl Session {
     pub fn wait_for_stdout(&mut self) -> Vec<u8> {
         loop {
             match self.message() {
-                Some(Up::Stdout(bytes)) => return bytes,
-                Some(Up::Accepted(_) | Up::Stderr(_)) => {}
+                Some(RunnerMessage::Stdout(bytes)) => return bytes,
+                Some(RunnerMessage::Accepted(_) | RunnerMessage::Stderr(_)) => {}
                 other => panic!("no output but {other:?}"),
             }
         }
@@ -129,13 +129,13 @@ impl Session {
         };
         while let Some(message) = self.message() {
             match message {
-                Up::Ready(_) | Up::Accepted(_) => {}
-                Up::Stdout(bytes) => finished.stdout.extend(bytes),
-                Up::Stderr(bytes) => finished.stderr.extend(bytes),
-                Up::StdoutTail(bytes) => finished.stdout_tail = bytes,
-                Up::StderrTail(bytes) => finished.stderr_tail = bytes,
-                Up::Refused(refused) => finished.refused.push(refused),
-                Up::Exit(receipt) => finished.receipt = *receipt,
+                RunnerMessage::Ready(_) | RunnerMessage::Accepted(_) => {}
+                RunnerMessage::Stdout(bytes) => finished.stdout.extend(bytes),
+                RunnerMessage::Stderr(bytes) => finished.stderr.extend(bytes),
+                RunnerMessage::StdoutTail(bytes) => finished.stdout_tail = bytes,
+                RunnerMessage::StderrTail(bytes) => finished.stderr_tail = bytes,
+                RunnerMessage::Refused(refused) => finished.refused.push(refused),
+                RunnerMessage::Exit(receipt) => finished.receipt = *receipt,
             }
         }
         assert_ne!(finished.receipt.outcome, Outcome::Unused, "the stream ended without a run");

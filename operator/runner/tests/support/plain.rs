@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use skillet_protocol::{Down, Hello, Outcome, Receipt, Run};
+use skillet_protocol::{Hello, OperatorMessage, Outcome, Receipt, Run};
 
 use super::{Finished, Folder, Session};
 
@@ -58,6 +58,6 @@ pub fn run(run: Run) -> Finished {
     Plain::new().session.run(run)
 }
 
-pub fn hello() -> Down {
-    Down::Hello(Hello { epoch: 1 })
+pub fn hello() -> OperatorMessage {
+    OperatorMessage::Hello(Hello { epoch: 1 })
 }
