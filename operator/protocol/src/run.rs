@@ -208,5 +208,4 @@ mod as_base64 {
 }
 
 #[cfg(test)]
-#[path = "run_tests.rs"]
 mod tests;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use skillet_protocol::Limits;
 
-use crate::{filter, landlock, sys};
+use crate::{landlock, seccomp, sys};
 
 /// The rules, ready to be applied any number of times.
 pub(crate) struct Confinement {
@@ -64,7 +64,7 @@ impl Confinement {
             None
         });
         rustix::thread::set_no_new_privs(true)?;
-        if let Err(error) = sys::seccomp_install(&filter::instructions(std::process::id())) {
+        if let Err(error) = sys::seccomp_install(&seccomp::instructions(std::process::id())) {
             notes.push(format!("the seccomp filter could not be installed: {error}"));
         }
         Ok(Self { landlock, notes })

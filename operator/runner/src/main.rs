@@ -1,28 +1,28 @@
 //! `skillet-runner`: PID 1 of a sandbox. Proves the isolation, runs one confined program, streams what it writes.
 //!
 //! Static, one thread, no privilege. Start reading at `serve`; what a program may do is in `confine`, `landlock` and
-//! `filter`; all unsafe code is in `sys`.
+//! `seccomp`; all unsafe code is in `sys`.
 
 mod bench;
 mod capture;
 mod confine;
+mod connection;
 mod elf;
-mod ending;
-mod filter;
-mod gate;
+mod handshake;
 mod install;
 mod landlock;
-mod link;
-mod memory;
+mod oom_kills;
 mod options;
 mod probe;
 mod processes;
 mod scratch;
+mod seccomp;
 mod selftest;
 mod serve;
 mod signals;
 mod supervise;
 mod sys;
+mod termination;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

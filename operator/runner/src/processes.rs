@@ -1,4 +1,4 @@
-//! All processes of the sandbox: collecting the ended, ending the rest.
+//! All processes of the sandbox: collects the ended, ends the rest.
 //!
 //! As PID 1 the kernel gives both: orphans become ours, and one kill reaches all. Elsewhere (tests) the same is done
 //! by being the subreaper and walking /proc.

@@ -165,5 +165,4 @@ fn is_user_namespace(map: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "selftest_tests.rs"]
 mod tests;

@@ -12,8 +12,8 @@ use rustix::process::DumpableBehavior;
 use skillet_protocol::{Accepted, Isolation, Ready, Receipt, Run, RunnerMessage};
 
 use crate::confine::Confinement;
-use crate::gate::Verdict;
-use crate::link::{Event, Link};
+use crate::connection::{Connection, Event};
+use crate::handshake::Verdict;
 use crate::options::Options;
 use crate::processes::Processes;
 use crate::selftest;
@@ -33,9 +33,9 @@ pub(crate) fn serve(options: &Options) -> io::Result<()> {
     // While the operator's attach is still on its way, so that Ready can follow Hello at once.
     let tested = selftest::run(&confinement, options);
 
-    let mut link = Link::new(io::stdin(), io::stdout())?;
+    let mut connection = Connection::new(io::stdin(), io::stdout())?;
     let until = Instant::now().checked_add(options.idle_limit);
-    let receipt = match await_run(&mut link, &signals, &tested.isolation, until) {
+    let receipt = match await_run(&mut connection, &signals, &tested.isolation, until) {
         None => Receipt::unused(tested.isolation),
         Some(run) => {
             let sandbox = Sandbox {
@@ -45,27 +45,27 @@ pub(crate) fn serve(options: &Options) -> io::Result<()> {
                 scratch: &options.scratch,
                 other_processes: tested.other_processes,
             };
-            execute(&sandbox, *run, tested.isolation, &mut link)
+            execute(&sandbox, *run, tested.isolation, &mut connection)
         }
     };
     leave(options, &receipt);
-    flush(&mut link);
+    flush(&mut connection);
     Ok(())
 }
 
 /// Until a run is accepted; `None` when this sandbox will never run anything.
 fn await_run<I: AsFd, O: AsFd>(
-    link: &mut Link<I, O>,
+    connection: &mut Connection<I, O>,
     signals: &Signals,
     isolation: &Isolation,
     until: Option<Instant>,
 ) -> Option<Box<Run>> {
     loop {
-        while let Some(event) = link.next_event() {
+        while let Some(event) = connection.next_event() {
             match event {
-                Event::Order(Verdict::Greet) => link.send(&ready(isolation)),
+                Event::Order(Verdict::Greet) => connection.send(&ready(isolation)),
                 Event::Order(Verdict::Accept(run)) => return Some(run),
-                Event::Order(Verdict::Refuse(refused)) => link.send(&RunnerMessage::Refused(refused)),
+                Event::Order(Verdict::Refuse(refused)) => connection.send(&RunnerMessage::Refused(refused)),
                 Event::Order(Verdict::Ignore) => {}
                 Event::Order(Verdict::Cancel) | Event::Closed => return None,
             }
@@ -74,11 +74,11 @@ fn await_run<I: AsFd, O: AsFd>(
             return None;
         }
         let mut waits = vec![PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN)];
-        waits.extend(link.input().map(|input| PollFd::from_borrowed_fd(input, PollFlags::IN)));
-        waits.extend(link.output().map(|output| PollFd::from_borrowed_fd(output, PollFlags::OUT)));
+        waits.extend(connection.input().map(|input| PollFd::from_borrowed_fd(input, PollFlags::IN)));
+        waits.extend(connection.output().map(|output| PollFd::from_borrowed_fd(output, PollFlags::OUT)));
         wait(&mut waits, until);
         drop(waits);
-        link.flush();
+        connection.flush();
     }
 }
 
@@ -93,11 +93,11 @@ fn execute<I: AsFd, O: AsFd>(
     sandbox: &Sandbox<'_>,
     run: Run,
     isolation: Isolation,
-    link: &mut Link<I, O>,
+    connection: &mut Connection<I, O>,
 ) -> Receipt {
     let accepted = Accepted { execution_uid: run.execution_uid.clone(), attempt: run.attempt };
-    link.send(&RunnerMessage::Accepted(accepted.clone()));
-    let ended = sandbox.run(run, link);
+    connection.send(&RunnerMessage::Accepted(accepted.clone()));
+    let ended = sandbox.run(run, connection);
     let mut receipt = Receipt {
         execution_uid: accepted.execution_uid,
         attempt: accepted.attempt,
@@ -108,7 +108,7 @@ fn execute<I: AsFd, O: AsFd>(
         isolation,
         digest: String::new(),
     };
-    link.send_exit(&mut receipt);
+    connection.send_exit(&mut receipt);
     receipt
 }
 
@@ -120,13 +120,13 @@ fn leave(options: &Options, receipt: &Receipt) {
     }
 }
 
-fn flush<I: AsFd, O: AsFd>(link: &mut Link<I, O>) {
+fn flush<I: AsFd, O: AsFd>(connection: &mut Connection<I, O>) {
     let until = Instant::now() + FLUSH_LIMIT;
-    while let Some(output) = link.output() {
+    while let Some(output) = connection.output() {
         if Instant::now() >= until {
             return;
         }
         wait(&mut [PollFd::from_borrowed_fd(output, PollFlags::OUT)], Some(until));
-        link.flush();
+        connection.flush();
     }
 }

@@ -16,12 +16,12 @@ use skillet_protocol::{Masker, Outcome, Run, RunnerMessage, StreamSummary};
 
 use crate::capture::{Capture, Stream};
 use crate::confine::{Confinement, ResourceLimits};
-use crate::ending::{Action, Cause, Ending, KILL_LIMIT, outcome};
-use crate::gate::Verdict;
-use crate::link::{Event, Link};
+use crate::connection::{Connection, Event};
+use crate::handshake::Verdict;
 use crate::processes::Processes;
 use crate::scratch;
 use crate::signals::Signals;
+use crate::termination::{Action, Cause, KILL_LIMIT, Termination, outcome};
 
 const READ_BYTES: usize = 64 * 1024;
 /// The most a pipe can hold that no process writes to any more.
@@ -60,37 +60,37 @@ struct Output {
 
 impl Sandbox<'_> {
     /// Starts the program and sees it through.
-    pub(crate) fn run<I: AsFd, O: AsFd>(&self, run: Run, link: &mut Link<I, O>) -> Ended {
+    pub(crate) fn run<I: AsFd, O: AsFd>(&self, run: Run, connection: &mut Connection<I, O>) -> Ended {
         let masker = Masker::new(run.secret_env.values().map(String::as_str));
         let cap = run.limits.output_bytes;
         let captures =
             [Stream::Stdout, Stream::Stderr].map(|stream| Capture::new(stream, cap, masker.clone()));
         let limit = Duration::from_millis(run.limits.timeout_ms);
         let grace = Duration::from_millis(run.limits.grace_ms);
-        let memory_kills = crate::memory::kills();
+        let memory_kills = crate::oom_kills::count();
 
         let started = Instant::now();
         let (outcome, captures) = match self.start(run) {
             Err(message) => (Outcome::StartFailed { message }, captures),
             Ok((child, input)) => {
                 let mut program = Program::new(child, input, captures);
-                let mut ending = Ending::new(started, limit, grace);
-                let mut status = self.supervise(&mut program, &mut ending, link);
+                let mut termination = Termination::new(started, limit, grace);
+                let mut status = self.supervise(&mut program, &mut termination, connection);
                 status = self.processes.end_all(program.pid, KILL_LIMIT).or(status);
-                let kills = crate::memory::kills() > memory_kills;
+                let kills = crate::oom_kills::count() > memory_kills;
                 if kills {
                     // Files of scratch are memory that no kill gives back, and the runner is next in line.
                     scratch::clear(self.scratch);
                 }
-                program.drain(link);
-                (outcome(status, ending.cause(), kills), program.outputs.map(|output| output.capture))
+                program.drain(connection);
+                (outcome(status, termination.cause(), kills), program.outputs.map(|output| output.capture))
             }
         };
         let duration = started.elapsed();
         let [stdout, stderr] = captures.map(|capture| {
             let (frames, summary) = capture.finish();
             for frame in &frames {
-                link.send(frame);
+                connection.send(frame);
             }
             summary
         });
@@ -123,24 +123,26 @@ impl Sandbox<'_> {
     fn supervise<I: AsFd, O: AsFd>(
         &self,
         program: &mut Program,
-        ending: &mut Ending,
-        link: &mut Link<I, O>,
+        termination: &mut Termination,
+        connection: &mut Connection<I, O>,
     ) -> Option<ExitStatus> {
         let mut look_again = false;
         loop {
-            while let Some(event) = link.next_event() {
+            while let Some(event) = connection.next_event() {
                 match event {
-                    Event::Order(Verdict::Cancel) => self.stop(Cause::Cancel, ending, program.pid),
-                    Event::Order(Verdict::Refuse(refused)) => link.send(&RunnerMessage::Refused(refused)),
+                    Event::Order(Verdict::Cancel) => self.stop(Cause::Cancel, termination, program.pid),
+                    Event::Order(Verdict::Refuse(refused)) => {
+                        connection.send(&RunnerMessage::Refused(refused))
+                    }
                     // Without its operator the program goes on: the receipt tells how it ended.
                     Event::Order(Verdict::Greet | Verdict::Accept(_) | Verdict::Ignore) | Event::Closed => {}
                 }
             }
             program.feed();
-            program.read(link);
+            program.read(connection);
             let signals = self.signals.take();
             if signals.terminate {
-                self.stop(Cause::Cancel, ending, program.pid);
+                self.stop(Cause::Cancel, termination, program.pid);
             }
             if signals.child || look_again {
                 let collected = Processes::collect(program.pid);
@@ -149,22 +151,22 @@ impl Sandbox<'_> {
                 }
                 look_again = collected.is_cut;
             }
-            let action = ending.due(Instant::now());
+            let action = termination.due(Instant::now());
             if action == Action::GiveUp {
                 return None;
             }
             self.act(action, program.pid);
             program.wait(
                 self.signals,
-                link,
-                if look_again { Some(Instant::now()) } else { ending.deadline() },
+                connection,
+                if look_again { Some(Instant::now()) } else { termination.deadline() },
             );
-            link.flush();
+            connection.flush();
         }
     }
 
-    fn stop(&self, cause: Cause, ending: &mut Ending, program: Pid) {
-        self.act(ending.stop(cause, Instant::now()), program);
+    fn stop(&self, cause: Cause, termination: &mut Termination, program: Pid) {
+        self.act(termination.stop(cause, Instant::now()), program);
     }
 
     fn act(&self, action: Action, program: Pid) {
@@ -192,20 +194,25 @@ impl Program {
     }
 
     /// Waits for anything to do, at most until `deadline`.
-    fn wait<I: AsFd, O: AsFd>(&self, signals: &Signals, link: &Link<I, O>, deadline: Option<Instant>) {
+    fn wait<I: AsFd, O: AsFd>(
+        &self,
+        signals: &Signals,
+        connection: &Connection<I, O>,
+        deadline: Option<Instant>,
+    ) {
         let mut waits = vec![PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN)];
         let mut add = |descriptor, flags| waits.push(PollFd::from_borrowed_fd(descriptor, flags));
-        if let Some(input) = link.input() {
+        if let Some(input) = connection.input() {
             add(input, PollFlags::IN);
         }
-        if let Some(output) = link.output() {
+        if let Some(output) = connection.output() {
             add(output, PollFlags::OUT);
         }
         if let Some((pipe, ..)) = &self.input {
             add(pipe.as_fd(), PollFlags::OUT);
         }
-        // With the link full, the program waits for its reader like on any pipe; the clock does not.
-        if !link.is_full() {
+        // With the connection full, the program waits for its reader like on any pipe; the clock does not.
+        if !connection.is_full() {
             for output in &self.outputs {
                 if let Some(pipe) = &output.pipe {
                     add(pipe.as_fd(), PollFlags::IN);
@@ -234,20 +241,20 @@ impl Program {
     }
 
     /// Takes one piece of each output, so that an endless one starves neither the other nor the clock.
-    fn read<I: AsFd, O: AsFd>(&mut self, link: &mut Link<I, O>) {
+    fn read<I: AsFd, O: AsFd>(&mut self, connection: &mut Connection<I, O>) {
         for output in &mut self.outputs {
-            if !link.is_full() {
-                output.read(link);
+            if !connection.is_full() {
+                output.read(connection);
             }
         }
     }
 
     /// Takes what is left in the pipes after the end.
-    fn drain<I: AsFd, O: AsFd>(&mut self, link: &mut Link<I, O>) {
+    fn drain<I: AsFd, O: AsFd>(&mut self, connection: &mut Connection<I, O>) {
         for output in &mut self.outputs {
             let mut left = PIPE_BYTES;
             while left > 0 {
-                let length = output.read(link);
+                let length = output.read(connection);
                 if length == 0 {
                     break;
                 }
@@ -263,13 +270,13 @@ impl Output {
     }
 
     /// Reads one piece and sends it; how long it was.
-    fn read<I: AsFd, O: AsFd>(&mut self, link: &mut Link<I, O>) -> usize {
+    fn read<I: AsFd, O: AsFd>(&mut self, connection: &mut Connection<I, O>) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
         match rustix::io::read(pipe, &mut *self.buffer) {
             Ok(0) => self.pipe = None,
             Ok(length) => {
                 for frame in self.capture.take(&self.buffer[..length]) {
-                    link.send(&frame);
+                    connection.send(&frame);
                 }
                 return length;
             }

@@ -5,7 +5,7 @@
 use skillet_protocol::{OperatorMessage, Refusal, Refused, Run};
 
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct Handshake {
     epoch: Option<u64>,
     accepted: bool,
 }
@@ -22,7 +22,7 @@ pub(crate) enum Verdict {
     Ignore,
 }
 
-impl Gate {
+impl Handshake {
     pub(crate) fn judge(&mut self, order: OperatorMessage) -> Verdict {
         match order {
             OperatorMessage::Hello(hello) => {
@@ -86,10 +86,10 @@ mod tests {
     }
 
     fn check(orders: Vec<OperatorMessage>, expected: &str) {
-        let mut gate = Gate::default();
+        let mut handshake = Handshake::default();
         let verdicts: Vec<_> = orders
             .into_iter()
-            .map(|order| match gate.judge(order) {
+            .map(|order| match handshake.judge(order) {
                 Verdict::Refuse(refused) => {
                     format!("{:?} of {}", refused.reason, refused.epoch.unwrap_or_default())
                 }

@@ -46,12 +46,12 @@ pub(crate) enum Action {
 pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct Termination {
     phase: Phase,
     grace: Duration,
 }
 
-impl Ending {
+impl Termination {
     pub(crate) fn new(started: Instant, limit: Duration, grace: Duration) -> Self {
         Self { phase: Phase::Running { until: started.checked_add(limit) }, grace }
     }
@@ -127,39 +127,39 @@ mod tests {
     #[test]
     fn a_program_over_time_is_asked_then_killed_then_given_up() {
         let start = Instant::now();
-        let mut ending = Ending::new(start, 10 * SECOND, 2 * SECOND);
-        assert_eq!(ending.deadline(), Some(start + 10 * SECOND));
-        assert_eq!(ending.due(start + 9 * SECOND), Action::Nothing);
-        assert_eq!(ending.cause(), None);
-        assert_eq!(ending.due(start + 10 * SECOND), Action::Terminate);
-        assert_eq!(ending.cause(), Some(Cause::TimeLimit));
-        assert_eq!(ending.due(start + 11 * SECOND), Action::Nothing);
-        assert_eq!(ending.due(start + 12 * SECOND), Action::Kill);
-        assert_eq!(ending.due(start + 12 * SECOND), Action::Nothing);
-        assert_eq!(ending.deadline(), Some(start + 12 * SECOND + KILL_LIMIT));
-        assert_eq!(ending.due(start + 12 * SECOND + KILL_LIMIT), Action::GiveUp);
-        assert_eq!(ending.cause(), Some(Cause::TimeLimit));
+        let mut termination = Termination::new(start, 10 * SECOND, 2 * SECOND);
+        assert_eq!(termination.deadline(), Some(start + 10 * SECOND));
+        assert_eq!(termination.due(start + 9 * SECOND), Action::Nothing);
+        assert_eq!(termination.cause(), None);
+        assert_eq!(termination.due(start + 10 * SECOND), Action::Terminate);
+        assert_eq!(termination.cause(), Some(Cause::TimeLimit));
+        assert_eq!(termination.due(start + 11 * SECOND), Action::Nothing);
+        assert_eq!(termination.due(start + 12 * SECOND), Action::Kill);
+        assert_eq!(termination.due(start + 12 * SECOND), Action::Nothing);
+        assert_eq!(termination.deadline(), Some(start + 12 * SECOND + KILL_LIMIT));
+        assert_eq!(termination.due(start + 12 * SECOND + KILL_LIMIT), Action::GiveUp);
+        assert_eq!(termination.cause(), Some(Cause::TimeLimit));
     }
 
     #[test]
     fn the_first_cause_is_told() {
         let start = Instant::now();
-        let mut ending = Ending::new(start, 10 * SECOND, SECOND);
-        assert_eq!(ending.stop(Cause::Cancel, start + SECOND), Action::Terminate);
-        assert_eq!(ending.stop(Cause::TimeLimit, start + SECOND), Action::Nothing);
-        assert_eq!(ending.due(start + 2 * SECOND), Action::Kill);
-        assert_eq!(ending.stop(Cause::TimeLimit, start + 2 * SECOND), Action::Nothing);
-        assert_eq!(ending.cause(), Some(Cause::Cancel));
+        let mut termination = Termination::new(start, 10 * SECOND, SECOND);
+        assert_eq!(termination.stop(Cause::Cancel, start + SECOND), Action::Terminate);
+        assert_eq!(termination.stop(Cause::TimeLimit, start + SECOND), Action::Nothing);
+        assert_eq!(termination.due(start + 2 * SECOND), Action::Kill);
+        assert_eq!(termination.stop(Cause::TimeLimit, start + 2 * SECOND), Action::Nothing);
+        assert_eq!(termination.cause(), Some(Cause::Cancel));
     }
 
     #[test]
     fn a_limit_beyond_the_clock_is_none() {
         let start = Instant::now();
-        let mut ending = Ending::new(start, Duration::MAX, Duration::MAX);
-        assert_eq!(ending.deadline(), None);
-        assert_eq!(ending.due(start + SECOND), Action::Nothing);
-        assert_eq!(ending.stop(Cause::Cancel, start), Action::Terminate);
-        assert_eq!(ending.deadline(), None);
+        let mut termination = Termination::new(start, Duration::MAX, Duration::MAX);
+        assert_eq!(termination.deadline(), None);
+        assert_eq!(termination.due(start + SECOND), Action::Nothing);
+        assert_eq!(termination.stop(Cause::Cancel, start), Action::Terminate);
+        assert_eq!(termination.deadline(), None);
     }
 
     fn check(status: i32, cause: Option<Cause>, memory_kills: bool, expected: &Outcome) {

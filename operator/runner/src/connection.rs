@@ -1,6 +1,6 @@
 //! The held stream: orders from stdin, frames to stdout, neither ever blocking.
 //!
-//! A broken or closed link is no error here: the program goes on, and the termination message tells the rest.
+//! A broken or closed connection is no error here: the program goes on, and the termination message tells the rest.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,17 +11,17 @@ use skillet_protocol::{
     Decoder, Direction, Kind, MessageError, OperatorMessage, Receipt, Refusal, RunnerMessage, StreamWriter,
 };
 
-use crate::gate::{Gate, Verdict};
+use crate::handshake::{Handshake, Verdict};
 
 /// With more than this waiting for stdout, the program's own output is left in its pipes.
 const FULL_BYTES: usize = 256 * 1024;
 const READ_BYTES: usize = 64 * 1024;
 
-pub(crate) struct Link<I, O> {
+pub(crate) struct Connection<I, O> {
     input: Option<I>,
     output: Option<O>,
     decoder: Decoder,
-    gate: Gate,
+    handshake: Handshake,
     writer: StreamWriter,
     queue: VecDeque<u8>,
     events: VecDeque<Event>,
@@ -35,7 +35,7 @@ pub(crate) enum Event {
     Closed,
 }
 
-impl<I: AsFd, O: AsFd> Link<I, O> {
+impl<I: AsFd, O: AsFd> Connection<I, O> {
     pub(crate) fn new(input: I, output: O) -> std::io::Result<Self> {
         for end in [input.as_fd(), output.as_fd()] {
             rustix::fs::fcntl_setfl(end, rustix::fs::fcntl_getfl(end)? | OFlags::NONBLOCK)?;
@@ -44,7 +44,7 @@ impl<I: AsFd, O: AsFd> Link<I, O> {
             input: Some(input),
             output: Some(output),
             decoder: Decoder::new(Direction::ToRunner),
-            gate: Gate::default(),
+            handshake: Handshake::default(),
             writer: StreamWriter::new(),
             queue: VecDeque::new(),
             events: VecDeque::new(),
@@ -102,9 +102,9 @@ impl<I: AsFd, O: AsFd> Link<I, O> {
                 Err(_) => return false,
             };
             self.events.push_back(Event::Order(match order {
-                Ok(order) => self.gate.judge(order),
+                Ok(order) => self.handshake.judge(order),
                 // The frame is whole, so the stream is sound; what is in it may come from a newer operator.
-                Err(MessageError::Payload { kind: Kind::Run, source }) => crate::gate::refuse(
+                Err(MessageError::Payload { kind: Kind::Run, source }) => crate::handshake::refuse(
                     None,
                     Refusal::InvalidRun,
                     &format!("the run could not be read: {source}"),
@@ -148,5 +148,4 @@ impl<I: AsFd, O: AsFd> Link<I, O> {
 }
 
 #[cfg(test)]
-#[path = "link_tests.rs"]
 mod tests;

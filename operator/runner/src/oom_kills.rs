@@ -1,11 +1,11 @@
 //! Whether the kernel killed something in this sandbox for want of memory.
 //!
-//! Counts only; what a count means for an outcome is decided in `ending`.
+//! Counts only; what a count means for an outcome is decided in `termination`.
 
 use std::fs::read_to_string;
 
 /// How often the kernel killed a process of this sandbox's cgroup; 0 where that cannot be read.
-pub(crate) fn kills() -> u64 {
+pub(crate) fn count() -> u64 {
     let own = read_to_string("/proc/self/cgroup").unwrap_or_default();
     places(&own).iter().find_map(|path| counter(&read_to_string(path).ok()?)).unwrap_or(0)
 }

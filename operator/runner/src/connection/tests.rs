@@ -1,4 +1,4 @@
-//! The link over real pipes: orders in, frames out, and ends that break.
+//! The connection over real pipes: orders in, frames out, and ends that break.
 
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
 
@@ -6,7 +6,7 @@ use super::*;
 use skillet_protocol::{Hello, StreamReader};
 
 struct Ends {
-    link: Link<PipeReader, PipeWriter>,
+    connection: Connection<PipeReader, PipeWriter>,
     orders: Option<PipeWriter>,
     frames: Option<PipeReader>,
 }
@@ -14,7 +14,7 @@ struct Ends {
 fn ends() -> Ends {
     let (input, orders) = pipe().unwrap();
     let (frames, output) = pipe().unwrap();
-    Ends { link: Link::new(input, output).unwrap(), orders: Some(orders), frames: Some(frames) }
+    Ends { connection: Connection::new(input, output).unwrap(), orders: Some(orders), frames: Some(frames) }
 }
 
 impl Ends {
@@ -23,7 +23,7 @@ impl Ends {
     }
 
     fn events(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.link.next_event())
+        std::iter::from_fn(|| self.connection.next_event())
             .map(|event| match event {
                 Event::Order(Verdict::Accept(_)) => "Accept".to_owned(),
                 Event::Order(Verdict::Refuse(refused)) => format!("{:?}", refused.reason),
@@ -51,7 +51,7 @@ fn orders_are_given_one_by_one_and_an_empty_pipe_gives_none() {
     assert_eq!(ends.events(), Vec::<String>::new());
     ends.say(&[hello(), run(), OperatorMessage::Cancel.encode().unwrap()].concat());
     assert_eq!(ends.events(), ["Greet", "Accept", "Cancel"]);
-    assert!(ends.link.input().is_some());
+    assert!(ends.connection.input().is_some());
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn orders_before_the_end_are_not_lost() {
     ends.say(&[hello(), run()].concat());
     ends.orders = None;
     assert_eq!(ends.events(), ["Greet", "Accept", "Closed"]);
-    assert!(ends.link.input().is_none());
+    assert!(ends.connection.input().is_none());
     assert_eq!(ends.events(), Vec::<String>::new());
 }
 
@@ -87,23 +87,23 @@ fn a_full_pipe_makes_frames_wait_and_no_one_else() {
         reason: Refusal::NoHello,
         message: "m".repeat(60_000),
     });
-    while !ends.link.is_full() {
-        ends.link.send(&piece);
+    while !ends.connection.is_full() {
+        ends.connection.send(&piece);
     }
-    assert!(ends.link.output().is_some());
+    assert!(ends.connection.output().is_some());
     let mut reader = StreamReader::new();
     let mut buffer = vec![0; 100_000];
     let mut count = 0;
-    while ends.link.output().is_some() {
+    while ends.connection.output().is_some() {
         let length = ends.frames.as_mut().unwrap().read(&mut buffer).unwrap();
         reader.push(&buffer[..length]);
         while let Some(message) = reader.next_message().unwrap() {
             assert_eq!(message, piece);
             count += 1;
         }
-        ends.link.flush();
+        ends.connection.flush();
     }
-    assert!(count >= 4 && !ends.link.is_full());
+    assert!(count >= 4 && !ends.connection.is_full());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn without_a_reader_frames_go_nowhere_and_nothing_waits() {
         message: "m".repeat(60_000),
     });
     for _ in 0..10 {
-        ends.link.send(&piece);
+        ends.connection.send(&piece);
     }
-    assert!(ends.link.output().is_none() && !ends.link.is_full());
+    assert!(ends.connection.output().is_none() && !ends.connection.is_full());
 }

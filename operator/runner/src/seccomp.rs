@@ -258,5 +258,4 @@ fn errno(error: i32) -> u32 {
 }
 
 #[cfg(test)]
-#[path = "filter_tests.rs"]
 mod tests;
