@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{
-    Args as ClapArgs, Parser, Subcommand, ValueEnum,
+    Args as ClapArgs, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser as _},
 };
 use skillet_api::{Phase, duration::SkillDuration, names};
 
 use crate::{
     key::{KeyLifetime, KeyName},
+    output_format::OutputFormat,
+    partial_objects::phase_name,
     run::WantedVersion,
-    summary::phase_word,
 };
 
 const EXIT_CODES: &str = "\
@@ -107,8 +108,8 @@ pub(crate) struct RunArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// `text` prints text as it is and JSON indented; `json` and `yaml` always print the whole output value.
-    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
-    pub(crate) output: OutputForm,
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -116,8 +117,8 @@ pub(crate) struct VersionsArgs {
     /// Name of the Skill.
     pub(crate) name: String,
     /// Form of the list.
-    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
-    pub(crate) output: OutputForm,
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -128,14 +129,14 @@ pub(crate) struct ExecutionsArgs {
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub(crate) all_namespaces: bool,
     /// Only executions in these phases, separated by commas.
-    #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(PHASES.map(phase_word)).map(|word| phase(&word)))]
+    #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(PHASES.map(phase_name)).map(|word| phase(&word)))]
     pub(crate) phase: Vec<Phase>,
     /// Most executions listed; 0 lists all.
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: usize,
     /// Form of the list.
-    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
-    pub(crate) output: OutputForm,
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
 }
 
 #[derive(Debug, Subcommand)]
@@ -159,15 +160,15 @@ pub(crate) struct KeyCreateArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<KeyLifetime>,
     /// `text` prints the key alone.
-    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
-    pub(crate) output: OutputForm,
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct KeyListArgs {
     /// Form of the list.
-    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
-    pub(crate) output: OutputForm,
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -179,16 +180,8 @@ pub(crate) struct KeyRevokeArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DoctorArgs {
     /// Form of the report.
-    #[arg(short, long, value_enum, default_value_t = OutputForm::Text)]
-    pub(crate) output: OutputForm,
-}
-
-/// How results are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputForm {
-    Text,
-    Json,
-    Yaml,
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
 }
 
 const PHASES: [Phase; 6] =
@@ -196,7 +189,7 @@ const PHASES: [Phase; 6] =
 
 /// The parser before this one lets nothing but the words of [`PHASES`] through.
 fn phase(word: &str) -> Phase {
-    PHASES.into_iter().find(|phase| phase_word(*phase).eq_ignore_ascii_case(word)).unwrap_or_default()
+    PHASES.into_iter().find(|phase| phase_name(*phase).eq_ignore_ascii_case(word)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -236,7 +229,7 @@ mod tests {
         let Command::Executions(args) = args.command else { panic!("not executions") };
         assert_eq!(args.phase, [Phase::TimedOut, Phase::Failed, Phase::Pending]);
         for known in PHASES {
-            assert_eq!(phase(phase_word(known)), known);
+            assert_eq!(phase(phase_name(known)), known);
         }
         assert_eq!(parse("kubectl-skill executions --phase Lost").unwrap_err(), ErrorKind::InvalidValue);
     }

@@ -1,27 +1,27 @@
-//! What the user sees: results on standard output, everything else on standard error, colour only on a terminal.
+//! What the user sees: results on standard output, everything else on standard error, color only on a terminal.
 
 use std::{
     env,
     io::{self, IsTerminal as _},
 };
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// Where the two streams go.
 pub(crate) struct Console {
     is_output_terminal: bool,
     is_error_terminal: bool,
-    may_colour: bool,
+    may_color: bool,
 }
 
-/// Whether text is coloured; the only way to colour any.
+/// Whether text is colored; the only way to color any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
-    is_coloured: bool,
+    is_colored: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colour {
+pub(crate) enum Color {
     Red,
     Green,
     Yellow,
@@ -33,16 +33,16 @@ impl Console {
         Self {
             is_output_terminal: io::stdout().is_terminal(),
             is_error_terminal: io::stderr().is_terminal(),
-            may_colour: may_colour(env::var("NO_COLOR").ok().as_deref(), env::var("TERM").ok().as_deref()),
+            may_color: may_color(env::var("NO_COLOR").ok().as_deref(), env::var("TERM").ok().as_deref()),
         }
     }
 
     pub(crate) fn output_style(&self) -> Style {
-        Style { is_coloured: self.is_output_terminal && self.may_colour }
+        Style { is_colored: self.is_output_terminal && self.may_color }
     }
 
     pub(crate) fn error_style(&self) -> Style {
-        Style { is_coloured: self.is_error_terminal && self.may_colour }
+        Style { is_colored: self.is_error_terminal && self.may_color }
     }
 
     /// Whether one line can be written over again and again.
@@ -52,22 +52,22 @@ impl Console {
 
     /// A result, on standard output. What a program printed reaches a terminal without its control characters, and
     /// a file or pipe exactly.
-    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn print(&self, text: &str) -> Result<(), CliError> {
         let shown = if self.is_output_terminal { printable(text) } else { text.to_owned() };
         print_styled(&shown)
     }
 }
 
-/// Text that may hold this program's own colours, on standard output.
-pub(crate) fn print_styled(text: &str) -> Result<(), Failure> {
+/// Text that may hold this program's own colors, on standard output.
+pub(crate) fn print_styled(text: &str) -> Result<(), CliError> {
     match write(&mut io::stdout().lock(), text) {
         // A reader that went away, such as `head`, has what it wanted.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|source| Failure::Unwritable { what: "standard output", source }),
+        written => written.map_err(|source| CliError::Unwritable { what: "standard output", source }),
     }
 }
 
-/// Text for people, on standard error. May hold this program's own colours.
+/// Text for people, on standard error. May hold this program's own colors.
 pub(crate) fn explain(text: &str) {
     // Nobody is left who could be told that this was not written.
     write(&mut io::stderr().lock(), text).ok();
@@ -78,25 +78,25 @@ fn write(stream: &mut impl io::Write, text: &str) -> io::Result<()> {
     stream.flush()
 }
 
-/// <https://no-color.org>: set to anything but nothing, it forbids colour.
-fn may_colour(no_color: Option<&str>, term: Option<&str>) -> bool {
+/// <https://no-color.org>: set to anything but nothing, it forbids color.
+fn may_color(no_color: Option<&str>, term: Option<&str>) -> bool {
     no_color.is_none_or(str::is_empty) && term.is_some_and(|term| term != "dumb")
 }
 
 impl Style {
     #[cfg(test)]
-    pub(crate) const PLAIN: Self = Self { is_coloured: false };
+    pub(crate) const PLAIN: Self = Self { is_colored: false };
     #[cfg(test)]
-    pub(crate) const COLOURED: Self = Self { is_coloured: true };
+    pub(crate) const COLORED: Self = Self { is_colored: true };
 
-    pub(crate) fn paint(self, colour: Colour, text: &str) -> String {
-        let code = match colour {
-            Colour::Red => "31",
-            Colour::Green => "32",
-            Colour::Yellow => "33",
-            Colour::Bold => "1",
+    pub(crate) fn paint(self, color: Color, text: &str) -> String {
+        let code = match color {
+            Color::Red => "31",
+            Color::Green => "32",
+            Color::Yellow => "33",
+            Color::Bold => "1",
         };
-        if self.is_coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.is_colored { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
@@ -114,14 +114,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colour_is_for_terminals_that_want_it() {
-        assert!(may_colour(None, Some("xterm")));
-        assert!(may_colour(Some(""), Some("xterm")));
-        assert!(!may_colour(Some("1"), Some("xterm")));
-        assert!(!may_colour(None, Some("dumb")));
-        assert!(!may_colour(None, None));
-        assert_eq!(Style::PLAIN.paint(Colour::Red, "x"), "x");
-        assert_eq!(Style::COLOURED.paint(Colour::Red, "x"), "\x1b[31mx\x1b[0m");
+    fn color_is_for_terminals_that_want_it() {
+        assert!(may_color(None, Some("xterm")));
+        assert!(may_color(Some(""), Some("xterm")));
+        assert!(!may_color(Some("1"), Some("xterm")));
+        assert!(!may_color(None, Some("dumb")));
+        assert!(!may_color(None, None));
+        assert_eq!(Style::PLAIN.paint(Color::Red, "x"), "x");
+        assert_eq!(Style::COLORED.paint(Color::Red, "x"), "\x1b[31mx\x1b[0m");
     }
 
     #[test]

@@ -2,40 +2,40 @@
 //!
 //! Gather reads, verdict and nodes decide, report renders; only gather knows a client.
 
+mod checks;
 mod findings;
 mod gather;
 mod nodes;
 mod report;
-mod verdict;
 #[cfg(test)]
-mod verdict_tests;
+mod tests;
 
 use crate::{
-    arguments::{ClusterArgs, DoctorArgs, OutputForm},
+    arguments::{ClusterArgs, DoctorArgs},
     connection::connect,
     console::{self, Console},
+    error::CliError,
     exit::Exit,
-    failure::Failure,
-    output_form,
+    output_format::OutputFormat,
 };
 
 pub(crate) async fn run(
     cluster: &ClusterArgs,
     args: &DoctorArgs,
     console: &Console,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let connection = connect(cluster).await?;
     let findings = gather::gather(&connection).await?;
-    let report = report::report(&findings, verdict::judge(&findings));
-    match args.output {
-        OutputForm::Text => {
-            console::print_styled(&report::text(&report, &findings, console.output_style()))?;
-        }
-        OutputForm::Json => console.print(&output_form::json(&report)?)?,
-        OutputForm::Yaml => console.print(&output_form::yaml(&report)?)?,
+    let report = report::report(&findings, checks::judge(&findings));
+    let text = || report::text(&report, &findings, console.output_style());
+    let rendered = args.output.render(&report, text)?;
+    if args.output == OutputFormat::Text {
+        console::print_styled(&rendered)?;
+    } else {
+        console.print(&rendered)?;
     }
     Ok(match report.verdict {
-        verdict::Verdict::Ok | verdict::Verdict::Warn => Exit::Done,
-        verdict::Verdict::Fail => Exit::Failed,
+        checks::CheckStatus::Ok | checks::CheckStatus::Warn => Exit::Done,
+        checks::CheckStatus::Fail => Exit::Failed,
     })
 }

@@ -7,13 +7,14 @@ use serde::Serialize;
 use skillet_api::Phase;
 
 use crate::{
-    arguments::{ClusterArgs, ExecutionsArgs, OutputForm},
+    arguments::{ClusterArgs, ExecutionsArgs},
     connection::{Connection, connect},
     console::{self, Console},
+    error::CliError,
     exit::Exit,
-    failure::Failure,
-    output_form, span,
-    summary::{self, ExecutionSummary, phase_word},
+    humanize,
+    output_format::OutputFormat,
+    partial_objects::{self, PartialExecution, phase_name},
     table::Table,
 };
 
@@ -39,7 +40,7 @@ pub(crate) async fn run(
     cluster: &ClusterArgs,
     args: &ExecutionsArgs,
     console: &Console,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let Connection { client, namespace } = connect(cluster).await?;
     let ExecutionsArgs { name, all_namespaces, phase, limit, output } = args;
     let scope = (!all_namespaces).then_some(namespace.as_str());
@@ -51,14 +52,14 @@ pub(crate) async fn run(
     if let Some(name) = name {
         params = params.fields(&format!("spec.skill={name}"));
     }
-    let keep = |execution: ExecutionSummary| Some(listed(execution)).filter(|row| is_in_phase(row, phase));
-    let found = summary::read_all(&summary::executions(client, scope), params, &action, keep).await?;
+    let keep = |execution: PartialExecution| Some(listed(execution)).filter(|row| is_in_phase(row, phase));
+    let found =
+        partial_objects::list_all(&partial_objects::executions(client, scope), params, &action, keep).await?;
     let (rows, left_out) = newest_first(found, *limit);
-    match output {
-        OutputForm::Text if rows.is_empty() => console::explain(&nothing(scope, name.as_deref())),
-        OutputForm::Text => console.print(&table(&rows, *all_namespaces, Timestamp::now()))?,
-        OutputForm::Json => console.print(&output_form::json(&rows)?)?,
-        OutputForm::Yaml => console.print(&output_form::yaml(&rows)?)?,
+    if rows.is_empty() && *output == OutputFormat::Text {
+        console::explain(&nothing(scope, name.as_deref()));
+    } else {
+        console.print(&output.render(&rows, || table(&rows, *all_namespaces, Timestamp::now()))?)?;
     }
     if left_out > 0 {
         console::explain(&format!("{left_out} older ones are not listed; --limit 0 lists all\n"));
@@ -66,7 +67,7 @@ pub(crate) async fn run(
     Ok(Exit::Done)
 }
 
-fn listed(execution: ExecutionSummary) -> ListedExecution {
+fn listed(execution: PartialExecution) -> ListedExecution {
     let state = execution.status.clone().unwrap_or_default();
     ListedExecution {
         namespace: execution.namespace().unwrap_or_default(),
@@ -74,7 +75,7 @@ fn listed(execution: ExecutionSummary) -> ListedExecution {
         skill: execution.spec.skill,
         version: state.resolved_version,
         // What the operator has not seen yet is waiting.
-        phase: state.phase.unwrap_or_else(|| phase_word(Phase::Pending).to_owned()),
+        phase: state.phase.unwrap_or_else(|| phase_name(Phase::Pending).to_owned()),
         reason: state.reason,
         duration_ms: state.duration_ms,
         created_at: execution.metadata.creation_timestamp,
@@ -82,7 +83,7 @@ fn listed(execution: ExecutionSummary) -> ListedExecution {
 }
 
 fn is_in_phase(row: &ListedExecution, wanted: &[Phase]) -> bool {
-    wanted.is_empty() || wanted.iter().any(|phase| phase_word(*phase) == row.phase)
+    wanted.is_empty() || wanted.iter().any(|phase| phase_name(*phase) == row.phase)
 }
 
 /// The newest `limit` rows, all where it is 0, and how many are left out.
@@ -113,8 +114,8 @@ fn table(rows: &[ListedExecution], is_with_namespace: bool, now: Timestamp) -> S
             version.clone().unwrap_or_default(),
             phase.clone(),
             reason.clone().unwrap_or_default(),
-            duration_ms.map(span::run_time).unwrap_or_default(),
-            span::age(created_at.as_ref(), now),
+            duration_ms.map(humanize::duration).unwrap_or_default(),
+            humanize::age(created_at.as_ref(), now),
         ];
         let namespace = is_with_namespace.then(|| namespace.clone());
         table.push(namespace.into_iter().chain(cells));

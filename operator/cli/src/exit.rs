@@ -10,7 +10,7 @@ pub(crate) enum Exit {
     Usage,
     Refused,
     Cluster,
-    StillGoing,
+    StillRunning,
     TimedOut,
     CannotStart,
     Cancelled,
@@ -27,7 +27,7 @@ impl Exit {
             Exit::Usage => 2,
             Exit::Refused => 3,
             Exit::Cluster => 4,
-            Exit::StillGoing => 5,
+            Exit::StillRunning => 5,
             Exit::TimedOut => 124,
             Exit::CannotStart => 126,
             Exit::Cancelled => 130,
@@ -43,7 +43,7 @@ impl Exit {
             Phase::TimedOut => Exit::TimedOut,
             Phase::Cancelled => Exit::Cancelled,
             Phase::Failed => status.reason.map_or(Exit::Failed, |reason| Self::of_failure(reason, status)),
-            Phase::Pending | Phase::Running => Exit::StillGoing,
+            Phase::Pending | Phase::Running => Exit::StillRunning,
         }
     }
 
@@ -167,7 +167,7 @@ mod tests {
             Exit::Usage,
             Exit::Refused,
             Exit::Cluster,
-            Exit::StillGoing,
+            Exit::StillRunning,
             Exit::TimedOut,
             Exit::CannotStart,
             Exit::Cancelled,

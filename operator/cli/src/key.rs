@@ -20,20 +20,20 @@ use self::{
     secret::key_secret,
 };
 use crate::{
-    arguments::{ClusterArgs, KeyCommand, KeyCreateArgs, KeyListArgs, KeyRevokeArgs, OutputForm},
+    arguments::{ClusterArgs, KeyCommand, KeyCreateArgs, KeyListArgs, KeyRevokeArgs},
     connection::{Connection, connect},
     console::{self, Console},
+    error::CliError,
     exit::Exit,
-    failure::Failure,
-    near::near_names,
-    output_form,
+    output_format::OutputFormat,
+    suggest::suggest,
 };
 
 pub(crate) async fn run(
     cluster: &ClusterArgs,
     command: &KeyCommand,
     console: &Console,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let Connection { client, namespace } = connect(cluster).await?;
     match command {
         KeyCommand::Create(args) => create(client, &namespace, args, console).await,
@@ -47,16 +47,12 @@ async fn create(
     namespace: &str,
     args: &KeyCreateArgs,
     console: &Console,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let KeyCreateArgs { name, service_account, expires, output } = args;
     let expires_at = expires.map(|lifetime| lifetime.end(Timestamp::now()));
     let key = make(client, namespace, name, service_account, expires_at).await?;
     let made = MadeKey::new(namespace, name, service_account, expires_at, &key);
-    console.print(&match output {
-        OutputForm::Text => format!("{}\n", key.text()),
-        OutputForm::Json => output_form::json(&made)?,
-        OutputForm::Yaml => output_form::yaml(&made)?,
-    })?;
+    console.print(&output.render(&made, || format!("{}\n", key.text()))?)?;
     console::explain(&made.usage());
     Ok(Exit::Done)
 }
@@ -67,30 +63,30 @@ async fn make(
     name: &KeyName,
     service_account: &str,
     expires_at: Option<Timestamp>,
-) -> Result<ApiKey, Failure> {
+) -> Result<ApiKey, CliError> {
     must_exist(&client, namespace, service_account).await?;
     let mut random = [0; RANDOM_BYTES];
-    getrandom::fill(&mut random).map_err(|error| Failure::NoRandom { message: error.to_string() })?;
+    getrandom::fill(&mut random).map_err(|error| CliError::NoRandom { message: error.to_string() })?;
     let key = ApiKey::of_random(random);
     let api: Api<Secret> = Api::namespaced(client, namespace);
     let wanted = key_secret(name, service_account, expires_at, key.hash());
     api.create(&PostParams::default(), &wanted)
         .await
-        .map_err(|error| Failure::of_api(format!("create API key {namespace}/{name}"), &error))?;
+        .map_err(|error| CliError::from_api(format!("create API key {namespace}/{name}"), &error))?;
     Ok(key)
 }
 
 /// A key of a service account that does not exist would be known and allowed nothing, which is hard to find out.
-async fn must_exist(client: &Client, namespace: &str, account: &str) -> Result<(), Failure> {
+async fn must_exist(client: &Client, namespace: &str, account: &str) -> Result<(), CliError> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     match accounts.get_metadata(account).await {
         Ok(_) => Ok(()),
         // One may be allowed to make Secrets and not to see service accounts.
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => {
-            Err(Failure::NoServiceAccount { namespace: namespace.to_owned(), name: account.to_owned() })
+            Err(CliError::NoServiceAccount { namespace: namespace.to_owned(), name: account.to_owned() })
         }
-        Err(error) => Err(Failure::of_api(format!("read ServiceAccount {namespace}/{account}"), &error)),
+        Err(error) => Err(CliError::from_api(format!("read ServiceAccount {namespace}/{account}"), &error)),
     }
 }
 
@@ -99,28 +95,25 @@ async fn list(
     namespace: &str,
     args: &KeyListArgs,
     console: &Console,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let now = Timestamp::now();
     let rows = keys(client, namespace).await?;
-    match args.output {
-        OutputForm::Text if rows.is_empty() => {
-            console::explain(&format!("No API keys found in namespace {namespace}.\n"));
-        }
-        OutputForm::Text => console.print(&report::table(&rows, now))?,
-        OutputForm::Json => console.print(&output_form::json(&rows)?)?,
-        OutputForm::Yaml => console.print(&output_form::yaml(&rows)?)?,
+    if rows.is_empty() && args.output == OutputFormat::Text {
+        console::explain(&format!("No API keys found in namespace {namespace}.\n"));
+    } else {
+        console.print(&args.output.render(&rows, || report::table(&rows, now))?)?;
     }
     Ok(Exit::Done)
 }
 
 /// Without what the Secrets hold: their metadata says all that is listed.
-async fn keys(client: Client, namespace: &str) -> Result<Vec<ListedKey>, Failure> {
+async fn keys(client: Client, namespace: &str) -> Result<Vec<ListedKey>, CliError> {
     let api: Api<Secret> = Api::namespaced(client, namespace);
     let labelled = ListParams::default().labels(&format!("{}=true", names::LABEL_API_KEY));
     let listed = api
         .list_metadata(&labelled)
         .await
-        .map_err(|error| Failure::of_api(format!("list the API keys of namespace {namespace}"), &error))?;
+        .map_err(|error| CliError::from_api(format!("list the API keys of namespace {namespace}"), &error))?;
     let mut rows: Vec<ListedKey> =
         listed.items.iter().filter_map(|secret| ListedKey::of(&secret.metadata)).collect();
     rows.sort_by(|a, b| a.name.cmp(&b.name));
@@ -132,7 +125,7 @@ async fn revoke(
     namespace: &str,
     args: &KeyRevokeArgs,
     console: &Console,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let KeyRevokeArgs { name } = args;
     remove(client, namespace, name).await?;
     console.print(&format!("API key {namespace}/{name} is revoked\n"))?;
@@ -140,13 +133,13 @@ async fn revoke(
 }
 
 /// Deletes the very Secret that was seen to be a key.
-async fn remove(client: Client, namespace: &str, name: &KeyName) -> Result<(), Failure> {
+async fn remove(client: Client, namespace: &str, name: &KeyName) -> Result<(), CliError> {
     let action = format!("revoke API key {namespace}/{name}");
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
     let found = match api.get_metadata(&name.secret_name()).await {
         Ok(secret) => ListedKey::of(&secret.metadata).map(|_| secret),
         Err(kube::Error::Api(status)) if status.code == 404 => None,
-        Err(error) => return Err(Failure::of_api(action, &error)),
+        Err(error) => return Err(CliError::from_api(action, &error)),
     };
     let Some(secret) = found else { return Err(no_key(client, namespace, name).await) };
     let seen = Preconditions { uid: secret.uid(), resource_version: None };
@@ -155,20 +148,19 @@ async fn remove(client: Client, namespace: &str, name: &KeyName) -> Result<(), F
         Ok(_) => Ok(()),
         // Somebody else has revoked it in between.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(Failure::of_api(action, &error)),
+        Err(error) => Err(CliError::from_api(action, &error)),
     }
 }
 
-async fn no_key(client: Client, namespace: &str, name: &KeyName) -> Failure {
+async fn no_key(client: Client, namespace: &str, name: &KeyName) -> CliError {
     let known = keys(client, namespace).await.unwrap_or_default();
     let names: Vec<String> = known.into_iter().map(|key| key.name).collect();
-    Failure::NoKey {
+    CliError::NoKey {
         namespace: namespace.to_owned(),
         name: name.to_string(),
-        near: near_names(&name.to_string(), &names),
+        suggestions: suggest(&name.to_string(), &names),
     }
 }
 
 #[cfg(test)]
-#[path = "key_tests.rs"]
 mod tests;

@@ -7,15 +7,15 @@ mod arguments;
 mod connection;
 mod console;
 mod doctor;
+mod error;
 mod executions;
 mod exit;
-mod failure;
+mod humanize;
 mod key;
-mod near;
-mod output_form;
+mod output_format;
+mod partial_objects;
 mod run;
-mod span;
-mod summary;
+mod suggest;
 mod table;
 mod versions;
 
@@ -27,8 +27,8 @@ use clap::Parser;
 use crate::{
     arguments::{Args, Command},
     console::Console,
+    error::CliError,
     exit::Exit,
-    failure::Failure,
 };
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -49,7 +49,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(exit.code()))
 }
 
-async fn perform(args: Args, console: &Console) -> Result<Exit, Failure> {
+async fn perform(args: Args, console: &Console) -> Result<Exit, CliError> {
     let Args { cluster, command } = args;
     match command {
         Command::Run(request) => run::run(&cluster, &request, console).await,

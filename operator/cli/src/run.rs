@@ -17,20 +17,20 @@ use skillet_api::{Phase, Reason, Skill, SkillExecution, SkillExecutionStatus};
 
 use self::{
     follow::{Interrupts, follow},
-    progress::{Manner, Progress},
+    progress::{Progress, ProgressStyle},
 };
 pub(crate) use self::{input::InputError, request::WantedVersion};
 use crate::{
-    arguments::{ClusterArgs, OutputForm, RunArgs},
+    arguments::{ClusterArgs, RunArgs},
     connection::{Connection, connect},
     console::{self, Console},
+    error::CliError,
     exit::Exit,
-    failure::Failure,
-    near::near_names,
-    output_form,
+    output_format::OutputFormat,
+    suggest::suggest,
 };
 
-pub(crate) async fn run(cluster: &ClusterArgs, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
+pub(crate) async fn run(cluster: &ClusterArgs, args: &RunArgs, console: &Console) -> Result<Exit, CliError> {
     let (skill, version) = request::target(args)?;
     let input = args.input.as_deref().map(input::read).transpose()?;
     let Connection { client, namespace } = connect(cluster).await?;
@@ -40,17 +40,17 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &RunArgs, console: &Console
     let mut interrupts = Interrupts::listen();
     let started = Instant::now();
     let created = api.create(&PostParams::default(), &wanted).await.map_err(|error| {
-        Failure::of_api(format!("create a SkillExecution in namespace {namespace}"), &error)
+        CliError::from_api(format!("create a SkillExecution in namespace {namespace}"), &error)
     })?;
     if args.detach {
         return detach(&created, args.output, console);
     }
-    let manner = match (args.quiet, console.is_live()) {
-        (true, _) => Manner::Quiet,
-        (false, true) => Manner::Live,
-        (false, false) => Manner::Lines,
+    let style = match (args.quiet, console.is_live()) {
+        (true, _) => ProgressStyle::Quiet,
+        (false, true) => ProgressStyle::Live,
+        (false, false) => ProgressStyle::Lines,
     };
-    let mut progress = Progress::new(manner, &created.name_any());
+    let mut progress = Progress::new(style, &created.name_any());
     let followed = follow(&api, &created, args.wait_timeout, &mut interrupts, &mut progress).await;
     progress.clear();
     let ended = followed?;
@@ -65,25 +65,26 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &RunArgs, console: &Console
     Ok(Exit::of_execution(&status))
 }
 
-fn print_output(status: &SkillExecutionStatus, form: OutputForm, console: &Console) -> Result<(), Failure> {
+fn print_output(
+    status: &SkillExecutionStatus,
+    format: OutputFormat,
+    console: &Console,
+) -> Result<(), CliError> {
     match &status.output {
-        Some(value) if status.phase == Phase::Succeeded => console.print(&report::output(value, form)?),
+        Some(value) if status.phase == Phase::Succeeded => console.print(&report::output(value, format)?),
         Some(_) | None => Ok(()),
     }
 }
 
 /// Prints the name in the form that `kubectl get` and `kubectl wait` take.
-fn detach(created: &SkillExecution, form: OutputForm, console: &Console) -> Result<Exit, Failure> {
-    console.print(&match form {
-        OutputForm::Text => format!("skillexecution.skillet.dev/{}\n", created.name_any()),
-        OutputForm::Json => output_form::json(created)?,
-        OutputForm::Yaml => output_form::yaml(created)?,
-    })?;
+fn detach(created: &SkillExecution, format: OutputFormat, console: &Console) -> Result<Exit, CliError> {
+    let text = || format!("skillexecution.skillet.dev/{}\n", created.name_any());
+    console.print(&format.render(created, text)?)?;
     Ok(Exit::Done)
 }
 
 /// Looks before anything is created, so that a slip of the finger leaves no failed execution behind.
-async fn must_exist(client: &Client, namespace: &str, skill: &str) -> Result<(), Failure> {
+async fn must_exist(client: &Client, namespace: &str, skill: &str) -> Result<(), CliError> {
     let skills: Api<Skill> = Api::namespaced(client.clone(), namespace);
     match skills.get_metadata(skill).await {
         Ok(_) => Ok(()),
@@ -92,25 +93,25 @@ async fn must_exist(client: &Client, namespace: &str, skill: &str) -> Result<(),
         Err(kube::Error::Api(status)) if status.code == 404 && status.details.is_some() => {
             Err(no_skill(client, namespace, skill).await)
         }
-        Err(error) => Err(Failure::of_api(format!("read Skill {namespace}/{skill}"), &error)),
+        Err(error) => Err(CliError::from_api(format!("read Skill {namespace}/{skill}"), &error)),
     }
 }
 
-/// Why a skill was not found: the namespace is missing, or the name; with near names where they may be seen.
-pub(crate) async fn no_skill(client: &Client, namespace: &str, skill: &str) -> Failure {
+/// Why a skill was not found: the namespace is missing, or the name; with similar names where they may be seen.
+pub(crate) async fn no_skill(client: &Client, namespace: &str, skill: &str) -> CliError {
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
     if let Err(kube::Error::Api(status)) = namespaces.get_metadata(namespace).await
         && status.code == 404
     {
-        return Failure::NoNamespace { namespace: namespace.to_owned() };
+        return CliError::NoNamespace { namespace: namespace.to_owned() };
     }
     let skills: Api<Skill> = Api::namespaced(client.clone(), namespace);
     let listed = skills.list_metadata(&ListParams::default()).await;
     let names: Vec<String> =
         listed.map(|list| list.items.iter().map(ResourceExt::name_any).collect()).unwrap_or_default();
-    Failure::NoSkill {
+    CliError::NoSkill {
         namespace: namespace.to_owned(),
         name: skill.to_owned(),
-        near: near_names(skill, &names),
+        suggestions: suggest(skill, &names),
     }
 }

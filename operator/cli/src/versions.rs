@@ -8,13 +8,13 @@ use skillet_api::{names, reason::SEALED};
 use skillet_core::version::SkillSemver;
 
 use crate::{
-    arguments::{ClusterArgs, OutputForm, VersionsArgs},
+    arguments::{ClusterArgs, VersionsArgs},
     connection::{Connection, connect},
     console::{self, Console, printable},
+    error::CliError,
     exit::Exit,
-    failure::Failure,
-    output_form, span,
-    summary::{self, SkillSummary, VersionSummary},
+    humanize,
+    partial_objects::{self, PartialSkill, PartialVersion},
     table::Table,
 };
 
@@ -37,35 +37,36 @@ pub(crate) async fn run(
     cluster: &ClusterArgs,
     args: &VersionsArgs,
     console: &Console,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let Connection { client, namespace } = connect(cluster).await?;
     let VersionsArgs { name, output } = args;
     let action = format!("list the versions of Skill {namespace}/{name}");
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
-    let sealed =
-        summary::read_all(&summary::versions(client.clone(), &namespace), of_skill, &action, Some).await?;
-    let skill = match summary::skills(client.clone(), &namespace).get(name).await {
+    let sealed = partial_objects::list_all(
+        &partial_objects::versions(client.clone(), &namespace),
+        of_skill,
+        &action,
+        Some,
+    )
+    .await?;
+    let skill = match partial_objects::skills(client.clone(), &namespace).get(name).await {
         Ok(skill) => Some(skill),
         Err(kube::Error::Api(status)) if status.code == 403 => None,
         Err(kube::Error::Api(status)) if status.code == 404 && !sealed.is_empty() => None,
         Err(kube::Error::Api(status)) if status.code == 404 => {
             return Err(crate::run::no_skill(&client, &namespace, name).await);
         }
-        Err(error) => return Err(Failure::of_api(action, &error)),
+        Err(error) => return Err(CliError::from_api(action, &error)),
     };
     let listed = newest_first(&sealed, skill.as_ref().map(|skill| skill.spec.version.as_str()));
-    match output {
-        OutputForm::Text => console.print(&table(&listed, Timestamp::now()))?,
-        OutputForm::Json => console.print(&output_form::json(&listed)?)?,
-        OutputForm::Yaml => console.print(&output_form::yaml(&listed)?)?,
-    }
+    console.print(&output.render(&listed, || table(&listed, Timestamp::now()))?)?;
     if let Some(note) = skill.and_then(|skill| unsealed(&skill)) {
         console::explain(&printable(&note));
     }
     Ok(Exit::Done)
 }
 
-fn newest_first(sealed: &[VersionSummary], current: Option<&str>) -> Vec<SealedVersion> {
+fn newest_first(sealed: &[PartialVersion], current: Option<&str>) -> Vec<SealedVersion> {
     let mut listed: Vec<SealedVersion> = sealed
         .iter()
         .map(|version| SealedVersion {
@@ -82,7 +83,7 @@ fn newest_first(sealed: &[VersionSummary], current: Option<&str>) -> Vec<SealedV
 }
 
 /// That what the Skill says now is not what runs under its version, and why.
-fn unsealed(skill: &SkillSummary) -> Option<String> {
+fn unsealed(skill: &PartialSkill) -> Option<String> {
     let state = skill.status.as_ref()?;
     let sealed = state.conditions.iter().find(|condition| condition.type_ == SEALED)?;
     let name = skill.metadata.name.as_deref().unwrap_or_default();
@@ -96,7 +97,7 @@ fn table(listed: &[SealedVersion], now: Timestamp) -> String {
     for SealedVersion { version, digest, sealed_at, current } in listed {
         let digest: String = digest.chars().take(SHORT_DIGEST).collect();
         let mark = if *current { "current" } else { "-" };
-        table.push([version.clone(), digest, span::age(sealed_at.as_ref(), now), mark.to_owned()]);
+        table.push([version.clone(), digest, humanize::age(sealed_at.as_ref(), now), mark.to_owned()]);
     }
     table.render()
 }
@@ -107,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn sealed(version: &str, day: u32) -> VersionSummary {
+    fn sealed(version: &str, day: u32) -> PartialVersion {
         serde_json::from_value(json!({
             "metadata": { "name": format!("word-count-{version}"), "creationTimestamp": format!("2026-01-0{day}T00:00:00Z") },
             "spec": { "skill": "word-count", "version": version, "digest": "0123456789abcdef", "run": {} },
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn content_that_is_not_sealed_is_told_with_the_reason() {
         let told = |sealed: &str| {
-            let skill: SkillSummary = serde_json::from_value(json!({
+            let skill: PartialSkill = serde_json::from_value(json!({
                 "metadata": { "name": "word-count" },
                 "spec": { "version": "1.0.0", "run": {} },
                 "status": { "conditions": [{ "type": "Sealed", "status": sealed, "reason": "VersionConflict",

@@ -4,28 +4,28 @@ use skillet_api::SkillPolicy;
 
 /// A thing looked for. That one may not see it is a finding too.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Seen<T> {
-    Is(T),
-    Absent,
+pub(crate) enum Lookup<T> {
+    Found(T),
+    NotFound,
     Denied,
-    Unread(String),
+    Failed(String),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Findings {
     /// Namespace for which rights were asked.
     pub(crate) namespace: String,
-    pub(crate) server: Seen<Server>,
+    pub(crate) server: Lookup<Server>,
     /// Resources of the API group in the version this plugin speaks.
-    pub(crate) served: Seen<Vec<String>>,
+    pub(crate) served: Lookup<Vec<String>>,
     /// Every version of the API group that is served.
     pub(crate) served_versions: Vec<String>,
-    pub(crate) operators: Seen<Vec<Operator>>,
-    pub(crate) policy: Seen<Box<SkillPolicy>>,
-    pub(crate) nodes: Seen<Vec<ClusterNode>>,
+    pub(crate) operators: Lookup<Vec<Operator>>,
+    pub(crate) policy: Lookup<Box<SkillPolicy>>,
+    pub(crate) nodes: Lookup<Vec<ClusterNode>>,
     pub(crate) sandboxes: SandboxNamespace,
     /// Each right that was asked for, and whether it is given.
-    pub(crate) rights: Seen<Vec<(Right, bool)>>,
+    pub(crate) rights: Lookup<Vec<(Right, bool)>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(crate) struct ClusterNode {
 pub(crate) struct SandboxNamespace {
     pub(crate) name: String,
     /// Pod Security level that is enforced, if any.
-    pub(crate) enforced: Seen<Option<String>>,
+    pub(crate) enforced: Lookup<Option<String>>,
 }
 
 /// Something a user of this plugin does.

@@ -15,8 +15,8 @@ use kube::{
 };
 use skillet_api::{SkillPolicy, names};
 
-use super::findings::{ClusterNode, Findings, Operator, RIGHTS, Right, SandboxNamespace, Seen, Server};
-use crate::{connection::Connection, failure::Failure};
+use super::findings::{ClusterNode, Findings, Lookup, Operator, RIGHTS, Right, SandboxNamespace, Server};
+use crate::{connection::Connection, error::CliError};
 
 const OPERATOR_LABEL: &str = "app.kubernetes.io/name=skillet";
 const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
@@ -25,12 +25,12 @@ const ENFORCE_LABEL: &str = "pod-security.kubernetes.io/enforce";
 const SANDBOX_NAMESPACE: &str = "skillet-sandboxes";
 
 /// Fails only where the cluster does not answer at all.
-pub(crate) async fn gather(connection: &Connection) -> Result<Findings, Failure> {
+pub(crate) async fn gather(connection: &Connection) -> Result<Findings, CliError> {
     let Connection { client, namespace } = connection;
     let server = match client.apiserver_version().await {
-        Ok(info) => Seen::Is(server(&info)),
-        Err(error) => match Failure::of_api("reach the cluster", &error) {
-            failure @ (Failure::Unreachable { .. } | Failure::Unauthorized { .. }) => return Err(failure),
+        Ok(info) => Lookup::Found(server(&info)),
+        Err(error) => match CliError::from_api("reach the cluster", &error) {
+            failure @ (CliError::Unreachable { .. } | CliError::Unauthorized { .. }) => return Err(failure),
             _ => seen::<Server>(Err(error)),
         },
     };
@@ -63,13 +63,13 @@ pub(crate) async fn gather(connection: &Connection) -> Result<Findings, Failure>
     })
 }
 
-fn seen<T>(read: Result<T, kube::Error>) -> Seen<T> {
+fn seen<T>(read: Result<T, kube::Error>) -> Lookup<T> {
     match read {
-        Ok(found) => Seen::Is(found),
-        Err(kube::Error::Api(status)) if status.code == 404 => Seen::Absent,
-        Err(kube::Error::Api(status)) if status.code == 403 => Seen::Denied,
-        Err(kube::Error::Api(status)) => Seen::Unread(status.message.clone()),
-        Err(error) => Seen::Unread(error.to_string()),
+        Ok(found) => Lookup::Found(found),
+        Err(kube::Error::Api(status)) if status.code == 404 => Lookup::NotFound,
+        Err(kube::Error::Api(status)) if status.code == 403 => Lookup::Denied,
+        Err(kube::Error::Api(status)) => Lookup::Failed(status.message.clone()),
+        Err(error) => Lookup::Failed(error.to_string()),
     }
 }
 
@@ -123,10 +123,10 @@ fn sandbox_namespace(container: &Container) -> Option<String> {
     })
 }
 
-async fn sandboxes(client: &Client, operators: &Seen<Vec<Operator>>) -> SandboxNamespace {
+async fn sandboxes(client: &Client, operators: &Lookup<Vec<Operator>>) -> SandboxNamespace {
     let told = match operators {
-        Seen::Is(operators) => operators.iter().find_map(|operator| operator.sandbox_namespace.clone()),
-        Seen::Absent | Seen::Denied | Seen::Unread(_) => None,
+        Lookup::Found(operators) => operators.iter().find_map(|operator| operator.sandbox_namespace.clone()),
+        Lookup::NotFound | Lookup::Denied | Lookup::Failed(_) => None,
     };
     let name = told.unwrap_or_else(|| SANDBOX_NAMESPACE.to_owned());
     let api: Api<Namespace> = Api::all(client.clone());
@@ -218,8 +218,8 @@ mod tests {
             let status = kube::core::Status::failure("no", "").with_code(code);
             seen::<()>(Err(kube::Error::Api(status.boxed())))
         };
-        assert_eq!(answer(404), Seen::Absent);
-        assert_eq!(answer(403), Seen::Denied);
-        assert_eq!(answer(500), Seen::Unread("no".into()));
+        assert_eq!(answer(404), Lookup::NotFound);
+        assert_eq!(answer(403), Lookup::Denied);
+        assert_eq!(answer(500), Lookup::Failed("no".into()));
     }
 }

@@ -4,8 +4,8 @@ use serde::Serialize;
 use skillet_api::{execution::IsolationStatus, policy::NodeStatus};
 
 use super::{
-    findings::{ClusterNode, Findings, Seen},
-    verdict::Check,
+    checks::Check,
+    findings::{ClusterNode, Findings, Lookup},
 };
 use crate::table::Table;
 
@@ -25,8 +25,10 @@ pub(crate) struct ReportedNode {
 /// The probed nodes of the policy's status.
 pub(crate) fn probed(findings: &Findings) -> &[NodeStatus] {
     match &findings.policy {
-        Seen::Is(policy) => policy.status.as_ref().map(|status| status.nodes.as_slice()).unwrap_or_default(),
-        Seen::Absent | Seen::Denied | Seen::Unread(_) => &[],
+        Lookup::Found(policy) => {
+            policy.status.as_ref().map(|status| status.nodes.as_slice()).unwrap_or_default()
+        }
+        Lookup::NotFound | Lookup::Denied | Lookup::Failed(_) => &[],
     }
 }
 
@@ -42,7 +44,7 @@ pub(crate) fn reported(findings: &Findings) -> Vec<ReportedNode> {
 
 /// One verdict for all nodes that prove enough, and one for each that does not.
 pub(crate) fn judge(findings: &Findings) -> Vec<Check> {
-    if !matches!(findings.policy, Seen::Is(_)) {
+    if !matches!(findings.policy, Lookup::Found(_)) {
         // The policy's own verdict says why nothing is known.
         return Vec::new();
     }
@@ -122,7 +124,7 @@ fn remedy(missing: &[String]) -> &'static str {
 
 /// Nodes that take pods and were not looked at yet.
 fn unprobed(findings: &Findings, known: &[NodeStatus]) -> Option<Check> {
-    let Seen::Is(nodes) = &findings.nodes else { return None };
+    let Lookup::Found(nodes) = &findings.nodes else { return None };
     let is_unknown =
         |node: &&ClusterNode| node.is_usable && !known.iter().any(|known| known.name == node.name);
     let names: Vec<&str> = nodes.iter().filter(is_unknown).map(|node| node.name.as_str()).collect();

@@ -3,23 +3,23 @@
 use serde::Serialize;
 
 use super::{
+    checks::{Check, CheckStatus},
     findings::Findings,
     nodes::{self, ReportedNode},
-    verdict::{Check, Verdict},
 };
-use crate::console::{Colour, Style, printable};
+use crate::console::{Color, Style, printable};
 
 /// The report as data.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// The worst of all checks.
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: CheckStatus,
     checks: Vec<Check>,
     nodes: Vec<ReportedNode>,
 }
 
 pub(crate) fn report(findings: &Findings, checks: Vec<Check>) -> Report {
-    let verdict = checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Ok);
+    let verdict = checks.iter().map(|check| check.verdict).max().unwrap_or(CheckStatus::Ok);
     Report { verdict, checks, nodes: nodes::reported(findings) }
 }
 
@@ -33,37 +33,37 @@ pub(crate) fn text(report: &Report, findings: &Findings, style: Style) -> String
 
 fn lines(check: &Check, width: usize, style: Style) -> String {
     let Check { name, verdict, message, advice } = check;
-    // Padded before it is coloured: colours have no width on the screen.
-    let word = style.paint(colour(*verdict), &format!("{:4}", word(*verdict)));
+    // Padded before it is colored: colors have no width on the screen.
+    let word = style.paint(color(*verdict), &format!("{:4}", word(*verdict)));
     let indent = " ".repeat(width + 8);
     let advice = advice.as_ref().map(|advice| format!("{indent}-> {}\n", printable(advice)));
     format!("{word}  {name:width$}  {}\n{}", printable(message), advice.unwrap_or_default())
 }
 
 fn sum(checks: &[Check], style: Style) -> String {
-    let count = |verdict: Verdict| checks.iter().filter(|check| check.verdict == verdict).count();
-    let (failed, warned) = (count(Verdict::Fail), count(Verdict::Warn));
+    let count = |verdict: CheckStatus| checks.iter().filter(|check| check.verdict == verdict).count();
+    let (failed, warned) = (count(CheckStatus::Fail), count(CheckStatus::Warn));
     match (failed, warned) {
-        (0, 0) => style.paint(Colour::Green, "All is well.") + "\n",
+        (0, 0) => style.paint(Color::Green, "All is well.") + "\n",
         (0, warned) => format!("No check failed. Warnings: {warned}.\n"),
         (failed, warned) => {
-            style.paint(Colour::Red, &format!("Failed checks: {failed}. Warnings: {warned}.")) + "\n"
+            style.paint(Color::Red, &format!("Failed checks: {failed}. Warnings: {warned}.")) + "\n"
         }
     }
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: CheckStatus) -> &'static str {
     match verdict {
-        Verdict::Ok => "ok",
-        Verdict::Warn => "warn",
-        Verdict::Fail => "fail",
+        CheckStatus::Ok => "ok",
+        CheckStatus::Warn => "warn",
+        CheckStatus::Fail => "fail",
     }
 }
 
-fn colour(verdict: Verdict) -> Colour {
+fn color(verdict: CheckStatus) -> Color {
     match verdict {
-        Verdict::Ok => Colour::Green,
-        Verdict::Warn => Colour::Yellow,
-        Verdict::Fail => Colour::Red,
+        CheckStatus::Ok => Color::Green,
+        CheckStatus::Warn => Color::Yellow,
+        CheckStatus::Fail => Color::Red,
     }
 }

@@ -8,7 +8,7 @@ use skillet_api::names;
 use skillet_core::api_key::ApiKey;
 
 use super::secret::KeyName;
-use crate::{span, table::Table};
+use crate::{humanize, table::Table};
 
 /// A key, as it is shown when it is made.
 #[derive(Serialize)]
@@ -86,7 +86,7 @@ impl ListedKey {
             None => "never".to_owned(),
             Some(Ok(end)) if end <= now => "expired".to_owned(),
             // What is still to come is written as the age that `now` will have then.
-            Some(Ok(end)) => format!("in {}", span::age(Some(&Time(now)), end)),
+            Some(Ok(end)) => format!("in {}", humanize::age(Some(&Time(now)), end)),
             // The gateway refuses such a key.
             Some(Err(_)) => "invalid".to_owned(),
         }
@@ -96,7 +96,7 @@ impl ListedKey {
 pub(crate) fn table(rows: &[ListedKey], now: Timestamp) -> String {
     let mut table = Table::new(&["NAME", "SERVICE-ACCOUNT", "EXPIRES", "AGE"]);
     for row in rows {
-        let age = span::age(row.created_at.as_ref(), now);
+        let age = humanize::age(row.created_at.as_ref(), now);
         table.push([row.name.clone(), row.service_account.clone(), row.expiry(now), age]);
     }
     table.render()

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::progress::Progress;
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// How often a terminal's line is written over.
 const TICK: Duration = Duration::from_millis(125);
@@ -58,7 +58,7 @@ pub(crate) async fn follow(
     wait: Option<SkillDuration>,
     interrupts: &mut Interrupts,
     progress: &mut Progress,
-) -> Result<SkillExecution, Failure> {
+) -> Result<SkillExecution, CliError> {
     let (namespace, name) = (created.namespace().unwrap_or_default(), created.name_any());
     let started = Instant::now();
     let mut give_up = wait.map(|wait| started + wait.0);
@@ -76,27 +76,27 @@ pub(crate) async fn follow(
                         return Ok(execution);
                     }
                 }
-                Some(Ok(None)) | None => return Err(Failure::Deleted { namespace, name }),
+                Some(Ok(None)) | None => return Err(CliError::Deleted { namespace, name }),
                 Some(Err(error)) => connected.lose(error, &namespace, &name, progress)?,
             },
             _ = tick.tick() => progress.tick(started.elapsed()),
             () = sleep_until(give_up.unwrap_or(started)), if give_up.is_some() => {
                 return Err(match wait {
                     Some(wait) if !is_cancelling => {
-                        Failure::StillGoing { namespace, name, waited: wait.to_string() }
+                        CliError::StillRunning { namespace, name, waited: wait.to_string() }
                     }
-                    Some(_) | None => Failure::Left { namespace, name },
+                    Some(_) | None => CliError::CancelPending { namespace, name },
                 });
             }
             () = interrupts.pressed() => {
                 if is_cancelling {
-                    return Err(Failure::Left { namespace, name });
+                    return Err(CliError::CancelPending { namespace, name });
                 }
                 is_cancelling = true;
                 progress.cancelling();
                 tokio::select! {
                     cancelled = cancel(api, &namespace, &name) => cancelled?,
-                    () = interrupts.pressed() => return Err(Failure::Left { namespace, name }),
+                    () = interrupts.pressed() => return Err(CliError::CancelPending { namespace, name }),
                 }
                 give_up = Some(Instant::now() + CANCEL_WAIT);
             }
@@ -104,12 +104,12 @@ pub(crate) async fn follow(
     }
 }
 
-async fn cancel(api: &Api<SkillExecution>, namespace: &str, name: &str) -> Result<(), Failure> {
+async fn cancel(api: &Api<SkillExecution>, namespace: &str, name: &str) -> Result<(), CliError> {
     let patch = Patch::Merge(json!({ "spec": { "cancel": true } }));
     let action = || format!("cancel SkillExecution {namespace}/{name}, which goes on");
     match api.patch(name, &PatchParams::default(), &patch).await {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::of_api(action(), &error)),
+        Err(error) => Err(CliError::from_api(action(), &error)),
     }
 }
 
@@ -121,21 +121,23 @@ impl Connected {
         namespace: &str,
         name: &str,
         progress: &Progress,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let action = format!("follow SkillExecution {namespace}/{name}, which goes on");
         let failure = match error {
             // The watch was only too old; it starts afresh.
             watcher::Error::WatchError(status) if status.code == 410 => return Ok(()),
-            watcher::Error::WatchError(status) => Failure::of_status(action, &status),
+            watcher::Error::WatchError(status) => CliError::from_status(action, &status),
             watcher::Error::InitialListFailed(error)
             | watcher::Error::WatchStartFailed(error)
-            | watcher::Error::WatchFailed(error) => Failure::of_api(action, &error),
+            | watcher::Error::WatchFailed(error) => CliError::from_api(action, &error),
             error @ watcher::Error::NoResourceVersion => {
-                Failure::Unexpected { action, message: error.to_string() }
+                CliError::Unexpected { action, message: error.to_string() }
             }
         };
-        if matches!(failure, Failure::Forbidden { .. } | Failure::Unauthorized { .. } | Failure::NotInstalled)
-        {
+        if matches!(
+            failure,
+            CliError::Forbidden { .. } | CliError::Unauthorized { .. } | CliError::NotInstalled
+        ) {
             return Err(failure);
         }
         match self.lost_since {

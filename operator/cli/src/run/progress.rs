@@ -8,7 +8,7 @@ use skillet_api::{Phase, Reason, SkillExecutionStatus};
 
 use crate::{
     console::{self, printable},
-    span,
+    humanize,
 };
 
 /// Without a word from the operator for this long, something is probably wrong with it.
@@ -58,7 +58,7 @@ fn words(stage: &Stage) -> Option<String> {
 
 /// How much is said, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum ProgressStyle {
     /// Only what must be said.
     Quiet,
     /// A line for each change.
@@ -69,7 +69,7 @@ pub(crate) enum Manner {
 
 /// Says how an execution goes.
 pub(crate) struct Progress {
-    manner: Manner,
+    style: ProgressStyle,
     name: String,
     stage: Stage,
     is_cancelling: bool,
@@ -78,9 +78,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(manner: Manner, name: &str) -> Self {
+    pub(crate) fn new(style: ProgressStyle, name: &str) -> Self {
         let progress = Self {
-            manner,
+            style,
             name: name.to_owned(),
             stage: Stage::Starting,
             is_cancelling: false,
@@ -113,11 +113,14 @@ impl Progress {
 
     /// To be called some times a second: keeps a terminal's line alive.
     pub(crate) fn tick(&mut self, elapsed: Duration) {
-        if is_silent_too_long(&self.stage, elapsed) && !self.is_hint_given && self.manner != Manner::Quiet {
+        if is_silent_too_long(&self.stage, elapsed)
+            && !self.is_hint_given
+            && self.style != ProgressStyle::Quiet
+        {
             self.is_hint_given = true;
             self.say("no sign of its start yet; kubectl skill doctor tells whether the operator works");
         }
-        if self.manner != Manner::Live {
+        if self.style != ProgressStyle::Live {
             return;
         }
         self.turn += 1;
@@ -128,13 +131,13 @@ impl Progress {
 
     /// Takes the line that is written over away.
     pub(crate) fn clear(&self) {
-        if self.manner == Manner::Live {
+        if self.style == ProgressStyle::Live {
             console::explain("\r\x1b[K");
         }
     }
 
     fn say_stage(&self) {
-        if self.manner != Manner::Lines {
+        if self.style != ProgressStyle::Lines {
             return;
         }
         if let Some(words) = words(&self.stage) {
@@ -159,7 +162,7 @@ fn live_line(
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     let turn = TURNS[turn % TURNS.len()];
     // Wrapping is off while the line is written: a wrapped line could not be written over.
-    Some(format!("\r\x1b[K\x1b[?7l{turn} {name}: {words} ({})\x1b[?7h", span::run_time(millis)))
+    Some(format!("\r\x1b[K\x1b[?7l{turn} {name}: {words} ({})\x1b[?7h", humanize::duration(millis)))
 }
 
 #[cfg(test)]

@@ -7,26 +7,23 @@ use skillet_api::{Phase, Reason, SkillExecution, SkillExecutionStatus, execution
 
 use super::advice::advice;
 use crate::{
-    arguments::OutputForm,
-    console::{Colour, Style, printable},
-    failure::Failure,
-    output_form, span,
-    summary::phase_word,
+    console::{Color, Style, printable},
+    error::CliError,
+    humanize,
+    output_format::OutputFormat,
+    partial_objects::phase_name,
 };
 
 /// Lines of standard error that are shown.
 const STDERR_LINES: usize = 20;
 
 /// The output as it is printed on standard output.
-pub(crate) fn output(value: &Value, form: OutputForm) -> Result<String, Failure> {
-    match form {
-        OutputForm::Json => output_form::json(value),
-        OutputForm::Yaml => output_form::yaml(value),
-        OutputForm::Text => match plain(value) {
-            Some(Value::String(text)) => Ok(with_line_feed(text)),
-            Some(scalar) => Ok(with_line_feed(&scalar.to_string())),
-            None => output_form::json(value),
-        },
+pub(crate) fn output(value: &Value, format: OutputFormat) -> Result<String, CliError> {
+    match plain(value) {
+        Some(Value::String(text)) => format.render(value, || with_line_feed(text)),
+        Some(scalar) => format.render(value, || with_line_feed(&scalar.to_string())),
+        None if format == OutputFormat::Text => OutputFormat::Json.render(value, String::new),
+        None => format.render(value, String::new),
     }
 }
 
@@ -56,15 +53,15 @@ pub(crate) fn ending(
     }
     let name = execution.metadata.name.as_deref().unwrap_or_default();
     let namespace = execution.metadata.namespace.as_deref().unwrap_or_default();
-    let phase = style.paint(Colour::Red, phase_word(status.phase));
+    let phase = style.paint(Color::Red, phase_name(status.phase));
     // TimedOut and Cancelled are phase and reason at once.
-    let reason = status.reason.map(Reason::as_str).filter(|reason| *reason != phase_word(status.phase));
+    let reason = status.reason.map(Reason::as_str).filter(|reason| *reason != phase_name(status.phase));
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let stderr = status.stderr.as_ref().map(|stderr| (stderr, kept_end(stderr)));
     let message = status.message.as_deref().unwrap_or_default();
     let message = stderr.as_ref().map_or(message, |(_, end)| without_quote(message, end));
     let stderr = stderr.map(|(stderr, end)| standard_error(stderr, &end)).unwrap_or_default();
-    let title = style.paint(Colour::Bold, "What to do:");
+    let title = style.paint(Color::Bold, "What to do:");
     let advice = status.reason.and_then(|reason| advice(reason, &execution.spec.skill, namespace));
     let advice = advice.map(|advice| format!("{title} {advice}\n")).unwrap_or_default();
     let place = place(execution, status, elapsed);
@@ -81,7 +78,7 @@ fn success(
     let stderr = status.stderr.as_ref().map(|stderr| standard_error(stderr, &kept_end(stderr)));
     let stderr = stderr.unwrap_or_default();
     let cut = if status.truncated { truncation(status) } else { String::new() };
-    let phase = style.paint(Colour::Green, phase_word(Phase::Succeeded));
+    let phase = style.paint(Color::Green, phase_name(Phase::Succeeded));
     format!("{stderr}{cut}{name}: {phase}{}\n", place(execution, status, elapsed))
 }
 
@@ -89,9 +86,9 @@ fn success(
 fn place(execution: &SkillExecution, status: &SkillExecutionStatus, elapsed: Duration) -> String {
     let version = status.resolved_version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let node = status.node.as_ref().map(|node| format!(" on node {node}")).unwrap_or_default();
-    let whole = span::run_time(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
+    let whole = humanize::duration(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
     let took = match status.duration_ms {
-        Some(millis) => format!("ran {} of {whole}", span::run_time(millis)),
+        Some(millis) => format!("ran {} of {whole}", humanize::duration(millis)),
         None => format!("after {whole}"),
     };
     let attempts =
@@ -152,37 +149,37 @@ mod tests {
 
     use super::*;
 
-    fn check(value: &Value, form: OutputForm, expected: &str) {
-        assert_eq!(output(value, form).unwrap(), expected);
+    fn check(value: &Value, format: OutputFormat, expected: &str) {
+        assert_eq!(output(value, format).unwrap(), expected);
     }
 
     #[test]
     fn text_and_scalars_are_printed_bare_and_other_json_indented() {
-        check(&json!({ "output": "three words here" }), OutputForm::Text, "three words here\n");
-        check(&json!({ "output": "ends already\n" }), OutputForm::Text, "ends already\n");
-        check(&json!({ "output": "" }), OutputForm::Text, "");
-        check(&json!({ "value": 3 }), OutputForm::Text, "3\n");
-        check(&json!({ "value": "a" }), OutputForm::Text, "a\n");
-        check(&json!({ "value": null }), OutputForm::Text, "null\n");
-        check(&json!({ "count": 3 }), OutputForm::Text, "{\n  \"count\": 3\n}\n");
-        check(&json!([1]), OutputForm::Text, "[\n  1\n]\n");
+        check(&json!({ "output": "three words here" }), OutputFormat::Text, "three words here\n");
+        check(&json!({ "output": "ends already\n" }), OutputFormat::Text, "ends already\n");
+        check(&json!({ "output": "" }), OutputFormat::Text, "");
+        check(&json!({ "value": 3 }), OutputFormat::Text, "3\n");
+        check(&json!({ "value": "a" }), OutputFormat::Text, "a\n");
+        check(&json!({ "value": null }), OutputFormat::Text, "null\n");
+        check(&json!({ "count": 3 }), OutputFormat::Text, "{\n  \"count\": 3\n}\n");
+        check(&json!([1]), OutputFormat::Text, "[\n  1\n]\n");
     }
 
     #[test]
     fn an_object_of_the_program_s_own_is_not_taken_apart() {
-        check(&json!({ "output": 3 }), OutputForm::Text, "{\n  \"output\": 3\n}\n");
-        check(&json!({ "value": [1] }), OutputForm::Text, "{\n  \"value\": [\n    1\n  ]\n}\n");
+        check(&json!({ "output": 3 }), OutputFormat::Text, "{\n  \"output\": 3\n}\n");
+        check(&json!({ "value": [1] }), OutputFormat::Text, "{\n  \"value\": [\n    1\n  ]\n}\n");
         check(
             &json!({ "output": "a", "b": 1 }),
-            OutputForm::Text,
+            OutputFormat::Text,
             "{\n  \"b\": 1,\n  \"output\": \"a\"\n}\n",
         );
     }
 
     #[test]
     fn machine_forms_have_the_whole_value() {
-        check(&json!({ "output": "a" }), OutputForm::Json, "{\n  \"output\": \"a\"\n}\n");
-        check(&json!({ "value": 3 }), OutputForm::Yaml, "value: 3\n");
+        check(&json!({ "output": "a" }), OutputFormat::Json, "{\n  \"output\": \"a\"\n}\n");
+        check(&json!({ "value": 3 }), OutputFormat::Yaml, "value: 3\n");
     }
 
     fn told(status: Value) -> String {

@@ -4,18 +4,18 @@ use serde_json::json;
 use skillet_api::SkillPolicy;
 
 use super::{
-    findings::{ClusterNode, Findings, Operator, RIGHTS, SandboxNamespace, Seen, Server},
+    checks::{Check, CheckStatus, judge},
+    findings::{ClusterNode, Findings, Lookup, Operator, RIGHTS, SandboxNamespace, Server},
     nodes, report,
-    verdict::{Check, Verdict, judge},
 };
 use crate::console::Style;
 
-fn policy(spec: &serde_json::Value, nodes: &serde_json::Value) -> Seen<Box<SkillPolicy>> {
+fn policy(spec: &serde_json::Value, nodes: &serde_json::Value) -> Lookup<Box<SkillPolicy>> {
     let policy = serde_json::from_value(json!({
         "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillPolicy",
         "metadata": { "name": "default" }, "spec": spec, "status": { "nodes": nodes },
     }));
-    Seen::Is(Box::new(policy.unwrap()))
+    Lookup::Found(Box::new(policy.unwrap()))
 }
 
 fn node(name: &str, missing: &[&str]) -> serde_json::Value {
@@ -33,18 +33,18 @@ fn node(name: &str, missing: &[&str]) -> serde_json::Value {
 fn healthy() -> Findings {
     Findings {
         namespace: "team-a".into(),
-        server: Seen::Is(Server { text: "v1.36.3".into(), minor: Some(36) }),
-        served: Seen::Is(
+        server: Lookup::Found(Server { text: "v1.36.3".into(), minor: Some(36) }),
+        served: Lookup::Found(
             ["skills", "skills/status", "skillversions", "skillexecutions", "skillpolicies"]
                 .map(String::from)
                 .to_vec(),
         ),
         served_versions: vec!["v1alpha1".into()],
-        operators: Seen::Is(vec![operator(true)]),
+        operators: Lookup::Found(vec![operator(true)]),
         policy: policy(&json!({}), &json!([node("n1", &[])])),
-        nodes: Seen::Is(vec![ClusterNode { name: "n1".into(), is_usable: true }]),
-        sandboxes: sandboxes(Seen::Is(Some("restricted".into()))),
-        rights: Seen::Is(RIGHTS.map(|right| (right, true)).to_vec()),
+        nodes: Lookup::Found(vec![ClusterNode { name: "n1".into(), is_usable: true }]),
+        sandboxes: sandboxes(Lookup::Found(Some("restricted".into()))),
+        rights: Lookup::Found(RIGHTS.map(|right| (right, true)).to_vec()),
     }
 }
 
@@ -59,14 +59,14 @@ fn operator(is_available: bool) -> Operator {
     }
 }
 
-fn sandboxes(enforced: Seen<Option<String>>) -> SandboxNamespace {
+fn sandboxes(enforced: Lookup<Option<String>>) -> SandboxNamespace {
     SandboxNamespace { name: "skillet-sandboxes".into(), enforced }
 }
 
 /// The only checks that are not ok are those named, with that verdict and these words in their message.
-fn check(findings: &Findings, expected: &[(&str, Verdict, &str)]) {
+fn check(findings: &Findings, expected: &[(&str, CheckStatus, &str)]) {
     let checks = judge(findings);
-    let wrong: Vec<&Check> = checks.iter().filter(|check| check.verdict != Verdict::Ok).collect();
+    let wrong: Vec<&Check> = checks.iter().filter(|check| check.verdict != CheckStatus::Ok).collect();
     assert_eq!(wrong.len(), expected.len(), "{wrong:#?}");
     for (found, (name, verdict, words)) in wrong.into_iter().zip(expected) {
         assert_eq!((found.name, found.verdict), (*name, *verdict), "{found:?}");
@@ -79,47 +79,56 @@ fn check(findings: &Findings, expected: &[(&str, Verdict, &str)]) {
 fn a_healthy_cluster_is_well() {
     check(&healthy(), &[]);
     let report = report::report(&healthy(), judge(&healthy()));
-    assert_eq!(report.verdict, Verdict::Ok);
+    assert_eq!(report.verdict, CheckStatus::Ok);
 }
 
 #[test]
 fn definitions_that_are_missing_or_of_another_version_fail() {
-    let none = Findings { served: Seen::Absent, served_versions: Vec::new(), ..healthy() };
-    check(&none, &[("definitions", Verdict::Fail, "the cluster serves no skillet.dev")]);
-    let newer = Findings { served: Seen::Absent, served_versions: vec!["v1".into()], ..healthy() };
-    check(&newer, &[("definitions", Verdict::Fail, "serves skillet.dev v1, this plugin speaks v1alpha1")]);
-    let half = Findings { served: Seen::Is(vec!["skills".into()]), ..healthy() };
-    check(&half, &[("definitions", Verdict::Fail, "lacks skillversions, skillexecutions, skillpolicies")]);
+    let none = Findings { served: Lookup::NotFound, served_versions: Vec::new(), ..healthy() };
+    check(&none, &[("definitions", CheckStatus::Fail, "the cluster serves no skillet.dev")]);
+    let newer = Findings { served: Lookup::NotFound, served_versions: vec!["v1".into()], ..healthy() };
+    check(
+        &newer,
+        &[("definitions", CheckStatus::Fail, "serves skillet.dev v1, this plugin speaks v1alpha1")],
+    );
+    let half = Findings { served: Lookup::Found(vec!["skills".into()]), ..healthy() };
+    check(
+        &half,
+        &[("definitions", CheckStatus::Fail, "lacks skillversions, skillexecutions, skillpolicies")],
+    );
 }
 
 #[test]
 fn an_operator_must_be_there_and_available() {
-    let none = Findings { operators: Seen::Is(Vec::new()), ..healthy() };
-    check(&none, &[("operator", Verdict::Fail, "no Deployment has the label")]);
-    let down = Findings { operators: Seen::Is(vec![operator(false)]), ..healthy() };
-    check(&down, &[("operator", Verdict::Fail, "skillet-system/skillet is not available: no pod is ready")]);
-    let hidden = Findings { operators: Seen::Denied, ..healthy() };
-    check(&hidden, &[("operator", Verdict::Warn, "you may not read Deployments")]);
+    let none = Findings { operators: Lookup::Found(Vec::new()), ..healthy() };
+    check(&none, &[("operator", CheckStatus::Fail, "no Deployment has the label")]);
+    let down = Findings { operators: Lookup::Found(vec![operator(false)]), ..healthy() };
+    check(
+        &down,
+        &[("operator", CheckStatus::Fail, "skillet-system/skillet is not available: no pod is ready")],
+    );
+    let hidden = Findings { operators: Lookup::Denied, ..healthy() };
+    check(&hidden, &[("operator", CheckStatus::Warn, "you may not read Deployments")]);
 }
 
 #[test]
 fn the_policy_must_let_skills_run_and_a_weak_level_is_warned_of() {
     let nodes = json!([node("n1", &[])]);
     let off = Findings { policy: policy(&json!({ "executionEnabled": false }), &nodes), ..healthy() };
-    check(&off, &[("policy", Verdict::Fail, "every run is refused")]);
+    check(&off, &[("policy", CheckStatus::Fail, "every run is refused")]);
     let weak = Findings { policy: policy(&json!({ "isolation": "Compatible" }), &nodes), ..healthy() };
-    check(&weak, &[("isolation", Verdict::Warn, "the level is Compatible")]);
-    let absent = Findings { policy: Seen::Absent, ..healthy() };
-    check(&absent, &[("policy", Verdict::Fail, "does not exist")]);
-    let broken = Findings { policy: Seen::Unread("unknown field".into()), ..healthy() };
-    check(&broken, &[("policy", Verdict::Fail, "could not be read: unknown field")]);
+    check(&weak, &[("isolation", CheckStatus::Warn, "the level is Compatible")]);
+    let absent = Findings { policy: Lookup::NotFound, ..healthy() };
+    check(&absent, &[("policy", CheckStatus::Fail, "does not exist")]);
+    let broken = Findings { policy: Lookup::Failed("unknown field".into()), ..healthy() };
+    check(&broken, &[("policy", CheckStatus::Fail, "could not be read: unknown field")]);
 }
 
 #[test]
 fn a_node_that_was_probed_and_lacks_something_fails_with_the_remedy() {
     let nodes = json!([node("n1", &[]), node("n2", &["noexecScratch"])]);
     let findings = Findings { policy: policy(&json!({}), &nodes), ..healthy() };
-    check(&findings, &[("node", Verdict::Fail, "n2 does not prove noexecScratch")]);
+    check(&findings, &[("node", CheckStatus::Fail, "n2 does not prove noexecScratch")]);
     let checks = judge(&findings);
     assert!(checks.iter().any(|check| check.message == "1 of 2 proves what the policy requires"));
     assert!(
@@ -134,25 +143,25 @@ fn a_node_where_nothing_started_or_nobody_looked_is_warned_of() {
     let mut silent = node("n2", &["could not be probed: timed out"]);
     silent.as_object_mut().unwrap().remove("isolation");
     let findings = Findings { policy: policy(&json!({}), &json!([node("n1", &[]), silent])), ..healthy() };
-    check(&findings, &[("node", Verdict::Warn, "n2: could not be probed: timed out")]);
+    check(&findings, &[("node", CheckStatus::Warn, "n2: could not be probed: timed out")]);
     let usable = |name: &str, is_usable| ClusterNode { name: name.into(), is_usable };
-    let nodes = Seen::Is(vec![usable("n1", true), usable("n2", true), usable("closed", false)]);
-    check(&Findings { nodes, ..healthy() }, &[("node", Verdict::Warn, "n2 is not probed yet")]);
-    let none = Findings { policy: policy(&json!({}), &json!([])), nodes: Seen::Denied, ..healthy() };
-    check(&none, &[("node", Verdict::Warn, "no node was probed yet")]);
+    let nodes = Lookup::Found(vec![usable("n1", true), usable("n2", true), usable("closed", false)]);
+    check(&Findings { nodes, ..healthy() }, &[("node", CheckStatus::Warn, "n2 is not probed yet")]);
+    let none = Findings { policy: policy(&json!({}), &json!([])), nodes: Lookup::Denied, ..healthy() };
+    check(&none, &[("node", CheckStatus::Warn, "no node was probed yet")]);
 }
 
 #[test]
 fn the_sandbox_namespace_must_enforce_restricted() {
     for (enforced, verdict, words) in [
-        (Seen::Is(None), Verdict::Fail, "enforces no Pod Security level"),
+        (Lookup::Found(None), CheckStatus::Fail, "enforces no Pod Security level"),
         (
-            Seen::Is(Some("baseline".to_owned())),
-            Verdict::Fail,
+            Lookup::Found(Some("baseline".to_owned())),
+            CheckStatus::Fail,
             "enforces Pod Security baseline, not restricted",
         ),
-        (Seen::Absent, Verdict::Fail, "does not exist"),
-        (Seen::Denied, Verdict::Warn, "you may not read namespace skillet-sandboxes"),
+        (Lookup::NotFound, CheckStatus::Fail, "does not exist"),
+        (Lookup::Denied, CheckStatus::Warn, "you may not read namespace skillet-sandboxes"),
     ] {
         let findings = Findings { sandboxes: sandboxes(enforced), ..healthy() };
         check(&findings, &[("sandboxes", verdict, words)]);
@@ -161,10 +170,10 @@ fn the_sandbox_namespace_must_enforce_restricted() {
 
 #[test]
 fn an_old_server_is_warned_of() {
-    let old = Seen::Is(Server { text: "v1.34.1".into(), minor: Some(34) });
+    let old = Lookup::Found(Server { text: "v1.34.1".into(), minor: Some(34) });
     check(
         &Findings { server: old, ..healthy() },
-        &[("kubernetes", Verdict::Warn, "v1.34.1 has no image volumes")],
+        &[("kubernetes", CheckStatus::Warn, "v1.34.1 has no image volumes")],
     );
 }
 
@@ -173,13 +182,13 @@ fn a_right_without_which_nothing_runs_fails_and_another_is_warned_of() {
     let without = |verb: &str| {
         let rights =
             RIGHTS.map(|right| (right, !(right.verb == verb && right.resource == "skillexecutions")));
-        Findings { rights: Seen::Is(rights.to_vec()), ..healthy() }
+        Findings { rights: Lookup::Found(rights.to_vec()), ..healthy() }
     };
     check(
         &without("create"),
-        &[("rights", Verdict::Fail, "in namespace team-a you may not create skillexecutions")],
+        &[("rights", CheckStatus::Fail, "in namespace team-a you may not create skillexecutions")],
     );
-    check(&without("patch"), &[("rights", Verdict::Warn, "you may not patch skillexecutions")]);
+    check(&without("patch"), &[("rights", CheckStatus::Warn, "you may not patch skillexecutions")]);
 }
 
 #[test]
@@ -196,7 +205,8 @@ fn the_table_has_every_proof_of_every_node() {
 
 #[test]
 fn the_text_has_a_line_for_each_check_its_advice_and_the_sum() {
-    let findings = Findings { operators: Seen::Denied, sandboxes: sandboxes(Seen::Is(None)), ..healthy() };
+    let findings =
+        Findings { operators: Lookup::Denied, sandboxes: sandboxes(Lookup::Found(None)), ..healthy() };
     let report = report::report(&findings, judge(&findings));
     let text = report::text(&report, &findings, Style::PLAIN);
     assert!(text.starts_with("ok    kubernetes   v1.36.3; "), "{text}");

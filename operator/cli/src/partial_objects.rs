@@ -12,25 +12,25 @@ use kube::{
 use serde::{Deserialize, Serialize};
 use skillet_api::{Phase, Skill, SkillExecution, SkillVersion};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// How many objects are read at once; with their outputs they may be large on the wire.
 const PAGE: u32 = 100;
 
-pub(crate) type ExecutionSummary = Object<AskedOf, StateOf>;
-pub(crate) type VersionSummary = Object<VersionOf, NotUsed>;
-pub(crate) type SkillSummary = Object<SkillOf, SkillStateOf>;
+pub(crate) type PartialExecution = Object<PartialExecutionSpec, PartialExecutionStatus>;
+pub(crate) type PartialVersion = Object<PartialVersionSpec, NotUsed>;
+pub(crate) type PartialSkill = Object<PartialSkillSpec, PartialSkillStatus>;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct AskedOf {
+pub(crate) struct PartialExecutionSpec {
     #[serde(default)]
     pub(crate) skill: String,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct StateOf {
+pub(crate) struct PartialExecutionStatus {
     #[serde(default)]
     pub(crate) phase: Option<String>,
     #[serde(default)]
@@ -42,7 +42,7 @@ pub(crate) struct StateOf {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct VersionOf {
+pub(crate) struct PartialVersionSpec {
     #[serde(default)]
     pub(crate) version: String,
     #[serde(default)]
@@ -50,19 +50,19 @@ pub(crate) struct VersionOf {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct SkillOf {
+pub(crate) struct PartialSkillSpec {
     #[serde(default)]
     pub(crate) version: String,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct SkillStateOf {
+pub(crate) struct PartialSkillStatus {
     #[serde(default)]
     pub(crate) conditions: Vec<Condition>,
 }
 
 /// A phase as the API writes it.
-pub(crate) fn phase_word(phase: Phase) -> &'static str {
+pub(crate) fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Pending => "Pending",
         Phase::Running => "Running",
@@ -74,7 +74,7 @@ pub(crate) fn phase_word(phase: Phase) -> &'static str {
 }
 
 /// Executions of one namespace, or of all.
-pub(crate) fn executions(client: Client, namespace: Option<&str>) -> Api<ExecutionSummary> {
+pub(crate) fn executions(client: Client, namespace: Option<&str>) -> Api<PartialExecution> {
     let kind = ApiResource::erase::<SkillExecution>(&());
     match namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &kind),
@@ -82,28 +82,28 @@ pub(crate) fn executions(client: Client, namespace: Option<&str>) -> Api<Executi
     }
 }
 
-pub(crate) fn versions(client: Client, namespace: &str) -> Api<VersionSummary> {
+pub(crate) fn versions(client: Client, namespace: &str) -> Api<PartialVersion> {
     Api::namespaced_with(client, namespace, &ApiResource::erase::<SkillVersion>(&()))
 }
 
-pub(crate) fn skills(client: Client, namespace: &str) -> Api<SkillSummary> {
+pub(crate) fn skills(client: Client, namespace: &str) -> Api<PartialSkill> {
     Api::namespaced_with(client, namespace, &ApiResource::erase::<Skill>(&()))
 }
 
 /// Every object that `params` selects, page by page, each made into what is kept of it.
-pub(crate) async fn read_all<K, T>(
+pub(crate) async fn list_all<K, T>(
     api: &Api<K>,
     params: ListParams,
     action: &str,
     keep: impl Fn(K) -> Option<T>,
-) -> Result<Vec<T>, Failure>
+) -> Result<Vec<T>, CliError>
 where
     K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
 {
     let mut kept = Vec::new();
     let mut params = params.limit(PAGE);
     loop {
-        let page = api.list(&params).await.map_err(|error| Failure::of_api(action, &error))?;
+        let page = api.list(&params).await.map_err(|error| CliError::from_api(action, &error))?;
         kept.extend(page.items.into_iter().filter_map(&keep));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),

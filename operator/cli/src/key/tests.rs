@@ -37,7 +37,7 @@ fn server(answers: Value) -> (Client, Asked) {
 }
 
 fn refusal(code: u16, message: &str) -> Value {
-    json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "x", "code": code, "message": message })
+    json!({ "kind": "Status", "apiVersion": "v1", "status": "CliError", "reason": "x", "code": code, "message": message })
 }
 
 const ACCOUNT: &str = "GET /api/v1/namespaces/team-a/serviceaccounts/agent";
@@ -103,7 +103,7 @@ async fn revoking_deletes_the_secret_that_was_seen() {
 }
 
 #[tokio::test]
-async fn what_is_no_key_is_not_deleted_and_near_names_are_told() {
+async fn revoke_deletes_only_api_keys_and_suggests_similar_names() {
     let listed = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {},
         "items": [metadata("skillet-key-ic", "true"), metadata("other", "true")] });
     let (client, asked) = server(json!({
@@ -111,6 +111,6 @@ async fn what_is_no_key_is_not_deleted_and_near_names_are_told() {
         format!("GET {SECRETS}"): listed,
     }));
     let failure = remove(client, "team-a", &key_name()).await.unwrap_err();
-    assert!(matches!(&failure, Failure::NoKey { near, .. } if near == &["ic"]), "{failure:?}");
+    assert!(matches!(&failure, CliError::NoKey { suggestions, .. } if suggestions == &["ic"]), "{failure:?}");
     assert!(words(&asked).iter().all(|what| what.starts_with("GET ")));
 }

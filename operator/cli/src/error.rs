@@ -8,21 +8,21 @@ use thiserror::Error;
 
 use crate::{
     connection::ConnectError,
-    console::{Colour, Style, printable},
+    console::{Color, Style, printable},
     exit::Exit,
     run::InputError,
 };
 
 #[derive(Debug, Error)]
-pub(crate) enum Failure {
+pub(crate) enum CliError {
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error("namespace {namespace} has no Skill {name}")]
-    NoSkill { namespace: String, name: String, near: Vec<String> },
+    NoSkill { namespace: String, name: String, suggestions: Vec<String> },
     #[error("namespace {namespace} has no API key {name}")]
-    NoKey { namespace: String, name: String, near: Vec<String> },
+    NoKey { namespace: String, name: String, suggestions: Vec<String> },
     #[error("namespace {namespace} has no service account {name}")]
     NoServiceAccount { namespace: String, name: String },
     #[error("this machine gives no random numbers: {message}")]
@@ -44,21 +44,21 @@ pub(crate) enum Failure {
     #[error("SkillExecution {namespace}/{name} was deleted before it ended")]
     Deleted { namespace: String, name: String },
     #[error("SkillExecution {namespace}/{name} has not ended within {waited}; it goes on")]
-    StillGoing { namespace: String, name: String, waited: String },
+    StillRunning { namespace: String, name: String, waited: String },
     #[error("SkillExecution {namespace}/{name} was asked to stop and has not reported its end yet")]
-    Left { namespace: String, name: String },
+    CancelPending { namespace: String, name: String },
     #[error("could not write {what}: {source}")]
     Unwritable { what: &'static str, source: io::Error },
-    #[error("could not write the result as {form}: {message}")]
-    NoForm { form: &'static str, message: String },
+    #[error("could not write the result as {format}: {message}")]
+    Unserializable { format: &'static str, message: String },
 }
 
-impl Failure {
+impl CliError {
     /// What an answer of the API server, or the lack of one, means for someone who wanted to `action`.
-    pub(crate) fn of_api(action: impl Into<String>, error: &kube::Error) -> Self {
+    pub(crate) fn from_api(action: impl Into<String>, error: &kube::Error) -> Self {
         let action = action.into();
         match error {
-            kube::Error::Api(status) => Self::of_status(action, status),
+            kube::Error::Api(status) => Self::from_status(action, status),
             kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_) => {
                 Self::Unreachable { action, message: root_cause(error) }
             }
@@ -71,7 +71,7 @@ impl Failure {
         }
     }
 
-    pub(crate) fn of_status(action: String, status: &Status) -> Self {
+    pub(crate) fn from_status(action: String, status: &Status) -> Self {
         let message = status.message.clone();
         match status.code {
             401 => Self::Unauthorized { action, message },
@@ -91,64 +91,68 @@ impl Failure {
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Failure::Input(_) => Exit::Usage,
-            Failure::NoSkill { .. }
-            | Failure::NoKey { .. }
-            | Failure::NoServiceAccount { .. }
-            | Failure::Refused { .. } => Exit::Refused,
-            Failure::Connect(_)
-            | Failure::NoNamespace { .. }
-            | Failure::NotInstalled
-            | Failure::Forbidden { .. }
-            | Failure::Unauthorized { .. }
-            | Failure::Unreachable { .. }
-            | Failure::Unexpected { .. }
-            | Failure::Deleted { .. } => Exit::Cluster,
-            Failure::StillGoing { .. } => Exit::StillGoing,
-            Failure::Left { .. } => Exit::Cancelled,
-            Failure::Unwritable { .. } | Failure::NoForm { .. } | Failure::NoRandom { .. } => Exit::Failed,
+            CliError::Input(_) => Exit::Usage,
+            CliError::NoSkill { .. }
+            | CliError::NoKey { .. }
+            | CliError::NoServiceAccount { .. }
+            | CliError::Refused { .. } => Exit::Refused,
+            CliError::Connect(_)
+            | CliError::NoNamespace { .. }
+            | CliError::NotInstalled
+            | CliError::Forbidden { .. }
+            | CliError::Unauthorized { .. }
+            | CliError::Unreachable { .. }
+            | CliError::Unexpected { .. }
+            | CliError::Deleted { .. } => Exit::Cluster,
+            CliError::StillRunning { .. } => Exit::StillRunning,
+            CliError::CancelPending { .. } => Exit::Cancelled,
+            CliError::Unwritable { .. } | CliError::Unserializable { .. } | CliError::NoRandom { .. } => {
+                Exit::Failed
+            }
         }
     }
 
     fn advice(&self) -> Option<String> {
         Some(match self {
-            Failure::Connect(error) => error.advice(),
-            Failure::NoSkill { namespace, near, .. } if near.is_empty() => {
+            CliError::Connect(error) => error.advice(),
+            CliError::NoSkill { namespace, suggestions, .. } if suggestions.is_empty() => {
                 format!("kubectl get skills -n {namespace} lists what there is; -n names another namespace")
             }
-            Failure::NoKey { namespace, near, .. } if near.is_empty() => {
+            CliError::NoKey { namespace, suggestions, .. } if suggestions.is_empty() => {
                 format!("kubectl skill key list -n {namespace} lists what there is; -n names another namespace")
             }
-            Failure::NoServiceAccount { namespace, name } => {
+            CliError::NoServiceAccount { namespace, name } => {
                 format!("kubectl create serviceaccount {name} -n {namespace}, or name another with --service-account")
             }
-            Failure::NoSkill { near, .. } | Failure::NoKey { near, .. } => format!("did you mean {}?", near.join(", ")),
-            Failure::NoNamespace { .. } => "name another with -n, or create it".into(),
-            Failure::NotInstalled => {
+            CliError::NoSkill { suggestions, .. } | CliError::NoKey { suggestions, .. } => {
+                format!("did you mean {}?", suggestions.join(", "))
+            }
+            CliError::NoNamespace { .. } => "name another with -n, or create it".into(),
+            CliError::NotInstalled => {
                 "install the chart, or name the right cluster with --context; kubectl skill doctor tells what is there".into()
             }
-            Failure::Forbidden { .. } => {
+            CliError::Forbidden { .. } => {
                 "kubectl skill doctor tells which rights you have; whoever runs the namespace can grant the missing ones".into()
             }
-            Failure::Unauthorized { .. } => "log in again, or name another context with --context".into(),
-            Failure::Unreachable { .. } => "kubectl version tells whether kubectl reaches the cluster".into(),
-            Failure::StillGoing { namespace, name, .. } | Failure::Left { namespace, name } => {
+            CliError::Unauthorized { .. } => "log in again, or name another context with --context".into(),
+            CliError::Unreachable { .. } => "kubectl version tells whether kubectl reaches the cluster".into(),
+            CliError::StillRunning { namespace, name, .. } | CliError::CancelPending { namespace, name } => {
                 format!("kubectl get skillexecution {name} -n {namespace} -o yaml shows where it stands")
             }
-            Failure::Input(_)
-            | Failure::Refused { .. }
-            | Failure::Unexpected { .. }
-            | Failure::Deleted { .. }
-            | Failure::Unwritable { .. }
-            | Failure::NoRandom { .. }
-            | Failure::NoForm { .. } => return None,
+            CliError::Input(_)
+            | CliError::Refused { .. }
+            | CliError::Unexpected { .. }
+            | CliError::Deleted { .. }
+            | CliError::Unwritable { .. }
+            | CliError::NoRandom { .. }
+            | CliError::Unserializable { .. } => return None,
         })
     }
 
     /// The sentence and the advice, as they are shown.
     pub(crate) fn render(&self, style: Style) -> String {
-        let error = style.paint(Colour::Red, "Error:");
-        let title = style.paint(Colour::Bold, "What to do:");
+        let error = style.paint(Color::Red, "Error:");
+        let title = style.paint(Color::Bold, "What to do:");
         let advice = self.advice().map(|advice| format!("{title} {}\n", printable(&advice)));
         format!("{error} {}\n{}", printable(&self.to_string()), advice.unwrap_or_default())
     }
@@ -171,9 +175,9 @@ mod tests {
 
     use super::*;
 
-    fn of(status: serde_json::Value) -> Failure {
+    fn of(status: serde_json::Value) -> CliError {
         let status: Status = serde_json::from_value(status).unwrap();
-        Failure::of_api("create the SkillExecution", &kube::Error::Api(status.boxed()))
+        CliError::from_api("create the SkillExecution", &kube::Error::Api(status.boxed()))
     }
 
     #[test]
@@ -181,7 +185,7 @@ mod tests {
         let failure = of(
             json!({ "code": 404, "message": "404 page not found", "reason": "Failed to parse error data" }),
         );
-        assert!(matches!(failure, Failure::NotInstalled));
+        assert!(matches!(failure, CliError::NotInstalled));
         assert_eq!(failure.exit(), Exit::Cluster);
     }
 
@@ -211,15 +215,19 @@ mod tests {
     }
 
     #[test]
-    fn near_names_are_offered() {
-        let missing = |near: &[&str]| Failure::NoSkill {
+    fn similar_names_are_suggested() {
+        let missing = |similar: &[&str]| CliError::NoSkill {
             namespace: "a".into(),
             name: "wrod".into(),
-            near: near.iter().map(ToString::to_string).collect(),
+            suggestions: similar.iter().map(ToString::to_string).collect(),
         };
         assert_eq!(missing(&["word", "sword"]).advice().unwrap(), "did you mean word, sword?");
         assert!(missing(&[]).advice().unwrap().contains("kubectl get skills -n a"));
-        let no_key = |near: Vec<String>| Failure::NoKey { namespace: "a".into(), name: "ic".into(), near };
+        let no_key = |suggestions: Vec<String>| CliError::NoKey {
+            namespace: "a".into(),
+            name: "ic".into(),
+            suggestions,
+        };
         assert_eq!(no_key(vec!["ci".into()]).advice().unwrap(), "did you mean ci?");
         assert!(no_key(vec![]).advice().unwrap().contains("kubectl skill key list -n a"));
         assert_eq!(no_key(vec![]).exit(), Exit::Refused);

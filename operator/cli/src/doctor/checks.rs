@@ -4,7 +4,7 @@ use serde::Serialize;
 use skillet_api::{IsolationLevel, SkillPolicy, names};
 
 use super::{
-    findings::{Findings, Operator, Right, SandboxNamespace, Seen, Server},
+    findings::{Findings, Lookup, Operator, Right, SandboxNamespace, Server},
     nodes,
 };
 
@@ -15,7 +15,7 @@ const RESOURCES: [&str; 4] = ["skills", "skillversions", "skillexecutions", "ski
 /// Worst last, so that the greatest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Verdict {
+pub(crate) enum CheckStatus {
     Ok,
     Warn,
     Fail,
@@ -26,7 +26,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Check {
     #[serde(rename = "check")]
     pub(crate) name: &'static str,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: CheckStatus,
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) advice: Option<String>,
@@ -34,15 +34,15 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn ok(name: &'static str, message: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Ok, message: message.into(), advice: None }
+        Self { name, verdict: CheckStatus::Ok, message: message.into(), advice: None }
     }
 
     pub(crate) fn warn(name: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Warn, message: message.into(), advice: Some(advice.into()) }
+        Self { name, verdict: CheckStatus::Warn, message: message.into(), advice: Some(advice.into()) }
     }
 
     pub(crate) fn fail(name: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Fail, message: message.into(), advice: Some(advice.into()) }
+        Self { name, verdict: CheckStatus::Fail, message: message.into(), advice: Some(advice.into()) }
     }
 
     /// Where one may not look, one cannot tell.
@@ -75,31 +75,31 @@ pub(crate) fn judge(findings: &Findings) -> Vec<Check> {
     checks
 }
 
-fn kubernetes(server: &Seen<Server>) -> Check {
+fn kubernetes(server: &Lookup<Server>) -> Check {
     const CHECK: &str = "kubernetes";
     match server {
-        Seen::Is(Server { text, minor: Some(minor) }) if *minor >= IMAGE_VOLUMES_SINCE => {
+        Lookup::Found(Server { text, minor: Some(minor) }) if *minor >= IMAGE_VOLUMES_SINCE => {
             Check::ok(CHECK, format!("{text}; image volumes bring the runner into images of users"))
         }
-        Seen::Is(Server { text, .. }) => Check::warn(
+        Lookup::Found(Server { text, .. }) => Check::warn(
             CHECK,
             format!(
                 "{text} has no image volumes; an init container copies the runner into images of users, which starts slower"
             ),
             format!("upgrade to 1.{IMAGE_VOLUMES_SINCE} or newer when you can"),
         ),
-        Seen::Denied => Check::hidden(CHECK, "the server's version"),
-        Seen::Absent => Check::unread(CHECK, "the server's version", "it serves none"),
-        Seen::Unread(why) => Check::unread(CHECK, "the server's version", why),
+        Lookup::Denied => Check::hidden(CHECK, "the server's version"),
+        Lookup::NotFound => Check::unread(CHECK, "the server's version", "it serves none"),
+        Lookup::Failed(why) => Check::unread(CHECK, "the server's version", why),
     }
 }
 
-fn definitions(served: &Seen<Vec<String>>, versions: &[String]) -> Check {
+fn definitions(served: &Lookup<Vec<String>>, versions: &[String]) -> Check {
     const CHECK: &str = "definitions";
     const INSTALL: &str = "install or upgrade the chart: it brings the custom resource definitions";
     let group = names::GROUP;
     match served {
-        Seen::Is(resources) => {
+        Lookup::Found(resources) => {
             let missing: Vec<&str> =
                 RESOURCES.into_iter().filter(|wanted| !resources.iter().any(|name| name == wanted)).collect();
             if missing.is_empty() {
@@ -112,10 +112,10 @@ fn definitions(served: &Seen<Vec<String>>, versions: &[String]) -> Check {
                 )
             }
         }
-        Seen::Absent if versions.is_empty() => {
+        Lookup::NotFound if versions.is_empty() => {
             Check::fail(CHECK, format!("the cluster serves no {group}"), INSTALL)
         }
-        Seen::Absent => Check::fail(
+        Lookup::NotFound => Check::fail(
             CHECK,
             format!(
                 "the cluster serves {group} {}, this plugin speaks {}",
@@ -124,23 +124,23 @@ fn definitions(served: &Seen<Vec<String>>, versions: &[String]) -> Check {
             ),
             "take the plugin of the same release as the chart",
         ),
-        Seen::Denied => Check::hidden(CHECK, "the list of APIs"),
-        Seen::Unread(why) => Check::unread(CHECK, "the list of APIs", why),
+        Lookup::Denied => Check::hidden(CHECK, "the list of APIs"),
+        Lookup::Failed(why) => Check::unread(CHECK, "the list of APIs", why),
     }
 }
 
-fn operators(found: &Seen<Vec<Operator>>) -> Vec<Check> {
+fn operators(found: &Lookup<Vec<Operator>>) -> Vec<Check> {
     const CHECK: &str = "operator";
     match found {
-        Seen::Is(operators) if operators.is_empty() => vec![Check::fail(
+        Lookup::Found(operators) if operators.is_empty() => vec![Check::fail(
             CHECK,
             "no Deployment has the label app.kubernetes.io/name=skillet",
             "install the chart; without its operator nothing is run",
         )],
-        Seen::Is(operators) => operators.iter().map(operator).collect(),
-        Seen::Denied => vec![Check::hidden(CHECK, "Deployments of all namespaces")],
-        Seen::Absent => vec![Check::unread(CHECK, "Deployments", "the cluster serves none")],
-        Seen::Unread(why) => vec![Check::unread(CHECK, "Deployments", why)],
+        Lookup::Found(operators) => operators.iter().map(operator).collect(),
+        Lookup::Denied => vec![Check::hidden(CHECK, "Deployments of all namespaces")],
+        Lookup::NotFound => vec![Check::unread(CHECK, "Deployments", "the cluster serves none")],
+        Lookup::Failed(why) => vec![Check::unread(CHECK, "Deployments", why)],
     }
 }
 
@@ -157,19 +157,19 @@ fn operator(operator: &Operator) -> Check {
     )
 }
 
-fn policy(policy: &Seen<Box<SkillPolicy>>) -> Vec<Check> {
+fn policy(policy: &Lookup<Box<SkillPolicy>>) -> Vec<Check> {
     const CHECK: &str = "policy";
     let policy = match policy {
-        Seen::Is(policy) => policy,
-        Seen::Absent => {
+        Lookup::Found(policy) => policy,
+        Lookup::NotFound => {
             return vec![Check::fail(
                 CHECK,
                 "SkillPolicy default does not exist",
                 "the operator makes it when it starts; see that it runs",
             )];
         }
-        Seen::Denied => return vec![Check::hidden(CHECK, "SkillPolicy default")],
-        Seen::Unread(why) => return vec![Check::unread(CHECK, "SkillPolicy default", why)],
+        Lookup::Denied => return vec![Check::hidden(CHECK, "SkillPolicy default")],
+        Lookup::Failed(why) => return vec![Check::unread(CHECK, "SkillPolicy default", why)],
     };
     let switch = if policy.spec.execution_enabled {
         Check::ok(CHECK, "execution is enabled")
@@ -197,34 +197,36 @@ fn sandboxes(sandboxes: &SandboxNamespace) -> Check {
     let label =
         format!("kubectl label namespace {name} pod-security.kubernetes.io/enforce=restricted --overwrite");
     match enforced {
-        Seen::Is(Some(level)) if level == "restricted" => {
+        Lookup::Found(Some(level)) if level == "restricted" => {
             Check::ok(CHECK, format!("namespace {name} enforces Pod Security restricted"))
         }
-        Seen::Is(Some(level)) => Check::fail(
+        Lookup::Found(Some(level)) => Check::fail(
             CHECK,
             format!("namespace {name} enforces Pod Security {level}, not restricted"),
             label,
         ),
-        Seen::Is(None) => {
+        Lookup::Found(None) => {
             Check::fail(CHECK, format!("namespace {name} enforces no Pod Security level"), label)
         }
-        Seen::Absent => Check::fail(
+        Lookup::NotFound => Check::fail(
             CHECK,
             format!("namespace {name} does not exist; sandboxes have no place"),
             "install the chart with sandbox.createNamespace, or create the namespace",
         ),
-        Seen::Denied => Check::hidden(CHECK, &format!("namespace {name}")),
-        Seen::Unread(why) => Check::unread(CHECK, &format!("namespace {name}"), why),
+        Lookup::Denied => Check::hidden(CHECK, &format!("namespace {name}")),
+        Lookup::Failed(why) => Check::unread(CHECK, &format!("namespace {name}"), why),
     }
 }
 
-fn rights(rights: &Seen<Vec<(Right, bool)>>, namespace: &str) -> Check {
+fn rights(rights: &Lookup<Vec<(Right, bool)>>, namespace: &str) -> Check {
     const CHECK: &str = "rights";
     let asked = match rights {
-        Seen::Is(asked) => asked,
-        Seen::Absent => return Check::unread(CHECK, "your rights", "the cluster serves no access reviews"),
-        Seen::Denied => return Check::hidden(CHECK, "your own rights"),
-        Seen::Unread(why) => return Check::unread(CHECK, "your rights", why),
+        Lookup::Found(asked) => asked,
+        Lookup::NotFound => {
+            return Check::unread(CHECK, "your rights", "the cluster serves no access reviews");
+        }
+        Lookup::Denied => return Check::hidden(CHECK, "your own rights"),
+        Lookup::Failed(why) => return Check::unread(CHECK, "your rights", why),
     };
     let lacking: Vec<&Right> =
         asked.iter().filter(|(_, is_given)| !is_given).map(|(right, _)| right).collect();

@@ -4,7 +4,7 @@
 const MOST: usize = 3;
 
 /// The names nearest to `wanted`, nearest first; none where nothing is near.
-pub(crate) fn near_names(wanted: &str, names: &[String]) -> Vec<String> {
+pub(crate) fn suggest(wanted: &str, names: &[String]) -> Vec<String> {
     // A third of the letters may differ; in a short name at least two.
     let most_edits = (wanted.chars().count() / 3).max(2);
     let mut found: Vec<(usize, &String)> = names
@@ -48,7 +48,7 @@ mod tests {
             ["word-count", "word-list", "csv-stats", "json-query", "cat", "upper-case", "upper-case-all"]
                 .map(String::from)
                 .to_vec();
-        assert_eq!(near_names(wanted, &names), expected, "{wanted}");
+        assert_eq!(suggest(wanted, &names), expected, "{wanted}");
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn short(seconds: i64) -> String {
 }
 
 /// Milliseconds of a run: `45ms`, `1.2s`, `2m5s`.
-pub(crate) fn run_time(millis: u64) -> String {
+pub(crate) fn duration(millis: u64) -> String {
     match millis {
         0..1_000 => format!("{millis}ms"),
         1_000..60_000 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
@@ -83,7 +83,7 @@ mod tests {
         for (millis, expected) in
             [(0, "0ms"), (45, "45ms"), (999, "999ms"), (1_250, "1.2s"), (59_999, "59.9s"), (125_000, "2m5s")]
         {
-            assert_eq!(run_time(millis), expected);
+            assert_eq!(duration(millis), expected);
         }
     }
 }
