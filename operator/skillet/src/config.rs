@@ -53,10 +53,10 @@ pub(crate) struct OperatorConfig {
     /// Where `/healthz`, `/readyz` and `/metrics` are served.
     #[arg(long, env, default_value = "0.0.0.0:8080")]
     pub(crate) http_address: SocketAddr,
-    /// Probes of the gateway that runs in the same pod: told to stop, the operator works until they no longer answer, so that
-    /// conversations come to their ends.
+    /// Address of the gateway's probes in the same pod. On shutdown the operator waits until nothing listens there, so that
+    /// open conversations can finish.
     #[arg(long, env)]
-    pub(crate) outlive_address: Option<SocketAddr>,
+    pub(crate) shutdown_after: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) log: LogConfig,
 }

@@ -10,7 +10,7 @@ use skillet_gateway::{
     tls::Files,
 };
 
-use crate::{config::GatewayConfig, stop, telemetry};
+use crate::{config::GatewayConfig, shutdown, telemetry};
 
 /// Runs until SIGTERM or SIGINT, and then until the requests under way are answered.
 pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
@@ -33,7 +33,7 @@ pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
         tls: tls_certificate_file.zip(tls_key_file).map(|(certificate, key)| Files { certificate, key }),
         confirmation,
     };
-    server::run(client, settings, stop::asked()?).await.context("the gateway failed")
+    server::run(client, settings, shutdown::signal()?).await.context("the gateway failed")
 }
 
 fn confirmation_key(file: &Path) -> anyhow::Result<ConfirmationKey> {

@@ -5,7 +5,7 @@ mod config;
 mod gateway;
 mod operator;
 mod serve;
-mod stop;
+mod shutdown;
 mod telemetry;
 
 use clap::Parser;

@@ -15,13 +15,13 @@ use tracing::info;
 
 use crate::{
     config::{Delivery, OperatorConfig},
-    serve, stop, telemetry,
+    serve, shutdown, telemetry,
 };
 
 /// Image volumes are on by default from this minor version of Kubernetes 1.
 const IMAGE_VOLUMES_SINCE: u32 = 35;
 
-/// Runs until SIGTERM or SIGINT, or until the gateway beside it has ended after that.
+/// Runs until SIGTERM or SIGINT, and after that until the gateway in the same pod has ended.
 pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
     let OperatorConfig {
         sandbox_namespace,
@@ -33,7 +33,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         image_pull_policy,
         runtime_class,
         http_address,
-        outlive_address,
+        shutdown_after,
         log,
     } = config;
     telemetry::start(&log)?;
@@ -53,15 +53,15 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
     let metrics = Metrics::register(&mut registry);
     let readiness = Readiness::default();
     let http = tokio::spawn(serve::serve(http_address, Arc::new(registry), readiness.clone()));
-    let asked = stop::asked()?;
-    let shutdown = async move {
-        asked.await;
-        if let Some(gateway) = outlive_address {
-            stop::outlive(gateway).await;
+    let signal = shutdown::signal()?;
+    let stop = async move {
+        signal.await;
+        if let Some(gateway) = shutdown_after {
+            shutdown::wait_until_closed(gateway).await;
         }
     };
     tokio::select! {
-        result = run::run(client, settings, metrics, readiness, shutdown) => Ok(result?),
+        result = run::run(client, settings, metrics, readiness, stop) => Ok(result?),
         served = http => served?,
     }
 }
