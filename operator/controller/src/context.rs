@@ -11,7 +11,7 @@ use crate::{
     in_use::InUse,
     metrics::Metrics,
     report::Reporter,
-    sandbox::{PodHub, Remover},
+    sandbox::{PodWatch, Remover},
     settings::SandboxSettings,
     skill::gather::Seen,
 };
@@ -24,7 +24,7 @@ pub struct Context {
     pub client: Client,
     pub settings: SandboxSettings,
     pub catalog: Arc<Catalog>,
-    pub pods: PodHub,
+    pub pods: PodWatch,
     pub remover: Remover,
     pub versions_seen: Seen,
     /// Versions that queued and running executions use.

@@ -4,16 +4,16 @@
 //! apply (one attempt after the other, each in a sandbox of its own) -> status (one server-side apply).
 //! Who may start when is the `engine`'s business.
 
+pub mod adopt;
 pub mod attempt;
+pub mod attempt_outcome;
 pub mod build;
 pub mod conclude;
-pub mod end;
 pub mod engine;
+mod entry;
 pub mod gather;
-pub mod going_on;
-pub mod recover;
+pub mod running_status;
 pub mod settle;
-mod stage;
 pub mod status;
 
 use std::{
@@ -33,11 +33,11 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use self::{
+    adopt::{ResumePoint, SandboxState},
     attempt::{Attempt, Plan},
+    attempt_outcome::{AttemptOutcome, SandboxRef, TakenOver},
     conclude::Conclusion,
-    end::{AttemptEnd, Elsewhere, Place},
-    going_on::GoingOn,
-    recover::{Existing, Sandbox},
+    running_status::RunningStatusWriter,
 };
 use crate::context::Context;
 
@@ -72,10 +72,11 @@ pub async fn run(
     ctx: Arc<Context>,
     execution: Arc<SkillExecution>,
     admitted: Admitted,
-    existing: Existing,
+    existing: ResumePoint,
     cancel: watch::Receiver<bool>,
 ) {
-    if existing.sandbox == Sandbox::NotMade && ctx.is_young() && gather::is_over(&ctx, &execution).await {
+    if existing.sandbox == SandboxState::NotMade && ctx.is_young() && gather::is_over(&ctx, &execution).await
+    {
         return;
     }
     let (mut admitted, mut existing, mut _held) = (admitted, existing, None);
@@ -83,8 +84,8 @@ pub async fn run(
         let begun = match planned(&ctx, &execution, admitted, cancel.clone()).await {
             Ok(plan) => match attempts(&ctx, &plan, existing, cancel.clone()).await {
                 Ok(conclusion) => break conclusion,
-                Err(Elsewhere::Begun(begun)) => begun,
-                Err(Elsewhere::Over | Elsewhere::Newer) => return,
+                Err(TakenOver::Begun(begun)) => begun,
+                Err(TakenOver::Over | TakenOver::Newer) => return,
             },
             Err(conclusion) => break conclusion,
         };
@@ -151,18 +152,18 @@ pub async fn finish(ctx: &Context, execution: &SkillExecution, conclusion: Concl
 async fn attempts(
     ctx: &Arc<Context>,
     plan: &Plan,
-    existing: Existing,
+    existing: ResumePoint,
     cancel: watch::Receiver<bool>,
-) -> Result<Conclusion, Elsewhere> {
+) -> Result<Conclusion, TakenOver> {
     let content = &plan.admitted.content;
-    let Existing { mut ordinal, mut attempt, mut sandbox, .. } = existing;
+    let ResumePoint { mut ordinal, mut attempt, mut sandbox, .. } = existing;
     let mut unused = 0;
     loop {
-        if *cancel.borrow() && sandbox == Sandbox::NotMade {
-            return Ok(describe(plan, Conclusion::cancelled(), attempt - 1, &Place::default(), None));
+        if *cancel.borrow() && sandbox == SandboxState::NotMade {
+            return Ok(describe(plan, Conclusion::cancelled(), attempt - 1, &SandboxRef::default(), None));
         }
         let started = Arc::new(begun_at(&plan.execution, sandbox, attempt));
-        let going_on = GoingOn::new(ctx, plan, attempt, &started);
+        let running_status = RunningStatusWriter::new(ctx, plan, attempt, &started);
         let running = Attempt {
             ctx,
             plan,
@@ -171,17 +172,17 @@ async fn attempts(
             sandbox,
             cancel: cancel.clone(),
             started: &started,
-            on_running: &|place| going_on.tell(place),
+            on_running: &|place| running_status.start(place),
         };
         let ran = running.run().await;
-        going_on.finish().await;
+        running_status.finish().await;
         let (end, place) = ran?;
-        let must_end = !matches!(end, AttemptEnd::Ran { .. });
-        if matches!(end, AttemptEnd::Unused { .. }) && unused + 1 < UNUSED_LIMIT {
+        let must_end = !matches!(end, AttemptOutcome::Ran { .. });
+        if matches!(end, AttemptOutcome::Unused { .. }) && unused + 1 < UNUSED_LIMIT {
             remove(ctx, &place).await;
             unused += 1;
             ctx.metrics.discarded.inc();
-            (ordinal, sandbox) = (ordinal + 1, Sandbox::NotMade);
+            (ordinal, sandbox) = (ordinal + 1, SandboxState::NotMade);
             continue;
         }
         let conclusion = Conclusion { must_end, ..conclude::conclude(end, content, plan.admitted.timeout) };
@@ -198,18 +199,18 @@ async fn attempts(
                 let mut retried = status::retried(&version, attempt, &place, &conclusion);
                 status::apply_until_done(&ctx.client, &plan.execution, &mut retried).await;
                 remove(ctx, &place).await;
-                (ordinal, attempt, sandbox) = (ordinal + 1, attempt + 1, Sandbox::NotMade);
+                (ordinal, attempt, sandbox) = (ordinal + 1, attempt + 1, SandboxState::NotMade);
             }
         }
     }
 }
 
 /// When an attempt was begun under an earlier operator, as its status tells; empty for a new one.
-fn begun_at(execution: &SkillExecution, sandbox: Sandbox, attempt: u32) -> OnceLock<Timestamp> {
+fn begun_at(execution: &SkillExecution, sandbox: SandboxState, attempt: u32) -> OnceLock<Timestamp> {
     let told = execution.status.as_ref().filter(|status| status.attempts == attempt);
     match sandbox {
-        Sandbox::NotMade => OnceLock::new(),
-        Sandbox::There | Sandbox::Gone => told
+        SandboxState::NotMade => OnceLock::new(),
+        SandboxState::There | SandboxState::Gone => told
             .and_then(|status| status.started_at.as_ref())
             .map_or_else(OnceLock::new, |at| OnceLock::from(at.0)),
     }
@@ -219,7 +220,7 @@ fn describe(
     plan: &Plan,
     conclusion: Conclusion,
     attempts: u32,
-    place: &Place,
+    place: &SandboxRef,
     started: Option<Timestamp>,
 ) -> Conclusion {
     let ran_for = conclusion.duration_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
@@ -236,7 +237,7 @@ fn describe(
     }
 }
 
-async fn remove(ctx: &Context, place: &Place) {
+async fn remove(ctx: &Context, place: &SandboxRef) {
     if let Err(error) = ctx.remover.now(&place.job).await {
         warn!(job = place.job, %error, "Sandbox could not be removed at once");
         ctx.remover.later(place.job.clone());

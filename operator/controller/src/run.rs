@@ -32,12 +32,12 @@ use tracing::{info, warn};
 use crate::{
     catalog::{Catalog, Catalogued, Keeper, Key},
     context::Context,
-    execution::{engine::Engine, recover::Left},
+    execution::{adopt::LeftoverRuns, engine::Engine},
     metrics::Metrics,
     policy,
     report::Reporter,
     retention,
-    sandbox::{PodHub, Remover},
+    sandbox::{PodWatch, Remover},
     settings::SandboxSettings,
     skill,
 };
@@ -79,7 +79,7 @@ pub async fn run(
         catalog: Arc::new(Catalog::default()),
         versions_seen: skill::gather::Seen::default(),
         in_use: Arc::default(),
-        pods: PodHub::default(),
+        pods: PodWatch::default(),
         epoch: Timestamp::now().as_millisecond().unsigned_abs(),
         client,
         settings,
@@ -90,9 +90,8 @@ pub async fn run(
     parts.spawn(removing);
     policy::make_default(&ctx).await?;
     catalogue(&ctx, &mut parts).await;
-    let left = Left::list(&ctx.sandbox_jobs(), &ctx.in_use).await.map_err(|source| Error::Sandboxes {
-        namespace: ctx.settings.namespace.clone(),
-        source: Box::new(source),
+    let left = LeftoverRuns::list(&ctx.sandbox_jobs(), &ctx.in_use).await.map_err(|source| {
+        Error::Sandboxes { namespace: ctx.settings.namespace.clone(), source: Box::new(source) }
     })?;
     info!(sandboxes = left.sandboxes(), skills = ctx.catalog.skill_count(), "Operator started");
     let (finished, heard) = mpsc::unbounded_channel();

@@ -22,16 +22,18 @@ use tokio::{
 use tracing::warn;
 
 use super::{
+    adopt::{self, ResumePoint, SandboxState},
+    attempt_outcome::{AttemptOutcome, Captured, Interrupted, SandboxRef, TakenOver},
     build::{frame, sandbox as build},
-    end::{AttemptEnd, Captured, Elsewhere, Place, Stop},
     gather,
-    recover::{self, Existing, Sandbox},
     settle::{self, Settled},
 };
 use crate::{
     context::Context,
     policy::probe,
-    sandbox::{self, Follower, HeldStream, MakeError, OpenError, StreamEnd, manifest, open::Opened},
+    sandbox::{
+        self, AttachError, CreateError, PodReceiver, RunnerStream, StreamEnd, attach::Attached, manifest,
+    },
 };
 
 /// After the program's own limit: SIGTERM's grace and the runner's last words, then the operator ends it.
@@ -59,34 +61,40 @@ pub struct Attempt<'a> {
     pub plan: &'a Plan,
     pub ordinal: u32,
     pub number: u32,
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxState,
     /// Becomes true when the run is to be cancelled.
     pub cancel: watch::Receiver<bool>,
     /// Set when the runner has accepted the run.
     pub started: &'a OnceLock<Timestamp>,
     /// Called once when the run has gone on for half a second.
-    pub on_running: &'a (dyn Fn(&Place) + Send + Sync),
+    pub on_running: &'a (dyn Fn(&SandboxRef) + Send + Sync),
 }
 
 impl Attempt<'_> {
     /// Runs to an end. The sandbox is left to the caller to remove.
-    pub async fn run(mut self) -> Result<(AttemptEnd, Place), Elsewhere> {
+    pub async fn run(mut self) -> Result<(AttemptOutcome, SandboxRef), TakenOver> {
         let uid = self.plan.execution.uid().unwrap_or_default();
-        let mut place = Place { job: build::job_name(&uid, self.ordinal), ..Place::default() };
+        let mut place = SandboxRef { job: build::job_name(&uid, self.ordinal), ..SandboxRef::default() };
         let mut follower = self.ctx.pods.follow(&place.job);
         let ended = self.attempt(&mut follower, &mut place).await;
         self.ctx.pods.forget(&place.job);
         match ended {
-            Ok(end) | Err(Stop::End(end)) => Ok((end, place)),
-            Err(Stop::Elsewhere(Elsewhere::Over)) => {
+            Ok(end) | Err(Interrupted::End(end)) => Ok((end, place)),
+            Err(Interrupted::TakenOver(TakenOver::Over)) => {
                 self.ctx.remover.later(place.job);
-                Err(Elsewhere::Over)
+                Err(TakenOver::Over)
             }
-            Err(Stop::Elsewhere(elsewhere @ (Elsewhere::Begun(_) | Elsewhere::Newer))) => Err(elsewhere),
+            Err(Interrupted::TakenOver(elsewhere @ (TakenOver::Begun(_) | TakenOver::Newer))) => {
+                Err(elsewhere)
+            }
         }
     }
 
-    async fn attempt(&mut self, follower: &mut Follower, place: &mut Place) -> Result<AttemptEnd, Stop> {
+    async fn attempt(
+        &mut self,
+        follower: &mut PodReceiver,
+        place: &mut SandboxRef,
+    ) -> Result<AttemptOutcome, Interrupted> {
         let asked = Instant::now();
         self.make_sandbox().await?;
         if self.is_adopted() && settle::is_used(self.ctx, follower).await {
@@ -102,11 +110,11 @@ impl Attempt<'_> {
         place.isolation = Some(opened.ready.isolation.clone());
         let missing = opened.ready.isolation.missing(probe::level(&self.plan.policy));
         if !missing.is_empty() {
-            return Ok(AttemptEnd::unproven(&opened, &missing, self.plan.policy.isolation));
+            return Ok(AttemptOutcome::unproven(&opened, &missing, self.plan.policy.isolation));
         }
         // What is made under this Job's name came after whatever another operator ended under it.
         if self.ctx.is_young() && gather::is_over(self.ctx, &self.plan.execution).await {
-            return Err(Stop::Elsewhere(Elsewhere::Over));
+            return Err(Interrupted::TakenOver(TakenOver::Over));
         }
         let secrets = self.plan.secret_env.clone();
         let id = frame::RunId {
@@ -117,7 +125,7 @@ impl Attempt<'_> {
         let order = OperatorMessage::Run(Box::new(frame::run(&id, &self.plan.admitted, secrets)));
         match self.drive(opened.stream, &order, follower, place).await {
             Ok(Some(end)) => Ok(end),
-            Ok(None) => Err(Stop::Elsewhere(Elsewhere::Newer)),
+            Ok(None) => Err(Interrupted::TakenOver(TakenOver::Newer)),
             Err(stream_end) => {
                 warn!(job = place.job, error = %stream_end, "Stream was lost; the run is settled from its log");
                 Ok(self.settle(follower, place).await)
@@ -127,18 +135,18 @@ impl Attempt<'_> {
 
     /// Whether somebody before this attempt made the sandbox, and may have used it.
     fn is_adopted(&self) -> bool {
-        self.sandbox == Sandbox::There
+        self.sandbox == SandboxState::There
     }
 
     /// Sees to it that the sandbox's Job is there.
-    async fn make_sandbox(&mut self) -> Result<(), Stop> {
+    async fn make_sandbox(&mut self) -> Result<(), Interrupted> {
         match self.sandbox {
-            Sandbox::NotMade => {}
-            Sandbox::There => return Ok(()),
-            Sandbox::Gone => {
+            SandboxState::NotMade => {}
+            SandboxState::There => return Ok(()),
+            SandboxState::Gone => {
                 let message =
                     "the sandbox was deleted while no operator was there to see how it ended".into();
-                let lost = AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None };
+                let lost = AttemptOutcome::Lost { reason: Reason::SandboxLost, message, receipt: None };
                 return Err(lost.into());
             }
         }
@@ -152,80 +160,89 @@ impl Attempt<'_> {
         let job: Job = manifest::job(&spec, &self.ctx.settings);
         let jobs = self.ctx.sandbox_jobs();
         let made = tokio::select! {
-            made = sandbox::make(&jobs, &job, self.plan.policy.start_timeout.0) => made,
-            () = cancelled(&mut self.cancel) => return Err(AttemptEnd::Cancelled.into()),
+            made = sandbox::create(&jobs, &job, self.plan.policy.start_timeout.0) => made,
+            () = cancelled(&mut self.cancel) => return Err(AttemptOutcome::Cancelled.into()),
         };
         match made {
             Ok(()) => Ok(()),
             // An operator before this one asked for it, perhaps for another version, and its request arrived late.
-            Err(MakeError::IsThere) => Err(Stop::Elsewhere(Elsewhere::Begun(self.begun().await))),
-            Err(error @ (MakeError::Refused(_) | MakeError::TooLate { .. })) => {
+            Err(CreateError::AlreadyExists) => {
+                Err(Interrupted::TakenOver(TakenOver::Begun(self.begun().await)))
+            }
+            Err(error @ (CreateError::Refused(_) | CreateError::Timeout { .. })) => {
                 let (reason, message) = (Reason::SandboxUnavailable, error.to_string());
-                Err(AttemptEnd::Unusable { reason, message }.into())
+                Err(AttemptOutcome::Unusable { reason, message }.into())
             }
         }
     }
 
     /// How far another operator came that has made this attempt's sandbox.
-    async fn begun(&self) -> Existing {
+    async fn begun(&self) -> ResumePoint {
         let (jobs, uid) = (self.ctx.sandbox_jobs(), self.plan.execution.uid().unwrap_or_default());
-        let newest = gather::until_read("Job", || recover::newest_of(&jobs, &uid)).await;
-        newest.unwrap_or_else(|| Existing {
+        let newest = gather::until_read("Job", || adopt::newest_of(&jobs, &uid)).await;
+        newest.unwrap_or_else(|| ResumePoint {
             ordinal: self.ordinal,
             attempt: self.number,
             version: Some(self.plan.admitted.version.to_string()),
             // Removed since: its run is over, and the status tells how unless it was lost.
-            sandbox: Sandbox::Gone,
+            sandbox: SandboxState::Gone,
         })
     }
 
-    async fn open(&mut self, follower: &mut Follower) -> Result<Result<Opened, OpenError>, AttemptEnd> {
+    async fn open(
+        &mut self,
+        follower: &mut PodReceiver,
+    ) -> Result<Result<Attached, AttachError>, AttemptOutcome> {
         let pods = self.ctx.sandbox_pods();
         let limit = self.plan.policy.start_timeout.0;
         tokio::select! {
-            opened = sandbox::open(&pods, follower, self.ctx.epoch, limit) => Ok(opened),
-            () = cancelled(&mut self.cancel) => Err(AttemptEnd::Cancelled),
+            opened = sandbox::attach(&pods, follower, self.ctx.epoch, limit) => Ok(opened),
+            () = cancelled(&mut self.cancel) => Err(AttemptOutcome::Cancelled),
         }
     }
 
     async fn not_opened(
         &mut self,
-        error: OpenError,
-        follower: &mut Follower,
-        place: &mut Place,
-    ) -> AttemptEnd {
+        error: AttachError,
+        follower: &mut PodReceiver,
+        place: &mut SandboxRef,
+    ) -> AttemptOutcome {
         match error {
             // By another operator, which is being replaced: its end is this execution's end. A runner that said nothing, or
             // something else, may have been told to run by one; if not, its end says so.
-            OpenError::InUse(_) => self.settle(follower, place).await,
-            OpenError::Ended(ended) | OpenError::Gone(Some(ended)) if ended.was_used() => {
+            AttachError::InUse(_) => self.settle(follower, place).await,
+            AttachError::Ended(ended) | AttachError::Gone(Some(ended)) if ended.was_used() => {
                 self.settle(follower, place).await
             }
-            OpenError::Image(message) => AttemptEnd::Unusable { reason: Reason::ImageUnavailable, message },
-            // It may have run under the operator that made it, and nothing of it is left to tell.
-            OpenError::TooLate { message, .. } if self.is_adopted() => {
-                AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None }
+            AttachError::Image(message) => {
+                AttemptOutcome::Unusable { reason: Reason::ImageUnavailable, message }
             }
-            OpenError::TooLate { limit, .. } if self.is_pulling(follower).await => AttemptEnd::Unusable {
-                reason: Reason::ImageUnavailable,
-                message: format!("the image {} was not pulled within {limit:?}", self.image()),
-            },
-            OpenError::TooLate { limit, message } => AttemptEnd::Unusable {
+            // It may have run under the operator that made it, and nothing of it is left to tell.
+            AttachError::TooLate { message, .. } if self.is_adopted() => {
+                AttemptOutcome::Lost { reason: Reason::SandboxLost, message, receipt: None }
+            }
+            AttachError::TooLate { limit, .. } if self.is_pulling(follower).await => {
+                AttemptOutcome::Unusable {
+                    reason: Reason::ImageUnavailable,
+                    message: format!("the image {} was not pulled within {limit:?}", self.image()),
+                }
+            }
+            AttachError::TooLate { limit, message } => AttemptOutcome::Unusable {
                 reason: Reason::SandboxUnavailable,
                 message: format!("no sandbox within {limit:?}: {message}"),
             },
             // One that somebody else may have used can have run something.
-            OpenError::Ended(_) | OpenError::Gone(_) if self.is_adopted() => {
+            AttachError::Ended(_) | AttachError::Gone(_) if self.is_adopted() => {
                 self.settle(follower, place).await
             }
-            OpenError::Ended(ended) if ended.is_container && ended.receipt.is_none() => {
-                AttemptEnd::Unusable {
+            AttachError::Ended(ended) if ended.is_container && ended.receipt.is_none() => {
+                AttemptOutcome::Unusable {
                     reason: Reason::ImageUnavailable,
                     message: format!("the image cannot be started: {}", ended.message),
                 }
             }
-            error @ (OpenError::Ended(_) | OpenError::Gone(_)) => {
-                AttemptEnd::Unused { message: error.to_string() }
+            error @ (AttachError::Ended(_) | AttachError::Gone(_)) => {
+                AttemptOutcome::Unused { message: error.to_string() }
             }
         }
     }
@@ -237,31 +254,31 @@ impl Attempt<'_> {
         }
     }
 
-    async fn is_pulling(&self, follower: &Follower) -> bool {
+    async fn is_pulling(&self, follower: &PodReceiver) -> bool {
         let Some(pod) = follower.borrow().as_ref().map(|view| view.pod.clone()) else { return false };
         let events = Api::namespaced(self.ctx.client.clone(), &self.ctx.settings.namespace);
-        sandbox::open::is_pulling(&events, &pod, self.image()).await
+        sandbox::attach::is_pulling(&events, &pod, self.image()).await
     }
 
     /// From the Run frame to the end of the stream; nothing where a newer operator has the sandbox.
     async fn drive(
         &mut self,
-        mut stream: HeldStream,
+        mut stream: RunnerStream,
         order: &OperatorMessage,
-        follower: &mut Follower,
-        place: &Place,
-    ) -> Result<Option<AttemptEnd>, StreamEnd> {
+        follower: &mut PodReceiver,
+        place: &SandboxRef,
+    ) -> Result<Option<AttemptOutcome>, StreamEnd> {
         timeout(SEND_LIMIT, stream.send(order)).await.map_err(|_| StreamEnd::NoAnswer)??;
         let sent = Instant::now();
         let mut report = Some(sent + REPORT_AFTER);
-        let mut give_up = (sent + self.plan.admitted.timeout + OPERATOR_SLACK, AttemptEnd::TimedOut);
+        let mut give_up = (sent + self.plan.admitted.timeout + OPERATOR_SLACK, AttemptOutcome::TimedOut);
         let mut is_cancelling = false;
         let mut drained_at = None;
         let mut captured = Captured::default();
         loop {
             tokio::select! {
                 message = stream.next() => match message? {
-                    RunnerMessage::Exit(receipt) => return Ok(Some(AttemptEnd::ran(receipt, captured, is_cancelling))),
+                    RunnerMessage::Exit(receipt) => return Ok(Some(AttemptOutcome::ran(receipt, captured, is_cancelling))),
                     // What was said to another operator is heard by all that listen.
                     RunnerMessage::Refused(refused) if refused.epoch.is_some_and(|epoch| epoch != self.ctx.epoch) => {}
                     RunnerMessage::Refused(Refused { reason: Refusal::StaleEpoch, .. }) => {
@@ -277,7 +294,7 @@ impl Attempt<'_> {
                 },
                 () = cancelled(&mut self.cancel), if !is_cancelling => {
                     is_cancelling = true;
-                    give_up = (Instant::now() + CANCEL_SLACK, AttemptEnd::Cancelled);
+                    give_up = (Instant::now() + CANCEL_SLACK, AttemptOutcome::Cancelled);
                     stream.send(&OperatorMessage::Cancel).await?;
                 }
                 () = sleep_until(report.unwrap_or(sent)), if report.is_some() => {
@@ -300,38 +317,40 @@ impl Attempt<'_> {
     }
 
     /// Waits for the sandbox's end and reads what it left.
-    async fn settle(&mut self, follower: &mut Follower, place: &mut Place) -> AttemptEnd {
+    async fn settle(&mut self, follower: &mut PodReceiver, place: &mut SandboxRef) -> AttemptOutcome {
         let limit = self.plan.policy.start_timeout.0 + self.plan.admitted.timeout + OPERATOR_SLACK;
         (self.on_running)(place);
         let settled = tokio::select! {
             settled = settle::settle(self.ctx, follower, place, limit) => settled,
-            () = cancelled(&mut self.cancel) => return AttemptEnd::Cancelled,
+            () = cancelled(&mut self.cancel) => return AttemptOutcome::Cancelled,
         };
         match settled {
-            Settled::Ran { receipt, captured } => AttemptEnd::ran(receipt, captured, *self.cancel.borrow()),
-            Settled::Unused => AttemptEnd::Unused { message: "the sandbox ended without a run".into() },
-            Settled::OutOfMemory => AttemptEnd::OutOfMemory,
-            Settled::Lost { reason, message, receipt } => AttemptEnd::Lost { reason, message, receipt },
+            Settled::Ran { receipt, captured } => {
+                AttemptOutcome::ran(receipt, captured, *self.cancel.borrow())
+            }
+            Settled::Unused => AttemptOutcome::Unused { message: "the sandbox ended without a run".into() },
+            Settled::OutOfMemory => AttemptOutcome::OutOfMemory,
+            Settled::Lost { reason, message, receipt } => AttemptOutcome::Lost { reason, message, receipt },
             Settled::OverTime => self.over_time(follower, place).await,
         }
     }
 
     /// The runner ends its program in time. Where it did not, either it hangs or its node is gone.
-    async fn over_time(&self, follower: &Follower, place: &Place) -> AttemptEnd {
+    async fn over_time(&self, follower: &PodReceiver, place: &SandboxRef) -> AttemptOutcome {
         if !settle::is_node_lost(self.ctx, follower).await {
-            return AttemptEnd::TimedOut;
+            return AttemptOutcome::TimedOut;
         }
         let node = place.node.as_deref().unwrap_or("unknown");
         let message = format!("node {node} does not answer any more, and the sandbox on it neither");
-        AttemptEnd::Lost { reason: Reason::SandboxLost, message, receipt: None }
+        AttemptOutcome::Lost { reason: Reason::SandboxLost, message, receipt: None }
     }
 }
 
-fn refused_by_runner(refused: Refused) -> Result<AttemptEnd, StreamEnd> {
+fn refused_by_runner(refused: Refused) -> Result<AttemptOutcome, StreamEnd> {
     match refused.reason {
         // The order is at fault; another sandbox would refuse it too.
         Refusal::InvalidRun => {
-            Ok(AttemptEnd::Unusable { reason: Reason::StartFailed, message: refused.message })
+            Ok(AttemptOutcome::Unusable { reason: Reason::StartFailed, message: refused.message })
         }
         // Another operator's run is in it: its end is this execution's end.
         Refusal::AlreadyAccepted | Refusal::StaleEpoch | Refusal::NoHello => Err(StreamEnd::NotReady),

@@ -17,8 +17,8 @@ use skillet_core::{
 use skillet_protocol::{self as protocol, Isolation, Receipt, StreamSummary};
 
 use super::{
+    attempt_outcome::{AttemptOutcome, Captured, SandboxRef},
     build::sandbox,
-    end::{AttemptEnd, Captured, Place},
 };
 
 /// Most of a stream's beginning that is kept beside the output.
@@ -39,7 +39,7 @@ pub struct Conclusion {
     pub stderr: Option<StreamStatus>,
     pub truncated: bool,
     pub exit_code: Option<i32>,
-    pub place: Place,
+    pub place: SandboxRef,
     pub isolation: Option<IsolationStatus>,
     /// Something may still run in the sandbox: it is to be removed at once, after the status is written.
     pub must_end: bool,
@@ -53,7 +53,7 @@ impl Conclusion {
 
     /// An execution that is refused although an earlier operator has made its `ordinal`th sandbox.
     pub fn refused_with(refusal: &Refusal, execution_uid: &str, ordinal: u32) -> Self {
-        let place = Place { job: sandbox::job_name(execution_uid, ordinal), ..Place::default() };
+        let place = SandboxRef { job: sandbox::job_name(execution_uid, ordinal), ..SandboxRef::default() };
         Self { place, must_end: true, ..Self::refused(refusal) }
     }
 
@@ -73,18 +73,18 @@ impl Conclusion {
 }
 
 /// The conclusion of an attempt; `content` says what the output must be, `timeout` is the limit it ran under.
-pub fn conclude(end: AttemptEnd, content: &ValidContent, timeout: Duration) -> Conclusion {
+pub fn conclude(end: AttemptOutcome, content: &ValidContent, timeout: Duration) -> Conclusion {
     match end {
-        AttemptEnd::Ran { receipt, captured } => from_receipt(&receipt, &captured, content, timeout),
-        AttemptEnd::Unusable { reason, message } => Conclusion::failed(reason, message),
-        AttemptEnd::Unused { message } => Conclusion::failed(Reason::SandboxUnavailable, message),
-        AttemptEnd::Lost { reason, message, receipt } => {
+        AttemptOutcome::Ran { receipt, captured } => from_receipt(&receipt, &captured, content, timeout),
+        AttemptOutcome::Unusable { reason, message } => Conclusion::failed(reason, message),
+        AttemptOutcome::Unused { message } => Conclusion::failed(Reason::SandboxUnavailable, message),
+        AttemptOutcome::Lost { reason, message, receipt } => {
             let known = receipt.map(|receipt| without_output(&receipt)).unwrap_or_default();
             Conclusion { phase: Phase::Failed, reason: Some(reason), message: Some(message), ..known }
         }
-        AttemptEnd::OutOfMemory => without_receipt(&Ending::OutOfMemory, content, timeout),
-        AttemptEnd::TimedOut => without_receipt(&Ending::TimedOut, content, timeout),
-        AttemptEnd::Cancelled => Conclusion::cancelled(),
+        AttemptOutcome::OutOfMemory => without_receipt(&Ending::OutOfMemory, content, timeout),
+        AttemptOutcome::TimedOut => without_receipt(&Ending::TimedOut, content, timeout),
+        AttemptOutcome::Cancelled => Conclusion::cancelled(),
     }
 }
 
@@ -199,5 +199,4 @@ pub fn isolation(proven: &Isolation) -> IsolationStatus {
 }
 
 #[cfg(test)]
-#[path = "conclude_tests.rs"]
 mod tests;

@@ -23,10 +23,10 @@ use tokio::{
 use tracing::debug;
 
 use super::{
-    Conclusion, admit, finish, gather,
-    recover::{Existing, Left},
-    run,
-    stage::{Begun, Entry, Message, Refreshed, Stage, Uid, written},
+    Conclusion, admit,
+    adopt::{LeftoverRuns, ResumePoint},
+    entry::{Begun, Entry, Message, Refreshed, Stage, Uid, written},
+    finish, gather, run,
 };
 use crate::{context::Context, retention::Finished};
 
@@ -41,7 +41,7 @@ pub struct Engine {
     entries: HashMap<Uid, Entry>,
     queue: FairQueue<Uid>,
     running: Running,
-    left: Left,
+    left: LeftoverRuns,
     finished: mpsc::UnboundedSender<Finished>,
     inbox: mpsc::UnboundedReceiver<Message>,
     outbox: mpsc::UnboundedSender<Message>,
@@ -50,7 +50,7 @@ pub struct Engine {
 
 impl Engine {
     /// `left` is what was found at start; `finished` hears of executions that have ended.
-    pub fn new(ctx: Arc<Context>, left: Left, finished: mpsc::UnboundedSender<Finished>) -> Self {
+    pub fn new(ctx: Arc<Context>, left: LeftoverRuns, finished: mpsc::UnboundedSender<Finished>) -> Self {
         let (outbox, inbox) = mpsc::unbounded_channel();
         Self {
             ctx,
@@ -74,23 +74,23 @@ impl Engine {
         loop {
             tokio::select! {
                 event = events.recv() => match event {
-                    Some(event) => self.take(event),
+                    Some(event) => self.on_watch_event(event),
                     None => return,
                 },
-                Some(message) = self.inbox.recv() => self.hear(message),
-                Ok(()) = changes.changed() => self.look_again(),
-                _ = tick.tick() => self.look_again(),
+                Some(message) = self.inbox.recv() => self.on_message(message),
+                Ok(()) = changes.changed() => self.recheck(),
+                _ = tick.tick() => self.recheck(),
             }
-            self.start_what_may();
+            self.start_ready();
         }
     }
 
-    fn take(&mut self, event: watcher::Event<SkillExecution>) {
+    fn on_watch_event(&mut self, event: watcher::Event<SkillExecution>) {
         match event {
             watcher::Event::Init => self.listed.clear(),
             watcher::Event::InitApply(execution) => {
                 self.listed.insert(execution.uid().unwrap_or_default());
-                self.see(execution);
+                self.on_execution(execution);
             }
             watcher::Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
@@ -99,7 +99,7 @@ impl Engine {
                 missing.iter().for_each(|uid| self.forget(uid));
                 self.left.clear();
             }
-            watcher::Event::Apply(execution) => self.see(execution),
+            watcher::Event::Apply(execution) => self.on_execution(execution),
             watcher::Event::Delete(execution) => {
                 let uid = execution.uid().unwrap_or_default();
                 self.finished.send(Finished::gone(&execution)).ok();
@@ -108,11 +108,11 @@ impl Engine {
         }
     }
 
-    fn see(&mut self, execution: SkillExecution) {
+    fn on_execution(&mut self, execution: SkillExecution) {
         let uid = execution.uid().unwrap_or_default();
         if let Some(finished) = Finished::of(&execution) {
             self.finished.send(finished).ok();
-            return self.seen_over(&uid);
+            return self.on_finished(&uid);
         }
         let is_cancelled = execution.spec.cancel;
         match self.entries.get_mut(&uid) {
@@ -128,11 +128,11 @@ impl Engine {
                     self.conclude(&uid, Conclusion::cancelled());
                 }
             }
-            None => self.arrive(&uid, execution),
+            None => self.on_new(&uid, execution),
         }
     }
 
-    fn arrive(&mut self, uid: &Uid, execution: SkillExecution) {
+    fn on_new(&mut self, uid: &Uid, execution: SkillExecution) {
         let is_cancelled = execution.spec.cancel;
         self.entries.insert(uid.clone(), Entry::new(execution));
         // A run that was begun does not wait for a place: it has one.
@@ -146,8 +146,8 @@ impl Engine {
         self.refresh(uid, false);
     }
 
-    fn adopt(&mut self, uid: &Uid, existing: Existing) {
-        let execution = self.entries[uid].whole();
+    fn adopt(&mut self, uid: &Uid, existing: ResumePoint) {
+        let execution = self.entries[uid].with_input();
         debug!(uid, ordinal = existing.ordinal, "Execution of an earlier operator is taken over");
         // What was chosen then, not what would be chosen now.
         match admit(&self.ctx, &self.contents, &execution, existing.version.as_deref()) {
@@ -168,31 +168,31 @@ impl Engine {
         });
     }
 
-    fn hear(&mut self, message: Message) {
+    fn on_message(&mut self, message: Message) {
         match message {
             Message::Refreshed(uid, refreshed) => {
                 if matches!(self.entries.get(&uid), Some(Entry { stage: Stage::Refreshing, .. })) {
-                    self.refreshed(&uid, refreshed);
+                    self.on_refreshed(&uid, refreshed);
                 }
             }
-            Message::Ended(uid) => self.ended(&uid),
+            Message::Ended(uid) => self.on_ended(&uid),
         }
     }
 
     /// The entry stays until the watch, too, has shown the end: an older state may still be on its way.
-    fn ended(&mut self, uid: &Uid) {
+    fn on_ended(&mut self, uid: &Uid) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
         if let Stage::Active { place: Some(skill), .. } = &entry.stage {
             self.running.finish(&entry.execution.namespace().unwrap_or_default(), skill);
         }
         entry.stage = Stage::Done;
-        if entry.is_seen_over {
+        if entry.is_finished {
             self.entries.remove(uid);
         }
     }
 
-    fn refreshed(&mut self, uid: &Uid, Refreshed { unreadable, with_versions }: Refreshed) {
-        match admit(&self.ctx, &self.contents, &self.entries[uid].whole(), None) {
+    fn on_refreshed(&mut self, uid: &Uid, Refreshed { unreadable, with_versions }: Refreshed) {
+        match admit(&self.ctx, &self.contents, &self.entries[uid].with_input(), None) {
             // A skill that no longer parses goes on with what was read of it and sealed before.
             Ok(admitted) => self.enqueue(uid, &admitted),
             Err(_) if unreadable.is_some() => {
@@ -211,7 +211,7 @@ impl Engine {
     /// Decides about an execution whose facts are as fresh as can be.
     fn decide(&mut self, uid: &Uid, since: Instant) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
-        match admit(&self.ctx, &self.contents, &entry.whole(), None) {
+        match admit(&self.ctx, &self.contents, &entry.with_input(), None) {
             Ok(admitted) => self.enqueue(uid, &admitted),
             Err(refusal) if refusal.may_pass_soon && since.elapsed() < SETTLING => {
                 entry.stage = Stage::Settling { since };
@@ -220,7 +220,7 @@ impl Engine {
         }
     }
 
-    fn look_again(&mut self) {
+    fn recheck(&mut self) {
         let settling = self.entries.iter().filter_map(|(uid, entry)| match entry.stage {
             Stage::Settling { since } => Some((uid.clone(), since)),
             Stage::Refreshing | Stage::Queued { .. } | Stage::Active { .. } | Stage::Done => None,
@@ -228,7 +228,7 @@ impl Engine {
         for (uid, since) in settling.collect::<Vec<(Uid, Instant)>>() {
             self.decide(&uid, since);
         }
-        self.entries.values_mut().for_each(|entry| entry.tell_queued(&self.ctx));
+        self.entries.values_mut().for_each(|entry| entry.report_queued(&self.ctx));
     }
 
     fn enqueue(&mut self, uid: &Uid, admitted: &Admitted) {
@@ -239,11 +239,11 @@ impl Engine {
         let sequence = execution.resource_version().and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
         let namespace = execution.namespace().unwrap_or_default();
         let hold = self.ctx.in_use.hold(&namespace, &admitted.skill, &admitted.version);
-        entry.stage = Stage::Queued { since: Instant::now(), is_told: false, _hold: hold };
+        entry.stage = Stage::Queued { since: Instant::now(), is_reported: false, _hold: hold };
         self.queue.push(&namespace, &admitted.skill, (created, sequence), uid.clone());
     }
 
-    fn start_what_may(&mut self) {
+    fn start_ready(&mut self) {
         let policy = self.ctx.catalog.policy();
         let catalog = self.ctx.catalog.clone();
         let per_skill =
@@ -257,8 +257,8 @@ impl Engine {
             let Some(next) = self.queue.pop(&limits, &self.running) else { break };
             let Some(entry) = self.entries.get(&next.key) else { continue };
             // Mode and switches may have changed while it waited.
-            match admit(&self.ctx, &self.contents, &entry.whole(), None) {
-                Ok(admitted) => self.activate(&next.key, admitted, Existing::FIRST),
+            match admit(&self.ctx, &self.contents, &entry.with_input(), None) {
+                Ok(admitted) => self.activate(&next.key, admitted, ResumePoint::FIRST),
                 Err(_) => self.refresh(&next.key, true),
             }
         }
@@ -266,7 +266,7 @@ impl Engine {
         self.ctx.metrics.running.set(i64::from(self.running.total()));
     }
 
-    fn activate(&mut self, uid: &Uid, admitted: Admitted, existing: Existing) {
+    fn activate(&mut self, uid: &Uid, admitted: Admitted, existing: ResumePoint) {
         let (ctx, outbox, ended) = (self.ctx.clone(), self.outbox.clone(), uid.clone());
         let Some((execution, cancelled, told)) = self.begin(uid, Some(&admitted.skill)) else { return };
         let namespace = execution.namespace().unwrap_or_default();
@@ -296,7 +296,7 @@ impl Engine {
         let execution = match skill {
             Some(skill) => {
                 self.running.start(&entry.execution.namespace().unwrap_or_default(), skill);
-                entry.whole()
+                entry.with_input()
             }
             // A refusal is written without the input.
             None => entry.execution.clone(),
@@ -310,13 +310,13 @@ impl Engine {
         if let Some(Entry { stage: Stage::Active { cancel, .. }, .. }) = self.entries.get(uid) {
             cancel.send_replace(true);
         }
-        self.seen_over(uid);
+        self.on_finished(uid);
     }
 
     /// The watch has shown that nothing more is to be done. A run's own task says when its place is free.
-    fn seen_over(&mut self, uid: &Uid) {
+    fn on_finished(&mut self, uid: &Uid) {
         match self.entries.get_mut(uid) {
-            Some(entry) if matches!(entry.stage, Stage::Active { .. }) => entry.is_seen_over = true,
+            Some(entry) if matches!(entry.stage, Stage::Active { .. }) => entry.is_finished = true,
             Some(_) => {
                 self.queue.remove(uid);
                 self.entries.remove(uid);

@@ -9,10 +9,10 @@ use skillet_protocol::{Receipt, RunnerMessage};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::warn;
 
-use super::end::{Captured, Place};
+use super::attempt_outcome::{Captured, SandboxRef};
 use crate::{
     context::Context,
-    sandbox::{Ended, Follower, SandboxState, is_node_unreachable, logs},
+    sandbox::{Ended, PodReceiver, PodState, is_node_unreachable, logs},
 };
 
 /// How long the log of an ended container may take to be whole, and how often it is looked at.
@@ -40,12 +40,12 @@ pub enum Settled {
 }
 
 /// Whether the pod that `follower` follows has ended or is gone.
-pub fn has_ended(follower: &Follower) -> bool {
-    matches!(SandboxState::of(follower.borrow().as_ref()), SandboxState::Ended(_) | SandboxState::Gone(_))
+pub fn has_ended(follower: &PodReceiver) -> bool {
+    matches!(PodState::of(follower.borrow().as_ref()), PodState::Ended(_) | PodState::Gone(_))
 }
 
 /// Whether a sandbox that an earlier operator made has been spoken to: its runner says nothing unasked.
-pub async fn is_used(ctx: &Context, follower: &Follower) -> bool {
+pub async fn is_used(ctx: &Context, follower: &PodReceiver) -> bool {
     let Some(view) = follower.borrow().clone() else { return false };
     if has_ended(follower) {
         return true;
@@ -56,7 +56,7 @@ pub async fn is_used(ctx: &Context, follower: &Follower) -> bool {
 
 /// Whether the node of a sandbox that is silent is gone: the control plane says so, or its kubelet does not answer.
 /// The control plane takes most of a minute to notice, so the kubelet is asked.
-pub async fn is_node_lost(ctx: &Context, follower: &Follower) -> bool {
+pub async fn is_node_lost(ctx: &Context, follower: &PodReceiver) -> bool {
     let Some(view) = follower.borrow().clone() else { return false };
     if is_node_unreachable(&view) {
         return true;
@@ -76,7 +76,12 @@ async fn peek(ctx: &Context, pod: &Pod) -> kube::Result<String> {
 }
 
 /// Waits up to `limit` for the sandbox's end and reads what it left.
-pub async fn settle(ctx: &Context, follower: &mut Follower, place: &mut Place, limit: Duration) -> Settled {
+pub async fn settle(
+    ctx: &Context,
+    follower: &mut PodReceiver,
+    place: &mut SandboxRef,
+    limit: Duration,
+) -> Settled {
     let deadline = Instant::now() + limit;
     loop {
         let view = follower.borrow_and_update().clone();
@@ -84,13 +89,13 @@ pub async fn settle(ctx: &Context, follower: &mut Follower, place: &mut Place, l
             place.pod = Some(view.pod.name_any());
             place.node = view.pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
         }
-        match SandboxState::of(view.as_ref()) {
-            SandboxState::Ended(ended) => return from_ended(ctx, place, ended).await,
-            SandboxState::Gone(ended) => return from_gone(ended),
-            SandboxState::NoPod
-            | SandboxState::Unscheduled { .. }
-            | SandboxState::Bound
-            | SandboxState::ImageProblem { .. } => {}
+        match PodState::of(view.as_ref()) {
+            PodState::Ended(ended) => return from_ended(ctx, place, ended).await,
+            PodState::Gone(ended) => return from_gone(ended),
+            PodState::NoPod
+            | PodState::Unscheduled { .. }
+            | PodState::Bound
+            | PodState::ImageProblem { .. } => {}
         }
         match timeout_at(deadline, follower.changed()).await {
             Ok(Ok(())) => {}
@@ -100,7 +105,7 @@ pub async fn settle(ctx: &Context, follower: &mut Follower, place: &mut Place, l
     }
 }
 
-async fn from_ended(ctx: &Context, place: &Place, ended: Ended) -> Settled {
+async fn from_ended(ctx: &Context, place: &SandboxRef, ended: Ended) -> Settled {
     let pod = place.pod.as_deref().unwrap_or_default();
     let deadline = Instant::now() + LOG_LIMIT;
     loop {

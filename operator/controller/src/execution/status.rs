@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::{conclude::Conclusion, end::Place};
+use super::{attempt_outcome::SandboxRef, conclude::Conclusion};
 use crate::{applied::apply_status, report::chain};
 
 /// Serialised output above this is cut: etcd refuses objects of 1.5 MiB, and field ownership needs room too.
@@ -36,7 +36,12 @@ pub enum StatusError {
 }
 
 /// Status of a run that has a place and goes on.
-pub fn running(version: &str, attempts: u32, place: &Place, started_at: Timestamp) -> SkillExecutionStatus {
+pub fn running(
+    version: &str,
+    attempts: u32,
+    place: &SandboxRef,
+    started_at: Timestamp,
+) -> SkillExecutionStatus {
     SkillExecutionStatus {
         phase: Phase::Running,
         reason: Some(Reason::Running),
@@ -51,7 +56,12 @@ pub fn running(version: &str, attempts: u32, place: &Place, started_at: Timestam
 }
 
 /// Status of an execution between two attempts: which attempt ended, and how.
-pub fn retried(version: &str, attempts: u32, place: &Place, conclusion: &Conclusion) -> SkillExecutionStatus {
+pub fn retried(
+    version: &str,
+    attempts: u32,
+    place: &SandboxRef,
+    conclusion: &Conclusion,
+) -> SkillExecutionStatus {
     let reason = conclusion.reason.unwrap_or(Reason::SandboxLost);
     let why = conclusion.message.as_deref().unwrap_or_default();
     SkillExecutionStatus {
@@ -297,11 +307,11 @@ mod tests {
 
     #[test]
     fn a_run_that_goes_on_tells_where() {
-        let place = Place {
+        let place = SandboxRef {
             job: "run-u-1".into(),
             pod: Some("run-u-1-x".into()),
             node: Some("n".into()),
-            ..Place::default()
+            ..SandboxRef::default()
         };
         let status = running("1.2.3", 2, &place, now());
         assert_eq!((status.phase, status.attempts, status.node.as_deref()), (Phase::Running, 2, Some("n")));
@@ -310,7 +320,7 @@ mod tests {
 
     #[test]
     fn between_two_attempts_the_status_tells_how_the_last_one_ended() {
-        let place = Place { job: "run-u-1".into(), ..Place::default() };
+        let place = SandboxRef { job: "run-u-1".into(), ..SandboxRef::default() };
         let lost = Conclusion::failed(Reason::SandboxLost, "the node is gone".into());
         let status = retried("1.2.3", 1, &place, &lost);
         assert_eq!((status.phase, status.reason), (Phase::Pending, Some(Reason::SandboxLost)));

@@ -95,7 +95,7 @@ async fn ask(
         Ok(_) => {}
         Err(error) => return Err(error.to_string()),
     }
-    let opened = sandbox::open(&ctx.sandbox_pods(), &mut follower, ctx.epoch, policy.start_timeout.0).await;
+    let opened = sandbox::attach(&ctx.sandbox_pods(), &mut follower, ctx.epoch, policy.start_timeout.0).await;
     ctx.pods.forget(&spec.job);
     opened.map(|opened| opened.ready.isolation).map_err(|error| error.to_string())
 }

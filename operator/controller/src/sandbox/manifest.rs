@@ -244,5 +244,4 @@ fn whole_seconds(duration: Duration) -> i64 {
 }
 
 #[cfg(test)]
-#[path = "manifest_tests.rs"]
 mod tests;

@@ -13,7 +13,7 @@ use tracing::warn;
 
 use super::{
     attempt::Plan,
-    end::Place,
+    attempt_outcome::SandboxRef,
     status::{self, StatusError},
 };
 use crate::{context::Context, report::chain};
@@ -22,7 +22,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Of one attempt.
-pub struct GoingOn {
+pub struct RunningStatusWriter {
     ctx: Arc<Context>,
     execution: Arc<SkillExecution>,
     version: String,
@@ -32,7 +32,7 @@ pub struct GoingOn {
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl GoingOn {
+impl RunningStatusWriter {
     /// `started` is when the runner accepted the run, where that is known by the time of telling.
     pub fn new(ctx: &Arc<Context>, plan: &Plan, attempt: u32, started: &Arc<OnceLock<Timestamp>>) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl GoingOn {
     }
 
     /// Begins to tell.
-    pub fn tell(&self, place: &Place) {
+    pub fn start(&self, place: &SandboxRef) {
         let at = *self.started.get_or_init(Timestamp::now);
         let status = Arc::new(status::running(&self.version, self.attempt, place, at));
         let (ctx, execution) = (self.ctx.clone(), self.execution.clone());

@@ -35,7 +35,7 @@ pub(super) enum Stage {
     /// The Skill was changed and is not sealed yet.
     Settling { since: Instant },
     /// Waits for a place. The hold keeps its version from being collected.
-    Queued { since: Instant, is_told: bool, _hold: Hold },
+    Queued { since: Instant, is_reported: bool, _hold: Hold },
     /// Has a task of its own until its status is written. `place` is the skill whose run it is; none for a refusal.
     Active { cancel: watch::Sender<bool>, place: Option<String> },
     /// Its status is written; the watch has not shown it yet.
@@ -49,8 +49,8 @@ pub(super) struct Entry {
     /// A status that is being written, to be waited for before the next one.
     pub(super) told: Option<JoinHandle<()>>,
     /// The watch has shown the end, or that the object is gone.
-    pub(super) is_seen_over: bool,
-    /// Without its input where that is large: see `whole`.
+    pub(super) is_finished: bool,
+    /// Without its input where that is large: see `with_input`.
     pub(super) execution: Arc<SkillExecution>,
     input: Option<Box<str>>,
     pub(super) stage: Stage,
@@ -67,35 +67,35 @@ pub(super) async fn written(told: Option<JoinHandle<()>>) {
 }
 
 /// An execution that waits longer than this for a place is told so in its status.
-const TELL_QUEUED_AFTER: Duration = Duration::from_secs(3);
+const REPORT_QUEUED_AFTER: Duration = Duration::from_secs(3);
 
 impl Entry {
     pub(super) fn new(execution: SkillExecution) -> Self {
-        let (execution, input) = put_away(execution);
-        Self { told: None, is_seen_over: false, execution, input, stage: Stage::Refreshing }
+        let (execution, input) = compact_input(execution);
+        Self { told: None, is_finished: false, execution, input, stage: Stage::Refreshing }
     }
 
     /// Keeps a newer state of the execution.
     pub(super) fn renew(&mut self, execution: SkillExecution) {
-        (self.execution, self.input) = put_away(execution);
+        (self.execution, self.input) = compact_input(execution);
     }
 
     /// The execution with its input.
-    pub(super) fn whole(&self) -> Arc<SkillExecution> {
+    pub(super) fn with_input(&self) -> Arc<SkillExecution> {
         let Some(text) = &self.input else { return self.execution.clone() };
         let mut execution = SkillExecution::clone(&self.execution);
-        // It was written by `put_away`, so it parses.
+        // It was written by `compact_input`, so it parses.
         execution.spec.input = serde_json::from_str(text).ok();
         Arc::new(execution)
     }
 
     /// Says once, in the status, that the execution waits for a place. Does nothing in any other stage.
-    pub(super) fn tell_queued(&mut self, ctx: &Arc<Context>) {
-        let Stage::Queued { since, is_told, _hold } = &mut self.stage else { return };
-        if *is_told || since.elapsed() < TELL_QUEUED_AFTER {
+    pub(super) fn report_queued(&mut self, ctx: &Arc<Context>) {
+        let Stage::Queued { since, is_reported, _hold } = &mut self.stage else { return };
+        if *is_reported || since.elapsed() < REPORT_QUEUED_AFTER {
             return;
         }
-        *is_told = true;
+        *is_reported = true;
         if self.execution.status.as_ref().is_some_and(|status| status.reason.is_some()) {
             return;
         }
@@ -110,7 +110,7 @@ impl Entry {
 }
 
 /// Keeps a large input as text: parsed, it may take sixteen times as much, and there is no limit to how many wait.
-fn put_away(mut execution: SkillExecution) -> (Arc<SkillExecution>, Option<Box<str>>) {
+fn compact_input(mut execution: SkillExecution) -> (Arc<SkillExecution>, Option<Box<str>>) {
     let text = execution.spec.input.as_ref().map(Value::to_string);
     let large = text.filter(|text| text.len() > LARGE_INPUT);
     if large.is_some() {
@@ -139,11 +139,11 @@ mod tests {
         let large = json!({ "list": vec![0; 10_000], "number": 1.5e300, "text": "\u{0}\u{2028}\"" });
         let mut entry = Entry::new(execution(&large));
         assert_eq!(entry.execution.spec.input, None);
-        assert_eq!(entry.whole().spec.input, Some(large));
+        assert_eq!(entry.with_input().spec.input, Some(large));
         let newer = json!(vec!["b"; 10_000]);
         entry.renew(execution(&newer));
         assert_eq!(entry.execution.spec.input, None);
-        assert_eq!(entry.whole().spec.input, Some(newer));
+        assert_eq!(entry.with_input().spec.input, Some(newer));
     }
 
     #[test]
@@ -151,6 +151,6 @@ mod tests {
         let mut entry = Entry::new(execution(&json!(vec![0; 10_000])));
         entry.renew(execution(&json!({ "a": 1 })));
         assert_eq!(entry.execution.spec.input, Some(json!({ "a": 1 })));
-        assert!(Arc::ptr_eq(&entry.whole(), &entry.execution));
+        assert!(Arc::ptr_eq(&entry.with_input(), &entry.execution));
     }
 }

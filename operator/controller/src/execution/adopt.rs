@@ -12,17 +12,17 @@ use crate::in_use::{Hold, InUse};
 
 /// The newest sandbox of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Existing {
+pub struct ResumePoint {
     pub ordinal: u32,
     pub attempt: u32,
     /// The version that was chosen for it.
     pub version: Option<String>,
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxState,
 }
 
 /// What is known of a sandbox that an attempt is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sandbox {
+pub enum SandboxState {
     /// Its Job has not been asked for.
     NotMade,
     /// Its Job exists.
@@ -31,9 +31,9 @@ pub enum Sandbox {
     Gone,
 }
 
-impl Existing {
+impl ResumePoint {
     /// Where an execution starts that has no sandbox yet.
-    pub const FIRST: Self = Self { ordinal: 1, attempt: 1, version: None, sandbox: Sandbox::NotMade };
+    pub const FIRST: Self = Self { ordinal: 1, attempt: 1, version: None, sandbox: SandboxState::NotMade };
 
     /// Where an execution goes on that has no Job: from what its status tells. None where nothing was begun.
     pub fn from_status(status: Option<&SkillExecutionStatus>) -> Option<Self> {
@@ -46,10 +46,10 @@ impl Existing {
                 ordinal: used + 1,
                 attempt: status.attempts + 1,
                 version,
-                sandbox: Sandbox::NotMade,
+                sandbox: SandboxState::NotMade,
             }),
             Phase::Running => {
-                Some(Self { ordinal: used, attempt: status.attempts, version, sandbox: Sandbox::Gone })
+                Some(Self { ordinal: used, attempt: status.attempts, version, sandbox: SandboxState::Gone })
             }
             Phase::Succeeded | Phase::Failed | Phase::TimedOut | Phase::Cancelled => None,
         }
@@ -58,13 +58,13 @@ impl Existing {
 
 /// What an earlier operator left, by the uid of the execution.
 #[derive(Default)]
-pub struct Left {
-    sandboxes: HashMap<String, Existing>,
+pub struct LeftoverRuns {
+    sandboxes: HashMap<String, ResumePoint>,
     /// The versions of their runs, until each run holds its own.
     holds: HashMap<String, Hold>,
 }
 
-impl Left {
+impl LeftoverRuns {
     /// A consistent read: what was made before is in it.
     pub async fn list(jobs: &Api<Job>, in_use: &Arc<InUse>) -> Result<Self, kube::Error> {
         let runs = ListParams::default().labels(&format!("{}={}", names::LABEL_PURPOSE, names::PURPOSE_RUN));
@@ -80,11 +80,11 @@ impl Left {
 
     /// How far an earlier operator came with an execution: told once. Its version stays held while the second part
     /// of the answer lives.
-    pub fn take(&mut self, execution: &SkillExecution) -> Option<(Existing, Option<Hold>)> {
+    pub fn take(&mut self, execution: &SkillExecution) -> Option<(ResumePoint, Option<Hold>)> {
         let uid = execution.uid()?;
         let hold = self.holds.remove(&uid);
         let left = self.sandboxes.remove(&uid);
-        Some((left.or_else(|| Existing::from_status(execution.status.as_ref()))?, hold))
+        Some((left.or_else(|| ResumePoint::from_status(execution.status.as_ref()))?, hold))
     }
 
     /// Every execution has been seen: what is left belongs to none.
@@ -94,7 +94,7 @@ impl Left {
 }
 
 /// The newest sandbox of one execution, by a consistent read.
-pub async fn newest_of(jobs: &Api<Job>, execution_uid: &str) -> Result<Option<Existing>, kube::Error> {
+pub async fn newest_of(jobs: &Api<Job>, execution_uid: &str) -> Result<Option<ResumePoint>, kube::Error> {
     let of_execution =
         ListParams::default().labels(&format!("{}={execution_uid}", names::LABEL_EXECUTION_UID));
     Ok(newest(&jobs.list(&of_execution).await?.items).remove(execution_uid))
@@ -107,8 +107,8 @@ fn hold(job: &Job, in_use: &Arc<InUse>) -> Option<(String, Hold)> {
     Some((label(names::LABEL_EXECUTION_UID)?.clone(), held))
 }
 
-fn newest(jobs: &[Job]) -> HashMap<String, Existing> {
-    let mut found: HashMap<String, Existing> = HashMap::new();
+fn newest(jobs: &[Job]) -> HashMap<String, ResumePoint> {
+    let mut found: HashMap<String, ResumePoint> = HashMap::new();
     for job in jobs {
         let labels = job.labels();
         let number = |label: &str| labels.get(label).and_then(|text| text.parse().ok());
@@ -117,11 +117,11 @@ fn newest(jobs: &[Job]) -> HashMap<String, Existing> {
         else {
             continue;
         };
-        let existing = Existing {
+        let existing = ResumePoint {
             ordinal,
             attempt,
             version: labels.get(LABEL_VERSION).cloned(),
-            sandbox: Sandbox::There,
+            sandbox: SandboxState::There,
         };
         let entry = found.entry(uid.clone()).or_insert_with(|| existing.clone());
         if entry.ordinal < ordinal {
@@ -148,24 +148,25 @@ mod tests {
     fn the_newest_sandbox_of_each_execution_counts() {
         let jobs = [job("a", "1", "1"), job("a", "3", "2"), job("a", "2", "1"), job("b", "1", "1")];
         let found = newest(&jobs);
-        let there = |ordinal, attempt| Existing { ordinal, attempt, version: None, sandbox: Sandbox::There };
+        let there =
+            |ordinal, attempt| ResumePoint { ordinal, attempt, version: None, sandbox: SandboxState::There };
         assert_eq!(found["a"], there(3, 2));
         assert_eq!(found["b"], there(1, 1));
     }
 
-    fn told(yaml: &str) -> Option<(u32, u32, Sandbox)> {
+    fn told(yaml: &str) -> Option<(u32, u32, SandboxState)> {
         let status: SkillExecutionStatus = serde_saphyr::from_str(yaml).unwrap();
-        Existing::from_status(Some(&status)).map(|found| (found.ordinal, found.attempt, found.sandbox))
+        ResumePoint::from_status(Some(&status)).map(|found| (found.ordinal, found.attempt, found.sandbox))
     }
 
     #[test]
     fn a_status_tells_where_an_execution_without_a_job_goes_on() {
-        assert_eq!(Existing::from_status(None), None);
+        assert_eq!(ResumePoint::from_status(None), None);
         assert_eq!(told("{phase: Pending, reason: Queued}"), None);
         let lost = "{phase: Running, attempts: 2, job: run-6f1c-2b-3}";
-        assert_eq!(told(lost), Some((3, 2, Sandbox::Gone)));
+        assert_eq!(told(lost), Some((3, 2, SandboxState::Gone)));
         let between = "{phase: Pending, reason: SandboxLost, attempts: 1, job: run-6f1c-2b-1}";
-        assert_eq!(told(between), Some((2, 2, Sandbox::NotMade)));
+        assert_eq!(told(between), Some((2, 2, SandboxState::NotMade)));
         assert_eq!(told("{phase: Failed, attempts: 1, job: run-6f1c-2b-1}"), None);
     }
 
@@ -177,12 +178,12 @@ mod tests {
         )
         .unwrap();
         let holds = hold(&left, &in_use).into_iter().collect();
-        let mut left = Left { sandboxes: newest(&[left]), holds };
+        let mut left = LeftoverRuns { sandboxes: newest(&[left]), holds };
         assert_eq!(in_use.of("ns", "s").len(), 1);
         let mut execution = SkillExecution::new("e", SkillExecutionSpec::default());
         execution.metadata.uid = Some("u".into());
         let (existing, held) = left.take(&execution).unwrap();
-        assert_eq!((existing.sandbox, existing.version.as_deref()), (Sandbox::There, Some("1.0.0")));
+        assert_eq!((existing.sandbox, existing.version.as_deref()), (SandboxState::There, Some("1.0.0")));
         assert_eq!(in_use.of("ns", "s").len(), 1);
         drop(held);
         assert!(in_use.of("ns", "s").is_empty());

@@ -28,17 +28,17 @@ pub struct PodView {
 }
 
 /// Receives a view for each change of one Job's pod. Holds the newest.
-pub type Follower = watch::Receiver<Option<PodView>>;
+pub type PodReceiver = watch::Receiver<Option<PodView>>;
 
 /// Where views of pods come in and followers are served, by Job name.
 #[derive(Default)]
-pub struct PodHub {
+pub struct PodWatch {
     jobs: Mutex<HashMap<String, watch::Sender<Option<PodView>>>>,
 }
 
-impl PodHub {
+impl PodWatch {
     /// Follows the pod of `job`, which need not exist yet.
-    pub fn follow(&self, job: &str) -> Follower {
+    pub fn follow(&self, job: &str) -> PodReceiver {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         jobs.entry(job.to_owned()).or_insert_with(|| watch::channel(None).0).subscribe()
     }
@@ -125,18 +125,18 @@ mod tests {
         .unwrap()
     }
 
-    async fn feed(hub: &PodHub, events: Vec<watcher::Event<Pod>>) {
+    async fn feed(hub: &PodWatch, events: Vec<watcher::Event<Pod>>) {
         hub.feed(stream::iter(events.into_iter().map(Ok))).await;
     }
 
-    fn seen(follower: &Follower) -> Option<(String, bool)> {
+    fn seen(follower: &PodReceiver) -> Option<(String, bool)> {
         let view = follower.borrow().clone()?;
         Some((view.pod.spec.as_ref()?.node_name.clone()?, view.is_deleted))
     }
 
     #[tokio::test]
     async fn who_follows_first_hears_of_the_pod() {
-        let hub = PodHub::default();
+        let hub = PodWatch::default();
         let follower = hub.follow("a");
         assert_eq!(seen(&follower), None);
         feed(&hub, vec![watcher::Event::Apply(pod("a", "n1")), watcher::Event::Apply(pod("b", "n2"))]).await;
@@ -145,14 +145,14 @@ mod tests {
 
     #[tokio::test]
     async fn who_follows_late_hears_of_the_pod_too() {
-        let hub = PodHub::default();
+        let hub = PodWatch::default();
         feed(&hub, vec![watcher::Event::Apply(pod("a", "n1"))]).await;
         assert_eq!(seen(&hub.follow("a")), Some(("n1".into(), false)));
     }
 
     #[tokio::test]
     async fn a_deleted_pod_is_told_once_and_forgotten() {
-        let hub = PodHub::default();
+        let hub = PodWatch::default();
         let follower = hub.follow("a");
         feed(&hub, vec![watcher::Event::Apply(pod("a", "n")), watcher::Event::Delete(pod("a", "n"))]).await;
         assert_eq!(seen(&follower), Some(("n".into(), true)));
@@ -161,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_pod_that_a_relist_misses_was_deleted() {
-        let hub = PodHub::default();
+        let hub = PodWatch::default();
         let (a, b) = (hub.follow("a"), hub.follow("b"));
         let nobody = hub.follow("c");
         feed(
@@ -183,7 +183,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_without_a_pod_can_be_forgotten() {
-        let hub = PodHub::default();
+        let hub = PodWatch::default();
         let follower = hub.follow("a");
         hub.forget("a");
         feed(&hub, vec![watcher::Event::Apply(pod("a", "n"))]).await;

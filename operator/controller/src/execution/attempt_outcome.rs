@@ -3,12 +3,12 @@
 use skillet_api::{IsolationLevel, Reason};
 use skillet_protocol::{Isolation, Outcome, Receipt, RunnerMessage};
 
-use super::recover::Existing;
-use crate::sandbox::open::Opened;
+use super::adopt::ResumePoint;
+use crate::sandbox::attach::Attached;
 
 /// Where an attempt took place.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Place {
+pub struct SandboxRef {
     pub job: String,
     pub pod: Option<String>,
     pub node: Option<String>,
@@ -27,7 +27,7 @@ pub struct Captured {
 
 /// How an attempt ended.
 #[derive(Debug, PartialEq)]
-pub enum AttemptEnd {
+pub enum AttemptOutcome {
     /// The runner says how.
     Ran { receipt: Box<Receipt>, captured: Captured },
     /// The program was not started, and trying again cannot help.
@@ -46,9 +46,9 @@ pub enum AttemptEnd {
 
 /// Why an attempt is not gone on with here.
 #[derive(Debug)]
-pub enum Elsewhere {
+pub enum TakenOver {
     /// Another operator has begun this: it is to be gone on with.
-    Begun(Existing),
+    Begun(ResumePoint),
     /// Another operator has ended the execution, or it was deleted.
     Over,
     /// A newer operator has this in its hands.
@@ -57,20 +57,20 @@ pub enum Elsewhere {
 
 /// What ends an attempt before its end.
 #[derive(Debug)]
-pub enum Stop {
-    End(AttemptEnd),
-    Elsewhere(Elsewhere),
+pub enum Interrupted {
+    End(AttemptOutcome),
+    TakenOver(TakenOver),
 }
 
-impl From<AttemptEnd> for Stop {
-    fn from(end: AttemptEnd) -> Self {
+impl From<AttemptOutcome> for Interrupted {
+    fn from(end: AttemptOutcome) -> Self {
         Self::End(end)
     }
 }
 
-impl AttemptEnd {
+impl AttemptOutcome {
     /// The sandbox does not prove what the policy requires.
-    pub fn unproven(opened: &Opened, missing: &[&str], isolation: IsolationLevel) -> Self {
+    pub fn unproven(opened: &Attached, missing: &[&str], isolation: IsolationLevel) -> Self {
         let notes = &opened.ready.isolation.notes;
         let why = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
         let message = format!(

@@ -12,9 +12,9 @@ use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
-    hub::Follower,
-    state::{Ended, SandboxState},
-    stream::{HeldStream, StreamEnd},
+    pod_state::{Ended, PodState},
+    pod_watch::PodReceiver,
+    runner_stream::{RunnerStream, StreamEnd},
 };
 
 /// Shortest pause between two tries.
@@ -24,7 +24,7 @@ const LAST_GAP: Duration = Duration::from_millis(500);
 
 /// Why no stream came of a sandbox.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub enum AttachError {
     #[error("the image cannot be started: {0}")]
     Image(String),
     #[error("no sandbox became usable within {limit:?}: {message}")]
@@ -62,34 +62,34 @@ fn is_ready_to_start(pod: &Pod) -> bool {
 }
 
 /// A stream to an idle runner, and where it runs.
-pub struct Opened {
-    pub stream: HeldStream,
+pub struct Attached {
+    pub stream: RunnerStream,
     pub ready: Ready,
     pub pod: String,
     pub node: String,
 }
 
 /// Waits for the pod that `follower` follows and attaches to it, for at most `limit`.
-pub async fn open(
+pub async fn attach(
     pods: &Api<Pod>,
-    follower: &mut Follower,
+    follower: &mut PodReceiver,
     epoch: u64,
     limit: Duration,
-) -> Result<Opened, OpenError> {
+) -> Result<Attached, AttachError> {
     let deadline = Instant::now() + limit;
     let mut bound_at = None;
     loop {
-        let state = SandboxState::of(follower.borrow_and_update().as_ref());
+        let state = PodState::of(follower.borrow_and_update().as_ref());
         match state {
-            SandboxState::ImageProblem { message, is_final: true } => return Err(OpenError::Image(message)),
-            SandboxState::Ended(ended) => return Err(OpenError::Ended(ended)),
-            SandboxState::Gone(ended) => return Err(OpenError::Gone(ended)),
-            SandboxState::NoPod | SandboxState::Unscheduled { .. } | SandboxState::ImageProblem { .. } => {
+            PodState::ImageProblem { message, is_final: true } => return Err(AttachError::Image(message)),
+            PodState::Ended(ended) => return Err(AttachError::Ended(ended)),
+            PodState::Gone(ended) => return Err(AttachError::Gone(ended)),
+            PodState::NoPod | PodState::Unscheduled { .. } | PodState::ImageProblem { .. } => {
                 if timeout_at(deadline, follower.changed()).await.is_err() {
                     return Err(too_late(follower, limit));
                 }
             }
-            SandboxState::Bound => {
+            PodState::Bound => {
                 let bound_at = *bound_at.get_or_insert_with(Instant::now);
                 // A kubelet that accepts and does not answer must not hold this past its limit.
                 if let Ok(attached) = timeout_at(deadline, try_attach(pods, follower, epoch)).await
@@ -111,32 +111,34 @@ pub async fn open(
     }
 }
 
-async fn try_attach(pods: &Api<Pod>, follower: &Follower, epoch: u64) -> Result<Option<Opened>, OpenError> {
+async fn try_attach(
+    pods: &Api<Pod>,
+    follower: &PodReceiver,
+    epoch: u64,
+) -> Result<Option<Attached>, AttachError> {
     let Some(pod) = follower.borrow().as_ref().map(|view| view.pod.clone()) else { return Ok(None) };
     let name = pod.name_any();
-    match HeldStream::attach(pods, &name, epoch).await {
+    match RunnerStream::attach(pods, &name, epoch).await {
         Ok((stream, ready)) => {
             let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-            Ok(Some(Opened { stream, ready, pod: name, node }))
+            Ok(Some(Attached { stream, ready, pod: name, node }))
         }
         // Not running yet, or the kubelet is busy: the next try tells.
         Err(StreamEnd::Attach(_) | StreamEnd::Closed | StreamEnd::Read(_) | StreamEnd::Write(_)) => Ok(None),
         Err(
             end @ (StreamEnd::Protocol(_) | StreamEnd::Encode(_) | StreamEnd::NoAnswer | StreamEnd::NotReady),
-        ) => Err(OpenError::InUse(end)),
+        ) => Err(AttachError::InUse(end)),
     }
 }
 
-fn too_late(follower: &Follower, limit: Duration) -> OpenError {
-    let message = match SandboxState::of(follower.borrow().as_ref()) {
-        SandboxState::ImageProblem { message, .. } => return OpenError::Image(message),
-        SandboxState::NoPod => "no pod was made for the Job (quota, or an admission rule)".to_owned(),
-        SandboxState::Unscheduled { message } => {
-            message.unwrap_or_else(|| "the pod was not scheduled".into())
-        }
-        SandboxState::Bound => "the container did not start".to_owned(),
-        SandboxState::Ended(ended) => return OpenError::Ended(ended),
-        SandboxState::Gone(ended) => return OpenError::Gone(ended),
+fn too_late(follower: &PodReceiver, limit: Duration) -> AttachError {
+    let message = match PodState::of(follower.borrow().as_ref()) {
+        PodState::ImageProblem { message, .. } => return AttachError::Image(message),
+        PodState::NoPod => "no pod was made for the Job (quota, or an admission rule)".to_owned(),
+        PodState::Unscheduled { message } => message.unwrap_or_else(|| "the pod was not scheduled".into()),
+        PodState::Bound => "the container did not start".to_owned(),
+        PodState::Ended(ended) => return AttachError::Ended(ended),
+        PodState::Gone(ended) => return AttachError::Gone(ended),
     };
-    OpenError::TooLate { limit, message }
+    AttachError::TooLate { limit, message }
 }

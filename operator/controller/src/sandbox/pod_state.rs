@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStateWaiting, Pod, PodCondition};
 use skillet_protocol::Receipt;
 
-use super::hub::PodView;
+use super::pod_watch::PodView;
 
 /// Where a sandbox stands, as far as the API tells.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SandboxState {
+pub enum PodState {
     /// The Job has no pod yet.
     NoPod,
     /// The pod has no node; the scheduler's reason, where it gave one.
@@ -57,7 +57,7 @@ const IMAGE_WAITING: [&str; 8] = [
     "RunContainerError",
 ];
 
-impl SandboxState {
+impl PodState {
     /// Reads the newest that is known of a sandbox's pod.
     pub fn of(view: Option<&PodView>) -> Self {
         let Some(view) = view else { return Self::NoPod };
@@ -143,7 +143,7 @@ fn waiting(pod: &Pod) -> Option<&ContainerStateWaiting> {
         .find_map(|container| container.state.as_ref()?.waiting.as_ref())
 }
 
-fn image_problem(waiting: &ContainerStateWaiting) -> Option<SandboxState> {
+fn image_problem(waiting: &ContainerStateWaiting) -> Option<PodState> {
     let reason = waiting.reason.as_deref()?;
     if !IMAGE_WAITING.contains(&reason) {
         return None;
@@ -152,7 +152,7 @@ fn image_problem(waiting: &ContainerStateWaiting) -> Option<SandboxState> {
     // A registry that answered "there is no such image" will not change its mind within a start limit.
     let is_pull = matches!(reason, "ErrImagePull" | "ImagePullBackOff");
     let is_final = FINAL_WAITING.contains(&reason) || (is_pull && detail.contains("not found"));
-    Some(SandboxState::ImageProblem { message: join(Some(reason), waiting.message.as_deref()), is_final })
+    Some(PodState::ImageProblem { message: join(Some(reason), waiting.message.as_deref()), is_final })
 }
 
 #[cfg(test)]
@@ -163,38 +163,35 @@ mod tests {
 
     use super::*;
 
-    fn state(yaml: &str) -> SandboxState {
+    fn state(yaml: &str) -> PodState {
         view(yaml, false)
     }
 
-    fn view(yaml: &str, is_deleted: bool) -> SandboxState {
+    fn view(yaml: &str, is_deleted: bool) -> PodState {
         let pod: Pod = serde_saphyr::from_str(yaml).unwrap();
-        SandboxState::of(Some(&PodView { pod: Arc::new(pod), is_deleted }))
+        PodState::of(Some(&PodView { pod: Arc::new(pod), is_deleted }))
     }
 
     #[test]
     fn without_a_pod_there_is_only_the_job() {
-        assert_eq!(SandboxState::of(None), SandboxState::NoPod);
+        assert_eq!(PodState::of(None), PodState::NoPod);
     }
 
     #[test]
     fn a_pod_without_a_node_says_why_when_the_scheduler_does() {
-        assert_eq!(state("spec: {containers: []}"), SandboxState::Unscheduled { message: None });
+        assert_eq!(state("spec: {containers: []}"), PodState::Unscheduled { message: None });
         let full = "spec: {containers: []}\nstatus: {conditions: [{type: PodScheduled, status: 'False', message: 0/1 nodes are available}]}";
-        assert_eq!(
-            state(full),
-            SandboxState::Unscheduled { message: Some("0/1 nodes are available".into()) }
-        );
+        assert_eq!(state(full), PodState::Unscheduled { message: Some("0/1 nodes are available".into()) });
     }
 
     #[test]
     fn a_bound_pod_may_be_attached_to() {
-        assert_eq!(state("spec: {containers: [], nodeName: n}"), SandboxState::Bound);
+        assert_eq!(state("spec: {containers: [], nodeName: n}"), PodState::Bound);
         let creating = "spec: {containers: [], nodeName: n}\nstatus: {containerStatuses: [{name: c, image: i, imageID: '', ready: false, restartCount: 0, state: {waiting: {reason: ContainerCreating}}}]}";
-        assert_eq!(state(creating), SandboxState::Bound);
+        assert_eq!(state(creating), PodState::Bound);
     }
 
-    fn waiting_with(reason: &str, message: &str) -> SandboxState {
+    fn waiting_with(reason: &str, message: &str) -> PodState {
         state(&format!(
             "spec: {{containers: [], nodeName: n}}\nstatus: {{containerStatuses: [{{name: c, image: i, imageID: '', ready: false, restartCount: 0, state: {{waiting: {{reason: {reason}, message: '{message}'}}}}}}]}}"
         ))
@@ -211,7 +208,7 @@ mod tests {
             ("CreateContainerError", "no such file", false),
         ] {
             match waiting_with(reason, message) {
-                SandboxState::ImageProblem { message: text, is_final } => {
+                PodState::ImageProblem { message: text, is_final } => {
                     assert_eq!(is_final, wanted, "{reason} {message}");
                     assert_eq!(text, format!("{reason}: {message}"));
                 }
@@ -228,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_container_killed_for_memory_says_so() {
-        let SandboxState::Ended(ended) = state(&terminated("exitCode: 137, reason: OOMKilled")) else {
+        let PodState::Ended(ended) = state(&terminated("exitCode: 137, reason: OOMKilled")) else {
             panic!("not ended")
         };
         assert!(ended.is_out_of_memory);
@@ -240,7 +237,7 @@ mod tests {
     fn the_receipt_is_read_from_the_termination_message() {
         let receipt = Receipt::unused(Isolation::default());
         let text = receipt.termination_message().replace('\'', "''");
-        let SandboxState::Ended(ended) =
+        let PodState::Ended(ended) =
             state(&terminated(&format!("exitCode: 0, reason: Completed, message: '{text}'")))
         else {
             panic!("not ended")
@@ -251,9 +248,9 @@ mod tests {
 
     #[test]
     fn a_deleted_pod_keeps_what_was_seen_of_its_end() {
-        assert_eq!(view("spec: {containers: [], nodeName: n}", true), SandboxState::Gone(None));
+        assert_eq!(view("spec: {containers: [], nodeName: n}", true), PodState::Gone(None));
         match view(&terminated("exitCode: 1, reason: Error, message: ' bad '"), true) {
-            SandboxState::Gone(Some(ended)) => assert_eq!(ended.message, "Error: bad"),
+            PodState::Gone(Some(ended)) => assert_eq!(ended.message, "Error: bad"),
             other => panic!("{other:?}"),
         }
     }
@@ -278,7 +275,7 @@ mod tests {
         match state(
             "spec: {containers: [], nodeName: n}\nstatus: {phase: Failed, reason: Evicted, message: disk}",
         ) {
-            SandboxState::Ended(ended) => assert_eq!(ended.message, "Evicted: disk"),
+            PodState::Ended(ended) => assert_eq!(ended.message, "Evicted: disk"),
             other => panic!("{other:?}"),
         }
     }

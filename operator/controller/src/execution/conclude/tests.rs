@@ -19,11 +19,11 @@ fn summary(bytes: &[u8], in_all: u64) -> StreamSummary {
     StreamSummary { bytes: in_all, sent: bytes.len() as u64, sha256: "d".repeat(64) }
 }
 
-fn ran(outcome: Ran, stdout: &[u8], stderr: &[u8]) -> AttemptEnd {
+fn ran(outcome: Ran, stdout: &[u8], stderr: &[u8]) -> AttemptOutcome {
     cut(outcome, (stdout, stdout.len() as u64), stderr)
 }
 
-fn cut(outcome: Ran, (stdout, in_all): (&[u8], u64), stderr: &[u8]) -> AttemptEnd {
+fn cut(outcome: Ran, (stdout, in_all): (&[u8], u64), stderr: &[u8]) -> AttemptOutcome {
     let receipt = Receipt {
         outcome,
         duration_ms: 12,
@@ -32,10 +32,10 @@ fn cut(outcome: Ran, (stdout, in_all): (&[u8], u64), stderr: &[u8]) -> AttemptEn
         ..Receipt::unused(Isolation { network_blocked: true, kernel: "6.1".into(), ..Isolation::default() })
     };
     let captured = Captured { stdout: stdout.to_vec(), stderr: stderr.to_vec(), ..Captured::default() };
-    AttemptEnd::Ran { receipt: Box::new(receipt), captured }
+    AttemptOutcome::Ran { receipt: Box::new(receipt), captured }
 }
 
-fn check(end: AttemptEnd, phase: Phase, reason: Reason, message: &str) -> Conclusion {
+fn check(end: AttemptOutcome, phase: Phase, reason: Reason, message: &str) -> Conclusion {
     let conclusion = conclude(end, &content(""), Duration::from_secs(7));
     assert_eq!((conclusion.phase, conclusion.reason), (phase, Some(reason)));
     let told = conclusion.message.clone().unwrap_or_default();
@@ -89,12 +89,13 @@ fn ends_of_every_kind_have_their_phase_and_reason() {
     let no_file = Ran::StartFailed { message: "no such file: jq".into() };
     check(ran(no_file, b"", b""), Phase::Failed, Reason::StartFailed, "no such file: jq");
     check(ran(Ran::Unused, b"", b""), Phase::Failed, Reason::SandboxUnavailable, "ran nothing");
-    check(AttemptEnd::OutOfMemory, Phase::Failed, Reason::OutOfMemory, "memory");
-    check(AttemptEnd::TimedOut, Phase::TimedOut, Reason::TimedOut, "7s");
-    check(AttemptEnd::Cancelled, Phase::Cancelled, Reason::Cancelled, "");
-    let unused = AttemptEnd::Unused { message: "gone".into() };
+    check(AttemptOutcome::OutOfMemory, Phase::Failed, Reason::OutOfMemory, "memory");
+    check(AttemptOutcome::TimedOut, Phase::TimedOut, Reason::TimedOut, "7s");
+    check(AttemptOutcome::Cancelled, Phase::Cancelled, Reason::Cancelled, "");
+    let unused = AttemptOutcome::Unused { message: "gone".into() };
     check(unused, Phase::Failed, Reason::SandboxUnavailable, "gone");
-    let unusable = AttemptEnd::Unusable { reason: Reason::ImageUnavailable, message: "no such image".into() };
+    let unusable =
+        AttemptOutcome::Unusable { reason: Reason::ImageUnavailable, message: "no such image".into() };
     check(unusable, Phase::Failed, Reason::ImageUnavailable, "no such image");
 }
 
@@ -102,14 +103,14 @@ fn ends_of_every_kind_have_their_phase_and_reason() {
 fn a_lost_result_keeps_what_the_receipt_knows() {
     let receipt =
         Receipt { duration_ms: 9, stdout: summary(b"", 70), ..Receipt::unused(Isolation::default()) };
-    let lost = AttemptEnd::Lost {
+    let lost = AttemptOutcome::Lost {
         reason: Reason::ResultLost,
         message: "torn".into(),
         receipt: Some(Box::new(receipt)),
     };
     let known = check(lost, Phase::Failed, Reason::ResultLost, "torn");
     assert_eq!((known.duration_ms, known.stdout.map(|s| s.bytes)), (Some(9), Some(70)));
-    let lost = AttemptEnd::Lost { reason: Reason::SandboxLost, message: "deleted".into(), receipt: None };
+    let lost = AttemptOutcome::Lost { reason: Reason::SandboxLost, message: "deleted".into(), receipt: None };
     check(lost, Phase::Failed, Reason::SandboxLost, "deleted");
 }
 

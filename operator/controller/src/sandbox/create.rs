@@ -13,29 +13,29 @@ const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why no Job was made.
 #[derive(Debug, Error)]
-pub enum MakeError {
+pub enum CreateError {
     /// Made before: by another operator, or by a request of ours whose answer was lost.
-    #[error("the sandbox is there already")]
-    IsThere,
+    #[error("the sandbox already exists")]
+    AlreadyExists,
     #[error("the cluster refuses the sandbox: {0}")]
     Refused(String),
     #[error("the sandbox could not be created within {limit:?}: {message}")]
-    TooLate { limit: Duration, message: String },
+    Timeout { limit: Duration, message: String },
 }
 
 /// Creates `job`. An API server that is not there is waited for, as no end could be written either; one that answers with
 /// an error of its own is asked for at most `limit`.
-pub async fn make(jobs: &Api<Job>, job: &Job, limit: Duration) -> Result<(), MakeError> {
+pub async fn create(jobs: &Api<Job>, job: &Job, limit: Duration) -> Result<(), CreateError> {
     let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
     loop {
         let error = match jobs.create(&PostParams::default(), job).await {
             Ok(_) => return Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 409 => return Err(MakeError::IsThere),
+            Err(kube::Error::Api(status)) if status.code == 409 => return Err(CreateError::AlreadyExists),
             Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => {
-                return Err(MakeError::Refused(status.message.clone()));
+                return Err(CreateError::Refused(status.message.clone()));
             }
             Err(kube::Error::Api(status)) if begun.elapsed() >= limit => {
-                return Err(MakeError::TooLate { limit, message: status.message.clone() });
+                return Err(CreateError::Timeout { limit, message: status.message.clone() });
             }
             Err(error) => error,
         };
@@ -87,13 +87,13 @@ mod tests {
     async fn made_after(answers: &[Option<u16>]) -> (Result<(), String>, Duration) {
         let jobs = answering(answers);
         let begun = Instant::now();
-        let made = make(&jobs, &Job::default(), LIMIT).await.map_err(|error| error.to_string());
+        let made = create(&jobs, &Job::default(), LIMIT).await.map_err(|error| error.to_string());
         (made, begun.elapsed())
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_counts_is_told_at_once() {
-        let there = Err("the sandbox is there already".to_owned());
+        let there = Err("the sandbox already exists".to_owned());
         for (code, told) in [
             (201, Ok(())),
             (409, there),
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(made, Ok(()));
         assert!(took > 4 * LIMIT, "{took:?}");
         // The request before it had come through.
-        assert_eq!(made_after(&[None, Some(409)]).await.0, Err("the sandbox is there already".to_owned()));
+        assert_eq!(made_after(&[None, Some(409)]).await.0, Err("the sandbox already exists".to_owned()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -46,7 +46,7 @@ pub enum StreamEnd {
 }
 
 /// The attach connection to one runner.
-pub struct HeldStream {
+pub struct RunnerStream {
     // Dropping it ends the connection.
     _process: AttachedProcess,
     stdin: Box<dyn AsyncWrite + Send + Unpin>,
@@ -55,7 +55,7 @@ pub struct HeldStream {
     buffer: Vec<u8>,
 }
 
-impl HeldStream {
+impl RunnerStream {
     /// Attaches to `pod` and greets its runner. Fails at once where the container does not run yet.
     pub async fn attach(pods: &Api<Pod>, pod: &str, epoch: u64) -> Result<(Self, Ready), StreamEnd> {
         let params = AttachParams {
