@@ -112,7 +112,7 @@ test-e2e: ## A whole node: journeys, limits, faults
 
 .PHONY: fuzz
 fuzz: sources ## A million random cases for every reader of what clients and models send; most of an hour
-	@SKILLET_CASES=1000000 cargo test --release -q --locked -p skillet-core --lib -- dialect
+	@SKILLET_CASES=1000000 cargo test --release -q --locked -p skillet-llm --lib
 
 .PHONY: bench
 bench: deploy ## Measure; writes target/bench.json

@@ -12,14 +12,12 @@ use std::{
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use skillet_core::{
-    dialect::{
-        DialectName, ToolDefinition,
-        names::{OfferTable, SkillIdentity},
-    },
-    offer::{
-        Ask, Candidate, Change, Index, Policy, Provider, RequestFacts, Scratch, Switch, pick, synthetic,
-    },
+use skillet_llm::{
+    DialectName, ToolDefinition,
+    names::{OfferTable, SkillIdentity},
+};
+use skillet_offer::{
+    Ask, Candidate, Change, Index, Policy, Provider, RequestFacts, Scratch, Switch, pick, synthetic,
 };
 
 use crate::{
@@ -118,7 +116,7 @@ fn growth() -> Vec<(f64, f64)> {
 }
 
 /// An index in which as many skills match as in every other.
-fn among(size: u32, reading: skillet_core::offer::Reading) -> Index {
+fn among(size: u32, reading: skillet_offer::Reading) -> Index {
     let strangers = synthetic::strangers(size - MATCHING, SEED);
     Index::build(reading, synthetic::corpus(MATCHING, SEED).into_iter().chain(strangers))
 }

@@ -2,8 +2,8 @@
 
 use reqwest::Method;
 use serde_json::json;
-use skillet_core::dialect::names::reference;
 use skillet_e2e::agent::{Ask, chat};
+use skillet_llm::names::reference;
 
 use super::{KEY, Other, SHARED, SKILL, WORD};
 

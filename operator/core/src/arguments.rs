@@ -81,7 +81,7 @@ fn to_number(value: &Value) -> f64 {
     }
 }
 
-pub(crate) fn text_to_number(text: &str) -> f64 {
+pub fn text_to_number(text: &str) -> f64 {
     let text = trim(text);
     if text.is_empty() {
         return 0.0;

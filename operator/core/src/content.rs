@@ -93,7 +93,8 @@ fn without_defaults(mut limits: Limits) -> Limits {
     limits
 }
 
-pub(crate) fn write_canonical(value: &Value, text: &mut String) {
+/// Writes the value as JSON with sorted keys and no spaces: the same value is the same text.
+pub fn write_canonical(value: &Value, text: &mut String) {
     match value {
         Value::Null => text.push_str("null"),
         Value::Bool(true) => text.push_str("true"),

@@ -9,15 +9,10 @@ pub mod arguments;
 pub mod attempts;
 pub mod cache;
 pub mod content;
-pub mod dialect;
-#[cfg(any(test, feature = "synthetic"))]
-mod dice;
 pub mod fold;
 pub mod image;
-pub mod json_kept;
 pub mod json_text;
 mod limits;
-pub mod offer;
 pub mod outcome;
 pub mod output;
 mod problem;
@@ -28,5 +23,7 @@ pub mod retention;
 mod sandbox;
 pub mod schema;
 pub mod skill;
+#[cfg(any(test, feature = "testing"))]
+pub mod test_rng;
 pub mod text;
 pub mod version;

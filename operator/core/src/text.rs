@@ -48,7 +48,7 @@ pub(crate) fn trim(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::test_rng::TestRng;
 
     #[test]
     fn text_is_cut_between_characters() {
@@ -90,9 +90,9 @@ mod tests {
 
     #[test]
     fn a_cut_of_good_text_shows_no_damage_at_any_limit() {
-        let mut dice = Dice::new(3);
+        let mut rng = TestRng::new(3);
         for _ in 0..2_000 {
-            let text = dice.text("aé中🙂", 12);
+            let text = rng.text("aé中🙂", 12);
             for limit in 0..=text.len() {
                 let (head, tail) = (text_head(text.as_bytes(), limit), text_tail(text.as_bytes(), limit));
                 assert!(text.starts_with(&head) && text.ends_with(&tail), "{text} at {limit}");

@@ -19,10 +19,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde_json::Value;
 use skillet_api::skill::Invocation;
-use skillet_core::{
-    dialect::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget},
-    json_kept::kept,
-};
+use skillet_llm::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget, json_edit::render};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -189,7 +186,7 @@ impl Conversation {
 
     /// A request as the provider gets it: whatever is not changed of it goes on as the client wrote it.
     pub fn sent(&self, request: &Value) -> Bytes {
-        kept(&self.written, request).into()
+        render(&self.written, request).into()
     }
 
     /// The request with which the model is asked again.

@@ -17,7 +17,7 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use skillet_api::{SkillPolicySpec, gateway::KeySecret};
-use skillet_core::dialect::confirmation::ConfirmationKey;
+use skillet_llm::confirmation::ConfirmationKey;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;

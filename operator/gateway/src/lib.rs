@@ -29,4 +29,4 @@ pub mod tls;
 pub mod unread;
 pub mod upstream;
 
-pub use skillet_core::dialect::confirmation::ConfirmationKey;
+pub use skillet_llm::confirmation::ConfirmationKey;

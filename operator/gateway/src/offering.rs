@@ -10,15 +10,13 @@ use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillet_api::{SkillPolicySpec, gateway::OfferPolicy, skill::Invocation};
-use skillet_core::{
-    dialect::{
-        Dialect, DialectName, Offered, ToolDefinition,
-        names::{OfferTable, SkillIdentity},
-    },
-    offer::{
-        Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, Reason, RequestFacts, Scratch,
-        Switch, Verdict, Weights, detect_provider, explain, pick,
-    },
+use skillet_llm::{
+    Dialect, DialectName, Offered, ToolDefinition,
+    names::{OfferTable, SkillIdentity},
+};
+use skillet_offer::{
+    Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, Reason, RequestFacts, Scratch,
+    Switch, Verdict, Weights, detect_provider, explain, pick,
 };
 
 use crate::{
@@ -278,7 +276,7 @@ pub fn add(dialect: DialectName, request: &mut Value, offering: &Offering) -> Re
 #[cfg(test)]
 mod tests {
     use skillet_api::gateway::OfferRule;
-    use skillet_core::offer::Reading;
+    use skillet_offer::Reading;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
-use skillet_core::{dialect::DialectName, json_kept::kept};
+use skillet_llm::{DialectName, json_edit::render};
 
 use crate::{
     conversation::{
@@ -112,7 +112,7 @@ async fn answer(
     let offering = offering::offer(&policy, &namespaces, &question);
     offering::add(dialect, &mut request, &offering)?;
     if flag(&headers, DRY_RUN_HEADER)? {
-        return Ok(with_text(&offering.told(), "request", &kept(&sent, &request)));
+        return Ok(with_text(&offering.told(), "request", &render(&sent, &request)));
     }
     let upstream = Upstream::new(&gateway, dialect, &path, &passed_on).await?;
     let offered = names(offering.tools.iter().map(|tool| &*tool.name));

@@ -16,7 +16,7 @@ use axum::{
 };
 use http::StatusCode;
 use kube::Client;
-use skillet_core::dialect::confirmation::ConfirmationKey;
+use skillet_llm::confirmation::ConfirmationKey;
 use thiserror::Error;
 use tokio::{
     net::{TcpListener, TcpStream},

@@ -18,7 +18,7 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
-use skillet_core::offer::Reading;
+use skillet_offer::Reading;
 use tokio::sync::watch as watch_channel;
 
 use crate::identity::Caller;

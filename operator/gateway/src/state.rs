@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use skillet_core::dialect::confirmation::ConfirmationKey;
+use skillet_llm::confirmation::ConfirmationKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::{

@@ -13,11 +13,11 @@ use bytes::Bytes;
 use http::{HeaderMap, request::Parts};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use skillet_core::{
-    dialect::DialectName,
-    json_kept::{field, kept},
-    offer::{Explanation, Verdict},
+use skillet_llm::{
+    DialectName,
+    json_edit::{field, render},
 };
+use skillet_offer::{Explanation, Verdict};
 
 use crate::{
     conversation::{
@@ -200,7 +200,7 @@ async fn intercept(State(gateway): State<Gateway>, request: Request) -> Result<R
     Ok(if has_others || !may_go_on {
         let mut mixed = dialect.mixed_answer(&answer, &results);
         conversation.ask(&answer, &asked, &mut mixed);
-        with_text(&told, "answer", &kept(&as_written, &mixed))
+        with_text(&told, "answer", &render(&as_written, &mixed))
     } else {
         let next = conversation.next(&request, &answer, &results);
         with_text(&told, "nextRequest", &conversation.sent(&next))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use skillet_api::gateway::{Provider, Providers};
-use skillet_core::dialect::DialectName;
+use skillet_llm::DialectName;
 use tokio::time::Instant;
 
 pub use self::keys::Keys;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
-use skillet_core::offer::synthetic;
+use skillet_offer::synthetic;
 
 use super::{api, model};
 use crate::{

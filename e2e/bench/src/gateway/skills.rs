@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use skillet_core::offer::{Candidate, synthetic};
+use skillet_offer::{Candidate, synthetic};
 
 use super::api::NAMESPACE;
 

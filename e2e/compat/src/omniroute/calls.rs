@@ -1,7 +1,7 @@
 //! `extract_tool_calls`: the calls in a provider's answer.
 
 use serde_json::{Value, json};
-use skillet_core::dialect::{Arguments, ToolCall, openai_chat::read_calls};
+use skillet_llm::{Arguments, ToolCall, openai_chat::read_calls};
 
 use crate::{
     case::Case,

@@ -5,7 +5,7 @@
 //! first is compared. Words of errors are the reference's own: that there is one is compared, not which.
 
 use serde_json::{Value, json};
-use skillet_core::dialect::{Arguments, Dialect, ToolCall, ToolResult, anthropic::Anthropic, gemini::Gemini};
+use skillet_llm::{Arguments, Dialect, ToolCall, ToolResult, anthropic::Anthropic, gemini::Gemini};
 
 use super::execute;
 use crate::{

@@ -11,11 +11,11 @@ use skillet_core::{
     admission::{Admitted, Refusal, Request, admit},
     cache::ContentCache,
     content::seal,
-    dialect::Offered,
     outcome::{Ended, Ending, conclude},
     rest::{http_status, split_name, status_word},
     version::SkillSemver,
 };
+use skillet_llm::Offered;
 
 use crate::{
     case::Case,

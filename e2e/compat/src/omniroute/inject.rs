@@ -8,10 +8,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use skillet_api::skill::Mode;
-use skillet_core::{
-    offer::{Ask, Candidate, Index, Policy, Scorer, Scratch, Standing, Switch, pick},
-    version::SkillSemver,
-};
+use skillet_core::version::SkillSemver;
+use skillet_offer::{Ask, Candidate, Index, Policy, Scorer, Scratch, Standing, Switch, pick};
 
 use super::offer::{candidate, client_tools, query};
 use crate::{

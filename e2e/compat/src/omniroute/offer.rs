@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use skillet_api::skill::{Invocation, Mode};
-use skillet_core::{
-    dialect::ToolDefinition,
-    offer::{
-        Candidate, Policy, Provider, Query, RequestFacts, Scorer,
-        background::{BackgroundReason, background_reason},
-        context_text, detect_provider as provider_of, reference_texts, tokens,
-    },
+use skillet_llm::ToolDefinition;
+use skillet_offer::{
+    Candidate, Policy, Provider, Query, RequestFacts, Scorer,
+    background::{BackgroundReason, background_reason},
+    context_text, detect_provider as provider_of, reference_texts, tokens,
 };
 
 use crate::{

@@ -4,9 +4,7 @@
 //! product gives them to the model and asks again, and only an answer with calls of the client's goes back with results in it.
 
 use serde_json::{Value, json};
-use skillet_core::dialect::{
-    Arguments, Dialect as _, ToolCall, ToolResult, openai_responses::OpenAiResponses,
-};
+use skillet_llm::{Arguments, Dialect as _, ToolCall, ToolResult, openai_responses::OpenAiResponses};
 
 use super::{
     calls_anthropic_gemini::{shown, take_generated_ids},

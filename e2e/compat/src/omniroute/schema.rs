@@ -1,7 +1,7 @@
 //! `input_schema_normalise`: the parameters that a model is shown, from the schema of a skill.
 
 use serde_json::{Value, json};
-use skillet_core::dialect::schema::{normalise, problem};
+use skillet_llm::schema::{normalise, problem};
 
 use crate::{
     case::Case,
@@ -45,7 +45,7 @@ fn sorted(schema: &Value) -> Value {
     }
 }
 
-/// What the product does otherwise on purpose, see `skillet_core::dialect::schema`.
+/// What the product does otherwise on purpose, see `skillet_llm::schema`.
 fn named_difference(given: &Value, expected: &Value, normal: &Value) -> Option<String> {
     if !given.is_object() {
         return Some("the parameters of a tool are always an object".to_owned());

@@ -4,9 +4,7 @@
 //! names of the cases, since which name a tool has is another kind's matter.
 
 use serde_json::{Value, json};
-use skillet_core::dialect::{
-    Arguments, Dialect as _, Offered, ToolCall, ToolResult, openai_chat::OpenAiChat,
-};
+use skillet_llm::{Arguments, Dialect as _, Offered, ToolCall, ToolResult, openai_chat::OpenAiChat};
 
 use super::{
     calls::{is_responses, provider},

@@ -1,7 +1,7 @@
 //! `bounded_result` and `follow_up_body`: what the model is given of a result, and the request that gives it.
 
 use serde_json::{Value, json};
-use skillet_core::dialect::{
+use skillet_llm::{
     Dialect as _, ToolResult,
     budget::{DEFAULT_PER_RESULT, DEFAULT_TOTAL, bounded},
     openai_chat::OpenAiChat,

@@ -1,7 +1,7 @@
 //! `tool_name_encode`, `tool_name_decode`, `mcp_dynamic_tool_name`: what skills are called as tools.
 
 use serde_json::json;
-use skillet_core::dialect::names::{MAX_LENGTH, OfferTable, SkillIdentity, reference};
+use skillet_llm::names::{MAX_LENGTH, OfferTable, SkillIdentity, reference};
 
 use crate::{
     case::Case,

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::*;
-use crate::dice::Dice;
+use crate::test_rng::TestRng;
 
 const NO_SKILL_LIMIT: &dyn Fn(&str, &str) -> Option<u32> = &|_, _| None;
 
@@ -137,22 +137,22 @@ impl Plain {
 #[test]
 fn it_does_what_the_plain_rules_say_at_every_step() {
     for seed in 0..20 {
-        let mut dice = Dice::new(seed);
+        let mut rng = TestRng::new(seed);
         let (mut queue, mut plain, mut running) = (FairQueue::new(), Plain::default(), Running::default());
         let mut started: Vec<Entry<u32>> = Vec::new();
         let per_skill = |_: &str, skill: &str| (skill == "0").then_some(1);
         let limits = Limits { total: 6, per_namespace: 3, per_skill: &per_skill };
         for key in 0..2_000_u32 {
-            match dice.below(10) {
+            match rng.below(10) {
                 0..4 => {
-                    let namespace = dice.below(4).to_string();
-                    let skill = dice.below(3).to_string();
-                    let arrival = (i64::from(dice.below(50)), u64::from(key));
+                    let namespace = rng.below(4).to_string();
+                    let skill = rng.below(3).to_string();
+                    let arrival = (i64::from(rng.below(50)), u64::from(key));
                     queue.push(&namespace, &skill, arrival, key);
                     plain.waiting.push((arrival, namespace, skill, key));
                 }
                 4 => {
-                    let victim = dice.below(key + 1);
+                    let victim = rng.below(key + 1);
                     let was_there = plain.waiting.iter().any(|entry| entry.3 == victim);
                     assert_eq!(queue.remove(&victim), was_there);
                     plain.waiting.retain(|entry| entry.3 != victim);
@@ -169,7 +169,7 @@ fn it_does_what_the_plain_rules_say_at_every_step() {
                 _ => {
                     if !started.is_empty() {
                         let count = u32::try_from(started.len()).unwrap();
-                        let ended = started.swap_remove(dice.below(count) as usize);
+                        let ended = started.swap_remove(rng.below(count) as usize);
                         running.finish(&ended.namespace, &ended.skill);
                     }
                 }

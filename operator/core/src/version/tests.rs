@@ -1,7 +1,7 @@
 //! Which versions and constraints are read, what each means, and what a refused one is told.
 
 use super::*;
-use crate::dice::Dice;
+use crate::test_rng::TestRng;
 
 const AVAILABLE: [&str; 7] = ["1.0.0", "1.0.5", "1.2.0", "1.10.0", "2.0.0", "0.3.1", "0.4.0"];
 
@@ -149,16 +149,16 @@ fn a_constraint_shows_the_text_it_was_read_from() {
     }
 }
 
-fn roll(dice: &mut Dice) -> (u32, u32, u32) {
-    (dice.below(3), dice.below(4), dice.below(4))
+fn roll(rng: &mut TestRng) -> (u32, u32, u32) {
+    (rng.below(3), rng.below(4), rng.below(4))
 }
 
 #[test]
 fn every_operator_agrees_with_plain_comparison_of_numbers() {
-    let mut dice = Dice::new(1);
+    let mut rng = TestRng::new(1);
     for _ in 0..20_000 {
-        let (a, b) = (roll(&mut dice), roll(&mut dice));
-        let (sign, expected) = match dice.below(9) {
+        let (a, b) = (roll(&mut rng), roll(&mut rng));
+        let (sign, expected) = match rng.below(9) {
             0 => ("^", a.0 == b.0 && a >= b),
             1 => ("~", (a.0, a.1) == (b.0, b.1) && a >= b),
             2 => (">", a > b),
@@ -176,9 +176,9 @@ fn every_operator_agrees_with_plain_comparison_of_numbers() {
 
 #[test]
 fn no_text_is_read_twofold_or_panics() {
-    let mut dice = Dice::new(2);
+    let mut rng = TestRng::new(2);
     for _ in 0..50_000 {
-        let text = dice.text("0119.^~<>=* ,v-+xlatest|é", 14);
+        let text = rng.text("0119.^~<>=* ,v-+xlatest|é", 14);
         if let Ok(constraint) = Constraint::parse(&text) {
             assert_eq!(constraint.to_string(), text);
             assert_eq!(text.trim(), text);

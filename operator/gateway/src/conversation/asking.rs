@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use skillet_core::dialect::{
+use skillet_llm::{
     Arguments, ToolCall,
     confirmation::{GivenIds, NONCE_BYTES, PendingCall, question},
     names::SkillIdentity,

@@ -6,7 +6,7 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::BoxFutu
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use skillet_api::skill::Invocation;
-use skillet_core::dialect::{Arguments, ToolCall, ToolResult, budget::Budget};
+use skillet_llm::{Arguments, ToolCall, ToolResult, budget::Budget};
 use tokio::time::Instant;
 
 use super::{

@@ -9,7 +9,7 @@ use std::{collections::HashSet, sync::Arc};
 use futures::FutureExt as _;
 use serde_json::Value;
 use skillet_api::skill::Invocation;
-use skillet_core::dialect::{
+use skillet_llm::{
     confirmation::{
         ConfirmationError, Confirmed,
         answer::{Word, words},

@@ -1,7 +1,7 @@
 //! Calls that wait for a person's word: confirmed they run once, and what is beside them is left as it was.
 
 use serde_json::json;
-use skillet_core::dialect::{
+use skillet_llm::{
     confirmation::{ConfirmationKey, NONCE_BYTES, PendingCall, answer::HEADER},
     names::SkillIdentity,
 };

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderValue};
 use skillet_api::gateway::ConversationPolicy;
-use skillet_core::dialect::confirmation::answer;
+use skillet_llm::confirmation::answer;
 
 use super::Limits;
 use crate::error::ApiError;

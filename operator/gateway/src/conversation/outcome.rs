@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{json, value::RawValue};
 use skillet_api::Phase;
-use skillet_core::{
-    dialect::{
-        ToolResult,
-        budget::{Beginning, Budget},
-    },
-    json_text::compact,
+use skillet_core::json_text::compact;
+use skillet_llm::{
+    ToolResult,
+    budget::{Beginning, Budget},
 };
 use tracing::warn;
 

@@ -9,7 +9,7 @@ use axum::{
 use bytes::Bytes;
 use futures::stream;
 use serde_json::Value;
-use skillet_core::dialect::{StreamFilter, ToolResult};
+use skillet_llm::{StreamFilter, ToolResult};
 use tokio::{sync::mpsc, time::timeout};
 use tracing::{info, warn};
 
@@ -169,7 +169,7 @@ async fn read(
     mut response: reqwest::Response,
     filter: &mut dyn StreamFilter,
     pieces: &Pieces,
-) -> Result<skillet_core::dialect::RoundEnd, Stop> {
+) -> Result<skillet_llm::RoundEnd, Stop> {
     let broken = |error: &dyn std::fmt::Display| Stop::Broken(error.to_string());
     let mut out = Vec::new();
     loop {

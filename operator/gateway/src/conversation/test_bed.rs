@@ -14,7 +14,7 @@ use axum::{
 use http::{Request, header};
 use serde_json::{Value, json};
 use skillet_api::SkillPolicySpec;
-use skillet_core::dialect::confirmation::ConfirmationKey;
+use skillet_llm::confirmation::ConfirmationKey;
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 

@@ -7,10 +7,7 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
-use skillet_core::{
-    dialect::{ToolResult, Usage},
-    json_kept::kept,
-};
+use skillet_llm::{ToolResult, Usage, json_edit::render};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -122,5 +119,5 @@ fn with_usage(conversation: &Conversation, answer: &Answer, mut read: Value, tot
     conversation.dialect().put_usage(&mut read, total);
     let mut headers = passed_back(&answer.headers);
     headers.entry(header::CONTENT_TYPE).or_insert(header::HeaderValue::from_static("application/json"));
-    (answer.status, headers, Body::from(kept(&answer.body, &read))).into_response()
+    (answer.status, headers, Body::from(render(&answer.body, &read))).into_response()
 }

@@ -12,7 +12,7 @@ use rmcp::{
 };
 use serde_json::{Map, Value};
 use skillet_api::skill::{Invocation, Mode};
-use skillet_core::dialect::{
+use skillet_llm::{
     names::{MAX_LENGTH, OfferTable, SkillIdentity},
     schema,
 };

@@ -13,7 +13,8 @@ use skillet_api::{
     reason::READY,
     skill::{Invocation, Mode, Tool},
 };
-use skillet_core::{json_text::JsonText, offer::Candidate, version::SkillSemver};
+use skillet_core::{json_text::JsonText, version::SkillSemver};
+use skillet_offer::Candidate;
 
 /// One skill with its versions.
 #[derive(Clone, Debug)]

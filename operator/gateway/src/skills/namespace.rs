@@ -4,12 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::json;
 use skillet_api::names::version_name;
-use skillet_core::{
-    dialect::schema,
-    json_text::JsonText,
-    offer::{Candidate, CandidateTool, Change, Index, Reading},
-    version::SkillSemver,
-};
+use skillet_core::{json_text::JsonText, version::SkillSemver};
+use skillet_llm::schema;
+use skillet_offer::{Candidate, CandidateTool, Change, Index, Reading};
 
 use super::known::{Known, KnownSkill, KnownVersion, Versions};
 

@@ -53,7 +53,7 @@ impl From<KeyError> for ApiError {
 
 impl Keys {
     pub(super) async fn get(&self, gateway: &Gateway, secret: &KeySecret) -> Result<HeaderValue, ApiError> {
-        if let Some(key) = self.kept(secret) {
+        if let Some(key) = self.render(secret) {
             return Ok(key);
         }
         let key = read(gateway, secret).await.map_err(|error| {
@@ -64,7 +64,7 @@ impl Keys {
         Ok(key)
     }
 
-    fn kept(&self, secret: &KeySecret) -> Option<HeaderValue> {
+    fn render(&self, secret: &KeySecret) -> Option<HeaderValue> {
         let kept = self.lock();
         kept.get(secret).filter(|(at, _)| at.elapsed() < KEPT).map(|(_, value)| value.clone())
     }

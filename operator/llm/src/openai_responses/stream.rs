@@ -1,0 +1,155 @@
+//! The streamed form: what is not ours passes, our function calls and the end of their round are held back.
+//!
+//! Until something of ours comes, the client gets the provider's own bytes; only what begins a response waits for its first
+//! item, since the client is to be told of the response that it goes on from. From then on its sequence numbers and output
+//! indexes differ from the provider's, and every event is written anew with those. `round` knows the items of the present
+//! answer, `client` what the client was told over all rounds, `event` how an event is read.
+
+mod client;
+mod event;
+mod round;
+
+use std::{mem, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{
+    Offered, RoundEnd, StreamError, StreamFilter, ToolResult,
+    sse::{EventSplitter, RawEvent},
+};
+use client::Client;
+use event::{Event, Kind};
+use round::Round;
+
+pub(super) struct ResponsesFilter {
+    offered: Arc<Offered>,
+    splitter: EventSplitter,
+    round: Round,
+    client: Client,
+}
+
+impl ResponsesFilter {
+    pub(super) fn new(offered: Arc<Offered>) -> Self {
+        let splitter = EventSplitter::default();
+        Self { offered, splitter, round: Round::default(), client: Client::default() }
+    }
+
+    fn take(&mut self, raw: RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let event = match Event::read(raw) {
+            Ok(event) => event,
+            Err(raw) => return self.client.pass_unread(&raw, out),
+        };
+        if self.round.end.is_some() {
+            // Nothing may follow an end. The client gets it where nothing is changed, and is spared it elsewhere.
+            if self.client.is_exact() {
+                self.client.pass(event, None, out);
+            }
+            return Ok(());
+        }
+        self.client.forget_held();
+        match event.kind() {
+            Kind::Begin => self.begin(event, out),
+            Kind::ItemAdded | Kind::ItemDone | Kind::Other => self.of_item(event, out)?,
+            Kind::End => self.end(event, out),
+            Kind::Failed => {
+                self.round.is_failed = true;
+                self.end(event, out);
+            }
+            Kind::Error => {
+                self.round.is_failed = true;
+                self.client.pass(event, None, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, event: Event, out: &mut Vec<u8>) {
+        let is_new = self.round.response.is_null();
+        self.round.response = event.data.get("response").cloned().unwrap_or_default();
+        self.client.begin(event, is_new, out);
+    }
+
+    fn of_item(&mut self, event: Event, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let is_new = match event.kind() {
+            Kind::ItemAdded => true,
+            // Some providers leave the beginning out.
+            Kind::ItemDone => self.round.find(&event).is_none(),
+            Kind::Begin | Kind::End | Kind::Failed | Kind::Error | Kind::Other => false,
+        };
+        if is_new {
+            let value = event.item().cloned().unwrap_or_default();
+            self.round.add(value, event.output_index(), &self.offered, &mut self.client);
+        }
+        let place = if is_new { self.round.last() } else { self.round.find(&event) };
+        let Some(place) = place else {
+            self.client.pass(event, None, out);
+            return Ok(());
+        };
+        self.round.take(place, event, &self.offered, &mut self.client, out)
+    }
+
+    fn end(&mut self, mut event: Event, out: &mut Vec<u8>) {
+        let response = event.data.remove("response").unwrap_or_default();
+        let end = self.round.close(response, &self.offered, &mut self.client, out);
+        self.client.end_round(event, &end, out);
+        self.round.end = Some(end);
+    }
+}
+
+impl StreamFilter for ResponsesFilter {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
+        for raw in self.splitter.feed(bytes)? {
+            self.take(raw, out)?;
+        }
+        Ok(())
+    }
+
+    fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
+        if let Some(mut rest) = self.splitter.rest() {
+            if !self.client.is_exact() {
+                rest.0.extend_from_slice(b"\n\n");
+            }
+            self.take(rest, out)?;
+        }
+        let mut round = mem::take(&mut self.round);
+        self.client.begin_next_round();
+        if let Some(end) = round.end.take() {
+            return Ok(end);
+        }
+        // Without its end nobody knows what the answer would have asked for beside our calls.
+        if round.has_held_items() && !round.is_failed {
+            return Err(StreamError::Truncated);
+        }
+        self.client.break_off(out);
+        let response = mem::take(&mut round.response);
+        let end = round.close(response, &self.offered, &mut self.client, out);
+        // Nor can a person be asked before an end that never came.
+        if end.asked.is_empty() { Ok(end) } else { Err(StreamError::Truncated) }
+    }
+
+    fn tell(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
+        self.client.tell(&format!("msg_{id}"), text, out);
+    }
+
+    fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
+        self.client.finish(results, out);
+    }
+}
+
+/// The response that an event is about, as fields.
+fn fields(response: Value) -> serde_json::Map<String, Value> {
+    match response {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            serde_json::Map::new()
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "stream/stream_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "stream/random_tests.rs"]
+mod random_tests;

@@ -1,0 +1,128 @@
+//! The best few of what a search finds.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use super::{Candidate, Policy, compare_names, index::Entry};
+
+/// A skill that fits, with what its rank depends on.
+#[derive(Clone, Debug)]
+pub(crate) struct Ranked {
+    pub(crate) candidate: Arc<Candidate>,
+    pub(crate) score: i32,
+    pub(crate) tokens: u32,
+    /// Which namespace in the order of look-up.
+    pub(crate) place: usize,
+}
+
+impl Ranked {
+    pub(crate) fn new(entry: &Entry, score: i32, place: usize) -> Self {
+        Self { candidate: entry.candidate.clone(), score, tokens: entry.tokens, place }
+    }
+
+    /// Less is better: more points, then more installs, then the name, then the nearer namespace, then the older.
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+        let (a, b) = (&self.candidate, &other.candidate);
+        other
+            .score
+            .cmp(&self.score)
+            .then_with(|| b.install_count.cmp(&a.install_count))
+            .then_with(|| compare_names(&a.name, &b.name))
+            .then_with(|| self.place.cmp(&other.place))
+            .then_with(|| a.registered.cmp(&b.registered))
+            .then_with(|| a.name.cmp(&b.name))
+    }
+}
+
+/// Keeps the best of what it is given, in their order, with something noted for each.
+#[derive(Clone, Debug)]
+pub(crate) struct Best<T> {
+    threshold: i32,
+    maximum: usize,
+    items: Vec<(Ranked, T)>,
+}
+
+impl<T> Best<T> {
+    pub(crate) fn new(policy: &Policy) -> Self {
+        Self { threshold: policy.threshold, maximum: policy.maximum, items: Vec::new() }
+    }
+
+    /// The least score that could still come in.
+    pub(crate) fn bar(&self) -> i32 {
+        match self.items.last() {
+            _ if self.maximum == 0 => i32::MAX,
+            Some((worst, _)) if self.is_full() => worst.score,
+            Some(_) | None => self.threshold,
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.items.len() >= self.maximum
+    }
+
+    /// Whether it would be among the best.
+    pub(crate) fn wants(&self, ranked: &Ranked) -> bool {
+        ranked.score >= self.bar()
+            && (!self.is_full()
+                || self.items.last().is_some_and(|(worst, _)| ranked.compare(worst) == Ordering::Less))
+    }
+
+    pub(crate) fn take(&mut self, ranked: Ranked, note: T) {
+        if !self.wants(&ranked) {
+            return;
+        }
+        let at = self.items.partition_point(|(other, _)| other.compare(&ranked) == Ordering::Less);
+        self.items.insert(at, (ranked, note));
+        self.items.truncate(self.maximum);
+    }
+
+    pub(crate) fn into_items(self) -> Vec<(Ranked, T)> {
+        self.items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::candidate;
+
+    fn ranked(name: &str, score: i32, install_count: u64, place: usize) -> Ranked {
+        let candidate = Arc::new(Candidate { install_count, ..candidate(name, "", &[]) });
+        Ranked { candidate, score, tokens: 1, place }
+    }
+
+    fn names(maximum: usize, found: &[Ranked]) -> Vec<String> {
+        let mut best = Best::new(&Policy { maximum, ..Policy::default() });
+        found.iter().for_each(|ranked| best.take(ranked.clone(), ()));
+        best.into_items()
+            .iter()
+            .map(|(ranked, ())| format!("{}{}", ranked.candidate.name, ranked.place))
+            .collect()
+    }
+
+    #[test]
+    fn points_go_before_installs_and_installs_before_names() {
+        let found = [
+            ranked("few", 4, 9, 0),
+            ranked("b", 5, 1, 0),
+            ranked("A", 5, 1, 1),
+            ranked("A", 5, 1, 0),
+            ranked("z", 5, 2, 0),
+            ranked("none", 2, 99, 0),
+        ];
+        assert_eq!(names(9, &found), ["z0", "A0", "A1", "b0", "few0"]);
+        let mut turned = found.to_vec();
+        turned.reverse();
+        assert_eq!(names(3, &turned), ["z0", "A0", "A1"]);
+        assert_eq!(names(0, &found), [""; 0]);
+    }
+
+    #[test]
+    fn the_bar_rises_once_all_places_are_taken() {
+        let mut best = Best::new(&Policy { maximum: 2, ..Policy::default() });
+        for (score, bar) in [(4, 3), (9, 4), (3, 4), (7, 7), (7, 7)] {
+            best.take(ranked("a", score, 0, 0), ());
+            assert_eq!(best.bar(), bar, "after {score}");
+        }
+        assert_eq!(Best::<()>::new(&Policy { maximum: 0, ..Policy::default() }).bar(), i32::MAX);
+    }
+}

@@ -1,0 +1,143 @@
+//! A skill as it may be offered: what is scored, and the tool that the model would see.
+
+use std::sync::Arc;
+
+use skillet_api::skill::{Invocation, Mode};
+
+use skillet_core::json_text::JsonText;
+use skillet_llm::ToolDefinition;
+
+use super::Reason;
+
+/// One skill of one namespace at its newest sealed version. One without such a version is never offered, and hides
+/// others of its name all the same.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    /// Empty where none is sealed.
+    pub version: Arc<str>,
+    /// Whether a version is sealed, so that something can be run.
+    pub is_ready: bool,
+    pub description: Arc<str>,
+    pub tags: Arc<[String]>,
+    pub mode: Mode,
+    pub enabled: bool,
+    pub invocation: Invocation,
+    /// How often it was installed or used; of two skills with the same score the one with more goes first.
+    pub install_count: u64,
+    /// Orders skills that are always offered, and those equal in everything else: the time of creation, say. The same
+    /// in every process, or processes would drop different skills where not all fit.
+    pub registered: i64,
+    pub tool: CandidateTool,
+}
+
+/// The tool that the model would see. Of thousands of skills few are offered to any one request, so it is kept as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CandidateTool {
+    pub name: Arc<str>,
+    pub description: Arc<str>,
+    pub parameters: JsonText,
+}
+
+impl CandidateTool {
+    /// As a request offers it.
+    pub fn definition(&self) -> ToolDefinition {
+        let Self { name, description, parameters } = self;
+        ToolDefinition {
+            name: name.clone(),
+            description: description.clone(),
+            parameters: Arc::new(parameters.value()),
+        }
+    }
+}
+
+impl From<ToolDefinition> for CandidateTool {
+    fn from(tool: ToolDefinition) -> Self {
+        let ToolDefinition { name, description, parameters } = tool;
+        Self { name, description, parameters: JsonText::new(&parameters) }
+    }
+}
+
+/// When a skill is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Always,
+    /// When the request's text fits.
+    WhenItFits,
+    Never,
+}
+
+impl Candidate {
+    pub fn standing(&self) -> Standing {
+        match (self.bar(), self.mode) {
+            (Some(_), _) => Standing::Never,
+            (None, Mode::On) => Standing::Always,
+            (None, Mode::Auto | Mode::Off) => Standing::WhenItFits,
+        }
+    }
+
+    /// Why it is never offered, whatever the request.
+    pub(crate) fn bar(&self) -> Option<Reason> {
+        if !self.is_ready {
+            return Some(Reason::NotReady);
+        }
+        if !self.enabled {
+            return Some(Reason::Disabled);
+        }
+        match (self.mode, self.invocation) {
+            (Mode::Off, _) => Some(Reason::ModeOff),
+            (Mode::On | Mode::Auto, Invocation::Manual) => Some(Reason::ManualOnly),
+            (Mode::On | Mode::Auto, Invocation::Auto | Invocation::Hybrid) => None,
+        }
+    }
+
+    /// About how many tokens its definition takes of the model's context: a token is some four bytes.
+    pub(crate) fn tokens(&self) -> u32 {
+        /// Field names and brackets around a definition.
+        const FRAME_BYTES: usize = 80;
+        let CandidateTool { name, description, parameters } = &self.tool;
+        let bytes = FRAME_BYTES + name.len() + description.len() + parameters.length();
+        u32::try_from(bytes / 4).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::candidate;
+
+    #[test]
+    fn only_enabled_skills_that_a_model_may_call_are_offered() {
+        use Reason::{Disabled, ManualOnly, ModeOff};
+        for (mode, enabled, invocation, standing, bar) in [
+            (Mode::On, true, Invocation::Auto, Standing::Always, None),
+            (Mode::On, true, Invocation::Hybrid, Standing::Always, None),
+            (Mode::Auto, true, Invocation::Auto, Standing::WhenItFits, None),
+            (Mode::Off, true, Invocation::Auto, Standing::Never, Some(ModeOff)),
+            (Mode::On, false, Invocation::Auto, Standing::Never, Some(Disabled)),
+            (Mode::On, true, Invocation::Manual, Standing::Never, Some(ManualOnly)),
+            (Mode::Auto, true, Invocation::Manual, Standing::Never, Some(ManualOnly)),
+        ] {
+            let candidate = Candidate { mode, enabled, invocation, ..candidate("a", "", &[]) };
+            assert_eq!((candidate.standing(), candidate.bar()), (standing, bar), "{mode:?} {invocation:?}");
+            let unsealed = Candidate { is_ready: false, ..candidate };
+            assert_eq!((unsealed.standing(), unsealed.bar()), (Standing::Never, Some(Reason::NotReady)));
+        }
+    }
+
+    #[test]
+    fn a_tool_is_offered_as_it_was_defined() {
+        let parameters = serde_json::json!({ "type": "object", "properties": { "q": { "type": "string" } } });
+        let tool =
+            ToolDefinition { name: "a".into(), description: "b".into(), parameters: Arc::new(parameters) };
+        assert_eq!(CandidateTool::from(tool.clone()).definition(), tool);
+    }
+
+    #[test]
+    fn a_token_is_about_four_bytes_of_the_definition() {
+        let small = candidate("a", "", &[]).tokens();
+        let large = candidate("a", &"x".repeat(400), &[]).tokens();
+        assert_eq!(large - small, 100);
+    }
+}

@@ -1,0 +1,83 @@
+//! The skills with one name, one tag, or one word in the name: a sorted list of slots. Most have one slot only, which
+//! stands in the list's own place: of thousands of lists an allocation each would be a good part of the index.
+
+use super::postings::{insert_sorted, remove_sorted};
+
+/// May hold a slot more than once.
+#[derive(Clone, Debug)]
+pub(super) enum Slots {
+    One(u32),
+    /// None, or several.
+    Several(Vec<u32>),
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self::Several(Vec::new())
+    }
+}
+
+impl Slots {
+    pub(super) fn as_slice(&self) -> &[u32] {
+        match self {
+            Self::One(slot) => std::slice::from_ref(slot),
+            Self::Several(slots) => slots,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    /// Adds a slot, again where it is in it.
+    pub(super) fn insert(&mut self, slot: u32) {
+        match self {
+            Self::One(first) => {
+                let mut slots = vec![*first];
+                insert_sorted(&mut slots, slot);
+                *self = Self::Several(slots);
+            }
+            Self::Several(slots) if slots.is_empty() => *self = Self::One(slot),
+            Self::Several(slots) => insert_sorted(slots, slot),
+        }
+    }
+
+    /// Takes a slot out once.
+    pub(super) fn remove(&mut self, slot: u32) {
+        match self {
+            Self::One(only) if *only == slot => *self = Self::default(),
+            Self::One(_) => {}
+            Self::Several(slots) => {
+                remove_sorted(slots, slot);
+                if let [only] = slots[..] {
+                    *self = Self::One(only);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skillet_core::test_rng::TestRng;
+
+    #[test]
+    fn one_and_several_hold_what_was_put_in() {
+        let mut rng = TestRng::new(3);
+        let (mut slots, mut expected) = (Slots::default(), Vec::new());
+        for round in 0..3_000 {
+            let slot = rng.below(4);
+            if rng.below(2) == 0 && expected.len() < 4 {
+                slots.insert(slot);
+                insert_sorted(&mut expected, slot);
+            } else {
+                slots.remove(slot);
+                remove_sorted(&mut expected, slot);
+            }
+            assert_eq!(slots.as_slice(), expected, "{round}");
+            assert_eq!(slots.is_empty(), expected.is_empty());
+            assert_eq!(matches!(slots, Slots::One(_)), expected.len() == 1);
+        }
+    }
+}

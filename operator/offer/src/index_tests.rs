@@ -1,0 +1,198 @@
+//! The index against the plain rule.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use skillet_api::skill::{Invocation, Mode};
+
+use super::*;
+use crate::{Policy, Provider, Query, RequestFacts, Scorer, synthetic};
+use skillet_core::test_rng::TestRng;
+
+/// Takes everything above a bar.
+struct All {
+    bar: i32,
+    found: BTreeMap<String, i32>,
+}
+
+impl Sink for All {
+    fn bar(&self) -> i32 {
+        self.bar
+    }
+
+    fn take(&mut self, entry: &Entry, score: i32) {
+        let earlier = self.found.insert(entry.candidate.name.to_string(), score);
+        assert_eq!(earlier, None, "{} was given twice", entry.candidate.name);
+    }
+}
+
+fn found(
+    index: &Index,
+    policy: &Policy,
+    query: &Query,
+    scratch: &mut Scratch,
+    bar: i32,
+) -> BTreeMap<String, i32> {
+    let mut all = All { bar, found: BTreeMap::new() };
+    index.search(&policy.weights, query, scratch, &mut all);
+    all.found
+}
+
+fn expected<'a>(
+    skills: impl IntoIterator<Item = &'a Arc<Candidate>>,
+    policy: &Policy,
+    query: &Query,
+    bar: i32,
+) -> BTreeMap<String, i32> {
+    let scorer = Scorer::new(policy.weights, query);
+    let fitting = skills.into_iter().filter(|skill| skill.standing() == Standing::WhenItFits);
+    fitting
+        .map(|skill| (skill.name.to_string(), scorer.score(skill)))
+        .filter(|(_, score)| *score >= bar)
+        .collect()
+}
+
+/// Odd names, tags and texts from a few letters, so that everything matches somewhere.
+fn odd_text(rng: &mut TestRng, longest: u32) -> String {
+    rng.text("aabBk-_ 12.é网页", longest)
+}
+
+fn odd_candidate(rng: &mut TestRng, name: &str) -> Candidate {
+    let odd_tags = ["openai", "Claude", "gemini", "background", "back", "low_max", "", "the", "a b"];
+    let tags: Vec<String> = (0..rng.below(5))
+        .map(|_| match rng.below(2) {
+            0 => odd_tags[rng.below(9) as usize].to_owned(),
+            _ => odd_text(rng, 3),
+        })
+        .collect();
+    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+    Candidate {
+        mode: [Mode::Auto, Mode::Auto, Mode::Auto, Mode::On, Mode::Off][rng.below(5) as usize],
+        enabled: rng.below(8) > 0,
+        invocation: [Invocation::Auto, Invocation::Hybrid, Invocation::Manual][rng.below(3) as usize],
+        ..synthetic::candidate(name, &odd_text(rng, 30), &tags)
+    }
+}
+
+fn odd_query(rng: &mut TestRng, policy: &Policy) -> Query {
+    let texts: Vec<String> = (0..rng.below(4)).map(|_| odd_text(rng, 60)).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let facts = RequestFacts {
+        provider: [Provider::OpenAi, Provider::Anthropic, Provider::Google, Provider::Other]
+            [rng.below(4) as usize],
+        model: "gpt-ab",
+        background: [None, Some("header_background"), Some("low_max_tokens"), Some("abc background aab")]
+            [rng.below(4) as usize],
+        texts: &texts,
+        ..RequestFacts::default()
+    };
+    policy.query(&facts)
+}
+
+#[test]
+fn after_any_changes_the_scores_are_those_of_the_plain_rule() {
+    for (seed, policy) in [(1, Policy::default()), (2, Policy::words())] {
+        let mut rng = TestRng::new(seed);
+        let mut scratch = Scratch::default();
+        let mut index = Index::new(policy.reading);
+        let mut skills: BTreeMap<String, Arc<Candidate>> = BTreeMap::new();
+        for round in 0..6_000 {
+            let name = odd_text(&mut rng, 4);
+            if rng.below(4) == 0 {
+                skills.remove(&name);
+                index.apply(Change::Remove(name.as_str().into()));
+            } else {
+                let candidate = Arc::new(odd_candidate(&mut rng, &name));
+                skills.insert(name, candidate.clone());
+                index.apply(Change::Upsert(candidate));
+            }
+            assert_eq!(index.len(), skills.len());
+            if round % 40 == 0 {
+                let query = odd_query(&mut rng, &policy);
+                let bar = i32::try_from(rng.below(12)).unwrap() - 3;
+                let expected = expected(skills.values(), &policy, &query, bar);
+                assert_eq!(found(&index, &policy, &query, &mut scratch, bar), expected, "{round} {query:?}");
+            }
+        }
+        for name in skills.keys() {
+            index.apply(Change::Remove(name.as_str().into()));
+        }
+        assert!(index.is_empty() && index.lists.is_bare() && index.always.is_empty());
+    }
+}
+
+#[test]
+fn common_words_and_many_blocks_change_no_score() {
+    let skills = synthetic::corpus(1_200, 7);
+    for policy in [Policy::default(), Policy::words()] {
+        let index = Index::build(policy.reading, skills.iter().cloned());
+        let mut scratch = Scratch::default();
+        for seed in 0..5 {
+            let query = corpus_query(&policy, seed);
+            for bar in [0, 8, 15] {
+                let expected = expected(&skills, &policy, &query, bar);
+                assert_eq!(found(&index, &policy, &query, &mut scratch, bar), expected, "{seed} {bar}");
+            }
+        }
+    }
+}
+
+#[test]
+fn other_weights_change_the_scores_alike() {
+    let skills = synthetic::corpus(600, 3);
+    let mut policy = Policy::default();
+    policy.weights.description_word = -2;
+    policy.weights.provider_mismatch = 5;
+    let index = Index::build(policy.reading, skills.iter().cloned());
+    let query = corpus_query(&policy, 1);
+    for bar in [-50, -4, 0, 9] {
+        let expected = expected(&skills, &policy, &query, bar);
+        assert_eq!(found(&index, &policy, &query, &mut Scratch::default(), bar), expected, "{bar}");
+    }
+}
+
+#[test]
+fn a_request_that_was_read_by_other_rules_is_answered_by_them() {
+    let skills = synthetic::corpus(200, 3);
+    let index = Index::build(Reading::Reference, skills.iter().cloned());
+    let words = Policy::words();
+    let query = corpus_query(&words, 1);
+    let found = found(&index, &words, &query, &mut Scratch::default(), 3);
+    assert_eq!(found, expected(&skills, &words, &query, 3));
+    assert_eq!(index.reading(), Reading::Reference);
+}
+
+#[test]
+fn of_several_versions_the_newest_that_can_be_offered_is_kept() {
+    let version = |version: &str, enabled: bool| {
+        let candidate = synthetic::candidate("a", "", &[]);
+        Arc::new(Candidate { version: version.into(), enabled, ..candidate })
+    };
+    let check = |versions: &[(&str, bool)], expected: &str| {
+        let index =
+            Index::build(Reading::Words, versions.iter().map(|(text, enabled)| version(text, *enabled)));
+        assert_eq!(&*index.get("a").unwrap().version, expected, "{versions:?}");
+        assert_eq!(index.candidates().count(), 1);
+    };
+    check(&[("1.9.0", true), ("1.10.0", true), ("1.2.0", true)], "1.10.0");
+    check(&[("1.0.0", true), ("2.0.0", false)], "1.0.0");
+    check(&[("1.0.0", false), ("2.0.0", false)], "2.0.0");
+    check(&[("odd", true), ("0.0.1", true)], "0.0.1");
+    assert!(Index::build(Reading::Words, []).get("a").is_none());
+}
+
+fn corpus_query(policy: &Policy, seed: u64) -> Query {
+    let (texts, tools) = synthetic::request(seed);
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let tools: Vec<&Value> = tools.iter().collect();
+    policy.query(&RequestFacts {
+        provider: Provider::OpenAi,
+        model: "gpt-4o",
+        source_format: "openai",
+        target_format: "openai",
+        client_tools: &tools,
+        texts: &texts,
+        ..RequestFacts::default()
+    })
+}

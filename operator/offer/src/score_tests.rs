@@ -1,0 +1,115 @@
+//! Scores by the table of points, for both policies.
+
+use serde_json::json;
+
+use super::*;
+use crate::{Policy, Provider, RequestFacts, synthetic::candidate};
+
+fn score(policy: &Policy, skill: (&str, &str, &[&str]), facts: RequestFacts<'_>) -> i32 {
+    let (name, description, tags) = skill;
+    let query = policy.query(&facts);
+    Scorer::new(policy.weights, &query).score(&candidate(name, description, tags))
+}
+
+/// Skill, text, points under `reference`, points under `words`.
+fn check(skill: (&str, &str, &[&str]), text: &str, reference: i32, words: i32) {
+    let facts = RequestFacts { texts: &[text], ..RequestFacts::default() };
+    let scores = (score(&Policy::default(), skill, facts), score(&Policy::words(), skill, facts));
+    assert_eq!(scores, (reference, words), "{skill:?} in {text:?}");
+}
+
+#[test]
+fn a_name_counts_as_a_whole_and_by_its_words() {
+    check(("org/tool-x", "", &[]), "use org/tool-x please", 6 + 2 + 2, 6 + 2);
+    check(("code-review", "", &[]), "do a code review", 2 + 2, 6 + 2 + 2);
+    check(("issueSearch", "", &[]), "run issuesearch", 6, 0);
+    check(("issueSearch", "", &[]), "search the issue", 2 + 2, 2 + 2);
+    check(("search", "", &[]), "research", 6, 0);
+    check(("ab", "", &[]), "cab", 6, 0);
+}
+
+#[test]
+fn each_tag_counts_even_where_it_is_given_twice() {
+    check(("zzz", "", &["GitHub"]), "github", 3, 3);
+    check(("zzz", "", &["web", "web", ""]), "web", 6, 6);
+    check(("zzz", "", &["web search"]), "do a web search", 3, 3);
+    check(("zzz", "", &["k"]), "kubernetes", 3, 0);
+    check(("zzz", "", &["git"]), "legitimate", 3, 0);
+    check(("zzz", "", &["网页"]), "网页搜索", 3, 3);
+    check(("zzz", "", &["café"]), "CAFE", 0, 3);
+}
+
+#[test]
+fn each_word_of_the_description_counts_once() {
+    check(("zzz", "deploy docker images", &[]), "deploy docker images now", 3, 3);
+    check(("zzz", "deploy deploy", &[]), "deploy deploy", 1, 1);
+    check(("zzz", "the file and the disk", &[]), "the disk and the car", 3, 1);
+    check(("zzz", "网页搜索工具", &[]), "网页搜索工具", 0, 5);
+    check(("zzz", "поиск сети", &[]), "Поиск", 0, 1);
+}
+
+#[test]
+fn tags_for_a_provider_count_once_for_or_against() {
+    for (tags, provider, points) in [
+        (&["gpt"][..], Provider::OpenAi, 2),
+        (&["gpt", "openai", "claude"], Provider::OpenAi, 2),
+        (&["Claude", "anthropic"], Provider::OpenAi, -2),
+        (&["gemini"], Provider::Other, -2),
+        (&["gpt-4"], Provider::OpenAi, 0),
+    ] {
+        for policy in [Policy::default(), Policy::words()] {
+            let facts = RequestFacts { provider, ..RequestFacts::default() };
+            assert_eq!(score(&policy, ("zzz", "", tags), facts), points, "{tags:?} {provider:?}");
+        }
+    }
+}
+
+#[test]
+fn the_reason_for_background_counts_in_name_and_tags() {
+    let check = |skill: (&str, &str, &[&str]), reference: i32, words: i32| {
+        let facts = RequestFacts { background: Some("header_background"), ..RequestFacts::default() };
+        let scores = (score(&Policy::default(), skill, facts), score(&Policy::words(), skill, facts));
+        assert_eq!(scores, (reference, words), "{skill:?}");
+    };
+    // The reference also searches the reason as text.
+    check(("zzz", "", &["background"]), 3 + 2, 2);
+    check(("zzz", "", &["background-jobs"]), 2, 2);
+    check(("background-header", "", &[]), 2 * 2 + 2 * 2, 2 * 2);
+    check(("zzz", "", &["ground", "head"]), 3 + 3 + 2 + 2, 0);
+    check(("zzz", "", &[""]), 0, 0);
+}
+
+#[test]
+fn the_reference_also_searches_what_the_client_brings() {
+    let tool = json!({"type": "function", "function": {"name": "x", "parameters": {"type": "object"}}});
+    let facts = RequestFacts { client_tools: &[&tool], texts: &["hi"], ..RequestFacts::default() };
+    let skill = ("function", "type name parameters", &[][..]);
+    assert_eq!(score(&Policy::default(), skill, facts), 6 + 2 + 3);
+    assert_eq!(score(&Policy::words(), skill, facts), 0);
+}
+
+#[test]
+fn every_signal_is_told() {
+    let policy = Policy::words();
+    let facts = RequestFacts {
+        provider: Provider::OpenAi,
+        texts: &["Search the web"],
+        background: Some("system_prompt_pattern"),
+        ..RequestFacts::default()
+    };
+    let query = policy.query(&facts);
+    let skill = candidate("web-prompt", "Searches the web", &["Search", "openai", "system prompt"]);
+    let signals = Scorer::new(policy.weights, &query).signals(&skill);
+    let told: Vec<(SignalKind, &str, i32)> =
+        signals.iter().map(|signal| (signal.kind, signal.text.as_str(), signal.points)).collect();
+    let expected = [
+        (SignalKind::NameWord, "web", 2),
+        (SignalKind::Tag, "search", 3),
+        (SignalKind::DescriptionWord, "web", 1),
+        (SignalKind::BackgroundName, "prompt", 2),
+        (SignalKind::BackgroundTag, "system", 2),
+        (SignalKind::BackgroundTag, "prompt", 2),
+        (SignalKind::Provider, "openai", 2),
+    ];
+    assert_eq!(told, expected);
+}
