@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Raises one pin of the cluster: go.mod and go.sum of the part are written anew for the version.
+# Raises one pin of the cluster: go.mod and go.sum are written anew for the version.
 # It builds nothing; "cluster.sh build" does, and "selftest.sh" tells whether the result is any good.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -15,7 +15,7 @@ if [[ -z "$module" || ! "$version" =~ ^v[0-9]+\.[0-9]+\.[0-9]+$ ]]; then
   echo "usage: bump.sh PART vX.Y.Z, with one of the parts: ${PARTS[*]}" >&2
   exit 2
 fi
-dir="$CLUSTER_HOME/go/$part"
+dir="$CLUSTER_HOME/go"
 
 # Kubernetes replaces its staging modules by folders of its own tree, which those who depend on it do not inherit:
 # the list is read off its go.mod, and v1.36.3 of Kubernetes is v0.36.3 of each of them.
@@ -34,10 +34,12 @@ raise_kubernetes() {
 replaced() { awk '/^replace \(/ { inside = 1; next } /^\)/ { inside = 0 } inside && /=>/ { print $1 }' "$1"; }
 
 [[ "$part" != kubernetes ]] || raise_kubernetes
+pins=("$module@$version")
+for other in "${PARTS[@]}"; do [[ "$other" == "$part" ]] || pins+=("$(part_module "$other")@$(part_version "$other")"); done
 # The other requirements of the old version would hold the new one's back or raise them: they are found anew.
 go -C "$dir" mod edit -json | sed -n '/"Require"/,/^\t\]/p' | sed -n 's/.*"Path": "\([^"]*\)".*/\1/p' |
   while read -r name; do go -C "$dir" mod edit -droprequire "$name"; done
-go -C "$dir" mod edit -require "$module@$version"
+for pin in "${pins[@]}"; do go -C "$dir" mod edit -require "$pin"; done
 rm -f "$dir/go.sum"
 GOFLAGS='' GOWORK=off go -C "$dir" mod tidy
 echo "$part is now at $(part_version "$part"); next: cluster.sh build, down, up, and selftest.sh"

@@ -1,31 +1,32 @@
 # shellcheck shell=bash
-# What is built and with which flags. The versions are in go/<part>/go.mod, nowhere else.
+# The programs of the cluster, and the flags they are built with. The versions are in go/go.mod, nowhere else.
 # This file is part of the cache key: what does not change the programs belongs into build.sh.
 
-# The short ones first: a machine that lacks something shows it early.
-PARTS=(pause cni runc etcd containerd coredns helm kubernetes)
+# Each with a pin of its own.
+PARTS=(cni containerd coredns etcd helm kubernetes runc)
 # Those that become an image in the cluster instead of a program on the node.
 IMAGE_PARTS=(pause coredns)
 
-# part_programs PART: what stands in the folder bin when it is built.
-part_programs() {
-  case "$1" in
-    cni) echo bridge host-local loopback portmap ptp ;;
-    runc | etcd | helm | pause | coredns) echo "$1" ;;
-    containerd) echo containerd containerd-shim-runc-v2 ctr ;;
-    kubernetes) echo kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubectl kubelet ;;
-  esac
-}
+# runc is the only one that needs C: with it a machine that lacks a library shows that early.
+C_PACKAGES=(github.com/opencontainers/runc)
+GO_PACKAGES=(
+  ./pause ./coredns ./etcd ./kubectl ./kubernetes
+  github.com/containerd/containerd/v2/cmd/{containerd,containerd-shim-runc-v2,ctr}
+  github.com/containernetworking/plugins/plugins/{ipam/host-local,main/bridge,main/loopback,main/ptp,meta/portmap}
+)
+# link:program. A program that has several names runs what it is called by.
+LINKS=(helm:kubectl kube-apiserver:kubernetes kube-controller-manager:kubernetes kube-proxy:kubernetes
+  kube-scheduler:kubernetes kubelet:kubernetes)
 
 part_module() {
   case "$1" in
     cni) echo github.com/containernetworking/plugins ;;
-    runc) echo github.com/opencontainers/runc ;;
-    etcd) echo go.etcd.io/etcd/server/v3 ;;
     containerd) echo github.com/containerd/containerd/v2 ;;
-    kubernetes) echo k8s.io/kubernetes ;;
     coredns) echo github.com/coredns/coredns ;;
+    etcd) echo go.etcd.io/etcd/server/v3 ;;
     helm) echo helm.sh/helm/v4 ;;
+    kubernetes) echo k8s.io/kubernetes ;;
+    runc) echo github.com/opencontainers/runc ;;
   esac
 }
 
@@ -34,44 +35,41 @@ part_version() {
   local module
   module="$(part_module "$1")"
   [[ -n "$module" ]] || { echo v1; return; }
-  awk -v module="$module" '$1 == "require" { $1 = ""; $0 = $0 } $1 == module && $2 ~ /^v/ { print $2; exit }' \
-    "$CLUSTER_HOME/go/$1/go.mod"
+  awk -v module="$module" '$1 == module && $2 ~ /^v/ { print $2; exit }' "$CLUSTER_HOME/go/go.mod"
 }
 
 image_name() { echo "skillet.dev/cluster/$1:$(part_version "$1")"; }
 
 # Programs that do not know their version call themselves v0.0.0, and version checks go wrong.
-part_ldflags() {
-  local version flags="-s -w" at
-  version="$(part_version "$1")"
-  case "$1" in
-    kubernetes)
-      local major minor
-      IFS=. read -r major minor _ <<<"${version#v}"
-      for at in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-        flags+=" -X $at.gitVersion=$version -X $at.gitMajor=$major -X $at.gitMinor=$minor -X $at.gitTreeState=clean"
-      done
-      ;;
-    containerd) flags+=" -X github.com/containerd/containerd/v2/version.Version=$version" ;;
-    helm) flags+=" -X helm.sh/helm/v4/internal/version.version=$version" ;;
-    cni) flags+=" -X github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion=$version" ;;
-    # Static: starts faster than with shared libraries, and the cache does not depend on those.
-    runc) flags+=" -linkmode external -extldflags -static" ;;
-  esac
-  echo "$flags"
+version_flags() {
+  local version major minor at
+  version="$(part_version kubernetes)"
+  IFS=. read -r major minor _ <<<"${version#v}"
+  for at in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+    printf -- '-X %s ' "$at.gitVersion=$version" "$at.gitMajor=$major" "$at.gitMinor=$minor" "$at.gitTreeState=clean"
+  done
+  printf -- '-X %s ' "github.com/containerd/containerd/v2/version.Version=$(part_version containerd)" \
+    "helm.sh/helm/v4/internal/version.version=$(part_version helm)" \
+    "github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion=$(part_version cni)"
 }
 
-# compile_part PART FOLDER: the programs of the part into the folder.
-compile_part() {
-  local part=$1 out=$2 cgo=0 tags="" target=tool
-  case "$part" in
-    runc) cgo=1 tags="seccomp netgo osusergo" ;;
-    containerd) cgo=1 tags="no_btrfs no_devmapper no_zfs" ;;
-    pause | coredns) target=. ;;
-  esac
-  mkdir -p "$out"
-  env GOFLAGS= GOWORK=off CGO_ENABLED="$cgo" go -C "$CLUSTER_HOME/go/$part" build -v -mod=readonly -trimpath -buildvcs=false \
-    -tags "$tags" -ldflags "$(part_ldflags "$part")" -o "$out/" "$target"
-  # The module's last element is the program's name, and here that is not what it is called.
-  [[ "$part" != etcd || ! -e "$out/server" ]] || mv "$out/server" "$out/etcd"
+# go_command CGO VERB ARGUMENT...: the same flags for each verb, or go would take the packages for others.
+# Nobody debugs these programs: without DWARF the compiler has less to do, and the cache is a quarter smaller.
+go_command() {
+  local cgo=$1 verb=$2
+  shift 2
+  env GOFLAGS= GOWORK=off CGO_ENABLED="$cgo" go -C "$CLUSTER_HOME/go" "$verb" -mod=readonly -trimpath -buildvcs=false \
+    -gcflags=all=-dwarf=false "$@"
+}
+
+# C code is linked statically: it starts faster than with shared libraries, and the cache does not depend on those.
+C_FLAGS=(-tags "seccomp netgo osusergo" -ldflags "-s -w -linkmode external -extldflags -static")
+GO_FLAGS=(-tags "no_btrfs no_devmapper no_zfs" -ldflags "-s -w $(version_flags)")
+
+# compile_programs FOLDER: all programs into the folder.
+compile_programs() {
+  local out=$1 entry
+  go_command 1 build -v "${C_FLAGS[@]}" -o "$out/" "${C_PACKAGES[@]}"
+  go_command 0 build -v "${GO_FLAGS[@]}" -o "$out/" "${GO_PACKAGES[@]}"
+  for entry in "${LINKS[@]}"; do ln -s "${entry#*:}" "$out/${entry%%:*}"; done
 }

@@ -78,8 +78,8 @@ missing_toolchain() {
   local error
   has gcc || echo "gcc (runc needs it)"
   if ! has go; then
-    echo "go $(awk '$1 == "go" { print $2 }' "$CLUSTER_HOME/go/containerd/go.mod") or newer"
-  elif ! error="$(GOWORK=off go -C "$CLUSTER_HOME/go/containerd" version 2>&1)"; then
+    echo "go $(awk '$1 == "go" { print $2 }' "$CLUSTER_HOME/go/go.mod") or newer"
+  elif ! error="$(GOWORK=off go -C "$CLUSTER_HOME/go" version 2>&1)"; then
     echo "a newer go (${error##*$'\n'})"
   fi
 }
