@@ -4,6 +4,7 @@
 //! (what is asked) -> `executor` (runs it as a SkillExecution) -> answer. It keeps no state of its own: two replicas
 //! give the same answers, and a restart loses nothing.
 
+pub mod admin;
 pub mod conversation;
 pub mod error;
 pub mod executor;

@@ -3,15 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Router,
     extract::{MatchedPath, Request, State},
-    http::{StatusCode, header},
+    http::StatusCode,
     middleware::Next,
-    response::{IntoResponse, Response},
-    routing::get,
+    response::Response,
 };
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
+    encoding::EncodeLabelSet,
     metrics::{
         counter::Counter,
         family::Family,
@@ -20,8 +18,6 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use tokio::time::Instant;
-
-use crate::state::Gateway;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -37,7 +33,7 @@ struct CallLabels {
 
 /// Handles to every metric.
 pub struct Metrics {
-    registry: Registry,
+    registry: Arc<Registry>,
     requests: Family<RequestLabels, Counter>,
     time: Histogram,
     calls: Family<CallLabels, Counter>,
@@ -54,11 +50,16 @@ impl Default for Metrics {
         registry.register_with_unit("request", "Time until an answer begins", Unit::Seconds, time.clone());
         registry.register("skill_calls", "Skill calls of models, by how they ended", calls.clone());
         registry.register_with_unit("skill_call", "Time of a skill call", Unit::Seconds, call_time.clone());
-        Self { registry, requests, time, calls, call_time }
+        Self { registry: Arc::new(registry), requests, time, calls, call_time }
     }
 }
 
 impl Metrics {
+    /// All metrics, for `/metrics`.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.clone()
+    }
+
     /// A model's call of a skill has ended.
     pub fn called(&self, is_error: bool, took: Duration) {
         let outcome = if is_error { "error" } else { "success" };
@@ -70,22 +71,6 @@ impl Metrics {
         let labels = RequestLabels { route: route.to_owned(), status: status.as_u16() };
         self.requests.get_or_create(&labels).inc();
         self.time.observe(took.as_secs_f64());
-    }
-}
-
-/// The route for Prometheus.
-pub fn routes() -> Router<Gateway> {
-    Router::new().route("/metrics", get(show))
-}
-
-async fn show(State(gateway): State<Gateway>) -> Response {
-    let mut text = String::new();
-    match encode(&mut text, &gateway.metrics.registry) {
-        Ok(()) => {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            ([(header::CONTENT_TYPE, kind)], text).into_response()
-        }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
@@ -101,6 +86,8 @@ pub async fn count(State(metrics): State<Arc<Metrics>>, request: Request, next: 
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::encoding::text::encode;
+
     use super::*;
 
     #[test]

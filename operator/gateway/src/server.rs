@@ -11,10 +11,8 @@ use axum::{
     extract::{Request, State},
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
-    routing::get,
     serve::ListenerExt as _,
 };
-use http::StatusCode;
 use kube::Client;
 use skillet_llm::confirmation::ConfirmationKey;
 use thiserror::Error;
@@ -28,6 +26,7 @@ use tracing::{debug, error, info};
 pub use self::parts::PartEnded;
 use self::parts::Parts;
 use crate::{
+    admin,
     error::ApiError,
     executor::Executor,
     identity::Identity,
@@ -80,19 +79,26 @@ pub fn router(gateway: Gateway) -> Router {
         .merge(mcp::routes(Arc::new(gateway.clone()), &gateway.stop))
         // Before the watches are in, defaults would decide where a request goes.
         .route_layer(middleware::from_fn_with_state(gateway.clone(), synced))
-        .merge(health())
+        .merge(admin::health(readiness(&gateway)))
         .route_layer(middleware::from_fn_with_state(gateway.metrics.clone(), metrics::count))
         .layer(middleware::from_fn(request_id::name))
         .with_state(gateway)
 }
 
 /// All routes for the cluster.
-fn probes(gateway: Gateway) -> Router {
-    health().merge(metrics::routes()).with_state(gateway)
+fn probes(gateway: &Gateway) -> Router {
+    admin::routes(readiness(gateway), gateway.metrics.registry())
 }
 
-fn health() -> Router<Gateway> {
-    Router::new().route("/healthz", get(async || "ok")).route("/readyz", get(ready))
+/// Ready only if every watch has seen the cluster as it is, and until the shutdown begins.
+fn readiness(gateway: &Gateway) -> impl admin::Readiness + use<> {
+    let gateway = gateway.clone();
+    move || {
+        if gateway.stop.is_cancelled() {
+            return Err("the gateway stops");
+        }
+        if gateway.is_synced() { Ok(()) } else { Err("the watches have not seen everything yet") }
+    }
 }
 
 async fn synced(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
@@ -100,17 +106,6 @@ async fn synced(State(gateway): State<Gateway>, request: Request, next: Next) ->
         return next.run(request).await;
     }
     ApiError::unavailable("the gateway has just started; ask again in a moment").into_response()
-}
-
-/// True only when every watch has seen the cluster as it is, and until it is to stop.
-async fn ready(State(gateway): State<Gateway>) -> Response {
-    if gateway.stop.is_cancelled() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "the gateway stops").into_response();
-    }
-    if gateway.is_synced() {
-        return "ok".into_response();
-    }
-    (StatusCode::SERVICE_UNAVAILABLE, "the watches have not seen everything yet").into_response()
 }
 
 /// Serves until `shutdown` fires, then until the conversations under way are at their ends.
@@ -138,7 +133,7 @@ pub async fn run(
     parts.spawn("the watch of skills", gateway.skills.clone().watch(client));
     parts.spawn("the watch of API keys", gateway.identity.clone().watch_keys());
     parts.spawn("the watch of executions", gateway.executor.clone().watch());
-    let cluster = probes(gateway.clone());
+    let cluster = probes(&gateway);
     parts.spawn("the server of probes", async move {
         if let Err(error) = axum::serve(probed, cluster).await {
             error!(%error, "Probes are not served any more");

@@ -4,7 +4,6 @@ mod check;
 mod config;
 mod gateway;
 mod operator;
-mod serve;
 mod shutdown;
 mod telemetry;
 

@@ -1,6 +1,6 @@
 //! `skillet operator`: from flags to the running operator.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::Context as _;
 use kube::{Client, Config};
@@ -11,11 +11,13 @@ use skillet_controller::{
     run::{self, Readiness},
     settings::{RunnerDelivery, SandboxSettings},
 };
+use skillet_gateway::admin;
+use tokio::net::TcpListener;
 use tracing::info;
 
 use crate::{
     config::{Delivery, OperatorConfig},
-    serve, shutdown, telemetry,
+    shutdown, telemetry,
 };
 
 /// Image volumes are on by default from this minor version of Kubernetes 1.
@@ -52,7 +54,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let readiness = Readiness::default();
-    let http = tokio::spawn(serve::serve(http_address, Arc::new(registry), readiness.clone()));
+    let admin = tokio::spawn(serve_admin(http_address, Arc::new(registry), readiness.clone()));
     let signal = shutdown::signal()?;
     let stop = async move {
         signal.await;
@@ -62,8 +64,20 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
     };
     tokio::select! {
         result = run::run(client, settings, metrics, readiness, stop) => Ok(result?),
-        served = http => served?,
+        served = admin => served?,
     }
+}
+
+/// Serves health, readiness and metrics until the process ends.
+async fn serve_admin(
+    address: SocketAddr,
+    registry: Arc<Registry>,
+    readiness: Readiness,
+) -> anyhow::Result<()> {
+    let is_ready = move || if readiness.is_ready() { Ok(()) } else { Err("the caches are not filled yet\n") };
+    let listener =
+        TcpListener::bind(address).await.with_context(|| format!("could not listen on {address}"))?;
+    axum::serve(listener, admin::routes(is_ready, registry)).await.context("could not serve HTTP")
 }
 
 async fn delivery(wanted: Delivery, client: &Client) -> anyhow::Result<RunnerDelivery> {
