@@ -134,6 +134,7 @@ TLS_CERTIFICATE_FILE /tls/tls.crt
 TLS_KEY_FILE /tls/tls.key
 LOG_FORMAT text
 LOG_FILTER info,kube=debug
+OTEL_EXPORTER_OTLP_ENDPOINT http://collector.monitoring:4318
 TEXT
   grep -qF 'image: "registry.example/operator@sha256:' <<<"$rendered" || fail "operatorImage is not the image of the operator"
 }

@@ -73,6 +73,10 @@ volumes:
       value: {{ .Values.logFormat | quote }}
     - name: LOG_FILTER
       value: {{ .Values.logFilter | quote }}
+    {{- with .Values.telemetry.otlpEndpoint }}
+    - name: OTEL_EXPORTER_OTLP_ENDPOINT
+      value: {{ . | quote }}
+    {{- end }}
   ports:
     - name: gateway
       containerPort: {{ regexFind "[0-9]+$" .Values.gateway.address }}

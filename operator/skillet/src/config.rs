@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use reqwest::Url;
 
 /// Skills for LLM agents on Kubernetes, each run in a locked-down Job pod.
 #[derive(Debug, Parser)]
@@ -15,9 +16,19 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Runs the operator: seals versions, runs executions, probes nodes.
-    Operator(Box<OperatorConfig>),
+    Operator {
+        #[command(flatten)]
+        config: Box<OperatorConfig>,
+        #[command(flatten)]
+        telemetry: TelemetryConfig,
+    },
     /// Runs the gateway: model proxy, REST and MCP for agents.
-    Gateway(Box<GatewayConfig>),
+    Gateway {
+        #[command(flatten)]
+        config: Box<GatewayConfig>,
+        #[command(flatten)]
+        telemetry: TelemetryConfig,
+    },
     /// Prints the custom resource definitions.
     Crds,
     /// Runs one small skill in the cluster and tells how it went; the chart's test.
@@ -57,8 +68,6 @@ pub(crate) struct OperatorConfig {
     /// open conversations can finish.
     #[arg(long, env)]
     pub(crate) shutdown_after: Option<SocketAddr>,
-    #[command(flatten)]
-    pub(crate) log: LogConfig,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -81,8 +90,6 @@ pub(crate) struct GatewayConfig {
     /// File with the key of confirmations, the same for all gateways; without it models are offered no hybrid skill.
     #[arg(long, env)]
     pub(crate) confirmation_key_file: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) log: LogConfig,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -96,13 +103,16 @@ pub(crate) struct CheckConfig {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct LogConfig {
-    /// Form of the log.
+pub(crate) struct TelemetryConfig {
+    /// Format of log lines.
     #[arg(long, env, value_enum, default_value_t = LogFormat::Json)]
     pub(crate) log_format: LogFormat,
-    /// What is logged, in the form of `RUST_LOG`.
+    /// Log lines that are written, in the form of `RUST_LOG`.
     #[arg(long, env, default_value = "info")]
     pub(crate) log_filter: String,
+    /// URL of an OpenTelemetry collector that takes spans by OTLP over HTTP, such as `http://collector:4318`. Default: none.
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    pub(crate) otlp_endpoint: Option<Url>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -135,7 +145,11 @@ mod tests {
         for part in ["operator", "gateway"] {
             let part = command.find_subcommand(part).unwrap();
             for arg in part.get_arguments().filter(|arg| arg.get_id() != "help") {
-                let flag = arg.get_long().unwrap_or_default().replace('-', "_").to_uppercase();
+                let flag = match arg.get_long().unwrap_or_default() {
+                    // Every OpenTelemetry exporter reads its endpoint from this variable.
+                    "otlp-endpoint" => "OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(),
+                    flag => flag.replace('-', "_").to_uppercase(),
+                };
                 assert_eq!(arg.get_env().and_then(|name| name.to_str()), Some(flag.as_str()));
             }
         }

@@ -10,7 +10,7 @@ use skillet_gateway::{
     tls::Files,
 };
 
-use crate::{config::GatewayConfig, shutdown, telemetry};
+use crate::{config::GatewayConfig, shutdown};
 
 /// Runs until SIGTERM or SIGINT, and then until the requests under way are answered.
 pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
@@ -21,9 +21,7 @@ pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
         tls_certificate_file,
         tls_key_file,
         confirmation_key_file,
-        log,
     } = config;
-    telemetry::start(&log)?;
     let confirmation = confirmation_key_file.as_deref().map(confirmation_key).transpose()?;
     let client = Client::try_default().await.context("could not find a cluster")?;
     let settings = Settings {

@@ -14,8 +14,12 @@ use crate::config::{Args, Command};
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     match Args::parse().command {
-        Command::Operator(config) => operator::run(*config).await,
-        Command::Gateway(config) => gateway::run(*config).await,
+        Command::Operator { config, telemetry } => {
+            telemetry::run_with("skillet-operator", &telemetry, operator::run(*config)).await
+        }
+        Command::Gateway { config, telemetry } => {
+            telemetry::run_with("skillet-gateway", &telemetry, gateway::run(*config)).await
+        }
         Command::Crds => print_crds(),
         Command::Check(config) => check::run(config).await,
     }

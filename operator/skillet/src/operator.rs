@@ -17,7 +17,7 @@ use tracing::info;
 
 use crate::{
     config::{Delivery, OperatorConfig},
-    shutdown, telemetry,
+    shutdown,
 };
 
 /// Image volumes are on by default from this minor version of Kubernetes 1.
@@ -36,9 +36,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         runtime_class,
         http_address,
         shutdown_after,
-        log,
     } = config;
-    telemetry::start(&log)?;
     let client = client::connect(Config::infer().await.context("could not find a cluster")?)
         .context("the cluster's configuration cannot be used")?;
     let settings = SandboxSettings {

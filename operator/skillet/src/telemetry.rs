@@ -1,39 +1,74 @@
-//! Logging, set up once.
+//! Logs and spans, set up once in a process.
+//!
+//! Log lines go to standard error, each with the fields of its spans. Spans also go to an OpenTelemetry collector if
+//! `--otlp-endpoint` names one.
 
-use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+mod otlp;
+#[cfg(test)]
+mod tests;
 
-use crate::config::{LogConfig, LogFormat};
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::{Metadata, Subscriber, level_filters::LevelFilter, warn};
+use tracing_subscriber::{
+    EnvFilter, Layer,
+    filter::{FilterExt as _, filter_fn},
+    fmt::{self, MakeWriter},
+    layer::SubscriberExt as _,
+    registry::LookupSpan,
+    util::SubscriberInitExt as _,
+};
 
-/// Starts logging to standard error.
-pub(crate) fn start(config: &LogConfig) -> anyhow::Result<()> {
-    let LogConfig { log_format, log_filter } = config;
-    let filter = EnvFilter::try_new(with_quiet_libraries(log_filter))?;
-    let registry = tracing_subscriber::registry().with(filter);
-    match log_format {
-        LogFormat::Json => {
-            registry.with(fmt::layer().json().flatten_event(true).with_writer(std::io::stderr)).init();
-        }
-        LogFormat::Text => registry.with(fmt::layer().with_writer(std::io::stderr)).init(),
+use crate::config::{LogFormat, TelemetryConfig};
+
+/// Runs `work` with logs and spans, and then sends the spans that are still queued.
+pub(crate) async fn run_with(
+    service: &'static str,
+    config: &TelemetryConfig,
+    work: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    let provider = start(service, config)?;
+    let result = work.await;
+    if let Some(provider) = provider {
+        otlp::shut_down(provider).await;
     }
-    Ok(())
+    result
 }
 
-/// The client logs each answer that is not a success as an error. To be told "not yet" by an attach is how a run
-/// begins, and every other failure is logged where it is handled. The MCP library logs every request and, from debug
-/// on, what is in it. So both are quiet unless they are asked for.
+fn start(service: &'static str, config: &TelemetryConfig) -> anyhow::Result<Option<SdkTracerProvider>> {
+    let TelemetryConfig { log_format, log_filter, otlp_endpoint } = config;
+    let provider = otlp_endpoint.as_ref().map(|endpoint| otlp::provider(service, endpoint)).transpose()?;
+    tracing_subscriber::registry()
+        .with(provider.as_ref().map(otlp::layer))
+        .with(log_layer(*log_format, log_filter, std::io::stderr)?)
+        .init();
+    Ok(provider)
+}
+
+/// Writes events as log lines. The filter chooses events; the product's own spans are always part of their lines.
+fn log_layer<S, W>(format: LogFormat, filter: &str, writer: W) -> anyhow::Result<impl Layer<S> + use<S, W>>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let own_spans = filter_fn(|metadata| metadata.is_span() && is_own(metadata));
+    let filter = EnvFilter::try_new(with_quiet_libraries(filter))?.or(own_spans);
+    let lines = fmt::layer().with_writer(writer);
+    Ok(match format {
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+        LogFormat::Text => lines.boxed(),
+    }
+    .with_filter(filter))
+}
+
+/// True for spans and events of this workspace's crates, from level info on.
+fn is_own(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with("skillet") && *metadata.level() <= LevelFilter::INFO
+}
+
+/// Silences two libraries unless the filter names them. The Kubernetes client logs every unsuccessful response as an
+/// error, although a run begins with refused attaches. The MCP library logs each request, and its content from debug on.
 fn with_quiet_libraries(filter: &str) -> String {
     let quiet = [("kube_client", "kube_client::client=off"), ("rmcp", "rmcp=error")];
     let quiet = quiet.into_iter().filter(|(library, _)| !filter.contains(library));
     quiet.fold(filter.to_owned(), |filter, (_, directive)| format!("{filter},{directive}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn libraries_are_quiet_unless_they_are_asked_for() {
-        assert_eq!(with_quiet_libraries("debug"), "debug,kube_client::client=off,rmcp=error");
-        assert_eq!(with_quiet_libraries("info,rmcp=debug"), "info,rmcp=debug,kube_client::client=off");
-    }
 }
