@@ -1,49 +1,49 @@
-//! Frames without carriage returns: a container log drops the one before a line feed, and the log must keep every byte.
+//! Encodes bytes without carriage returns: a container log drops the one before a line feed, and must keep every byte.
 //!
-//! DLE stands before a byte that was changed: DLE and CR are sent as DLE and themselves with bit 5 turned.
+//! DLE and CR become two bytes: DLE, then the byte with bit 5 flipped.
 
 const DLE: u8 = 0x10;
 const CR: u8 = b'\r';
-const TURN: u8 = 0x20;
+const FLIP: u8 = 0x20;
 
-/// The bytes as they are sent.
+/// Encodes bytes for the wire.
 pub(crate) fn escape(bytes: Vec<u8>) -> Vec<u8> {
     let special = bytes.iter().filter(|byte| is_special(**byte)).count();
     if special == 0 {
         return bytes;
     }
-    let mut sent = Vec::with_capacity(bytes.len() + special);
+    let mut encoded = Vec::with_capacity(bytes.len() + special);
     for byte in bytes {
         if is_special(byte) {
-            sent.extend([DLE, byte ^ TURN]);
+            encoded.extend([DLE, byte ^ FLIP]);
         } else {
-            sent.push(byte);
+            encoded.push(byte);
         }
     }
-    sent
+    encoded
 }
 
 fn is_special(byte: u8) -> bool {
     byte == DLE || byte == CR
 }
 
-/// Turns sent bytes back, wherever they are cut.
+/// Decodes bytes from the wire, wherever they are cut.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unescape {
-    is_turned: bool,
+    is_escaped: bool,
 }
 
 impl Unescape {
-    /// The bytes as they were. What no runner sends comes out as something, and fails the framing or the digest.
-    pub(crate) fn push(&mut self, sent: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(sent.len());
-        for byte in sent {
-            match (self.is_turned, *byte) {
+    /// Decodes `encoded`. Bytes that no runner sends decode to something that fails the framing or the digest.
+    pub(crate) fn push(&mut self, encoded: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(encoded.len());
+        for byte in encoded {
+            match (self.is_escaped, *byte) {
                 (true, byte) => {
-                    bytes.push(byte ^ TURN);
-                    self.is_turned = false;
+                    bytes.push(byte ^ FLIP);
+                    self.is_escaped = false;
                 }
-                (false, DLE) => self.is_turned = true,
+                (false, DLE) => self.is_escaped = true,
                 (false, byte) => bytes.push(byte),
             }
         }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_sent_holds_a_carriage_return_and_all_comes_back_however_it_is_cut() {
+    fn encoded_bytes_have_no_carriage_return_and_decode_wherever_they_are_cut() {
         let all: Vec<u8> = (0..=255).chain(*b"a\r\nb\x10\r\r\n\x10").collect();
         let sent = escape(all.clone());
         assert!(!sent.contains(&CR));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_change_is_sent_as_it_is() {
+    fn bytes_without_dle_and_cr_stay_unchanged() {
         assert_eq!(escape(b"plain\n\0\xff".to_vec()), b"plain\n\0\xff");
     }
 }

@@ -1,13 +1,16 @@
 //! The wire frame: one byte of type, four of length (big-endian), the payload.
 //!
-//! Knows which types exist, which way they go and how long they may be. What is in a payload is `message`.
+//! This module knows the types of frames, their direction and their greatest length. `message` knows the payloads.
+//!
+//! [`Decoder`] never panics. It checks a header before it waits for the payload, so a hostile length costs no memory,
+//! and after an error it returns the same error forever, because a stream without frame borders cannot be resumed.
 
 use crate::{MAX_CONTROL_BYTES, MAX_OUTPUT_BYTES, MAX_RUN_BYTES, MAX_TAIL_BYTES};
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 5;
 
-/// The type byte. Types with the high bit go up; 0x10 to 0x1f and 0x90 to 0x9f are kept for egress.
+/// The type byte. Types with the high bit go to the operator; 0x10 to 0x1f and 0x90 to 0x9f are reserved for egress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -76,7 +79,7 @@ pub enum FrameError {
     Oversized { kind: Kind, length: usize },
 }
 
-/// One whole frame as it was received.
+/// One received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     pub kind: Kind,
@@ -95,7 +98,7 @@ fn header(kind: Kind, length: usize) -> [u8; HEADER_BYTES] {
     [kind as u8, length[0], length[1], length[2], length[3]]
 }
 
-/// The bytes of one frame; the only error is a payload over the limit of its type.
+/// Encodes one frame; the only error is a payload over the limit of its type.
 pub fn encode(kind: Kind, payload: &[u8]) -> Result<Vec<u8>, FrameError> {
     if payload.len() > kind.max_payload() {
         return Err(FrameError::Oversized { kind, length: payload.len() });
@@ -106,10 +109,7 @@ pub fn encode(kind: Kind, payload: &[u8]) -> Result<Vec<u8>, FrameError> {
     Ok(bytes)
 }
 
-/// Takes bytes as they come and gives whole frames.
-///
-/// A header is judged as soon as it is there, so a hostile length never makes the decoder wait or allocate. After an
-/// error it gives that error for ever: a stream that lost its borders cannot be read on.
+/// Turns received bytes into frames, wherever the bytes are cut.
 #[derive(Debug)]
 pub struct Decoder {
     direction: Direction,
@@ -119,12 +119,12 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder that accepts only frames that go `direction`.
+    /// Accepts only frames of `direction`; any other is an error.
     pub fn new(direction: Direction) -> Self {
         Self { direction, buffer: Vec::new(), start: 0, failed: None }
     }
 
-    /// Bytes received and not yet part of a frame that was given out.
+    /// Number of received bytes that are not yet part of a returned frame.
     pub fn buffered(&self) -> usize {
         self.buffer.len() - self.start
     }
@@ -140,7 +140,7 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole frame, `None` when more bytes are needed.
+    /// Returns the next frame, or `None` if more bytes are needed.
     pub fn pop(&mut self) -> Result<Option<Frame>, FrameError> {
         if let Some(failed) = &self.failed {
             return Err(failed.clone());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_type_is_an_error_for_ever() {
+    fn an_unknown_type_is_an_error_forever() {
         let mut decoder = Decoder::new(Direction::ToOperator);
         decoder.push(&[0x7f]);
         assert_eq!(decoder.pop(), Err(FrameError::UnknownKind(0x7f)));

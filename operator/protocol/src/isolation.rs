@@ -1,4 +1,4 @@
-//! What the runner's self-test proved about its sandbox, and what a policy level asks for.
+//! The properties that the runner's self-test proved about its sandbox, and those that a policy level requires.
 //!
 //! A field that is absent reads as "not proven": an older runner never looks safer than it is.
 
@@ -36,15 +36,15 @@ pub struct Isolation {
     pub ptrace_refused: bool,
     /// The program cannot make namespaces.
     pub new_namespaces_refused: bool,
-    /// The program can neither read the runner's memory and descriptors nor send it a signal that acts.
+    /// The program can neither read the runner's memory and descriptors nor send it an effective signal.
     pub runner_protected: bool,
     /// Release of the node's kernel.
     pub kernel: String,
-    /// What is missing in the kernel or the manifest, and what follows; short.
+    /// Short notes on gaps in the kernel or the manifest, and their consequences.
     pub notes: Vec<String>,
 }
 
-/// How much a policy asks a sandbox to prove.
+/// The properties that a policy requires a sandbox to prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Strict,
@@ -52,7 +52,7 @@ pub enum Level {
 }
 
 impl Isolation {
-    /// The rules `level` asks for that were not proven, as named on the wire; empty means the sandbox may be used.
+    /// Returns the properties that `level` requires and the sandbox did not prove; empty means that it may be used.
     pub fn missing(&self, level: Level) -> Vec<&'static str> {
         let common = [
             ("networkBlocked", self.network_blocked),

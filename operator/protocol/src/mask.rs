@@ -1,9 +1,9 @@
 //! Replaces secret values in output as it streams by.
 //!
-//! Pure: bytes in, bytes out. Holds back only as much of the stream as could still become a secret. A program that
-//! encodes a secret (base64, one character a line) is not stopped by this: it guards against accidents, not intent.
+//! Pure: bytes in, bytes out. The masker delays only bytes that could still become a secret. It guards against accidents,
+//! not intent: a program that encodes a secret (base64, one character a line) gets it through.
 
-/// What stands in the output instead of a secret.
+/// The text that replaces a secret in output.
 pub const MASK: &[u8] = b"***";
 
 /// Shorter values are not masked: replacing every `1` or `no` would ruin the output and hide nothing.
@@ -15,7 +15,7 @@ pub struct Masker {
     patterns: Vec<Vec<u8>>,
     is_first: Box<[bool; 256]>,
     pending: Vec<u8>,
-    /// How many bytes at the front of `pending` belong to a match whose mask has been written already.
+    /// Number of bytes at the front of `pending` that belong to a match whose mask has already been written.
     covered: usize,
 }
 
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Masker {
 }
 
 impl Masker {
-    /// A masker for these secret values: as they are without the white space around them, and as JSON writes them.
+    /// Masks these values without the white space around them, both as they are and as JSON writes them.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let mut patterns: Vec<Vec<u8>> = secrets
             .into_iter()
@@ -45,7 +45,7 @@ impl Masker {
         Self { patterns, is_first, pending: Vec::new(), covered: 0 }
     }
 
-    /// Adds `bytes` to the stream and gives what is certain by now.
+    /// Adds `bytes` to the stream and returns the masked bytes that are certain by now.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.patterns.is_empty() {
             return bytes.to_vec();
@@ -54,7 +54,7 @@ impl Masker {
         self.scan(false)
     }
 
-    /// Ends the stream and gives the rest.
+    /// Ends the stream and returns the rest.
     pub fn finish(&mut self) -> Vec<u8> {
         self.scan(true)
     }

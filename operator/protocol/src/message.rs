@@ -1,6 +1,6 @@
-//! What is in a frame: JSON for orders and answers, raw bytes for output.
+//! The payloads of frames: JSON for orders and responses, raw bytes for output.
 //!
-//! Each message knows its frame type; the order in which messages may come is `stream`.
+//! Each message knows its frame type. `stream` checks the order of messages.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -54,13 +54,13 @@ pub struct Accepted {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refused {
-    /// The order's epoch, since whoever else listens hears of it, too; none where the order could not be read.
+    /// Epoch of the refused order, because every attached operator receives the refusal. `None` if the order was unreadable.
     pub epoch: Option<u64>,
     pub reason: Refusal,
     pub message: String,
 }
 
-/// Why a `Run` was not accepted.
+/// The reason for which a `Run` was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// No `Hello` came before it.

@@ -1,12 +1,12 @@
-//! What the runner proves about a run that ended: how, how long, how much it wrote, in which isolation.
+//! The runner's record of an ended run: outcome, duration, output sizes and digests, isolation.
 //!
-//! The same receipt closes the stream (`Exit`) and is left in the termination message, cut to fit there.
+//! The same receipt closes the stream (`Exit`) and becomes the container's termination message, shortened to fit.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Isolation;
 
-/// What the kubelet reads of a termination message.
+/// The kubelet reads no more of a termination message.
 pub const TERMINATION_MESSAGE_BYTES: usize = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Receipt {
     pub digest: String,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "type")]
 pub enum Outcome {
@@ -38,7 +38,7 @@ pub enum Outcome {
     },
     TimedOut,
     Cancelled,
-    /// Killed by the kernel for want of memory.
+    /// Killed by the kernel because memory ran out.
     OutOfMemory,
     /// The program could not be started: no such file, not executable, scratch too small for its files.
     StartFailed {
@@ -50,7 +50,7 @@ pub enum Outcome {
 
 /// One output stream as a whole, after secrets were masked.
 ///
-/// Masked first, since the digest of a stream that holds little but a short secret could be guessed from.
+/// Computed after masking: the digest of a stream that is little more than a short secret could be guessed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamSummary {
@@ -83,7 +83,7 @@ impl Receipt {
         }
     }
 
-    /// Whether no run was accepted.
+    /// True if no run was accepted.
     pub fn is_unused(&self) -> bool {
         matches!(self.outcome, Outcome::Unused)
     }

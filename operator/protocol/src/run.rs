@@ -1,6 +1,6 @@
-//! The one order a sandbox accepts: what to run, on what, with which limits.
+//! The one order that a sandbox accepts: program, files, input, environment and limits.
 //!
-//! `Run::check` says what no runner would start; both sides ask it, so a bad order costs no sandbox.
+//! Both sides call [`Run::check`], so an order that no runner can start costs no sandbox.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -49,7 +49,7 @@ pub struct File {
     pub content: Content,
 }
 
-/// Bytes: as text on the wire where they are text, as base64 where not.
+/// Bytes. On the wire they are text if they are UTF-8, else base64.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Content {
@@ -73,12 +73,12 @@ pub struct Limits {
     pub open_files: u64,
 }
 
-/// Why an order cannot be carried out by any runner.
+/// The reason for which no runner can start an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRun {
     #[error("the execution uid is empty or longer than 128 characters")]
     Uid,
-    #[error("the program has no words")]
+    #[error("the command is empty")]
     EmptyProgram,
     #[error("file name {0:?} must be relative, without '..', '.' or empty parts")]
     FileName(String),
@@ -93,7 +93,7 @@ pub enum InvalidRun {
 }
 
 impl Run {
-    /// What makes this order impossible, if anything.
+    /// Checks that a runner can start this order.
     pub fn check(&self) -> Result<(), InvalidRun> {
         if self.execution_uid.is_empty() || self.execution_uid.len() > 128 {
             return Err(InvalidRun::Uid);

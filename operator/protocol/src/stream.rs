@@ -1,4 +1,4 @@
-//! One run's stream as a whole: the order of its frames, and the digest that closes it.
+//! The stream of one run: the order of its frames, and the digest that closes it.
 //!
 //! The runner writes through [`StreamWriter`], the operator reads through [`StreamReader`]. Streams through the API
 //! server can end early without an error, so only an `Exit` with the right digest is an end.
@@ -20,7 +20,7 @@ pub enum StreamError {
     Trailing { bytes: usize },
     #[error("the stream ended early, {state}")]
     EndedEarly { state: &'static str },
-    #[error("the stream was given up after an earlier error")]
+    #[error("the stream was aborted after an earlier error")]
     Broken,
     #[error("the digest of the stream is {read}, the receipt says {sealed:?}")]
     DigestMismatch { read: String, sealed: String },
@@ -38,7 +38,7 @@ impl State {
     fn name(&self) -> &'static str {
         match self {
             Self::Waiting => "before a run was accepted",
-            Self::Running(_) => "while the run went on",
+            Self::Running(_) => "during the run",
             Self::Ended => "after the end",
             Self::Broken => "after an error",
         }
@@ -56,7 +56,7 @@ impl StreamWriter {
         Self::default()
     }
 
-    /// The bytes of one frame as they are sent, free of carriage returns. `Exit` goes through [`StreamWriter::exit`], which knows the digest.
+    /// Encodes one frame without carriage returns. `Exit` goes through [`StreamWriter::exit`], which knows the digest.
     pub fn frame(&mut self, message: &RunnerMessage) -> Result<Vec<u8>, MessageError> {
         let bytes = message.encode()?;
         if matches!(message, RunnerMessage::Accepted(_)) {
@@ -68,17 +68,17 @@ impl StreamWriter {
         Ok(escape(bytes))
     }
 
-    /// Closes the stream: puts the digest into `receipt` and gives the bytes of its `Exit` frame.
+    /// Closes the stream: puts the digest into `receipt` and returns its encoded `Exit` frame.
     pub fn exit(&mut self, receipt: &mut Receipt) -> Result<Vec<u8>, MessageError> {
         receipt.digest = self.digest.take().map(hex).unwrap_or_default();
         RunnerMessage::Exit(Box::new(receipt.clone())).encode().map(escape)
     }
 }
 
-/// Reads one sandbox's stream: bytes in, messages out, nothing believed that the digest does not cover.
+/// Reads one sandbox's stream: bytes in, messages out. The digest covers every message of the run.
 ///
-/// An error is final. Messages of the run before it were given out as they came, for live output: they are the
-/// result only once [`StreamReader::finish`] says so.
+/// An error is final. Messages are returned as they arrive, for live output, and are the result only after
+/// [`StreamReader::finish`] succeeds.
 #[derive(Debug)]
 pub struct StreamReader {
     unescape: Unescape,
@@ -101,12 +101,12 @@ impl StreamReader {
         }
     }
 
-    /// Adds received bytes; then call [`StreamReader::next_message`] until it gives `None`.
+    /// Adds received bytes; then call [`StreamReader::next_message`] until it returns `None`.
     pub fn push(&mut self, bytes: &[u8]) {
         self.decoder.push(&self.unescape.push(bytes));
     }
 
-    /// The next message, `None` when more bytes are needed. `Exit` is given only with the right digest.
+    /// Returns the next message, or `None` if more bytes are needed. `Exit` is returned only with the right digest.
     pub fn next_message(&mut self) -> Result<Option<RunnerMessage>, StreamError> {
         let state = std::mem::replace(&mut self.state, State::Broken);
         if matches!(state, State::Broken) {
@@ -119,11 +119,11 @@ impl StreamReader {
         let mut read = None;
         let next = match (state, frame.kind) {
             (State::Waiting, Kind::Ready | Kind::Refused) => State::Waiting,
-            (State::Waiting, Kind::Accepted) => State::Running(extended(Sha256::new(), &frame)),
+            (State::Waiting, Kind::Accepted) => State::Running(extend(Sha256::new(), &frame)),
             (
                 State::Running(digest),
                 Kind::Stdout | Kind::Stderr | Kind::StdoutTail | Kind::StderrTail | Kind::Refused,
-            ) => State::Running(extended(digest, &frame)),
+            ) => State::Running(extend(digest, &frame)),
             (State::Running(digest), Kind::Exit) => {
                 read = Some(hex(digest));
                 State::Ended
@@ -140,7 +140,7 @@ impl StreamReader {
         Ok(Some(message))
     }
 
-    /// The stream has ended: an error unless `Exit` was read and nothing came after it.
+    /// Ends the stream; an error unless `Exit` was read and nothing followed it.
     pub fn finish(&self) -> Result<(), StreamError> {
         match self.state {
             State::Ended if self.decoder.buffered() == 0 => Ok(()),
@@ -151,7 +151,7 @@ impl StreamReader {
     }
 }
 
-fn extended(mut digest: Sha256, frame: &Frame) -> Sha256 {
+fn extend(mut digest: Sha256, frame: &Frame) -> Sha256 {
     digest.update(frame.header());
     digest.update(&frame.payload);
     digest

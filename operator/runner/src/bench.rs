@@ -1,4 +1,4 @@
-//! What confinement adds to starting a program: both ways in turn, in one run, on one machine.
+//! Measures the time that confinement adds to the start of a program, confined and bare in turn.
 
 use std::io::{self, Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -19,9 +19,9 @@ struct Report {
     added_us: f64,
 }
 
-/// Starts this program's own `noop` bare and confined by turns; the medians as JSON.
+/// Starts this program's own `noop` bare and confined in turn, and returns the medians as JSON.
 ///
-/// A second process starts the confined ones: like a runner, it is under its filter, and this one must not be.
+/// A second process starts the confined ones: like a runner it is under its filter, and this process must not be.
 pub(crate) fn spawn(rounds: usize, options: &Options) -> io::Result<String> {
     let mut confined_spawner = Command::new("/proc/self/exe")
         .arg("--scratch")
@@ -31,16 +31,16 @@ pub(crate) fn spawn(rounds: usize, options: &Options) -> io::Result<String> {
         .stdout(Stdio::piped())
         .spawn()?;
     let pipes = confined_spawner.stdin.take().zip(confined_spawner.stdout.take());
-    let (mut ask, mut answer) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
+    let (mut requests, mut responses) = pipes.ok_or(io::ErrorKind::BrokenPipe)?;
     let (mut bare, mut confined) = (Vec::new(), Vec::new());
     for _ in 0..rounds.max(1) {
-        bare.push(timed(&mut noop())?);
-        ask.write_all(&[0])?;
+        bare.push(measure(&mut noop())?);
+        requests.write_all(&[0])?;
         let mut nanos = [0; 8];
-        answer.read_exact(&mut nanos)?;
+        responses.read_exact(&mut nanos)?;
         confined.push(Duration::from_nanos(u64::from_ne_bytes(nanos)));
     }
-    drop(ask);
+    drop(requests);
     confined_spawner.wait()?;
     let (bare, confined) = (median(bare), median(confined));
     let micros = |duration: Duration| duration.as_secs_f64() * 1e6;
@@ -53,15 +53,15 @@ pub(crate) fn spawn(rounds: usize, options: &Options) -> io::Result<String> {
     serde_json::to_string(&report).map_err(io::Error::from)
 }
 
-/// Until stdin ends: for each byte, one confined start and its nanoseconds.
+/// Starts a confined program for each byte of stdin and writes the nanoseconds that it took, until stdin ends.
 pub(crate) fn serve_confined(options: &Options) -> io::Result<()> {
     let confinement = Arc::new(Confinement::establish(&options.scratch)?);
     let limits = ResourceLimits { processes: 4096, file_bytes: 1 << 20, open_files: 64 };
-    let mut asked = [0];
-    while io::stdin().read(&mut asked)? == 1 {
+    let mut request = [0];
+    while io::stdin().read(&mut request)? == 1 {
         let mut command = noop();
         confinement.confine(&mut command, limits);
-        let nanos = u64::try_from(timed(&mut command)?.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = u64::try_from(measure(&mut command)?.as_nanos()).unwrap_or(u64::MAX);
         io::stdout().write_all(&nanos.to_ne_bytes())?;
         io::stdout().flush()?;
     }
@@ -74,7 +74,7 @@ fn noop() -> Command {
     command
 }
 
-fn timed(command: &mut Command) -> io::Result<Duration> {
+fn measure(command: &mut Command) -> io::Result<Duration> {
     let started = Instant::now();
     let status = command.status()?;
     if status.success() { Ok(started.elapsed()) } else { Err(io::Error::other("noop did not end well")) }

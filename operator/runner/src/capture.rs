@@ -1,6 +1,6 @@
-//! One output stream of a program: masked, digested, cut into frames, capped, its end kept.
+//! One output stream of a program: masks secrets, digests, cuts into frames, caps, and keeps the end.
 //!
-//! Pure: bytes in, frames out. Size and digest are those of the masked stream.
+//! Pure: bytes in, frames out. Size and digest are of the masked stream.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ pub(crate) struct Capture {
     bytes: u64,
     sent: u64,
     cap: u64,
-    /// The last bytes that were not sent.
+    /// The last bytes beyond the cap.
     tail: VecDeque<u8>,
 }
 
@@ -45,13 +45,13 @@ impl Capture {
         Self { stream, masker, digest: Sha256::new(), bytes: 0, sent: 0, cap, tail: VecDeque::new() }
     }
 
-    /// Frames for what the program wrote, as far as the cap allows.
+    /// Returns frames for the bytes that the program wrote, up to the cap.
     pub(crate) fn take(&mut self, written: &[u8]) -> Vec<RunnerMessage> {
         let masked = self.masker.push(written);
         self.count(&masked)
     }
 
-    /// The last frames, and the stream as a whole.
+    /// Returns the last frames and the summary of the stream.
     pub(crate) fn finish(mut self) -> (Vec<RunnerMessage>, StreamSummary) {
         let masked = self.masker.finish();
         let mut frames = self.count(&masked);
@@ -65,10 +65,10 @@ impl Capture {
     fn count(&mut self, masked: &[u8]) -> Vec<RunnerMessage> {
         self.digest.update(masked);
         self.bytes += masked.len() as u64;
-        let room = usize::try_from(self.cap - self.sent).unwrap_or(usize::MAX);
-        let (send, keep) = masked.split_at(room.min(masked.len()));
+        let left = usize::try_from(self.cap - self.sent).unwrap_or(usize::MAX);
+        let (send, keep) = masked.split_at(left.min(masked.len()));
         self.sent += send.len() as u64;
-        // Only the end of what is kept can matter, so a large piece costs no more than a tail.
+        // Only the end of the rest can matter, so a large piece costs no more than a tail.
         self.tail.extend(&keep[keep.len().saturating_sub(MAX_TAIL_BYTES)..]);
         self.tail.drain(..self.tail.len().saturating_sub(MAX_TAIL_BYTES));
         send.chunks(MAX_OUTPUT_BYTES).map(|chunk| self.stream.frame(chunk.to_vec())).collect()
@@ -100,20 +100,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_sent_at_once() {
+    fn output_is_sent_at_once() {
         check(100, &[], &[b"a\n", b"b"], &[out(b"a\n"), out(b"b")], 3, 3);
         check(100, &[], &[], &[], 0, 0);
     }
 
     #[test]
-    fn over_the_cap_only_the_end_is_kept() {
+    fn only_the_tail_of_output_over_the_cap_is_kept() {
         check(2, &[], &[b"abc", b"de"], &[out(b"ab"), RunnerMessage::StdoutTail(b"cde".to_vec())], 5, 2);
         check(5, &[], &[b"abc", b"de"], &[out(b"abc"), out(b"de")], 5, 5);
         check(0, &[], &[b"abc"], &[RunnerMessage::StdoutTail(b"abc".to_vec())], 3, 0);
     }
 
     #[test]
-    fn the_tail_is_the_very_end_however_it_was_written() {
+    fn the_tail_is_the_end_of_output_in_pieces_of_any_size() {
         let long: Vec<u8> = (0..20_000u32).map(|at| at.to_le_bytes()[0]).collect();
         let tail = RunnerMessage::StdoutTail(long[long.len() - MAX_TAIL_BYTES..].to_vec());
         for piece in [1, 100, 4096, 5000, 20_000] {

@@ -1,8 +1,13 @@
-//! Puts a program under all rules at once, between fork and exec.
+//! Puts a program under all rules, between fork and exec.
 //!
-//! What can be done once is done at start (`Confinement`): the Landlock rules are made, and the seccomp filter is
-//! installed on the runner itself, from which every program inherits it. The runner needs none of what it refuses,
-//! and installing costs the kernel a quarter of a millisecond, which no run has to wait for this way.
+//! The runner makes the Landlock rules once at start, and installs the seccomp filter on itself: programs inherit it, the
+//! runner needs none of the refused calls, and no run waits the quarter of a millisecond that the installation takes.
+//!
+//! # Guarantees
+//!
+//! - A program starts under every rule that the kernel has, or it does not start.
+//! - A rule that the kernel lacks becomes a note. The self-test reports it, and the operator's policy decides.
+//! - The code between fork and exec makes system calls only; it neither allocates nor locks.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,14 +20,14 @@ use skillet_protocol::Limits;
 
 use crate::{landlock, seccomp, sys};
 
-/// The rules, ready to be applied any number of times.
+/// The prepared rules; any number of programs can start under them.
 pub(crate) struct Confinement {
     landlock: Option<(OwnedFd, u32)>,
-    /// What this kernel could not do, for the self-test to tell.
+    /// Rules that this kernel lacks, for the self-test's report.
     pub(crate) notes: Vec<String>,
 }
 
-/// The part of a run's limits that the kernel holds.
+/// The limits of a run that the kernel enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResourceLimits {
     pub(crate) processes: u64,
@@ -31,7 +36,7 @@ pub(crate) struct ResourceLimits {
 }
 
 impl ResourceLimits {
-    /// `others` are the processes of this uid that are not the program's: the runner, perhaps the pod's pause process.
+    /// `others` counts processes of this uid beside the program's: the runner and perhaps the pod's pause process.
     pub(crate) fn new(limits: &Limits, others: u64) -> Self {
         Self {
             processes: limits.processes.saturating_add(others),
@@ -54,9 +59,7 @@ impl ResourceLimits {
 impl Confinement {
     /// Makes the rules for programs, and puts this process under those that it can share.
     ///
-    /// Landlock is not among them: it keeps a program from the runner only while the runner is not under the same rules.
-    ///
-    /// What the kernel cannot do is left out and noted: the policy decides whether the sandbox may be used.
+    /// The runner does not share Landlock: Landlock protects it from a program only if it is outside of the same rules.
     pub(crate) fn establish(scratch: &Path) -> io::Result<Self> {
         let mut notes = Vec::new();
         let landlock = landlock::ruleset(scratch).unwrap_or_else(|error| {
@@ -70,12 +73,12 @@ impl Confinement {
         Ok(Self { landlock, notes })
     }
 
-    /// 0 where the kernel has no Landlock.
+    /// Version of Landlock; 0 if the kernel has none.
     pub(crate) fn landlock_abi(&self) -> u32 {
         self.landlock.as_ref().map_or(0, |(_, abi)| *abi)
     }
 
-    /// Makes `command` start under the rules; it does not start when one cannot be applied.
+    /// Makes `command` start under the rules. It does not start if one cannot be applied.
     pub(crate) fn confine(self: &Arc<Self>, command: &mut Command, limits: ResourceLimits) {
         let confinement = Arc::clone(self);
         let rlimits = limits.rlimits();
@@ -89,10 +92,10 @@ impl Confinement {
         // Inherited from the runner; while it lasts, /proc/self belongs to root and the next line cannot write.
         rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
         prefer_as_victim();
-        // Among the sandbox's own processes the runner goes first, or a crowd of others would hold up its clock.
+        // The runner has priority over the program, or a crowd of processes would delay its clock.
         rustix::process::nice(10)?;
         for (resource, limit) in rlimits {
-            // A hard limit of the node may be lower than what was asked for, and cannot be raised.
+            // A hard limit of the node may be lower than the run's, and cannot be raised.
             let maximum = rustix::process::getrlimit(*resource).maximum.unwrap_or(u64::MAX).min(*limit);
             let limit = Rlimit { current: Some(maximum), maximum: Some(maximum) };
             rustix::process::setrlimit(*resource, limit)?;
@@ -105,10 +108,10 @@ impl Confinement {
     }
 }
 
-/// When memory runs out, the kernel takes the program and not the runner, which has to tell the tale.
+/// Makes the kernel kill the program before the runner if memory runs out: the runner must report the end.
 fn prefer_as_victim() {
     use rustix::fs::{Mode, OFlags};
-    // Raising needs no privilege. Where /proc is missing the kernel chooses by size, which is the program's too.
+    // Raising needs no privilege. Without /proc the kernel chooses the largest process, which is the program's too.
     if let Ok(file) =
         rustix::fs::open(c"/proc/self/oom_score_adj", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
     {

@@ -1,6 +1,6 @@
-//! The held stream: orders from stdin, frames to stdout, neither ever blocking.
+//! The stream to the operator: orders from stdin, frames to stdout, neither ever blocking.
 //!
-//! A broken or closed connection is no error here: the program goes on, and the termination message tells the rest.
+//! A broken or closed connection is no error: the program continues, and the termination message carries the receipt.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,7 +13,7 @@ use skillet_protocol::{
 
 use crate::handshake::{Handshake, Verdict};
 
-/// With more than this waiting for stdout, the program's own output is left in its pipes.
+/// If more than this waits for stdout, the runner leaves the program's output in its pipes.
 const FULL_BYTES: usize = 256 * 1024;
 const READ_BYTES: usize = 64 * 1024;
 
@@ -28,7 +28,7 @@ pub(crate) struct Connection<I, O> {
     buffer: Vec<u8>,
 }
 
-/// What came in. `Closed` comes once: the other side is gone, or speaks no sense.
+/// An input of the operator. `Closed` is returned once: the operator is gone or sent invalid frames.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Order(Verdict),
@@ -52,23 +52,23 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
         })
     }
 
-    /// The descriptor to wait on for orders; none once it is closed.
+    /// The descriptor to poll for orders; `None` after it is closed.
     pub(crate) fn input(&self) -> Option<BorrowedFd<'_>> {
         self.input.as_ref().map(AsFd::as_fd)
     }
 
-    /// The descriptor to wait on for room; none while nothing waits to be written.
+    /// The descriptor to poll for writing; `None` while nothing waits to be written.
     pub(crate) fn output(&self) -> Option<BorrowedFd<'_>> {
-        self.output.as_ref().filter(|_| !self.queue.is_empty()).map(AsFd::as_fd)
+        if self.queue.is_empty() { None } else { self.output.as_ref().map(AsFd::as_fd) }
     }
 
     pub(crate) fn is_full(&self) -> bool {
         self.queue.len() > FULL_BYTES
     }
 
-    /// The next thing that came in; `None` when nothing is there now.
+    /// Returns the next event, or `None` if nothing has arrived.
     ///
-    /// One at a time, so that a cancel right behind a run is not lost on the way to the program.
+    /// Events are returned one at a time, so that a cancel right behind a run still reaches the program.
     pub(crate) fn next_event(&mut self) -> Option<Event> {
         if self.events.is_empty() {
             self.receive();
@@ -87,14 +87,14 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
             Err(Errno::AGAIN | Errno::INTR) => true,
             Err(_) => false,
         };
-        let makes_sense = self.judge();
-        if !is_open || !makes_sense {
+        let is_valid = self.decode();
+        if !is_open || !is_valid {
             self.input = None;
             self.events.push_back(Event::Closed);
         }
     }
 
-    fn judge(&mut self) -> bool {
+    fn decode(&mut self) -> bool {
         loop {
             let order = match self.decoder.pop() {
                 Ok(Some(frame)) => OperatorMessage::decode(&frame),
@@ -103,7 +103,7 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
             };
             self.events.push_back(Event::Order(match order {
                 Ok(order) => self.handshake.judge(order),
-                // The frame is whole, so the stream is sound; what is in it may come from a newer operator.
+                // The frame is whole, so the stream is intact; its payload may come from a newer operator.
                 Err(MessageError::Payload { kind: Kind::Run, source }) => crate::handshake::refuse(
                     None,
                     Refusal::InvalidRun,
@@ -114,7 +114,7 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
         }
     }
 
-    /// Adds a frame and writes as much as there is room for.
+    /// Queues a frame and writes as much as the pipe takes.
     pub(crate) fn send(&mut self, message: &RunnerMessage) {
         // A frame over its limit cannot come from here: output is cut before, the rest is small.
         if let Ok(bytes) = self.writer.frame(message) {
@@ -123,7 +123,7 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
         self.flush();
     }
 
-    /// Seals `receipt` with the stream's digest and adds the last frame.
+    /// Puts the stream's digest into `receipt` and queues the last frame.
     pub(crate) fn send_exit(&mut self, receipt: &mut Receipt) {
         if let Ok(bytes) = self.writer.exit(receipt) {
             self.queue.extend(bytes);
@@ -131,7 +131,7 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
         self.flush();
     }
 
-    /// Writes as much as there is room for.
+    /// Writes as much as the pipe takes.
     pub(crate) fn flush(&mut self) {
         while let (Some(output), false) = (&self.output, self.queue.is_empty()) {
             match rustix::io::write(output, self.queue.as_slices().0) {

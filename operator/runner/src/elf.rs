@@ -1,9 +1,9 @@
-//! A program of a few hundred bytes that does nothing but exit with 42, for trying whether scratch can be executed.
+//! A program of a few hundred bytes that only exits with 42. The probe tries to execute it from scratch.
 //!
-//! It has a dynamic section, so that the dynamic loader can take it too. A copy of a real program would do as well, but
-//! would cost megabytes and may not be there.
+//! It has a dynamic section, so that the dynamic loader accepts it too. A copy of a real program would take megabytes, and
+//! an image may have none.
 
-/// What the program exits with; no refusal looks like it.
+/// Exit code of the program; no refusal has this code.
 pub(crate) const EXIT_CODE: i32 = 42;
 
 const HEADER: usize = 64;
@@ -27,10 +27,10 @@ const MACHINE: u16 = 183;
 #[cfg(target_arch = "aarch64")]
 const CODE: &[u8] = &[0x40, 0x05, 0x80, 0xd2, 0xc8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
-/// The bytes of the file: a position-independent program with one segment that holds everything.
+/// Returns the bytes of the file: a position-independent program with one segment.
 ///
-/// Without an interpreter the kernel runs it alone. With one, that loader takes it for a program of its own; glibc's
-/// would otherwise hand it back to the kernel and prove nothing.
+/// Without an interpreter the kernel runs it alone. With one, the loader runs it itself; glibc's loader would otherwise
+/// hand it back to the kernel and prove nothing.
 pub(crate) fn program(interpreter: Option<&str>) -> Vec<u8> {
     let length = (CODE_AT + CODE.len()) as u64;
     let mut file = Vec::new();
@@ -81,7 +81,7 @@ fn long<const N: usize>(file: &mut Vec<u8>, values: [u64; N]) {
     file.extend(values.iter().flat_map(|value| value.to_le_bytes()));
 }
 
-/// Where dynamic loaders are found, if the image has one.
+/// Paths of dynamic loaders, if the image has one.
 pub(crate) const LOADERS: [&str; 6] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-x86-64.so.2",
@@ -99,7 +99,7 @@ mod tests {
 
     /// A probe that cannot work would report every sandbox as safe.
     #[test]
-    fn the_program_runs_directly_and_through_the_loader_where_nothing_forbids_it() {
+    fn the_program_runs_directly_and_through_the_loader_without_rules() {
         let folder = std::env::temp_dir().join(format!("skillet-elf-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let alone = folder.join("alone");

@@ -1,6 +1,12 @@
-//! Which orders a sandbox obeys: one run, in the newest epoch it has heard of.
+//! Decides about the operator's orders, without I/O.
 //!
-//! Pure: it knows what was said, not who said it nor what became of it.
+//! # Guarantees
+//!
+//! - A sandbox accepts one run, once, and only after a `Hello`.
+//! - It refuses a run of an epoch smaller than one it has seen, so an operator that was replaced starts nothing.
+//! - A refused run leaves the sandbox free for the next one. A cancel is always obeyed.
+//!
+//! Several operators may be attached. The handshake knows their orders, but not who sent them or how a run ended.
 
 use skillet_protocol::{OperatorMessage, Refusal, Refused, Run};
 
@@ -10,14 +16,14 @@ pub(crate) struct Handshake {
     accepted: bool,
 }
 
-/// What to do about an order.
+/// The runner's reaction to an order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Answer with the self-test.
+    /// Respond with the self-test.
     Greet,
     Accept(Box<Run>),
     Refuse(Refused),
-    /// Stop what runs; with nothing running, end unused.
+    /// Stop the program; without a program, end unused.
     Cancel,
     Ignore,
 }
@@ -27,7 +33,7 @@ impl Handshake {
         match order {
             OperatorMessage::Hello(hello) => {
                 self.epoch = Some(self.epoch.map_or(hello.epoch, |epoch| epoch.max(hello.epoch)));
-                // Inside a run's stream a second greeting would only be noise.
+                // Inside a run's stream another Ready would be out of order.
                 if self.accepted { Verdict::Ignore } else { Verdict::Greet }
             }
             OperatorMessage::Run(run) => self.judge_run(run),
@@ -127,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn cancel_is_always_heard_and_a_late_hello_never() {
+    fn cancel_is_always_obeyed_and_a_late_hello_is_ignored() {
         check(vec![OperatorMessage::Cancel], "Cancel");
         check(vec![hello(1), run(1), OperatorMessage::Cancel, hello(2)], "Greet Accept Cancel Ignore");
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Whole or not at all: the copy gets its name last.
+/// Copies this program to `destination`. The copy gets its name last, so no incomplete one is ever executed.
 pub(crate) fn install(destination: &Path) -> io::Result<()> {
     if let Some(folder) = destination.parent() {
         std::fs::create_dir_all(folder)?;

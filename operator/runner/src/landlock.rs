@@ -1,6 +1,6 @@
-//! What a program may do with files, by Landlock: which rights on which folders, for each version of the kernel's.
+//! Landlock rules: the rights of a program on each folder, by the kernel's Landlock version.
 //!
-//! Landlock alone is not noexec: the dynamic loader maps a file it may read. That part is the mount's.
+//! Landlock alone does not prevent execution: the dynamic loader maps any readable file. The noexec mount prevents that.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,18 +21,18 @@ const FIRST_RIGHTS: u64 = (1 << 13) - 1;
 const REFER: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;
 const IOCTL_DEVICE: u64 = 1 << 15;
-/// The rights that exist on a file; the others are a folder's, and the kernel refuses them on a file.
+/// Rights that exist on a file; the kernel refuses the others, which are a folder's, on a file.
 const ON_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE;
 
 const BIND_AND_CONNECT_TCP: u64 = 0b11;
 const ABSTRACT_SOCKETS_AND_SIGNALS: u64 = 0b11;
 
-/// Top-level folders that hold no programs of the image: devices, kernel files, and what may be writable.
+/// Top-level folders without programs of the image: devices, kernel files, and possibly writable folders.
 const NOT_FOR_PROGRAMS: [&str; 5] = ["dev", "proc", "sys", "tmp", "run"];
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
-/// Everything the kernel of version `abi` can refuse is refused where no rule allows it.
-pub(crate) fn handled(abi: u32) -> RulesetAttributes {
+/// All rights that version `abi` can refuse; a ruleset refuses them unless a rule allows them.
+pub(crate) fn handled_rights(abi: u32) -> RulesetAttributes {
     let later = [(2, REFER), (3, TRUNCATE), (5, IOCTL_DEVICE)];
     RulesetAttributes {
         handled_access_fs: later
@@ -44,7 +44,7 @@ pub(crate) fn handled(abi: u32) -> RulesetAttributes {
     }
 }
 
-/// The paths a program may use, with its rights there; entries of `/` as given.
+/// Returns the paths that a program may use, with its rights there; `top_level` are the entries of `/`.
 fn rules(top_level: &[String], scratch: &Path) -> Vec<(PathBuf, u64)> {
     let mut rules = vec![
         // Listing is allowed everywhere. Reading is not: /dev/termination-log must stay shut.
@@ -59,10 +59,10 @@ fn rules(top_level: &[String], scratch: &Path) -> Vec<(PathBuf, u64)> {
     rules
 }
 
-/// A ruleset for programs with this scratch folder, and the version it uses; `None` where the kernel has no Landlock.
+/// Makes a ruleset for programs with this scratch folder, and returns its version; `None` if the kernel has no Landlock.
 pub(crate) fn ruleset(scratch: &Path) -> io::Result<Option<(OwnedFd, u32)>> {
     let Ok(abi) = sys::landlock_abi() else { return Ok(None) };
-    let handled = handled(abi);
+    let handled = handled_rights(abi);
     let ruleset = sys::landlock_ruleset(&handled)?;
     for (path, access) in rules(&top_level()?, scratch) {
         // A link at the top leads into a folder that has its own rule; followed, it could lend rights to /proc.
@@ -92,10 +92,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_version_adds_what_it_can_refuse() {
+    fn each_version_refuses_the_rights_that_it_knows() {
         let check = |abi, fs, net, scoped| {
             let expected = RulesetAttributes { handled_access_fs: fs, handled_access_net: net, scoped };
-            assert_eq!(handled(abi), expected, "version {abi}");
+            assert_eq!(handled_rights(abi), expected, "version {abi}");
         };
         check(1, 0x1fff, 0, 0);
         check(2, 0x3fff, 0, 0);

@@ -1,7 +1,7 @@
-//! `skillet-runner`: PID 1 of a sandbox. Proves the isolation, runs one confined program, streams what it writes.
+//! `skillet-runner`: PID 1 of a sandbox. It proves the isolation, runs one confined program and streams the output.
 //!
-//! Static, one thread, no privilege. Start reading at `serve`; what a program may do is in `confine`, `landlock` and
-//! `seccomp`; all unsafe code is in `sys`.
+//! The binary is static, has one thread and no privileges. Start reading at `serve`. `confine`, `landlock` and `seccomp`
+//! hold the rules for programs; all unsafe code is in `sys`.
 
 mod bench;
 mod capture;

@@ -1,32 +1,30 @@
-//! Whether the kernel killed something in this sandbox for want of memory.
-//!
-//! Counts only; what a count means for an outcome is decided in `termination`.
+//! Counts the kernel's out-of-memory kills in this sandbox. `termination` decides their meaning for an outcome.
 
 use std::fs::read_to_string;
 
-/// How often the kernel killed a process of this sandbox's cgroup; 0 where that cannot be read.
+/// Number of processes of this sandbox's cgroup that the kernel killed; 0 if the counter cannot be read.
 pub(crate) fn count() -> u64 {
     let own = read_to_string("/proc/self/cgroup").unwrap_or_default();
-    places(&own).iter().find_map(|path| counter(&read_to_string(path).ok()?)).unwrap_or(0)
+    paths(&own).iter().find_map(|path| counter(&read_to_string(path).ok()?)).unwrap_or(0)
 }
 
-/// Where the counter may be. A container sees its own cgroup at the mount's root or, on version 1 without a cgroup
+/// Possible paths of the counter. A container sees its own cgroup at the mount's root or, on version 1 without a cgroup
 /// namespace, under its path on the node.
-fn places(own: &str) -> Vec<String> {
-    let mut places = Vec::new();
+fn paths(own: &str) -> Vec<String> {
+    let mut paths = Vec::new();
     for line in own.lines() {
         let mut parts = line.splitn(3, ':');
         let (_, Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
         let path = path.trim_end_matches('/');
         if controllers.split(',').any(|name| name == "memory") {
-            places.push(format!("/sys/fs/cgroup/memory{path}/memory.oom_control"));
+            paths.push(format!("/sys/fs/cgroup/memory{path}/memory.oom_control"));
         } else if controllers.is_empty() {
-            places.push(format!("/sys/fs/cgroup{path}/memory.events"));
+            paths.push(format!("/sys/fs/cgroup{path}/memory.events"));
         }
     }
-    places.push("/sys/fs/cgroup/memory.events".to_owned());
-    places.push("/sys/fs/cgroup/memory/memory.oom_control".to_owned());
-    places
+    paths.push("/sys/fs/cgroup/memory.events".to_owned());
+    paths.push("/sys/fs/cgroup/memory/memory.oom_control".to_owned());
+    paths
 }
 
 fn counter(text: &str) -> Option<u64> {
@@ -48,7 +46,7 @@ mod tests {
     #[test]
     fn the_counter_is_looked_for_under_the_own_path_first() {
         let last = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
-        let check = |own: &str, first: &[&str]| assert_eq!(places(own), [first, &last].concat(), "{own}");
+        let check = |own: &str, first: &[&str]| assert_eq!(paths(own), [first, &last].concat(), "{own}");
         check("0::/\n", &["/sys/fs/cgroup/memory.events"]);
         check(
             "5:cpu,memory:/a/b\n0::/c\n",

@@ -11,13 +11,13 @@ skillet-runner [--scratch DIR] [--termination-log FILE] [--idle-limit SECONDS] [
 Without a command: serve one run on stdin and stdout, as PID 1 of a sandbox.
 
   install DEST     copy this program to DEST
-  self-test        try to break each rule of this sandbox and print as JSON what held
-  bench-spawn N    print as JSON what confinement adds to starting a program
+  self-test        try to break each rule of this sandbox and print the result as JSON
+  bench-spawn N    print as JSON the time that confinement adds to the start of a program
   version          print the version
 
   --scratch DIR           the only folder a program may write to (default /dev/shm)
-  --termination-log FILE  where the receipt is left (default /dev/termination-log)
-  --idle-limit SECONDS    how long to wait for a run (default 120)";
+  --termination-log FILE  file that takes the receipt (default /dev/termination-log)
+  --idle-limit SECONDS    longest wait for a run (default 120)";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -37,19 +37,19 @@ pub(crate) enum Command {
         rounds: usize,
     },
     Version,
-    /// Inside: tries to break the rules it was started under.
+    /// Internal: tries to break the rules under which it was started.
     Probe {
         parent_is_init: bool,
     },
-    /// Inside: starts a program confined for each byte read and answers with the time, for measuring.
+    /// Internal: starts a confined program for each byte read and writes the time that it took.
     BenchConfined,
-    /// Inside: ends at once, for measuring.
+    /// Internal: ends at once, for measurements.
     Noop,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UsageError {
-    #[error("unknown word {0:?}")]
+    #[error("unknown argument {0:?}")]
     Unknown(String),
     #[error("{0} needs a value")]
     Missing(&'static str),

@@ -1,6 +1,6 @@
-//! Tries to break each rule, from inside: started under the same confinement as a program, by the self-test.
+//! Tries to break each rule from inside. The self-test starts it under the same confinement as a program.
 //!
-//! Reports what it managed to do and decides nothing. What it cannot try counts as not refused.
+//! The probe reports the attempts that succeeded and decides nothing. An attempt that it cannot make counts as success.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -14,45 +14,45 @@ use serde::{Deserialize, Serialize};
 use crate::options::Options;
 use crate::{elf, sys};
 
-/// What was possible. Lists hold what was, so empty is good.
+/// The attempts that succeeded. Empty lists are good.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Findings {
     pub(crate) no_new_privileges: bool,
-    /// Socket families and other ways to a network.
+    /// Socket families and other ways to a network that worked.
     pub(crate) network: Vec<String>,
     pub(crate) memory_file: bool,
     pub(crate) direct_exec: bool,
     /// Ways to execute a file of scratch other than directly.
     pub(crate) other_exec: Vec<String>,
-    /// Places outside scratch that could be written.
+    /// Writable paths outside scratch.
     pub(crate) written: Vec<String>,
     pub(crate) termination_log: bool,
-    /// Ways to get at the runner.
+    /// Ways to the runner that worked.
     pub(crate) runner: Vec<String>,
     pub(crate) user_namespace: bool,
     pub(crate) traced: bool,
-    /// Processes and threads at once, the probe included, when the kernel refused one more; none if it never did.
+    /// Number of processes and threads, the probe included, at which the kernel refused one more; `None` if it never did.
     pub(crate) processes: Option<u64>,
 }
 
-/// More than the self-test's limit; having made as many, there is none.
+/// More than the self-test's limit: after so many there is no limit.
 const MANY_PROCESSES: u64 = 64;
 
-/// How long room for a process is waited for.
-const ROOM_LIMIT: Duration = Duration::from_millis(200);
+/// Longest wait for the kernel to permit one more process.
+const SPAWN_LIMIT: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(options: &Options, parent_is_init: bool) -> Findings {
     let mut findings = Findings {
         no_new_privileges: rustix::thread::no_new_privs().unwrap_or(false),
         network: network(),
         memory_file: sys::try_memory_file().is_ok(),
-        written: written(&options.scratch),
+        written: writable_paths(&options.scratch),
         termination_log: opens(&options.termination_log),
         runner: runner(parent_is_init),
         ..Findings::default()
     };
-    (findings.direct_exec, findings.other_exec) = executed(&options.scratch);
+    (findings.direct_exec, findings.other_exec) = try_execute(&options.scratch);
     // These change the process itself, so they come last, and threads after all that starts processes.
     findings.user_namespace = sys::try_new_user_namespace().is_ok();
     findings.processes = processes();
@@ -65,7 +65,7 @@ fn network() -> Vec<String> {
     const KINDS: [SocketType; 4] =
         [SocketType::STREAM, SocketType::DGRAM, SocketType::RAW, SocketType::SEQPACKET];
     let mut possible = Vec::new();
-    // Beyond the last family there is today, for those to come.
+    // Beyond today's last family, for future ones.
     for family in (0..64).filter(|family| i32::from(*family) != libc::AF_UNIX) {
         if KINDS.iter().any(|kind| socket(AddressFamily::from_raw(family), *kind, None).is_ok()) {
             possible.push(format!("socket family {family}"));
@@ -77,9 +77,9 @@ fn network() -> Vec<String> {
     possible
 }
 
-fn executed(scratch: &Path) -> (bool, Vec<String>) {
+fn try_execute(scratch: &Path) -> (bool, Vec<String>) {
     let path = scratch.join(format!(".probe-{}", std::process::id()));
-    // Nothing could be tried, so nothing is proven.
+    // Without an attempt nothing is proven.
     let Ok(file) = write_program(&path, None) else {
         return (true, vec![format!("could not write to {}", scratch.display())]);
     };
@@ -122,7 +122,7 @@ fn quiet(mut command: Command) -> Command {
     command
 }
 
-/// Whether the kernel forbade it. Any other trouble is no proof.
+/// True if the kernel refused permission. Any other error is no proof.
 fn is_refused(command: Command) -> bool {
     match status(command) {
         Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
@@ -130,15 +130,15 @@ fn is_refused(command: Command) -> bool {
     }
 }
 
-/// Whether it ran, or could not be tried.
+/// True if the program ran, or could not be tried.
 fn runs(command: Command) -> bool {
     status(command).map_or(true, |status| status.code() == Some(elf::EXIT_CODE))
 }
 
-/// Runs it. The kernel counts a process a little longer than it lives, so "no room for a process" passes by itself.
+/// Runs the command. The kernel counts a process a little longer than it lives, so a refusal for their number is retried.
 fn status(command: Command) -> io::Result<std::process::ExitStatus> {
     let mut command = quiet(command);
-    let until = Instant::now() + ROOM_LIMIT;
+    let until = Instant::now() + SPAWN_LIMIT;
     loop {
         match command.status() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
@@ -149,33 +149,33 @@ fn status(command: Command) -> io::Result<std::process::ExitStatus> {
     }
 }
 
-/// Tries to make a file in, or write to, every mount and every folder at the top.
-fn written(scratch: &Path) -> Vec<String> {
+/// Tries to create a file in, or to write to, every mount and every top-level folder.
+fn writable_paths(scratch: &Path) -> Vec<String> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mut places: Vec<String> = mounts.lines().filter_map(mount_point).collect();
+    let mut paths: Vec<String> = mounts.lines().filter_map(mount_point).collect();
     let top = std::fs::read_dir("/").into_iter().flatten().flatten();
-    places.extend(top.map(|entry| entry.path().display().to_string()));
-    places.extend(["/var/tmp", "/var/run", "/etc", "/dev", "/"].map(str::to_owned));
+    paths.extend(top.map(|entry| entry.path().display().to_string()));
+    paths.extend(["/var/tmp", "/var/run", "/etc", "/dev", "/"].map(str::to_owned));
     // An image may link its /tmp to scratch.
-    for place in &mut places {
-        if let Ok(real) = std::fs::canonicalize(&*place) {
-            *place = real.display().to_string();
+    for path in &mut paths {
+        if let Ok(real) = std::fs::canonicalize(&*path) {
+            *path = real.display().to_string();
         }
     }
-    places.sort();
-    places.dedup();
-    places.retain(|place| !Path::new(place).starts_with(scratch) && !is_harmless_device(place));
-    places.retain(|place| {
-        let path = Path::new(place);
+    paths.sort();
+    paths.dedup();
+    paths.retain(|path| !Path::new(path).starts_with(scratch) && !is_harmless_device(path));
+    paths.retain(|path| {
+        let path = Path::new(path);
         if !path.is_dir() {
             return std::fs::OpenOptions::new().write(true).open(path).is_ok();
         }
         let file = path.join(format!(".probe-{}", std::process::id()));
-        let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&file).is_ok();
+        let is_created = std::fs::OpenOptions::new().write(true).create_new(true).open(&file).is_ok();
         drop(std::fs::remove_file(file));
-        made
+        is_created
     });
-    places
+    paths
 }
 
 /// The fifth field. Blanks in it are written as \040; such a mount is not of a pod's making.
@@ -184,16 +184,16 @@ fn mount_point(line: &str) -> Option<String> {
 }
 
 /// null, zero, full, random and urandom, wherever they are: runtimes hide files of /proc behind the first.
-fn is_harmless_device(place: &str) -> bool {
+fn is_harmless_device(path: &str) -> bool {
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-    std::fs::metadata(place).is_ok_and(|data| {
+    std::fs::metadata(path).is_ok_and(|data| {
         let (major, minor) = (rustix::fs::major(data.rdev()), rustix::fs::minor(data.rdev()));
         data.file_type().is_char_device() && major == 1 && matches!(minor, 3 | 5 | 7 | 8 | 9)
     })
 }
 
 fn opens(path: &Path) -> bool {
-    // A file that is not there cannot be opened either, but would not prove anything in a pod, where it is.
+    // A missing file cannot be opened either; in a pod it exists.
     std::fs::File::open(path).is_ok() || std::fs::OpenOptions::new().write(true).open(path).is_ok()
 }
 

@@ -1,7 +1,6 @@
-//! All processes of the sandbox: collects the ended, ends the rest.
+//! All processes of the sandbox: reaps those that ended and kills the rest.
 //!
-//! As PID 1 the kernel gives both: orphans become ours, and one kill reaches all. Elsewhere (tests) the same is done
-//! by being the subreaper and walking /proc.
+//! As PID 1 the runner inherits orphans, and one kill reaches all. Elsewhere (in tests) it is the subreaper and walks /proc.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,7 +11,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::sys;
 
-/// Ended processes collected at once; a program that makes them faster must not keep the runner from its clock.
+/// Processes reaped at once, so that a program that forks faster does not delay the runner's clock.
 const BATCH: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
@@ -20,18 +19,19 @@ pub(crate) struct Processes {
     pub(crate) is_init: bool,
 }
 
-/// One round of collecting.
+/// The result of one round of reaping.
 #[derive(Debug, Default)]
-pub(crate) struct Collected {
-    /// How the program itself ended, if it did.
+pub(crate) struct Reaped {
+    /// Exit status of the program itself, if it ended.
     pub(crate) program: Option<ExitStatus>,
-    /// There may be more to collect.
+    /// More processes may have ended.
     pub(crate) is_cut: bool,
     /// No child is left at all.
     pub(crate) is_empty: bool,
 }
 
 impl Processes {
+    /// Makes this process the parent of every orphan.
     pub(crate) fn adopt() -> std::io::Result<Self> {
         let is_init = std::process::id() == 1;
         if !is_init {
@@ -40,33 +40,33 @@ impl Processes {
         Ok(Self { is_init })
     }
 
-    pub(crate) fn collect(program: Pid) -> Collected {
-        let mut collected = Collected { is_cut: true, ..Collected::default() };
+    pub(crate) fn reap(program: Pid) -> Reaped {
+        let mut reaped = Reaped { is_cut: true, ..Reaped::default() };
         for _ in 0..BATCH {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == program => {
-                    collected.program = Some(ExitStatus::from_raw(status.as_raw()));
+                    reaped.program = Some(ExitStatus::from_raw(status.as_raw()));
                 }
                 Ok(Some(_)) => {}
-                Ok(None) => return Collected { is_cut: false, ..collected },
-                Err(_) => return Collected { is_cut: false, is_empty: true, ..collected },
+                Ok(None) => return Reaped { is_cut: false, ..reaped },
+                Err(_) => return Reaped { is_cut: false, is_empty: true, ..reaped },
             }
         }
-        collected
+        reaped
     }
 
-    /// Ends everything and collects it; how the program ended, if that was not known yet. Gives up after `limit`.
+    /// Kills and reaps every process, for at most `limit`. Returns the exit status of a program that ended only now.
     pub(crate) fn end_all(self, program: Pid, limit: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + limit;
         let mut status = None;
         loop {
             self.kill_all();
-            let collected = Self::collect(program);
-            status = status.or(collected.program);
-            if collected.is_empty || Instant::now() >= until {
+            let reaped = Self::reap(program);
+            status = status.or(reaped.program);
+            if reaped.is_empty || Instant::now() >= until {
                 return status;
             }
-            // SIGKILL is carried out in microseconds; a process stuck in the kernel takes longer, or for ever.
+            // SIGKILL is carried out in microseconds; a process stuck in the kernel takes longer, or forever.
             std::thread::sleep(Duration::from_micros(200));
         }
     }
@@ -102,15 +102,15 @@ fn parent_in(stat: &str) -> Option<u32> {
 }
 
 fn descendants(root: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
-    let mut found = vec![root];
+    let mut tree = vec![root];
     let mut at = 0;
-    while at < found.len() {
-        let parent = found[at];
-        found.extend(parents.iter().filter(|(_, of)| **of == parent).map(|(pid, _)| *pid));
+    while at < tree.len() {
+        let parent = tree[at];
+        tree.extend(parents.iter().filter(|(_, of)| **of == parent).map(|(pid, _)| *pid));
         at += 1;
     }
-    found.remove(0);
-    found
+    tree.remove(0);
+    tree
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The folders a program may write: a fresh working directory with its files in it, and one for temporary files.
+//! The folders that a program may write: a fresh working directory with its files, and one for temporary files.
 //!
-//! Only the runner has written there before, so there is no link to be led astray by; a folder that exists is refused.
+//! Only the runner has written there before, so no link can lead it astray; an existing folder is an error.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use skillet_protocol::{Program, Run};
 
-/// What is to be started, with its files in place.
+/// A program with its files in place, ready to start.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Prepared {
     pub(crate) argv: Vec<String>,
@@ -16,12 +16,12 @@ pub(crate) struct Prepared {
     pub(crate) temporary: PathBuf,
 }
 
-/// Makes the folders beneath `scratch` and writes the run's files.
+/// Creates the folders beneath `scratch` and writes the run's files.
 pub(crate) fn prepare(scratch: &Path, run: &Run) -> Result<Prepared, String> {
     let [work, temporary] = folders(scratch);
     for folder in [&work, &temporary] {
         rustix::fs::mkdir(folder, Mode::RWXU)
-            .map_err(|error| format!("could not make {}: {error}", folder.display()))?;
+            .map_err(|error| format!("could not create {}: {error}", folder.display()))?;
     }
     for file in &run.files {
         write(&work, &file.path, file.content.as_bytes())?;
@@ -30,7 +30,7 @@ pub(crate) fn prepare(scratch: &Path, run: &Run) -> Result<Prepared, String> {
     Ok(Prepared { argv: argv.clone(), work, temporary })
 }
 
-/// Gives back what the files take. Only with no process left that could put a link in the way.
+/// Removes the folders, to free their memory. Call it only with no process left that could place a link there.
 pub(crate) fn clear(scratch: &Path) {
     for folder in folders(scratch) {
         drop(std::fs::remove_dir_all(folder));
@@ -42,7 +42,7 @@ fn folders(scratch: &Path) -> [PathBuf; 2] {
     [scratch.join("work"), scratch.join("tmp")]
 }
 
-/// `name` was checked to be relative and without `..` when the run was accepted.
+/// The handshake has checked that `name` is relative and without `..`.
 fn write(work: &Path, name: &str, content: &[u8]) -> Result<(), String> {
     create(work, name, content).map_err(|error| format!("could not write file {name:?}: {error}"))
 }
@@ -119,7 +119,7 @@ mod tests {
         let folder = Folder::new("exists");
         std::os::unix::fs::symlink("/tmp", folder.0.join("work")).unwrap();
         let message = prepare(&folder.0, &run(&[])).unwrap_err();
-        assert!(message.starts_with("could not make") && message.contains("File exists"), "{message}");
+        assert!(message.starts_with("could not create") && message.contains("File exists"), "{message}");
     }
 
     #[test]

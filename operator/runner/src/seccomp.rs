@@ -1,8 +1,8 @@
-//! The seccomp filter of a program: which system calls are refused, as BPF instructions.
+//! The seccomp filter for programs, as BPF instructions.
 //!
-//! Pure: it makes the instructions, `confine` installs them. Everything not named here is allowed, since the runtime's
-//! own profile and Landlock are there too; what is named here is what those two let through or what must hold
-//! without them. Egress by user notification will be one more action beside `Refuse`.
+//! Pure: this module makes the instructions, `confine` installs them. The filter refuses the calls that are named here,
+//! because the runtime's profile and Landlock permit them or because the rule must hold without those two. All other
+//! calls are allowed. Egress by user notification will be one more action.
 
 use libc::sock_filter;
 
@@ -33,7 +33,7 @@ const OFFSET_ARCHITECTURE: u32 = 4;
 const NEW_NAMESPACE: u32 = 0x7e02_0000;
 const CLONE_NEWTIME: u32 = 0x80;
 
-/// When a call is refused, by the low half of an argument: the kernel takes all of these as 32-bit numbers.
+/// A condition on the low half of an argument, under which a call is refused. The kernel takes these as 32-bit numbers.
 #[derive(Clone, Copy, Debug)]
 enum When {
     Equal(u8, u32),
@@ -43,7 +43,7 @@ enum When {
     NoneOf(u8, &'static [u32]),
 }
 
-/// Refused whatever the arguments.
+/// Calls that are refused with any arguments.
 const REFUSED: &[libc::c_long] = &[
     // Programs from memory, not from the image.
     libc::SYS_memfd_create,
@@ -121,7 +121,7 @@ const REFUSED_HERE: &[libc::c_long] = &[
 #[cfg(target_arch = "aarch64")]
 const REFUSED_HERE: &[libc::c_long] = &[];
 
-/// The filter for programs of the runner whose process id is `runner`.
+/// Returns the filter for programs of the runner with the process id `runner`.
 pub(crate) fn instructions(runner: u32) -> Vec<sock_filter> {
     let mut program = Program::default();
     program.check_architecture();
@@ -146,7 +146,7 @@ pub(crate) fn instructions(runner: u32) -> Vec<sock_filter> {
             // Typing into a terminal that someone else reads.
             When::Equal(1, 0x5412), // TIOCSTI
             When::Equal(1, 0x541c), // TIOCLINUX
-            // The socket range: even an AF_UNIX socket tells the pod's addresses through it.
+            // The socket range: even an AF_UNIX socket reveals the pod's addresses through it.
             When::Within(1, 0x8900, 0x89ff),
         ],
     );

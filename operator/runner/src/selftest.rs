@@ -1,6 +1,6 @@
-//! What the runner says of its sandbox: starts the probe like a program and turns what it found into `Isolation`.
+//! The self-test of a sandbox: starts the probe like a program and turns its findings into `Isolation`.
 //!
-//! Never fatal: what is missing is reported, and the operator's policy decides.
+//! A missing rule is never fatal here: the runner reports it, and the operator's policy decides.
 
 use std::fs::read_to_string;
 use std::io;
@@ -17,19 +17,19 @@ use crate::options::Options;
 use crate::probe::Findings;
 use crate::supervise::wait;
 
-/// Far more than it takes; a kernel that is slower than this is no place for a sandbox.
+/// Far more than the probe takes; a slower kernel cannot hold a sandbox.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Processes the probe's limit allows to this uid, the runner among them.
 const PROCESSES: u64 = 16;
 
-pub(crate) struct Tested {
+pub(crate) struct SelfTest {
     pub(crate) isolation: Isolation,
-    /// Processes of this uid beside the program's own, as far as the kernel's count tells.
+    /// Processes of this uid beside the program's own, by the kernel's count.
     pub(crate) other_processes: u64,
 }
 
-/// What is known without a probe.
+/// Properties of the sandbox that need no probe.
 struct Surroundings {
     notes: Vec<String>,
     user_namespace: bool,
@@ -37,7 +37,7 @@ struct Surroundings {
     kernel: String,
 }
 
-pub(crate) fn run(confinement: &Arc<Confinement>, options: &Options) -> Tested {
+pub(crate) fn run(confinement: &Arc<Confinement>, options: &Options) -> SelfTest {
     let surroundings = Surroundings {
         notes: confinement.notes.clone(),
         user_namespace: is_user_namespace(&read_to_string("/proc/self/uid_map").unwrap_or_default()),
@@ -85,7 +85,7 @@ fn read_all(pipe: std::os::fd::BorrowedFd<'_>, until: Instant) -> io::Result<Vec
     }
 }
 
-fn judge(surroundings: Surroundings, findings: Result<Findings, String>) -> Tested {
+fn judge(surroundings: Surroundings, findings: Result<Findings, String>) -> SelfTest {
     let Surroundings { mut notes, user_namespace, landlock_abi, kernel } = surroundings;
     let mut note = |text: String| notes.push(text);
     let findings = findings.unwrap_or_else(|error| {
@@ -129,7 +129,7 @@ fn judge(surroundings: Surroundings, findings: Result<Findings, String>) -> Test
         kernel,
         notes,
     };
-    Tested { isolation, other_processes: others.unwrap_or(1).max(1) }
+    SelfTest { isolation, other_processes: others.unwrap_or(1).max(1) }
 }
 
 fn list(note: &mut impl FnMut(String), what: &str, found: &[String]) {

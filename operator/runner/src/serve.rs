@@ -1,6 +1,11 @@
-//! The life of a sandbox: prove the isolation, wait for one run, see it through, leave a receipt.
+//! The life of a sandbox: proves the isolation, waits for one run, executes it, leaves a receipt.
 //!
-//! Every way out goes through one receipt in the termination message; only the way there differs.
+//! # Guarantees
+//!
+//! - The self-test runs before the first order is read, and `Ready` carries its result.
+//! - Exactly one receipt is written, to the stream and to the termination message, on every way to the end.
+//! - The runner writes nothing before a `Hello`: an attach receives only the output that follows it.
+//! - A sandbox without a run ends by itself after the idle limit, a SIGTERM, a cancel or a closed stdin.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,17 +25,17 @@ use crate::selftest;
 use crate::signals::Signals;
 use crate::supervise::{Sandbox, wait};
 
-/// How long the last frames may wait for a reader that has stopped reading.
+/// Longest wait of the last frames for a reader that has stopped reading.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 
 /// Serves one run on stdin and stdout.
 pub(crate) fn serve(options: &Options) -> io::Result<()> {
     let processes = Processes::adopt()?;
     let signals = Signals::new(processes.is_init)?;
-    // The program runs under the same uid: without this it could read the runner's memory and open its descriptors.
+    // The program has the same uid: without this it could read the runner's memory and open its descriptors.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let confinement = Arc::new(Confinement::establish(&options.scratch)?);
-    // While the operator's attach is still on its way, so that Ready can follow Hello at once.
+    // The operator's attach is still on its way, so Ready can follow Hello at once.
     let tested = selftest::run(&confinement, options);
 
     let mut connection = Connection::new(io::stdin(), io::stdout())?;
@@ -48,12 +53,12 @@ pub(crate) fn serve(options: &Options) -> io::Result<()> {
             execute(&sandbox, *run, tested.isolation, &mut connection)
         }
     };
-    leave(options, &receipt);
+    write_termination_message(options, &receipt);
     flush(&mut connection);
     Ok(())
 }
 
-/// Until a run is accepted; `None` when this sandbox will never run anything.
+/// Waits for an accepted run; `None` if this sandbox will never run anything.
 fn await_run<I: AsFd, O: AsFd>(
     connection: &mut Connection<I, O>,
     signals: &Signals,
@@ -97,14 +102,14 @@ fn execute<I: AsFd, O: AsFd>(
 ) -> Receipt {
     let accepted = Accepted { execution_uid: run.execution_uid.clone(), attempt: run.attempt };
     connection.send(&RunnerMessage::Accepted(accepted.clone()));
-    let ended = sandbox.run(run, connection);
+    let result = sandbox.run(run, connection);
     let mut receipt = Receipt {
         execution_uid: accepted.execution_uid,
         attempt: accepted.attempt,
-        outcome: ended.outcome,
-        duration_ms: ended.duration.as_millis().try_into().unwrap_or(u64::MAX),
-        stdout: ended.stdout,
-        stderr: ended.stderr,
+        outcome: result.outcome,
+        duration_ms: result.duration.as_millis().try_into().unwrap_or(u64::MAX),
+        stdout: result.stdout,
+        stderr: result.stderr,
         isolation,
         digest: String::new(),
     };
@@ -112,8 +117,8 @@ fn execute<I: AsFd, O: AsFd>(
     receipt
 }
 
-/// Leaves the receipt where the kubelet looks for it. Outside a pod there is no such file, and none is made.
-fn leave(options: &Options, receipt: &Receipt) {
+/// Writes the receipt into the termination message. Outside a pod that file does not exist, and is not created.
+fn write_termination_message(options: &Options, receipt: &Receipt) {
     let file = std::fs::OpenOptions::new().write(true).truncate(true).open(&options.termination_log);
     if let Ok(mut file) = file {
         let _ = io::Write::write_all(&mut file, receipt.termination_message().as_bytes());

@@ -1,6 +1,6 @@
-//! Signals as something to wait on: children that ended, and the request to end.
+//! Signals as a descriptor to poll: children that ended, and the request to end.
 //!
-//! Only a SIGTERM from outside the sandbox counts. The program shares the runner's uid and could send one too.
+//! Only a SIGTERM from outside of the sandbox counts, because the program has the runner's uid and can send one too.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ pub(crate) struct Signals {
     is_init: bool,
 }
 
-/// What the signals that came amount to.
+/// Summary of the received signals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) child: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Received {
 
 impl Signals {
     pub(crate) fn new(is_init: bool) -> io::Result<Self> {
-        // What the runtime ignored, programs would ignore too.
+        // Programs would inherit the signals that the runtime ignores.
         sys::reset_signal_actions();
         Ok(Self { descriptor: sys::signal_descriptor(&[libc::SIGCHLD, libc::SIGTERM])?, is_init })
     }
@@ -30,7 +30,7 @@ impl Signals {
         self.descriptor.as_fd()
     }
 
-    /// Takes all signals that are waiting.
+    /// Reads all pending signals.
     pub(crate) fn take(&self) -> Received {
         let mut received = Received::default();
         let mut record = [0; 128];
@@ -48,7 +48,7 @@ fn judge(record: &[u8; 128], is_init: bool, received: &mut Received) {
         i32::from_ne_bytes(bytes)
     };
     let (signal, code, sender) = (field(0), field(8), field(12));
-    // A sender outside this process namespace has no number in it. Any other code is the sender's own invention.
+    // A sender outside of this process namespace has no number in it. The sender can choose any other code itself.
     let is_from_outside = code == libc::SI_USER && sender == 0;
     match signal {
         libc::SIGCHLD => received.child = true,

@@ -1,6 +1,12 @@
-//! Runs one accepted program to its end: input in, output out, orders and clock in between.
+//! Runs one accepted program to its end: feeds its input, forwards its output, obeys orders and the clock.
 //!
-//! One thread, one poll. The end is the end of the program itself, not of its pipes: what it leaves behind is killed.
+//! # Guarantees
+//!
+//! - A run ends with the program itself, not with its pipes. Processes that it leaves behind are killed.
+//! - Time limit, grace and cancel hold whatever the program does, and while nobody reads its output.
+//! - A lost operator does not end the program; the receipt still reports the result.
+//!
+//! One thread polls everything. `termination` decides about time without I/O; `confine` starts the program.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -24,10 +30,10 @@ use crate::signals::Signals;
 use crate::termination::{Action, Cause, KILL_LIMIT, Termination, outcome};
 
 const READ_BYTES: usize = 64 * 1024;
-/// The most a pipe can hold that no process writes to any more.
+/// The most that a pipe holds after its last writer is gone.
 const PIPE_BYTES: usize = 1024 * 1024;
 
-/// What a program runs in.
+/// The parts of the runner that a program needs.
 pub(crate) struct Sandbox<'a> {
     pub(crate) confinement: &'a Arc<Confinement>,
     pub(crate) processes: Processes,
@@ -37,8 +43,8 @@ pub(crate) struct Sandbox<'a> {
     pub(crate) other_processes: u64,
 }
 
-/// How a run ended.
-pub(crate) struct Ended {
+/// Result of one execution.
+pub(crate) struct RunResult {
     pub(crate) outcome: Outcome,
     pub(crate) duration: Duration,
     pub(crate) stdout: StreamSummary,
@@ -59,15 +65,15 @@ struct Output {
 }
 
 impl Sandbox<'_> {
-    /// Starts the program and sees it through.
-    pub(crate) fn run<I: AsFd, O: AsFd>(&self, run: Run, connection: &mut Connection<I, O>) -> Ended {
+    /// Starts the program and waits for its end.
+    pub(crate) fn run<I: AsFd, O: AsFd>(&self, run: Run, connection: &mut Connection<I, O>) -> RunResult {
         let masker = Masker::new(run.secret_env.values().map(String::as_str));
         let cap = run.limits.output_bytes;
         let captures =
             [Stream::Stdout, Stream::Stderr].map(|stream| Capture::new(stream, cap, masker.clone()));
         let limit = Duration::from_millis(run.limits.timeout_ms);
         let grace = Duration::from_millis(run.limits.grace_ms);
-        let memory_kills = crate::oom_kills::count();
+        let oom_kills = crate::oom_kills::count();
 
         let started = Instant::now();
         let (outcome, captures) = match self.start(run) {
@@ -77,13 +83,16 @@ impl Sandbox<'_> {
                 let mut termination = Termination::new(started, limit, grace);
                 let mut status = self.supervise(&mut program, &mut termination, connection);
                 status = self.processes.end_all(program.pid, KILL_LIMIT).or(status);
-                let kills = crate::oom_kills::count() > memory_kills;
-                if kills {
-                    // Files of scratch are memory that no kill gives back, and the runner is next in line.
+                let is_oom_killed = crate::oom_kills::count() > oom_kills;
+                if is_oom_killed {
+                    // Files of scratch are memory that no kill frees, and the runner would be killed next.
                     scratch::clear(self.scratch);
                 }
                 program.drain(connection);
-                (outcome(status, termination.cause(), kills), program.outputs.map(|output| output.capture))
+                (
+                    outcome(status, termination.cause(), is_oom_killed),
+                    program.outputs.map(|output| output.capture),
+                )
             }
         };
         let duration = started.elapsed();
@@ -94,12 +103,12 @@ impl Sandbox<'_> {
             }
             summary
         });
-        Ended { outcome, duration, stdout, stderr }
+        RunResult { outcome, duration, stdout, stderr }
     }
 
     fn start(&self, run: Run) -> Result<(Child, Vec<u8>), String> {
         let prepared = scratch::prepare(self.scratch, &run)?;
-        let (name, arguments) = prepared.argv.split_first().ok_or("the program has no words")?;
+        let (name, arguments) = prepared.argv.split_first().ok_or("the command is empty")?;
         let mut command = Command::new(name);
         command
             .args(arguments)
@@ -119,22 +128,22 @@ impl Sandbox<'_> {
         Ok((child, run.input.into_bytes()))
     }
 
-    /// Until the program ends or cannot be ended. How it ended, where that was seen.
+    /// Waits until the program ends or cannot be ended. Returns its exit status if it ended.
     fn supervise<I: AsFd, O: AsFd>(
         &self,
         program: &mut Program,
         termination: &mut Termination,
         connection: &mut Connection<I, O>,
     ) -> Option<ExitStatus> {
-        let mut look_again = false;
+        let mut has_more = false;
         loop {
             while let Some(event) = connection.next_event() {
                 match event {
                     Event::Order(Verdict::Cancel) => self.stop(Cause::Cancel, termination, program.pid),
                     Event::Order(Verdict::Refuse(refused)) => {
-                        connection.send(&RunnerMessage::Refused(refused))
+                        connection.send(&RunnerMessage::Refused(refused));
                     }
-                    // Without its operator the program goes on: the receipt tells how it ended.
+                    // The program continues without its operator: the receipt reports its end.
                     Event::Order(Verdict::Greet | Verdict::Accept(_) | Verdict::Ignore) | Event::Closed => {}
                 }
             }
@@ -144,22 +153,22 @@ impl Sandbox<'_> {
             if signals.terminate {
                 self.stop(Cause::Cancel, termination, program.pid);
             }
-            if signals.child || look_again {
-                let collected = Processes::collect(program.pid);
-                if collected.program.is_some() {
-                    return collected.program;
+            if signals.child || has_more {
+                let reaped = Processes::reap(program.pid);
+                if reaped.program.is_some() {
+                    return reaped.program;
                 }
-                look_again = collected.is_cut;
+                has_more = reaped.is_cut;
             }
             let action = termination.due(Instant::now());
-            if action == Action::GiveUp {
+            if action == Action::Abandon {
                 return None;
             }
             self.act(action, program.pid);
             program.wait(
                 self.signals,
                 connection,
-                if look_again { Some(Instant::now()) } else { termination.deadline() },
+                if has_more { Some(Instant::now()) } else { termination.deadline() },
             );
             connection.flush();
         }
@@ -171,8 +180,8 @@ impl Sandbox<'_> {
 
     fn act(&self, action: Action, program: Pid) {
         match action {
-            Action::Nothing | Action::GiveUp => {}
-            // The program has not been collected, so its number still names its group.
+            Action::Nothing | Action::Abandon => {}
+            // The program has not been reaped, so its number still names its group.
             Action::Terminate => drop(rustix::process::kill_process_group(program, Signal::TERM)),
             Action::Kill => self.processes.kill_all(),
         }
@@ -185,7 +194,7 @@ impl Program {
         let [stdout, stderr] = captures;
         Self {
             pid,
-            input: child.stdin.map(|pipe| (not_blocking(pipe.into()), input, 0)),
+            input: child.stdin.map(|pipe| (set_nonblocking(pipe.into()), input, 0)),
             outputs: [
                 Output::new(child.stdout.map(OwnedFd::from), stdout),
                 Output::new(child.stderr.map(OwnedFd::from), stderr),
@@ -193,7 +202,7 @@ impl Program {
         }
     }
 
-    /// Waits for anything to do, at most until `deadline`.
+    /// Waits for an event, at most until `deadline`.
     fn wait<I: AsFd, O: AsFd>(
         &self,
         signals: &Signals,
@@ -211,7 +220,7 @@ impl Program {
         if let Some((pipe, ..)) = &self.input {
             add(pipe.as_fd(), PollFlags::OUT);
         }
-        // With the connection full, the program waits for its reader like on any pipe; the clock does not.
+        // If the connection is full, the program waits for its reader like on any pipe; the clock does not.
         if !connection.is_full() {
             for output in &self.outputs {
                 if let Some(pipe) = &output.pipe {
@@ -222,7 +231,7 @@ impl Program {
         wait(&mut waits, deadline);
     }
 
-    /// Gives the program what it takes of its input.
+    /// Writes as much input as the program takes.
     fn feed(&mut self) {
         let Some((pipe, input, at)) = &mut self.input else { return };
         loop {
@@ -230,7 +239,7 @@ impl Program {
                 Ok(written) => *at += written,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
-                // It closed its stdin: it does not want the rest.
+                // The program closed its stdin and does not want the rest.
                 Err(_) => *at = input.len(),
             }
             if *at == input.len() {
@@ -240,7 +249,7 @@ impl Program {
         }
     }
 
-    /// Takes one piece of each output, so that an endless one starves neither the other nor the clock.
+    /// Reads one piece of each output, so that an endless one starves neither the other nor the clock.
     fn read<I: AsFd, O: AsFd>(&mut self, connection: &mut Connection<I, O>) {
         for output in &mut self.outputs {
             if !connection.is_full() {
@@ -249,7 +258,7 @@ impl Program {
         }
     }
 
-    /// Takes what is left in the pipes after the end.
+    /// Reads the rest of the pipes after the end.
     fn drain<I: AsFd, O: AsFd>(&mut self, connection: &mut Connection<I, O>) {
         for output in &mut self.outputs {
             let mut left = PIPE_BYTES;
@@ -266,10 +275,10 @@ impl Program {
 
 impl Output {
     fn new(pipe: Option<OwnedFd>, capture: Capture) -> Self {
-        Self { pipe: pipe.map(not_blocking), capture, buffer: vec![0; READ_BYTES] }
+        Self { pipe: pipe.map(set_nonblocking), capture, buffer: vec![0; READ_BYTES] }
     }
 
-    /// Reads one piece and sends it; how long it was.
+    /// Reads one piece, sends it, and returns its length.
     fn read<I: AsFd, O: AsFd>(&mut self, connection: &mut Connection<I, O>) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
         match rustix::io::read(pipe, &mut *self.buffer) {
@@ -287,14 +296,14 @@ impl Output {
     }
 }
 
-fn not_blocking(pipe: OwnedFd) -> OwnedFd {
+fn set_nonblocking(pipe: OwnedFd) -> OwnedFd {
     // The other end has flags of its own, so the program's view of its pipe does not change.
     let _ = rustix::fs::fcntl_getfl(&pipe)
         .and_then(|flags| rustix::fs::fcntl_setfl(&pipe, flags | OFlags::NONBLOCK));
     pipe
 }
 
-/// Waits until one of `waits` is ready or `deadline` has come.
+/// Waits until one of `waits` is ready or `deadline` has passed.
 pub(crate) fn wait(waits: &mut [PollFd<'_>], deadline: Option<Instant>) {
     let timeout = deadline.map(|deadline| {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -303,6 +312,6 @@ pub(crate) fn wait(waits: &mut [PollFd<'_>], deadline: Option<Instant>) {
             tv_nsec: left.subsec_nanos().into(),
         }
     });
-    // Interrupted or not, the caller looks at everything anyway.
+    // Interrupted or not, the caller checks everything.
     let _ = rustix::event::poll(waits, timeout.as_ref());
 }

@@ -22,7 +22,7 @@ fn descriptor(value: libc::c_long) -> io::Result<OwnedFd> {
 /// Blocks `signals` and gives a descriptor that reads them instead.
 pub(crate) fn signal_descriptor(signals: &[i32]) -> io::Result<OwnedFd> {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset initialises the set before it is used; the pointers live through the calls.
+    // SAFETY: sigemptyset initializes the set before it is used; the pointers live through the calls.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         for signal in signals {
@@ -47,7 +47,7 @@ pub(crate) fn reset_signal_actions() {
 /// Lets every signal through again. Between fork and exec.
 pub(crate) fn unblock_signals() -> io::Result<()> {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset initialises the set before sigprocmask reads it.
+    // SAFETY: sigemptyset initializes the set before sigprocmask reads it.
     let outcome = unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut())
@@ -132,13 +132,13 @@ pub(crate) fn landlock_allow(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, acce
     .map(drop)
 }
 
-/// Puts this process under the rules, for ever. Between fork and exec.
+/// Puts this process under the rules, forever. Between fork and exec.
 pub(crate) fn landlock_restrict(ruleset: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the call takes a descriptor and no memory.
     result(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0u32) }).map(drop)
 }
 
-/// Installs a seccomp filter on this process and all it starts, for ever.
+/// Installs a seccomp filter on this process and all it starts, forever.
 pub(crate) fn seccomp_install(instructions: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: u16::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?,

@@ -1,6 +1,6 @@
-//! When and how a program's time ends: SIGTERM, grace, SIGKILL, and what the end is called.
+//! The end of a program over time: SIGTERM, grace, SIGKILL, and the outcome.
 //!
-//! Pure: it is told the time and answers with what to send. The clock and the signals are `supervise`'s.
+//! Pure: the caller passes the time and carries out the returned action. `supervise` has the clock and the signals.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use skillet_protocol::Outcome;
 
-/// Who ended a program that did not end by itself.
+/// The cause of an end that was not the program's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     TimeLimit,
@@ -17,7 +17,7 @@ pub(crate) enum Cause {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// `None`: the limit is further away than the clock can tell.
+    /// `None` if the limit is beyond the range of the clock.
     Running {
         until: Option<Instant>,
     },
@@ -38,11 +38,11 @@ pub(crate) enum Action {
     Terminate,
     /// SIGKILL to everything.
     Kill,
-    /// Even SIGKILL did not end it: a process stuck in the kernel. The sandbox ends without it.
-    GiveUp,
+    /// Even SIGKILL did not end the process, which is stuck in the kernel. The sandbox ends without it.
+    Abandon,
 }
 
-/// How long the kernel gets to carry out a SIGKILL.
+/// Time that the kernel has to carry out a SIGKILL.
 pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Termination {
         Self { phase: Phase::Running { until: started.checked_add(limit) }, grace }
     }
 
-    /// When to ask again, if nothing else happens.
+    /// The time at which [`Termination::due`] has the next action.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
             Phase::Running { until } | Phase::Grace { until, .. } => until,
@@ -71,7 +71,7 @@ impl Termination {
         }
     }
 
-    /// What is due at `now`.
+    /// Returns the action that is due at `now`.
     pub(crate) fn due(&mut self, now: Instant) -> Action {
         if self.deadline().is_none_or(|until| now < until) {
             return Action::Nothing;
@@ -82,11 +82,11 @@ impl Termination {
                 self.phase = Phase::Killed { cause, until: now + KILL_LIMIT };
                 Action::Kill
             }
-            Phase::Killed { .. } => Action::GiveUp,
+            Phase::Killed { .. } => Action::Abandon,
         }
     }
 
-    /// Begins the end for `cause`, unless it has begun: the first cause is the one that is told.
+    /// Begins the end for `cause`, unless it has begun: the first cause is reported.
     pub(crate) fn stop(&mut self, cause: Cause, now: Instant) -> Action {
         match self.phase {
             Phase::Running { .. } => {
@@ -98,8 +98,8 @@ impl Termination {
     }
 }
 
-/// What the end is called. `memory_kills`: whether the kernel killed something here for want of memory.
-pub(crate) fn outcome(status: Option<ExitStatus>, cause: Option<Cause>, memory_kills: bool) -> Outcome {
+/// Returns the outcome. `is_oom_killed` is true if the kernel killed a process here because memory ran out.
+pub(crate) fn outcome(status: Option<ExitStatus>, cause: Option<Cause>, is_oom_killed: bool) -> Outcome {
     match cause {
         Some(Cause::TimeLimit) => return Outcome::TimedOut,
         Some(Cause::Cancel) => return Outcome::Cancelled,
@@ -107,13 +107,13 @@ pub(crate) fn outcome(status: Option<ExitStatus>, cause: Option<Cause>, memory_k
     }
     let code = status.and_then(|status| status.code());
     let signal = status.and_then(|status| status.signal());
-    // A shell tells of its child's SIGKILL by exiting with 128 + 9.
+    // A shell exits with 128 + 9 if its child was killed.
     let is_killed = signal == Some(libc::SIGKILL) || code == Some(128 + libc::SIGKILL);
     match (code, signal) {
-        _ if is_killed && memory_kills => Outcome::OutOfMemory,
+        _ if is_killed && is_oom_killed => Outcome::OutOfMemory,
         (Some(code), _) => Outcome::Exited { code },
         (None, Some(signal)) => Outcome::Signaled { signal },
-        // Supervision ends without a status only after a cause; SIGKILL is what was tried last.
+        // Supervision ends without a status only after a cause; the last signal was SIGKILL.
         (None, None) => Outcome::Signaled { signal: libc::SIGKILL },
     }
 }
@@ -137,12 +137,12 @@ mod tests {
         assert_eq!(termination.due(start + 12 * SECOND), Action::Kill);
         assert_eq!(termination.due(start + 12 * SECOND), Action::Nothing);
         assert_eq!(termination.deadline(), Some(start + 12 * SECOND + KILL_LIMIT));
-        assert_eq!(termination.due(start + 12 * SECOND + KILL_LIMIT), Action::GiveUp);
+        assert_eq!(termination.due(start + 12 * SECOND + KILL_LIMIT), Action::Abandon);
         assert_eq!(termination.cause(), Some(Cause::TimeLimit));
     }
 
     #[test]
-    fn the_first_cause_is_told() {
+    fn the_first_cause_is_kept() {
         let start = Instant::now();
         let mut termination = Termination::new(start, 10 * SECOND, SECOND);
         assert_eq!(termination.stop(Cause::Cancel, start + SECOND), Action::Terminate);
@@ -162,13 +162,13 @@ mod tests {
         assert_eq!(termination.deadline(), None);
     }
 
-    fn check(status: i32, cause: Option<Cause>, memory_kills: bool, expected: &Outcome) {
+    fn check(status: i32, cause: Option<Cause>, is_oom_killed: bool, expected: &Outcome) {
         let status = Some(ExitStatus::from_raw(status));
-        assert_eq!(&outcome(status, cause, memory_kills), expected);
+        assert_eq!(&outcome(status, cause, is_oom_killed), expected);
     }
 
     #[test]
-    fn an_end_is_called_by_its_first_reason() {
+    fn the_first_cause_decides_the_outcome() {
         let (code_0, code_3, code_137, killed, aborted) = (0, 3 << 8, 137 << 8, 9, 6);
         check(code_0, None, false, &Outcome::Exited { code: 0 });
         check(code_3, None, true, &Outcome::Exited { code: 3 });

@@ -1,6 +1,6 @@
 //! Every file of e2e/attacks in a fresh sandbox of each level: what it tries must be refused.
 //!
-//! Its header says how the refusal shows; see the README there. Part of the sandbox lane.
+//! The header of a file describes its expected refusal; see the README there. Part of the sandbox lane.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;

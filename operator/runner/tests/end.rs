@@ -1,4 +1,4 @@
-//! How a program ends: by itself, over time, cancelled, with no one listening.
+//! Ends of a program: by itself, over time, cancelled, without a listening operator.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -11,7 +11,7 @@ use support::plain::{MARGIN, Plain, RUNNER, hello, run};
 use support::{Folder, eventually, script};
 
 #[test]
-fn exit_codes_and_signals_are_told_apart() {
+fn exit_codes_and_signals_are_distinguished() {
     let outcome = |content: &str| run(script(content)).receipt.outcome;
     assert_eq!(outcome("exit 0"), Outcome::Exited { code: 0 });
     assert_eq!(outcome("exit 3"), Outcome::Exited { code: 3 });
@@ -53,7 +53,7 @@ fn left_behind(scratch: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_program_over_time_is_ended_whatever_it_does() {
+fn a_program_over_its_time_limit_is_killed_whatever_it_does() {
     over_time("sleep 100");
     over_time("trap '' TERM; while :; do sleep 1; done");
     over_time("exec >&- 2>&- <&-; trap '' TERM; while :; do sleep 1; done");
@@ -70,7 +70,7 @@ fn a_program_may_use_its_grace() {
 }
 
 #[test]
-fn time_passes_also_while_no_one_reads() {
+fn the_time_limit_holds_while_nobody_reads_output() {
     let folder = Folder::new("/dev/shm");
     let mut command = Command::new(RUNNER);
     command.arg("--scratch").arg(&folder.0);
@@ -92,7 +92,7 @@ fn time_passes_also_while_no_one_reads() {
 }
 
 #[test]
-fn the_end_is_the_programs_own_and_what_it_leaves_is_killed() {
+fn a_run_ends_with_the_program_itself_and_its_children_are_killed() {
     let mut plain = Plain::new();
     let scratch = plain.scratch.0.display().to_string();
     let started = Instant::now();
@@ -135,7 +135,7 @@ fn a_cancel_right_behind_the_run_is_not_lost() {
 }
 
 #[test]
-fn without_its_operator_the_program_goes_on() {
+fn a_program_continues_without_its_operator() {
     let mut plain = Plain::new();
     plain.session.hello(1);
     plain.session.say(&OperatorMessage::Run(Box::new(script("echo one; read -r line; echo two; exit 4"))));
@@ -148,7 +148,7 @@ fn without_its_operator_the_program_goes_on() {
 }
 
 #[test]
-fn nonsense_after_the_run_is_a_hang_up() {
+fn invalid_frames_after_the_run_count_as_a_closed_connection() {
     let mut plain = Plain::new();
     plain.session.hello(1);
     plain.session.say(&OperatorMessage::Run(Box::new(script("echo one; sleep 0.2; exit 4"))));

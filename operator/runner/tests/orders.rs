@@ -1,4 +1,4 @@
-//! Which orders the runner obeys, and its other commands.
+//! Orders that the runner obeys or refuses, and its other commands.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -10,7 +10,7 @@ use support::plain::{Plain, RUNNER, hello};
 use support::{Folder, Session, script};
 
 #[test]
-fn the_first_word_is_the_operators_and_the_answer_is_the_self_test() {
+fn the_runner_waits_for_hello_and_responds_with_the_self_test() {
     let mut plain = Plain::new();
     let ready = plain.session.hello(1);
     assert_eq!(ready.runner, env!("CARGO_PKG_VERSION"));
@@ -87,7 +87,7 @@ fn a_run_without_hello_or_with_a_bad_file_name_is_refused() {
 }
 
 #[test]
-fn a_second_run_is_refused_while_the_first_goes_on() {
+fn a_second_run_is_refused_while_the_first_runs() {
     let mut plain = Plain::new();
     plain.session.hello(1);
     plain
@@ -112,7 +112,7 @@ fn output(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn it_installs_itself_and_tells_its_version() {
+fn install_copies_the_runner_and_version_prints_its_version() {
     let folder = Folder::new("/tmp");
     let copy = folder.0.join("bin/runner");
     assert_eq!(output(&["install", copy.to_str().unwrap()]).0, Some(0));
@@ -122,7 +122,7 @@ fn it_installs_itself_and_tells_its_version() {
 }
 
 #[test]
-fn its_self_test_and_its_figures_are_json() {
+fn self_test_and_bench_spawn_print_json() {
     let folder = Folder::new("/dev/shm");
     let scratch = folder.0.to_str().unwrap();
     let (code, text) = output(&["--scratch", scratch, "self-test"]);
@@ -137,10 +137,10 @@ fn its_self_test_and_its_figures_are_json() {
 }
 
 #[test]
-fn wrong_words_are_told_on_stderr() {
+fn unknown_arguments_are_reported_on_stderr() {
     let output = Command::new(RUNNER).arg("serve").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).starts_with("unknown word \"serve\""));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("unknown argument \"serve\""));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a program is started with, and what becomes of its output.
+//! The start of a program, its environment and limits, and its output.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -39,7 +39,7 @@ fn a_program_of_the_image_is_found_by_its_name() {
 }
 
 #[test]
-fn a_program_that_cannot_start_is_told_with_its_name() {
+fn a_program_that_cannot_start_is_reported_by_name() {
     for name in ["/no/such/program", "no-such-program", "/etc/passwd"] {
         let mut order = script("");
         order.program = Program::Command { argv: vec![name.into()] };
@@ -53,7 +53,7 @@ fn a_program_that_cannot_start_is_told_with_its_name() {
 }
 
 #[test]
-fn it_has_three_descriptors_a_session_of_its_own_and_default_signals() {
+fn a_program_has_three_descriptors_its_own_session_and_default_signals() {
     let mut order = script("exec ls /proc/self/fd");
     assert_eq!(run(order).succeeded().stdout(), "0\n1\n2\n3\n", "the fourth is the listing's own");
     order =
@@ -78,13 +78,13 @@ fn no_signal_is_blocked_or_ignored_whatever_the_runtime_does() {
 }
 
 #[test]
-fn the_kernel_would_take_it_before_the_runner() {
+fn the_kernel_kills_the_program_before_the_runner_if_memory_runs_out() {
     assert_eq!(run(script("cat /proc/self/oom_score_adj")).succeeded().stdout(), "1000\n");
 }
 
 #[test]
-fn the_runner_goes_before_it_on_the_processor() {
-    // On top of what this test itself was given.
+fn the_runner_has_priority_over_the_program_on_the_processor() {
+    // On top of the priority of this test itself.
     let expected = (rustix::process::getpriority_process(None).unwrap() + 10).min(19);
     let niceness = run(script("cut -d' ' -f19 /proc/self/stat")).succeeded().stdout();
     assert_eq!(niceness, format!("{expected}\n"));
@@ -114,7 +114,7 @@ fn output_is_bytes_of_any_kind_from_both_streams() {
 }
 
 #[test]
-fn over_the_cap_size_digest_and_end_are_told() {
+fn output_over_the_cap_is_reported_by_size_digest_and_tail() {
     let mut order = script(
         "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done | tee copy; sha256sum copy >&2",
     );

@@ -1,6 +1,6 @@
 //! The sandbox lane: the runner as PID 1 under a restricted OCI config, by real runc, at each level.
 //!
-//! What a program must not be able to do is tried by the files of e2e/attacks; here is what must hold and work.
+//! The files of e2e/attacks try the forbidden things; here are the guarantees and the everyday programs.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -18,7 +18,7 @@ fn python(content: &str) -> Run {
 }
 
 #[test]
-fn each_level_proves_what_its_policy_asks_for() {
+fn each_level_proves_the_properties_that_its_policy_requires() {
     let Some(runc) = runc() else { return };
     for level in LEVELS {
         let isolation = Sandbox::start(&runc, level).session.hello(1).isolation;
@@ -60,7 +60,7 @@ print(json.dumps({"n": given["n"] + 1, "kept": kept, "words": words.strip(), "sq
 }
 
 #[test]
-fn node_works_where_there_is_one() {
+fn node_works_if_it_is_installed() {
     let Some(runc) = runc() else { return };
     if !std::path::Path::new("/usr/bin/node").exists() {
         println!("skipped: no /usr/bin/node");
@@ -128,7 +128,7 @@ fn a_sandbox_that_uses_all_its_processes_takes_none_from_another() {
 }
 
 #[test]
-fn memory_that_files_take_does_not_take_the_runner() {
+fn files_that_fill_the_memory_do_not_kill_the_runner() {
     let Some(runc) = runc() else { return };
     for level in [Level::Strict, Level::Compatible] {
         // Scratch could hold more than the sandbox may use.
@@ -144,7 +144,7 @@ fn memory_that_files_take_does_not_take_the_runner() {
         run.limits.file_bytes = 1 << 30;
         run.limits.timeout_ms = 3000;
         let finished = sandbox.session.run(run);
-        // Whom the kernel takes first is its choice; the runner it must not be.
+        // The kernel chooses the first process to kill; it must not be the runner.
         let outcome = &finished.receipt.outcome;
         assert!(matches!(outcome, Outcome::OutOfMemory | Outcome::TimedOut), "{level:?} {outcome:?}");
         assert_eq!(sandbox.left(), finished.receipt);

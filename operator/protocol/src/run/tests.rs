@@ -1,4 +1,4 @@
-//! Which orders are refused, what an order looks like on the wire, and what it must not show.
+//! Refused orders, the wire format of an order, and the fields that `Debug` hides.
 
 use super::*;
 

@@ -65,7 +65,7 @@ fn orders_before_the_end_are_not_lost() {
 }
 
 #[test]
-fn nonsense_closes_the_link_and_an_unreadable_run_does_not() {
+fn invalid_frames_close_the_connection_and_an_unreadable_run_does_not() {
     let mut broken = ends();
     broken.say(&[hello(), b"GET / HTTP/1.1\r\n".to_vec()].concat());
     assert_eq!(broken.events(), ["Greet", "Closed"]);

@@ -1,10 +1,10 @@
-//! Runs the filter's instructions in a small interpreter: each rule, each border, and what must stay allowed.
+//! Runs the filter's instructions in a small interpreter: each rule, each border, and the allowed calls.
 
 use super::*;
 
 const RUNNER: u32 = 1;
 
-/// What the kernel does with the instructions, for the ones that are used.
+/// Executes the instructions like the kernel, as far as they are used.
 fn run(architecture: u32, number: u32, arguments: &[u64]) -> u32 {
     let program = instructions(RUNNER);
     let mut data = [0u8; 64];

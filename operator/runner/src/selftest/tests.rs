@@ -1,4 +1,4 @@
-//! What the self-test concludes from what the probe found.
+//! The conclusions of the self-test from the probe's findings.
 
 use super::*;
 use skillet_protocol::Level;
@@ -11,7 +11,7 @@ fn all_refused() -> Findings {
     Findings { no_new_privileges: true, processes: Some(PROCESSES - 1), ..Findings::default() }
 }
 
-fn tested(change: impl FnOnce(&mut Surroundings, &mut Findings)) -> Tested {
+fn tested(change: impl FnOnce(&mut Surroundings, &mut Findings)) -> SelfTest {
     let (mut surroundings, mut findings) = (surroundings(), all_refused());
     change(&mut surroundings, &mut findings);
     judge(surroundings, Ok(findings))
@@ -59,7 +59,7 @@ fn compatible_does_without_a_user_namespace_and_noexec_mounts() {
 }
 
 #[test]
-fn what_is_missing_is_noted_with_what_follows() {
+fn a_missing_property_is_noted_with_its_consequence() {
     let notes = |change: fn(&mut Surroundings, &mut Findings)| tested(change).isolation.notes.join("; ");
     assert_eq!(notes(|s, _| s.notes = vec!["from the start".into()]), "from the start");
     assert!(notes(|s, _| s.landlock_abi = 0).contains("no Landlock"));
@@ -72,7 +72,7 @@ fn what_is_missing_is_noted_with_what_follows() {
 }
 
 #[test]
-fn the_process_limit_is_its_own_where_the_user_namespace_is() {
+fn the_process_limit_is_its_own_with_a_user_namespace() {
     let with = |others| tested(|_, f| f.processes = Some(PROCESSES - others));
     assert_eq!((with(1).other_processes, with(1).isolation.own_process_limit), (1, true));
     assert_eq!((with(4).other_processes, with(4).isolation.own_process_limit), (4, true));
@@ -83,7 +83,7 @@ fn the_process_limit_is_its_own_where_the_user_namespace_is() {
 }
 
 #[test]
-fn a_probe_that_does_not_answer_proves_nothing() {
+fn a_probe_without_a_result_proves_nothing() {
     let tested = judge(surroundings(), Err("no such file".into()));
     let Isolation { landlock_abi, user_namespace, .. } = tested.isolation;
     assert_eq!((landlock_abi, user_namespace), (7, true));

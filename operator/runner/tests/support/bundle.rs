@@ -14,11 +14,11 @@ use skillet_protocol::Receipt;
 use super::{Folder, Session};
 
 const CGROUP: &str = "skillet-sandbox-test";
-/// How many sandboxes there are. Their common cgroup goes with the last: taken away earlier, it would be missing for
-/// one that is just being made in it.
+/// Number of running sandboxes. The last one removes their common cgroup, which an earlier removal would take from a
+/// sandbox that is just starting.
 static LIVE: Mutex<u32> = Mutex::new(0);
 
-/// How much the node can give; the names are the policy's.
+/// Isolation that the node offers, named like the policy's levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// A user namespace of its own, scratch noexec.
@@ -36,7 +36,7 @@ pub struct Sandbox {
     id: String,
 }
 
-/// What the sandbox lane needs, or `None` with one line saying that the lane was not asked for.
+/// Returns the path of runc, or prints one line and returns `None` if the sandbox lane is not enabled.
 pub fn runc() -> Option<PathBuf> {
     if std::env::var_os("SKILLET_SANDBOX_LANE").is_none_or(|value| value != "1") {
         println!("skipped: the sandbox lane needs SKILLET_SANDBOX_LANE=1, root and runc");
@@ -59,7 +59,7 @@ fn find_runc() -> Option<PathBuf> {
     })
 }
 
-/// The static runner as it goes into images, built when it is not there or not fresh.
+/// Returns the static runner of the images, and builds it if it is missing or outdated.
 fn runner() -> &'static Path {
     static RUNNER: OnceLock<PathBuf> = OnceLock::new();
     RUNNER.get_or_init(|| {
@@ -123,12 +123,12 @@ impl Sandbox {
         serde_json::from_str(&std::fs::read_to_string(self.log()).unwrap()).unwrap()
     }
 
-    /// Where the node keeps the termination message.
+    /// Path of the termination message on the node.
     pub fn log(&self) -> PathBuf {
         self.folder.0.join("termination-log")
     }
 
-    /// What the kubelet does when a pod is deleted.
+    /// Sends the signal of the kubelet for a deleted pod.
     pub fn terminate(&self) {
         let mut command = Command::new(&self.runc);
         command.arg("--root").arg(self.folder.0.join("state")).args(["kill", &self.id, "TERM"]);
@@ -223,7 +223,7 @@ fn config(level: Level, id: &str, folder: &Path, unique: u32) -> Value {
     })
 }
 
-/// What runtimes refuse by default, as far as it could hide a gap in the runner's own filter or change what it does.
+/// The part of the runtimes' default profile that could hide a gap in the runner's own filter or change its effect.
 fn profile() -> Value {
     let refused = [
         "unshare",

@@ -28,7 +28,7 @@ pub struct Session {
     reader: StreamReader,
 }
 
-/// All that came of one run.
+/// Everything that one run sent.
 pub struct Finished {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
@@ -142,7 +142,7 @@ impl Session {
         finished
     }
 
-    /// How the runner itself ended.
+    /// Waits for the runner itself to end.
     pub fn end(&mut self) -> ExitStatus {
         let mut status = None;
         eventually("the runner ends", || {
