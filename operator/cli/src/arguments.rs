@@ -17,12 +17,12 @@ use crate::{
 
 const EXIT_CODES: &str = "\
 Exit codes:
-    0  it worked; of `run`: the skill succeeded
-    1  it failed; of `doctor`: a check failed
+    0  the command worked; of `run`: the skill succeeded
+    1  the command failed; of `doctor`: a check failed
     2  wrong usage; nothing was sent
     3  refused, no program was started: no such skill or version, wrong input, not allowed
     4  the cluster: not reached, no permission, Skillet not installed, sandbox or result lost
-    5  `run` stopped waiting (--wait-timeout); the execution goes on
+    5  `run` stopped waiting (--wait-timeout); the execution keeps running
   124  the execution ran over its time limit
   126  the program could not be started in its sandbox
   130  the execution was cancelled
@@ -36,7 +36,7 @@ Examples:
   jq -n '{rows: [1, 2, 3]}' | kubectl skill run csv-stats --input - -o json
   kubectl wait --for=condition=Finished $(kubectl skill run word-count --detach)";
 
-/// Runs skills in a Kubernetes cluster with Skillet, and tells what was run and what the cluster proves.
+/// Runs skills in a Kubernetes cluster with Skillet, lists executions, and checks the cluster.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-skill", bin_name = "kubectl skill", version, after_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// Which cluster and namespace, as kubectl has it.
+/// The cluster and the namespace, in kubectl's flags.
 #[derive(Debug, Default, ClapArgs)]
 #[command(next_help_heading = "Cluster")]
 pub(crate) struct ClusterArgs {
@@ -65,7 +65,7 @@ pub(crate) struct ClusterArgs {
 pub(crate) enum Command {
     /// Runs a skill and prints its output.
     ///
-    /// Creates a SkillExecution, shows on standard error how it goes, and prints the output on standard output.
+    /// Creates a SkillExecution, shows its progress on standard error, and prints its output on standard output.
     /// Ctrl-C cancels the execution; a second Ctrl-C leaves at once.
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
@@ -73,13 +73,13 @@ pub(crate) enum Command {
     Versions(VersionsArgs),
     /// Lists executions, newest first.
     Executions(ExecutionsArgs),
-    /// Makes, lists and revokes API keys, with which programs ask the gateway.
+    /// Makes, lists and revokes API keys for the gateway.
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Tells what this cluster proves and lacks, per node, and what to do about it.
+    /// Checks the cluster and each node, and says how to repair what fails.
     ///
-    /// Checks that Skillet is installed and its operator works, what isolation each node proved, how the sandbox
-    /// namespace is guarded, and what you may do. Exits with 1 if a check failed; warnings do not count.
+    /// Checks the installation, the operator, the isolation that each node proved, the sandbox namespace, and your
+    /// rights. Exits with 1 if a check failed; warnings do not count.
     Doctor(DoctorArgs),
 }
 
@@ -88,8 +88,8 @@ pub(crate) struct RunArgs {
     /// Name of the Skill, or NAME@VERSION.
     #[arg(value_name = "NAME[@VERSION]")]
     pub(crate) name: String,
-    /// Which version: `1.2.3`, `^1`, `~1.2`, `>=1.0.0 <2.0.0`, `latest`. The newest that fits is run. Default the
-    /// newest.
+    /// Version to run: `1.2.3`, `^1`, `~1.2`, `>=1.0.0 <2.0.0`, `latest`. The newest one that matches is run. Default:
+    /// the newest.
     #[arg(long)]
     pub(crate) version: Option<WantedVersion>,
     /// Input as JSON, `-` to read it from standard input, or `@FILE`. Default {}.
@@ -98,7 +98,7 @@ pub(crate) struct RunArgs {
     /// Time limit of the program, such as 10s; it can only lower the skill's own.
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<SkillDuration>,
-    /// Stop waiting after this time; the execution goes on. Default: wait until it ends.
+    /// Stop waiting after this time; the execution keeps running. Default: wait until it ends.
     #[arg(long, value_name = "DURATION", conflicts_with = "detach")]
     pub(crate) wait_timeout: Option<SkillDuration>,
     /// Do not wait: print the name of the execution and return.
@@ -116,7 +116,7 @@ pub(crate) struct RunArgs {
 pub(crate) struct VersionsArgs {
     /// Name of the Skill.
     pub(crate) name: String,
-    /// Form of the list.
+    /// Format of the list.
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,
 }
@@ -134,18 +134,18 @@ pub(crate) struct ExecutionsArgs {
     /// Most executions listed; 0 lists all.
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: usize,
-    /// Form of the list.
+    /// Format of the list.
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Makes an API key and prints it. It is not shown again: the cluster keeps its sha256 only.
+    /// Makes an API key and prints it once: the cluster keeps its sha256 only.
     Create(KeyCreateArgs),
     /// Lists the API keys of a namespace, never the keys themselves.
     List(KeyListArgs),
-    /// Makes an API key count for nothing, at once.
+    /// Revokes an API key at once.
     Revoke(KeyRevokeArgs),
 }
 
@@ -156,7 +156,7 @@ pub(crate) struct KeyCreateArgs {
     /// The service account that the key acts as, with the same rights.
     #[arg(long, value_name = "NAME", default_value = names::DEFAULT_SERVICE_ACCOUNT)]
     pub(crate) service_account: String,
-    /// How long the key is good, such as 90d or 12h. Default: until it is revoked.
+    /// Lifetime of the key, such as 90d or 12h. Default: until it is revoked.
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<KeyLifetime>,
     /// `text` prints the key alone.
@@ -166,7 +166,7 @@ pub(crate) struct KeyCreateArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct KeyListArgs {
-    /// Form of the list.
+    /// Format of the list.
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,
 }
@@ -179,7 +179,7 @@ pub(crate) struct KeyRevokeArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DoctorArgs {
-    /// Form of the report.
+    /// Format of the report.
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,
 }
@@ -187,7 +187,7 @@ pub(crate) struct DoctorArgs {
 const PHASES: [Phase; 6] =
     [Phase::Pending, Phase::Running, Phase::Succeeded, Phase::Failed, Phase::TimedOut, Phase::Cancelled];
 
-/// The parser before this one lets nothing but the words of [`PHASES`] through.
+/// The value parser admits only the names of [`PHASES`].
 fn phase(word: &str) -> Phase {
     PHASES.into_iter().find(|phase| phase_name(*phase).eq_ignore_ascii_case(word)).unwrap_or_default()
 }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_phase_can_be_asked_for_in_any_case() {
+    fn phases_are_accepted_in_any_case() {
         let args = parse("kubectl-skill executions --phase timedout,Failed,PENDING").unwrap();
         let Command::Executions(args) = args.command else { panic!("not executions") };
         assert_eq!(args.phase, [Phase::TimedOut, Phase::Failed, Phase::Pending]);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constraint_or_duration_that_cannot_be_read_is_wrong_usage() {
+    fn an_invalid_constraint_duration_or_name_is_wrong_usage() {
         for line in [
             "kubectl-skill run x --version 1",
             "kubectl-skill run x --timeout 10",

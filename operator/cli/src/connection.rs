@@ -1,4 +1,4 @@
-//! From kubeconfig, context and namespace flags to a client, in the order kubectl uses.
+//! Makes a client from kubeconfig, context and namespace flags, in kubectl's order.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::arguments::ClusterArgs;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client, and the namespace a command is about.
+/// A client and the namespace of a command.
 #[derive(Clone)]
 pub(crate) struct Connection {
     pub(crate) client: Client,
@@ -54,7 +54,7 @@ impl ConnectError {
 pub(crate) async fn connect(args: &ClusterArgs) -> Result<Connection, ConnectError> {
     let mut config = load(args).await?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
-    // A person who waits wants to hear of an overloaded server, and a create that is repeated might run twice.
+    // A waiting person should learn of an overloaded server, and a repeated create might run twice.
     config.default_retry = false;
     let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let client =
@@ -81,7 +81,7 @@ async fn load(args: &ClusterArgs) -> Result<Config, ConnectError> {
     }
 }
 
-/// What is wrong with a file that is named already.
+/// The error without the path, which the message names already.
 fn without_path(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(source, _) => source.to_string(),
@@ -89,7 +89,7 @@ fn without_path(error: &KubeconfigError) -> String {
     }
 }
 
-/// Without a kubeconfig, a pod's own service account.
+/// Falls back to the pod's own service account.
 fn in_cluster(kubeconfig: KubeconfigError) -> Result<Config, ConnectError> {
     Config::incluster().map_err(|in_cluster| ConnectError::NoCluster {
         kubeconfig: Box::new(kubeconfig),

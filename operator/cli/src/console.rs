@@ -1,4 +1,4 @@
-//! What the user sees: results on standard output, everything else on standard error, color only on a terminal.
+//! Output to the user: results on standard output, everything else on standard error, color only on a terminal.
 
 use std::{
     env,
@@ -7,14 +7,14 @@ use std::{
 
 use crate::error::CliError;
 
-/// Where the two streams go.
+/// The properties of the two output streams.
 pub(crate) struct Console {
     is_output_terminal: bool,
     is_error_terminal: bool,
     may_color: bool,
 }
 
-/// Whether text is colored; the only way to color any.
+/// Colors text, or leaves it plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
     is_colored: bool,
@@ -45,31 +45,30 @@ impl Console {
         Style { is_colored: self.is_error_terminal && self.may_color }
     }
 
-    /// Whether one line can be written over again and again.
+    /// True if one line can be overwritten again and again.
     pub(crate) fn is_live(&self) -> bool {
         self.is_error_terminal && env::var("TERM").is_ok_and(|term| term != "dumb")
     }
 
-    /// A result, on standard output. What a program printed reaches a terminal without its control characters, and
-    /// a file or pipe exactly.
+    /// Prints a result on standard output: without control characters on a terminal, exactly into a file or pipe.
     pub(crate) fn print(&self, text: &str) -> Result<(), CliError> {
         let shown = if self.is_output_terminal { printable(text) } else { text.to_owned() };
         print_styled(&shown)
     }
 }
 
-/// Text that may hold this program's own colors, on standard output.
+/// Prints text with this program's own colors on standard output.
 pub(crate) fn print_styled(text: &str) -> Result<(), CliError> {
     match write(&mut io::stdout().lock(), text) {
-        // A reader that went away, such as `head`, has what it wanted.
+        // A reader that closed its end, such as `head`, has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|source| CliError::Unwritable { what: "standard output", source }),
     }
 }
 
-/// Text for people, on standard error. May hold this program's own colors.
+/// Prints text for people on standard error. It may contain this program's own colors.
 pub(crate) fn explain(text: &str) {
-    // Nobody is left who could be told that this was not written.
+    // There is no further stream to report the error on.
     write(&mut io::stderr().lock(), text).ok();
 }
 
@@ -78,7 +77,7 @@ fn write(stream: &mut impl io::Write, text: &str) -> io::Result<()> {
     stream.flush()
 }
 
-/// <https://no-color.org>: set to anything but nothing, it forbids color.
+/// <https://no-color.org>: any value but the empty one forbids color.
 fn may_color(no_color: Option<&str>, term: Option<&str>) -> bool {
     no_color.is_none_or(str::is_empty) && term.is_some_and(|term| term != "dumb")
 }
@@ -100,7 +99,7 @@ impl Style {
     }
 }
 
-/// Text without what would steer a terminal. Output of skills is not to be trusted with one.
+/// Removes control characters: output of skills must not control the terminal.
 pub(crate) fn printable(text: &str) -> String {
     let is_shown = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
     text.replace("\r\n", "\n")

@@ -1,6 +1,6 @@
-//! `kubectl skill doctor`: what this cluster proves and lacks, per node, and what to do about it.
+//! `kubectl skill doctor`: checks the cluster and each node, with advice for each check that is not ok.
 //!
-//! Gather reads, verdict and nodes decide, report renders; only gather knows a client.
+//! `gather` reads, `checks` and `nodes` decide, `report` renders. Only `gather` has a client.
 
 mod checks;
 mod findings;

@@ -1,4 +1,4 @@
-//! Why a command ended without doing what it was asked: the sentence, what to do about it, and the exit code.
+//! The error of a command: its message, the advice, and the exit code.
 
 use std::{error::Error as _, io};
 
@@ -43,9 +43,9 @@ pub(crate) enum CliError {
     Unexpected { action: String, message: String },
     #[error("SkillExecution {namespace}/{name} was deleted before it ended")]
     Deleted { namespace: String, name: String },
-    #[error("SkillExecution {namespace}/{name} has not ended within {waited}; it goes on")]
+    #[error("SkillExecution {namespace}/{name} has not ended within {waited}; it keeps running")]
     StillRunning { namespace: String, name: String, waited: String },
-    #[error("SkillExecution {namespace}/{name} was asked to stop and has not reported its end yet")]
+    #[error("SkillExecution {namespace}/{name} was canceled and has not reported its end yet")]
     CancelPending { namespace: String, name: String },
     #[error("could not write {what}: {source}")]
     Unwritable { what: &'static str, source: io::Error },
@@ -54,7 +54,7 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
-    /// What an answer of the API server, or the lack of one, means for someone who wanted to `action`.
+    /// Classifies an error of the client by its meaning for `action`, such as `list executions`.
     pub(crate) fn from_api(action: impl Into<String>, error: &kube::Error) -> Self {
         let action = action.into();
         match error {
@@ -76,7 +76,7 @@ impl CliError {
         match status.code {
             401 => Self::Unauthorized { action, message },
             403 => Self::Forbidden { action, message },
-            // A known API answers with the kind and name that are missing; an unknown one does not.
+            // A known API names the missing kind and object; an unknown one does not.
             404 => match &status.details {
                 Some(details) if details.kind == "namespaces" => {
                     Self::NoNamespace { namespace: details.name.clone() }
@@ -116,10 +116,10 @@ impl CliError {
         Some(match self {
             CliError::Connect(error) => error.advice(),
             CliError::NoSkill { namespace, suggestions, .. } if suggestions.is_empty() => {
-                format!("kubectl get skills -n {namespace} lists what there is; -n names another namespace")
+                format!("kubectl get skills -n {namespace} lists those that exist; -n selects another namespace")
             }
             CliError::NoKey { namespace, suggestions, .. } if suggestions.is_empty() => {
-                format!("kubectl skill key list -n {namespace} lists what there is; -n names another namespace")
+                format!("kubectl skill key list -n {namespace} lists those that exist; -n selects another namespace")
             }
             CliError::NoServiceAccount { namespace, name } => {
                 format!("kubectl create serviceaccount {name} -n {namespace}, or name another with --service-account")
@@ -129,15 +129,15 @@ impl CliError {
             }
             CliError::NoNamespace { .. } => "name another with -n, or create it".into(),
             CliError::NotInstalled => {
-                "install the chart, or name the right cluster with --context; kubectl skill doctor tells what is there".into()
+                "install the chart, or name the right cluster with --context; kubectl skill doctor checks the cluster".into()
             }
             CliError::Forbidden { .. } => {
-                "kubectl skill doctor tells which rights you have; whoever runs the namespace can grant the missing ones".into()
+                "kubectl skill doctor lists the rights that you lack; the owner of the namespace can grant them".into()
             }
             CliError::Unauthorized { .. } => "log in again, or name another context with --context".into(),
-            CliError::Unreachable { .. } => "kubectl version tells whether kubectl reaches the cluster".into(),
+            CliError::Unreachable { .. } => "kubectl version shows if kubectl reaches the cluster".into(),
             CliError::StillRunning { namespace, name, .. } | CliError::CancelPending { namespace, name } => {
-                format!("kubectl get skillexecution {name} -n {namespace} -o yaml shows where it stands")
+                format!("kubectl get skillexecution {name} -n {namespace} -o yaml shows its status")
             }
             CliError::Input(_)
             | CliError::Refused { .. }
@@ -149,7 +149,7 @@ impl CliError {
         })
     }
 
-    /// The sentence and the advice, as they are shown.
+    /// Renders the message and the advice.
     pub(crate) fn render(&self, style: Style) -> String {
         let error = style.paint(Color::Red, "Error:");
         let title = style.paint(Color::Bold, "What to do:");
@@ -158,7 +158,7 @@ impl CliError {
     }
 }
 
-/// The innermost cause: the outer ones of a connection name layers of the client.
+/// Returns the innermost cause: the outer ones of a connection error name layers of the client.
 fn root_cause(error: &kube::Error) -> String {
     let mut cause = error.source();
     let mut text = error.to_string();
@@ -182,31 +182,31 @@ mod tests {
 
     #[test]
     fn an_api_that_is_not_served_means_that_skillet_is_not_installed() {
-        let failure = of(
+        let error = of(
             json!({ "code": 404, "message": "404 page not found", "reason": "Failed to parse error data" }),
         );
-        assert!(matches!(failure, CliError::NotInstalled));
-        assert_eq!(failure.exit(), Exit::Cluster);
+        assert!(matches!(error, CliError::NotInstalled));
+        assert_eq!(error.exit(), Exit::Cluster);
     }
 
     #[test]
     fn a_namespace_that_is_missing_is_named() {
-        let failure = of(json!({ "code": 404, "reason": "NotFound", "message": "namespaces \"a\" not found",
+        let error = of(json!({ "code": 404, "reason": "NotFound", "message": "namespaces \"a\" not found",
             "details": { "name": "a", "kind": "namespaces" } }));
-        assert_eq!(failure.to_string(), "namespace a does not exist");
+        assert_eq!(error.to_string(), "namespace a does not exist");
     }
 
     #[test]
-    fn a_right_that_is_missing_is_told_in_the_server_s_words_with_what_to_do() {
-        let failure = of(
+    fn a_missing_right_is_reported_in_the_server_s_words_with_advice() {
+        let error = of(
             json!({ "code": 403, "reason": "Forbidden", "message": "User \"eve\" cannot create resource" }),
         );
         assert_eq!(
-            failure.render(Style::PLAIN),
+            error.render(Style::PLAIN),
             "Error: could not create the SkillExecution: User \"eve\" cannot create resource\n\
-             What to do: kubectl skill doctor tells which rights you have; whoever runs the namespace can grant the missing ones\n"
+             What to do: kubectl skill doctor lists the rights that you lack; the owner of the namespace can grant them\n"
         );
-        assert_eq!(failure.exit(), Exit::Cluster);
+        assert_eq!(error.exit(), Exit::Cluster);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `kubectl skill executions`: what was run, newest first.
+//! `kubectl skill executions`: lists executions, newest first.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -52,33 +52,39 @@ pub(crate) async fn run(
     if let Some(name) = name {
         params = params.fields(&format!("spec.skill={name}"));
     }
-    let keep = |execution: PartialExecution| Some(listed(execution)).filter(|row| is_in_phase(row, phase));
+    let keep = |execution: PartialExecution| {
+        let row = ListedExecution::from(execution);
+        is_in_phase(&row, phase).then_some(row)
+    };
     let found =
         partial_objects::list_all(&partial_objects::executions(client, scope), params, &action, keep).await?;
-    let (rows, left_out) = newest_first(found, *limit);
+    let (rows, omitted) = newest_first(found, *limit);
     if rows.is_empty() && *output == OutputFormat::Text {
         console::explain(&nothing(scope, name.as_deref()));
     } else {
         console.print(&output.render(&rows, || table(&rows, *all_namespaces, Timestamp::now()))?)?;
     }
-    if left_out > 0 {
-        console::explain(&format!("{left_out} older ones are not listed; --limit 0 lists all\n"));
+    if omitted > 0 {
+        console::explain(&format!("{omitted} older executions are not listed; --limit 0 lists all\n"));
     }
     Ok(Exit::Done)
 }
 
-fn listed(execution: PartialExecution) -> ListedExecution {
-    let state = execution.status.clone().unwrap_or_default();
-    ListedExecution {
-        namespace: execution.namespace().unwrap_or_default(),
-        name: execution.name_any(),
-        skill: execution.spec.skill,
-        version: state.resolved_version,
-        // What the operator has not seen yet is waiting.
-        phase: state.phase.unwrap_or_else(|| phase_name(Phase::Pending).to_owned()),
-        reason: state.reason,
-        duration_ms: state.duration_ms,
-        created_at: execution.metadata.creation_timestamp,
+impl From<PartialExecution> for ListedExecution {
+    fn from(execution: PartialExecution) -> Self {
+        let name = execution.name_any();
+        let status = execution.status.unwrap_or_default();
+        Self {
+            namespace: execution.metadata.namespace.unwrap_or_default(),
+            name,
+            skill: execution.spec.skill,
+            version: status.resolved_version,
+            // An execution that the operator has not seen yet is pending.
+            phase: status.phase.unwrap_or_else(|| phase_name(Phase::Pending).to_owned()),
+            reason: status.reason,
+            duration_ms: status.duration_ms,
+            created_at: execution.metadata.creation_timestamp,
+        }
     }
 }
 
@@ -86,13 +92,13 @@ fn is_in_phase(row: &ListedExecution, wanted: &[Phase]) -> bool {
     wanted.is_empty() || wanted.iter().any(|phase| phase_name(*phase) == row.phase)
 }
 
-/// The newest `limit` rows, all where it is 0, and how many are left out.
+/// Returns the newest `limit` rows, or all if it is 0, and the number of omitted rows.
 fn newest_first(mut rows: Vec<ListedExecution>, limit: usize) -> (Vec<ListedExecution>, usize) {
     let created = |row: &ListedExecution| row.created_at.as_ref().map(|at| at.0);
     rows.sort_by(|a, b| created(b).cmp(&created(a)).then_with(|| a.name.cmp(&b.name)));
-    let left_out = if limit == 0 { 0 } else { rows.len().saturating_sub(limit) };
-    rows.truncate(rows.len() - left_out);
-    (rows, left_out)
+    let omitted = if limit == 0 { 0 } else { rows.len().saturating_sub(limit) };
+    rows.truncate(rows.len() - omitted);
+    (rows, omitted)
 }
 
 fn nothing(namespace: Option<&str>, skill: Option<&str>) -> String {
@@ -130,8 +136,8 @@ mod tests {
     use super::*;
 
     fn execution(name: &str, second: u32, status: &serde_json::Value) -> ListedExecution {
-        listed(
-            serde_json::from_value(json!({
+        ListedExecution::from(
+            serde_json::from_value::<PartialExecution>(json!({
                 "metadata": { "name": name, "namespace": "team-a", "creationTimestamp": format!("2026-01-01T00:00:0{second}Z") },
                 "spec": { "skill": "word-count", "input": { "text": "much" } },
                 "status": status,
@@ -154,8 +160,8 @@ mod tests {
 
     #[test]
     fn the_newest_is_first_and_a_word_of_a_newer_operator_does_no_harm() {
-        let (rows, left_out) = newest_first(three(), 0);
-        assert_eq!(left_out, 0);
+        let (rows, omitted) = newest_first(three(), 0);
+        assert_eq!(omitted, 0);
         assert_eq!(
             table(&rows, false, "2026-01-01T00:00:09Z".parse().unwrap()),
             "NAME   SKILL        VERSION   PHASE       REASON          DURATION   AGE\n\
@@ -174,9 +180,9 @@ mod tests {
 
     #[test]
     fn a_limit_keeps_the_newest_and_counts_the_rest() {
-        let (rows, left_out) = newest_first(three(), 2);
+        let (rows, omitted) = newest_first(three(), 2);
         assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
-        assert_eq!(left_out, 1);
+        assert_eq!(omitted, 1);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How the process ends: one word per exit code, and which of them a finished execution means.
+//! The exit codes of the process, and the one of each finished execution.
 
 use skillet_api::{Phase, Reason, SkillExecutionStatus};
 
@@ -36,20 +36,20 @@ impl Exit {
         }
     }
 
-    /// What the end of an execution means for the process that waited for it.
-    pub(crate) fn of_execution(status: &SkillExecutionStatus) -> Self {
+    /// Exit of a process that waited for this execution.
+    pub(crate) fn from_execution(status: &SkillExecutionStatus) -> Self {
         match status.phase {
             Phase::Succeeded => Exit::Done,
             Phase::TimedOut => Exit::TimedOut,
             Phase::Cancelled => Exit::Cancelled,
-            Phase::Failed => status.reason.map_or(Exit::Failed, |reason| Self::of_failure(reason, status)),
+            Phase::Failed => status.reason.map_or(Exit::Failed, |reason| Self::from_failure(reason, status)),
             Phase::Pending | Phase::Running => Exit::StillRunning,
         }
     }
 
-    fn of_failure(reason: Reason, status: &SkillExecutionStatus) -> Self {
+    fn from_failure(reason: Reason, status: &SkillExecutionStatus) -> Self {
         match reason {
-            Reason::ExitCode => Self::of_program(status.exit_code),
+            Reason::ExitCode => Self::from_program(status.exit_code),
             Reason::OutOfMemory => Exit::OutOfMemory,
             Reason::StartFailed => Exit::CannotStart,
             Reason::TimedOut => Exit::TimedOut,
@@ -86,7 +86,7 @@ impl Exit {
     }
 
     /// Codes above 125 have a meaning of their own for shells, or are a signal's.
-    fn of_program(code: Option<i32>) -> Self {
+    fn from_program(code: Option<i32>) -> Self {
         match code.and_then(|code| u8::try_from(code).ok()) {
             Some(code @ 1..=125) => Exit::Program(code),
             Some(_) | None => Exit::Failed,
@@ -101,7 +101,7 @@ mod tests {
     const REFERENCE: &str = include_str!("../../../docs/reference/kubectl-skill.md");
 
     fn failed(reason: Reason, exit_code: Option<i32>) -> Exit {
-        Exit::of_execution(&SkillExecutionStatus {
+        Exit::from_execution(&SkillExecutionStatus {
             phase: Phase::Failed,
             reason: Some(reason),
             exit_code,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn ended(phase: Phase) -> u8 {
-        Exit::of_execution(&SkillExecutionStatus { phase, ..SkillExecutionStatus::default() }).code()
+        Exit::from_execution(&SkillExecutionStatus { phase, ..SkillExecutionStatus::default() }).code()
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_s_own_code_is_passed_on_where_a_shell_would_not_misread_it() {
+    fn exit_codes_from_programs_from_1_to_125_are_passed_on() {
         for (code, expected) in [
             (Some(1), 1),
             (Some(42), 42),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_started_no_program_is_refused_and_what_the_cluster_lost_is_the_cluster_s() {
+    fn reasons_before_a_start_exit_3_and_reasons_of_the_cluster_exit_4() {
         for reason in
             [Reason::SkillNotFound, Reason::InputInvalid, Reason::ExecutionDisabled, Reason::SecretMissing]
         {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_failure_ends_as_if_all_were_well() {
+    fn no_failure_exits_0() {
         for reason in Reason::ALL {
             assert_ne!(failed(*reason, Some(0)).code(), 0, "{reason}");
         }

@@ -8,12 +8,12 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// How long ago something was made; `-` where that is not known.
+/// Age of an object; `-` if its creation time is unknown.
 pub(crate) fn age(created: Option<&Time>, now: Timestamp) -> String {
     created.map_or_else(|| "-".to_owned(), |created| short(now.duration_since(created.0).as_secs()))
 }
 
-/// Seconds in the form of kubectl: two units while the smaller one still tells something.
+/// Formats seconds like kubectl: two units as long as the smaller one matters.
 fn short(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let two = |first: i64, first_unit: char, second: i64, second_unit: char| {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_that_is_not_known_is_a_dash() {
+    fn an_unknown_age_is_a_dash() {
         let at = |text: &str| -> Timestamp { text.parse().unwrap() };
         let created = Time(at("2026-01-01T00:00:00Z"));
         assert_eq!(age(Some(&created), at("2026-01-01T00:00:42Z")), "42s");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn run_times_keep_what_can_be_told_apart() {
+    fn durations_keep_two_significant_units() {
         for (millis, expected) in
             [(0, "0ms"), (45, "45ms"), (999, "999ms"), (1_250, "1.2s"), (59_999, "59.9s"), (125_000, "2m5s")]
         {

@@ -1,6 +1,6 @@
-//! `kubectl skill key`: makes, lists and revokes the API keys with which programs ask the gateway.
+//! `kubectl skill key`: makes, lists and revokes API keys for the gateway.
 //!
-//! A key is shown when it is made and never again: the cluster holds its sha256 only.
+//! A key is printed once, when it is made: the cluster keeps its sha256 only.
 
 mod report;
 mod secret;
@@ -16,7 +16,7 @@ use skillet_core::api_key::{ApiKey, RANDOM_BYTES};
 
 pub(crate) use self::secret::{KeyLifetime, KeyName};
 use self::{
-    report::{ListedKey, MadeKey},
+    report::{ListedKey, NewKey},
     secret::key_secret,
 };
 use crate::{
@@ -51,9 +51,9 @@ async fn create(
     let KeyCreateArgs { name, service_account, expires, output } = args;
     let expires_at = expires.map(|lifetime| lifetime.end(Timestamp::now()));
     let key = make(client, namespace, name, service_account, expires_at).await?;
-    let made = MadeKey::new(namespace, name, service_account, expires_at, &key);
-    console.print(&output.render(&made, || format!("{}\n", key.text()))?)?;
-    console::explain(&made.usage());
+    let new = NewKey::new(namespace, name, service_account, expires_at, &key);
+    console.print(&output.render(&new, || format!("{}\n", key.text()))?)?;
+    console::explain(&new.usage());
     Ok(Exit::Done)
 }
 
@@ -76,12 +76,12 @@ async fn make(
     Ok(key)
 }
 
-/// A key of a service account that does not exist would be known and allowed nothing, which is hard to find out.
+/// Requires the service account: a key of a missing one would be valid without any right, which is hard to diagnose.
 async fn must_exist(client: &Client, namespace: &str, account: &str) -> Result<(), CliError> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     match accounts.get_metadata(account).await {
         Ok(_) => Ok(()),
-        // One may be allowed to make Secrets and not to see service accounts.
+        // A user may have the right to create Secrets and not to read service accounts.
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => {
             Err(CliError::NoServiceAccount { namespace: namespace.to_owned(), name: account.to_owned() })
@@ -106,7 +106,7 @@ async fn list(
     Ok(Exit::Done)
 }
 
-/// Without what the Secrets hold: their metadata says all that is listed.
+/// Lists the keys by the metadata of their Secrets, without the data.
 async fn keys(client: Client, namespace: &str) -> Result<Vec<ListedKey>, CliError> {
     let api: Api<Secret> = Api::namespaced(client, namespace);
     let labelled = ListParams::default().labels(&format!("{}=true", names::LABEL_API_KEY));
@@ -132,12 +132,13 @@ async fn revoke(
     Ok(Exit::Done)
 }
 
-/// Deletes the very Secret that was seen to be a key.
+/// Deletes the Secret if it is a key, by the uid that was read.
 async fn remove(client: Client, namespace: &str, name: &KeyName) -> Result<(), CliError> {
     let action = format!("revoke API key {namespace}/{name}");
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
     let found = match api.get_metadata(&name.secret_name()).await {
-        Ok(secret) => ListedKey::of(&secret.metadata).map(|_| secret),
+        Ok(secret) if ListedKey::of(&secret.metadata).is_some() => Some(secret),
+        Ok(_) => None,
         Err(kube::Error::Api(status)) if status.code == 404 => None,
         Err(error) => return Err(CliError::from_api(action, &error)),
     };
@@ -146,7 +147,7 @@ async fn remove(client: Client, namespace: &str, name: &KeyName) -> Result<(), C
     let params = DeleteParams { preconditions: Some(seen), ..DeleteParams::default() };
     match api.delete(&name.secret_name(), &params).await {
         Ok(_) => Ok(()),
-        // Somebody else has revoked it in between.
+        // Somebody else has revoked it meanwhile.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         Err(error) => Err(CliError::from_api(action, &error)),
     }

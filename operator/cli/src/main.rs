@@ -1,7 +1,14 @@
-//! `kubectl skill`: runs skills and tells about them. Found by kubectl as `kubectl-skill` on the PATH.
+//! `kubectl skill`: the plugin for people who run skills. kubectl finds it as `kubectl-skill` on the PATH.
 //!
-//! Each command is a file of its own: it reads from the cluster, hands what it read to pure functions that render or
-//! decide, and prints.
+//! Each command has a file of its own. It reads from the cluster, passes the objects to pure functions that decide or
+//! render, and prints the result.
+//!
+//! # Guarantees
+//!
+//! - Results go to standard output and everything else to standard error, so a pipe receives results only.
+//! - Exit codes are documented and never change their meaning (`exit.rs`).
+//! - The plugin has the rights of the user's kubeconfig and no server of its own.
+//! - Control characters in the output of a skill never reach a terminal.
 
 mod arguments;
 mod connection;
@@ -39,12 +46,12 @@ fn main() -> anyhow::Result<ExitCode> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("could not start")?;
     let exit = match runtime.block_on(perform(args, &console)) {
         Ok(exit) => exit,
-        Err(failure) => {
-            console::explain(&failure.render(console.error_style()));
-            failure.exit()
+        Err(error) => {
+            console::explain(&error.render(console.error_style()));
+            error.exit()
         }
     };
-    // A host name that is still being looked up must not hold up the end.
+    // A pending name resolution must not delay the exit.
     runtime.shutdown_background();
     Ok(ExitCode::from(exit.code()))
 }

@@ -1,7 +1,7 @@
 //! Objects with only the fields that lists show.
 //!
-//! An execution may hold half a megabyte of output and a version its files: a list must not keep them. Fields are
-//! plain text, so that a word this plugin is too old to know does not hide the whole list.
+//! An execution may contain half a megabyte of output and a version its files: a list must not keep them. Fields are
+//! plain text, so that a value that this plugin is too old to know does not hide the whole list.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{
@@ -14,7 +14,7 @@ use skillet_api::{Phase, Skill, SkillExecution, SkillVersion};
 
 use crate::error::CliError;
 
-/// How many objects are read at once; with their outputs they may be large on the wire.
+/// Number of objects in one response; with their outputs they may be large on the wire.
 const PAGE: u32 = 100;
 
 pub(crate) type PartialExecution = Object<PartialExecutionSpec, PartialExecutionStatus>;
@@ -90,7 +90,7 @@ pub(crate) fn skills(client: Client, namespace: &str) -> Api<PartialSkill> {
     Api::namespaced_with(client, namespace, &ApiResource::erase::<Skill>(&()))
 }
 
-/// Every object that `params` selects, page by page, each made into what is kept of it.
+/// Lists every object that `params` selects, page by page, and keeps what `keep` returns of each.
 pub(crate) async fn list_all<K, T>(
     api: &Api<K>,
     params: ListParams,

@@ -1,4 +1,4 @@
-//! `kubectl skill run`: creates an execution, follows it to its end, prints what came of it.
+//! `kubectl skill run`: creates an execution, follows it to its end, and prints its output.
 
 mod advice;
 mod follow;
@@ -51,18 +51,18 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &RunArgs, console: &Console
         (false, false) => ProgressStyle::Lines,
     };
     let mut progress = Progress::new(style, &created.name_any());
-    let followed = follow(&api, &created, args.wait_timeout, &mut interrupts, &mut progress).await;
+    let result = follow(&api, &created, args.wait_timeout, &mut interrupts, &mut progress).await;
     progress.clear();
-    let ended = followed?;
+    let ended = result?;
     let status = ended.status.clone().unwrap_or_default();
     if status.reason == Some(Reason::SkillNotFound) {
         return Err(no_skill(&client, &namespace, &skill).await);
     }
     if !(args.quiet && status.phase == Phase::Succeeded) {
-        console::explain(&report::ending(&ended, &status, started.elapsed(), console.error_style()));
+        console::explain(&report::summary(&ended, &status, started.elapsed(), console.error_style()));
     }
     print_output(&status, args.output, console)?;
-    Ok(Exit::of_execution(&status))
+    Ok(Exit::from_execution(&status))
 }
 
 fn print_output(
@@ -76,19 +76,19 @@ fn print_output(
     }
 }
 
-/// Prints the name in the form that `kubectl get` and `kubectl wait` take.
+/// Prints the name in the format of `kubectl get` and `kubectl wait`.
 fn detach(created: &SkillExecution, format: OutputFormat, console: &Console) -> Result<Exit, CliError> {
     let text = || format!("skillexecution.skillet.dev/{}\n", created.name_any());
     console.print(&format.render(created, text)?)?;
     Ok(Exit::Done)
 }
 
-/// Looks before anything is created, so that a slip of the finger leaves no failed execution behind.
+/// Requires the Skill before anything is created, so that a typo leaves no failed execution behind.
 async fn must_exist(client: &Client, namespace: &str, skill: &str) -> Result<(), CliError> {
     let skills: Api<Skill> = Api::namespaced(client.clone(), namespace);
     match skills.get_metadata(skill).await {
         Ok(_) => Ok(()),
-        // One may be allowed to run skills and not to see them: the operator will tell.
+        // A user may have the right to run skills and not to read them: the operator will report a missing one.
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 && status.details.is_some() => {
             Err(no_skill(client, namespace, skill).await)
@@ -97,7 +97,7 @@ async fn must_exist(client: &Client, namespace: &str, skill: &str) -> Result<(),
     }
 }
 
-/// Why a skill was not found: the namespace is missing, or the name; with similar names where they may be seen.
+/// Returns the error for a missing skill: its namespace is missing, or its name; with similar names if they are readable.
 pub(crate) async fn no_skill(client: &Client, namespace: &str, skill: &str) -> CliError {
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
     if let Err(kube::Error::Api(status)) = namespaces.get_metadata(namespace).await

@@ -1,13 +1,13 @@
-//! Names that may have been meant: what is close to a mistyped one.
+//! Suggestions for a mistyped name.
 
-/// Most names that are suggested.
+/// Largest number of suggestions.
 const MOST: usize = 3;
 
-/// The names nearest to `wanted`, nearest first; none where nothing is near.
+/// Returns the names most similar to `wanted`, the most similar first; empty if none is similar.
 pub(crate) fn suggest(wanted: &str, names: &[String]) -> Vec<String> {
     // A third of the letters may differ; in a short name at least two.
     let most_edits = (wanted.chars().count() / 3).max(2);
-    let mut found: Vec<(usize, &String)> = names
+    let mut similar: Vec<(usize, &String)> = names
         .iter()
         .filter_map(|name| {
             let edits = distance(wanted, name);
@@ -15,11 +15,11 @@ pub(crate) fn suggest(wanted: &str, names: &[String]) -> Vec<String> {
             (edits <= most_edits || is_part).then_some((edits, name))
         })
         .collect();
-    found.sort();
-    found.into_iter().take(MOST).map(|(_, name)| name.clone()).collect()
+    similar.sort();
+    similar.into_iter().take(MOST).map(|(_, name)| name.clone()).collect()
 }
 
-/// How many letters must be changed, added, left out, or swapped with their neighbour.
+/// Edit distance: letters to change, add, remove, or swap with their neighbor.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_of_the_finger_are_found() {
+    fn names_with_typos_are_suggested() {
         check("wrod-count", &["word-count"]);
         check("wordcount", &["word-count"]);
         check("csv-stat", &["csv-stats"]);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_near_is_not_suggested() {
+    fn dissimilar_names_are_not_suggested() {
         check("translate-to-german", &[]);
     }
 

@@ -1,4 +1,4 @@
-//! Tables in the form of kubectl: columns aligned by blanks, three apart.
+//! Tables like kubectl's: columns aligned by blanks, three apart.
 
 /// A header, and rows of the same number of cells.
 pub(crate) struct Table {
@@ -13,13 +13,13 @@ impl Table {
         Self { header: header.to_vec(), rows: Vec::new() }
     }
 
-    /// One row; a cell with nothing in it is shown as `-`.
+    /// Adds a row; an empty cell is shown as `-`.
     pub(crate) fn push(&mut self, row: impl IntoIterator<Item = String>) {
         let cells = row.into_iter().map(|cell| if cell.is_empty() { "-".to_owned() } else { cell });
         self.rows.push(cells.collect());
     }
 
-    /// Lines that each end with a line feed, and with no blank before it.
+    /// Renders the lines, without trailing blanks.
     pub(crate) fn render(&self) -> String {
         let widths: Vec<usize> = (0..self.header.len())
             .map(|column| {

@@ -1,4 +1,4 @@
-//! `kubectl skill versions`: what is sealed of a skill, and which of it the Skill's spec names now.
+//! `kubectl skill versions`: lists the sealed versions of a skill, and marks the one in the Skill's spec.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -18,7 +18,7 @@ use crate::{
     table::Table,
 };
 
-/// Digits of a digest that are shown: enough to tell two contents apart by eye.
+/// Number of shown digits of a digest: enough to distinguish two contents.
 const SHORT_DIGEST: usize = 12;
 
 /// One sealed version, as it is listed.
@@ -29,7 +29,7 @@ pub(crate) struct SealedVersion {
     digest: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     sealed_at: Option<Time>,
-    /// Whether the Skill's spec names this version.
+    /// True if the Skill's spec names this version.
     current: bool,
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn run(
     };
     let listed = newest_first(&sealed, skill.as_ref().map(|skill| skill.spec.version.as_str()));
     console.print(&output.render(&listed, || table(&listed, Timestamp::now()))?)?;
-    if let Some(note) = skill.and_then(|skill| unsealed(&skill)) {
+    if let Some(note) = skill.and_then(|skill| unsealed_note(&skill)) {
         console::explain(&printable(&note));
     }
     Ok(Exit::Done)
@@ -76,19 +76,19 @@ fn newest_first(sealed: &[PartialVersion], current: Option<&str>) -> Vec<SealedV
             current: current == Some(version.spec.version.as_str()),
         })
         .collect();
-    // What is no version sorts last: none is less than any.
+    // Texts that are no version sort last.
     let number = |version: &SealedVersion| version.version.parse::<SkillSemver>().ok();
     listed.sort_by(|a, b| number(b).cmp(&number(a)).then_with(|| a.version.cmp(&b.version)));
     listed
 }
 
-/// That what the Skill says now is not what runs under its version, and why.
-fn unsealed(skill: &PartialSkill) -> Option<String> {
+/// Returns a note if the current content of the Skill is not sealed, with the reason.
+fn unsealed_note(skill: &PartialSkill) -> Option<String> {
     let state = skill.status.as_ref()?;
     let sealed = state.conditions.iter().find(|condition| condition.type_ == SEALED)?;
     let name = skill.metadata.name.as_deref().unwrap_or_default();
     (sealed.status == "False").then(|| {
-        format!("What Skill {name} says now is not sealed: {} ({})\n", sealed.message, sealed.reason)
+        format!("The current content of Skill {name} is not sealed: {} ({})\n", sealed.message, sealed.reason)
     })
 }
 
@@ -130,8 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn content_that_is_not_sealed_is_told_with_the_reason() {
-        let told = |sealed: &str| {
+    fn unsealed_content_is_noted_with_the_reason() {
+        let note = |sealed: &str| {
             let skill: PartialSkill = serde_json::from_value(json!({
                 "metadata": { "name": "word-count" },
                 "spec": { "version": "1.0.0", "run": {} },
@@ -139,13 +139,13 @@ mod tests {
                     "message": "raise spec.version", "lastTransitionTime": "2026-01-01T00:00:00Z" }] },
             }))
             .unwrap();
-            unsealed(&skill)
+            unsealed_note(&skill)
         };
         assert_eq!(
-            told("False").unwrap(),
-            "What Skill word-count says now is not sealed: raise spec.version (VersionConflict)\n"
+            note("False").unwrap(),
+            "The current content of Skill word-count is not sealed: raise spec.version (VersionConflict)\n"
         );
-        assert_eq!(told("True"), None);
+        assert_eq!(note("True"), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `skillet check`: one small skill through the whole way, as a user's would go.
+//! `skillet check`: runs one small skill like a user would, as a test of an installation.
 
 use std::{pin::pin, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::config::CheckConfig;
 
-/// Makes a skill, runs it, deletes it; fails unless the run succeeds.
+/// Creates a skill, runs it and deletes it; fails unless the run succeeds.
 pub(crate) async fn run(config: CheckConfig) -> anyhow::Result<()> {
     let CheckConfig { namespace, wait_seconds } = config;
     let client = Client::try_default().await.context("could not find a cluster")?;
@@ -33,7 +33,7 @@ fn skill() -> anyhow::Result<Skill> {
         "metadata": { "generateName": "skillet-check-" },
         "spec": {
             "version": "1.0.0",
-            "description": "Returns what it is given",
+            "description": "Returns its input",
             "mode": "auto",
             "invocation": "manual",
             "run": { "sandbox": { "runtime": "shell", "script": "cat" } },

@@ -31,7 +31,7 @@ pub(crate) enum Command {
     },
     /// Prints the custom resource definitions.
     Crds,
-    /// Runs one small skill in the cluster and tells how it went; the chart's test.
+    /// Runs one small skill in the cluster and checks its result; the chart's test.
     Check(CheckConfig),
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct OperatorConfig {
     /// Image that holds the runner, for sandboxes with an image of the user's.
     #[arg(long, env, default_value = concat!("skillet.dev/runner:", env!("CARGO_PKG_VERSION")))]
     pub(crate) runner_image: String,
-    /// How the runner gets into an image of the user's; `auto` takes an image volume where the API server has them.
+    /// Delivery of the runner into images of users; `auto` takes an image volume if the API server has them.
     #[arg(long, env, value_enum, default_value_t = Delivery::Auto)]
     pub(crate) runner_delivery: Delivery,
     /// `imagePullPolicy` of sandboxes; Kubernetes decides when unset.
@@ -61,7 +61,7 @@ pub(crate) struct OperatorConfig {
     /// `runtimeClassName` of sandboxes, such as gvisor or kata.
     #[arg(long, env)]
     pub(crate) runtime_class: Option<String>,
-    /// Where `/healthz`, `/readyz` and `/metrics` are served.
+    /// Address of `/healthz`, `/readyz` and `/metrics`.
     #[arg(long, env, default_value = "0.0.0.0:8080")]
     pub(crate) http_address: SocketAddr,
     /// Address of the gateway's probes in the same pod. On shutdown the operator waits until nothing listens there, so that
@@ -72,22 +72,22 @@ pub(crate) struct OperatorConfig {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GatewayConfig {
-    /// Namespace of the platform's own keys for providers; where the operator runs.
+    /// Namespace of the operator, with the platform's own keys for providers.
     #[arg(long, env, default_value = "skillet-system")]
     pub(crate) namespace: String,
-    /// Where agents are served.
+    /// Address for agents.
     #[arg(long, env, default_value = "0.0.0.0:8090")]
     pub(crate) gateway_address: SocketAddr,
-    /// Where `/healthz`, `/readyz` and `/metrics` are served, never under TLS.
+    /// Address of `/healthz`, `/readyz` and `/metrics`, never under TLS.
     #[arg(long, env, default_value = "0.0.0.0:8091")]
     pub(crate) gateway_probes_address: SocketAddr,
-    /// PEM file of the certificate under which agents are served, with its chain; read again when it changes.
+    /// PEM file of the certificate for agents, with its chain; reloaded when it changes.
     #[arg(long, env, requires = "tls_key_file")]
     pub(crate) tls_certificate_file: Option<PathBuf>,
     /// PEM file of the certificate's key.
     #[arg(long, env, requires = "tls_certificate_file")]
     pub(crate) tls_key_file: Option<PathBuf>,
-    /// File with the key of confirmations, the same for all gateways; without it models are offered no hybrid skill.
+    /// File with the key of confirmations, the same for all gateways. Without it the gateway offers models no hybrid skill.
     #[arg(long, env)]
     pub(crate) confirmation_key_file: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `skillet gateway`: from flags to the running gateway.
+//! `skillet gateway`: starts the gateway from its flags.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use skillet_gateway::{
 
 use crate::{config::GatewayConfig, shutdown};
 
-/// Runs until SIGTERM or SIGINT, and then until the requests under way are answered.
+/// Runs until SIGTERM or SIGINT, and then until the open requests have their responses.
 pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
     let GatewayConfig {
         namespace,

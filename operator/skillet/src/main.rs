@@ -1,4 +1,4 @@
-//! The skillet binary: parses what it is told and starts the part that was asked for. Thin.
+//! The `skillet` binary: parses the command line and starts the operator, the gateway or a tool.
 
 mod check;
 mod config;

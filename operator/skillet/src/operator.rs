@@ -1,4 +1,4 @@
-//! `skillet operator`: from flags to the running operator.
+//! `skillet operator`: starts the operator from its flags.
 
 use std::{net::SocketAddr, sync::Arc};
 

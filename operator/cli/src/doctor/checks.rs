@@ -1,4 +1,4 @@
-//! From what was found to verdicts, each with what to do. Pure.
+//! Turns the findings into checks, each with a status and advice. Pure.
 
 use serde::Serialize;
 use skillet_api::{IsolationLevel, SkillPolicy, names};
@@ -12,7 +12,7 @@ use super::{
 const IMAGE_VOLUMES_SINCE: u32 = 35;
 const RESOURCES: [&str; 4] = ["skills", "skillversions", "skillexecutions", "skillpolicies"];
 
-/// Worst last, so that the greatest counts.
+/// Ordered from best to worst: the greatest status of all checks is the report's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CheckStatus {
@@ -21,7 +21,7 @@ pub(crate) enum CheckStatus {
     Fail,
 }
 
-/// One thing that was checked.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Check {
     #[serde(rename = "check")]
@@ -45,7 +45,7 @@ impl Check {
         Self { name, verdict: CheckStatus::Fail, message: message.into(), advice: Some(advice.into()) }
     }
 
-    /// Where one may not look, one cannot tell.
+    /// A check whose objects the user may not read.
     pub(crate) fn hidden(name: &'static str, what: &str) -> Self {
         Self::warn(
             name,
@@ -63,7 +63,7 @@ impl Check {
     }
 }
 
-/// Every verdict, in the order of cause and effect.
+/// Runs every check, causes before their effects.
 pub(crate) fn judge(findings: &Findings) -> Vec<Check> {
     let mut checks =
         vec![kubernetes(&findings.server), definitions(&findings.served, &findings.served_versions)];
@@ -153,7 +153,7 @@ fn operator(operator: &Operator) -> Check {
     Check::fail(
         "operator",
         format!("Deployment {namespace}/{name} is not available{why}"),
-        format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=skillet tells why"),
+        format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=skillet shows why"),
     )
 }
 
@@ -165,7 +165,7 @@ fn policy(policy: &Lookup<Box<SkillPolicy>>) -> Vec<Check> {
             return vec![Check::fail(
                 CHECK,
                 "SkillPolicy default does not exist",
-                "the operator makes it when it starts; see that it runs",
+                "the operator creates it at its start; check that it runs",
             )];
         }
         Lookup::Denied => return vec![Check::hidden(CHECK, "SkillPolicy default")],
@@ -210,7 +210,7 @@ fn sandboxes(sandboxes: &SandboxNamespace) -> Check {
         }
         Lookup::NotFound => Check::fail(
             CHECK,
-            format!("namespace {name} does not exist; sandboxes have no place"),
+            format!("namespace {name} does not exist, so no sandbox can start"),
             "install the chart with sandbox.createNamespace, or create the namespace",
         ),
         Lookup::Denied => Check::hidden(CHECK, &format!("namespace {name}")),

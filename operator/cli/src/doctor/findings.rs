@@ -1,8 +1,8 @@
-//! What was found in the cluster, before anything is made of it. Data only.
+//! The findings of the doctor in the cluster. Data only.
 
 use skillet_api::SkillPolicy;
 
-/// A thing looked for. That one may not see it is a finding too.
+/// The result of reading an object. A missing right is a result too.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Lookup<T> {
     Found(T),
@@ -13,10 +13,10 @@ pub(crate) enum Lookup<T> {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Findings {
-    /// Namespace for which rights were asked.
+    /// Namespace of the access reviews.
     pub(crate) namespace: String,
     pub(crate) server: Lookup<Server>,
-    /// Resources of the API group in the version this plugin speaks.
+    /// Resources of the API group in this plugin's version.
     pub(crate) served: Lookup<Vec<String>>,
     /// Every version of the API group that is served.
     pub(crate) served_versions: Vec<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Findings {
     pub(crate) policy: Lookup<Box<SkillPolicy>>,
     pub(crate) nodes: Lookup<Vec<ClusterNode>>,
     pub(crate) sandboxes: SandboxNamespace,
-    /// Each right that was asked for, and whether it is given.
+    /// Each reviewed right, and true if the user has it.
     pub(crate) rights: Lookup<Vec<(Right, bool)>>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Findings {
 pub(crate) struct Server {
     /// As the server writes it, such as `v1.36.3`.
     pub(crate) text: String,
-    /// Minor version of Kubernetes 1; none where it is not a number.
+    /// Minor version of Kubernetes 1; `None` if it is not a number.
     pub(crate) minor: Option<u32>,
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct Operator {
     pub(crate) name: String,
     pub(crate) image: String,
     pub(crate) is_available: bool,
-    /// Why it is not, in Kubernetes' words.
+    /// Kubernetes' message of an operator that is not available.
     pub(crate) message: String,
-    /// Where it makes its sandboxes, as far as its environment or arguments say.
+    /// Namespace of its sandboxes, if its environment or arguments set one.
     pub(crate) sandbox_namespace: Option<String>,
 }
 
@@ -63,12 +63,12 @@ pub(crate) struct SandboxNamespace {
     pub(crate) enforced: Lookup<Option<String>>,
 }
 
-/// Something a user of this plugin does.
+/// A right that a user of this plugin needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Right {
     pub(crate) verb: &'static str,
     pub(crate) resource: &'static str,
-    /// Whether skills cannot be run without it.
+    /// True if no skill can run without it.
     pub(crate) is_needed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Reads everything the doctor looks at. What may not be read is noted, and the rest is read all the same.
+//! Reads the objects that the doctor checks. A missing right is noted, and the rest is read.
 
 use futures::{future::try_join_all, join};
 use k8s_openapi::{
@@ -24,14 +24,14 @@ const ENFORCE_LABEL: &str = "pod-security.kubernetes.io/enforce";
 /// The operator's own default.
 const SANDBOX_NAMESPACE: &str = "skillet-sandboxes";
 
-/// Fails only where the cluster does not answer at all.
+/// Fails only if the cluster cannot be reached or does not know the user.
 pub(crate) async fn gather(connection: &Connection) -> Result<Findings, CliError> {
     let Connection { client, namespace } = connection;
     let server = match client.apiserver_version().await {
         Ok(info) => Lookup::Found(server(&info)),
         Err(error) => match CliError::from_api("reach the cluster", &error) {
             failure @ (CliError::Unreachable { .. } | CliError::Unauthorized { .. }) => return Err(failure),
-            _ => seen::<Server>(Err(error)),
+            _ => lookup::<Server>(Err(error)),
         },
     };
     let group = format!("{}/{}", names::GROUP, names::VERSION);
@@ -46,24 +46,24 @@ pub(crate) async fn gather(connection: &Connection) -> Result<Findings, CliError
         nodes.list(&everything),
         rights(client, namespace),
     );
-    let operators = seen(operators);
+    let operators = lookup(operators);
     let sandboxes = sandboxes(client, &operators).await;
     Ok(Findings {
         namespace: namespace.clone(),
         server,
-        served: seen(
+        served: lookup(
             resources.map(|list| list.resources.into_iter().map(|resource| resource.name).collect()),
         ),
         served_versions: groups.map(|groups| versions_of(groups.groups)).unwrap_or_default(),
         operators,
-        policy: seen(policy.map(Box::new)),
-        nodes: seen(nodes.map(|list| list.items.iter().map(cluster_node).collect())),
+        policy: lookup(policy.map(Box::new)),
+        nodes: lookup(nodes.map(|list| list.items.iter().map(cluster_node).collect())),
         sandboxes,
-        rights: seen(rights),
+        rights: lookup(rights),
     })
 }
 
-fn seen<T>(read: Result<T, kube::Error>) -> Lookup<T> {
+fn lookup<T>(read: Result<T, kube::Error>) -> Lookup<T> {
     match read {
         Ok(found) => Lookup::Found(found),
         Err(kube::Error::Api(status)) if status.code == 404 => Lookup::NotFound,
@@ -108,7 +108,7 @@ fn operator(deployment: &Deployment) -> Operator {
     }
 }
 
-/// From the operator's environment, else from its flag.
+/// Reads the operator's environment, else its flag.
 fn sandbox_namespace(container: &Container) -> Option<String> {
     let mut variables = container.env.iter().flatten();
     let variable = variables.find(|variable| variable.name == "SANDBOX_NAMESPACE");
@@ -124,14 +124,14 @@ fn sandbox_namespace(container: &Container) -> Option<String> {
 }
 
 async fn sandboxes(client: &Client, operators: &Lookup<Vec<Operator>>) -> SandboxNamespace {
-    let told = match operators {
+    let configured = match operators {
         Lookup::Found(operators) => operators.iter().find_map(|operator| operator.sandbox_namespace.clone()),
         Lookup::NotFound | Lookup::Denied | Lookup::Failed(_) => None,
     };
-    let name = told.unwrap_or_else(|| SANDBOX_NAMESPACE.to_owned());
+    let name = configured.unwrap_or_else(|| SANDBOX_NAMESPACE.to_owned());
     let api: Api<Namespace> = Api::all(client.clone());
     let read = api.get(&name).await;
-    let enforced = seen(read.map(|namespace| namespace.labels().get(ENFORCE_LABEL).cloned()));
+    let enforced = lookup(read.map(|namespace| namespace.labels().get(ENFORCE_LABEL).cloned()));
     SandboxNamespace { name, enforced }
 }
 
@@ -213,13 +213,13 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_seen_is_told_from_what_is_not_there() {
-        let answer = |code| {
+    fn forbidden_missing_and_failed_reads_are_distinguished() {
+        let read = |code| {
             let status = kube::core::Status::failure("no", "").with_code(code);
-            seen::<()>(Err(kube::Error::Api(status.boxed())))
+            lookup::<()>(Err(kube::Error::Api(status.boxed())))
         };
-        assert_eq!(answer(404), Lookup::NotFound);
-        assert_eq!(answer(403), Lookup::Denied);
-        assert_eq!(answer(500), Lookup::Failed("no".into()));
+        assert_eq!(read(404), Lookup::NotFound);
+        assert_eq!(read(403), Lookup::Denied);
+        assert_eq!(read(500), Lookup::Failed("no".into()));
     }
 }

@@ -1,4 +1,4 @@
-//! What each node proved about sandboxes: verdicts, and the table. Pure.
+//! Checks and table of the isolation that each node proved. Pure.
 
 use serde::Serialize;
 use skillet_api::{execution::IsolationStatus, policy::NodeStatus};
@@ -23,7 +23,7 @@ pub(crate) struct ReportedNode {
 }
 
 /// The probed nodes of the policy's status.
-pub(crate) fn probed(findings: &Findings) -> &[NodeStatus] {
+pub(crate) fn probed_nodes(findings: &Findings) -> &[NodeStatus] {
     match &findings.policy {
         Lookup::Found(policy) => {
             policy.status.as_ref().map(|status| status.nodes.as_slice()).unwrap_or_default()
@@ -32,23 +32,23 @@ pub(crate) fn probed(findings: &Findings) -> &[NodeStatus] {
     }
 }
 
-pub(crate) fn reported(findings: &Findings) -> Vec<ReportedNode> {
-    let report = |node: &NodeStatus| ReportedNode {
+pub(crate) fn report(findings: &Findings) -> Vec<ReportedNode> {
+    let row = |node: &NodeStatus| ReportedNode {
         name: node.name.clone(),
         container_runtime: node.container_runtime.clone(),
         isolation: node.isolation.clone(),
         missing: node.missing.clone(),
     };
-    probed(findings).iter().map(report).collect()
+    probed_nodes(findings).iter().map(row).collect()
 }
 
-/// One verdict for all nodes that prove enough, and one for each that does not.
+/// Returns one check for all nodes that prove enough, and one for each other node.
 pub(crate) fn judge(findings: &Findings) -> Vec<Check> {
     if !matches!(findings.policy, Lookup::Found(_)) {
-        // The policy's own verdict says why nothing is known.
+        // The check of the policy reports the reason.
         return Vec::new();
     }
-    let nodes = probed(findings);
+    let nodes = probed_nodes(findings);
     let proven = nodes.iter().filter(|node| is_proven(node)).count();
     let mut checks = Vec::new();
     if proven > 0 {
@@ -59,8 +59,8 @@ pub(crate) fn judge(findings: &Findings) -> Vec<Check> {
         };
         checks.push(Check::ok(CHECK, format!("{of} proves what the policy requires")));
     }
-    checks.extend(nodes.iter().filter(|node| !is_proven(node)).map(lacking));
-    checks.extend(unprobed(findings, nodes));
+    checks.extend(nodes.iter().filter(|node| !is_proven(node)).map(check_lacking));
+    checks.extend(check_unprobed(findings, nodes));
     if checks.is_empty() {
         checks.push(Check::warn(
             CHECK,
@@ -75,7 +75,7 @@ fn is_proven(node: &NodeStatus) -> bool {
     node.missing.is_empty() && node.isolation.is_some()
 }
 
-fn lacking(node: &NodeStatus) -> Check {
+fn check_lacking(node: &NodeStatus) -> Check {
     let NodeStatus { name, missing, isolation, probed_at: _, container_runtime: _ } = node;
     let message = format!("{name}: {}", missing.join(", "));
     match isolation {
@@ -99,7 +99,7 @@ fn lacking(node: &NodeStatus) -> Check {
     }
 }
 
-/// What gives a node the first thing it lacks. The words are the runner's.
+/// Advice for the first property that a node lacks, by the runner's names.
 fn remedy(missing: &[String]) -> &'static str {
     match missing.first().map(String::as_str) {
         Some("ownProcessLimit") => {
@@ -117,13 +117,13 @@ fn remedy(missing: &[String]) -> &'static str {
         Some("processLimit") => {
             "the kernel must enforce RLIMIT_NPROC or the kubelet a limit of processes for a pod"
         }
-        Some("noNewPrivileges") => "the container runtime must honour allowPrivilegeEscalation: false",
+        Some("noNewPrivileges") => "the container runtime must honor allowPrivilegeEscalation: false",
         Some(_) | None => "keep sandboxes off this node by a taint, or repair it",
     }
 }
 
-/// Nodes that take pods and were not looked at yet.
-fn unprobed(findings: &Findings, known: &[NodeStatus]) -> Option<Check> {
+/// Warns of nodes that take pods and were not probed yet.
+fn check_unprobed(findings: &Findings, known: &[NodeStatus]) -> Option<Check> {
     let Lookup::Found(nodes) = &findings.nodes else { return None };
     let is_unknown =
         |node: &&ClusterNode| node.is_usable && !known.iter().any(|known| known.name == node.name);
@@ -138,7 +138,7 @@ fn unprobed(findings: &Findings, known: &[NodeStatus]) -> Option<Check> {
     })
 }
 
-/// The nodes with each proof, one line a node; none without nodes.
+/// Renders a line with all proofs for each node; `None` without nodes.
 pub(crate) fn table(nodes: &[NodeStatus]) -> Option<String> {
     let mut table = Table::new(&[
         "NODE",

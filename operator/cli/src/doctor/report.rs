@@ -1,4 +1,4 @@
-//! The doctor's verdicts as text or as data. Pure.
+//! The doctor's report as text or as data. Pure.
 
 use serde::Serialize;
 
@@ -20,14 +20,14 @@ pub(crate) struct Report {
 
 pub(crate) fn report(findings: &Findings, checks: Vec<Check>) -> Report {
     let verdict = checks.iter().map(|check| check.verdict).max().unwrap_or(CheckStatus::Ok);
-    Report { verdict, checks, nodes: nodes::reported(findings) }
+    Report { verdict, checks, nodes: nodes::report(findings) }
 }
 
-/// A line for each check, the table of nodes, and the sum.
+/// Renders a line for each check, the table of nodes, and the summary.
 pub(crate) fn text(report: &Report, findings: &Findings, style: Style) -> String {
     let width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let checks: String = report.checks.iter().map(|check| lines(check, width, style)).collect();
-    let table = nodes::table(nodes::probed(findings)).map(|table| format!("\n{}\n", printable(&table)));
+    let table = nodes::table(nodes::probed_nodes(findings)).map(|table| format!("\n{}\n", printable(&table)));
     checks + &table.unwrap_or_default() + &sum(&report.checks, style)
 }
 

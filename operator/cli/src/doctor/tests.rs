@@ -1,4 +1,4 @@
-//! From a healthy cluster with one thing wrong at a time, to the one verdict that changes.
+//! A healthy cluster with one fault at a time, and the one check that changes.
 
 use serde_json::json;
 use skillet_api::SkillPolicy;
@@ -63,7 +63,7 @@ fn sandboxes(enforced: Lookup<Option<String>>) -> SandboxNamespace {
     SandboxNamespace { name: "skillet-sandboxes".into(), enforced }
 }
 
-/// The only checks that are not ok are those named, with that verdict and these words in their message.
+/// Asserts that only the named checks are not ok, with this status and these words in their message.
 fn check(findings: &Findings, expected: &[(&str, CheckStatus, &str)]) {
     let checks = judge(findings);
     let wrong: Vec<&Check> = checks.iter().filter(|check| check.verdict != CheckStatus::Ok).collect();
@@ -125,7 +125,7 @@ fn the_policy_must_let_skills_run_and_a_weak_level_is_warned_of() {
 }
 
 #[test]
-fn a_node_that_was_probed_and_lacks_something_fails_with_the_remedy() {
+fn a_node_that_lacks_a_property_fails_with_advice() {
     let nodes = json!([node("n1", &[]), node("n2", &["noexecScratch"])]);
     let findings = Findings { policy: policy(&json!({}), &nodes), ..healthy() };
     check(&findings, &[("node", CheckStatus::Fail, "n2 does not prove noexecScratch")]);
@@ -139,7 +139,7 @@ fn a_node_that_was_probed_and_lacks_something_fails_with_the_remedy() {
 }
 
 #[test]
-fn a_node_where_nothing_started_or_nobody_looked_is_warned_of() {
+fn an_unprobed_node_is_a_warning() {
     let mut silent = node("n2", &["could not be probed: timed out"]);
     silent.as_object_mut().unwrap().remove("isolation");
     let findings = Findings { policy: policy(&json!({}), &json!([node("n1", &[]), silent])), ..healthy() };
@@ -178,7 +178,7 @@ fn an_old_server_is_warned_of() {
 }
 
 #[test]
-fn a_right_without_which_nothing_runs_fails_and_another_is_warned_of() {
+fn a_missing_right_fails_if_runs_need_it_and_warns_otherwise() {
     let without = |verb: &str| {
         let rights =
             RIGHTS.map(|right| (right, !(right.verb == verb && right.resource == "skillexecutions")));
@@ -196,7 +196,7 @@ fn the_table_has_every_proof_of_every_node() {
     let findings =
         Findings { policy: policy(&json!({}), &json!([node("n1", &["noexecScratch"])])), ..healthy() };
     assert_eq!(
-        nodes::table(nodes::probed(&findings)).unwrap(),
+        nodes::table(nodes::probed_nodes(&findings)).unwrap(),
         "NODE   KERNEL   RUNTIME              LANDLOCK   NO-NETWORK   NOEXEC   NO-DIRECT-EXEC   PROC-LIMIT   OWN-LIMIT   NO-NEW-PRIVS   USERNS   RO-ROOT   MISSING\n\
          n1     6.12.0   containerd://2.1.4   6          yes          no       yes              yes          yes         yes            yes      yes       noexecScratch\n"
     );
@@ -204,7 +204,7 @@ fn the_table_has_every_proof_of_every_node() {
 }
 
 #[test]
-fn the_text_has_a_line_for_each_check_its_advice_and_the_sum() {
+fn the_text_has_a_line_for_each_check_its_advice_and_a_summary() {
     let findings =
         Findings { operators: Lookup::Denied, sandboxes: sandboxes(Lookup::Found(None)), ..healthy() };
     let report = report::report(&findings, judge(&findings));

@@ -1,4 +1,4 @@
-//! What is told of API keys: the one that was just made, and those that there are. Pure.
+//! Texts about API keys: the one that was just made, and the list. Pure.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -10,10 +10,10 @@ use skillet_core::api_key::ApiKey;
 use super::secret::KeyName;
 use crate::{humanize, table::Table};
 
-/// A key, as it is shown when it is made.
+/// A new key, as it is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct MadeKey<'a> {
+pub(crate) struct NewKey<'a> {
     namespace: &'a str,
     name: String,
     service_account: &'a str,
@@ -22,7 +22,7 @@ pub(crate) struct MadeKey<'a> {
     key: &'a str,
 }
 
-impl<'a> MadeKey<'a> {
+impl<'a> NewKey<'a> {
     pub(crate) fn new(
         namespace: &'a str,
         name: &KeyName,
@@ -33,21 +33,21 @@ impl<'a> MadeKey<'a> {
         Self { namespace, name: name.to_string(), service_account, expires_at, key: key.text() }
     }
 
-    /// How to use it. Without the key, which is on standard output alone.
+    /// Describes the use of the key. The key itself is on standard output only.
     pub(crate) fn usage(&self) -> String {
         let Self { namespace, name, service_account, expires_at, key: _ } = self;
         let end = expires_at.map_or("does not expire".to_owned(), |end| format!("expires at {end}"));
         format!(
             "\
 API key {namespace}/{name} acts as service account {service_account} and {end}.
-This is the only time that it is shown: the cluster keeps its sha256.
+It is shown only this once: the cluster keeps its sha256.
 
-Give it to a model's client as the API key, with the gateway as the base URL:
+Give it to an LLM client as the API key, with the gateway as the base URL:
   export OPENAI_API_KEY=<key> OPENAI_BASE_URL=<gateway>/v1
   export ANTHROPIC_API_KEY=<key> ANTHROPIC_BASE_URL=<gateway>
-What it may do is what the service account may do:
+It has the rights of the service account:
   kubectl auth can-i execute skills.skillet.dev -n {namespace} --as system:serviceaccount:{namespace}:{service_account}
-Take it back with: kubectl skill key revoke {name} -n {namespace}
+Revoke it with: kubectl skill key revoke {name} -n {namespace}
 "
         )
     }
@@ -59,7 +59,7 @@ Take it back with: kubectl skill key revoke {name} -n {namespace}
 pub(crate) struct ListedKey {
     pub(crate) name: String,
     service_account: String,
-    /// As the Secret says it, which may be no time at all.
+    /// The text of the Secret, which may be no valid time.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,12 +67,12 @@ pub(crate) struct ListedKey {
 }
 
 impl ListedKey {
-    /// None where the Secret is no API key.
+    /// Reads the metadata of a Secret; `None` if it is no API key.
     pub(crate) fn of(metadata: &ObjectMeta) -> Option<Self> {
         let label = metadata.labels.as_ref().and_then(|labels| labels.get(names::LABEL_API_KEY));
         let name = metadata.name.as_deref()?.strip_prefix(names::API_KEY_SECRET_PREFIX)?;
         let annotation = |name: &str| metadata.annotations.as_ref()?.get(name).cloned();
-        label.filter(|value| *value == "true").map(|_| Self {
+        (label? == "true").then(|| Self {
             name: name.to_owned(),
             service_account: annotation(names::ANNOTATION_SERVICE_ACCOUNT)
                 .unwrap_or_else(|| names::DEFAULT_SERVICE_ACCOUNT.to_owned()),
@@ -85,7 +85,7 @@ impl ListedKey {
         match self.expires_at.as_deref().map(str::parse::<Timestamp>) {
             None => "never".to_owned(),
             Some(Ok(end)) if end <= now => "expired".to_owned(),
-            // What is still to come is written as the age that `now` will have then.
+            // The remaining time is the age that `now` will have at the end.
             Some(Ok(end)) => format!("in {}", humanize::age(Some(&Time(now)), end)),
             // The gateway refuses such a key.
             Some(Err(_)) => "invalid".to_owned(),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_listed_with_whom_they_stand_for_and_when_they_end() {
+    fn keys_are_listed_with_service_account_and_expiry() {
         let key =
             |name: &str, annotations| listed(&format!("skillet-key-{name}"), "true", &annotations).unwrap();
         let ends = |at: &str| json!({ "skillet.dev/expires-at": at });
@@ -140,30 +140,30 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_without_the_name_and_label_of_a_key_is_none() {
+    fn a_secret_without_the_name_or_label_of_a_key_is_not_listed() {
         assert_eq!(listed("database", "true", &json!({})), None);
         assert_eq!(listed("skillet-key-ci", "false", &json!({})), None);
     }
 
     #[test]
-    fn how_to_use_a_key_is_told_without_the_key() {
+    fn the_usage_text_does_not_contain_the_key() {
         let key = ApiKey::of_random([7; 32]);
         let name = "ci".parse().unwrap();
-        let usage = MadeKey::new("team-a", &name, "agent", None, &key).usage();
+        let usage = NewKey::new("team-a", &name, "agent", None, &key).usage();
         assert!(usage.starts_with("API key team-a/ci acts as service account agent and does not expire.\n"));
         assert!(usage.contains("-n team-a --as system:serviceaccount:team-a:agent\n"), "{usage}");
         assert!(!usage.contains(key.text()));
         let end = "2026-04-01T00:00:00Z".parse().unwrap();
-        let usage = MadeKey::new("team-a", &name, "agent", Some(end), &key).usage();
+        let usage = NewKey::new("team-a", &name, "agent", Some(end), &key).usage();
         assert!(usage.contains("and expires at 2026-04-01T00:00:00Z.\n"), "{usage}");
     }
 
     #[test]
     fn the_machine_form_of_a_new_key_has_the_key() {
         let key = ApiKey::of_random([7; 32]);
-        let made = MadeKey::new("team-a", &"ci".parse().unwrap(), "default", None, &key);
+        let new = NewKey::new("team-a", &"ci".parse().unwrap(), "default", None, &key);
         assert_eq!(
-            serde_json::to_value(&made).unwrap(),
+            serde_json::to_value(&new).unwrap(),
             json!({ "namespace": "team-a", "name": "ci", "serviceAccount": "default", "key": key.text() })
         );
     }

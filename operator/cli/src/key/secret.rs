@@ -1,4 +1,4 @@
-//! The Secret of an API key, from the words of the command line. Pure.
+//! The Secret of an API key, made from command-line arguments. Pure.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -8,7 +8,7 @@ use kube::core::ObjectMeta;
 use skillet_api::{duration::SkillDuration, names};
 use skillet_core::api_key::KeyHash;
 
-/// A key's own name: with the prefix before it, it is the name of a Secret.
+/// Name of a key. The Secret's name is this name with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyName(String);
 
@@ -45,7 +45,7 @@ impl fmt::Display for KeyName {
     }
 }
 
-/// How long a key is good: `90d`, or a duration as everywhere else.
+/// Lifetime of a key: `90d`, or any other duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyLifetime(Duration);
 
@@ -53,7 +53,7 @@ const DAY_SECONDS: u64 = 86_400;
 const LONGEST: Duration = Duration::from_secs(36_500 * DAY_SECONDS);
 
 impl KeyLifetime {
-    /// When a key that is made now ends, in whole seconds.
+    /// End of a key that is made at `now`, in whole seconds.
     pub(crate) fn end(self, now: Timestamp) -> Timestamp {
         let seconds = i64::try_from(self.0.as_secs()).unwrap_or(i64::MAX);
         Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(Timestamp::MAX)
@@ -75,7 +75,7 @@ impl FromStr for KeyLifetime {
     }
 }
 
-/// What is created: the hash, whom the key stands for, and when it ends.
+/// The Secret of a key: its hash, its service account, and its end.
 pub(crate) fn key_secret(
     name: &KeyName,
     service_account: &str,

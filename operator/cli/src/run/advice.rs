@@ -1,21 +1,21 @@
-//! What a person can do about each reason for which a run did not succeed. Pure.
+//! Advice for each reason of a run that did not succeed. Pure.
 
 use skillet_api::Reason;
 
-/// A sentence, or none where the message says all there is.
+/// Returns a sentence; `None` if the message is enough.
 pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<String> {
     let see = |what: &str| format!("kubectl get skill {skill} -n {namespace} -o {what}");
     Some(match reason {
-        Reason::SkillNotFound => format!("kubectl get skills -n {namespace} lists what there is"),
+        Reason::SkillNotFound => format!("kubectl get skills -n {namespace} lists those that exist"),
         Reason::SkillNotReady
         | Reason::InputSchemaInvalid
         | Reason::OutputSchemaInvalid
         | Reason::SpecInvalid
         | Reason::VersionConflict
         | Reason::ParseFailed => {
-            format!("repair the Skill; kubectl describe skill {skill} -n {namespace} says what is wrong with it")
+            format!("repair the Skill; kubectl describe skill {skill} -n {namespace} shows the error")
         }
-        Reason::VersionNotFound => format!("kubectl skill versions {skill} -n {namespace} lists what there is"),
+        Reason::VersionNotFound => format!("kubectl skill versions {skill} -n {namespace} lists those that exist"),
         Reason::ConstraintInvalid => "write --version like 1.2.3, '^1.2.0', '~1.2.0' or '>=1.0.0 <2.0.0'".into(),
         Reason::SkillOff => format!("set spec.mode of Skill {skill} to auto or on"),
         Reason::SkillDisabled => format!("set spec.enabled of Skill {skill} to true"),
@@ -23,7 +23,7 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
             "no skill runs in this cluster until SkillPolicy default has spec.executionEnabled: true".into()
         }
         Reason::InputInvalid => {
-            format!("{} shows what it wants", see("jsonpath='{.spec.tool.inputSchema}'"))
+            format!("{} shows the expected input", see("jsonpath='{.spec.tool.inputSchema}'"))
         }
         Reason::OutputInvalid => {
             format!("the program printed what {} forbids", see("jsonpath='{.spec.tool.outputSchema}'"))
@@ -37,13 +37,13 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
             "lower the Skill's limit, or have spec.maximums of SkillPolicy default raised".into()
         }
         Reason::SandboxUnavailable | Reason::IsolationUnavailable => {
-            "kubectl skill doctor tells what the cluster lacks".into()
+            "kubectl skill doctor shows what the cluster lacks".into()
         }
         Reason::SandboxLost | Reason::ResultLost | Reason::ApiError => {
-            "run it again, unless it may already have had an effect; a skill with limits.retries is tried again by itself".into()
+            "run it again, unless it may already have had an effect; limits.retries of the Skill makes the operator retry".into()
         }
         Reason::StartFailed => format!("{} shows the command; the image must hold it", see("yaml")),
-        Reason::ExitCode => format!("the program failed by itself; {} shows it", see("yaml")),
+        Reason::ExitCode => format!("the program itself failed; {} shows it", see("yaml")),
         Reason::OutOfMemory => format!("raise spec.limits.memory of Skill {skill}, or pass a smaller input"),
         Reason::TimedOut => {
             format!("raise spec.limits.timeout of Skill {skill}, or --timeout where you lowered it")
@@ -65,7 +65,7 @@ mod tests {
     fn advice_names_the_skill_and_where_it_is() {
         assert_eq!(
             advice(Reason::VersionNotFound, "word-count", "team-a").unwrap(),
-            "kubectl skill versions word-count -n team-a lists what there is"
+            "kubectl skill versions word-count -n team-a lists those that exist"
         );
         assert_eq!(advice(Reason::Cancelled, "word-count", "team-a"), None);
     }

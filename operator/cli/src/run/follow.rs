@@ -1,4 +1,4 @@
-//! Following one execution to its end: its changes, the clock, and Ctrl-C. Nothing is decided about its result here.
+//! Follows one execution to its end: its changes, the clock, and Ctrl-C. The result is judged elsewhere.
 
 use std::{pin::pin, time::Duration};
 
@@ -18,14 +18,14 @@ use tokio::{
 use super::progress::Progress;
 use crate::error::CliError;
 
-/// How often a terminal's line is written over.
+/// Interval at which a terminal's line is overwritten.
 const TICK: Duration = Duration::from_millis(125);
-/// How long a cancelled execution is waited for; the operator settles one within 2 s.
+/// Longest wait for the end of a canceled execution; the operator settles one within 2 s.
 const CANCEL_WAIT: Duration = Duration::from_secs(5);
-/// A cluster that cannot be reached for this long is given up.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
+/// The command fails if the cluster cannot be reached for this long.
+const UNREACHABLE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Presses of Ctrl-C, from the moment this is made.
+/// Presses of Ctrl-C since the creation of this value.
 pub(crate) struct Interrupts(mpsc::Receiver<()>);
 
 impl Interrupts {
@@ -35,23 +35,23 @@ impl Interrupts {
             while tokio::signal::ctrl_c().await.is_ok() {
                 press.send(()).await.ok();
             }
-            // Where signals cannot be had there will never be a press: the channel must stay open.
+            // Without signals there is never a press, so the channel must stay open.
             press.closed().await;
         });
         Self(presses)
     }
 
-    async fn pressed(&mut self) {
+    async fn next_press(&mut self) {
         self.0.recv().await;
     }
 }
 
-/// What is known about the connection.
-struct Connected {
+/// State of the watch.
+struct WatchHealth {
     lost_since: Option<Instant>,
 }
 
-/// Waits until `created` has ended, for at most `wait`, and gives it as it is then.
+/// Waits until `created` has ended, for at most `wait`, and returns its last state.
 pub(crate) async fn follow(
     api: &Api<SkillExecution>,
     created: &SkillExecution,
@@ -61,26 +61,26 @@ pub(crate) async fn follow(
 ) -> Result<SkillExecution, CliError> {
     let (namespace, name) = (created.namespace().unwrap_or_default(), created.name_any());
     let started = Instant::now();
-    let mut give_up = wait.map(|wait| started + wait.0);
+    let mut deadline = wait.map(|wait| started + wait.0);
     let mut is_cancelling = false;
-    let mut connected = Connected { lost_since: None };
+    let mut health = WatchHealth { lost_since: None };
     let mut changes = pin!(watcher::watch_object(api.clone(), &name).default_backoff());
     let mut tick = interval(TICK);
     loop {
         tokio::select! {
             change = changes.next() => match change {
                 Some(Ok(Some(execution))) => {
-                    connected.lost_since = None;
-                    progress.see(execution.status.as_ref());
+                    health.lost_since = None;
+                    progress.update(execution.status.as_ref());
                     if execution.status.as_ref().is_some_and(|status| status.phase.is_terminal()) {
                         return Ok(execution);
                     }
                 }
                 Some(Ok(None)) | None => return Err(CliError::Deleted { namespace, name }),
-                Some(Err(error)) => connected.lose(error, &namespace, &name, progress)?,
+                Some(Err(error)) => health.lose(error, &namespace, &name, progress)?,
             },
             _ = tick.tick() => progress.tick(started.elapsed()),
-            () = sleep_until(give_up.unwrap_or(started)), if give_up.is_some() => {
+            () = sleep_until(deadline.unwrap_or(started)), if deadline.is_some() => {
                 return Err(match wait {
                     Some(wait) if !is_cancelling => {
                         CliError::StillRunning { namespace, name, waited: wait.to_string() }
@@ -88,17 +88,17 @@ pub(crate) async fn follow(
                     Some(_) | None => CliError::CancelPending { namespace, name },
                 });
             }
-            () = interrupts.pressed() => {
+            () = interrupts.next_press() => {
                 if is_cancelling {
                     return Err(CliError::CancelPending { namespace, name });
                 }
                 is_cancelling = true;
-                progress.cancelling();
+                progress.announce_cancel();
                 tokio::select! {
                     cancelled = cancel(api, &namespace, &name) => cancelled?,
-                    () = interrupts.pressed() => return Err(CliError::CancelPending { namespace, name }),
+                    () = interrupts.next_press() => return Err(CliError::CancelPending { namespace, name }),
                 }
-                give_up = Some(Instant::now() + CANCEL_WAIT);
+                deadline = Some(Instant::now() + CANCEL_WAIT);
             }
         }
     }
@@ -106,15 +106,15 @@ pub(crate) async fn follow(
 
 async fn cancel(api: &Api<SkillExecution>, namespace: &str, name: &str) -> Result<(), CliError> {
     let patch = Patch::Merge(json!({ "spec": { "cancel": true } }));
-    let action = || format!("cancel SkillExecution {namespace}/{name}, which goes on");
+    let action = || format!("cancel SkillExecution {namespace}/{name}, which keeps running");
     match api.patch(name, &PatchParams::default(), &patch).await {
         Ok(_) => Ok(()),
         Err(error) => Err(CliError::from_api(action(), &error)),
     }
 }
 
-impl Connected {
-    /// Takes note of a watch that failed. It is tried again, unless trying cannot help.
+impl WatchHealth {
+    /// Records a failed watch. The watch is retried unless a retry cannot help.
     fn lose(
         &mut self,
         error: watcher::Error,
@@ -122,9 +122,9 @@ impl Connected {
         name: &str,
         progress: &Progress,
     ) -> Result<(), CliError> {
-        let action = format!("follow SkillExecution {namespace}/{name}, which goes on");
+        let action = format!("follow SkillExecution {namespace}/{name}, which keeps running");
         let failure = match error {
-            // The watch was only too old; it starts afresh.
+            // The watch only expired; it is restarted.
             watcher::Error::WatchError(status) if status.code == 410 => return Ok(()),
             watcher::Error::WatchError(status) => CliError::from_status(action, &status),
             watcher::Error::InitialListFailed(error)
@@ -141,11 +141,11 @@ impl Connected {
             return Err(failure);
         }
         match self.lost_since {
-            Some(since) if since.elapsed() >= GIVE_UP_AFTER => Err(failure),
+            Some(since) if since.elapsed() >= UNREACHABLE_LIMIT => Err(failure),
             Some(_) => Ok(()),
             None => {
                 self.lost_since = Some(Instant::now());
-                progress.say(&format!("{failure}; trying again"));
+                progress.say(&format!("{failure}; retrying"));
                 Ok(())
             }
         }

@@ -1,4 +1,4 @@
-//! The input of a run: where it is written, and where it stops being JSON.
+//! The input of a run: reads it from its source, and marks the place of a JSON error.
 
 use std::{
     io::{self, Read as _},
@@ -18,13 +18,13 @@ pub(crate) enum InputError {
     Empty { place: String },
     #[error("the input from {place} is not JSON: {problem}\n{excerpt}")]
     NotJson { place: String, problem: String, excerpt: String },
-    #[error("{0:?} asks for a version and so does --version; give one of them")]
+    #[error("{0:?} has a version and --version gives another; use one of them")]
     TwoVersions(String),
-    #[error("in {text:?}, what follows @ is no version: {problem}")]
+    #[error("in {text:?}, the text after @ is no version: {problem}")]
     Version { text: String, problem: String },
 }
 
-/// Where the input is written.
+/// The source of the input.
 #[derive(Debug, PartialEq, Eq)]
 enum Source<'a> {
     Argument(&'a str),
@@ -70,7 +70,7 @@ fn parse(text: &[u8], place: &str) -> Result<Value, InputError> {
     })
 }
 
-/// The line with the error, and a mark below the place. `column` counts bytes from 1, as the parser does.
+/// Returns the line of the error with a mark below its place. `column` counts bytes from 1, like the parser.
 fn excerpt(text: &[u8], line: usize, column: usize) -> String {
     /// Characters shown on either side: both lines must fit a terminal.
     const AROUND: usize = 35;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused_with_its_place() {
+    fn invalid_json_is_refused_with_its_place() {
         assert_eq!(
             refused("{\"text\": hello}"),
             "the input from --input is not JSON: expected value at line 1 column 10\n  {\"text\": hello}\n           ^"
@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn an_input_that_ends_too_soon_is_marked_at_its_end() {
-        let told = refused("{\"a\": 1");
-        assert!(told.contains("EOF while parsing an object at line 1 column 7"), "{told}");
+        let message = refused("{\"a\": 1");
+        assert!(message.contains("EOF while parsing an object at line 1 column 7"), "{message}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What is said on standard error while an execution is waited for.
+//! Progress on standard error while the command waits for an execution.
 //!
-//! On a terminal one line that is written over; elsewhere one line per change, so that a log stays short.
+//! A terminal shows one line that is overwritten; a log gets one line per change, so that it stays short.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::{
     humanize,
 };
 
-/// Without a word from the operator for this long, something is probably wrong with it.
+/// If the operator reports nothing for this long, it probably does not work.
 const SILENT_AFTER: Duration = Duration::from_secs(15);
 
-/// Where an execution stands, as far as people care.
+/// The stage of an execution, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Accepted by the API server; its sandbox is being started, unless no operator looks at it.
+    /// Accepted by the API server. The sandbox is starting, unless no operator is running.
     Starting,
     Queued {
         message: String,
@@ -41,7 +41,7 @@ pub(crate) fn stage(status: Option<&SkillExecutionStatus>) -> Stage {
     }
 }
 
-/// A stage in words; none where there is nothing to say.
+/// Describes a stage; `None` if there is nothing to say.
 fn words(stage: &Stage) -> Option<String> {
     Some(match stage {
         Stage::Starting => "starting sandbox".to_owned(),
@@ -56,18 +56,18 @@ fn words(stage: &Stage) -> Option<String> {
     })
 }
 
-/// How much is said, and how.
+/// The amount and the style of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressStyle {
-    /// Only what must be said.
+    /// Only warnings.
     Quiet,
     /// A line for each change.
     Lines,
-    /// One line that is written over.
+    /// One line that is overwritten.
     Live,
 }
 
-/// Says how an execution goes.
+/// Shows the progress of an execution.
 pub(crate) struct Progress {
     style: ProgressStyle,
     name: String,
@@ -91,8 +91,8 @@ impl Progress {
         progress
     }
 
-    /// Takes note of a status.
-    pub(crate) fn see(&mut self, status: Option<&SkillExecutionStatus>) {
+    /// Takes a new status.
+    pub(crate) fn update(&mut self, status: Option<&SkillExecutionStatus>) {
         let stage = stage(status);
         if stage != self.stage {
             self.stage = stage;
@@ -100,25 +100,25 @@ impl Progress {
         }
     }
 
-    /// Says a sentence, whatever is being shown.
+    /// Prints a sentence in every style.
     pub(crate) fn say(&self, sentence: &str) {
         self.clear();
         console::explain(&format!("{}: {sentence}\n", self.name));
     }
 
-    pub(crate) fn cancelling(&mut self) {
+    pub(crate) fn announce_cancel(&mut self) {
         self.is_cancelling = true;
         self.say("cancelling; press Ctrl-C again to leave at once");
     }
 
-    /// To be called some times a second: keeps a terminal's line alive.
+    /// Refreshes a terminal's line; to be called a few times a second.
     pub(crate) fn tick(&mut self, elapsed: Duration) {
         if is_silent_too_long(&self.stage, elapsed)
             && !self.is_hint_given
             && self.style != ProgressStyle::Quiet
         {
             self.is_hint_given = true;
-            self.say("no sign of its start yet; kubectl skill doctor tells whether the operator works");
+            self.say("no sign of its start yet; kubectl skill doctor checks the operator");
         }
         if self.style != ProgressStyle::Live {
             return;
@@ -129,7 +129,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line that is written over away.
+    /// Clears the line that is overwritten.
     pub(crate) fn clear(&self) {
         if self.style == ProgressStyle::Live {
             console::explain("\r\x1b[K");
@@ -161,7 +161,7 @@ fn live_line(
     let words = if is_cancelling { "cancelling".to_owned() } else { printable(&words(stage)?) };
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     let turn = TURNS[turn % TURNS.len()];
-    // Wrapping is off while the line is written: a wrapped line could not be written over.
+    // Wrapping is off while the line is written: a wrapped line could not be overwritten.
     Some(format!("\r\x1b[K\x1b[?7l{turn} {name}: {words} ({})\x1b[?7h", humanize::duration(millis)))
 }
 
@@ -169,7 +169,7 @@ fn live_line(
 mod tests {
     use super::*;
 
-    fn told(phase: Phase, reason: Option<Reason>, node: Option<&str>, attempts: u32) -> Option<String> {
+    fn describe(phase: Phase, reason: Option<Reason>, node: Option<&str>, attempts: u32) -> Option<String> {
         let status = SkillExecutionStatus {
             phase,
             reason,
@@ -184,14 +184,14 @@ mod tests {
     #[test]
     fn every_stage_has_its_words() {
         assert_eq!(words(&stage(None)).unwrap(), "starting sandbox");
-        assert_eq!(told(Phase::Pending, None, None, 0).unwrap(), "starting sandbox");
+        assert_eq!(describe(Phase::Pending, None, None, 0).unwrap(), "starting sandbox");
         assert_eq!(
-            told(Phase::Pending, Some(Reason::Queued), None, 0).unwrap(),
+            describe(Phase::Pending, Some(Reason::Queued), None, 0).unwrap(),
             "queued: waits for a free place"
         );
-        assert_eq!(told(Phase::Running, None, Some("n1"), 1).unwrap(), "running on node n1");
-        assert_eq!(told(Phase::Running, None, None, 2).unwrap(), "running, attempt 2");
-        assert_eq!(told(Phase::Failed, None, None, 2), None);
+        assert_eq!(describe(Phase::Running, None, Some("n1"), 1).unwrap(), "running on node n1");
+        assert_eq!(describe(Phase::Running, None, None, 2).unwrap(), "running, attempt 2");
+        assert_eq!(describe(Phase::Failed, None, None, 2), None);
     }
 
     #[test]

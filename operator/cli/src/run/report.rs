@@ -1,4 +1,4 @@
-//! What is printed once an execution has ended: its output, or why there is none. Pure.
+//! Texts about an ended execution: its output, or the reason for a missing one. Pure.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -14,10 +14,10 @@ use crate::{
     partial_objects::phase_name,
 };
 
-/// Lines of standard error that are shown.
+/// Number of shown lines of standard error.
 const STDERR_LINES: usize = 20;
 
-/// The output as it is printed on standard output.
+/// Renders the output for standard output.
 pub(crate) fn output(value: &Value, format: OutputFormat) -> Result<String, CliError> {
     match plain(value) {
         Some(Value::String(text)) => format.render(value, || with_line_feed(text)),
@@ -27,7 +27,7 @@ pub(crate) fn output(value: &Value, format: OutputFormat) -> Result<String, CliE
     }
 }
 
-/// What the program printed where it was no JSON object or list: text under `output`, a scalar under `value`.
+/// Unwraps output that was no JSON object or list: text under `output`, a scalar under `value`.
 fn plain(value: &Value) -> Option<&Value> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     match object.iter().next()? {
@@ -41,8 +41,8 @@ fn with_line_feed(text: &str) -> String {
     if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }
 
-/// What is said on standard error: how it ended, the end of the program's standard error, what to do.
-pub(crate) fn ending(
+/// Renders the summary for standard error: the phase, the end of the program's standard error, and the advice.
+pub(crate) fn summary(
     execution: &SkillExecution,
     status: &SkillExecutionStatus,
     elapsed: Duration,
@@ -65,7 +65,7 @@ pub(crate) fn ending(
     let advice = status.reason.and_then(|reason| advice(reason, &execution.spec.skill, namespace));
     let advice = advice.map(|advice| format!("{title} {advice}\n")).unwrap_or_default();
     let place = place(execution, status, elapsed);
-    format!("{name}: {phase}{reason}{place}\n{}{stderr}{advice}", indented(message))
+    format!("{name}: {phase}{reason}{place}\n{}{stderr}{advice}", indent(message))
 }
 
 fn success(
@@ -96,7 +96,7 @@ fn place(execution: &SkillExecution, status: &SkillExecutionStatus, elapsed: Dur
     format!(": {}{version}{node}, {took}{attempts}", execution.spec.skill)
 }
 
-/// What is known of the end of a stream: its last part, or the whole where nothing between the two was left out.
+/// Returns the known end of a stream: its tail, or the whole stream if head and tail are contiguous.
 fn kept_end(stream: &StreamStatus) -> Cow<'_, str> {
     let StreamStatus { head, tail, bytes, sha256: _ } = stream;
     let is_whole = u64::try_from(head.len() + tail.len()).is_ok_and(|kept| kept == *bytes);
@@ -107,7 +107,7 @@ fn kept_end(stream: &StreamStatus) -> Cow<'_, str> {
     }
 }
 
-/// A message quotes the end of standard error where nothing else shows it. Here it is shown by itself.
+/// Removes the quote of standard error from a message, because the summary shows standard error itself.
 fn without_quote<'a>(message: &'a str, stderr_end: &str) -> &'a str {
     let is_quote = |at: &usize| {
         let rest = message[at + 2..].trim();
@@ -130,7 +130,7 @@ fn standard_error(stderr: &StreamStatus, end: &str) -> String {
     } else {
         "standard error:\n".to_owned()
     };
-    title + &indented(&lines[skipped..].join("\n"))
+    title + &indent(&lines[skipped..].join("\n"))
 }
 
 fn truncation(status: &SkillExecutionStatus) -> String {
@@ -139,7 +139,7 @@ fn truncation(status: &SkillExecutionStatus) -> String {
     format!("only the beginning of the output{} was kept\n", size.unwrap_or_default())
 }
 
-fn indented(text: &str) -> String {
+fn indent(text: &str) -> String {
     printable(text.trim_end()).lines().flat_map(|line| ["  ", line, "\n"]).collect()
 }
 
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_scalars_are_printed_bare_and_other_json_indented() {
+    fn text_and_scalars_are_printed_bare_and_other_json_indent() {
         check(&json!({ "output": "three words here" }), OutputFormat::Text, "three words here\n");
         check(&json!({ "output": "ends already\n" }), OutputFormat::Text, "ends already\n");
         check(&json!({ "output": "" }), OutputFormat::Text, "");
@@ -182,7 +182,7 @@ mod tests {
         check(&json!({ "value": 3 }), OutputFormat::Yaml, "value: 3\n");
     }
 
-    fn told(status: Value) -> String {
+    fn summarize(status: Value) -> String {
         let execution: SkillExecution = serde_json::from_value(json!({
             "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
             "metadata": { "name": "word-count-x", "namespace": "team-a" },
@@ -190,7 +190,7 @@ mod tests {
         }))
         .unwrap();
         let status: SkillExecutionStatus = serde_json::from_value(status).unwrap();
-        ending(&execution, &status, Duration::from_millis(650), Style::PLAIN)
+        summary(&execution, &status, Duration::from_millis(650), Style::PLAIN)
     }
 
     fn stream(head: &str, tail: &str, bytes: usize) -> Value {
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_success_is_one_line() {
         assert_eq!(
-            told(
+            summarize(
                 json!({ "phase": "Succeeded", "reason": "Succeeded", "resolvedVersion": "1.0.0", "node": "n1", "durationMs": 45, "attempts": 1 })
             ),
             "word-count-x: Succeeded: word-count 1.0.0 on node n1, ran 45ms of 650ms\n"
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_success_shows_warnings_of_the_program_and_what_was_cut() {
         assert_eq!(
-            told(json!({ "phase": "Succeeded", "truncated": true, "attempts": 2,
+            summarize(json!({ "phase": "Succeeded", "truncated": true, "attempts": 2,
                 "stdout": stream("", "", 5000), "stderr": stream("warning: slow\n", "", 14) })),
             "standard error:\n  warning: slow\n\
              only the beginning of the output of 5000 bytes (sha256 ab) was kept\n\
@@ -221,22 +221,26 @@ mod tests {
     #[test]
     fn a_failure_has_reason_message_end_of_standard_error_and_what_to_do() {
         assert_eq!(
-            told(json!({ "phase": "Failed", "reason": "ExitCode", "message": "the program exited with 3",
-                "exitCode": 3, "durationMs": 12, "stderr": stream("a\nb\x1b[2J\n", "", 5) })),
+            summarize(
+                json!({ "phase": "Failed", "reason": "ExitCode", "message": "the program exited with 3",
+                "exitCode": 3, "durationMs": 12, "stderr": stream("a\nb\x1b[2J\n", "", 5) })
+            ),
             "word-count-x: Failed (ExitCode): word-count, ran 12ms of 650ms\n  the program exited with 3\n\
              standard error:\n  a\n  b\u{fffd}[2J\n\
-             What to do: the program failed by itself; kubectl get skill word-count -n team-a -o yaml shows it\n"
+             What to do: the program itself failed; kubectl get skill word-count -n team-a -o yaml shows it\n"
         );
     }
 
     #[test]
-    fn standard_error_that_the_message_quotes_is_shown_once() {
+    fn standard_error_quoted_by_the_message_is_shown_once() {
         assert_eq!(
-            told(json!({ "phase": "Failed", "reason": "ExitCode", "message": "exit code 3: row 7: no price",
-                "stderr": stream("reading\nrow 7: no price\n", "", 24) })),
+            summarize(
+                json!({ "phase": "Failed", "reason": "ExitCode", "message": "exit code 3: row 7: no price",
+                "stderr": stream("reading\nrow 7: no price\n", "", 24) })
+            ),
             "word-count-x: Failed (ExitCode): word-count, after 650ms\n  exit code 3\n\
              standard error:\n  reading\n  row 7: no price\n\
-             What to do: the program failed by itself; kubectl get skill word-count -n team-a -o yaml shows it\n"
+             What to do: the program itself failed; kubectl get skill word-count -n team-a -o yaml shows it\n"
         );
     }
 
@@ -270,9 +274,10 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_that_is_its_own_reason_is_said_once() {
-        let text =
-            told(json!({ "phase": "TimedOut", "reason": "TimedOut", "message": "over its limit of 1s" }));
+    fn a_reason_that_equals_the_phase_is_shown_once() {
+        let text = summarize(
+            json!({ "phase": "TimedOut", "reason": "TimedOut", "message": "over its limit of 1s" }),
+        );
         assert!(
             text.starts_with("word-count-x: TimedOut: word-count, after 650ms\n  over its limit of 1s\n"),
             "{text}"

@@ -1,4 +1,4 @@
-//! From arguments to the SkillExecution that is created. Pure.
+//! Makes the SkillExecution from the arguments. Pure.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ use skillet_core::{
 use super::input::InputError;
 use crate::arguments::RunArgs;
 
-/// A version constraint as people type it.
+/// A version constraint as typed by people.
 ///
 /// The cluster's grammar wants all three numbers. Here `^1`, `~1.2`, `>=1` and `<2` are filled up with zeros: for these
 /// operators every reading of the short form is the same. For the others it is not, and the short form is refused.
@@ -27,7 +27,7 @@ impl FromStr for WantedVersion {
             .split(',')
             .map(|range| range.split(' ').map(fill).collect::<Vec<String>>().join(" "))
             .collect();
-        // A text that stays wrong is told as it was typed.
+        // The error of an invalid text shows the text as typed.
         Constraint::parse(&filled.join(",")).or_else(|_| Constraint::parse(text)).map(Self)
     }
 }
@@ -52,7 +52,7 @@ fn fill(part: &str) -> String {
     part.to_owned()
 }
 
-/// Name of the skill and the version asked for, by `NAME@VERSION` or the flag.
+/// Returns the skill's name and the wanted version, from `NAME@VERSION` or the flag.
 pub(crate) fn target(args: &RunArgs) -> Result<(String, Option<WantedVersion>), InputError> {
     match (split_name(&args.name), &args.version) {
         ((_, Some(_)), Some(_)) => Err(InputError::TwoVersions(args.name.clone())),
@@ -67,7 +67,7 @@ pub(crate) fn target(args: &RunArgs) -> Result<(String, Option<WantedVersion>), 
     }
 }
 
-/// The execution, with a name that the API server completes.
+/// Makes the execution, with a name that the API server completes.
 pub(crate) fn execution(
     skill: &str,
     version: Option<&WantedVersion>,
@@ -139,18 +139,18 @@ mod tests {
         assert_eq!((name.as_str(), wanted.unwrap().to_string().as_str()), ("word-count", "^1.0.0"));
         assert_eq!(
             target(&args("word-count@1.0.0 --version 1.0.0")).unwrap_err().to_string(),
-            "\"word-count@1.0.0\" asks for a version and so does --version; give one of them"
+            "\"word-count@1.0.0\" has a version and --version gives another; use one of them"
         );
         assert!(
-            target(&args("word-count@")).unwrap_err().to_string().contains("what follows @ is no version")
+            target(&args("word-count@")).unwrap_err().to_string().contains("the text after @ is no version")
         );
     }
 
     #[test]
-    fn the_execution_says_what_was_asked_and_no_more() {
-        let asked = args("word-count --version >=1_<2 --timeout 10s");
-        let (skill, wanted) = target(&asked).unwrap();
-        let execution = execution(&skill, wanted.as_ref(), Some(json!({ "text": "a b" })), &asked);
+    fn the_execution_contains_only_the_given_arguments() {
+        let args = args("word-count --version >=1_<2 --timeout 10s");
+        let (skill, wanted) = target(&args).unwrap();
+        let execution = execution(&skill, wanted.as_ref(), Some(json!({ "text": "a b" })), &args);
         assert_eq!(
             serde_json::to_value(&execution).unwrap(),
             json!({
