@@ -192,9 +192,11 @@ async fn the_same_key_runs_once(stage: &Stage<'_>) -> Result<()> {
 
 async fn skills_are_switched_off_by_request(stage: &Stage<'_>) -> Result<()> {
     let ask = chat("off", r#"call word-count {"text": "off"}"#);
-    for (header, value) in
-        [("x-skillet-skills", "off"), ("x-skillet-skills", "only=upside-down"), ("x-skillet-custom", "off")]
-    {
+    for (header, value) in [
+        ("x-skillet-skills", "off"),
+        ("x-skillet-skills", "only=upside-down"),
+        ("x-skillet-own-skills", "off"),
+    ] {
         let text = said(stage, &ask.clone().with(header, value)).await?;
         ensure!(text.contains("NOT OFFERED word-count"), "{header}: {value}: {text}");
     }

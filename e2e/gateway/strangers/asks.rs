@@ -19,7 +19,7 @@ pub(super) fn by_proxy(other: &Other) -> Vec<Ask> {
         ("x-skillet-skills", format!("exactly={namespace}/{SKILL}")),
         ("x-skillet-skills", format!("only={SKILL}")),
         ("x-skillet-namespace", namespace.clone()),
-        ("x-skillet-custom", "on".to_owned()),
+        ("x-skillet-own-skills", "on".to_owned()),
         ("x-skillet-session", namespace.clone()),
         ("impersonate-user", agent.clone()),
         ("x-remote-user", agent.clone()),

@@ -1,95 +1,100 @@
-//! The part of SkillPolicy that the gateway reads: where skills are looked up, what is offered, how far a conversation
-//! goes, and which model providers there are.
+//! The part of SkillPolicy that the gateway reads: namespaces of skills, selection of skills, limits of a conversation
+//! and model providers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::SkillDuration;
 
-/// What the gateway offers, runs and forwards.
+/// Settings of the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GatewayPolicy {
-    /// Namespaces whose skills every caller sees after those of its own namespace, in this order. Rights are still asked for. Default none.
+    /// Namespaces whose skills every caller sees after those of its own namespace, in this order. The caller still needs the rights. Default none.
     #[schemars(length(max = 32), inner(length(min = 1, max = 63)))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub platform_namespaces: Vec<String>,
-    /// Namespaces of imported skills, looked up last. Default none.
+    /// Namespaces of imported skills, searched last. Default none.
     #[schemars(length(max = 32), inner(length(min = 1, max = 63)))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub catalogue_namespaces: Vec<String>,
-    /// Which skills a request is offered.
+    pub catalog_namespaces: Vec<String>,
+    /// Selection of the skills that a request is offered.
     pub offer: OfferPolicy,
-    /// How far the gateway goes on with one conversation.
+    /// Limits of one conversation.
     pub conversation: ConversationPolicy,
     /// Model providers. Default the public ones, with the client's own key.
     pub providers: Providers,
 }
 
-/// How `auto` skills are chosen.
+/// How names, tags and words of a skill are matched with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum OfferRule {
+pub enum OfferMatching {
     #[default]
-    Reference,
+    Substring,
     Words,
 }
 
-/// Which skills a request is offered.
+/// Selection of the skills that a request is offered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OfferPolicy {
-    /// How text is compared: `Reference` finds names and tags anywhere in the request, `Words` finds whole words in any script and looks only at what was written. Default `Reference`.
-    pub rule: OfferRule,
+    /// Comparison of text: `Substring` finds names and tags anywhere in the request, as OmniRoute does. `Words` finds whole words in any script, and only in messages. Default `Substring`.
+    pub matching: OfferMatching,
     /// Most `auto` skills offered to one request. Default 5.
     #[schemars(range(max = 128))]
     pub max_auto_skills: u32,
-    /// Points from which on an `auto` skill is offered. Default 3.
+    /// Fewest points with which an `auto` skill is offered. Default 3.
     #[schemars(range(min = 1, max = 1000))]
     pub min_auto_score: u32,
-    /// Most tokens that all offered definitions may take, about four bytes each; what fits least is left out first. Default 16000.
+    /// Most tokens that all offered definitions may take, about four bytes each; the skills with the lowest score are left out first. Default 16000.
     #[schemars(range(max = 1_000_000))]
     pub token_budget: u32,
 }
 
 impl Default for OfferPolicy {
     fn default() -> Self {
-        Self { rule: OfferRule::Reference, max_auto_skills: 5, min_auto_score: 3, token_budget: 16_000 }
+        Self {
+            matching: OfferMatching::Substring,
+            max_auto_skills: 5,
+            min_auto_score: 3,
+            token_budget: 16_000,
+        }
     }
 }
 
-/// How far the gateway goes on with one conversation. A request may ask for less, never for more.
+/// Limits of one conversation. A request may lower `maxRounds`, never raise it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConversationPolicy {
-    /// How often the model is asked again after skills were run. Default 8.
+    /// Most further requests to the model after skills have run. Default 8.
     #[schemars(range(max = 64))]
-    pub rounds: u32,
+    pub max_rounds: u32,
     /// Longest time for all rounds of one request. Default `5m`.
-    pub time: SkillDuration,
-    /// Most bytes of one result that the model is given; the rest is cut and marked. Default 32768.
+    pub timeout: SkillDuration,
+    /// Most bytes of one result that the model gets; a longer result is cut and marked. Default 32768.
     #[schemars(range(min = 64, max = 1_048_576))]
     pub result_bytes: u32,
     /// Most bytes of all results of one request. Default 131072.
     #[schemars(range(min = 64, max = 8_388_608))]
     pub total_result_bytes: u32,
-    /// Most skills that are run side by side for one answer. Default 8.
+    /// Most calls of one response that run at the same time. Default 8.
     #[schemars(range(min = 1, max = 64))]
-    pub parallel: u32,
+    pub max_parallel_calls: u32,
 }
 
 impl Default for ConversationPolicy {
     fn default() -> Self {
         Self {
-            rounds: 8,
-            time: SkillDuration(std::time::Duration::from_secs(300)),
+            max_rounds: 8,
+            timeout: SkillDuration(std::time::Duration::from_secs(300)),
             result_bytes: 32_768,
             total_result_bytes: 131_072,
-            parallel: 8,
+            max_parallel_calls: 8,
         }
     }
 }
 
-/// The model providers, each by the form of its requests.
+/// Model providers, each by the format of its requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Providers {
@@ -111,17 +116,17 @@ impl Default for Providers {
     }
 }
 
-/// Where a provider is and whose key it is asked with.
+/// Address and key of a model provider.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Provider {
-    /// URL before the provider's own path, `http` or `https`, without a slash at the end.
+    /// URL before the provider's own path: `http` or `https`, without a slash at the end.
     #[schemars(length(max = 512), regex(pattern = r"^(https?://[^ ]+[^ /])?$"))]
     pub base_url: String,
     /// The platform's key, a Secret in the operator's namespace. Default none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_secret: Option<KeySecret>,
-    /// Whether a client may send a provider's key of its own, which then goes to the provider. Default true where `keySecret` is not set, else false.
+    /// True if a client may send its own key, which the gateway then forwards to the provider. Default true if `keySecret` is not set, else false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_key: Option<bool>,
 }
@@ -131,7 +136,7 @@ impl Provider {
         Self { base_url: base_url.to_owned(), ..Self::default() }
     }
 
-    /// Whether a client's own key goes to the provider.
+    /// True if the gateway forwards a client's own key to the provider.
     pub fn takes_client_key(&self) -> bool {
         self.client_key.unwrap_or(self.key_secret.is_none())
     }
@@ -159,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clients_key_goes_on_unless_the_platform_has_one_or_says_no() {
+    fn a_client_key_is_forwarded_unless_the_platform_has_a_key_or_forbids_it() {
         let key = Some(KeySecret { name: "k".into(), key: api_key() });
         let takes = |key_secret: &Option<KeySecret>, client_key| {
             Provider { key_secret: key_secret.clone(), client_key, ..Provider::default() }.takes_client_key()

@@ -35,7 +35,7 @@ thread_local! {
 /// Names the skills of a request: `off`, `all`, `only=a,b` (those of these that fit) or `exactly=a,b`.
 pub const SKILLS_HEADER: &str = "x-skillet-skills";
 /// `off` leaves out the skills of the caller's own namespace.
-pub const CUSTOM_HEADER: &str = "x-skillet-custom";
+pub const OWN_SKILLS_HEADER: &str = "x-skillet-own-skills";
 
 /// The skills of one request, by the tool names that the model sees.
 #[derive(Default)]
@@ -99,7 +99,7 @@ impl Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
     pub switch: Switch,
-    pub without_custom: bool,
+    pub without_own_skills: bool,
 }
 
 impl Wish {
@@ -114,16 +114,16 @@ impl Wish {
                     .at(SKILLS_HEADER)
             })?,
         };
-        let without_custom = match text(CUSTOM_HEADER).as_deref() {
+        let without_own_skills = match text(OWN_SKILLS_HEADER).as_deref() {
             None | Some("on") => false,
             Some("off") => true,
             Some(other) => {
                 return Err(
-                    ApiError::bad_request(format!("{other:?} is neither on nor off")).at(CUSTOM_HEADER)
+                    ApiError::bad_request(format!("{other:?} is neither on nor off")).at(OWN_SKILLS_HEADER)
                 );
             }
         };
-        Ok(Self { switch, without_custom })
+        Ok(Self { switch, without_own_skills })
     }
 }
 
@@ -142,9 +142,9 @@ fn switch(text: &str) -> Option<Switch> {
 
 /// The rules and numbers of the cluster's policy.
 pub fn policy(spec: &OfferPolicy) -> Policy {
-    let OfferPolicy { rule, max_auto_skills, min_auto_score, token_budget: _ } = spec;
+    let OfferPolicy { matching, max_auto_skills, min_auto_score, token_budget: _ } = spec;
     Policy {
-        reading: (*rule).into(),
+        reading: (*matching).into(),
         weights: Weights::default(),
         threshold: i32::try_from(*min_auto_score).unwrap_or(i32::MAX),
         maximum: usize::try_from(*max_auto_skills).unwrap_or(usize::MAX),
@@ -158,7 +158,7 @@ pub async fn visible(
     wish: &Wish,
 ) -> Result<Vec<Arc<Namespace>>, IdentityError> {
     let mut allowed = look_up::namespaces(gateway, caller, &[Verb::Get, Verb::Execute]).await?;
-    allowed.retain(|namespace| !wish.without_custom || *namespace != caller.namespace);
+    allowed.retain(|namespace| !wish.without_own_skills || *namespace != caller.namespace);
     // After the questions, which may take a while: what is offered is what is there now.
     let skills = allowed.iter().filter_map(|namespace| gateway.skills.namespace(namespace));
     Ok(skills.map(|skills| Arc::clone(&skills)).collect())
@@ -275,7 +275,7 @@ pub fn add(dialect: DialectName, request: &mut Value, offering: &Offering) -> Re
 
 #[cfg(test)]
 mod tests {
-    use skillet_api::gateway::OfferRule;
+    use skillet_api::gateway::OfferMatching;
     use skillet_offer::Reading;
 
     use super::*;
@@ -298,12 +298,12 @@ mod tests {
             assert_eq!(wish(SKILLS_HEADER, value).unwrap().switch, switch, "{value}");
         }
         assert_eq!(Wish::of(&HeaderMap::new()).unwrap(), Wish::default());
-        assert!(wish(CUSTOM_HEADER, "off").unwrap().without_custom);
+        assert!(wish(OWN_SKILLS_HEADER, "off").unwrap().without_own_skills);
     }
 
     #[test]
     fn a_wish_that_cannot_be_read_names_its_header() {
-        for (name, value) in [(SKILLS_HEADER, "some"), (SKILLS_HEADER, "but=a"), (CUSTOM_HEADER, "no")] {
+        for (name, value) in [(SKILLS_HEADER, "some"), (SKILLS_HEADER, "but=a"), (OWN_SKILLS_HEADER, "no")] {
             let error = wish(name, value).unwrap_err();
             assert_eq!((error.status, error.field.as_deref()), (StatusCode::BAD_REQUEST, Some(name)));
         }
@@ -311,8 +311,12 @@ mod tests {
 
     #[test]
     fn the_policys_numbers_are_those_of_the_cluster() {
-        let spec =
-            OfferPolicy { rule: OfferRule::Words, max_auto_skills: 7, min_auto_score: 9, token_budget: 1 };
+        let spec = OfferPolicy {
+            matching: OfferMatching::Words,
+            max_auto_skills: 7,
+            min_auto_score: 9,
+            token_budget: 1,
+        };
         let policy = policy(&spec);
         assert_eq!((policy.reading, policy.maximum, policy.threshold), (Reading::Words, 7, 9));
         assert_eq!(super::policy(&OfferPolicy::default()), Policy::default());

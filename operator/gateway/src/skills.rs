@@ -67,7 +67,7 @@ impl Skills {
     /// Whether the caller may see what is in them is asked elsewhere.
     pub fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
         let policy = self.policy();
-        let shared = policy.gateway.platform_namespaces.iter().chain(&policy.gateway.catalogue_namespaces);
+        let shared = policy.gateway.platform_namespaces.iter().chain(&policy.gateway.catalog_namespaces);
         let mut order = vec![caller.namespace.clone()];
         for namespace in shared {
             if !order.iter().any(|known| **known == **namespace) {
@@ -180,7 +180,7 @@ impl Skills {
 }
 
 fn reading(policy: &SkillPolicySpec) -> Reading {
-    policy.gateway.offer.rule.into()
+    policy.gateway.offer.matching.into()
 }
 
 #[cfg(test)]

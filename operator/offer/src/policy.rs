@@ -1,6 +1,6 @@
 //! How text is read and what each match is worth: the two policies `reference` and `words`, with their numbers.
 
-use skillet_api::gateway::OfferRule;
+use skillet_api::gateway::OfferMatching;
 
 use super::{
     Candidate, Query, RequestFacts,
@@ -21,11 +21,11 @@ pub enum Reading {
     Words,
 }
 
-impl From<OfferRule> for Reading {
-    fn from(rule: OfferRule) -> Self {
-        match rule {
-            OfferRule::Reference => Self::Reference,
-            OfferRule::Words => Self::Words,
+impl From<OfferMatching> for Reading {
+    fn from(matching: OfferMatching) -> Self {
+        match matching {
+            OfferMatching::Substring => Self::Reference,
+            OfferMatching::Words => Self::Words,
         }
     }
 }

@@ -81,7 +81,7 @@ fn gateway_cases() -> Vec<Case> {
         ]
     });
     let mut cases: Vec<Case> = providers.collect();
-    for list in ["platformNamespaces", "catalogueNamespaces"] {
+    for list in ["platformNamespaces", "catalogNamespaces"] {
         let bound =
             |path: &str| -> &'static str { Box::leak(format!("spec.gateway.{list}{path}").into_boxed_str()) };
         cases.extend([
@@ -94,10 +94,10 @@ fn gateway_cases() -> Vec<Case> {
         ("offer.maxAutoSkills", Some(-1), 129),
         ("offer.minAutoScore", Some(0), 1001),
         ("offer.tokenBudget", Some(-1), 1_000_001),
-        ("conversation.rounds", Some(-1), 65),
+        ("conversation.maxRounds", Some(-1), 65),
         ("conversation.resultBytes", Some(63), 1_048_577),
         ("conversation.totalResultBytes", Some(63), 8_388_609),
-        ("conversation.parallel", Some(0), 65),
+        ("conversation.maxParallelCalls", Some(0), 65),
     ];
     for (path, below, above) in ranges {
         let (block, field) = path.split_once('.').unwrap();
@@ -108,12 +108,12 @@ fn gateway_cases() -> Vec<Case> {
         cases.extend(below.map(|value| breaks(bound("minimum"), change(value))));
         cases.push(breaks(bound("maximum"), change(above)));
     }
-    let time = |value: &str| gateway(&format!("conversation: {{time: {value}}}"));
+    let timeout = |value: &str| gateway(&format!("conversation: {{timeout: {value}}}"));
     cases.extend([
-        breaks("spec.gateway.offer.rule enum", gateway("offer: {rule: None}")),
-        breaks("spec.gateway.conversation.time pattern", time("soon")),
-        breaks("spec.gateway.conversation.time minLength", time("''")),
-        breaks("spec.gateway.conversation.time maxLength", time(&format!("{}1s", "0".repeat(31)))),
+        breaks("spec.gateway.offer.matching enum", gateway("offer: {matching: None}")),
+        breaks("spec.gateway.conversation.timeout pattern", timeout("soon")),
+        breaks("spec.gateway.conversation.timeout minLength", timeout("''")),
+        breaks("spec.gateway.conversation.timeout maxLength", timeout(&format!("{}1s", "0".repeat(31)))),
     ]);
     cases
 }

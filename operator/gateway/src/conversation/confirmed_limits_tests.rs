@@ -85,11 +85,11 @@ async fn a_slow_run_leaves_the_model_its_time_and_does_not_hold_up_later_request
     let bed = Bed::new(Some(key())).await;
     bed.api.end_at_creation(status("Running"));
     let (messages, confirmation) = asked(&bed).await;
-    set(&bed, |policy| policy.time = SkillDuration(Duration::from_secs(4)));
+    set(&bed, |policy| policy.timeout = SkillDuration(Duration::from_secs(4)));
     bed.will_say(&saying("it takes long"));
     let (answered, told) = sent(&bed, &[&messages[..], &[result(&confirmation)]].concat()).await;
     assert_eq!((answered, reason(&told[0])), (200, "TimedOut"));
-    set(&bed, |policy| policy.time = SkillDuration(Duration::from_secs(3600)));
+    set(&bed, |policy| policy.timeout = SkillDuration(Duration::from_secs(3600)));
     let later = later(&messages, &confirmation);
     bed.will_say(&saying("done"));
     let (answered, told) = sent(&bed, &later).await;
@@ -129,9 +129,11 @@ async fn a_confirmed_call_that_finds_no_time_to_begin_is_not_spent() {
     let mut second = result(&confirmations[1]);
     second["tool_call_id"] = json!("call_2");
     let messages = [user(), message, result(&confirmations[0]), second];
-    set(&bed, |policy| (policy.parallel, policy.time) = (1, SkillDuration(Duration::from_secs(1))));
+    set(&bed, |policy| {
+        (policy.max_parallel_calls, policy.timeout) = (1, SkillDuration(Duration::from_secs(1)))
+    });
     assert_eq!(sent(&bed, &messages).await, (503, vec![]));
-    set(&bed, |policy| policy.time = SkillDuration(Duration::from_secs(3600)));
+    set(&bed, |policy| policy.timeout = SkillDuration(Duration::from_secs(3600)));
     let name = bed.api.executions()[0]["metadata"]["name"].as_str().unwrap().to_owned();
     bed.api.set_status("team", &name, status("Succeeded"));
     bed.api.end_at_creation(status("Succeeded"));

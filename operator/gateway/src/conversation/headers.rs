@@ -17,20 +17,21 @@ const MAX_SESSION: usize = 256;
 impl Limits {
     /// The policy's, or less where the request asks for less.
     pub fn of(policy: &ConversationPolicy, headers: &HeaderMap) -> Result<Self, ApiError> {
-        let ConversationPolicy { rounds, time, result_bytes, total_result_bytes, parallel } = policy;
+        let ConversationPolicy { max_rounds, timeout, result_bytes, total_result_bytes, max_parallel_calls } =
+            policy;
         let asked = match headers.get(ROUNDS_HEADER) {
-            None => *rounds,
+            None => *max_rounds,
             Some(text) => text.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
                 ApiError::bad_request("the number of rounds is not a whole number").at(ROUNDS_HEADER)
             })?,
         };
         let size = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
         Ok(Self {
-            rounds: asked.min(*rounds),
-            time: time.0,
+            rounds: asked.min(*max_rounds),
+            time: timeout.0,
             result_bytes: size(*result_bytes),
             total_result_bytes: size(*total_result_bytes),
-            parallel: size(*parallel),
+            parallel: size(*max_parallel_calls),
         })
     }
 }

@@ -90,7 +90,7 @@ impl Catalogue for Shelf {
     fn policy(&self) -> Arc<SkillPolicySpec> {
         let mut policy = SkillPolicySpec::default();
         policy.gateway.platform_namespaces = vec!["platform".into()];
-        policy.gateway.catalogue_namespaces = vec!["shop".into()];
+        policy.gateway.catalog_namespaces = vec!["shop".into()];
         Arc::new(policy)
     }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 use serde_json::{Value, json};
-use skillet_api::gateway::OfferRule;
+use skillet_api::gateway::OfferMatching;
 
 use super::*;
 
@@ -131,7 +131,7 @@ fn names_are_looked_up_in_the_callers_namespace_first() {
     let skills = Skills::default();
     let mut policy = SkillPolicySpec::default();
     policy.gateway.platform_namespaces = vec!["platform".into(), "mine".into()];
-    policy.gateway.catalogue_namespaces = vec!["catalogue".into(), "platform".into()];
+    policy.gateway.catalog_namespaces = vec!["catalogue".into(), "platform".into()];
     skills.set_policy(policy);
     let caller = Caller { namespace: "mine".into(), user: "u".into(), groups: Arc::new([]) };
     assert_eq!(
@@ -146,7 +146,7 @@ fn another_rule_of_offering_makes_every_index_anew() {
     skills.put_skill(&skill("ns", "a", json!({})));
     skills.put_version(&version("ns", "a", "1.0.0", "one"));
     let mut policy = SkillPolicySpec::default();
-    policy.gateway.offer.rule = OfferRule::Words;
+    policy.gateway.offer.matching = OfferMatching::Words;
     skills.set_policy(policy);
     assert_eq!(skills.namespace("ns").unwrap().index().reading(), Reading::Words);
     assert_eq!(offered(&skills, "a"), some("1.0.0", "one"));
