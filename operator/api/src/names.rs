@@ -21,6 +21,10 @@ pub const LABEL_EXECUTION_UID: &str = "skillet.dev/execution-uid";
 pub const LABEL_EXECUTION_NAMESPACE: &str = "skillet.dev/execution-namespace";
 /// On sandbox Jobs and Pods: ordinal of the sandbox within its execution, from 1.
 pub const LABEL_SANDBOX: &str = "skillet.dev/sandbox";
+/// On sandboxes: number of the attempt that they serve, from 1.
+pub const LABEL_ATTEMPT: &str = "skillet.dev/attempt";
+/// On sandboxes: version of the skill that they run.
+pub const LABEL_VERSION: &str = "skillet.dev/version";
 /// On SkillVersions and sandboxes: name of the skill.
 pub const LABEL_SKILL: &str = "skillet.dev/skill";
 /// On sandboxes: what they are for, see the `PURPOSE_` constants.
@@ -31,6 +35,8 @@ pub const PURPOSE_RUN: &str = "run";
 pub const PURPOSE_PROBE: &str = "probe";
 /// On sandboxes: name of the execution they serve.
 pub const ANNOTATION_EXECUTION: &str = "skillet.dev/execution";
+/// On executions that the gateway created: id of the request, as in its `x-request-id` header and in every log line.
+pub const ANNOTATION_REQUEST_ID: &str = "skillet.dev/request-id";
 /// On executions that the gateway made: namespace of who asked, which is not always the execution's own.
 pub const LABEL_CALLER_NAMESPACE: &str = "skillet.dev/caller-namespace";
 /// Standard label that tells which tool manages an object.

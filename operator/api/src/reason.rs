@@ -27,7 +27,7 @@ macro_rules! reasons {
 reasons! {
     /// The program exited with 0 and its output was kept.
     Succeeded,
-    /// Accepted, and waiting for a free place under a concurrency limit.
+    /// Accepted, and waiting: for a free place under a concurrency limit, or for room in the cluster.
     Queued,
     /// The program is running.
     Running,
@@ -65,8 +65,10 @@ reasons! {
     SecretMissing,
     /// A limit is above the maximum of SkillPolicy.
     LimitTooHigh,
-    /// The cluster did not give a sandbox in time: no room, a quota, or an admission rule.
+    /// The cluster did not give a sandbox in time: a quota, an admission rule, or a node that did not start it.
     SandboxUnavailable,
+    /// The sandbox asks for more than any node of the cluster can ever give.
+    Unschedulable,
     /// The sandbox could not prove the isolation that SkillPolicy requires.
     IsolationUnavailable,
     /// The program could not be started inside the sandbox.

@@ -72,6 +72,7 @@ impl Exit {
             | Reason::ParseFailed => Exit::Refused,
             Reason::ImageUnavailable
             | Reason::SandboxUnavailable
+            | Reason::Unschedulable
             | Reason::IsolationUnavailable
             | Reason::SandboxLost
             | Reason::ResultLost

@@ -43,6 +43,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::SecretMissing
         | Reason::LimitTooHigh
         | Reason::SandboxUnavailable
+        | Reason::Unschedulable
         | Reason::IsolationUnavailable
         | Reason::Cancelled
         | Reason::ParseFailed

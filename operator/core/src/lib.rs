@@ -23,6 +23,7 @@ pub mod retention;
 mod sandbox;
 pub mod schema;
 pub mod skill;
+pub mod start_window;
 #[cfg(any(test, feature = "testing"))]
 pub mod test_rng;
 pub mod text;

@@ -39,6 +39,7 @@ pub fn http_status(reason: Reason) -> u16 {
         Reason::ExecutionDisabled
         | Reason::ImageUnavailable
         | Reason::SandboxUnavailable
+        | Reason::Unschedulable
         | Reason::IsolationUnavailable
         | Reason::ApiError => 503,
         Reason::Succeeded

@@ -36,6 +36,9 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         Reason::LimitTooHigh => {
             "lower the Skill's limit, or have spec.maximums of SkillPolicy default raised".into()
         }
+        Reason::Unschedulable => {
+            format!("lower spec.limits of Skill {skill}, or add a node that is large enough for it")
+        }
         Reason::SandboxUnavailable | Reason::IsolationUnavailable => {
             "kubectl skill doctor shows what the cluster lacks".into()
         }
