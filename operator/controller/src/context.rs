@@ -1,6 +1,6 @@
 //! What every part of the operator shares.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Far longer than a killed process lives.
-const YOUNG_MILLIS: i64 = 60_000;
+pub const YOUNG: Duration = Duration::from_secs(60);
 
 /// Shared handles; cheap to clone through its Arc.
 pub struct Context {
@@ -40,7 +40,7 @@ impl Context {
     /// then what the watch shows is not enough to begin a run.
     pub fn is_young(&self) -> bool {
         let started = i64::try_from(self.epoch).unwrap_or_default();
-        Timestamp::now().as_millisecond() - started < YOUNG_MILLIS
+        i128::from(Timestamp::now().as_millisecond() - started) < YOUNG.as_millis().cast_signed()
     }
 
     /// Jobs of the sandbox namespace.

@@ -1,28 +1,33 @@
 //! One SkillExecution from arrival to its final status: the driver. Read this first.
 //!
-//! gather (catalogue, secrets) -> validate (`skillet_core::admission`) -> build (manifest and Run frame) ->
+//! gather (catalog, secrets) -> validate (`skillet_core::admission`) -> build (manifest and Run frame) ->
 //! apply (one attempt after the other, each in a sandbox of its own) -> status (one server-side apply).
-//! Who may start when is the `engine`'s business.
+//!
+//! Guarantees: an attempt's program starts at most once; the status says Running only after the runner has accepted
+//! the run; before the Job of a sandbox goes, the status says how the sandbox was used, so that the next operator
+//! resumes from there. The `engine` decides which execution may start when.
 
-pub mod adopt;
-pub mod attempt;
-pub mod attempt_outcome;
-pub mod build;
-pub mod conclude;
-pub mod engine;
+mod adopt;
+mod attempt;
+mod attempt_outcome;
+mod build;
+mod conclude;
+mod deadlines;
+mod drive;
+pub(crate) mod engine;
 mod entry;
-pub mod gather;
-pub mod running_status;
-pub mod settle;
+mod gather;
+mod plan;
+pub mod reference;
+mod running_status;
+mod settle;
 pub mod status;
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+pub(crate) use adopt::LeftoverRuns;
+
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use kube::{Resource, ResourceExt};
 use skillet_api::{Phase, Reason, SkillExecution};
 use skillet_core::{
     admission::{self, Admitted, Refusal},
@@ -34,26 +39,29 @@ use tracing::{info, warn};
 
 use self::{
     adopt::{ResumePoint, SandboxState},
-    attempt::{Attempt, Plan},
+    attempt::Attempt,
     attempt_outcome::{AttemptOutcome, SandboxRef, TakenOver},
     conclude::Conclusion,
+    entry::RoomReporter,
+    plan::Plan,
+    reference::ExecutionRef,
     running_status::RunningStatusWriter,
 };
-use crate::context::Context;
+use crate::{context::Context, in_use::Hold, isolation};
 
 const KIND: &str = "SkillExecution";
-/// Sandboxes that are given up unused before the execution is.
+/// After so many sandboxes of one attempt that were released unused, the execution fails.
 const UNUSED_LIMIT: u32 = 3;
 
-/// May this execution run now? From the catalogue only. `begun` is the version of a run that an earlier operator
-/// began, which no switch ends.
-pub fn admit(
+/// Decides from the catalog only if an execution may run now. No switch ends a run that has its `version` already.
+fn admit(
     ctx: &Context,
     contents: &ContentCache,
+    reference: &ExecutionRef,
     execution: &SkillExecution,
-    begun: Option<&str>,
+    version: Option<&str>,
 ) -> Result<Admitted, Refusal> {
-    let observed = gather::observe(ctx, execution);
+    let observed = gather::observe(ctx, &reference.namespace, &execution.spec.skill);
     let policy = ctx.catalog.policy();
     let request = admission::Request {
         execution: &execution.spec,
@@ -61,185 +69,267 @@ pub fn admit(
         versions: &observed.versions,
         policy: &policy,
     };
-    match begun {
+    match version {
         Some(version) => admission::admit_begun(&request, version, contents),
         None => admission::admit(&request, contents),
     }
 }
 
-/// Runs an admitted execution to its end and writes its status. `existing` is how far an earlier operator came.
-pub async fn run(
-    ctx: Arc<Context>,
+/// An admitted execution that has a place.
+struct Assignment {
+    reference: Arc<ExecutionRef>,
     execution: Arc<SkillExecution>,
     admitted: Admitted,
-    existing: ResumePoint,
+    point: ResumePoint,
     cancel: watch::Receiver<bool>,
-) {
-    if existing.sandbox == SandboxState::NotMade && ctx.is_young() && gather::is_over(&ctx, &execution).await
-    {
-        return;
+    room: RoomReporter,
+    /// The execution has waited for room before.
+    has_waited: bool,
+}
+
+/// How the engine gets the place of a run back.
+enum RunEnd {
+    /// Nothing remains to be done.
+    Finished,
+    /// The cluster has no room: the execution waits and resumes from this point.
+    NoRoom(ResumePoint),
+}
+
+/// Runs an admitted execution until its status is final or the cluster has no room for it.
+async fn run(ctx: &Arc<Context>, assignment: Assignment) -> RunEnd {
+    let Assignment { reference, execution, admitted, point, cancel, room, has_waited } = assignment;
+    if point.sandbox == SandboxState::NotCreated && ctx.is_young() && gather::is_over(ctx, &reference).await {
+        return RunEnd::Finished;
     }
-    let (mut admitted, mut existing, mut _held) = (admitted, existing, None);
-    let conclusion = loop {
-        let begun = match planned(&ctx, &execution, admitted, cancel.clone()).await {
-            Ok(plan) => match attempts(&ctx, &plan, existing, cancel.clone()).await {
-                Ok(conclusion) => break conclusion,
-                Err(TakenOver::Begun(begun)) => begun,
-                Err(TakenOver::Over | TakenOver::Newer) => return,
-            },
-            Err(conclusion) => break conclusion,
-        };
-        // What was chosen there, not what was chosen here.
-        match admit(&ctx, &ContentCache::new(), &execution, begun.version.as_deref()) {
-            Ok(chosen) => {
-                _held = Some(ctx.in_use.hold(
-                    &execution.namespace().unwrap_or_default(),
-                    &chosen.skill,
-                    &chosen.version,
-                ));
-                (admitted, existing) = (chosen, begun);
-            }
-            Err(refusal) => {
-                let uid = execution.uid().unwrap_or_default();
-                break Conclusion::refused_with(&refusal, &uid, begun.ordinal);
+    let generation = execution.metadata.generation;
+    let conclusion = match plan(ctx, reference.clone(), execution, admitted, cancel.clone()).await {
+        Err(conclusion) => conclusion,
+        Ok(plan) => {
+            let mut run =
+                Run { plan, point, unused: 0, last: LastSandbox::default(), pins: Vec::new(), cancel, room };
+            loop {
+                match run.attempt(ctx).await {
+                    Step::Finish(conclusion) => break *conclusion,
+                    Step::NewSandbox(message) => run.replace_sandbox(ctx, &message).await,
+                    Step::Retry(conclusion) => run.record_and_retry(ctx, &conclusion).await,
+                    Step::WaitForRoom(message) => return run.release(ctx, &message, has_waited).await,
+                    Step::TakenOver(TakenOver::Resume(point)) => match run.adopt(ctx, point).await {
+                        Ok(adopted) => run = adopted,
+                        Err(conclusion) => break *conclusion,
+                    },
+                    Step::TakenOver(TakenOver::Finished | TakenOver::ByNewer) => return RunEnd::Finished,
+                }
             }
         }
     };
-    finish(&ctx, &execution, conclusion).await;
+    finish(ctx, &reference, generation, conclusion).await;
+    RunEnd::Finished
 }
 
-/// All that a run needs; an error is its end.
-async fn planned(
+/// Reads all that a run needs; an error is its end.
+async fn plan(
     ctx: &Context,
-    execution: &Arc<SkillExecution>,
+    reference: Arc<ExecutionRef>,
+    execution: Arc<SkillExecution>,
     admitted: Admitted,
     mut cancel: watch::Receiver<bool>,
 ) -> Result<Plan, Conclusion> {
-    let namespace = execution.namespace().unwrap_or_default();
-    let read = || gather::secrets(ctx, &namespace, &admitted.content.secret_env);
-    let secret_env = tokio::select! {
-        secret_env = gather::until_read("Secret", read) => secret_env,
-        () = attempt::cancelled(&mut cancel) => return Err(Conclusion::cancelled()),
-    };
-    let secret_env = secret_env.map_err(|refusal| Conclusion::refused(&refusal))?;
-    let policy = ctx.catalog.policy();
-    Ok(Plan { execution: execution.clone(), admitted, policy, secret_env })
+    tokio::select! {
+        plan = Plan::read(ctx, reference, execution, admitted) => {
+            plan.map_err(|refusal| Conclusion::refused(&refusal))
+        }
+        () = attempt::cancelled(&mut cancel) => Err(Conclusion::cancelled()),
+    }
 }
 
-/// Writes the final status of an execution, and tells of a failure by event and metric.
-pub async fn finish(ctx: &Context, execution: &SkillExecution, conclusion: Conclusion) {
+/// Writes the final status of an execution, and reports a failure by event and metric.
+async fn finish(ctx: &Context, reference: &ExecutionRef, generation: Option<i64>, conclusion: Conclusion) {
     let (phase, reason) = (conclusion.phase, conclusion.reason.unwrap_or(Reason::ApiError));
     let message = conclusion.message.clone().unwrap_or_default();
     let duration = conclusion.duration_ms.map(Duration::from_millis);
-    let (place, must_end) = (conclusion.place.clone(), conclusion.must_end);
-    let mut status = status::finished(conclusion, execution.metadata.generation, Timestamp::now());
-    status::apply_until_done(&ctx.client, execution, &mut status).await;
-    // The Job is what tells the next operator that this was run: it goes only when the status tells it too.
-    if must_end && !place.job.is_empty() {
-        remove(ctx, &place).await;
-    } else if !place.job.is_empty() {
-        ctx.remover.later(place.job);
+    let (sandbox, must_end) = (conclusion.sandbox.clone(), conclusion.must_end);
+    let mut status = status::finished(conclusion, generation, Timestamp::now());
+    status::apply_until_done(&ctx.client, reference, &mut status).await;
+    // By the Job the next operator knows that this was run: it goes only after the status says so too.
+    if must_end && !sandbox.job.is_empty() {
+        remove(ctx, &sandbox).await;
+    } else if !sandbox.job.is_empty() {
+        ctx.remover.later(sandbox.job);
     }
     ctx.metrics.execution_ended(phase, reason, duration);
-    let (namespace, name) = (execution.namespace().unwrap_or_default(), execution.name_any());
-    info!(namespace, name, ?phase, %reason, "Execution ended");
+    info!(?phase, %reason, "Execution ended");
     if phase != Phase::Succeeded {
-        ctx.reporter.warning(&execution.object_ref(&()), KIND, reason, &message).await;
+        ctx.reporter.warning(&reference.object(), KIND, reason, &message).await;
     }
 }
 
-/// One attempt after the other until one counts. An error is what another operator has made of it meanwhile.
-async fn attempts(
-    ctx: &Arc<Context>,
-    plan: &Plan,
-    existing: ResumePoint,
+async fn remove(ctx: &Context, sandbox: &SandboxRef) {
+    if let Err(error) = ctx.remover.now(&sandbox.job).await {
+        warn!(job = sandbox.job, %error, "Sandbox could not be removed at once");
+        ctx.remover.later(sandbox.job.clone());
+    }
+}
+
+/// A run and its state between attempts.
+struct Run {
+    plan: Plan,
+    /// The sandbox of the next attempt.
+    point: ResumePoint,
+    /// Sandboxes of this attempt that were released unused.
+    unused: u32,
+    last: LastSandbox,
+    /// Keep the versions that other operators chose from being collected.
+    pins: Vec<Hold>,
     cancel: watch::Receiver<bool>,
-) -> Result<Conclusion, TakenOver> {
-    let content = &plan.admitted.content;
-    let ResumePoint { mut ordinal, mut attempt, mut sandbox, .. } = existing;
-    let mut unused = 0;
-    loop {
-        if *cancel.borrow() && sandbox == SandboxState::NotMade {
-            return Ok(describe(plan, Conclusion::cancelled(), attempt - 1, &SandboxRef::default(), None));
+    room: RoomReporter,
+}
+
+/// The sandbox of the last attempt, and when its runner accepted the run.
+#[derive(Default)]
+struct LastSandbox {
+    sandbox: SandboxRef,
+    accepted_at: Option<Timestamp>,
+}
+
+/// What follows an attempt.
+#[derive(Debug, PartialEq)]
+enum Step {
+    Finish(Box<Conclusion>),
+    /// The sandbox was not used: the same attempt gets another one.
+    NewSandbox(String),
+    /// The attempt counts, and another one follows.
+    Retry(Box<Conclusion>),
+    /// The cluster has no room for the sandbox.
+    WaitForRoom(String),
+    TakenOver(TakenOver),
+}
+
+/// Decides what follows an attempt that ended as `outcome`, after `unused` sandboxes of it that were released. Pure.
+fn next_step(outcome: AttemptOutcome, attempt: u32, unused: u32, admitted: &Admitted) -> Step {
+    let must_end = !matches!(outcome, AttemptOutcome::Ran { .. });
+    let outcome = match outcome {
+        AttemptOutcome::NoRoom { message } => return Step::WaitForRoom(message),
+        AttemptOutcome::Unused { message } if unused + 1 < UNUSED_LIMIT => return Step::NewSandbox(message),
+        outcome => outcome,
+    };
+    let conclusion = conclude::conclude(outcome, &admitted.content, admitted.timeout);
+    let conclusion = Box::new(Conclusion { must_end, ..conclusion });
+    let reason = conclusion.reason.unwrap_or(Reason::ApiError);
+    match attempts::next(reason, attempt, admitted.retries, admitted.content.limits.retry_on) {
+        Next::Finish => Step::Finish(conclusion),
+        Next::Retry => Step::Retry(conclusion),
+    }
+}
+
+impl Run {
+    async fn attempt(&mut self, ctx: &Arc<Context>) -> Step {
+        let Self { plan, point, .. } = self;
+        self.last = LastSandbox::default();
+        if *self.cancel.borrow() && point.sandbox == SandboxState::NotCreated {
+            let attempts = point.attempt - 1;
+            return Step::Finish(Box::new(self.complete(Conclusion::cancelled(), attempts)));
         }
-        let started = Arc::new(begun_at(&plan.execution, sandbox, attempt));
-        let running_status = RunningStatusWriter::new(ctx, plan, attempt, &started);
-        let running = Attempt {
-            ctx,
-            plan,
-            ordinal,
-            number: attempt,
-            sandbox,
-            cancel: cancel.clone(),
-            started: &started,
-            on_running: &|place| running_status.start(place),
+        let status = RunningStatusWriter::new(ctx, plan, point.attempt, accepted_at(&plan.execution, point));
+        let attempt =
+            Attempt { ctx, plan, point, cancel: self.cancel.clone(), status: &status, room: &self.room };
+        let ended = attempt.run().await;
+        let accepted_at = status.finish().await;
+        let (outcome, sandbox) = match ended {
+            Ok(ended) => ended,
+            Err(taken_over) => return Step::TakenOver(taken_over),
         };
-        let ran = running.run().await;
-        running_status.finish().await;
-        let (end, place) = ran?;
-        let must_end = !matches!(end, AttemptOutcome::Ran { .. });
-        if matches!(end, AttemptOutcome::Unused { .. }) && unused + 1 < UNUSED_LIMIT {
-            remove(ctx, &place).await;
-            unused += 1;
-            ctx.metrics.discarded.inc();
-            (ordinal, sandbox) = (ordinal + 1, SandboxState::NotMade);
-            continue;
+        self.last = LastSandbox { sandbox, accepted_at };
+        match next_step(outcome, self.point.attempt, self.unused, &self.plan.admitted) {
+            Step::Finish(conclusion) => {
+                Step::Finish(Box::new(self.complete(*conclusion, self.point.attempt)))
+            }
+            step => step,
         }
-        let conclusion = Conclusion { must_end, ..conclude::conclude(end, content, plan.admitted.timeout) };
+    }
+
+    /// Another sandbox for the same attempt.
+    async fn replace_sandbox(&mut self, ctx: &Context, message: &str) {
+        info!(job = self.last.sandbox.job, message, "Sandbox was not used and is replaced");
+        self.discard(ctx, format!("{message}; the run gets another sandbox")).await;
+        self.unused += 1;
+    }
+
+    /// Records the attempt that ended, and prepares the next one.
+    async fn record_and_retry(&mut self, ctx: &Context, conclusion: &Conclusion) {
+        let (attempt, sandbox) = (self.point.attempt, &self.last.sandbox);
         let reason = conclusion.reason.unwrap_or(Reason::ApiError);
-        let limits = &content.limits;
-        match attempts::next(reason, attempt, plan.admitted.retries, limits.retry_on) {
-            Next::Finish => {
-                return Ok(describe(plan, conclusion, attempt, &place, started.get().copied()));
+        info!(job = sandbox.job, %reason, attempt, "Attempt failed and is retried");
+        // Written before the Job goes, by which the next operator knows of this attempt.
+        let mut retried = status::retried(&self.plan.version(), attempt, sandbox, conclusion);
+        status::apply_until_done(&ctx.client, &self.plan.reference, &mut retried).await;
+        remove(ctx, sandbox).await;
+        self.point = self.point.next_sandbox();
+        (self.point.attempt, self.unused) = (attempt + 1, 0);
+    }
+
+    /// Gives sandbox and place back.
+    async fn release(mut self, ctx: &Context, message: &str, has_waited: bool) -> RunEnd {
+        let message = format!("waits for room in the cluster: {message}");
+        info!(job = self.last.sandbox.job, message, "Sandbox found no room; the run waits");
+        self.discard(ctx, message.clone()).await;
+        if !has_waited {
+            ctx.reporter.warning(&self.plan.reference.object(), KIND, Reason::Queued, &message).await;
+        }
+        RunEnd::NoRoom(self.point)
+    }
+
+    /// Removes a sandbox in which nothing ran. The status says so first: without it, the next operator could not tell
+    /// an unused sandbox from a lost one.
+    async fn discard(&mut self, ctx: &Context, message: String) {
+        let (attempts, job) = (self.point.attempt - 1, &self.last.sandbox.job);
+        let mut released = status::released(&self.plan.version(), attempts, job, message);
+        status::apply_until_done(&ctx.client, &self.plan.reference, &mut released).await;
+        remove(ctx, &self.last.sandbox).await;
+        ctx.metrics.discarded.inc();
+        self.point = self.point.next_sandbox();
+    }
+
+    /// Resumes where another operator is, with the version that it chose.
+    async fn adopt(mut self, ctx: &Context, point: ResumePoint) -> Result<Self, Box<Conclusion>> {
+        let Plan { reference, execution, .. } = self.plan;
+        let version = point.version.as_deref();
+        let admitted = match admit(ctx, &ContentCache::new(), &reference, &execution, version) {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                return Err(Box::new(Conclusion::refused_with(&refusal, &reference.uid, point.ordinal)));
             }
-            Next::Retry => {
-                info!(job = place.job, %reason, attempt, "Attempt failed and is tried again");
-                // Written before the Job goes, which is what tells the next operator that this attempt was made.
-                let version = plan.admitted.version.to_string();
-                let mut retried = status::retried(&version, attempt, &place, &conclusion);
-                status::apply_until_done(&ctx.client, &plan.execution, &mut retried).await;
-                remove(ctx, &place).await;
-                (ordinal, attempt, sandbox) = (ordinal + 1, attempt + 1, SandboxState::NotMade);
-            }
+        };
+        self.pins.push(ctx.in_use.hold(&reference.namespace, &admitted.skill, &admitted.version));
+        let plan = plan(ctx, reference, execution, admitted, self.cancel.clone()).await?;
+        Ok(Self { plan, point, unused: 0, ..self })
+    }
+
+    /// Adds to a conclusion what the run knows of its last attempt.
+    fn complete(&self, conclusion: Conclusion, attempts: u32) -> Conclusion {
+        let LastSandbox { sandbox, accepted_at } = &self.last;
+        let ran_for = conclusion.duration_ms.and_then(|ms| i64::try_from(ms).ok());
+        let counted_back = ran_for.map(|ms| Timestamp::now() - jiff::SignedDuration::from_millis(ms));
+        Conclusion {
+            resolved_version: Some(self.plan.version()),
+            attempts,
+            started_at: accepted_at.or(counted_back),
+            isolation: conclusion.isolation.or_else(|| sandbox.isolation.as_ref().map(isolation::status)),
+            sandbox: sandbox.clone(),
+            ..conclusion
         }
     }
 }
 
-/// When an attempt was begun under an earlier operator, as its status tells; empty for a new one.
-fn begun_at(execution: &SkillExecution, sandbox: SandboxState, attempt: u32) -> OnceLock<Timestamp> {
-    let told = execution.status.as_ref().filter(|status| status.attempts == attempt);
-    match sandbox {
-        SandboxState::NotMade => OnceLock::new(),
-        SandboxState::There | SandboxState::Gone => told
-            .and_then(|status| status.started_at.as_ref())
-            .map_or_else(OnceLock::new, |at| OnceLock::from(at.0)),
+/// The time at which the runner accepted this attempt under an earlier operator, if the status has it.
+fn accepted_at(execution: &SkillExecution, point: &ResumePoint) -> Option<Timestamp> {
+    match point.sandbox {
+        SandboxState::NotCreated => None,
+        SandboxState::Exists | SandboxState::Gone => {
+            let status = execution.status.as_ref().filter(|status| status.attempts == point.attempt)?;
+            status.started_at.as_ref().map(|at| at.0)
+        }
     }
 }
 
-fn describe(
-    plan: &Plan,
-    conclusion: Conclusion,
-    attempts: u32,
-    place: &SandboxRef,
-    started: Option<Timestamp>,
-) -> Conclusion {
-    let ran_for = conclusion.duration_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
-    let started_at = started.or_else(|| {
-        conclusion.duration_ms.map(|_| Timestamp::now() - jiff::SignedDuration::from_millis(ran_for))
-    });
-    Conclusion {
-        resolved_version: Some(plan.admitted.version.to_string()),
-        attempts,
-        started_at,
-        isolation: conclusion.isolation.or_else(|| place.isolation.as_ref().map(conclude::isolation)),
-        place: place.clone(),
-        ..conclusion
-    }
-}
-
-async fn remove(ctx: &Context, place: &SandboxRef) {
-    if let Err(error) = ctx.remover.now(&place.job).await {
-        warn!(job = place.job, %error, "Sandbox could not be removed at once");
-        ctx.remover.later(place.job.clone());
-    }
-}
+#[cfg(test)]
+mod tests;

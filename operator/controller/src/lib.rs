@@ -8,6 +8,7 @@ pub mod client;
 pub mod context;
 pub mod execution;
 pub mod in_use;
+mod isolation;
 pub mod metrics;
 pub mod policy;
 pub mod report;

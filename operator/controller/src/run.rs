@@ -32,7 +32,7 @@ use tracing::{info, warn};
 use crate::{
     catalog::{Catalog, Catalogued, Keeper, Key},
     context::Context,
-    execution::{adopt::LeftoverRuns, engine::Engine},
+    execution::{LeftoverRuns, engine::Engine},
     metrics::Metrics,
     policy,
     report::Reporter,

@@ -4,6 +4,7 @@
 //! a moment ago or long before.
 
 pub mod attach;
+pub mod capacity;
 pub mod create;
 pub mod logs;
 pub mod manifest;
@@ -12,7 +13,7 @@ pub mod pod_watch;
 pub mod remove;
 pub mod runner_stream;
 
-pub use attach::{AttachError, attach};
+pub use attach::{AttachError, BindLimits, attach, wait_until_bound};
 pub use create::{CreateError, create};
 pub use pod_state::{Ended, PodState, is_node_unreachable};
 pub use pod_watch::{PodReceiver, PodWatch};

@@ -1,4 +1,6 @@
-//! What an earlier operator left of each execution: its sandbox, found once at start, else what its status says.
+//! Runs of earlier operators: each resumes from its newest sandbox, found once at start, else from its status.
+//!
+//! A Job decides over a status: it is removed only after the status says how its sandbox was used.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,94 +9,109 @@ use kube::{Api, ResourceExt, api::ListParams};
 use skillet_api::{Phase, SkillExecution, SkillExecutionStatus, names};
 use skillet_core::version::SkillSemver;
 
-use super::build::sandbox::{LABEL_ATTEMPT, LABEL_VERSION};
 use crate::in_use::{Hold, InUse};
 
 /// The newest sandbox of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResumePoint {
-    pub ordinal: u32,
-    pub attempt: u32,
-    /// The version that was chosen for it.
-    pub version: Option<String>,
-    pub sandbox: SandboxState,
+pub(crate) struct ResumePoint {
+    pub(crate) ordinal: u32,
+    pub(crate) attempt: u32,
+    /// The version that was chosen for the run.
+    pub(crate) version: Option<String>,
+    pub(crate) sandbox: SandboxState,
 }
 
-/// What is known of a sandbox that an attempt is to have.
+/// The state of the sandbox that an attempt is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SandboxState {
-    /// Its Job has not been asked for.
-    NotMade,
+pub(crate) enum SandboxState {
+    /// Its Job has not been requested.
+    NotCreated,
     /// Its Job exists.
-    There,
+    Exists,
     /// A program was running in it, and its Job is gone.
     Gone,
 }
 
 impl ResumePoint {
-    /// Where an execution starts that has no sandbox yet.
-    pub const FIRST: Self = Self { ordinal: 1, attempt: 1, version: None, sandbox: SandboxState::NotMade };
+    /// An execution that has no sandbox yet.
+    pub(crate) const FIRST: Self =
+        Self { ordinal: 1, attempt: 1, version: None, sandbox: SandboxState::NotCreated };
 
-    /// Where an execution goes on that has no Job: from what its status tells. None where nothing was begun.
-    pub fn from_status(status: Option<&SkillExecutionStatus>) -> Option<Self> {
-        let status = status.filter(|status| status.attempts > 0)?;
-        let used = status.job.as_deref().and_then(|job| job.rsplit_once('-')?.1.parse().ok()).unwrap_or(0);
+    /// From the status of an execution that has no Job. `None` if no sandbox was created for it.
+    pub(crate) fn from_status(status: Option<&SkillExecutionStatus>) -> Option<Self> {
+        let status = status?;
+        let used = status.job.as_deref().and_then(|job| job.rsplit_once('-')?.1.parse::<u32>().ok());
         let version = status.resolved_version.clone();
         match status.phase {
-            // Between two attempts: the one that ended was written down before its Job was removed.
-            Phase::Pending => Some(Self {
-                ordinal: used + 1,
+            // The last sandbox was written down before its Job was removed: its attempt ended, or nothing ran in it.
+            Phase::Pending if status.attempts > 0 || used.is_some() => Some(Self {
+                ordinal: used.unwrap_or(0) + 1,
                 attempt: status.attempts + 1,
                 version,
-                sandbox: SandboxState::NotMade,
+                sandbox: SandboxState::NotCreated,
             }),
-            Phase::Running => {
-                Some(Self { ordinal: used, attempt: status.attempts, version, sandbox: SandboxState::Gone })
-            }
-            Phase::Succeeded | Phase::Failed | Phase::TimedOut | Phase::Cancelled => None,
+            Phase::Running if status.attempts > 0 => Some(Self {
+                ordinal: used.unwrap_or(0),
+                attempt: status.attempts,
+                version,
+                sandbox: SandboxState::Gone,
+            }),
+            Phase::Pending
+            | Phase::Running
+            | Phase::Succeeded
+            | Phase::Failed
+            | Phase::TimedOut
+            | Phase::Cancelled => None,
         }
+    }
+
+    /// The start of the next sandbox, of the same attempt.
+    pub(crate) fn next_sandbox(&self) -> Self {
+        Self { ordinal: self.ordinal + 1, sandbox: SandboxState::NotCreated, ..self.clone() }
     }
 }
 
-/// What an earlier operator left, by the uid of the execution.
+/// The runs of earlier operators, by the uid of the execution.
 #[derive(Default)]
-pub struct LeftoverRuns {
+pub(crate) struct LeftoverRuns {
     sandboxes: HashMap<String, ResumePoint>,
-    /// The versions of their runs, until each run holds its own.
+    /// Pins of their versions, until each run has its own.
     holds: HashMap<String, Hold>,
 }
 
 impl LeftoverRuns {
-    /// A consistent read: what was made before is in it.
-    pub async fn list(jobs: &Api<Job>, in_use: &Arc<InUse>) -> Result<Self, kube::Error> {
+    /// Lists the Jobs by a consistent read: one created before is in it.
+    pub(crate) async fn list(jobs: &Api<Job>, in_use: &Arc<InUse>) -> Result<Self, kube::Error> {
         let runs = ListParams::default().labels(&format!("{}={}", names::LABEL_PURPOSE, names::PURPOSE_RUN));
         let jobs = jobs.list(&runs).await?.items;
         let holds = jobs.iter().filter_map(|job| hold(job, in_use)).collect();
         Ok(Self { sandboxes: newest(&jobs), holds })
     }
 
-    /// How many sandboxes there are.
-    pub fn sandboxes(&self) -> usize {
+    /// The number of sandboxes.
+    pub(crate) fn sandboxes(&self) -> usize {
         self.sandboxes.len()
     }
 
-    /// How far an earlier operator came with an execution: told once. Its version stays held while the second part
-    /// of the answer lives.
-    pub fn take(&mut self, execution: &SkillExecution) -> Option<(ResumePoint, Option<Hold>)> {
+    /// Takes out how far an earlier operator is with an execution, and the pin of its version.
+    pub(crate) fn take(&mut self, execution: &SkillExecution) -> Option<(ResumePoint, Option<Hold>)> {
         let uid = execution.uid()?;
         let hold = self.holds.remove(&uid);
         let left = self.sandboxes.remove(&uid);
         Some((left.or_else(|| ResumePoint::from_status(execution.status.as_ref()))?, hold))
     }
 
-    /// Every execution has been seen: what is left belongs to none.
-    pub fn clear(&mut self) {
+    /// Forgets the rest, which belongs to no execution: every one has been seen.
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
 /// The newest sandbox of one execution, by a consistent read.
-pub async fn newest_of(jobs: &Api<Job>, execution_uid: &str) -> Result<Option<ResumePoint>, kube::Error> {
+pub(crate) async fn newest_of(
+    jobs: &Api<Job>,
+    execution_uid: &str,
+) -> Result<Option<ResumePoint>, kube::Error> {
     let of_execution =
         ListParams::default().labels(&format!("{}={execution_uid}", names::LABEL_EXECUTION_UID));
     Ok(newest(&jobs.list(&of_execution).await?.items).remove(execution_uid))
@@ -102,7 +119,7 @@ pub async fn newest_of(jobs: &Api<Job>, execution_uid: &str) -> Result<Option<Re
 
 fn hold(job: &Job, in_use: &Arc<InUse>) -> Option<(String, Hold)> {
     let label = |name: &str| job.labels().get(name);
-    let version: SkillSemver = label(LABEL_VERSION)?.parse().ok()?;
+    let version: SkillSemver = label(names::LABEL_VERSION)?.parse().ok()?;
     let held = in_use.hold(label(names::LABEL_EXECUTION_NAMESPACE)?, label(names::LABEL_SKILL)?, &version);
     Some((label(names::LABEL_EXECUTION_UID)?.clone(), held))
 }
@@ -112,16 +129,18 @@ fn newest(jobs: &[Job]) -> HashMap<String, ResumePoint> {
     for job in jobs {
         let labels = job.labels();
         let number = |label: &str| labels.get(label).and_then(|text| text.parse().ok());
-        let (Some(uid), Some(ordinal), Some(attempt)) =
-            (labels.get(names::LABEL_EXECUTION_UID), number(names::LABEL_SANDBOX), number(LABEL_ATTEMPT))
-        else {
+        let (Some(uid), Some(ordinal), Some(attempt)) = (
+            labels.get(names::LABEL_EXECUTION_UID),
+            number(names::LABEL_SANDBOX),
+            number(names::LABEL_ATTEMPT),
+        ) else {
             continue;
         };
         let existing = ResumePoint {
             ordinal,
             attempt,
-            version: labels.get(LABEL_VERSION).cloned(),
-            sandbox: SandboxState::There,
+            version: labels.get(names::LABEL_VERSION).cloned(),
+            sandbox: SandboxState::Exists,
         };
         let entry = found.entry(uid.clone()).or_insert_with(|| existing.clone());
         if entry.ordinal < ordinal {
@@ -149,29 +168,31 @@ mod tests {
         let jobs = [job("a", "1", "1"), job("a", "3", "2"), job("a", "2", "1"), job("b", "1", "1")];
         let found = newest(&jobs);
         let there =
-            |ordinal, attempt| ResumePoint { ordinal, attempt, version: None, sandbox: SandboxState::There };
+            |ordinal, attempt| ResumePoint { ordinal, attempt, version: None, sandbox: SandboxState::Exists };
         assert_eq!(found["a"], there(3, 2));
         assert_eq!(found["b"], there(1, 1));
     }
 
-    fn told(yaml: &str) -> Option<(u32, u32, SandboxState)> {
+    fn resumed(yaml: &str) -> Option<(u32, u32, SandboxState)> {
         let status: SkillExecutionStatus = serde_saphyr::from_str(yaml).unwrap();
         ResumePoint::from_status(Some(&status)).map(|found| (found.ordinal, found.attempt, found.sandbox))
     }
 
     #[test]
-    fn a_status_tells_where_an_execution_without_a_job_goes_on() {
+    fn an_execution_without_a_job_resumes_from_its_status() {
         assert_eq!(ResumePoint::from_status(None), None);
-        assert_eq!(told("{phase: Pending, reason: Queued}"), None);
+        assert_eq!(resumed("{phase: Pending, reason: Queued}"), None);
         let lost = "{phase: Running, attempts: 2, job: run-6f1c-2b-3}";
-        assert_eq!(told(lost), Some((3, 2, SandboxState::Gone)));
+        assert_eq!(resumed(lost), Some((3, 2, SandboxState::Gone)));
         let between = "{phase: Pending, reason: SandboxLost, attempts: 1, job: run-6f1c-2b-1}";
-        assert_eq!(told(between), Some((2, 2, SandboxState::NotMade)));
-        assert_eq!(told("{phase: Failed, attempts: 1, job: run-6f1c-2b-1}"), None);
+        assert_eq!(resumed(between), Some((2, 2, SandboxState::NotCreated)));
+        let released = "{phase: Pending, reason: Queued, attempts: 0, job: run-6f1c-2b-4}";
+        assert_eq!(resumed(released), Some((5, 1, SandboxState::NotCreated)));
+        assert_eq!(resumed("{phase: Failed, attempts: 1, job: run-6f1c-2b-1}"), None);
     }
 
     #[test]
-    fn the_version_of_a_run_that_was_left_is_held_until_the_run_holds_it() {
+    fn the_version_of_a_leftover_run_is_pinned_until_the_run_pins_it() {
         let in_use = Arc::new(InUse::default());
         let left: Job = serde_saphyr::from_str(
             "metadata: {labels: {skillet.dev/execution-uid: u, skillet.dev/execution-namespace: ns, skillet.dev/skill: s, skillet.dev/version: 1.0.0, skillet.dev/sandbox: '1', skillet.dev/attempt: '1'}}",
@@ -183,11 +204,11 @@ mod tests {
         let mut execution = SkillExecution::new("e", SkillExecutionSpec::default());
         execution.metadata.uid = Some("u".into());
         let (existing, held) = left.take(&execution).unwrap();
-        assert_eq!((existing.sandbox, existing.version.as_deref()), (SandboxState::There, Some("1.0.0")));
+        assert_eq!((existing.sandbox, existing.version.as_deref()), (SandboxState::Exists, Some("1.0.0")));
         assert_eq!(in_use.of("ns", "s").len(), 1);
         drop(held);
         assert!(in_use.of("ns", "s").is_empty());
-        assert!(left.take(&execution).is_none(), "told once");
+        assert!(left.take(&execution).is_none(), "taken once");
     }
 
     #[test]

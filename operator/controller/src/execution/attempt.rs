@@ -1,173 +1,144 @@
-//! One attempt of an execution in one sandbox: make or adopt it, open it, run, and settle what became of it.
+//! One attempt of an execution in one sandbox: create or adopt it, attach, run, and settle how it ended.
 //!
-//! A lost stream is not a lost run. The program goes on in its sandbox and the runner's frames are in the
-//! container log, so the end is read from there; only what neither stream nor log tells is lost.
+//! A lost stream is not a lost run. The program keeps running in its sandbox and the runner's frames are in the
+//! container log, so the end is read from there. Only a run of which neither stream nor log has the end is lost.
+//! The status says Running only after the runner's `Accepted`, from the stream or from the log.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{convert::Infallible, future::pending, time::Duration};
 
-use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::Job;
-use kube::{Api, ResourceExt};
-use skillet_api::{Reason, SkillExecution, SkillPolicySpec};
-use skillet_core::{admission::Admitted, skill::ImageChoice};
-use skillet_protocol::{OperatorMessage, Refusal, Refused, RunnerMessage};
+use k8s_openapi::api::{batch::v1::Job, core::v1::Node};
+use kube::{Api, ResourceExt as _, api::ListParams};
+use skillet_api::Reason;
+use skillet_core::skill::ImageChoice;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep},
 };
 use tracing::warn;
 
 use super::{
     adopt::{self, ResumePoint, SandboxState},
-    attempt_outcome::{AttemptOutcome, Captured, Interrupted, SandboxRef, TakenOver},
-    build::{frame, sandbox as build},
+    attempt_outcome::{AttemptOutcome, DriveError, Interrupted, SandboxRef, TakenOver},
+    build::sandbox as build,
+    deadlines::OPERATOR_SLACK,
+    entry::RoomReporter,
     gather,
+    plan::Plan,
+    running_status::RunningStatusWriter,
     settle::{self, Settled},
 };
 use crate::{
-    context::Context,
-    policy::probe,
+    context::{Context, YOUNG},
+    isolation,
     sandbox::{
-        self, AttachError, CreateError, PodReceiver, RunnerStream, StreamEnd, attach::Attached, manifest,
+        self, AttachError, BindLimits, CreateError, PodReceiver, attach::Attached, capacity, logs, manifest,
     },
 };
 
-/// After the program's own limit: SIGTERM's grace and the runner's last words, then the operator ends it.
-const OPERATOR_SLACK: Duration = Duration::from_millis(1_850);
-/// A cancelled program gets this long to be ended by its runner.
-const CANCEL_SLACK: Duration = Duration::from_millis(1_300);
-/// What is still on its way when the pod is known to have ended.
-const DRAIN: Duration = Duration::from_millis(1_500);
-/// A stream that takes an order no faster than this is dead.
-const SEND_LIMIT: Duration = Duration::from_secs(10);
-/// A run longer than this is reported as Running.
-const REPORT_AFTER: Duration = Duration::from_millis(500);
-
-/// Everything about a run that does not change between its attempts.
-pub struct Plan {
-    pub execution: Arc<SkillExecution>,
-    pub admitted: Admitted,
-    pub policy: Arc<SkillPolicySpec>,
-    pub secret_env: BTreeMap<String, String>,
-}
+/// A pod without room is left to the scheduler for this long: used sandboxes may be about to go.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+/// Pauses between two looks for the acceptance of a run in its log.
+const FIRST_LOOK: Duration = Duration::from_millis(250);
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
 /// One attempt: which sandbox it uses, and what is known of that sandbox.
-pub struct Attempt<'a> {
-    pub ctx: &'a Context,
-    pub plan: &'a Plan,
-    pub ordinal: u32,
-    pub number: u32,
-    pub sandbox: SandboxState,
+pub(crate) struct Attempt<'a> {
+    pub(crate) ctx: &'a Context,
+    pub(crate) plan: &'a Plan,
+    pub(crate) point: &'a ResumePoint,
     /// Becomes true when the run is to be cancelled.
-    pub cancel: watch::Receiver<bool>,
-    /// Set when the runner has accepted the run.
-    pub started: &'a OnceLock<Timestamp>,
-    /// Called once when the run has gone on for half a second.
-    pub on_running: &'a (dyn Fn(&SandboxRef) + Send + Sync),
+    pub(crate) cancel: watch::Receiver<bool>,
+    pub(crate) status: &'a RunningStatusWriter,
+    pub(crate) room: &'a RoomReporter,
 }
 
 impl Attempt<'_> {
-    /// Runs to an end. The sandbox is left to the caller to remove.
-    pub async fn run(mut self) -> Result<(AttemptOutcome, SandboxRef), TakenOver> {
-        let uid = self.plan.execution.uid().unwrap_or_default();
-        let mut place = SandboxRef { job: build::job_name(&uid, self.ordinal), ..SandboxRef::default() };
-        let mut follower = self.ctx.pods.follow(&place.job);
-        let ended = self.attempt(&mut follower, &mut place).await;
-        self.ctx.pods.forget(&place.job);
+    /// Runs to an end. The caller removes the sandbox.
+    pub(crate) async fn run(mut self) -> Result<(AttemptOutcome, SandboxRef), TakenOver> {
+        let job = build::job_name(&self.plan.reference.uid, self.point.ordinal);
+        let mut sandbox = SandboxRef { job, ..SandboxRef::default() };
+        let mut pod = self.ctx.pods.follow(&sandbox.job);
+        let ended = self.run_in(&mut sandbox, &mut pod).await;
+        self.ctx.pods.forget(&sandbox.job);
         match ended {
-            Ok(end) | Err(Interrupted::End(end)) => Ok((end, place)),
-            Err(Interrupted::TakenOver(TakenOver::Over)) => {
-                self.ctx.remover.later(place.job);
-                Err(TakenOver::Over)
-            }
-            Err(Interrupted::TakenOver(elsewhere @ (TakenOver::Begun(_) | TakenOver::Newer))) => {
-                Err(elsewhere)
+            Ok(outcome) | Err(Interrupted::Outcome(outcome)) => Ok((outcome, sandbox)),
+            Err(Interrupted::TakenOver(taken_over)) => {
+                if taken_over == TakenOver::Finished {
+                    self.ctx.remover.later(sandbox.job);
+                }
+                Err(taken_over)
             }
         }
     }
 
-    async fn attempt(
+    async fn run_in(
         &mut self,
-        follower: &mut PodReceiver,
-        place: &mut SandboxRef,
+        sandbox: &mut SandboxRef,
+        pod: &mut PodReceiver,
     ) -> Result<AttemptOutcome, Interrupted> {
-        let asked = Instant::now();
-        self.make_sandbox().await?;
-        if self.is_adopted() && settle::is_used(self.ctx, follower).await {
-            return Ok(self.settle(follower, place).await);
+        let began = Instant::now();
+        self.create_sandbox().await?;
+        if self.is_adopted() && settle::is_used(self.ctx, pod).await {
+            return Ok(self.settle(sandbox, pod).await);
         }
-        let opened = match self.open(follower).await? {
-            Ok(opened) => opened,
-            Err(error) => return Ok(self.not_opened(error, follower, place).await),
+        let mut cancel = self.cancel.clone();
+        let attached = tokio::select! {
+            attached = self.attach(pod) => attached,
+            () = cancelled(&mut cancel) => return Ok(AttemptOutcome::Cancelled),
         };
-        self.ctx.metrics.sandbox_started(asked.elapsed());
-        place.pod = Some(opened.pod.clone());
-        place.node = Some(opened.node.clone());
-        place.isolation = Some(opened.ready.isolation.clone());
-        let missing = opened.ready.isolation.missing(probe::level(&self.plan.policy));
+        let attached = match attached {
+            Ok(attached) => attached,
+            Err(error) => return Ok(self.not_attached(error, sandbox, pod).await),
+        };
+        self.ctx.metrics.sandbox_started(began.elapsed());
+        sandbox.pod = Some(attached.pod.clone());
+        sandbox.node = Some(attached.node.clone());
+        sandbox.isolation = Some(attached.ready.isolation.clone());
+        let missing = attached.ready.isolation.missing(isolation::level(self.plan.policy.isolation));
         if !missing.is_empty() {
-            return Ok(AttemptOutcome::unproven(&opened, &missing, self.plan.policy.isolation));
+            return Ok(AttemptOutcome::unproven(&attached, &missing, self.plan.policy.isolation));
         }
-        // What is made under this Job's name came after whatever another operator ended under it.
-        if self.ctx.is_young() && gather::is_over(self.ctx, &self.plan.execution).await {
-            return Err(Interrupted::TakenOver(TakenOver::Over));
+        // A sandbox created under this Job's name came after whatever another operator ended under it.
+        if self.ctx.is_young() && gather::is_over(self.ctx, &self.plan.reference).await {
+            return Err(Interrupted::TakenOver(TakenOver::Finished));
         }
-        let secrets = self.plan.secret_env.clone();
-        let id = frame::RunId {
-            execution_uid: &self.plan.execution.uid().unwrap_or_default(),
-            attempt: self.number,
-            epoch: self.ctx.epoch,
-        };
-        let order = OperatorMessage::Run(Box::new(frame::run(&id, &self.plan.admitted, secrets)));
-        match self.drive(opened.stream, &order, follower, place).await {
-            Ok(Some(end)) => Ok(end),
-            Ok(None) => Err(Interrupted::TakenOver(TakenOver::Newer)),
-            Err(stream_end) => {
-                warn!(job = place.job, error = %stream_end, "Stream was lost; the run is settled from its log");
-                Ok(self.settle(follower, place).await)
+        match self.drive(attached.stream, sandbox, pod).await {
+            Ok(outcome) => Ok(outcome),
+            Err(DriveError::TakenOver) => Err(Interrupted::TakenOver(TakenOver::ByNewer)),
+            Err(DriveError::Stream(error)) => {
+                warn!(job = sandbox.job, %error, "Stream was lost; the run is settled from its log");
+                Ok(self.settle(sandbox, pod).await)
             }
         }
     }
 
-    /// Whether somebody before this attempt made the sandbox, and may have used it.
+    /// Returns true if an operator before this attempt created the sandbox, and may have used it.
     fn is_adopted(&self) -> bool {
-        self.sandbox == SandboxState::There
+        self.point.sandbox == SandboxState::Exists
     }
 
-    /// Sees to it that the sandbox's Job is there.
-    async fn make_sandbox(&mut self) -> Result<(), Interrupted> {
-        match self.sandbox {
-            SandboxState::NotMade => {}
-            SandboxState::There => return Ok(()),
+    /// Sees to it that the sandbox's Job exists.
+    async fn create_sandbox(&mut self) -> Result<(), Interrupted> {
+        match self.point.sandbox {
+            SandboxState::NotCreated => {}
+            SandboxState::Exists => return Ok(()),
             SandboxState::Gone => {
-                let message =
-                    "the sandbox was deleted while no operator was there to see how it ended".into();
-                let lost = AttemptOutcome::Lost { reason: Reason::SandboxLost, message, receipt: None };
-                return Err(lost.into());
+                let message = "the sandbox was deleted while no operator was there to see how it ended";
+                return Err(AttemptOutcome::lost(message.into()).into());
             }
         }
-        let spec = build::spec(
-            &self.plan.execution,
-            &self.plan.admitted,
-            &self.plan.policy,
-            &self.ctx.settings,
-            (self.ordinal, self.number),
-        );
+        let spec = build::spec(self.plan, self.point, &self.ctx.settings);
         let job: Job = manifest::job(&spec, &self.ctx.settings);
         let jobs = self.ctx.sandbox_jobs();
-        let made = tokio::select! {
-            made = sandbox::create(&jobs, &job, self.plan.policy.start_timeout.0) => made,
+        let created = tokio::select! {
+            created = sandbox::create(&jobs, &job, self.plan.policy.start_timeout.0) => created,
             () = cancelled(&mut self.cancel) => return Err(AttemptOutcome::Cancelled.into()),
         };
-        match made {
+        match created {
             Ok(()) => Ok(()),
-            // An operator before this one asked for it, perhaps for another version, and its request arrived late.
+            // An operator before this one sent the request, perhaps for another version, and it arrived late.
             Err(CreateError::AlreadyExists) => {
-                Err(Interrupted::TakenOver(TakenOver::Begun(self.begun().await)))
+                Err(Interrupted::TakenOver(TakenOver::Resume(self.find_newest_sandbox().await)))
             }
             Err(error @ (CreateError::Refused(_) | CreateError::Timeout { .. })) => {
                 let (reason, message) = (Reason::SandboxUnavailable, error.to_string());
@@ -176,64 +147,59 @@ impl Attempt<'_> {
         }
     }
 
-    /// How far another operator came that has made this attempt's sandbox.
-    async fn begun(&self) -> ResumePoint {
-        let (jobs, uid) = (self.ctx.sandbox_jobs(), self.plan.execution.uid().unwrap_or_default());
-        let newest = gather::until_read("Job", || adopt::newest_of(&jobs, &uid)).await;
+    /// How far another operator is that has created this attempt's sandbox.
+    async fn find_newest_sandbox(&self) -> ResumePoint {
+        let (jobs, uid) = (self.ctx.sandbox_jobs(), &self.plan.reference.uid);
+        let newest = gather::until_read("Job", || adopt::newest_of(&jobs, uid)).await;
         newest.unwrap_or_else(|| ResumePoint {
-            ordinal: self.ordinal,
-            attempt: self.number,
             version: Some(self.plan.admitted.version.to_string()),
-            // Removed since: its run is over, and the status tells how unless it was lost.
+            // Removed since: its run has ended, and the status says how unless it was lost.
             sandbox: SandboxState::Gone,
+            ..self.point.clone()
         })
     }
 
-    async fn open(
-        &mut self,
-        follower: &mut PodReceiver,
-    ) -> Result<Result<Attached, AttachError>, AttemptOutcome> {
-        let pods = self.ctx.sandbox_pods();
+    async fn attach(&self, pod: &mut PodReceiver) -> Result<Attached, AttachError> {
         let limit = self.plan.policy.start_timeout.0;
-        tokio::select! {
-            opened = sandbox::attach(&pods, follower, self.ctx.epoch, limit) => Ok(opened),
-            () = cancelled(&mut self.cancel) => Err(AttemptOutcome::Cancelled),
-        }
+        // Another operator that still lives may be about to use an adopted sandbox.
+        let no_room = if self.is_adopted() && self.ctx.is_young() { YOUNG } else { ROOM_PATIENCE };
+        let limits = BindLimits { undecided: limit, no_room };
+        sandbox::wait_until_bound(pod, limits, || self.room.missing()).await?;
+        self.room.found();
+        sandbox::attach(&self.ctx.sandbox_pods(), pod, self.ctx.epoch, limit).await
     }
 
-    async fn not_opened(
+    async fn not_attached(
         &mut self,
         error: AttachError,
-        follower: &mut PodReceiver,
-        place: &mut SandboxRef,
+        sandbox: &mut SandboxRef,
+        pod: &mut PodReceiver,
     ) -> AttemptOutcome {
         match error {
-            // By another operator, which is being replaced: its end is this execution's end. A runner that said nothing, or
-            // something else, may have been told to run by one; if not, its end says so.
-            AttachError::InUse(_) => self.settle(follower, place).await,
+            AttachError::NoRoom(message) => self.no_room(message, pod).await,
+            AttachError::Ended(ended) if ended.had_no_room() => self.no_room(ended.message, pod).await,
+            // Another operator, which is being replaced, uses the sandbox: its end is this execution's end. A runner
+            // that said nothing, or something else, may have got a Run from it; if not, its end says so.
+            AttachError::InUse(_) => self.settle(sandbox, pod).await,
             AttachError::Ended(ended) | AttachError::Gone(Some(ended)) if ended.was_used() => {
-                self.settle(follower, place).await
+                self.settle(sandbox, pod).await
             }
             AttachError::Image(message) => {
                 AttemptOutcome::Unusable { reason: Reason::ImageUnavailable, message }
             }
-            // It may have run under the operator that made it, and nothing of it is left to tell.
-            AttachError::TooLate { message, .. } if self.is_adopted() => {
-                AttemptOutcome::Lost { reason: Reason::SandboxLost, message, receipt: None }
-            }
-            AttachError::TooLate { limit, .. } if self.is_pulling(follower).await => {
-                AttemptOutcome::Unusable {
-                    reason: Reason::ImageUnavailable,
-                    message: format!("the image {} was not pulled within {limit:?}", self.image()),
-                }
-            }
-            AttachError::TooLate { limit, message } => AttemptOutcome::Unusable {
+            // It may have run under the operator that created it, and nothing of it is left.
+            AttachError::Timeout { message, .. } if self.is_adopted() => AttemptOutcome::lost(message),
+            AttachError::Timeout { limit, .. } if self.is_pulling(pod).await => AttemptOutcome::Unusable {
+                reason: Reason::ImageUnavailable,
+                message: format!("the image {} was not pulled within {limit:?}", self.image()),
+            },
+            AttachError::Timeout { limit, message } => AttemptOutcome::Unusable {
                 reason: Reason::SandboxUnavailable,
                 message: format!("no sandbox within {limit:?}: {message}"),
             },
-            // One that somebody else may have used can have run something.
+            // An adopted sandbox can have run something under another operator.
             AttachError::Ended(_) | AttachError::Gone(_) if self.is_adopted() => {
-                self.settle(follower, place).await
+                self.settle(sandbox, pod).await
             }
             AttachError::Ended(ended) if ended.is_container && ended.receipt.is_none() => {
                 AttemptOutcome::Unusable {
@@ -247,6 +213,24 @@ impl Attempt<'_> {
         }
     }
 
+    /// Nothing ran. A sandbox that fits no node fails; any other waits for room.
+    async fn no_room(&self, message: String, pod: &PodReceiver) -> AttemptOutcome {
+        let pod = pod.borrow().as_ref().map(|view| view.pod.clone());
+        let nodes: Api<Node> = Api::all(self.ctx.client.clone());
+        // Any version of the nodes will do: the API server need not read them from etcd.
+        let never = match nodes.list(&ListParams::default().match_any()).await {
+            Ok(nodes) => pod.and_then(|pod| capacity::never_fits(&pod, &nodes.items)),
+            Err(error) => {
+                warn!(%error, "Nodes could not be listed");
+                None
+            }
+        };
+        match never {
+            Some(message) => AttemptOutcome::Unusable { reason: Reason::Unschedulable, message },
+            None => AttemptOutcome::NoRoom { message },
+        }
+    }
+
     fn image(&self) -> &str {
         match &self.plan.admitted.content.image {
             ImageChoice::Runtime(runtime) => self.ctx.settings.runtime_image(*runtime),
@@ -254,75 +238,21 @@ impl Attempt<'_> {
         }
     }
 
-    async fn is_pulling(&self, follower: &PodReceiver) -> bool {
-        let Some(pod) = follower.borrow().as_ref().map(|view| view.pod.clone()) else { return false };
+    async fn is_pulling(&self, pod: &PodReceiver) -> bool {
+        let Some(pod) = pod.borrow().as_ref().map(|view| view.pod.clone()) else { return false };
         let events = Api::namespaced(self.ctx.client.clone(), &self.ctx.settings.namespace);
         sandbox::attach::is_pulling(&events, &pod, self.image()).await
     }
 
-    /// From the Run frame to the end of the stream; nothing where a newer operator has the sandbox.
-    async fn drive(
-        &mut self,
-        mut stream: RunnerStream,
-        order: &OperatorMessage,
-        follower: &mut PodReceiver,
-        place: &SandboxRef,
-    ) -> Result<Option<AttemptOutcome>, StreamEnd> {
-        timeout(SEND_LIMIT, stream.send(order)).await.map_err(|_| StreamEnd::NoAnswer)??;
-        let sent = Instant::now();
-        let mut report = Some(sent + REPORT_AFTER);
-        let mut give_up = (sent + self.plan.admitted.timeout + OPERATOR_SLACK, AttemptOutcome::TimedOut);
-        let mut is_cancelling = false;
-        let mut drained_at = None;
-        let mut captured = Captured::default();
-        loop {
-            tokio::select! {
-                message = stream.next() => match message? {
-                    RunnerMessage::Exit(receipt) => return Ok(Some(AttemptOutcome::ran(receipt, captured, is_cancelling))),
-                    // What was said to another operator is heard by all that listen.
-                    RunnerMessage::Refused(refused) if refused.epoch.is_some_and(|epoch| epoch != self.ctx.epoch) => {}
-                    RunnerMessage::Refused(Refused { reason: Refusal::StaleEpoch, .. }) => {
-                        // Were it let go now, the newer operator's stream would lose its input.
-                        timeout(self.plan.admitted.timeout + OPERATOR_SLACK, stream.end()).await.ok();
-                        return Ok(None);
-                    }
-                    RunnerMessage::Refused(refused) => return refused_by_runner(refused).map(Some),
-                    RunnerMessage::Accepted(_) => {
-                        self.started.get_or_init(Timestamp::now);
-                    }
-                    message => captured.take(message),
-                },
-                () = cancelled(&mut self.cancel), if !is_cancelling => {
-                    is_cancelling = true;
-                    give_up = (Instant::now() + CANCEL_SLACK, AttemptOutcome::Cancelled);
-                    stream.send(&OperatorMessage::Cancel).await?;
-                }
-                () = sleep_until(report.unwrap_or(sent)), if report.is_some() => {
-                    report = None;
-                    (self.on_running)(place);
-                }
-                () = sleep_until(give_up.0) => {
-                    return Ok(Some(if is_cancelling { give_up.1 } else { self.over_time(follower, place).await }));
-                }
-                () = sleep_until(drained_at.unwrap_or(sent)), if drained_at.is_some() => {
-                    return Err(StreamEnd::Closed);
-                }
-                changed = follower.changed(), if drained_at.is_none() => {
-                    if changed.is_err() || settle::has_ended(follower) {
-                        drained_at = Some(Instant::now() + DRAIN);
-                    }
-                }
-            }
-        }
-    }
-
     /// Waits for the sandbox's end and reads what it left.
-    async fn settle(&mut self, follower: &mut PodReceiver, place: &mut SandboxRef) -> AttemptOutcome {
+    async fn settle(&self, sandbox: &mut SandboxRef, pod: &mut PodReceiver) -> AttemptOutcome {
         let limit = self.plan.policy.start_timeout.0 + self.plan.admitted.timeout + OPERATOR_SLACK;
-        (self.on_running)(place);
+        let mut cancel = self.cancel.clone();
+        let report = self.report_acceptance(sandbox.clone(), pod.clone());
         let settled = tokio::select! {
-            settled = settle::settle(self.ctx, follower, place, limit) => settled,
-            () = cancelled(&mut self.cancel) => return AttemptOutcome::Cancelled,
+            settled = settle::settle(self.ctx, pod, sandbox, limit) => settled,
+            () = cancelled(&mut cancel) => return AttemptOutcome::Cancelled,
+            never = report => match never {},
         };
         match settled {
             Settled::Ran { receipt, captured } => {
@@ -331,35 +261,44 @@ impl Attempt<'_> {
             Settled::Unused => AttemptOutcome::Unused { message: "the sandbox ended without a run".into() },
             Settled::OutOfMemory => AttemptOutcome::OutOfMemory,
             Settled::Lost { reason, message, receipt } => AttemptOutcome::Lost { reason, message, receipt },
-            Settled::OverTime => self.over_time(follower, place).await,
+            Settled::OverTime => self.over_time(sandbox, pod).await,
         }
     }
 
-    /// The runner ends its program in time. Where it did not, either it hangs or its node is gone.
-    async fn over_time(&self, follower: &PodReceiver, place: &SandboxRef) -> AttemptOutcome {
-        if !settle::is_node_lost(self.ctx, follower).await {
+    /// Reports the run as Running once the log holds the runner's `Accepted`.
+    async fn report_acceptance(&self, mut sandbox: SandboxRef, pod: PodReceiver) -> Infallible {
+        let mut pause = FIRST_LOOK;
+        while !self.status.is_accepted() && !settle::has_ended(&pod) {
+            let view = pod.borrow().clone();
+            if let Some(view) = view {
+                sandbox.locate(&view);
+                // Without a log yet, the next look finds out.
+                let pods = self.ctx.sandbox_pods();
+                if logs::is_accepted(&pods, &view.pod.name_any()).await.unwrap_or(false) {
+                    self.status.accept();
+                    break;
+                }
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LAST_LOOK);
+        }
+        self.status.start(&sandbox);
+        pending().await
+    }
+
+    /// The runner ends its program in time. If it did not, either it hangs or its node is gone.
+    pub(super) async fn over_time(&self, sandbox: &SandboxRef, pod: &PodReceiver) -> AttemptOutcome {
+        if !settle::is_node_lost(self.ctx, pod).await {
             return AttemptOutcome::TimedOut;
         }
-        let node = place.node.as_deref().unwrap_or("unknown");
-        let message = format!("node {node} does not answer any more, and the sandbox on it neither");
-        AttemptOutcome::Lost { reason: Reason::SandboxLost, message, receipt: None }
+        let node = sandbox.node.as_deref().unwrap_or("unknown");
+        AttemptOutcome::lost(format!("node {node} does not answer any more, and the sandbox on it neither"))
     }
 }
 
-fn refused_by_runner(refused: Refused) -> Result<AttemptOutcome, StreamEnd> {
-    match refused.reason {
-        // The order is at fault; another sandbox would refuse it too.
-        Refusal::InvalidRun => {
-            Ok(AttemptOutcome::Unusable { reason: Reason::StartFailed, message: refused.message })
-        }
-        // Another operator's run is in it: its end is this execution's end.
-        Refusal::AlreadyAccepted | Refusal::StaleEpoch | Refusal::NoHello => Err(StreamEnd::NotReady),
-    }
-}
-
-/// Waits until the run is to be cancelled; forever when it never is.
+/// Waits until the run is to be cancelled; forever if it never is.
 pub(super) async fn cancelled(cancel: &mut watch::Receiver<bool>) {
     if cancel.wait_for(|is_cancelled| *is_cancelled).await.is_err() {
-        std::future::pending::<()>().await;
+        pending::<()>().await;
     }
 }

@@ -1,40 +1,61 @@
-//! How one attempt ended, where it took place, and what it wrote.
+//! How one attempt ended, in which sandbox, and what it wrote.
 
+use kube::ResourceExt as _;
 use skillet_api::{IsolationLevel, Reason};
 use skillet_protocol::{Isolation, Outcome, Receipt, RunnerMessage};
+use thiserror::Error;
 
 use super::adopt::ResumePoint;
-use crate::sandbox::attach::Attached;
+use crate::sandbox::{StreamEnd, attach::Attached, pod_watch::PodView};
 
-/// Where an attempt took place.
+/// The sandbox of an attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SandboxRef {
-    pub job: String,
-    pub pod: Option<String>,
-    pub node: Option<String>,
-    /// What the sandbox proved before the program was started.
-    pub isolation: Option<Isolation>,
+pub(crate) struct SandboxRef {
+    pub(crate) job: String,
+    pub(crate) pod: Option<String>,
+    pub(crate) node: Option<String>,
+    /// The proof that the sandbox gave before the program was started.
+    pub(crate) isolation: Option<Isolation>,
+}
+
+impl SandboxRef {
+    /// Takes pod and node from what the watch shows.
+    pub(crate) fn locate(&mut self, view: &PodView) {
+        self.pod = Some(view.pod.name_any());
+        self.node = view.pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+    }
 }
 
 /// Output and receipt of a run whose stream was whole.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Captured {
-    pub stdout: Vec<u8>,
-    pub stdout_tail: Vec<u8>,
-    pub stderr: Vec<u8>,
-    pub stderr_tail: Vec<u8>,
+pub(crate) struct Captured {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stdout_tail: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) stderr_tail: Vec<u8>,
+}
+
+/// Why the stream of a run gave no end.
+#[derive(Debug, Error)]
+pub(crate) enum DriveError {
+    #[error(transparent)]
+    Stream(#[from] StreamEnd),
+    #[error("a newer operator has the sandbox")]
+    TakenOver,
 }
 
 /// How an attempt ended.
 #[derive(Debug, PartialEq)]
-pub enum AttemptOutcome {
+pub(crate) enum AttemptOutcome {
     /// The runner says how.
     Ran { receipt: Box<Receipt>, captured: Captured },
     /// The program was not started, and trying again cannot help.
     Unusable { reason: Reason, message: String },
     /// The sandbox was not used; another may be.
     Unused { message: String },
-    /// The program may have run, and nobody can tell how.
+    /// The cluster has no room for the sandbox now; nothing ran.
+    NoRoom { message: String },
+    /// The program may have run, and nothing says how it ended.
     Lost { reason: Reason, message: String, receipt: Option<Box<Receipt>> },
     /// The kernel ended the whole sandbox for its memory limit.
     OutOfMemory,
@@ -44,57 +65,62 @@ pub enum AttemptOutcome {
     Cancelled,
 }
 
-/// Why an attempt is not gone on with here.
-#[derive(Debug)]
-pub enum TakenOver {
-    /// Another operator has begun this: it is to be gone on with.
-    Begun(ResumePoint),
+/// Why this operator stops handling an execution.
+#[derive(Debug, PartialEq)]
+pub(crate) enum TakenOver {
+    /// Another operator has created the sandbox: this one resumes from there.
+    Resume(ResumePoint),
     /// Another operator has ended the execution, or it was deleted.
-    Over,
-    /// A newer operator has this in its hands.
-    Newer,
+    Finished,
+    /// A newer operator handles it.
+    ByNewer,
 }
 
-/// What ends an attempt before its end.
+/// An attempt's early return.
 #[derive(Debug)]
-pub enum Interrupted {
-    End(AttemptOutcome),
+pub(crate) enum Interrupted {
+    Outcome(AttemptOutcome),
     TakenOver(TakenOver),
 }
 
 impl From<AttemptOutcome> for Interrupted {
-    fn from(end: AttemptOutcome) -> Self {
-        Self::End(end)
+    fn from(outcome: AttemptOutcome) -> Self {
+        Self::Outcome(outcome)
     }
 }
 
 impl AttemptOutcome {
     /// The sandbox does not prove what the policy requires.
-    pub fn unproven(opened: &Attached, missing: &[&str], isolation: IsolationLevel) -> Self {
-        let notes = &opened.ready.isolation.notes;
+    pub(crate) fn unproven(attached: &Attached, missing: &[&str], isolation: IsolationLevel) -> Self {
+        let notes = &attached.ready.isolation.notes;
         let why = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
         let message = format!(
             "node {} does not prove {} which isolation {isolation:?} of SkillPolicy requires{why}",
-            opened.node,
+            attached.node,
             missing.join(", "),
         );
         Self::Unusable { reason: Reason::IsolationUnavailable, message }
     }
 
-    /// A runner that is told to end says that its program was cancelled. Where nobody here asked for it, somebody
-    /// deleted the sandbox.
-    pub fn ran(receipt: Box<Receipt>, captured: Captured, is_cancelled: bool) -> Self {
+    /// The end that a receipt reports. A runner that is ended from outside reports that its program was cancelled. If
+    /// nobody cancelled the execution, the sandbox was deleted.
+    pub(crate) fn ran(receipt: Box<Receipt>, captured: Captured, is_cancelled: bool) -> Self {
         if matches!(receipt.outcome, Outcome::Cancelled) && !is_cancelled {
             let message = "the sandbox was deleted while the program ran".into();
             return Self::Lost { reason: Reason::SandboxLost, message, receipt: Some(receipt) };
         }
         Self::Ran { receipt, captured }
     }
+
+    /// A program that may have run and of whose end nothing is left.
+    pub(crate) fn lost(message: String) -> Self {
+        Self::Lost { reason: Reason::SandboxLost, message, receipt: None }
+    }
 }
 
 impl Captured {
     /// Takes one output message; the others are not output.
-    pub fn take(&mut self, message: RunnerMessage) {
+    pub(crate) fn take(&mut self, message: RunnerMessage) {
         match message {
             RunnerMessage::Stdout(bytes) => self.stdout.extend(bytes),
             RunnerMessage::Stderr(bytes) => self.stderr.extend(bytes),

@@ -1,4 +1,4 @@
 //! Objects of one execution, from valid input only: nothing here can fail.
 
-pub mod frame;
-pub mod sandbox;
+pub(crate) mod frame;
+pub(crate) mod sandbox;

@@ -14,56 +14,57 @@ use skillet_core::{
     output,
     skill::ValidContent,
 };
-use skillet_protocol::{self as protocol, Isolation, Receipt, StreamSummary};
+use skillet_protocol::{self as protocol, Receipt, StreamSummary};
 
 use super::{
     attempt_outcome::{AttemptOutcome, Captured, SandboxRef},
-    build::sandbox,
+    build::sandbox as build,
 };
+use crate::isolation;
 
 /// Most of a stream's beginning that is kept beside the output.
 const HEAD_BYTES: usize = 8 * 1024;
 
 /// Everything the final status says, apart from times that its writer knows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Conclusion {
-    pub phase: Phase,
-    pub reason: Option<Reason>,
-    pub message: Option<String>,
-    pub resolved_version: Option<String>,
-    pub attempts: u32,
-    pub started_at: Option<Timestamp>,
-    pub duration_ms: Option<u64>,
-    pub output: Option<Value>,
-    pub stdout: Option<StreamStatus>,
-    pub stderr: Option<StreamStatus>,
-    pub truncated: bool,
-    pub exit_code: Option<i32>,
-    pub place: SandboxRef,
-    pub isolation: Option<IsolationStatus>,
+pub(crate) struct Conclusion {
+    pub(crate) phase: Phase,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) message: Option<String>,
+    pub(crate) resolved_version: Option<String>,
+    pub(crate) attempts: u32,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) duration_ms: Option<u64>,
+    pub(crate) output: Option<Value>,
+    pub(crate) stdout: Option<StreamStatus>,
+    pub(crate) stderr: Option<StreamStatus>,
+    pub(crate) truncated: bool,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) sandbox: SandboxRef,
+    pub(crate) isolation: Option<IsolationStatus>,
     /// Something may still run in the sandbox: it is to be removed at once, after the status is written.
-    pub must_end: bool,
+    pub(crate) must_end: bool,
 }
 
 impl Conclusion {
     /// An execution that was refused before anything was started.
-    pub fn refused(refusal: &Refusal) -> Self {
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
         Self::failed(refusal.reason, refusal.message.clone())
     }
 
-    /// An execution that is refused although an earlier operator has made its `ordinal`th sandbox.
-    pub fn refused_with(refusal: &Refusal, execution_uid: &str, ordinal: u32) -> Self {
-        let place = SandboxRef { job: sandbox::job_name(execution_uid, ordinal), ..SandboxRef::default() };
-        Self { place, must_end: true, ..Self::refused(refusal) }
+    /// An execution that is refused although an earlier operator has created its `ordinal`th sandbox.
+    pub(crate) fn refused_with(refusal: &Refusal, execution_uid: &str, ordinal: u32) -> Self {
+        let sandbox = SandboxRef { job: build::job_name(execution_uid, ordinal), ..SandboxRef::default() };
+        Self { sandbox, must_end: true, ..Self::refused(refusal) }
     }
 
     /// An execution that failed with nothing to show.
-    pub fn failed(reason: Reason, message: String) -> Self {
+    pub(crate) fn failed(reason: Reason, message: String) -> Self {
         Self { phase: Phase::Failed, reason: Some(reason), message: Some(message), ..Self::default() }
     }
 
     /// An execution that was cancelled before its program was started.
-    pub fn cancelled() -> Self {
+    pub(crate) fn cancelled() -> Self {
         Self::ended(Phase::Cancelled, Reason::Cancelled, "cancelled on request".into())
     }
 
@@ -73,11 +74,13 @@ impl Conclusion {
 }
 
 /// The conclusion of an attempt; `content` says what the output must be, `timeout` is the limit it ran under.
-pub fn conclude(end: AttemptOutcome, content: &ValidContent, timeout: Duration) -> Conclusion {
+pub(crate) fn conclude(end: AttemptOutcome, content: &ValidContent, timeout: Duration) -> Conclusion {
     match end {
         AttemptOutcome::Ran { receipt, captured } => from_receipt(&receipt, &captured, content, timeout),
         AttemptOutcome::Unusable { reason, message } => Conclusion::failed(reason, message),
-        AttemptOutcome::Unused { message } => Conclusion::failed(Reason::SandboxUnavailable, message),
+        AttemptOutcome::Unused { message } | AttemptOutcome::NoRoom { message } => {
+            Conclusion::failed(Reason::SandboxUnavailable, message)
+        }
         AttemptOutcome::Lost { reason, message, receipt } => {
             let known = receipt.map(|receipt| without_output(&receipt)).unwrap_or_default();
             Conclusion { phase: Phase::Failed, reason: Some(reason), message: Some(message), ..known }
@@ -90,7 +93,7 @@ pub fn conclude(end: AttemptOutcome, content: &ValidContent, timeout: Duration) 
 
 fn without_receipt(ending: &Ending, content: &ValidContent, timeout: Duration) -> Conclusion {
     let nothing = Captured::default();
-    with_outcome(Conclusion::default(), outcome::conclude(ended(ending, (&nothing, false), content, timeout)))
+    with_outcome(Conclusion::default(), outcome::conclude(ended(ending, &nothing, content, timeout)))
 }
 
 fn without_output(receipt: &Receipt) -> Conclusion {
@@ -99,7 +102,7 @@ fn without_output(receipt: &Receipt) -> Conclusion {
         duration_ms: Some(receipt.duration_ms),
         stdout: Some(stream(&receipt.stdout, &nothing.stdout, &nothing.stdout_tail)),
         stderr: Some(stream(&receipt.stderr, &nothing.stderr, &nothing.stderr_tail)),
-        isolation: Some(isolation(&receipt.isolation)),
+        isolation: Some(isolation::status(&receipt.isolation)),
         ..Conclusion::default()
     }
 }
@@ -113,12 +116,12 @@ fn from_receipt(
     let Some(ending) = ending(&receipt.outcome) else {
         return Conclusion::failed(Reason::SandboxUnavailable, "the sandbox ran nothing".into());
     };
-    let outcome =
-        outcome::conclude(ended(&ending, (captured, receipt.stdout.is_truncated()), content, timeout));
-    // What is in `output` is not repeated; its size and digest are told.
+    let is_truncated = receipt.stdout.is_truncated();
+    let outcome = outcome::conclude(Ended { is_truncated, ..ended(&ending, captured, content, timeout) });
+    // The text in `output` is not repeated in `stdout`, which keeps size and digest.
     let stdout_head: &[u8] = if outcome.output.is_some() { &[] } else { &captured.stdout };
     let known = Conclusion {
-        truncated: receipt.stdout.is_truncated() || receipt.stderr.is_truncated(),
+        truncated: is_truncated || receipt.stderr.is_truncated(),
         stdout: (receipt.stdout.bytes > 0)
             .then(|| stream(&receipt.stdout, stdout_head, &captured.stdout_tail)),
         stderr: (receipt.stderr.bytes > 0)
@@ -135,7 +138,7 @@ fn with_outcome(known: Conclusion, outcome: Outcome) -> Conclusion {
 
 fn ended<'a>(
     ending: &'a Ending,
-    (captured, is_truncated): (&'a Captured, bool),
+    captured: &'a Captured,
     content: &'a ValidContent,
     timeout: Duration,
 ) -> Ended<'a> {
@@ -143,14 +146,14 @@ fn ended<'a>(
     Ended {
         ending,
         stdout: &captured.stdout,
-        is_truncated,
+        is_truncated: false,
         stderr_end,
         timeout,
         output_schema: content.output_schema.as_deref(),
     }
 }
 
-/// The runner's word for the end, in core's; none where nothing ran.
+/// The runner's outcome as core's; `None` if nothing ran.
 fn ending(outcome: &protocol::Outcome) -> Option<Ending> {
     Some(match outcome {
         protocol::Outcome::Exited { code } => Ending::Exited { code: *code },
@@ -179,23 +182,6 @@ fn tail_text(head: &[u8], tail: &[u8]) -> String {
     }
     let rest = head.get(HEAD_BYTES..).unwrap_or_default();
     String::from_utf8_lossy(&rest[rest.len().saturating_sub(HEAD_BYTES / 2)..]).into_owned()
-}
-
-/// The receipt's proof in the words of the API.
-pub fn isolation(proven: &Isolation) -> IsolationStatus {
-    IsolationStatus {
-        no_network: proven.network_blocked,
-        noexec_scratch: proven.noexec_scratch,
-        no_direct_exec: proven.direct_exec_refused,
-        process_limit: proven.process_limit,
-        own_process_limit: proven.own_process_limit,
-        no_new_privileges: proven.no_new_privileges,
-        user_namespace: proven.user_namespace,
-        read_only_root: proven.read_only_root,
-        landlock_abi: proven.landlock_abi,
-        kernel: proven.kernel.clone(),
-        notes: proven.notes.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
-//! Who may start when: takes every SkillExecution as it is seen, and runs each at most once.
+//! Decides which execution starts when: takes every SkillExecution as it is seen, and runs each at most once.
 //!
-//! One task owns all state, so nothing is locked. It looks at objects, never at why it was told of them: seeing the
-//! same execution twice is the same as seeing it once.
+//! One task owns all state, so nothing is locked. It looks at objects, never at the event that brought them: seeing the
+//! same execution twice is the same as seeing it once. An execution starts when the concurrency limits allow it, in
+//! order of arrival within its namespace. While the cluster has no room, fewer start (`core::start_window`); a run
+//! without room waits again and keeps its place in the order.
+
+mod places;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,24 +13,27 @@ use std::{
     time::Duration,
 };
 
-use kube::{ResourceExt, runtime::watcher};
+use kube::{Resource as _, runtime::watcher};
 use skillet_api::{Reason, SkillExecution};
 use skillet_core::{
-    admission::Admitted,
+    admission::{Admitted, Refusal},
     cache::ContentCache,
-    queue::{FairQueue, Limits, Running},
+    queue::{FairQueue, Running},
+    start_window::StartWindow,
 };
 use tokio::{
-    sync::{mpsc, watch},
+    sync::mpsc,
     time::{Instant, MissedTickBehavior, interval},
 };
-use tracing::debug;
+use tracing::{Instrument as _, debug, warn};
 
 use super::{
-    Conclusion, admit,
-    adopt::{LeftoverRuns, ResumePoint},
-    entry::{Begun, Entry, Message, Refreshed, Stage, Uid, written},
-    finish, gather, run,
+    LeftoverRuns, admit,
+    adopt::SandboxState,
+    conclude::Conclusion,
+    entry::{Entry, Message, Refreshed, Stage, Uid},
+    gather,
+    reference::ExecutionRef,
 };
 use crate::{context::Context, retention::Finished};
 
@@ -41,7 +48,10 @@ pub struct Engine {
     entries: HashMap<Uid, Entry>,
     queue: FairQueue<Uid>,
     running: Running,
-    left: LeftoverRuns,
+    window: StartWindow,
+    /// Running executions for whose sandboxes the scheduler finds no room.
+    without_room: HashSet<Uid>,
+    leftovers: LeftoverRuns,
     finished: mpsc::UnboundedSender<Finished>,
     inbox: mpsc::UnboundedReceiver<Message>,
     outbox: mpsc::UnboundedSender<Message>,
@@ -49,8 +59,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// `left` is what was found at start; `finished` hears of executions that have ended.
-    pub fn new(ctx: Arc<Context>, left: LeftoverRuns, finished: mpsc::UnboundedSender<Finished>) -> Self {
+    /// `leftovers` are the runs of earlier operators; `finished` gets the executions that have ended.
+    pub fn new(
+        ctx: Arc<Context>,
+        leftovers: LeftoverRuns,
+        finished: mpsc::UnboundedSender<Finished>,
+    ) -> Self {
         let (outbox, inbox) = mpsc::unbounded_channel();
         Self {
             ctx,
@@ -58,7 +72,9 @@ impl Engine {
             entries: HashMap::new(),
             queue: FairQueue::new(),
             running: Running::default(),
-            left,
+            window: StartWindow::default(),
+            without_room: HashSet::new(),
+            leftovers,
             finished,
             inbox,
             outbox,
@@ -89,7 +105,7 @@ impl Engine {
         match event {
             watcher::Event::Init => self.listed.clear(),
             watcher::Event::InitApply(execution) => {
-                self.listed.insert(execution.uid().unwrap_or_default());
+                self.listed.extend(execution.meta().uid.clone());
                 self.on_execution(execution);
             }
             watcher::Event::InitDone => {
@@ -97,25 +113,30 @@ impl Engine {
                 let missing: Vec<Uid> =
                     self.entries.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
                 missing.iter().for_each(|uid| self.forget(uid));
-                self.left.clear();
+                self.leftovers.clear();
             }
             watcher::Event::Apply(execution) => self.on_execution(execution),
             watcher::Event::Delete(execution) => {
-                let uid = execution.uid().unwrap_or_default();
                 self.finished.send(Finished::gone(&execution)).ok();
-                self.forget(&uid);
+                if let Some(uid) = &execution.meta().uid {
+                    self.forget(uid);
+                }
             }
         }
     }
 
     fn on_execution(&mut self, execution: SkillExecution) {
-        let uid = execution.uid().unwrap_or_default();
+        let Some(reference) = ExecutionRef::of(&execution) else {
+            // The API server gives each of them to every object.
+            return warn!("Execution without namespace, name or uid is ignored");
+        };
         if let Some(finished) = Finished::of(&execution) {
             self.finished.send(finished).ok();
-            return self.on_finished(&uid);
+            return self.on_finished(&reference.uid);
         }
+        let uid = &reference.uid;
         let is_cancelled = execution.spec.cancel;
-        match self.entries.get_mut(&uid) {
+        match self.entries.get_mut(uid) {
             Some(Entry { stage: Stage::Active { cancel, .. }, .. }) => {
                 if is_cancelled {
                     cancel.send_replace(true);
@@ -125,47 +146,62 @@ impl Engine {
             Some(entry) => {
                 entry.renew(execution);
                 if is_cancelled {
-                    self.conclude(&uid, Conclusion::cancelled());
+                    self.cancel_waiting(uid);
                 }
             }
-            None => self.on_new(&uid, execution),
+            None => self.on_new(reference, execution),
         }
     }
 
-    fn on_new(&mut self, uid: &Uid, execution: SkillExecution) {
-        let is_cancelled = execution.spec.cancel;
-        self.entries.insert(uid.clone(), Entry::new(execution));
-        // A run that was begun does not wait for a place: it has one.
-        if let Some((existing, _held)) = self.left.take(&self.entries[uid].execution) {
-            return self.adopt(uid, existing);
+    fn on_new(&mut self, reference: ExecutionRef, execution: SkillExecution) {
+        let (uid, is_cancelled) = (reference.uid.clone(), execution.spec.cancel);
+        let leftover = self.leftovers.take(&execution);
+        let mut entry = Entry::new(reference, execution);
+        if let Some((point, pin)) = leftover {
+            (entry.point, entry.pin) = (point, pin);
         }
-        if is_cancelled {
-            return self.conclude(uid, Conclusion::cancelled());
+        let has_sandbox = entry.point.sandbox != SandboxState::NotCreated;
+        self.entries.insert(uid.clone(), entry);
+        if has_sandbox {
+            // It does not wait for a place, which it has.
+            self.adopt(&uid);
+        } else if is_cancelled {
+            self.cancel_waiting(&uid);
+        } else {
+            // A client that applies a skill and runs it right away gets the applied one.
+            self.refresh(&uid, false);
         }
-        // Who applies a skill and runs it right away gets what was applied.
-        self.refresh(uid, false);
     }
 
-    fn adopt(&mut self, uid: &Uid, existing: ResumePoint) {
-        let execution = self.entries[uid].with_input();
-        debug!(uid, ordinal = existing.ordinal, "Execution of an earlier operator is taken over");
-        // What was chosen then, not what would be chosen now.
-        match admit(&self.ctx, &self.contents, &execution, existing.version.as_deref()) {
-            Ok(admitted) => self.activate(uid, admitted, existing),
-            Err(refusal) => self.conclude(uid, Conclusion::refused_with(&refusal, uid, existing.ordinal)),
+    /// Takes over the run of an earlier operator.
+    fn adopt(&mut self, uid: &Uid) {
+        let Some(entry) = self.entries.get(uid) else { return };
+        let ordinal = entry.point.ordinal;
+        entry.span.in_scope(|| debug!(ordinal, "Execution of an earlier operator is adopted"));
+        match self.admit(entry) {
+            Ok(admitted) => self.activate(uid, admitted),
+            Err(refusal) => self.conclude(uid, Conclusion::refused_with(&refusal, uid, ordinal)),
         }
+    }
+
+    /// Decides from the catalog, with the version of a run that has one.
+    fn admit(&self, entry: &Entry) -> Result<Admitted, Refusal> {
+        let version = entry.point.version.as_deref();
+        admit(&self.ctx, &self.contents, &entry.reference, &entry.with_input(), version)
     }
 
     fn refresh(&mut self, uid: &Uid, with_versions: bool) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
         entry.stage = Stage::Refreshing;
         let (ctx, outbox) = (self.ctx.clone(), self.outbox.clone());
-        let (execution, uid) = (entry.execution.clone(), uid.clone());
-        tokio::spawn(async move {
-            let read = || gather::refresh(&ctx, &execution, with_versions);
+        let (reference, skill) = (entry.reference.clone(), entry.execution.spec.skill.clone());
+        let refresh = async move {
+            let read = || gather::refresh(&ctx, &reference.namespace, &skill, with_versions);
             let unreadable = gather::until_read("Skill", read).await;
-            outbox.send(Message::Refreshed(uid, Refreshed { unreadable, with_versions })).ok();
-        });
+            let refreshed = Refreshed { unreadable, with_versions };
+            outbox.send(Message::Refreshed(reference.uid.clone(), refreshed)).ok();
+        };
+        tokio::spawn(refresh.instrument(entry.span.clone()));
     }
 
     fn on_message(&mut self, message: Message) {
@@ -175,134 +211,81 @@ impl Engine {
                     self.on_refreshed(&uid, refreshed);
                 }
             }
-            Message::Ended(uid) => self.on_ended(&uid),
-        }
-    }
-
-    /// The entry stays until the watch, too, has shown the end: an older state may still be on its way.
-    fn on_ended(&mut self, uid: &Uid) {
-        let Some(entry) = self.entries.get_mut(uid) else { return };
-        if let Stage::Active { place: Some(skill), .. } = &entry.stage {
-            self.running.finish(&entry.execution.namespace().unwrap_or_default(), skill);
-        }
-        entry.stage = Stage::Done;
-        if entry.is_finished {
-            self.entries.remove(uid);
+            Message::RoomMissing(uid) => {
+                self.without_room.insert(uid);
+                self.shrink_window();
+            }
+            Message::RoomFound(uid) => {
+                self.without_room.remove(&uid);
+                self.window.grow();
+            }
+            Message::Released(uid, point) => self.on_released(&uid, point),
+            Message::Ended(uid) => {
+                self.free_place(&uid);
+                self.on_ended(&uid);
+            }
         }
     }
 
     fn on_refreshed(&mut self, uid: &Uid, Refreshed { unreadable, with_versions }: Refreshed) {
-        match admit(&self.ctx, &self.contents, &self.entries[uid].with_input(), None) {
-            // A skill that no longer parses goes on with what was read of it and sealed before.
-            Ok(admitted) => self.enqueue(uid, &admitted),
-            Err(_) if unreadable.is_some() => {
-                let message = unreadable.map(|error| error.to_string()).unwrap_or_default();
-                self.conclude(uid, Conclusion::failed(Reason::SkillNotReady, message));
+        let Some(entry) = self.entries.get(uid) else { return };
+        match (self.admit(entry), unreadable) {
+            // A skill that no longer parses runs what was read of it and sealed before.
+            (Ok(admitted), _) => self.enqueue(uid, &admitted),
+            (Err(_), Some(error)) => {
+                self.conclude(uid, Conclusion::failed(Reason::SkillNotReady, error.to_string()));
             }
             // A refusal is believed only when nothing newer can be read.
-            Err(refusal) if !with_versions => {
-                debug!(uid, reason = %refusal.reason, "Refusal is checked against the API server");
+            (Err(refusal), None) if !with_versions => {
+                entry.span.in_scope(|| {
+                    debug!(reason = %refusal.reason, "Refusal is checked against the API server");
+                });
                 self.refresh(uid, true);
             }
-            Err(_) => self.decide(uid, Instant::now()),
+            (Err(_), None) => self.decide(uid, Instant::now()),
         }
     }
 
     /// Decides about an execution whose facts are as fresh as can be.
     fn decide(&mut self, uid: &Uid, since: Instant) {
-        let Some(entry) = self.entries.get_mut(uid) else { return };
-        match admit(&self.ctx, &self.contents, &entry.with_input(), None) {
+        let Some(entry) = self.entries.get(uid) else { return };
+        match self.admit(entry) {
             Ok(admitted) => self.enqueue(uid, &admitted),
             Err(refusal) if refusal.may_pass_soon && since.elapsed() < SETTLING => {
-                entry.stage = Stage::Settling { since };
+                self.set_stage(uid, Stage::Settling { since });
             }
             Err(refusal) => self.conclude(uid, Conclusion::refused(&refusal)),
         }
     }
 
+    fn set_stage(&mut self, uid: &Uid, stage: Stage) {
+        if let Some(entry) = self.entries.get_mut(uid) {
+            entry.stage = stage;
+        }
+    }
+
+    /// Looks again at executions that wait for something else than a place.
     fn recheck(&mut self) {
-        let settling = self.entries.iter().filter_map(|(uid, entry)| match entry.stage {
-            Stage::Settling { since } => Some((uid.clone(), since)),
-            Stage::Refreshing | Stage::Queued { .. } | Stage::Active { .. } | Stage::Done => None,
-        });
-        for (uid, since) in settling.collect::<Vec<(Uid, Instant)>>() {
+        let now = Instant::now();
+        let (mut settling, mut waiting) = (Vec::new(), Vec::new());
+        for (uid, entry) in &self.entries {
+            match entry.stage {
+                Stage::Settling { since } => settling.push((uid.clone(), since)),
+                Stage::WaitingForRoom { until } if until <= now => waiting.push(uid.clone()),
+                Stage::WaitingForRoom { .. }
+                | Stage::Refreshing
+                | Stage::Queued { .. }
+                | Stage::Active { .. }
+                | Stage::Done => {}
+            }
+        }
+        for (uid, since) in settling {
             self.decide(&uid, since);
         }
-        self.entries.values_mut().for_each(|entry| entry.report_queued(&self.ctx));
-    }
-
-    fn enqueue(&mut self, uid: &Uid, admitted: &Admitted) {
-        let Some(entry) = self.entries.get_mut(uid) else { return };
-        let execution = entry.execution.clone();
-        let created = execution.creation_timestamp().map_or(0, |at| at.0.as_second());
-        // Within a second the API server's own counter tells who was first.
-        let sequence = execution.resource_version().and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
-        let namespace = execution.namespace().unwrap_or_default();
-        let hold = self.ctx.in_use.hold(&namespace, &admitted.skill, &admitted.version);
-        entry.stage = Stage::Queued { since: Instant::now(), is_reported: false, _hold: hold };
-        self.queue.push(&namespace, &admitted.skill, (created, sequence), uid.clone());
-    }
-
-    fn start_ready(&mut self) {
-        let policy = self.ctx.catalog.policy();
-        let catalog = self.ctx.catalog.clone();
-        let per_skill =
-            |namespace: &str, skill: &str| catalog.skill(namespace, skill)?.spec.limits.as_ref()?.concurrency;
-        loop {
-            let limits = Limits {
-                total: policy.concurrency.total,
-                per_namespace: policy.concurrency.per_namespace,
-                per_skill: &per_skill,
-            };
-            let Some(next) = self.queue.pop(&limits, &self.running) else { break };
-            let Some(entry) = self.entries.get(&next.key) else { continue };
-            // Mode and switches may have changed while it waited.
-            match admit(&self.ctx, &self.contents, &entry.with_input(), None) {
-                Ok(admitted) => self.activate(&next.key, admitted, ResumePoint::FIRST),
-                Err(_) => self.refresh(&next.key, true),
-            }
+        for uid in waiting {
+            self.refresh(&uid, false);
         }
-        self.ctx.metrics.queued.set(i64::try_from(self.queue.len()).unwrap_or(i64::MAX));
-        self.ctx.metrics.running.set(i64::from(self.running.total()));
-    }
-
-    fn activate(&mut self, uid: &Uid, admitted: Admitted, existing: ResumePoint) {
-        let (ctx, outbox, ended) = (self.ctx.clone(), self.outbox.clone(), uid.clone());
-        let Some((execution, cancelled, told)) = self.begin(uid, Some(&admitted.skill)) else { return };
-        let namespace = execution.namespace().unwrap_or_default();
-        let hold = self.ctx.in_use.hold(&namespace, &admitted.skill, &admitted.version);
-        tokio::spawn(async move {
-            let _hold = hold;
-            written(told).await;
-            run(ctx, execution, admitted, existing, cancelled).await;
-            outbox.send(Message::Ended(ended)).ok();
-        });
-    }
-
-    fn conclude(&mut self, uid: &Uid, conclusion: Conclusion) {
-        self.queue.remove(uid);
-        let (ctx, outbox, ended) = (self.ctx.clone(), self.outbox.clone(), uid.clone());
-        let Some((execution, _, told)) = self.begin(uid, None) else { return };
-        tokio::spawn(async move {
-            written(told).await;
-            finish(&ctx, &execution, conclusion).await;
-            outbox.send(Message::Ended(ended)).ok();
-        });
-    }
-
-    fn begin(&mut self, uid: &Uid, skill: Option<&str>) -> Option<Begun> {
-        let entry = self.entries.get_mut(uid)?;
-        let (cancel, cancelled) = watch::channel(entry.execution.spec.cancel);
-        let execution = match skill {
-            Some(skill) => {
-                self.running.start(&entry.execution.namespace().unwrap_or_default(), skill);
-                entry.with_input()
-            }
-            // A refusal is written without the input.
-            None => entry.execution.clone(),
-        };
-        entry.stage = Stage::Active { cancel, place: skill.map(ToOwned::to_owned) };
-        Some((execution, cancelled, entry.told.take()))
+        self.entries.values_mut().for_each(|entry| entry.report_queued(&self.ctx));
     }
 
     /// The object is gone: a run of it is cancelled, and what waits no longer does.
@@ -313,7 +296,7 @@ impl Engine {
         self.on_finished(uid);
     }
 
-    /// The watch has shown that nothing more is to be done. A run's own task says when its place is free.
+    /// The watch has shown that nothing remains to be done. A run's own task reports when its place is free.
     fn on_finished(&mut self, uid: &Uid) {
         match self.entries.get_mut(uid) {
             Some(entry) if matches!(entry.stage, Stage::Active { .. }) => entry.is_finished = true,

@@ -1,43 +1,77 @@
-//! How far the engine is with each execution, and what it is told.
+//! The engine's record of one execution, its stages, and the messages of its tasks.
 
 use std::{sync::Arc, time::Duration};
 
+use kube::ResourceExt as _;
 use serde_json::Value;
 use skillet_api::{SkillExecution, parse::ParseError};
-use tokio::{sync::watch, task::JoinHandle, time::Instant};
+use skillet_core::queue::Arrival;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::Instant,
+};
+use tracing::{Instrument as _, Span, debug};
 
-use tracing::debug;
-
-use super::status;
+use super::{adopt::ResumePoint, conclude::Conclusion, reference::ExecutionRef, status};
 use crate::{context::Context, in_use::Hold};
 
 /// Uid of an execution.
 pub(super) type Uid = String;
 
+/// A task's message to the engine, about the execution of that uid.
 pub(super) enum Message {
-    /// A live read of what an execution needs has been made.
+    /// A live read of an execution's skill has ended.
     Refreshed(Uid, Refreshed),
     /// A run has ended and its status is written.
     Ended(Uid),
+    /// The scheduler finds no room for the sandbox of a run.
+    RoomMissing(Uid),
+    /// The scheduler found room for the sandbox of a run.
+    RoomFound(Uid),
+    /// A run without room has released its sandbox and its place; it resumes from this point.
+    Released(Uid, ResumePoint),
 }
 
 /// What a live read found.
 pub(super) struct Refreshed {
-    /// The skill is there and does not parse.
+    /// The error of a skill that exists and does not parse.
     pub(super) unreadable: Option<ParseError>,
     /// The versions were read too, not only the skill.
     pub(super) with_versions: bool,
 }
 
+/// Reports to the engine whether the cluster has room for the sandbox of one run.
+pub(crate) struct RoomReporter {
+    pub(super) uid: Uid,
+    pub(super) outbox: mpsc::UnboundedSender<Message>,
+}
+
+impl RoomReporter {
+    /// The scheduler finds no room.
+    pub(crate) fn missing(&self) {
+        self.outbox.send(Message::RoomMissing(self.uid.clone())).ok();
+    }
+
+    /// The scheduler found room.
+    pub(crate) fn found(&self) {
+        self.outbox.send(Message::RoomFound(self.uid.clone())).ok();
+    }
+}
+
+#[derive(Debug)]
 pub(super) enum Stage {
-    /// A live read is on its way: watches of different kinds run apart, and the catalogue may be behind.
+    /// A live read is on its way: watches of different kinds run apart, and the catalog may be behind.
     Refreshing,
     /// The Skill was changed and is not sealed yet.
     Settling { since: Instant },
-    /// Waits for a place. The hold keeps its version from being collected.
-    Queued { since: Instant, is_reported: bool, _hold: Hold },
-    /// Has a task of its own until its status is written. `place` is the skill whose run it is; none for a refusal.
-    Active { cancel: watch::Sender<bool>, place: Option<String> },
+    /// Waits for a place.
+    Queued { since: Instant, is_reported: bool },
+    /// Waits until the cluster may have room, without a place.
+    WaitingForRoom { until: Instant },
+    /// Has a task of its own until its status is written. `skill` is the skill whose run has a place; `None` for a
+    /// refusal.
+    Active { cancel: watch::Sender<bool>, skill: Option<String> },
     /// Its status is written; the watch has not shown it yet.
     Done,
 }
@@ -46,33 +80,64 @@ pub(super) enum Stage {
 const LARGE_INPUT: usize = 4 * 1024;
 
 pub(super) struct Entry {
+    pub(super) reference: Arc<ExecutionRef>,
+    pub(super) span: Span,
+    /// Its place in the order of arrival, which it keeps when it waits again.
+    pub(super) arrival: Arrival,
     /// A status that is being written, to be waited for before the next one.
-    pub(super) told: Option<JoinHandle<()>>,
+    pub(super) queued_status: Option<JoinHandle<()>>,
     /// The watch has shown the end, or that the object is gone.
     pub(super) is_finished: bool,
-    /// Without its input where that is large: see `with_input`.
+    /// Without its input if that is large: see `with_input`.
     pub(super) execution: Arc<SkillExecution>,
     input: Option<Box<str>>,
+    /// From where the next run resumes.
+    pub(super) point: ResumePoint,
+    /// Keeps the version from being collected while the execution waits or runs.
+    pub(super) pin: Option<Hold>,
+    /// Sandboxes for which the cluster had no room.
+    pub(super) rejections: u32,
     pub(super) stage: Stage,
 }
 
-/// What a task of an execution is given: the object, whether it is to be cancelled, and a status on its way.
-pub(super) type Begun = (Arc<SkillExecution>, watch::Receiver<bool>, Option<JoinHandle<()>>);
+/// The input of an execution's task, with a status on its way.
+pub(super) struct Task {
+    pub(super) reference: Arc<ExecutionRef>,
+    pub(super) span: Span,
+    pub(super) cancelled: watch::Receiver<bool>,
+    pub(super) queued_status: Option<JoinHandle<()>>,
+}
 
 /// Waits for a status that is being written. A panic in its task was logged by the runtime.
-pub(super) async fn written(told: Option<JoinHandle<()>>) {
-    if let Some(told) = told {
-        told.await.ok();
+pub(super) async fn wait_written(status: Option<JoinHandle<()>>) {
+    if let Some(status) = status {
+        status.await.ok();
     }
 }
 
-/// An execution that waits longer than this for a place is told so in its status.
+/// The status of an execution that waits longer than this for a place says so.
 const REPORT_QUEUED_AFTER: Duration = Duration::from_secs(3);
 
 impl Entry {
-    pub(super) fn new(execution: SkillExecution) -> Self {
+    pub(super) fn new(reference: ExecutionRef, execution: SkillExecution) -> Self {
+        let created = execution.creation_timestamp().map_or(0, |at| at.0.as_second());
+        // Within a second the API server's own counter has the order.
+        let sequence = execution.resource_version().and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
+        let span = reference.span(&execution);
         let (execution, input) = compact_input(execution);
-        Self { told: None, is_finished: false, execution, input, stage: Stage::Refreshing }
+        Self {
+            reference: Arc::new(reference),
+            span,
+            arrival: (created, sequence),
+            queued_status: None,
+            is_finished: false,
+            execution,
+            input,
+            point: ResumePoint::FIRST,
+            pin: None,
+            rejections: 0,
+            stage: Stage::Refreshing,
+        }
     }
 
     /// Keeps a newer state of the execution.
@@ -89,23 +154,32 @@ impl Entry {
         Arc::new(execution)
     }
 
-    /// Says once, in the status, that the execution waits for a place. Does nothing in any other stage.
+    /// The end of an execution that is cancelled while it waits.
+    pub(super) fn cancelled(&self) -> Conclusion {
+        let (attempts, resolved_version) = (self.point.attempt - 1, self.point.version.clone());
+        Conclusion { attempts, resolved_version, ..Conclusion::cancelled() }
+    }
+
+    /// Writes once, to the status, that the execution waits for a place. Does nothing in any other stage.
     pub(super) fn report_queued(&mut self, ctx: &Arc<Context>) {
-        let Stage::Queued { since, is_reported, _hold } = &mut self.stage else { return };
+        let Stage::Queued { since, is_reported } = &mut self.stage else { return };
         if *is_reported || since.elapsed() < REPORT_QUEUED_AFTER {
             return;
         }
         *is_reported = true;
-        if self.execution.status.as_ref().is_some_and(|status| status.reason.is_some()) {
+        if self.execution.status.as_ref().is_some_and(|status| status.reason.is_some())
+            || self.point != ResumePoint::FIRST
+        {
             return;
         }
-        let (ctx, execution) = (ctx.clone(), self.execution.clone());
-        self.told = Some(tokio::spawn(async move {
+        let (ctx, reference) = (ctx.clone(), self.reference.clone());
+        let write = async move {
             let status = status::queued("waits for a free place under the concurrency limits of SkillPolicy");
-            if let Err(error) = status::apply(&ctx.client, &execution, &status).await {
+            if let Err(error) = status::apply(&ctx.client, &reference, &status).await {
                 debug!(%error, "Queued status could not be written");
             }
-        }));
+        };
+        self.queued_status = Some(tokio::spawn(write.instrument(self.span.clone())));
     }
 }
 
@@ -127,17 +201,19 @@ mod tests {
     use super::*;
 
     fn execution(input: &Value) -> SkillExecution {
-        let input = Some(input.clone());
-        SkillExecution::new(
-            "a",
-            SkillExecutionSpec { skill: "a".into(), input, ..SkillExecutionSpec::default() },
-        )
+        let spec = SkillExecutionSpec { input: Some(input.clone()), ..SkillExecutionSpec::default() };
+        SkillExecution::new("a", spec)
+    }
+
+    fn entry(input: &Value) -> Entry {
+        let reference = ExecutionRef { namespace: "ns".into(), name: "a".into(), uid: "u".into() };
+        Entry::new(reference, execution(input))
     }
 
     #[test]
-    fn a_large_input_is_put_away_and_comes_back_as_it_was() {
+    fn a_large_input_is_kept_as_text_and_restored_as_it_was() {
         let large = json!({ "list": vec![0; 10_000], "number": 1.5e300, "text": "\u{0}\u{2028}\"" });
-        let mut entry = Entry::new(execution(&large));
+        let mut entry = entry(&large);
         assert_eq!(entry.execution.spec.input, None);
         assert_eq!(entry.with_input().spec.input, Some(large));
         let newer = json!(vec!["b"; 10_000]);
@@ -148,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_small_input_stays_where_it_is() {
-        let mut entry = Entry::new(execution(&json!(vec![0; 10_000])));
+        let mut entry = entry(&json!(vec![0; 10_000]));
         entry.renew(execution(&json!({ "a": 1 })));
         assert_eq!(entry.execution.spec.input, Some(json!({ "a": 1 })));
         assert!(Arc::ptr_eq(&entry.with_input(), &entry.execution));

@@ -1,7 +1,13 @@
 //! Reads that one execution needs: its skill and versions, live where the watch has not shown them, and secrets.
 
-use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+    sync::Arc,
+    time::Duration,
+};
 
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
 use skillet_api::parse::{Guarded, ParseError};
@@ -11,19 +17,20 @@ use thiserror::Error;
 use tokio::time::sleep;
 use tracing::warn;
 
+use super::reference::ExecutionRef;
 use crate::{catalog::Catalogued as _, context::Context};
 
-/// Between two tries to read what the API server did not give.
+/// Between two tries of a read that failed.
 const READ_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Error)]
-pub enum GatherError {
+pub(crate) enum GatherError {
     #[error("could not read {kind} {namespace}/{name}")]
     Read { kind: &'static str, namespace: String, name: String, source: Box<kube::Error> },
 }
 
-/// Reads until there is an answer: what is decided by it cannot be decided without it.
-pub async fn until_read<T, E, F>(what: &'static str, read: impl Fn() -> F) -> T
+/// Reads until the API server answers, for a decision that needs the answer.
+pub(crate) async fn until_read<T, E, F>(what: &'static str, read: impl Fn() -> F) -> T
 where
     E: Display,
     F: Future<Output = Result<T, E>>,
@@ -37,53 +44,48 @@ where
     }
 }
 
-/// What a decision about an execution looks at.
-pub struct Observed {
-    pub skill: Option<Arc<Skill>>,
-    pub versions: Vec<Arc<SkillVersion>>,
+/// The facts of a decision about an execution.
+pub(crate) struct Observed {
+    pub(crate) skill: Option<Arc<Skill>>,
+    pub(crate) versions: Vec<Arc<SkillVersion>>,
 }
 
-/// From the catalogue: no I/O.
-pub fn observe(ctx: &Context, execution: &SkillExecution) -> Observed {
-    let namespace = execution.namespace().unwrap_or_default();
-    Observed {
-        skill: ctx.catalog.skill(&namespace, &execution.spec.skill),
-        versions: ctx.catalog.versions(&namespace, &execution.spec.skill),
-    }
+/// From the catalog: no I/O.
+pub(crate) fn observe(ctx: &Context, namespace: &str, skill: &str) -> Observed {
+    Observed { skill: ctx.catalog.skill(namespace, skill), versions: ctx.catalog.versions(namespace, skill) }
 }
 
-/// From the API server, into the catalogue. Watches of different kinds run apart: an execution may be seen before
-/// the skill that was made just before it. Gives back why the skill cannot be read, where it is there and cannot.
-pub async fn refresh(
+/// From the API server, into the catalog. Watches of different kinds run apart: an execution may be seen before
+/// the skill that was created just before it. Returns the error of a skill that exists and does not parse.
+pub(crate) async fn refresh(
     ctx: &Context,
-    execution: &SkillExecution,
+    namespace: &str,
+    name: &str,
     with_versions: bool,
 ) -> Result<Option<ParseError>, GatherError> {
-    let namespace = execution.namespace().unwrap_or_default();
-    let name = execution.spec.skill.clone();
     let read = |kind, source| GatherError::Read {
         kind,
-        namespace: namespace.clone(),
-        name: name.clone(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
         source: Box::new(source),
     };
-    let skills: Api<Guarded<Skill>> = Api::namespaced(ctx.client.clone(), &namespace);
-    let unreadable = match skills.get_opt(&name).await.map_err(|e| read("Skill", e))? {
+    let skills: Api<Guarded<Skill>> = Api::namespaced(ctx.client.clone(), namespace);
+    let unreadable = match skills.get_opt(name).await.map_err(|e| read("Skill", e))? {
         Some(Guarded(Ok(skill))) => {
             ctx.catalog.learn_skill(skill);
             None
         }
         Some(Guarded(Err(error))) => Some(error),
         None => {
-            // The watch may not have told of its deletion yet.
-            Skill::remove(&ctx.catalog, &(namespace.clone(), name.clone()));
+            // The watch may not have shown its deletion yet.
+            Skill::remove(&ctx.catalog, &(namespace.to_owned(), name.to_owned()));
             None
         }
     };
     if !with_versions {
         return Ok(unreadable);
     }
-    let versions: Api<Guarded<SkillVersion>> = Api::namespaced(ctx.client.clone(), &namespace);
+    let versions: Api<Guarded<SkillVersion>> = Api::namespaced(ctx.client.clone(), namespace);
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
     let listed = versions.list(&of_skill).await.map_err(|e| read("SkillVersion", e))?;
     listed
@@ -93,64 +95,61 @@ pub async fn refresh(
     Ok(unreadable)
 }
 
-/// Whether an execution has ended or is gone, as the API server knows it now. A list, for which the operator has the
-/// right, is as consistent a read as a get.
-pub async fn is_over(ctx: &Context, execution: &SkillExecution) -> bool {
-    let api: Api<Guarded<SkillExecution>> =
-        Api::namespaced(ctx.client.clone(), &execution.namespace().unwrap_or_default());
-    let this = ListParams::default().fields(&format!("metadata.name={}", execution.name_any()));
-    let found = until_read("SkillExecution", || api.list(&this)).await;
-    let is_going_on = |found: Guarded<SkillExecution>| match found.0 {
+/// Returns true if an execution has ended or is gone, as the API server knows it now. A list, for which the operator
+/// has the right, is as consistent a read as a get.
+pub(crate) async fn is_over(ctx: &Context, execution: &ExecutionRef) -> bool {
+    let api: Api<Guarded<SkillExecution>> = Api::namespaced(ctx.client.clone(), &execution.namespace);
+    let this = ListParams::default().fields(&format!("metadata.name={}", execution.name));
+    let listed = until_read("SkillExecution", || api.list(&this)).await;
+    let is_live = |listed: Guarded<SkillExecution>| match listed.0 {
         Ok(now) => {
-            now.uid() == execution.uid() && !now.status.is_some_and(|status| status.phase.is_terminal())
+            now.uid().as_ref() == Some(&execution.uid)
+                && !now.status.is_some_and(|status| status.phase.is_terminal())
         }
         Err(_) => true,
     };
-    !found.items.into_iter().any(is_going_on)
+    !listed.items.into_iter().any(is_live)
 }
 
 /// Values of a skill's `secretEnv`, read when they are needed and kept nowhere.
-pub async fn secrets(
+pub(crate) async fn secrets(
     ctx: &Context,
     namespace: &str,
     wanted: &[SecretEnvVar],
-) -> Result<Result<BTreeMap<String, String>, Refusal>, GatherError> {
+) -> Result<BTreeMap<String, String>, Refusal> {
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
-    let mut read: BTreeMap<&str, Option<Secret>> = BTreeMap::new();
-    let mut values = BTreeMap::new();
-    for variable in wanted {
-        if !read.contains_key(variable.secret.as_str()) {
-            let secret = match api.get_opt(&variable.secret).await {
-                Ok(secret) => secret,
-                Err(kube::Error::Api(answer)) if answer.code == 403 => {
-                    return Ok(Err(refuse(
-                        variable,
-                        &format!("the operator may not read it: {}", answer.message),
-                    )));
-                }
-                Err(source) => {
-                    return Err(GatherError::Read {
-                        kind: "Secret",
-                        namespace: namespace.to_owned(),
-                        name: variable.secret.clone(),
-                        source: Box::new(source),
-                    });
-                }
-            };
-            read.insert(&variable.secret, secret);
-        }
-        match value(read.get(variable.secret.as_str()).and_then(Option::as_ref), variable) {
-            Ok(value) => values.insert(variable.name.clone(), value),
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-    }
-    Ok(Ok(values))
+    let names: BTreeSet<&str> = wanted.iter().map(|variable| variable.secret.as_str()).collect();
+    let read = names.into_iter().map(async |name| (name, until_read("Secret", || fetch(&api, name)).await));
+    let secrets: BTreeMap<&str, Fetched> = join_all(read).await.into_iter().collect();
+    wanted.iter().map(|variable| Ok((variable.name.clone(), value(&secrets, variable)?))).collect()
 }
 
-fn value(secret: Option<&Secret>, variable: &SecretEnvVar) -> Result<String, Refusal> {
+/// A Secret as the operator may see it.
+enum Fetched {
+    Found(Secret),
+    Missing,
+    Forbidden(String),
+}
+
+async fn fetch(api: &Api<Secret>, name: &str) -> Result<Fetched, kube::Error> {
+    match api.get_opt(name).await {
+        Ok(secret) => Ok(secret.map_or(Fetched::Missing, Fetched::Found)),
+        Err(kube::Error::Api(answer)) if answer.code == 403 => Ok(Fetched::Forbidden(answer.message.clone())),
+        Err(error) => Err(error),
+    }
+}
+
+fn value(secrets: &BTreeMap<&str, Fetched>, variable: &SecretEnvVar) -> Result<String, Refusal> {
     let SecretEnvVar { name: _, secret: secret_name, key } = variable;
-    let secret =
-        secret.ok_or_else(|| refuse(variable, &format!("this namespace has no Secret {secret_name}")))?;
+    let secret = match secrets.get(secret_name.as_str()) {
+        Some(Fetched::Found(secret)) => secret,
+        Some(Fetched::Forbidden(message)) => {
+            return Err(refuse(variable, &format!("the operator may not read it: {message}")));
+        }
+        Some(Fetched::Missing) | None => {
+            return Err(refuse(variable, &format!("this namespace has no Secret {secret_name}")));
+        }
+    };
     let bytes = secret.data.as_ref().and_then(|data| data.get(key));
     let bytes = bytes.ok_or_else(|| refuse(variable, &format!("Secret {secret_name} has no key {key}")))?;
     String::from_utf8(bytes.0.clone()).map_err(|_| {
@@ -177,8 +176,12 @@ mod tests {
     }
 
     fn check(yaml: Option<&str>, expected: Result<&str, &str>) {
-        let secret: Option<Secret> = yaml.map(|text| serde_saphyr::from_str(text).unwrap());
-        let got = value(secret.as_ref(), &variable());
+        let found = |text| Fetched::Found(serde_saphyr::from_str(text).unwrap());
+        check_fetched(yaml.map_or(Fetched::Missing, found), expected);
+    }
+
+    fn check_fetched(secret: Fetched, expected: Result<&str, &str>) {
+        let got = value(&BTreeMap::from([("api", secret)]), &variable());
         match (&got, expected) {
             (Ok(text), Ok(wanted)) => assert_eq!(text, wanted),
             (Err(refusal), Err(wanted)) => {
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_must_be_known_is_read_until_it_is() {
+    async fn a_read_is_retried_until_the_api_server_answers() {
         let tried = Cell::new(0);
         let read = || {
             tried.set(tried.get() + 1);
@@ -204,6 +207,8 @@ mod tests {
     fn a_missing_secret_or_key_is_named() {
         check(Some("data: {token: aGVsbG8=}"), Ok("hello"));
         check(None, Err("this namespace has no Secret api"));
+        let forbidden = Fetched::Forbidden("no RBAC rule".into());
+        check_fetched(forbidden, Err("the operator may not read it: no RBAC rule"));
         check(Some("data: {other: aGVsbG8=}"), Err("Secret api has no key token"));
         check(Some("metadata: {name: api}"), Err("Secret api has no key token"));
         check(

@@ -1,4 +1,7 @@
-//! Tells in the status that a run goes on: tried again as long as it does, and never written after what comes next.
+//! Writes the `Running` status of one attempt, with retries, and never after a later status.
+//!
+//! Before the runner has accepted the run nothing is written: an operator that finds `Running` and no sandbox takes the
+//! run for lost.
 
 use std::{
     mem,
@@ -7,13 +10,13 @@ use std::{
 };
 
 use jiff::Timestamp;
-use skillet_api::SkillExecution;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
-use tracing::warn;
+use tracing::{Instrument as _, warn};
 
 use super::{
-    attempt::Plan,
     attempt_outcome::SandboxRef,
+    plan::Plan,
+    reference::ExecutionRef,
     status::{self, StatusError},
 };
 use crate::{context::Context, report::chain};
@@ -21,58 +24,71 @@ use crate::{context::Context, report::chain};
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LAST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Of one attempt.
-pub struct RunningStatusWriter {
+/// The writer of one attempt.
+pub(crate) struct RunningStatusWriter {
     ctx: Arc<Context>,
-    execution: Arc<SkillExecution>,
+    reference: Arc<ExecutionRef>,
     version: String,
     attempt: u32,
-    started: Arc<OnceLock<Timestamp>>,
+    accepted_at: OnceLock<Timestamp>,
     is_over: watch::Sender<bool>,
-    tasks: Mutex<Vec<JoinHandle<()>>>,
+    task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl RunningStatusWriter {
-    /// `started` is when the runner accepted the run, where that is known by the time of telling.
-    pub fn new(ctx: &Arc<Context>, plan: &Plan, attempt: u32, started: &Arc<OnceLock<Timestamp>>) -> Self {
+    /// `accepted_at` is the time of the runner's acceptance, if an earlier operator wrote it down.
+    pub(crate) fn new(ctx: &Arc<Context>, plan: &Plan, attempt: u32, accepted_at: Option<Timestamp>) -> Self {
         Self {
             ctx: ctx.clone(),
-            execution: plan.execution.clone(),
-            version: plan.admitted.version.to_string(),
+            reference: plan.reference.clone(),
+            version: plan.version(),
             attempt,
-            started: started.clone(),
+            accepted_at: accepted_at.map_or_else(OnceLock::new, OnceLock::from),
             is_over: watch::channel(false).0,
-            tasks: Mutex::default(),
+            task: Mutex::default(),
         }
     }
 
-    /// Begins to tell.
-    pub fn start(&self, place: &SandboxRef) {
-        let at = *self.started.get_or_init(Timestamp::now);
-        let status = Arc::new(status::running(&self.version, self.attempt, place, at));
-        let (ctx, execution) = (self.ctx.clone(), self.execution.clone());
-        let is_over = self.is_over.subscribe();
-        let write = move || {
-            let (ctx, execution, status) = (ctx.clone(), execution.clone(), status.clone());
-            async move { status::apply(&ctx.client, &execution, &status).await }
-        };
-        let task = tokio::spawn(until_over(is_over, write));
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+    /// Notes that the runner has accepted the run.
+    pub(crate) fn accept(&self) {
+        self.accepted_at.get_or_init(Timestamp::now);
     }
 
-    /// Ends telling. What is on its way is waited for: it must not arrive after the next status.
-    pub async fn finish(self) {
+    pub(crate) fn is_accepted(&self) -> bool {
+        self.accepted_at.get().is_some()
+    }
+
+    /// Starts to write. Does nothing before the runner has accepted the run, nor a second time.
+    pub(crate) fn start(&self, sandbox: &SandboxRef) {
+        let Some(accepted_at) = self.accepted_at.get() else { return };
+        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        if task.is_some() {
+            return;
+        }
+        let status = status::running(&self.version, self.attempt, sandbox, *accepted_at);
+        let (ctx, reference) = (self.ctx.clone(), self.reference.clone());
+        let is_over = self.is_over.subscribe();
+        let write = async move {
+            write_until_over(is_over, || status::apply(&ctx.client, &reference, &status)).await;
+        };
+        *task = Some(tokio::spawn(write.in_current_span()));
+    }
+
+    /// Stops writing, and returns when the runner accepted the run. Waits for a write in flight, which must not
+    /// arrive after the next status.
+    pub(crate) async fn finish(self) -> Option<Timestamp> {
         self.is_over.send_replace(true);
-        let tasks = mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        for task in tasks {
-            // A panic in it was logged by the runtime; the next status says all that it would have said.
+        let task = mem::take(&mut *self.task.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(task) = task {
+            // A panic in it was logged by the runtime; the next status replaces this one.
             task.await.ok();
         }
+        self.accepted_at.get().copied()
     }
 }
 
-/// Until it is written, or is not to be written any more.
-async fn until_over<W>(mut is_over: watch::Receiver<bool>, write: impl Fn() -> W)
+/// Writes until one write succeeds or the run is over.
+async fn write_until_over<W>(mut is_over: watch::Receiver<bool>, write: impl Fn() -> W)
 where
     W: Future<Output = Result<(), StatusError>>,
 {
@@ -102,36 +118,36 @@ mod tests {
         StatusError::Apply { namespace: "ns".into(), name: "e".into(), source }
     }
 
-    /// How often it is tried where the first `failures` tries fail, with `last` after them.
-    async fn tries(failures: u32, last: fn() -> Result<(), StatusError>) -> u32 {
+    /// The number of writes if the first `failures` fail, with `last` after them.
+    async fn writes(failures: u32, last: fn() -> Result<(), StatusError>) -> u32 {
         let (_over, is_over) = watch::channel(false);
-        let tried = Cell::new(0);
-        until_over(is_over, || {
-            tried.set(tried.get() + 1);
-            ready(if tried.get() <= failures { Err(failed()) } else { last() })
+        let written = Cell::new(0);
+        write_until_over(is_over, || {
+            written.set(written.get() + 1);
+            ready(if written.get() <= failures { Err(failed()) } else { last() })
         })
         .await;
-        tried.get()
+        written.get()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_tried_again_until_it_is_written_or_cannot_be() {
-        assert_eq!(tries(0, || Ok(())).await, 1);
-        assert_eq!(tries(3, || Ok(())).await, 4);
-        assert_eq!(tries(1, || Err(StatusError::Ended)).await, 2);
-        assert_eq!(tries(0, || Err(StatusError::Gone)).await, 1);
+    async fn running_status_is_retried_until_it_is_written_or_cannot_be() {
+        assert_eq!(writes(0, || Ok(())).await, 1);
+        assert_eq!(writes(3, || Ok(())).await, 4);
+        assert_eq!(writes(1, || Err(StatusError::Ended)).await, 2);
+        assert_eq!(writes(0, || Err(StatusError::Gone)).await, 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_not_tried_again_when_the_run_is_over() {
+    async fn running_status_is_not_retried_when_the_run_is_over() {
         let (over, is_over) = watch::channel(false);
-        let tried = Cell::new(0);
-        until_over(is_over, || {
-            tried.set(tried.get() + 1);
+        let written = Cell::new(0);
+        write_until_over(is_over, || {
+            written.set(written.get() + 1);
             over.send_replace(true);
             ready(Err(failed()))
         })
         .await;
-        assert_eq!(tried.get(), 1);
+        assert_eq!(written.get(), 1);
     }
 }

@@ -23,7 +23,7 @@ const KUBELET_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a sandbox left.
 #[derive(Debug, PartialEq)]
-pub enum Settled {
+pub(crate) enum Settled {
     Ran {
         receipt: Box<Receipt>,
         captured: Captured,
@@ -39,15 +39,15 @@ pub enum Settled {
     OverTime,
 }
 
-/// Whether the pod that `follower` follows has ended or is gone.
-pub fn has_ended(follower: &PodReceiver) -> bool {
-    matches!(PodState::of(follower.borrow().as_ref()), PodState::Ended(_) | PodState::Gone(_))
+/// Whether the pod that `receiver` follows has ended or is gone.
+pub(crate) fn has_ended(receiver: &PodReceiver) -> bool {
+    matches!(PodState::of(receiver.borrow().as_ref()), PodState::Ended(_) | PodState::Gone(_))
 }
 
 /// Whether a sandbox that an earlier operator made has been spoken to: its runner says nothing unasked.
-pub async fn is_used(ctx: &Context, follower: &PodReceiver) -> bool {
-    let Some(view) = follower.borrow().clone() else { return false };
-    if has_ended(follower) {
+pub(crate) async fn is_used(ctx: &Context, receiver: &PodReceiver) -> bool {
+    let Some(view) = receiver.borrow().clone() else { return false };
+    if has_ended(receiver) {
         return true;
     }
     // No log yet, or none to be had: the attach that follows finds out.
@@ -56,8 +56,8 @@ pub async fn is_used(ctx: &Context, follower: &PodReceiver) -> bool {
 
 /// Whether the node of a sandbox that is silent is gone: the control plane says so, or its kubelet does not answer.
 /// The control plane takes most of a minute to notice, so the kubelet is asked.
-pub async fn is_node_lost(ctx: &Context, follower: &PodReceiver) -> bool {
-    let Some(view) = follower.borrow().clone() else { return false };
+pub(crate) async fn is_node_lost(ctx: &Context, receiver: &PodReceiver) -> bool {
+    let Some(view) = receiver.borrow().clone() else { return false };
     if is_node_unreachable(&view) {
         return true;
     }
@@ -76,28 +76,28 @@ async fn peek(ctx: &Context, pod: &Pod) -> kube::Result<String> {
 }
 
 /// Waits up to `limit` for the sandbox's end and reads what it left.
-pub async fn settle(
+pub(crate) async fn settle(
     ctx: &Context,
-    follower: &mut PodReceiver,
-    place: &mut SandboxRef,
+    receiver: &mut PodReceiver,
+    sandbox: &mut SandboxRef,
     limit: Duration,
 ) -> Settled {
     let deadline = Instant::now() + limit;
     loop {
-        let view = follower.borrow_and_update().clone();
+        let view = receiver.borrow_and_update().clone();
         if let Some(view) = &view {
-            place.pod = Some(view.pod.name_any());
-            place.node = view.pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+            sandbox.locate(view);
         }
         match PodState::of(view.as_ref()) {
-            PodState::Ended(ended) => return from_ended(ctx, place, ended).await,
+            PodState::Ended(ended) => return from_ended(ctx, sandbox, ended).await,
             PodState::Gone(ended) => return from_gone(ended),
             PodState::NoPod
-            | PodState::Unscheduled { .. }
+            | PodState::Unscheduled
+            | PodState::Unschedulable { .. }
             | PodState::Bound
             | PodState::ImageProblem { .. } => {}
         }
-        match timeout_at(deadline, follower.changed()).await {
+        match timeout_at(deadline, receiver.changed()).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return from_gone(None),
             Err(_) => return Settled::OverTime,
@@ -105,13 +105,13 @@ pub async fn settle(
     }
 }
 
-async fn from_ended(ctx: &Context, place: &SandboxRef, ended: Ended) -> Settled {
-    let pod = place.pod.as_deref().unwrap_or_default();
+async fn from_ended(ctx: &Context, sandbox: &SandboxRef, ended: Ended) -> Settled {
+    let pod = sandbox.pod.as_deref().unwrap_or_default();
     let deadline = Instant::now() + LOG_LIMIT;
     loop {
         let logged = logs::read(&ctx.sandbox_pods(), pod).await;
         if let Err(error) = &logged {
-            warn!(job = place.job, %error, "Log of an ended sandbox could not be read");
+            warn!(job = sandbox.job, %error, "Log of an ended sandbox could not be read");
         }
         // A container's end may be told before the last of its log is written.
         let may_grow = ended.was_used();

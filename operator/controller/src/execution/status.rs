@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 use skillet_api::{
     Phase, Reason, SkillExecution, SkillExecutionStatus,
@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::{attempt_outcome::SandboxRef, conclude::Conclusion};
+use super::{attempt_outcome::SandboxRef, conclude::Conclusion, reference::ExecutionRef};
 use crate::{applied::apply_status, report::chain};
 
 /// Serialised output above this is cut: etcd refuses objects of 1.5 MiB, and field ownership needs room too.
@@ -25,21 +25,21 @@ const LAST_PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Error)]
 pub enum StatusError {
-    /// Deleted, or deleted and made again under the same name: there is nothing to report to.
+    /// Deleted, or deleted and created again under the same name: there is nothing to report to.
     #[error("the execution is gone")]
     Gone,
-    /// It has ended already, otherwise: who was first is right.
+    /// It has ended already, otherwise: the first end counts.
     #[error("the execution has ended already")]
     Ended,
     #[error("could not apply the status of SkillExecution {namespace}/{name}")]
     Apply { namespace: String, name: String, source: Box<kube::Error> },
 }
 
-/// Status of a run that has a place and goes on.
+/// Status of a run that has a sandbox and goes on.
 pub fn running(
     version: &str,
     attempts: u32,
-    place: &SandboxRef,
+    sandbox: &SandboxRef,
     started_at: Timestamp,
 ) -> SkillExecutionStatus {
     SkillExecutionStatus {
@@ -48,18 +48,18 @@ pub fn running(
         resolved_version: Some(version.to_owned()),
         attempts,
         started_at: Some(MicroTime(started_at)),
-        job: Some(place.job.clone()),
-        pod: place.pod.clone(),
-        node: place.node.clone(),
+        job: Some(sandbox.job.clone()),
+        pod: sandbox.pod.clone(),
+        node: sandbox.node.clone(),
         ..SkillExecutionStatus::default()
     }
 }
 
-/// Status of an execution between two attempts: which attempt ended, and how.
+/// Status of an execution between two attempts: the attempt that ended, and how.
 pub fn retried(
     version: &str,
     attempts: u32,
-    place: &SandboxRef,
+    sandbox: &SandboxRef,
     conclusion: &Conclusion,
 ) -> SkillExecutionStatus {
     let reason = conclusion.reason.unwrap_or(Reason::SandboxLost);
@@ -70,7 +70,23 @@ pub fn retried(
         message: Some(format!("attempt {attempts} ended {reason} ({why}); it is tried again")),
         resolved_version: Some(version.to_owned()),
         attempts,
-        job: Some(place.job.clone()),
+        job: Some(sandbox.job.clone()),
+        ..SkillExecutionStatus::default()
+    }
+}
+
+/// Status of an execution whose sandbox `job` was released unused, after `attempts` attempts of `version` that counted.
+///
+/// By it the next operator knows that nothing ran in that sandbox, whose Job is gone.
+pub fn released(version: &str, attempts: u32, job: &str, message: String) -> SkillExecutionStatus {
+    SkillExecutionStatus {
+        phase: Phase::Pending,
+        reason: Some(Reason::Queued),
+        message: Some(message),
+        // Without an attempt that counted, the next sandbox may get a newer version.
+        resolved_version: (attempts > 0).then(|| version.to_owned()),
+        attempts,
+        job: Some(job.to_owned()),
         ..SkillExecutionStatus::default()
     }
 }
@@ -101,7 +117,7 @@ pub fn finished(conclusion: Conclusion, generation: Option<i64>, now: Timestamp)
         stderr,
         truncated,
         exit_code,
-        place,
+        sandbox,
         isolation,
         must_end: _,
     } = conclusion;
@@ -120,15 +136,15 @@ pub fn finished(conclusion: Conclusion, generation: Option<i64>, now: Timestamp)
         stderr,
         truncated: truncated || is_cut.unwrap_or(false),
         exit_code,
-        job: Some(place.job).filter(|job| !job.is_empty()),
-        pod: place.pod,
-        node: place.node,
+        job: Some(sandbox.job).filter(|job| !job.is_empty()),
+        pod: sandbox.pod,
+        node: sandbox.node,
         isolation,
         conditions,
     }
 }
 
-/// Cuts an output that no API server would take. What was JSON is then text.
+/// Cuts an output that no API server would take. JSON becomes text.
 fn fit(value: Value) -> (Value, bool) {
     let text = value.to_string();
     if text.len() <= OUTPUT_LIMIT_BYTES {
@@ -156,23 +172,27 @@ fn conditions(conclusion: &Conclusion, generation: Option<i64>, now: Timestamp) 
 /// Applies a status once.
 pub async fn apply(
     client: &Client,
-    execution: &SkillExecution,
+    execution: &ExecutionRef,
     status: &SkillExecutionStatus,
 ) -> Result<(), StatusError> {
-    let (namespace, name) = (execution.namespace().unwrap_or_default(), execution.name_any());
-    let api: Api<SkillExecution> = Api::namespaced(client.clone(), &namespace);
+    let ExecutionRef { namespace, name, uid } = execution;
+    let api: Api<SkillExecution> = Api::namespaced(client.clone(), namespace);
     let patch = json!({
         "apiVersion": SkillExecution::api_version(&()),
         "kind": SkillExecution::kind(&()),
         // With the uid, another object under the same name is never taken for this one.
-        "metadata": { "name": name, "uid": execution.uid() },
+        "metadata": { "name": name, "uid": uid },
         "status": status,
     });
-    match apply_status(client, &api, &name, &patch).await {
+    match apply_status(client, &api, name, &patch).await {
         Ok(()) => Ok(()),
         Err(kube::Error::Api(answer)) if is_gone(answer.code, &answer.message) => Err(StatusError::Gone),
         Err(kube::Error::Api(answer)) if has_ended(answer.code, &answer.message) => Err(StatusError::Ended),
-        Err(source) => Err(StatusError::Apply { namespace, name, source: Box::new(source) }),
+        Err(source) => Err(StatusError::Apply {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            source: Box::new(source),
+        }),
     }
 }
 
@@ -186,19 +206,15 @@ fn has_ended(code: u16, message: &str) -> bool {
     code == 422 && message.contains("its phase does not change any more")
 }
 
-/// Applies a status until it is in, however long that takes: what it says exists nowhere else.
-pub async fn apply_until_done(
-    client: &Client,
-    execution: &SkillExecution,
-    status: &mut SkillExecutionStatus,
-) {
+/// Applies a status until the API server has it, however long that takes: its content exists nowhere else.
+pub async fn apply_until_done(client: &Client, execution: &ExecutionRef, status: &mut SkillExecutionStatus) {
     let mut pause = FIRST_PAUSE;
     loop {
         match apply(client, execution, status).await {
             Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
             Err(error @ StatusError::Apply { .. }) => {
                 if is_refused(&error) {
-                    give_up_texts(status);
+                    drop_texts(status);
                 }
                 warn!(error = %chain(&error), "Status could not be written yet");
                 sleep(pause).await;
@@ -208,7 +224,7 @@ pub async fn apply_until_done(
     }
 }
 
-/// Refused for what is in it: asked again it would be refused again.
+/// Returns true if the API server refuses the content of the status: a retry would be refused again.
 fn is_refused(error: &StatusError) -> bool {
     match error {
         StatusError::Gone | StatusError::Ended => false,
@@ -221,8 +237,8 @@ fn is_refused(error: &StatusError) -> bool {
     }
 }
 
-/// What is left must be taken: an execution without an end is worse than one without its output.
-fn give_up_texts(status: &mut SkillExecutionStatus) {
+/// Drops all texts, so that the rest is taken: an execution without an end is worse than one without its output.
+fn drop_texts(status: &mut SkillExecutionStatus) {
     status.output = status.output.take().map(|_| json!({ "output": "" }));
     for stream in [&mut status.stdout, &mut status.stderr].into_iter().flatten() {
         (stream.head, stream.tail) = (String::new(), String::new());
@@ -288,11 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_leaves_sizes_and_digests() {
+    fn a_status_without_its_texts_keeps_sizes_and_digests() {
         let mut status = finished_with(json!({"a": 1}));
         let stream = StreamStatus { head: "a".into(), tail: "b".into(), bytes: 7, sha256: "d".into() };
         status.stderr = Some(stream.clone());
-        give_up_texts(&mut status);
+        drop_texts(&mut status);
         assert_eq!(status.stderr, Some(StreamStatus { head: String::new(), tail: String::new(), ..stream }));
         assert_eq!((status.output, status.stdout), (Some(json!({ "output": "" })), None));
         assert!(status.truncated && status.conditions.iter().all(|c| c.message.contains("digests")));
@@ -306,23 +322,33 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_tells_where() {
-        let place = SandboxRef {
+    fn a_running_status_names_the_sandbox() {
+        let sandbox = SandboxRef {
             job: "run-u-1".into(),
             pod: Some("run-u-1-x".into()),
             node: Some("n".into()),
             ..SandboxRef::default()
         };
-        let status = running("1.2.3", 2, &place, now());
+        let status = running("1.2.3", 2, &sandbox, now());
         assert_eq!((status.phase, status.attempts, status.node.as_deref()), (Phase::Running, 2, Some("n")));
         assert!(status.conditions.is_empty() && status.finished_at.is_none());
     }
 
     #[test]
-    fn between_two_attempts_the_status_tells_how_the_last_one_ended() {
-        let place = SandboxRef { job: "run-u-1".into(), ..SandboxRef::default() };
+    fn a_released_sandbox_leaves_its_job_and_no_start() {
+        let first = released("1.2.3", 0, "run-u-2", "waits for room".into());
+        assert_eq!((first.phase, first.reason), (Phase::Pending, Some(Reason::Queued)));
+        assert_eq!((first.attempts, first.job.as_deref()), (0, Some("run-u-2")));
+        assert!(first.started_at.is_none() && first.resolved_version.is_none());
+        let second = released("1.2.3", 1, "run-u-3", "waits for room".into());
+        assert_eq!((second.attempts, second.resolved_version.as_deref()), (1, Some("1.2.3")));
+    }
+
+    #[test]
+    fn between_two_attempts_the_status_says_how_the_last_one_ended() {
+        let sandbox = SandboxRef { job: "run-u-1".into(), ..SandboxRef::default() };
         let lost = Conclusion::failed(Reason::SandboxLost, "the node is gone".into());
-        let status = retried("1.2.3", 1, &place, &lost);
+        let status = retried("1.2.3", 1, &sandbox, &lost);
         assert_eq!((status.phase, status.reason), (Phase::Pending, Some(Reason::SandboxLost)));
         assert_eq!((status.attempts, status.job.as_deref()), (1, Some("run-u-1")));
         assert_eq!(

@@ -5,16 +5,14 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{ResourceExt, api::PostParams};
-use skillet_api::{
-    IsolationLevel, SkillPolicySpec, SkillPolicyStatus, names, policy::NodeStatus, skill::Runtime,
-};
+use skillet_api::{SkillPolicySpec, SkillPolicyStatus, names, policy::NodeStatus, skill::Runtime};
 use tracing::info;
 
 use crate::{
     context::Context,
-    execution::conclude,
+    isolation,
     sandbox::{
-        self,
+        self, BindLimits,
         manifest::{self, SandboxSpec},
     },
 };
@@ -74,9 +72,13 @@ pub async fn probe(ctx: &Context, policy: &SkillPolicySpec, node: &Node, now: Ti
         missing: Vec::new(),
     };
     match asked {
-        Ok(isolation) => {
-            proven.missing = isolation.missing(level(policy)).into_iter().map(ToOwned::to_owned).collect();
-            proven.isolation = Some(conclude::isolation(&isolation));
+        Ok(proof) => {
+            proven.missing = proof
+                .missing(isolation::level(policy.isolation))
+                .into_iter()
+                .map(ToOwned::to_owned)
+                .collect();
+            proven.isolation = Some(isolation::status(&proof));
         }
         Err(message) => proven.missing = vec![format!("could not be probed: {message}")],
     }
@@ -89,15 +91,21 @@ async fn ask(
     policy: &SkillPolicySpec,
     spec: &SandboxSpec,
 ) -> Result<skillet_protocol::Isolation, String> {
-    let mut follower = ctx.pods.follow(&spec.job);
+    let mut pod = ctx.pods.follow(&spec.job);
     let job = manifest::job(spec, &ctx.settings);
     match ctx.sandbox_jobs().create(&PostParams::default(), &job).await {
         Ok(_) => {}
         Err(error) => return Err(error.to_string()),
     }
-    let opened = sandbox::attach(&ctx.sandbox_pods(), &mut follower, ctx.epoch, policy.start_timeout.0).await;
+    let limit = policy.start_timeout.0;
+    let bound =
+        sandbox::wait_until_bound(&mut pod, BindLimits { undecided: limit, no_room: limit }, || {}).await;
+    let attached = match bound {
+        Ok(()) => sandbox::attach(&ctx.sandbox_pods(), &mut pod, ctx.epoch, limit).await,
+        Err(error) => Err(error),
+    };
     ctx.pods.forget(&spec.job);
-    opened.map(|opened| opened.ready.isolation).map_err(|error| error.to_string())
+    attached.map(|attached| attached.ready.isolation).map_err(|error| error.to_string())
 }
 
 fn sandbox_on(ctx: &Context, policy: &SkillPolicySpec, node: &Node) -> SandboxSpec {
@@ -119,14 +127,6 @@ fn sandbox_on(ctx: &Context, policy: &SkillPolicySpec, node: &Node) -> SandboxSp
         ]),
         annotations: BTreeMap::new(),
         node: Some(name),
-    }
-}
-
-/// The policy's level in the protocol's words.
-pub fn level(policy: &SkillPolicySpec) -> skillet_protocol::Level {
-    match policy.isolation {
-        IsolationLevel::Strict => skillet_protocol::Level::Strict,
-        IsolationLevel::Compatible => skillet_protocol::Level::Compatible,
     }
 }
 

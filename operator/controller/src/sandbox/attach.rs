@@ -1,7 +1,7 @@
-//! Opening a sandbox: from a Job that was just made to a stream whose runner has proven its isolation.
+//! Attaching to a sandbox: from a Job that was just created to a stream whose runner has proven its isolation.
 //!
-//! The API says Running up to a second after a container runs, so attach is tried from the moment the pod is
-//! bound, never waited for.
+//! First the pod must get a node ([`wait_until_bound`]). Time without room in the cluster does not count against the
+//! start limit. Then attach is tried until the container runs: the API says Running up to a second late.
 
 use std::time::Duration;
 
@@ -22,34 +22,37 @@ const FIRST_GAP: Duration = Duration::from_millis(15);
 /// Longest pause between two tries.
 const LAST_GAP: Duration = Duration::from_millis(500);
 
-/// Why no stream came of a sandbox.
+/// Why a sandbox gave no stream.
 #[derive(Debug, Error)]
 pub enum AttachError {
     #[error("the image cannot be started: {0}")]
     Image(String),
+    /// The pod has no node, so nothing of it ran.
+    #[error("the cluster has no room for the sandbox: {0}")]
+    NoRoom(String),
     #[error("no sandbox became usable within {limit:?}: {message}")]
-    TooLate { limit: Duration, message: String },
+    Timeout { limit: Duration, message: String },
     #[error("the sandbox ended before it was used: {}", .0.message)]
     Ended(Ended),
     #[error("the sandbox was deleted before it was used")]
     Gone(Option<Ended>),
-    /// Attached, but the runner is not idle: somebody else's run is in it.
+    /// The attach succeeded, but the runner is not idle: another operator's run is in the sandbox.
     #[error("the sandbox is in use")]
     InUse(#[source] StreamEnd),
 }
 
-/// Whether the kubelet is still pulling `image` for `pod`. Its events tell, and under load they come late: a pod whose
-/// sandbox is ready and whose container is not there waits for its image.
+/// Returns true if the kubelet is still pulling `image` for `pod`. Its events say so, late under load. A pod whose
+/// sandbox is ready and whose container does not exist waits for its image.
 pub async fn is_pulling(events: &Api<Event>, pod: &Pod, image: &str) -> bool {
     let of_pod = ListParams::default().fields(&format!("involvedObject.name={}", pod.name_any()));
     let Ok(found) = events.list(&of_pod).await else { return false };
     let quoted = format!("\"{image}\"");
     let has = |reason: &str| {
-        let is_told = |event: &Event| {
+        let is_published = |event: &Event| {
             event.reason.as_deref() == Some(reason)
                 && event.message.as_deref().is_some_and(|message| message.contains(&quoted))
         };
-        found.items.iter().any(is_told)
+        found.items.iter().any(is_published)
     };
     !has("Pulled") && (has("Pulling") || is_ready_to_start(pod))
 }
@@ -69,42 +72,94 @@ pub struct Attached {
     pub node: String,
 }
 
-/// Waits for the pod that `follower` follows and attaches to it, for at most `limit`.
+/// How long a pod may be without a node.
+#[derive(Clone, Copy, Debug)]
+pub struct BindLimits {
+    /// Until a Job has a pod, and until the scheduler has decided about that pod.
+    pub undecided: Duration,
+    /// After the scheduler found no room.
+    pub no_room: Duration,
+}
+
+/// Waits until the pod that `receiver` follows has a node, or needs none because it has ended. Calls `on_no_room`
+/// once, when the scheduler first finds no room.
+pub async fn wait_until_bound(
+    receiver: &mut PodReceiver,
+    limits: BindLimits,
+    on_no_room: impl FnOnce(),
+) -> Result<(), AttachError> {
+    let created_at = Instant::now();
+    let (mut pod_at, mut no_room_at, mut on_no_room) = (None, None, Some(on_no_room));
+    loop {
+        let state = PodState::of(receiver.borrow_and_update().as_ref());
+        let (deadline, error) = match state {
+            PodState::NoPod => {
+                let message = "no pod was made for the Job (quota, or an admission rule)".to_owned();
+                let error = AttachError::Timeout { limit: limits.undecided, message };
+                (created_at + limits.undecided, error)
+            }
+            PodState::Unscheduled => {
+                let since = *pod_at.get_or_insert_with(Instant::now);
+                (
+                    since + limits.undecided,
+                    AttachError::NoRoom("the scheduler has not looked at the pod".into()),
+                )
+            }
+            PodState::Unschedulable { message } => {
+                let since = *no_room_at.get_or_insert_with(Instant::now);
+                if let Some(on_no_room) = on_no_room.take() {
+                    on_no_room();
+                }
+                (since + limits.no_room, AttachError::NoRoom(message))
+            }
+            PodState::Bound | PodState::ImageProblem { .. } | PodState::Ended(_) | PodState::Gone(_) => {
+                return Ok(());
+            }
+        };
+        if !matches!(timeout_at(deadline, receiver.changed()).await, Ok(Ok(()))) {
+            return Err(error);
+        }
+    }
+}
+
+/// Attaches to the pod that `receiver` follows, within `limit`. The pod has a node, see [`wait_until_bound`].
 pub async fn attach(
     pods: &Api<Pod>,
-    follower: &mut PodReceiver,
+    receiver: &mut PodReceiver,
     epoch: u64,
     limit: Duration,
 ) -> Result<Attached, AttachError> {
-    let deadline = Instant::now() + limit;
-    let mut bound_at = None;
+    let bound_at = Instant::now();
+    let deadline = bound_at + limit;
     loop {
-        let state = PodState::of(follower.borrow_and_update().as_ref());
+        let state = PodState::of(receiver.borrow_and_update().as_ref());
         match state {
             PodState::ImageProblem { message, is_final: true } => return Err(AttachError::Image(message)),
             PodState::Ended(ended) => return Err(AttachError::Ended(ended)),
             PodState::Gone(ended) => return Err(AttachError::Gone(ended)),
-            PodState::NoPod | PodState::Unscheduled { .. } | PodState::ImageProblem { .. } => {
-                if timeout_at(deadline, follower.changed()).await.is_err() {
-                    return Err(too_late(follower, limit));
+            PodState::NoPod
+            | PodState::Unscheduled
+            | PodState::Unschedulable { .. }
+            | PodState::ImageProblem { .. } => {
+                if timeout_at(deadline, receiver.changed()).await.is_err() {
+                    return Err(timed_out(receiver, limit));
                 }
             }
             PodState::Bound => {
-                let bound_at = *bound_at.get_or_insert_with(Instant::now);
                 // A kubelet that accepts and does not answer must not hold this past its limit.
-                if let Ok(attached) = timeout_at(deadline, try_attach(pods, follower, epoch)).await
-                    && let Some(opened) = attached?
+                if let Ok(attached) = timeout_at(deadline, try_attach(pods, receiver, epoch)).await
+                    && let Some(attached) = attached?
                 {
-                    return Ok(opened);
+                    return Ok(attached);
                 }
                 if Instant::now() >= deadline {
-                    return Err(too_late(follower, limit));
+                    return Err(timed_out(receiver, limit));
                 }
                 // A node under load is asked less often: each try costs it time it needs to start the pod.
                 let gap = (bound_at.elapsed() / 8).clamp(FIRST_GAP, LAST_GAP);
                 tokio::select! {
                     () = sleep(gap) => {}
-                    _ = follower.changed() => {}
+                    _ = receiver.changed() => {}
                 }
             }
         }
@@ -131,14 +186,71 @@ async fn try_attach(
     }
 }
 
-fn too_late(follower: &PodReceiver, limit: Duration) -> AttachError {
-    let message = match PodState::of(follower.borrow().as_ref()) {
+fn timed_out(receiver: &PodReceiver, limit: Duration) -> AttachError {
+    let message = match PodState::of(receiver.borrow().as_ref()) {
         PodState::ImageProblem { message, .. } => return AttachError::Image(message),
-        PodState::NoPod => "no pod was made for the Job (quota, or an admission rule)".to_owned(),
-        PodState::Unscheduled { message } => message.unwrap_or_else(|| "the pod was not scheduled".into()),
-        PodState::Bound => "the container did not start".to_owned(),
         PodState::Ended(ended) => return AttachError::Ended(ended),
         PodState::Gone(ended) => return AttachError::Gone(ended),
+        PodState::NoPod | PodState::Unscheduled | PodState::Unschedulable { .. } | PodState::Bound => {
+            "the container did not start".to_owned()
+        }
     };
-    AttachError::TooLate { limit, message }
+    AttachError::Timeout { limit, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, sync::Arc};
+
+    use tokio::sync::watch;
+
+    use super::{super::pod_watch::PodView, *};
+
+    const LIMITS: BindLimits =
+        BindLimits { undecided: Duration::from_secs(60), no_room: Duration::from_secs(5) };
+    const UNDECIDED: &str = "spec: {containers: []}";
+    const FULL: &str = "spec: {containers: []}\nstatus: {conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: Insufficient cpu}]}";
+    const BOUND: &str = "spec: {containers: [], nodeName: n}";
+
+    fn view(yaml: &str) -> Option<PodView> {
+        let pod: Pod = serde_saphyr::from_str(yaml).unwrap();
+        Some(PodView { pod: Arc::new(pod), is_deleted: false })
+    }
+
+    /// Shows each pod after its second. Expects the error, the second of the decision, and the calls of `on_no_room`.
+    async fn check(shown: &[(u64, &str)], expected: Result<(), &str>, after: u64, no_room: u32) {
+        let (sender, mut receiver) = watch::channel(None);
+        let (began, calls) = (Instant::now(), Cell::new(0));
+        let show = async {
+            for (second, yaml) in shown {
+                tokio::time::sleep_until(began + Duration::from_secs(*second)).await;
+                sender.send_replace(view(yaml));
+            }
+            std::future::pending::<()>().await;
+        };
+        let bound = wait_until_bound(&mut receiver, LIMITS, || calls.set(calls.get() + 1));
+        let bound = tokio::select! {
+            bound = bound => bound,
+            () = show => unreachable!(),
+        };
+        assert_eq!(bound.map_err(|error| error.to_string()), expected.map_err(ToOwned::to_owned));
+        assert_eq!((began.elapsed().as_secs(), calls.get()), (after, no_room), "{shown:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_without_a_verdict_has_the_start_limit_and_one_without_room_a_short_one() {
+        let quota =
+            "no sandbox became usable within 60s: no pod was made for the Job (quota, or an admission rule)";
+        check(&[], Err(quota), 60, 0).await;
+        let undecided = "the cluster has no room for the sandbox: the scheduler has not looked at the pod";
+        check(&[(10, UNDECIDED)], Err(undecided), 70, 0).await;
+        let full = "the cluster has no room for the sandbox: Insufficient cpu";
+        check(&[(1, UNDECIDED), (2, FULL), (4, FULL)], Err(full), 7, 1).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_gets_a_node_in_time_is_bound() {
+        check(&[(59, BOUND)], Ok(()), 59, 0).await;
+        check(&[(1, FULL), (5, BOUND)], Ok(()), 5, 1).await;
+    }
 }

@@ -11,7 +11,10 @@ use skillet_protocol::{RunnerMessage, StreamReader};
 /// More than the largest output that is streamed: a longer log is not a runner's.
 const LOG_LIMIT_BYTES: u64 = 40 * 1024 * 1024;
 
-/// What the log of a sandbox holds.
+/// The greetings of some operators and the acceptance of a run are within so much of a log.
+const HEAD_BYTES: i64 = 64 * 1024;
+
+/// The content of a sandbox's log.
 #[derive(Debug)]
 pub enum Logged {
     /// No run was accepted.
@@ -29,6 +32,18 @@ pub async fn read(pods: &Api<Pod>, pod: &str) -> Result<Logged, kube::Error> {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).map_err(kube::Error::ReadEvents).await?;
     Ok(parse(&bytes))
+}
+
+/// Returns true if the log of `pod` says that its runner has accepted a run.
+pub async fn is_accepted(pods: &Api<Pod>, pod: &str) -> Result<bool, kube::Error> {
+    let params = LogParams { limit_bytes: Some(HEAD_BYTES), ..LogParams::default() };
+    let mut stream = pin!(pods.log_stream(pod, &params).await?);
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).map_err(kube::Error::ReadEvents).await?;
+    Ok(match parse(&bytes) {
+        Logged::NotAccepted => false,
+        Logged::Whole(_) | Logged::Torn => true,
+    })
 }
 
 /// Sorts the bytes of a log into [`Logged`]. Anything after the `Exit` is the log's own, such as a last line feed.

@@ -10,8 +10,10 @@ use super::pod_watch::PodView;
 pub enum PodState {
     /// The Job has no pod yet.
     NoPod,
-    /// The pod has no node; the scheduler's reason, where it gave one.
-    Unscheduled { message: Option<String> },
+    /// The pod has no node, and the scheduler has not said why.
+    Unscheduled,
+    /// The scheduler found no node for the pod; it tries again when the cluster changes.
+    Unschedulable { message: String },
     /// Bound to a node. The container may run already: the API is up to a second late.
     Bound,
     /// The container cannot be made from its image. `is_final` when trying again cannot help.
@@ -36,9 +38,14 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Whether the runner tells of a run.
+    /// Returns true if the runner's receipt is that of a run.
     pub fn was_used(&self) -> bool {
         self.receipt.as_ref().is_some_and(|receipt| !receipt.is_unused())
+    }
+
+    /// Returns true if the kubelet refused the pod because its node had no room, as in `OutOfcpu`.
+    pub fn had_no_room(&self) -> bool {
+        !self.is_container && self.message.starts_with("OutOf")
     }
 }
 
@@ -69,7 +76,7 @@ impl PodState {
             return Self::Ended(ended);
         }
         if view.pod.spec.as_ref().is_none_or(|spec| spec.node_name.is_none()) {
-            return Self::Unscheduled { message: unscheduled_message(&view.pod) };
+            return unschedulable(&view.pod).unwrap_or(Self::Unscheduled);
         }
         waiting(&view.pod).and_then(image_problem).unwrap_or(Self::Bound)
     }
@@ -130,10 +137,10 @@ fn join(reason: Option<&str>, message: Option<&str>) -> String {
     }
 }
 
-fn unscheduled_message(pod: &Pod) -> Option<String> {
+fn unschedulable(pod: &Pod) -> Option<PodState> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     let scheduled = conditions.iter().find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
-    scheduled.message.clone()
+    Some(PodState::Unschedulable { message: scheduled.message.clone().unwrap_or_default() })
 }
 
 fn waiting(pod: &Pod) -> Option<&ContainerStateWaiting> {
@@ -179,9 +186,9 @@ mod tests {
 
     #[test]
     fn a_pod_without_a_node_says_why_when_the_scheduler_does() {
-        assert_eq!(state("spec: {containers: []}"), PodState::Unscheduled { message: None });
+        assert_eq!(state("spec: {containers: []}"), PodState::Unscheduled);
         let full = "spec: {containers: []}\nstatus: {conditions: [{type: PodScheduled, status: 'False', message: 0/1 nodes are available}]}";
-        assert_eq!(state(full), PodState::Unscheduled { message: Some("0/1 nodes are available".into()) });
+        assert_eq!(state(full), PodState::Unschedulable { message: "0/1 nodes are available".into() });
     }
 
     #[test]

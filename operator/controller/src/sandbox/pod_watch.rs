@@ -84,7 +84,7 @@ impl PodWatch {
         }
     }
 
-    fn show(&self, pod: Pod, is_deleted: bool) {
+    pub(crate) fn show(&self, pod: Pod, is_deleted: bool) {
         let Some(job) = job_name(&pod).map(ToOwned::to_owned) else { return };
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = jobs.entry(job.clone()).or_insert_with(|| watch::channel(None).0);

@@ -11,48 +11,57 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep, sleep_until},
 };
-use tracing::{debug, warn};
+use tracing::{Span, debug, warn};
 
 /// A used sandbox's runner ends by itself; after this long its pod is only an object to delete.
 const REST: Duration = Duration::from_secs(2);
 /// Pause between two removals.
 const PACE: Duration = Duration::from_millis(100);
 
+/// A sandbox to remove.
+struct Used {
+    due: Instant,
+    job: String,
+    /// The span of the run that used it.
+    span: Span,
+}
+
 /// Takes the names of used sandboxes and deletes their Jobs, one after the other.
 #[derive(Clone)]
 pub struct Remover {
-    used: mpsc::UnboundedSender<(Instant, String)>,
+    used: mpsc::UnboundedSender<Used>,
     jobs: Api<Job>,
 }
 
 impl Remover {
     /// The remover and the task that does its work; the task ends when every handle is dropped.
     pub fn new(jobs: Api<Job>) -> (Self, impl Future<Output = ()>) {
-        let (used, names) = mpsc::unbounded_channel();
-        let task = work(jobs.clone(), names);
+        let (used, removals) = mpsc::unbounded_channel();
+        let task = work(jobs.clone(), removals);
         (Self { used, jobs }, task)
     }
 
-    /// The sandbox is used up: remove it some time soon.
+    /// Removes a used sandbox, some time soon.
     pub fn later(&self, job: String) {
         // The receiver lives as long as the process; at shutdown the sweep of the next operator does it.
-        self.used.send((Instant::now() + REST, job)).ok();
+        self.used.send(Used { due: Instant::now() + REST, job, span: Span::current() }).ok();
     }
 
-    /// Remove it now, with whatever runs in it.
+    /// Removes a sandbox now, with whatever runs in it.
     pub async fn now(&self, job: &str) -> Result<(), kube::Error> {
         let params = DeleteParams { grace_period_seconds: Some(0), ..background() };
-        gone_is_fine(self.jobs.delete(job, &params).await)
+        ignore_missing(self.jobs.delete(job, &params).await)
     }
 }
 
-async fn work(jobs: Api<Job>, mut names: mpsc::UnboundedReceiver<(Instant, String)>) {
-    while let Some((due, job)) = names.recv().await {
+async fn work(jobs: Api<Job>, mut used: mpsc::UnboundedReceiver<Used>) {
+    while let Some(Used { due, job, span }) = used.recv().await {
         sleep_until(due).await;
-        match gone_is_fine(jobs.delete(&job, &background()).await) {
+        let removed = ignore_missing(jobs.delete(&job, &background()).await);
+        span.in_scope(|| match removed {
             Ok(()) => debug!(job, "Sandbox removed"),
             Err(error) => warn!(job, %error, "Sandbox could not be removed; the next sweep tries again"),
-        }
+        });
         sleep(PACE).await;
     }
 }
@@ -61,7 +70,7 @@ fn background() -> DeleteParams {
     DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() }
 }
 
-fn gone_is_fine<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+fn ignore_missing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
     match result {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),

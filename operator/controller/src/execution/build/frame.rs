@@ -14,14 +14,14 @@ const OPEN_FILES: u64 = 1024;
 
 /// Which run of an execution this is.
 #[derive(Clone, Debug)]
-pub struct RunId<'a> {
-    pub execution_uid: &'a str,
-    pub attempt: u32,
-    pub epoch: u64,
+pub(crate) struct RunId<'a> {
+    pub(crate) execution_uid: &'a str,
+    pub(crate) attempt: u32,
+    pub(crate) epoch: u64,
 }
 
 /// The frame for one attempt.
-pub fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<String, String>) -> Run {
+pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<String, String>) -> Run {
     let content = &admitted.content;
     let mut files: Vec<File> = content
         .files

@@ -2,40 +2,32 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use kube::ResourceExt;
-use skillet_api::{SkillExecution, SkillPolicySpec, names};
-use skillet_core::{admission::Admitted, skill::ImageChoice};
+use skillet_api::names;
+use skillet_core::skill::ImageChoice;
 
-use crate::{sandbox::manifest::SandboxSpec, settings::SandboxSettings};
+use crate::{
+    execution::{adopt::ResumePoint, plan::Plan},
+    sandbox::manifest::SandboxSpec,
+    settings::SandboxSettings,
+};
 
 /// On top of start, run and grace: the pod's own deadline is the last resort, not the time limit.
 const SLACK: Duration = Duration::from_secs(30);
 
-/// Label that tells which attempt a sandbox serves.
-pub const LABEL_ATTEMPT: &str = "skillet.dev/attempt";
-/// Label that tells which version of the skill a sandbox runs.
-pub const LABEL_VERSION: &str = "skillet.dev/version";
-
-/// Name of the `ordinal`th sandbox of an execution: the same after a restart, so that none is made twice.
-pub fn job_name(execution_uid: &str, ordinal: u32) -> String {
+/// Name of the `ordinal`th sandbox of an execution: the same after a restart, so that none is created twice.
+pub(crate) fn job_name(execution_uid: &str, ordinal: u32) -> String {
     format!("run-{execution_uid}-{ordinal}")
 }
 
-/// What the manifest needs for one attempt.
-pub fn spec(
-    execution: &SkillExecution,
-    admitted: &Admitted,
-    policy: &SkillPolicySpec,
-    settings: &SandboxSettings,
-    (ordinal, attempt): (u32, u32),
-) -> SandboxSpec {
+/// The manifest's input for one attempt.
+pub(crate) fn spec(plan: &Plan, point: &ResumePoint, settings: &SandboxSettings) -> SandboxSpec {
+    let Plan { reference, admitted, policy, .. } = plan;
     let (image, needs_runner) = match &admitted.content.image {
         ImageChoice::Runtime(runtime) => (settings.runtime_image(*runtime).to_owned(), false),
         ImageChoice::Image(image) => (image.clone(), true),
     };
-    let uid = execution.uid().unwrap_or_default();
     SandboxSpec {
-        job: job_name(&uid, ordinal),
+        job: job_name(&reference.uid, point.ordinal),
         image,
         needs_runner,
         cpu_millis: admitted.content.limits.cpu_millis,
@@ -45,14 +37,14 @@ pub fn spec(
         labels: BTreeMap::from([
             (names::LABEL_MANAGED_BY.to_owned(), names::MANAGED_BY.to_owned()),
             (names::LABEL_PURPOSE.to_owned(), names::PURPOSE_RUN.to_owned()),
-            (names::LABEL_EXECUTION_UID.to_owned(), uid),
-            (names::LABEL_EXECUTION_NAMESPACE.to_owned(), execution.namespace().unwrap_or_default()),
+            (names::LABEL_EXECUTION_UID.to_owned(), reference.uid.clone()),
+            (names::LABEL_EXECUTION_NAMESPACE.to_owned(), reference.namespace.clone()),
             (names::LABEL_SKILL.to_owned(), admitted.skill.clone()),
-            (names::LABEL_SANDBOX.to_owned(), ordinal.to_string()),
-            (LABEL_ATTEMPT.to_owned(), attempt.to_string()),
-            (LABEL_VERSION.to_owned(), admitted.version.to_string()),
+            (names::LABEL_SANDBOX.to_owned(), point.ordinal.to_string()),
+            (names::LABEL_ATTEMPT.to_owned(), point.attempt.to_string()),
+            (names::LABEL_VERSION.to_owned(), plan.version()),
         ]),
-        annotations: BTreeMap::from([(names::ANNOTATION_EXECUTION.to_owned(), execution.name_any())]),
+        annotations: BTreeMap::from([(names::ANNOTATION_EXECUTION.to_owned(), reference.name.clone())]),
         node: None,
     }
 }

@@ -1,0 +1,95 @@
+//! A running program: the Run frame down, the runner's messages up, cancellation, and the deadlines.
+
+use std::time::Duration;
+
+use skillet_api::Reason;
+use skillet_protocol::{OperatorMessage, Refusal, Refused, RunnerMessage};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::{
+    attempt::{Attempt, cancelled},
+    attempt_outcome::{AttemptOutcome, Captured, DriveError, SandboxRef},
+    build::frame,
+    deadlines::{Deadlines, Due, OPERATOR_SLACK},
+    settle,
+};
+use crate::sandbox::{PodReceiver, RunnerStream, StreamEnd};
+
+/// A stream that takes a frame no faster than this is dead.
+const SEND_LIMIT: Duration = Duration::from_secs(10);
+
+impl Attempt<'_> {
+    /// From the Run frame to the end of the stream.
+    pub(super) async fn drive(
+        &mut self,
+        mut stream: RunnerStream,
+        sandbox: &SandboxRef,
+        pod: &mut PodReceiver,
+    ) -> Result<AttemptOutcome, DriveError> {
+        let id = frame::RunId {
+            execution_uid: &self.plan.reference.uid,
+            attempt: self.point.attempt,
+            epoch: self.ctx.epoch,
+        };
+        let frame = frame::run(&id, &self.plan.admitted, self.plan.secret_env.clone());
+        let frame = OperatorMessage::Run(Box::new(frame));
+        timeout(SEND_LIMIT, stream.send(&frame)).await.map_err(|_| StreamEnd::NoAnswer)??;
+        let mut deadlines = Deadlines::new(Instant::now(), self.plan.admitted.timeout);
+        let mut is_cancelling = false;
+        let mut captured = Captured::default();
+        loop {
+            let (deadline, due) = deadlines.next();
+            tokio::select! {
+                message = stream.next() => match message? {
+                    RunnerMessage::Exit(receipt) => {
+                        return Ok(AttemptOutcome::ran(receipt, captured, is_cancelling));
+                    }
+                    // Every attached operator receives every frame, so refusals of another epoch are ignored.
+                    RunnerMessage::Refused(refused)
+                        if refused.epoch.is_some_and(|epoch| epoch != self.ctx.epoch) => {}
+                    RunnerMessage::Refused(Refused { reason: Refusal::StaleEpoch, .. }) => {
+                        // If this stream ended now, the newer operator's stream would lose its input.
+                        timeout(self.plan.admitted.timeout + OPERATOR_SLACK, stream.end()).await.ok();
+                        return Err(DriveError::TakenOver);
+                    }
+                    RunnerMessage::Refused(refused) => return refused_by_runner(refused),
+                    RunnerMessage::Accepted(_) => {
+                        self.status.accept();
+                        deadlines.accept(Instant::now());
+                    }
+                    message => captured.take(message),
+                },
+                () = cancelled(&mut self.cancel), if !is_cancelling => {
+                    is_cancelling = true;
+                    deadlines.cancel(Instant::now());
+                    stream.send(&OperatorMessage::Cancel).await?;
+                }
+                changed = pod.changed(), if !deadlines.is_draining() => {
+                    if changed.is_err() || settle::has_ended(pod) {
+                        deadlines.drain(Instant::now());
+                    }
+                }
+                () = sleep_until(deadline) => match due {
+                    Due::Report => {
+                        deadlines.clear_report();
+                        self.status.start(sandbox);
+                    }
+                    Due::Drained => return Err(StreamEnd::Closed.into()),
+                    Due::GiveUp if is_cancelling => return Ok(AttemptOutcome::Cancelled),
+                    Due::GiveUp => return Ok(self.over_time(sandbox, pod).await),
+                },
+            }
+        }
+    }
+}
+
+fn refused_by_runner(refused: Refused) -> Result<AttemptOutcome, DriveError> {
+    match refused.reason {
+        // The frame is at fault; another sandbox would refuse it too.
+        Refusal::InvalidRun => {
+            Ok(AttemptOutcome::Unusable { reason: Reason::StartFailed, message: refused.message })
+        }
+        // Another operator's run is in it: its end is this execution's end.
+        Refusal::AlreadyAccepted | Refusal::StaleEpoch | Refusal::NoHello => Err(StreamEnd::NotReady.into()),
+    }
+}

@@ -1,0 +1,155 @@
+//! Places: who gets one, who gives it back, and how many there are while the cluster has no room.
+
+use skillet_core::{admission::Admitted, queue::Limits, start_window};
+use tokio::{sync::watch, time::Instant};
+use tracing::Instrument as _;
+
+use super::{
+    super::{
+        Assignment, RunEnd,
+        adopt::ResumePoint,
+        conclude::Conclusion,
+        entry::{Entry, Message, RoomReporter, Stage, Task, Uid, wait_written},
+        finish, run,
+    },
+    Engine,
+};
+
+impl Engine {
+    /// Only the runs that have room count.
+    pub(super) fn shrink_window(&mut self) {
+        let without_room = u32::try_from(self.without_room.len()).unwrap_or(u32::MAX);
+        self.window.shrink(self.running.total().saturating_sub(without_room), Instant::now().into_std());
+    }
+
+    /// Gives the place of a run back.
+    pub(super) fn free_place(&mut self, uid: &Uid) {
+        self.without_room.remove(uid);
+        let Some(entry) = self.entries.get(uid) else { return };
+        if let Stage::Active { skill: Some(skill), .. } = &entry.stage {
+            self.running.finish(&entry.reference.namespace, skill);
+        }
+    }
+
+    /// A run that found no room waits, unless it was cancelled or deleted meanwhile.
+    pub(super) fn on_released(&mut self, uid: &Uid, point: ResumePoint) {
+        self.free_place(uid);
+        self.shrink_window();
+        let Some(entry) = self.entries.get_mut(uid) else { return };
+        if entry.is_finished {
+            self.entries.remove(uid);
+            return;
+        }
+        let is_cancelled = matches!(&entry.stage, Stage::Active { cancel, .. } if *cancel.borrow());
+        entry.point = point;
+        entry.rejections += 1;
+        entry.stage = Stage::WaitingForRoom { until: Instant::now() + start_window::pause(entry.rejections) };
+        if is_cancelled {
+            self.cancel_waiting(uid);
+        }
+    }
+
+    /// The entry stays until the watch, too, has shown the end: an older state may still be on its way.
+    pub(super) fn on_ended(&mut self, uid: &Uid) {
+        let Some(entry) = self.entries.get_mut(uid) else { return };
+        entry.stage = Stage::Done;
+        entry.pin = None;
+        if entry.is_finished {
+            self.entries.remove(uid);
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, uid: &Uid, admitted: &Admitted) {
+        let Some(entry) = self.entries.get_mut(uid) else { return };
+        let namespace = &entry.reference.namespace;
+        entry.pin.replace(self.ctx.in_use.hold(namespace, &admitted.skill, &admitted.version));
+        entry.stage = Stage::Queued { since: Instant::now(), is_reported: false };
+        self.queue.push(namespace, &admitted.skill, entry.arrival, uid.clone());
+    }
+
+    pub(super) fn start_ready(&mut self) {
+        let policy = self.ctx.catalog.policy();
+        let catalog = self.ctx.catalog.clone();
+        let per_skill =
+            |namespace: &str, skill: &str| catalog.skill(namespace, skill)?.spec.limits.as_ref()?.concurrency;
+        loop {
+            let limits = Limits {
+                total: self.window.limit(policy.concurrency.total, Instant::now().into_std()),
+                per_namespace: policy.concurrency.per_namespace,
+                per_skill: &per_skill,
+            };
+            let Some(next) = self.queue.pop(&limits, &self.running) else { break };
+            let Some(entry) = self.entries.get(&next.key) else { continue };
+            // Mode and switches may have changed while it waited.
+            match self.admit(entry) {
+                Ok(admitted) => self.activate(&next.key, admitted),
+                Err(_) => self.refresh(&next.key, true),
+            }
+        }
+        self.ctx.metrics.queued.set(i64::try_from(self.queue.len()).unwrap_or(i64::MAX));
+        self.ctx.metrics.running.set(i64::from(self.running.total()));
+    }
+
+    /// Starts the run of an execution, which takes a place.
+    pub(super) fn activate(&mut self, uid: &Uid, admitted: Admitted) {
+        let Some(entry) = self.entries.get_mut(uid) else { return };
+        let namespace = &entry.reference.namespace;
+        entry.pin.replace(self.ctx.in_use.hold(namespace, &admitted.skill, &admitted.version));
+        self.running.start(namespace, &admitted.skill);
+        let execution = entry.with_input();
+        let task = begin(entry, Some(admitted.skill.clone()));
+        let assignment = Assignment {
+            reference: task.reference,
+            execution,
+            admitted,
+            point: entry.point.clone(),
+            cancel: task.cancelled,
+            room: RoomReporter { uid: uid.clone(), outbox: self.outbox.clone() },
+            has_waited: entry.rejections > 0,
+        };
+        let (ctx, outbox, uid) = (self.ctx.clone(), self.outbox.clone(), uid.clone());
+        let work = async move {
+            wait_written(task.queued_status).await;
+            let ended = match run(&ctx, assignment).await {
+                RunEnd::Finished => Message::Ended(uid),
+                RunEnd::NoRoom(point) => Message::Released(uid, point),
+            };
+            outbox.send(ended).ok();
+        };
+        tokio::spawn(work.instrument(task.span));
+    }
+
+    pub(super) fn cancel_waiting(&mut self, uid: &Uid) {
+        if let Some(entry) = self.entries.get(uid) {
+            self.conclude(uid, entry.cancelled());
+        }
+    }
+
+    /// Writes the end of an execution that does not run.
+    pub(super) fn conclude(&mut self, uid: &Uid, conclusion: Conclusion) {
+        self.queue.remove(uid);
+        let Some(entry) = self.entries.get_mut(uid) else { return };
+        let task = begin(entry, None);
+        // A refusal is written without the input.
+        let generation = entry.execution.metadata.generation;
+        let (ctx, outbox, uid) = (self.ctx.clone(), self.outbox.clone(), uid.clone());
+        let work = async move {
+            wait_written(task.queued_status).await;
+            finish(&ctx, &task.reference, generation, conclusion).await;
+            outbox.send(Message::Ended(uid)).ok();
+        };
+        tokio::spawn(work.instrument(task.span));
+    }
+}
+
+/// Makes an entry active, and returns the input of its task.
+fn begin(entry: &mut Entry, skill: Option<String>) -> Task {
+    let (cancel, cancelled) = watch::channel(entry.execution.spec.cancel);
+    entry.stage = Stage::Active { cancel, skill };
+    Task {
+        reference: entry.reference.clone(),
+        span: entry.span.clone(),
+        cancelled,
+        queued_status: entry.queued_status.take(),
+    }
+}

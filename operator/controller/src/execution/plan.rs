@@ -1,0 +1,35 @@
+//! Everything about a run that does not change between its attempts.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use skillet_api::{SkillExecution, SkillPolicySpec};
+use skillet_core::admission::{Admitted, Refusal};
+
+use super::{gather, reference::ExecutionRef};
+use crate::context::Context;
+
+/// What runs, for which execution, under which policy.
+pub(crate) struct Plan {
+    pub(crate) reference: Arc<ExecutionRef>,
+    pub(crate) execution: Arc<SkillExecution>,
+    pub(crate) admitted: Admitted,
+    pub(crate) policy: Arc<SkillPolicySpec>,
+    pub(crate) secret_env: BTreeMap<String, String>,
+}
+
+impl Plan {
+    /// Reads the secrets of an admitted execution, and the policy in force.
+    pub(crate) async fn read(
+        ctx: &Context,
+        reference: Arc<ExecutionRef>,
+        execution: Arc<SkillExecution>,
+        admitted: Admitted,
+    ) -> Result<Self, Refusal> {
+        let secret_env = gather::secrets(ctx, &reference.namespace, &admitted.content.secret_env).await?;
+        Ok(Self { reference, execution, admitted, policy: ctx.catalog.policy(), secret_env })
+    }
+
+    pub(crate) fn version(&self) -> String {
+        self.admitted.version.to_string()
+    }
+}

@@ -1,0 +1,348 @@
+//! The driver over a scripted API server: the order of its writes, the window in which an operator is killed, and log
+//! lines that name their execution. What follows each outcome is a table.
+
+use std::{
+    io,
+    sync::{Mutex, PoisonError},
+};
+
+use http::{Method, Request, Response};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Client,
+    client::Body,
+    runtime::{
+        events::{Recorder, Reporter as Source},
+        watcher,
+    },
+};
+use serde_json::{Value, json};
+use skillet_api::{SkillExecutionSpec, SkillExecutionStatus, SkillPolicySpec, SkillSpec, names};
+use skillet_core::skill::validate_content;
+use skillet_protocol::{Isolation, Receipt};
+use tokio::sync::mpsc;
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::{engine::Engine, *};
+use crate::{
+    metrics::Metrics,
+    report::Reporter,
+    sandbox::{PodWatch, Remover},
+    settings::{RunnerDelivery, SandboxSettings},
+};
+
+/// One request to the scripted API server.
+#[derive(Clone, Debug)]
+struct Call {
+    method: Method,
+    path: String,
+    body: Value,
+}
+
+impl Call {
+    fn is_status(&self) -> bool {
+        self.method == Method::PATCH && self.path.ends_with("/status")
+    }
+}
+
+type Calls = Arc<Mutex<Vec<Call>>>;
+
+fn calls(calls: &Calls) -> Vec<Call> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Takes every status. Has no object, refuses every new Job, and answers no deletion if it `hangs_at_delete`.
+fn api_server(hangs_at_delete: bool) -> (Client, Calls) {
+    let calls = Calls::default();
+    let seen = calls.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let seen = seen.clone();
+        async move {
+            let (parts, body) = request.into_parts();
+            let text = String::from_utf8(body.collect_bytes().await.unwrap().to_vec()).unwrap();
+            let body = serde_saphyr::from_str(&text).unwrap_or(Value::Null);
+            let call = Call { method: parts.method.clone(), path: parts.uri.path().to_owned(), body };
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
+            if hangs_at_delete && call.method == Method::DELETE {
+                std::future::pending::<()>().await;
+            }
+            let (code, answer) = answer(&call);
+            Ok::<_, io::Error>(
+                Response::builder().status(code).body(Body::from(answer.into_bytes())).unwrap(),
+            )
+        }
+    });
+    (Client::new(service, "default"), calls)
+}
+
+fn answer(call: &Call) -> (u16, String) {
+    let failed = |code: u16| {
+        let status = json!({ "kind": "Status", "status": "Failure", "code": code, "message": "no", "reason": if code == 404 { "NotFound" } else { "Forbidden" } });
+        (code, status.to_string())
+    };
+    match call.method {
+        Method::GET if call.path.ends_with("/log") => (200, String::new()),
+        Method::GET if call.path.ends_with("/skills/missing") => failed(404),
+        Method::GET => (200, json!({ "metadata": {}, "items": [] }).to_string()),
+        Method::POST => failed(403),
+        Method::PATCH | Method::DELETE => (200, json!({ "metadata": { "name": "e" } }).to_string()),
+        _ => failed(405),
+    }
+}
+
+fn context(client: Client) -> Arc<Context> {
+    let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
+    let settings = SandboxSettings {
+        namespace: "sandboxes".into(),
+        shell_image: "shell:1".into(),
+        python_image: "python:1".into(),
+        node_image: "node:1".into(),
+        runner_image: "runner:1".into(),
+        runner_delivery: RunnerDelivery::InitContainer,
+        image_pull_policy: None,
+        runtime_class: None,
+    };
+    let source = Source { controller: names::REPORTING_CONTROLLER.into(), instance: None };
+    let (remover, _) = Remover::new(kube::Api::namespaced(client.clone(), "sandboxes"));
+    Arc::new(Context {
+        reporter: Reporter::new(Recorder::new(client.clone(), source), metrics.clone()),
+        catalog: Arc::default(),
+        versions_seen: crate::skill::gather::Seen::default(),
+        in_use: Arc::default(),
+        pods: PodWatch::default(),
+        // Not young.
+        epoch: 1,
+        client,
+        settings,
+        remover,
+        metrics,
+    })
+}
+
+fn execution(skill: &str) -> SkillExecution {
+    let spec = SkillExecutionSpec { skill: skill.into(), ..SkillExecutionSpec::default() };
+    let mut execution = SkillExecution::new("e", spec);
+    execution.metadata.namespace = Some("team".into());
+    execution.metadata.uid = Some("u".into());
+    execution.metadata.annotations =
+        Some([(names::ANNOTATION_REQUEST_ID.to_owned(), "r-7".to_owned())].into());
+    execution
+}
+
+fn admitted(retries: u32) -> Admitted {
+    let spec: SkillSpec =
+        serde_saphyr::from_str("version: 1.0.0\nrun: {sandbox: {runtime: shell, script: cat}}").unwrap();
+    Admitted {
+        skill: "s".into(),
+        version: "1.0.0".parse().unwrap(),
+        digest: String::new(),
+        content: Arc::new(validate_content(&spec, &SkillPolicySpec::default()).unwrap()),
+        input: json!({}),
+        timeout: Duration::from_secs(5),
+        retries,
+    }
+}
+
+/// A run of an execution that resumes from its `ordinal`th sandbox, which exists.
+fn assignment(execution: &SkillExecution, ordinal: u32) -> Assignment {
+    Assignment {
+        reference: Arc::new(ExecutionRef::of(execution).unwrap()),
+        execution: Arc::new(execution.clone()),
+        admitted: admitted(0),
+        point: ResumePoint { ordinal, sandbox: SandboxState::Exists, ..ResumePoint::FIRST },
+        // Its sender is gone: nobody cancels.
+        cancel: watch::channel(false).1,
+        room: RoomReporter { uid: "u".into(), outbox: mpsc::unbounded_channel().0 },
+        has_waited: false,
+    }
+}
+
+fn pod(yaml: &str) -> Pod {
+    let head = "metadata: {name: p, labels: {batch.kubernetes.io/job-name: run-u-1}}";
+    serde_saphyr::from_str(&format!("{head}\n{yaml}")).unwrap()
+}
+
+/// The pod of a sandbox whose runner ended without a run.
+fn unused_pod() -> Pod {
+    let receipt = Receipt::unused(Isolation::default()).termination_message().replace('\'', "''");
+    pod(&format!(
+        "spec: {{containers: [], nodeName: n}}\nstatus: {{phase: Succeeded, containerStatuses: [{{name: c, image: i, imageID: '', ready: false, restartCount: 0, state: {{terminated: {{exitCode: 0, message: '{receipt}'}}}}}}]}}"
+    ))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unused_sandbox_is_recorded_before_its_job_is_removed_and_never_as_running() {
+    let (client, seen) = api_server(false);
+    let ctx = context(client);
+    ctx.pods.show(unused_pod(), false);
+    assert!(matches!(run(&ctx, assignment(&execution("s"), 1)).await, RunEnd::Finished));
+    let writes: Vec<String> = calls(&seen)
+        .iter()
+        .filter(|call| call.method != Method::GET && !call.path.contains("events"))
+        .map(|call| {
+            let status = &call.body["status"];
+            match call.is_status() {
+                true => format!("{} of {} without {}", status["phase"], status["job"], status["startedAt"]),
+                false => format!("{} {}", call.method, call.path.rsplit('/').next().unwrap_or_default()),
+            }
+        })
+        .collect();
+    let expected = [
+        "\"Pending\" of \"run-u-1\" without null",
+        "DELETE run-u-1",
+        "POST jobs",
+        "\"Failed\" of \"run-u-2\" without null",
+        "DELETE run-u-2",
+    ];
+    assert_eq!(writes, expected);
+}
+
+/// The operator is killed while it removes the Job of an unused sandbox.
+#[tokio::test(start_paused = true)]
+async fn an_operator_killed_at_the_removal_of_an_unused_sandbox_loses_no_run() {
+    let (client, seen) = api_server(true);
+    let ctx = context(client);
+    ctx.pods.show(unused_pod(), false);
+    let mut execution = execution("s");
+    let run = run(&ctx, assignment(&execution, 1));
+    assert!(tokio::time::timeout(Duration::from_secs(60), run).await.is_err(), "killed");
+    let seen = calls(&seen);
+    let last = seen.iter().rev().find(|call| call.is_status()).unwrap();
+    assert_eq!(seen.last().map(|call| call.method.clone()), Some(Method::DELETE));
+    let status: SkillExecutionStatus = serde_json::from_value(last.body["status"].clone()).unwrap();
+    execution.status = Some(status);
+    // The next operator: the Job is gone, the status is what the last one wrote.
+    let (point, _) = LeftoverRuns::default().take(&execution).unwrap();
+    assert_eq!(point, ResumePoint { ordinal: 2, ..ResumePoint::FIRST });
+}
+
+/// The runner of an adopted sandbox has said nothing, and no attach succeeds.
+#[tokio::test(start_paused = true)]
+async fn a_sandbox_whose_runner_accepted_nothing_is_never_reported_as_running() {
+    let (client, seen) = api_server(false);
+    let ctx = context(client);
+    let spoken_to = pod("spec: {containers: [], nodeName: n}");
+    ctx.pods.show(spoken_to, false);
+    let end = async {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        ctx.pods.show(unused_pod(), false);
+    };
+    tokio::join!(run(&ctx, assignment(&execution("s"), 1)), end);
+    let seen = calls(&seen);
+    assert!(seen.iter().any(Call::is_status));
+    for call in seen.iter().filter(|call| call.is_status()) {
+        assert_ne!(call.body["status"]["phase"], "Running", "{call:?}");
+        assert_eq!(call.body["status"]["startedAt"], Value::Null, "{call:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_without_room_gives_its_place_back_and_its_status_says_why() {
+    let (client, seen) = api_server(false);
+    let ctx = context(client);
+    let condition =
+        "{type: PodScheduled, status: 'False', reason: Unschedulable, message: 1 Insufficient cpu}";
+    ctx.pods.show(pod(&format!("spec: {{containers: []}}\nstatus: {{conditions: [{condition}]}}")), false);
+    match run(&ctx, assignment(&execution("s"), 1)).await {
+        RunEnd::NoRoom(point) => assert_eq!(point, ResumePoint { ordinal: 2, ..ResumePoint::FIRST }),
+        RunEnd::Finished => panic!("the run has ended"),
+    }
+    let seen = calls(&seen);
+    let status = &seen.iter().find(|call| call.is_status()).unwrap().body["status"];
+    assert_eq!(status["message"], "waits for room in the cluster: 1 Insufficient cpu");
+    assert_eq!((&status["phase"], &status["reason"]), (&json!("Pending"), &json!("Queued")));
+    assert_eq!(status["attempts"], 0);
+    assert!(seen.iter().any(|call| call.method == Method::DELETE && call.path.ends_with("run-u-1")));
+    assert!(seen.iter().any(|call| call.path.contains("events")), "an event says so too");
+}
+
+/// Lines of the log, as the JSON format writes them.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_log_line_of_a_run_names_the_execution_and_the_request() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(lines.clone())
+        .finish();
+    let _logging = tracing::subscriber::set_default(subscriber);
+    let (client, seen) = api_server(false);
+    let (events, watched) = mpsc::unbounded_channel();
+    let engine = Engine::new(context(client), LeftoverRuns::default(), mpsc::unbounded_channel().0);
+    events.send(watcher::Event::Apply(execution("missing"))).unwrap();
+    let is_refused = async {
+        while !calls(&seen).iter().any(|call| call.path.contains("events")) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::select! {
+        () = engine.work(watched) => {}
+        () = is_refused => {}
+    }
+    let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let ours: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["target"].as_str().is_some_and(|of| of.contains("execution")))
+        .collect();
+    assert!(ours.len() >= 2, "{log}");
+    for line in ours {
+        let span = &line["span"];
+        assert_eq!(span["name"], "execution", "{line}");
+        assert_eq!((&span["uid"], &span["request_id"]), (&json!("u"), &json!("r-7")), "{line}");
+    }
+}
+
+fn check(outcome: AttemptOutcome, attempt: u32, unused: u32, expected: &str) {
+    let step = match next_step(outcome, attempt, unused, &admitted(1)) {
+        Step::Finish(conclusion) => format!("finish {:?} {}", conclusion.phase, conclusion.must_end),
+        Step::NewSandbox(message) => format!("new sandbox: {message}"),
+        Step::Retry(conclusion) => format!("retry {:?}", conclusion.reason.unwrap()),
+        Step::WaitForRoom(message) => format!("wait: {message}"),
+        Step::TakenOver(_) => "taken over".into(),
+    };
+    assert_eq!(step, expected);
+}
+
+#[test]
+fn what_follows_an_attempt_depends_on_its_outcome_only() {
+    let unused = || AttemptOutcome::Unused { message: "idle".into() };
+    check(unused(), 1, 0, "new sandbox: idle");
+    check(unused(), 1, 1, "new sandbox: idle");
+    check(unused(), 1, 2, "finish Failed true");
+    let no_room = || AttemptOutcome::NoRoom { message: "full".into() };
+    check(no_room(), 1, 0, "wait: full");
+    check(no_room(), 2, 2, "wait: full");
+    let lost = || AttemptOutcome::lost("gone".into());
+    check(lost(), 1, 0, "retry SandboxLost");
+    check(lost(), 2, 0, "finish Failed true");
+    check(AttemptOutcome::Cancelled, 1, 0, "finish Cancelled true");
+    check(AttemptOutcome::TimedOut, 1, 0, "finish TimedOut true");
+    let never = AttemptOutcome::Unusable { reason: Reason::Unschedulable, message: "huge".into() };
+    check(never, 1, 0, "finish Failed true");
+    let receipt = Box::new(Receipt::unused(Isolation::default()));
+    let ran = AttemptOutcome::Ran { receipt, captured: attempt_outcome::Captured::default() };
+    check(ran, 1, 0, "finish Failed false");
+}
