@@ -22,12 +22,12 @@ use skillet_e2e::{
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 /// A run that is going on when the operator goes away.
-struct Begun {
+pub(crate) struct Begun {
     execution: SkillExecution,
     status: SkillExecutionStatus,
 }
 
-async fn begin(j: &Journey, skill: &str) -> Result<Begun> {
+pub(crate) async fn begin(j: &Journey, skill: &str) -> Result<Begun> {
     let execution = j.start(skill, json!({ "of": skill })).await?;
     let status = j.running(&execution).await?;
     Ok(Begun { execution, status })
@@ -138,7 +138,7 @@ async fn failed_alike(j: &Journey, ended: Ended, reason: Reason, words: &[&str])
     .await
 }
 
-async fn job_of(j: &Journey, begun: &Begun) -> Result<Job> {
+pub(crate) async fn job_of(j: &Journey, begun: &Begun) -> Result<Job> {
     let name = begun.status.job.as_deref().context("no job")?;
     Ok(sandbox::jobs(&j.client).get(name).await?)
 }
@@ -158,7 +158,7 @@ fn without_user_namespace(pod: &mut Map<String, Value>) -> Result<()> {
 }
 
 /// Makes the sandbox of an execution as another operator would that chose version 1.0.0, and changes its pod.
-async fn plant(
+pub(crate) async fn plant(
     j: &Journey,
     template: Job,
     execution: &SkillExecution,

@@ -8,3 +8,4 @@ mod burst;
 mod kills;
 mod ledger;
 mod load;
+mod released;

@@ -87,7 +87,7 @@ struct Assignment {
     has_waited: bool,
 }
 
-/// How the engine gets the place of a run back.
+/// The end of a run's task, which gives its place back.
 enum RunEnd {
     /// Nothing remains to be done.
     Finished,
@@ -191,7 +191,7 @@ struct LastSandbox {
     accepted_at: Option<Timestamp>,
 }
 
-/// What follows an attempt.
+/// The step that follows an attempt.
 #[derive(Debug, PartialEq)]
 enum Step {
     Finish(Box<Conclusion>),

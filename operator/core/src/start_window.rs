@@ -1,5 +1,5 @@
-//! How many runs hold a place at one time while the cluster has no room for more, and how long a run that found no
-//! room waits.
+//! The number of runs that hold a place at one time while the cluster has no room for more, and the pause of a run that
+//! found no room.
 //!
 //! A window as in congestion control. It is open without a limit until the scheduler finds no room for a sandbox.
 //! Then it shrinks to the runs that have room, never below 1, so that new sandboxes do not overtake waiting ones.

@@ -41,7 +41,7 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 const FIRST_LOOK: Duration = Duration::from_millis(250);
 const LAST_LOOK: Duration = Duration::from_secs(5);
 
-/// One attempt: which sandbox it uses, and what is known of that sandbox.
+/// One attempt and its sandbox.
 pub(crate) struct Attempt<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) plan: &'a Plan,
@@ -147,7 +147,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// How far another operator is that has created this attempt's sandbox.
+    /// The newest sandbox of an execution of which another operator has created this attempt's sandbox.
     async fn find_newest_sandbox(&self) -> ResumePoint {
         let (jobs, uid) = (self.ctx.sandbox_jobs(), &self.plan.reference.uid);
         let newest = gather::until_read("Job", || adopt::newest_of(&jobs, uid)).await;

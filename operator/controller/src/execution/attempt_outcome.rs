@@ -1,4 +1,4 @@
-//! How one attempt ended, in which sandbox, and what it wrote.
+//! The outcome of one attempt, its sandbox, and its output.
 
 use kube::ResourceExt as _;
 use skillet_api::{IsolationLevel, Reason};
@@ -35,7 +35,7 @@ pub(crate) struct Captured {
     pub(crate) stderr_tail: Vec<u8>,
 }
 
-/// Why the stream of a run gave no end.
+/// The error of a stream that gave no end.
 #[derive(Debug, Error)]
 pub(crate) enum DriveError {
     #[error(transparent)]
@@ -44,7 +44,7 @@ pub(crate) enum DriveError {
     TakenOver,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, PartialEq)]
 pub(crate) enum AttemptOutcome {
     /// The runner says how.
@@ -65,7 +65,7 @@ pub(crate) enum AttemptOutcome {
     Cancelled,
 }
 
-/// Why this operator stops handling an execution.
+/// The reason for which this operator stops handling an execution.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TakenOver {
     /// Another operator has created the sandbox: this one resumes from there.

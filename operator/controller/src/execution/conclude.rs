@@ -1,4 +1,4 @@
-//! From how the last attempt ended to what the execution's status says. Pure.
+//! From the outcome of the last attempt to the content of the execution's status. Pure.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::isolation;
 /// Most of a stream's beginning that is kept beside the output.
 const HEAD_BYTES: usize = 8 * 1024;
 
-/// Everything the final status says, apart from times that its writer knows.
+/// The content of the final status, apart from times that its writer knows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Conclusion {
     pub(crate) phase: Phase,

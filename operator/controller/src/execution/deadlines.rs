@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// After the program's own limit: SIGTERM's grace and the runner's last words, then the operator ends it.
+/// After the program's own limit: SIGTERM's grace and the runner's last frames, then the operator ends it.
 pub(crate) const OPERATOR_SLACK: Duration = Duration::from_millis(1_850);
 /// A cancelled program gets this long to be ended by its runner.
 const CANCEL_SLACK: Duration = Duration::from_millis(1_300);
-/// What is still on its way when the pod is known to have ended.
+/// The last frames of an ended pod may take this long.
 const DRAIN: Duration = Duration::from_millis(1_500);
 /// A run longer than this is reported as Running.
 const REPORT_AFTER: Duration = Duration::from_millis(500);

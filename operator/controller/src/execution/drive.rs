@@ -49,7 +49,7 @@ impl Attempt<'_> {
                         if refused.epoch.is_some_and(|epoch| epoch != self.ctx.epoch) => {}
                     RunnerMessage::Refused(Refused { reason: Refusal::StaleEpoch, .. }) => {
                         // If this stream ended now, the newer operator's stream would lose its input.
-                        timeout(self.plan.admitted.timeout + OPERATOR_SLACK, stream.end()).await.ok();
+                        timeout(self.plan.admitted.timeout + OPERATOR_SLACK, stream.wait_for_end()).await.ok();
                         return Err(DriveError::TakenOver);
                     }
                     RunnerMessage::Refused(refused) => return refused_by_runner(refused),

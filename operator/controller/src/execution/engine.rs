@@ -37,12 +37,12 @@ use super::{
 };
 use crate::{context::Context, retention::Finished};
 
-/// How long an execution may wait for a Skill that was just changed to be sealed.
+/// An execution waits at most this long until a changed Skill is sealed.
 const SETTLING: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(500);
 
 /// The engine's state and its ways in.
-pub struct Engine {
+pub(crate) struct Engine {
     ctx: Arc<Context>,
     contents: Arc<ContentCache>,
     entries: HashMap<Uid, Entry>,
@@ -60,7 +60,7 @@ pub struct Engine {
 
 impl Engine {
     /// `leftovers` are the runs of earlier operators; `finished` gets the executions that have ended.
-    pub fn new(
+    pub(crate) fn new(
         ctx: Arc<Context>,
         leftovers: LeftoverRuns,
         finished: mpsc::UnboundedSender<Finished>,
@@ -83,7 +83,7 @@ impl Engine {
     }
 
     /// Works until `events` closes, which it does only with the process.
-    pub async fn work(mut self, mut events: mpsc::UnboundedReceiver<watcher::Event<SkillExecution>>) {
+    pub(crate) async fn work(mut self, mut events: mpsc::UnboundedReceiver<watcher::Event<SkillExecution>>) {
         let mut changes = self.ctx.catalog.changes();
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -288,7 +288,7 @@ impl Engine {
         self.entries.values_mut().for_each(|entry| entry.report_queued(&self.ctx));
     }
 
-    /// The object is gone: a run of it is cancelled, and what waits no longer does.
+    /// The object is gone: a run of it is cancelled, and a waiting execution is dropped.
     fn forget(&mut self, uid: &Uid) {
         if let Some(Entry { stage: Stage::Active { cancel, .. }, .. }) = self.entries.get(uid) {
             cancel.send_replace(true);

@@ -33,7 +33,7 @@ pub(super) enum Message {
     Released(Uid, ResumePoint),
 }
 
-/// What a live read found.
+/// The result of a live read.
 pub(super) struct Refreshed {
     /// The error of a skill that exists and does not parse.
     pub(super) unreadable: Option<ParseError>,
@@ -156,8 +156,8 @@ impl Entry {
 
     /// The end of an execution that is cancelled while it waits.
     pub(super) fn cancelled(&self) -> Conclusion {
-        let (attempts, resolved_version) = (self.point.attempt - 1, self.point.version.clone());
-        Conclusion { attempts, resolved_version, ..Conclusion::cancelled() }
+        let (resolved_version, attempts) = (self.point.version.clone(), self.point.attempt - 1);
+        Conclusion { resolved_version, attempts, ..Conclusion::cancelled() }
     }
 
     /// Writes once, to the status, that the execution waits for a place. Does nothing in any other stage.

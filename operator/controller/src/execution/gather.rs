@@ -126,14 +126,14 @@ pub(crate) async fn secrets(
 
 /// A Secret as the operator may see it.
 enum Fetched {
-    Found(Secret),
+    Found(Box<Secret>),
     Missing,
     Forbidden(String),
 }
 
 async fn fetch(api: &Api<Secret>, name: &str) -> Result<Fetched, kube::Error> {
     match api.get_opt(name).await {
-        Ok(secret) => Ok(secret.map_or(Fetched::Missing, Fetched::Found)),
+        Ok(secret) => Ok(secret.map_or(Fetched::Missing, |secret| Fetched::Found(Box::new(secret)))),
         Err(kube::Error::Api(answer)) if answer.code == 403 => Ok(Fetched::Forbidden(answer.message.clone())),
         Err(error) => Err(error),
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn check(yaml: Option<&str>, expected: Result<&str, &str>) {
-        let found = |text| Fetched::Found(serde_saphyr::from_str(text).unwrap());
+        let found = |text| Fetched::Found(Box::new(serde_saphyr::from_str(text).unwrap()));
         check_fetched(yaml.map_or(Fetched::Missing, found), expected);
     }
 

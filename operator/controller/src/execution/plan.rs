@@ -8,7 +8,7 @@ use skillet_core::admission::{Admitted, Refusal};
 use super::{gather, reference::ExecutionRef};
 use crate::context::Context;
 
-/// What runs, for which execution, under which policy.
+/// The program, its execution, and the policy in force.
 pub(crate) struct Plan {
     pub(crate) reference: Arc<ExecutionRef>,
     pub(crate) execution: Arc<SkillExecution>,

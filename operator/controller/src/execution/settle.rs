@@ -1,4 +1,4 @@
-//! Settling a run from what its sandbox left: pod status, termination message and container log.
+//! Settles a run from what its sandbox left: pod status, termination message and container log.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::{
     sandbox::{Ended, PodReceiver, PodState, is_node_unreachable, logs},
 };
 
-/// How long the log of an ended container may take to be whole, and how often it is looked at.
+/// The log of an ended container may take this long to be whole; it is read again after each gap.
 const LOG_LIMIT: Duration = Duration::from_secs(10);
 const LOG_GAP: Duration = Duration::from_millis(250);
-/// How long a kubelet may take to answer whether it is there.
+/// A kubelet that takes longer to answer is gone.
 const KUBELET_LIMIT: Duration = Duration::from_secs(2);
 
-/// What a sandbox left.
+/// The result of a run, from what its sandbox left.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Settled {
     Ran {
@@ -39,23 +39,24 @@ pub(crate) enum Settled {
     OverTime,
 }
 
-/// Whether the pod that `receiver` follows has ended or is gone.
+/// Returns true if the pod that `receiver` follows has ended or is gone.
 pub(crate) fn has_ended(receiver: &PodReceiver) -> bool {
     matches!(PodState::of(receiver.borrow().as_ref()), PodState::Ended(_) | PodState::Gone(_))
 }
 
-/// Whether a sandbox that an earlier operator made has been spoken to: its runner says nothing unasked.
+/// Returns true if an operator has spoken to the runner of an adopted sandbox. A runner says nothing unasked, so that its
+/// log is empty until then.
 pub(crate) async fn is_used(ctx: &Context, receiver: &PodReceiver) -> bool {
     let Some(view) = receiver.borrow().clone() else { return false };
     if has_ended(receiver) {
         return true;
     }
-    // No log yet, or none to be had: the attach that follows finds out.
+    // Without a readable log, the attach that follows finds out.
     peek(ctx, &view.pod).await.is_ok_and(|text| !text.is_empty())
 }
 
-/// Whether the node of a sandbox that is silent is gone: the control plane says so, or its kubelet does not answer.
-/// The control plane takes most of a minute to notice, so the kubelet is asked.
+/// Returns true if the node of a silent sandbox is gone: the control plane says so, or its kubelet does not answer. The
+/// control plane takes most of a minute to notice, so the operator asks the kubelet.
 pub(crate) async fn is_node_lost(ctx: &Context, receiver: &PodReceiver) -> bool {
     let Some(view) = receiver.borrow().clone() else { return false };
     if is_node_unreachable(&view) {
@@ -89,7 +90,7 @@ pub(crate) async fn settle(
             sandbox.locate(view);
         }
         match PodState::of(view.as_ref()) {
-            PodState::Ended(ended) => return from_ended(ctx, sandbox, ended).await,
+            PodState::Ended(ended) => return read_ended(ctx, sandbox, ended).await,
             PodState::Gone(ended) => return from_gone(ended),
             PodState::NoPod
             | PodState::Unscheduled
@@ -105,7 +106,7 @@ pub(crate) async fn settle(
     }
 }
 
-async fn from_ended(ctx: &Context, sandbox: &SandboxRef, ended: Ended) -> Settled {
+async fn read_ended(ctx: &Context, sandbox: &SandboxRef, ended: Ended) -> Settled {
     let pod = sandbox.pod.as_deref().unwrap_or_default();
     let deadline = Instant::now() + LOG_LIMIT;
     loop {
@@ -113,17 +114,17 @@ async fn from_ended(ctx: &Context, sandbox: &SandboxRef, ended: Ended) -> Settle
         if let Err(error) = &logged {
             warn!(job = sandbox.job, %error, "Log of an ended sandbox could not be read");
         }
-        // A container's end may be told before the last of its log is written.
+        // The API may show a container's end before the last of its log is written.
         let may_grow = ended.was_used();
         if matches!(logged, Ok(logs::Logged::Whole(_))) || !may_grow || Instant::now() >= deadline {
-            return sort(logged.ok(), ended);
+            return combine(logged.ok(), ended);
         }
         sleep(LOG_GAP).await;
     }
 }
 
-/// What log and pod status say together.
-fn sort(logged: Option<logs::Logged>, ended: Ended) -> Settled {
+/// The result by log and pod status together.
+fn combine(logged: Option<logs::Logged>, ended: Ended) -> Settled {
     if let Some(logs::Logged::Whole(messages)) = logged {
         let mut captured = Captured::default();
         for message in messages {
@@ -178,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_log_is_the_run() {
+    fn a_whole_log_is_the_result_of_the_run() {
         let exit = RunnerMessage::Exit(Box::new(Receipt::unused(Isolation::default())));
         let whole = logs::Logged::Whole(vec![
             RunnerMessage::Stdout(b"a".to_vec()),
             RunnerMessage::Stdout(b"b".to_vec()),
             exit,
         ]);
-        match sort(Some(whole), ended(None, false)) {
+        match combine(Some(whole), ended(None, false)) {
             Settled::Ran { captured, .. } => assert_eq!(captured.stdout, b"ab"),
             other => panic!("{other:?}"),
         }
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_receipt_without_a_log_is_a_lost_result() {
-        let settled = sort(Some(logs::Logged::Torn), ended(Some(Outcome::Exited { code: 0 }), false));
+        let settled = combine(Some(logs::Logged::Torn), ended(Some(Outcome::Exited { code: 0 }), false));
         assert_eq!(reason(&settled), Some(Reason::ResultLost));
         let settled = from_gone(Some(ended(Some(Outcome::Exited { code: 0 }), false)));
         assert_eq!(reason(&settled), Some(Reason::ResultLost));
@@ -201,18 +202,18 @@ mod tests {
 
     #[test]
     fn an_unused_sandbox_ran_nothing() {
-        assert_eq!(sort(None, ended(Some(Outcome::Unused), false)), Settled::Unused);
+        assert_eq!(combine(None, ended(Some(Outcome::Unused), false)), Settled::Unused);
         assert_eq!(from_gone(Some(ended(Some(Outcome::Unused), false))), Settled::Unused);
     }
 
     #[test]
     fn a_container_killed_for_memory_is_out_of_memory() {
-        assert_eq!(sort(Some(logs::Logged::Torn), ended(None, true)), Settled::OutOfMemory);
+        assert_eq!(combine(Some(logs::Logged::Torn), ended(None, true)), Settled::OutOfMemory);
     }
 
     #[test]
     fn without_receipt_and_log_the_sandbox_is_lost() {
-        assert_eq!(reason(&sort(None, ended(None, false))), Some(Reason::SandboxLost));
+        assert_eq!(reason(&combine(None, ended(None, false))), Some(Reason::SandboxLost));
         assert_eq!(reason(&from_gone(None)), Some(Reason::SandboxLost));
     }
 }

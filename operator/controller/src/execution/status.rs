@@ -35,8 +35,8 @@ pub enum StatusError {
     Apply { namespace: String, name: String, source: Box<kube::Error> },
 }
 
-/// Status of a run that has a sandbox and goes on.
-pub fn running(
+/// Status of a run that the runner has accepted.
+pub(crate) fn running(
     version: &str,
     attempts: u32,
     sandbox: &SandboxRef,
@@ -56,7 +56,7 @@ pub fn running(
 }
 
 /// Status of an execution between two attempts: the attempt that ended, and how.
-pub fn retried(
+pub(crate) fn retried(
     version: &str,
     attempts: u32,
     sandbox: &SandboxRef,
@@ -78,7 +78,7 @@ pub fn retried(
 /// Status of an execution whose sandbox `job` was released unused, after `attempts` attempts of `version` that counted.
 ///
 /// By it the next operator knows that nothing ran in that sandbox, whose Job is gone.
-pub fn released(version: &str, attempts: u32, job: &str, message: String) -> SkillExecutionStatus {
+pub(crate) fn released(version: &str, attempts: u32, job: &str, message: String) -> SkillExecutionStatus {
     SkillExecutionStatus {
         phase: Phase::Pending,
         reason: Some(Reason::Queued),
@@ -92,7 +92,7 @@ pub fn released(version: &str, attempts: u32, job: &str, message: String) -> Ski
 }
 
 /// Status of an execution that waits.
-pub fn queued(message: &str) -> SkillExecutionStatus {
+pub(crate) fn queued(message: &str) -> SkillExecutionStatus {
     SkillExecutionStatus {
         phase: Phase::Pending,
         reason: Some(Reason::Queued),
@@ -102,7 +102,11 @@ pub fn queued(message: &str) -> SkillExecutionStatus {
 }
 
 /// The final status.
-pub fn finished(conclusion: Conclusion, generation: Option<i64>, now: Timestamp) -> SkillExecutionStatus {
+pub(crate) fn finished(
+    conclusion: Conclusion,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> SkillExecutionStatus {
     let conditions = conditions(&conclusion, generation, now);
     let Conclusion {
         phase,
@@ -207,7 +211,11 @@ fn has_ended(code: u16, message: &str) -> bool {
 }
 
 /// Applies a status until the API server has it, however long that takes: its content exists nowhere else.
-pub async fn apply_until_done(client: &Client, execution: &ExecutionRef, status: &mut SkillExecutionStatus) {
+pub(crate) async fn apply_until_done(
+    client: &Client,
+    execution: &ExecutionRef,
+    status: &mut SkillExecutionStatus,
+) {
     let mut pause = FIRST_PAUSE;
     loop {
         match apply(client, execution, status).await {

@@ -181,17 +181,18 @@ async fn an_unused_sandbox_is_recorded_before_its_job_is_removed_and_never_as_ru
         .filter(|call| call.method != Method::GET && !call.path.contains("events"))
         .map(|call| {
             let status = &call.body["status"];
-            match call.is_status() {
-                true => format!("{} of {} without {}", status["phase"], status["job"], status["startedAt"]),
-                false => format!("{} {}", call.method, call.path.rsplit('/').next().unwrap_or_default()),
+            if call.is_status() {
+                format!("{} of {} started {}", status["phase"], status["job"], status["startedAt"])
+            } else {
+                format!("{} {}", call.method, call.path.rsplit('/').next().unwrap_or_default())
             }
         })
         .collect();
     let expected = [
-        "\"Pending\" of \"run-u-1\" without null",
+        "\"Pending\" of \"run-u-1\" started null",
         "DELETE run-u-1",
         "POST jobs",
-        "\"Failed\" of \"run-u-2\" without null",
+        "\"Failed\" of \"run-u-2\" started null",
         "DELETE run-u-2",
     ];
     assert_eq!(writes, expected);

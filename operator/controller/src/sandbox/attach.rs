@@ -22,7 +22,7 @@ const FIRST_GAP: Duration = Duration::from_millis(15);
 /// Longest pause between two tries.
 const LAST_GAP: Duration = Duration::from_millis(500);
 
-/// Why a sandbox gave no stream.
+/// The error of a sandbox that gave no stream.
 #[derive(Debug, Error)]
 pub enum AttachError {
     #[error("the image cannot be started: {0}")]
@@ -72,7 +72,7 @@ pub struct Attached {
     pub node: String,
 }
 
-/// How long a pod may be without a node.
+/// The times for which a pod may be without a node.
 #[derive(Clone, Copy, Debug)]
 pub struct BindLimits {
     /// Until a Job has a pod, and until the scheduler has decided about that pod.
@@ -155,7 +155,7 @@ pub async fn attach(
                 if Instant::now() >= deadline {
                     return Err(timed_out(receiver, limit));
                 }
-                // A node under load is asked less often: each try costs it time it needs to start the pod.
+                // Each try costs a node under load time that it needs to start the pod, so that gaps grow.
                 let gap = (bound_at.elapsed() / 8).clamp(FIRST_GAP, LAST_GAP);
                 tokio::select! {
                     () = sleep(gap) => {}
@@ -168,17 +168,17 @@ pub async fn attach(
 
 async fn try_attach(
     pods: &Api<Pod>,
-    follower: &PodReceiver,
+    receiver: &PodReceiver,
     epoch: u64,
 ) -> Result<Option<Attached>, AttachError> {
-    let Some(pod) = follower.borrow().as_ref().map(|view| view.pod.clone()) else { return Ok(None) };
+    let Some(pod) = receiver.borrow().as_ref().map(|view| view.pod.clone()) else { return Ok(None) };
     let name = pod.name_any();
     match RunnerStream::attach(pods, &name, epoch).await {
         Ok((stream, ready)) => {
             let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
             Ok(Some(Attached { stream, ready, pod: name, node }))
         }
-        // Not running yet, or the kubelet is busy: the next try tells.
+        // Not running yet, or the kubelet is busy: the next try finds out.
         Err(StreamEnd::Attach(_) | StreamEnd::Closed | StreamEnd::Read(_) | StreamEnd::Write(_)) => Ok(None),
         Err(
             end @ (StreamEnd::Protocol(_) | StreamEnd::Encode(_) | StreamEnd::NoAnswer | StreamEnd::NotReady),
@@ -212,9 +212,9 @@ mod tests {
     const FULL: &str = "spec: {containers: []}\nstatus: {conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: Insufficient cpu}]}";
     const BOUND: &str = "spec: {containers: [], nodeName: n}";
 
-    fn view(yaml: &str) -> Option<PodView> {
+    fn view(yaml: &str) -> PodView {
         let pod: Pod = serde_saphyr::from_str(yaml).unwrap();
-        Some(PodView { pod: Arc::new(pod), is_deleted: false })
+        PodView { pod: Arc::new(pod), is_deleted: false }
     }
 
     /// Shows each pod after its second. Expects the error, the second of the decision, and the calls of `on_no_room`.
@@ -224,7 +224,7 @@ mod tests {
         let show = async {
             for (second, yaml) in shown {
                 tokio::time::sleep_until(began + Duration::from_secs(*second)).await;
-                sender.send_replace(view(yaml));
+                sender.send_replace(Some(view(yaml)));
             }
             std::future::pending::<()>().await;
         };

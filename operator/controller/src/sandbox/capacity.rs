@@ -1,4 +1,4 @@
-//! Whether a pod can ever be scheduled: its requests beside what each node can give. Pure.
+//! Compares a pod's requests with what each node can give. Pure.
 //!
 //! A pod that fits an empty node only waits. A pod that fits no node would wait forever.
 
@@ -47,7 +47,7 @@ fn allocatable(node: &Node, resource: &str, read: Read) -> Option<u64> {
     read(&node.status.as_ref()?.allocatable.as_ref()?.get(resource)?.0)
 }
 
-/// What the scheduler counts: the sum of all containers or the largest init container, and the runtime's overhead.
+/// The amount that the scheduler counts: all containers or the largest init container, and the runtime's overhead.
 fn request(pod: &Pod, resource: &str, read: Read) -> u64 {
     let Some(spec) = &pod.spec else { return 0 };
     let amount = |quantities: Option<&BTreeMap<String, Quantity>>| {

@@ -1,4 +1,4 @@
-//! Asking the API server for a sandbox's Job, until it says something that counts.
+//! Creates a sandbox's Job, with retries until the API server's response is final.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tracing::warn;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why no Job was made.
+/// The error of a Job that was not created.
 #[derive(Debug, Error)]
 pub enum CreateError {
-    /// Made before: by another operator, or by a request of ours whose answer was lost.
+    /// Created before: by another operator, or by an own request whose response was lost.
     #[error("the sandbox already exists")]
     AlreadyExists,
     #[error("the cluster refuses the sandbox: {0}")]
@@ -23,8 +23,8 @@ pub enum CreateError {
     Timeout { limit: Duration, message: String },
 }
 
-/// Creates `job`. An API server that is not there is waited for, as no end could be written either; one that answers with
-/// an error of its own is asked for at most `limit`.
+/// Creates `job`. Waits for an API server that cannot be reached, as no status could be written either. Retries an error of
+/// the API server for at most `limit`.
 pub async fn create(jobs: &Api<Job>, job: &Job, limit: Duration) -> Result<(), CreateError> {
     let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
     loop {
@@ -61,7 +61,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// Gives one answer after the other, and the last one again and again: a status, or none for a broken connection.
+    /// Responds with one status after the other, and repeats the last. `None` is a broken connection.
     fn answering(answers: &[Option<u16>]) -> Api<Job> {
         let mut left: Vec<Option<u16>> = answers.to_vec();
         left.reverse();
@@ -74,7 +74,7 @@ mod tests {
                 let body = match code {
                     201 => json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "a" } }),
                     code => {
-                        json!({ "kind": "Status", "code": code, "message": "told", "reason": "", "status": "Failure" })
+                        json!({ "kind": "Status", "code": code, "message": "no", "reason": "", "status": "Failure" })
                     }
                 };
                 let body = Body::from(serde_json::to_vec(&body).unwrap());
@@ -92,20 +92,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_counts_is_told_at_once() {
+    async fn conflict_and_refusals_are_returned_without_retry() {
         let there = Err("the sandbox already exists".to_owned());
-        for (code, told) in [
+        for (code, expected) in [
             (201, Ok(())),
             (409, there),
-            (403, Err("the cluster refuses the sandbox: told".to_owned())),
-            (422, Err("the cluster refuses the sandbox: told".to_owned())),
+            (403, Err("the cluster refuses the sandbox: no".to_owned())),
+            (422, Err("the cluster refuses the sandbox: no".to_owned())),
         ] {
-            assert_eq!(made_after(&[Some(code)]).await, (told, Duration::ZERO), "{code}");
+            assert_eq!(made_after(&[Some(code)]).await, (expected, Duration::ZERO), "{code}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_api_server_that_is_not_there_is_waited_for() {
+    async fn an_unreachable_api_server_is_waited_for() {
         let mut answers = vec![None; 300];
         answers.push(Some(201));
         let (made, took) = made_after(&answers).await;
@@ -116,10 +116,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_error_of_the_api_servers_own_is_borne_until_the_limit() {
+    async fn an_error_of_the_api_server_is_retried_until_the_limit() {
         assert_eq!(made_after(&[Some(500), Some(429), Some(503), Some(201)]).await.0, Ok(()));
         let (made, took) = made_after(&[Some(500)]).await;
-        assert_eq!(made, Err("the sandbox could not be created within 60s: told".to_owned()));
+        assert_eq!(made, Err("the sandbox could not be created within 60s: no".to_owned()));
         assert!(took >= LIMIT && took < LIMIT + 2 * LAST_PAUSE, "{took:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! A run as its container log tells it: the runner's frames are in the log, so a run whose stream was lost, or
-//! whose operator was restarted, can still be settled.
+//! A run by its container log. The runner's frames are in the log, so that a run can be settled whose stream was lost or
+//! whose operator was restarted.
 
 use std::pin::pin;
 

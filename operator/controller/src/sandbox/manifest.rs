@@ -19,7 +19,7 @@ use skillet_api::IsolationLevel;
 
 use crate::settings::{RunnerDelivery, SandboxSettings};
 
-/// Where the runner is, in every sandbox.
+/// Path of the runner in every sandbox.
 pub const RUNNER_PATH: &str = "/skillet/skillet-runner";
 const RUNNER_FOLDER: &str = "/skillet";
 const RUNNER_VOLUME: &str = "runner";
@@ -27,14 +27,14 @@ const RUNNER_VOLUME: &str = "runner";
 pub const CONTAINER: &str = "sandbox";
 /// Under a user namespace every sandbox has this uid, which no other has on the node.
 const OWN_UID: i64 = 65_532;
-/// What the kubelet may take to end a pod; the runner needs far less.
+/// The kubelet may take this long to end a pod; the runner needs far less.
 const TERMINATION_GRACE_SECONDS: i64 = 2;
-/// A used sandbox that nobody removed goes by itself. Until then it tells an operator that was away that its program
+/// A used sandbox that nobody removed goes by itself. Until then an operator that was away finds that its program
 /// was run: a day is longer than a cluster should be without one.
 const LEFTOVER_SECONDS: i32 = 86_400;
 const MIB: u64 = 1024 * 1024;
 
-/// What differs between sandboxes.
+/// The differences between sandboxes.
 #[derive(Clone, Debug)]
 pub struct SandboxSpec {
     /// Name of the Job.

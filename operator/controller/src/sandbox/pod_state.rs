@@ -1,11 +1,11 @@
-//! What a pod's status says about a sandbox. Pure: a pod goes in, one of few states comes out.
+//! The state of a sandbox by its pod's status. Pure: a pod goes in, one of few states comes out.
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStateWaiting, Pod, PodCondition};
 use skillet_protocol::Receipt;
 
 use super::pod_watch::PodView;
 
-/// Where a sandbox stands, as far as the API tells.
+/// The state of a sandbox as the API shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodState {
     /// The Job has no pod yet.
@@ -24,7 +24,7 @@ pub enum PodState {
     Gone(Option<Ended>),
 }
 
-/// How a container ended.
+/// The end of a container.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     /// A container was started and ended; else the pod ended without one, such as by eviction.
@@ -33,7 +33,7 @@ pub struct Ended {
     pub is_out_of_memory: bool,
     /// The runner's receipt from the termination message.
     pub receipt: Option<Box<Receipt>>,
-    /// What Kubernetes says, for people.
+    /// Kubernetes' own message, for people.
     pub message: String,
 }
 
@@ -65,7 +65,7 @@ const IMAGE_WAITING: [&str; 8] = [
 ];
 
 impl PodState {
-    /// Reads the newest that is known of a sandbox's pod.
+    /// Reads the newest known state of a sandbox's pod.
     pub fn of(view: Option<&PodView>) -> Self {
         let Some(view) = view else { return Self::NoPod };
         let ended = ended(&view.pod);
@@ -82,8 +82,8 @@ impl PodState {
     }
 }
 
-/// Whether the control plane has lost the pod's node: it then says of a pod whose container runs that it is not ready.
-/// A sandbox has no readiness check of its own that could say so.
+/// Returns true if the control plane has lost the pod's node: a pod whose container runs is then not ready. A sandbox has
+/// no readiness check of its own.
 pub fn is_node_unreachable(view: &PodView) -> bool {
     let Some(status) = view.pod.status.as_ref().filter(|_| !view.is_deleted) else { return false };
     let is_running = status
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_without_a_node_says_why_when_the_scheduler_does() {
+    fn a_pod_without_a_node_has_the_schedulers_message() {
         assert_eq!(state("spec: {containers: []}"), PodState::Unscheduled);
         let full = "spec: {containers: []}\nstatus: {conditions: [{type: PodScheduled, status: 'False', message: 0/1 nodes are available}]}";
         assert_eq!(state(full), PodState::Unschedulable { message: "0/1 nodes are available".into() });

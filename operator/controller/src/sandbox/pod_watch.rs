@@ -1,4 +1,4 @@
-//! One watch over all sandbox pods, shared by every run: who follows a Job hears of its pod as it changes.
+//! One watch over all sandbox pods, shared by every run: a receiver gets each change of its Job's pod.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,7 +19,7 @@ use tracing::warn;
 /// Label that the Job controller puts on its pods.
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 
-/// The newest that is known of a pod.
+/// The newest known state of a pod.
 #[derive(Clone, Debug)]
 pub struct PodView {
     pub pod: Arc<Pod>,
@@ -30,7 +30,7 @@ pub struct PodView {
 /// Receives a view for each change of one Job's pod. Holds the newest.
 pub type PodReceiver = watch::Receiver<Option<PodView>>;
 
-/// Where views of pods come in and followers are served, by Job name.
+/// Passes the views of pods on to the receivers of their Jobs.
 #[derive(Default)]
 pub struct PodWatch {
     jobs: Mutex<HashMap<String, watch::Sender<Option<PodView>>>>,
@@ -43,7 +43,7 @@ impl PodWatch {
         jobs.entry(job.to_owned()).or_insert_with(|| watch::channel(None).0).subscribe()
     }
 
-    /// Forgets `job` once nobody follows it any more and it has no pod.
+    /// Drops `job` if it has no pod.
     pub fn forget(&self, job: &str) {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         if jobs.get(job).is_some_and(|sender| sender.borrow().as_ref().is_none_or(|view| view.is_deleted)) {
@@ -51,7 +51,7 @@ impl PodWatch {
         }
     }
 
-    /// Feeds the hub from the API server until the stream ends, which it does only with the process.
+    /// Reads from the API server until the stream ends, which it does only with the process.
     pub async fn watch(&self, pods: Api<Pod>) {
         let config = watcher::Config::default().labels(names::LABEL_PURPOSE);
         self.feed(watcher(pods, config).default_backoff()).await;
@@ -89,7 +89,7 @@ impl PodWatch {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = jobs.entry(job.clone()).or_insert_with(|| watch::channel(None).0);
         sender.send_replace(Some(PodView { pod: Arc::new(pod), is_deleted }));
-        // Followers keep the last view; the map keeps only what may still change.
+        // Receivers keep the last view; the map keeps only pods that may still change.
         if is_deleted {
             jobs.remove(&job);
         }
@@ -125,47 +125,47 @@ mod tests {
         .unwrap()
     }
 
-    async fn feed(hub: &PodWatch, events: Vec<watcher::Event<Pod>>) {
-        hub.feed(stream::iter(events.into_iter().map(Ok))).await;
+    async fn feed(pods: &PodWatch, events: Vec<watcher::Event<Pod>>) {
+        pods.feed(stream::iter(events.into_iter().map(Ok))).await;
     }
 
-    fn seen(follower: &PodReceiver) -> Option<(String, bool)> {
-        let view = follower.borrow().clone()?;
+    fn seen(receiver: &PodReceiver) -> Option<(String, bool)> {
+        let view = receiver.borrow().clone()?;
         Some((view.pod.spec.as_ref()?.node_name.clone()?, view.is_deleted))
     }
 
     #[tokio::test]
-    async fn who_follows_first_hears_of_the_pod() {
-        let hub = PodWatch::default();
-        let follower = hub.follow("a");
-        assert_eq!(seen(&follower), None);
-        feed(&hub, vec![watcher::Event::Apply(pod("a", "n1")), watcher::Event::Apply(pod("b", "n2"))]).await;
-        assert_eq!(seen(&follower), Some(("n1".into(), false)));
+    async fn a_receiver_from_before_the_pod_gets_the_pod() {
+        let pods = PodWatch::default();
+        let receiver = pods.follow("a");
+        assert_eq!(seen(&receiver), None);
+        feed(&pods, vec![watcher::Event::Apply(pod("a", "n1")), watcher::Event::Apply(pod("b", "n2"))]).await;
+        assert_eq!(seen(&receiver), Some(("n1".into(), false)));
     }
 
     #[tokio::test]
-    async fn who_follows_late_hears_of_the_pod_too() {
-        let hub = PodWatch::default();
-        feed(&hub, vec![watcher::Event::Apply(pod("a", "n1"))]).await;
-        assert_eq!(seen(&hub.follow("a")), Some(("n1".into(), false)));
+    async fn a_receiver_from_after_the_pod_gets_the_pod() {
+        let pods = PodWatch::default();
+        feed(&pods, vec![watcher::Event::Apply(pod("a", "n1"))]).await;
+        assert_eq!(seen(&pods.follow("a")), Some(("n1".into(), false)));
     }
 
     #[tokio::test]
-    async fn a_deleted_pod_is_told_once_and_forgotten() {
-        let hub = PodWatch::default();
-        let follower = hub.follow("a");
-        feed(&hub, vec![watcher::Event::Apply(pod("a", "n")), watcher::Event::Delete(pod("a", "n"))]).await;
-        assert_eq!(seen(&follower), Some(("n".into(), true)));
-        assert_eq!(seen(&hub.follow("a")), None);
+    async fn a_deleted_pod_is_shown_once_and_dropped() {
+        let pods = PodWatch::default();
+        let receiver = pods.follow("a");
+        feed(&pods, vec![watcher::Event::Apply(pod("a", "n")), watcher::Event::Delete(pod("a", "n"))]).await;
+        assert_eq!(seen(&receiver), Some(("n".into(), true)));
+        assert_eq!(seen(&pods.follow("a")), None);
     }
 
     #[tokio::test]
     async fn a_pod_that_a_relist_misses_was_deleted() {
-        let hub = PodWatch::default();
-        let (a, b) = (hub.follow("a"), hub.follow("b"));
-        let nobody = hub.follow("c");
+        let pods = PodWatch::default();
+        let (a, b) = (pods.follow("a"), pods.follow("b"));
+        let nobody = pods.follow("c");
         feed(
-            &hub,
+            &pods,
             vec![
                 watcher::Event::Apply(pod("a", "n")),
                 watcher::Event::Apply(pod("b", "n")),
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_without_a_pod_can_be_forgotten() {
-        let hub = PodWatch::default();
-        let follower = hub.follow("a");
-        hub.forget("a");
-        feed(&hub, vec![watcher::Event::Apply(pod("a", "n"))]).await;
-        assert_eq!(seen(&follower), None);
-        hub.forget("a");
-        assert_eq!(seen(&hub.follow("a")), Some(("n".into(), false)));
+    async fn a_job_without_a_pod_can_be_dropped() {
+        let pods = PodWatch::default();
+        let receiver = pods.follow("a");
+        pods.forget("a");
+        feed(&pods, vec![watcher::Event::Apply(pod("a", "n"))]).await;
+        assert_eq!(seen(&receiver), None);
+        pods.forget("a");
+        assert_eq!(seen(&pods.follow("a")), Some(("n".into(), false)));
     }
 }

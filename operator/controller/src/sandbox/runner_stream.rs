@@ -1,7 +1,6 @@
-//! A held stream: the attach connection to one runner, frames down and messages up.
+//! The attach connection to one runner: frames down and messages up.
 //!
-//! What it gives out is believed only as far as the protocol's digest goes; an early end is an error here and
-//! never a result.
+//! Messages count only if the protocol's digest covers them. An early end is an error here and never a result.
 
 use std::time::Duration;
 
@@ -21,10 +20,10 @@ use tokio::{
 
 /// Buffer between the websocket and us; a frame of output is at most 64 KiB.
 const BUFFER_BYTES: usize = 128 * 1024;
-/// A runner answers Hello in about a millisecond once it has tested itself; far longer means it will not.
+/// A runner answers Hello in about a millisecond once it has tested itself. One that takes far longer never answers.
 const READY_LIMIT: Duration = Duration::from_secs(3);
 
-/// Why a stream gives nothing more.
+/// The error that ends a stream.
 #[derive(Debug, Error)]
 pub enum StreamEnd {
     #[error("the stream ended early")]
@@ -87,8 +86,8 @@ impl RunnerStream {
         }
     }
 
-    /// Holds the stream until the run in the sandbox has ended, whoever began it.
-    pub async fn end(&mut self) {
+    /// Keeps the stream open until the run in the sandbox has ended, whichever operator started it.
+    pub async fn wait_for_end(&mut self) {
         while !matches!(self.next().await, Ok(RunnerMessage::Exit(_)) | Err(_)) {}
     }
 

@@ -1,4 +1,4 @@
-//! The Run frame: what the runner is told. Secrets are in it and nowhere else.
+//! The Run frame: the runner's whole input. Secrets are in it and nowhere else.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use skillet_api::skill::Runtime;
 use skillet_core::{admission::Admitted, skill::Program as ValidProgram};
 use skillet_protocol::{Content, File, Limits, Program, Run};
 
-/// From SIGTERM to SIGKILL. With the runner's own half second it stays inside the two seconds that are promised.
+/// From SIGTERM to SIGKILL. With the runner's own half second it stays inside the promised two seconds.
 const GRACE_MS: u64 = 1_000;
 /// Larger than any scratch space: the memory limit is what holds.
 const FILE_BYTES: u64 = 1 << 30;
 const OPEN_FILES: u64 = 1024;
 
-/// Which run of an execution this is.
+/// The identity of one run of an execution.
 #[derive(Clone, Debug)]
 pub(crate) struct RunId<'a> {
     pub(crate) execution_uid: &'a str,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_run_as_it_is_written() {
+    fn a_command_is_run_as_written() {
         assert_eq!(
             argv(&frame("runtime: shell, command: [sed, -e], args: [s/a/b/]")),
             ["sed", "-e", "s/a/b/"]

@@ -1,4 +1,4 @@
-//! What the ends of attempts come to, from content that went through the real validation.
+//! Conclusions from the outcomes of attempts, for content that passed the real validation.
 
 use serde_json::json;
 use skillet_api::{SkillPolicySpec, SkillSpec};
@@ -38,8 +38,8 @@ fn cut(outcome: Ran, (stdout, in_all): (&[u8], u64), stderr: &[u8]) -> AttemptOu
 fn check(end: AttemptOutcome, phase: Phase, reason: Reason, message: &str) -> Conclusion {
     let conclusion = conclude(end, &content(""), Duration::from_secs(7));
     assert_eq!((conclusion.phase, conclusion.reason), (phase, Some(reason)));
-    let told = conclusion.message.clone().unwrap_or_default();
-    assert!(told.contains(message), "{told:?} does not contain {message:?}");
+    let text = conclusion.message.clone().unwrap_or_default();
+    assert!(text.contains(message), "{text:?} does not contain {message:?}");
     conclusion
 }
 
@@ -57,7 +57,7 @@ fn a_success_has_its_output_once() {
 }
 
 #[test]
-fn a_failed_program_tells_its_code_and_the_end_of_its_standard_error() {
+fn a_failed_program_has_its_code_and_the_end_of_its_standard_error() {
     let end = ran(Ran::Exited { code: 3 }, b"half", b"no such column: x\n");
     let failed = check(end, Phase::Failed, Reason::ExitCode, "no such column: x");
     assert_eq!(failed.exit_code, Some(3));
