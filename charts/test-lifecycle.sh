@@ -12,7 +12,7 @@ RELEASE_NAMESPACE=skillet-lifecycle
 USER_NAMESPACE=skillet-lifecycle-user
 SANDBOXES=skillet-lifecycle-sandboxes
 # A pair that the tests of TLS have too.
-CERTIFICATE="$REPOSITORY/operator/gateway/src/tls_tests/first"
+CERTIFICATE="$REPOSITORY/operator/gateway/src/tls/tests/first"
 FAILED=0
 OURS=no
 WAIT=()

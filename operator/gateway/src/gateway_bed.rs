@@ -23,13 +23,12 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use crate::{
-    executor::Executor,
+    executions::ExecutionClient,
     fake_api::FakeApi,
     identity::{Identity, fake_api::FakeApi as FakeReviews, fake_api::token},
-    proxy,
+    model::{inject, proxy, upstream},
     skills::Skills,
-    state::Gateway,
-    stateless, upstream,
+    state::GatewayState,
 };
 
 /// What the provider was asked, and what it answers next; `{}` where a test said nothing.
@@ -42,7 +41,7 @@ pub(crate) struct Provider {
 pub(crate) struct Bed {
     pub(crate) api: FakeApi,
     pub(crate) provider: Arc<Provider>,
-    pub(crate) gateway: Gateway,
+    pub(crate) gateway: GatewayState,
     token: String,
 }
 
@@ -72,17 +71,17 @@ pub(crate) fn gateway(
     api: &FakeApi,
     reviews: &Arc<FakeReviews>,
     confirmation: Option<ConfirmationKey>,
-) -> Gateway {
-    let executor = Arc::new(Executor::new(api.client()));
-    tokio::spawn(executor.clone().watch());
-    Gateway {
+) -> GatewayState {
+    let executor = Arc::new(ExecutionClient::new(api.client()));
+    tokio::spawn(executor.clone().watch_all());
+    GatewayState {
         identity: Arc::new(Identity::new(reviews.client())),
         skills: Arc::new(Skills::default()),
-        executor,
+        executions: executor,
         metrics: Arc::default(),
-        room: Arc::default(),
+        memory: Arc::default(),
         upstream: upstream::client().unwrap(),
-        keys: Arc::default(),
+        provider_keys: Arc::default(),
         namespace: "skillet-system".into(),
         stop: CancellationToken::new(),
         client: api.client(),
@@ -91,7 +90,7 @@ pub(crate) fn gateway(
 }
 
 /// A skill that is always offered where it can be.
-pub(crate) fn put_skill(gateway: &Gateway, namespace: &str, name: &str, invocation: &str) {
+pub(crate) fn put_skill(gateway: &GatewayState, namespace: &str, name: &str, invocation: &str) {
     let run = json!({ "sandbox": { "runtime": "shell", "script": "cat" } });
     let skill = json!({
         "metadata": { "namespace": namespace, "name": name },
@@ -161,7 +160,7 @@ impl Bed {
     }
 
     pub(crate) async fn raw(&self, request: Request) -> Answer {
-        let router = proxy::routes().merge(stateless::routes()).with_state(self.gateway.clone());
+        let router = proxy::routes().merge(inject::routes()).with_state(self.gateway.clone());
         let (parts, body) = router.oneshot(request).await.unwrap().into_parts();
         let bytes = axum::body::to_bytes(body, 1 << 24).await.unwrap();
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));

@@ -5,9 +5,8 @@
 //! give the same answers, and a restart loses nothing.
 
 pub mod admin;
-pub mod conversation;
 pub mod error;
-pub mod executor;
+pub mod executions;
 #[cfg(test)]
 mod fake_api;
 #[cfg(test)]
@@ -16,18 +15,15 @@ pub mod idempotency;
 pub mod identity;
 pub mod look_up;
 pub mod mcp;
+pub mod memory;
 pub mod metrics;
-pub mod offering;
-pub mod proxy;
+pub mod model;
 pub mod request_id;
 pub mod rest;
-pub mod room;
 pub mod server;
 pub mod skills;
 pub mod state;
-pub mod stateless;
 pub mod tls;
 pub mod unread;
-pub mod upstream;
 
 pub use skillet_llm::confirmation::ConfirmationKey;

@@ -11,7 +11,7 @@ use std::{collections::HashMap, future::Future, sync::Arc};
 use crate::{
     identity::{Caller, IdentityError, Verb, is_allowed},
     skills::Known,
-    state::Gateway,
+    state::GatewayState,
 };
 
 /// Namespaces with their skills, and who may do what with them.
@@ -35,7 +35,7 @@ pub trait Shelves: Send + Sync {
     fn skill(&self, namespace: &str, name: &str) -> Option<Arc<Known>>;
 }
 
-impl Shelves for Gateway {
+impl Shelves for GatewayState {
     async fn check(
         &self,
         caller: &Caller,

@@ -34,11 +34,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::ApiError,
-    executor::Executor,
+    executions::ExecutionClient,
     identity::{Caller, Identity, IdentityError, Verb},
-    room::Room,
+    memory::MemoryPool,
     skills::{Known, Skills},
-    state::Gateway,
+    state::GatewayState,
 };
 pub use openapi::document;
 
@@ -103,28 +103,28 @@ impl Catalogue for Skills {
 pub(crate) struct Rest {
     pub(crate) rights: Arc<dyn Rights>,
     pub(crate) catalogue: Arc<dyn Catalogue>,
-    pub(crate) executor: Arc<Executor>,
+    pub(crate) executor: Arc<ExecutionClient>,
     pub(crate) client: kube::Client,
-    pub(crate) room: Arc<Room>,
+    pub(crate) room: Arc<MemoryPool>,
     /// Ends streams that wait for news.
     pub(crate) stop: CancellationToken,
 }
 
-impl FromRef<Gateway> for Rest {
-    fn from_ref(gateway: &Gateway) -> Self {
+impl FromRef<GatewayState> for Rest {
+    fn from_ref(gateway: &GatewayState) -> Self {
         Self {
             rights: gateway.identity.clone(),
             catalogue: gateway.skills.clone(),
-            executor: gateway.executor.clone(),
+            executor: gateway.executions.clone(),
             client: gateway.client.clone(),
-            room: gateway.room.clone(),
+            room: gateway.memory.clone(),
             stop: gateway.stop.clone(),
         }
     }
 }
 
 /// `/api/skills`, `/openapi.json` and `/docs`.
-pub fn routes() -> Router<Gateway> {
+pub fn routes() -> Router<GatewayState> {
     routes_of()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Probes and metrics have an address of their own, without TLS, and are answered until the process ends.
 
-mod parts;
+mod tasks;
 
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -23,23 +23,23 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info};
 
-pub use self::parts::PartEnded;
-use self::parts::Parts;
+pub use self::tasks::TaskEnded;
+use self::tasks::TaskGroup;
 use crate::{
     admin,
     error::ApiError,
-    executor::Executor,
+    executions::ExecutionClient,
     identity::Identity,
-    mcp, metrics, proxy, request_id, rest,
+    mcp, metrics,
+    model::{inject, proxy, upstream},
+    request_id, rest,
     skills::Skills,
-    state::Gateway,
-    stateless,
+    state::GatewayState,
     tls::{self, TlsError, TlsListener},
-    upstream,
 };
 
 /// After the order to stop, new requests are served for so long: who forwards them here learns of it a moment later.
-const FAREWELL: Duration = Duration::from_secs(3);
+const DRAIN_DELAY: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Error)]
 pub enum Error {
@@ -52,7 +52,7 @@ pub enum Error {
     #[error("the server failed")]
     Serve(#[source] std::io::Error),
     #[error(transparent)]
-    Part(#[from] PartEnded),
+    Task(#[from] TaskEnded),
 }
 
 /// How the gateway is set up.
@@ -71,10 +71,10 @@ pub struct Settings {
 }
 
 /// All routes for agents.
-pub fn router(gateway: Gateway) -> Router {
+pub fn router(gateway: GatewayState) -> Router {
     Router::new()
         .merge(proxy::routes())
-        .merge(stateless::routes())
+        .merge(inject::routes())
         .merge(rest::routes())
         .merge(mcp::routes(Arc::new(gateway.clone()), &gateway.stop))
         // Before the watches are in, defaults would decide where a request goes.
@@ -86,12 +86,12 @@ pub fn router(gateway: Gateway) -> Router {
 }
 
 /// All routes for the cluster.
-fn probes(gateway: &Gateway) -> Router {
+fn probes(gateway: &GatewayState) -> Router {
     admin::routes(readiness(gateway), gateway.metrics.registry())
 }
 
 /// Ready only if every watch has seen the cluster as it is, and until the shutdown begins.
-fn readiness(gateway: &Gateway) -> impl admin::Readiness + use<> {
+fn readiness(gateway: &GatewayState) -> impl admin::Readiness + use<> {
     let gateway = gateway.clone();
     move || {
         if gateway.stop.is_cancelled() {
@@ -101,7 +101,7 @@ fn readiness(gateway: &Gateway) -> impl admin::Readiness + use<> {
     }
 }
 
-async fn synced(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+async fn synced(State(gateway): State<GatewayState>, request: Request, next: Next) -> Response {
     if gateway.is_synced() {
         return next.run(request).await;
     }
@@ -115,38 +115,38 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     let Settings { namespace, address, probes: probes_address, tls, confirmation } = settings;
-    let gateway = Gateway {
+    let gateway = GatewayState {
         identity: Arc::new(Identity::new(client.clone())),
         skills: Arc::new(Skills::default()),
-        executor: Arc::new(Executor::new(client.clone())),
+        executions: Arc::new(ExecutionClient::new(client.clone())),
         metrics: Arc::default(),
-        room: Arc::default(),
+        memory: Arc::default(),
         upstream: upstream::client()?,
-        keys: Arc::default(),
+        provider_keys: Arc::default(),
         namespace: namespace.into(),
         stop: CancellationToken::new(),
         client: client.clone(),
         confirmation: confirmation.map(Arc::new),
     };
     let (listener, probed) = (listen(address).await?, listen(probes_address).await?);
-    let mut parts = Parts::default();
-    parts.spawn("the watch of skills", gateway.skills.clone().watch(client));
-    parts.spawn("the watch of API keys", gateway.identity.clone().watch_keys());
-    parts.spawn("the watch of executions", gateway.executor.clone().watch());
+    let mut tasks = TaskGroup::default();
+    tasks.spawn("the watch of skills", gateway.skills.clone().watch(client));
+    tasks.spawn("the watch of API keys", gateway.identity.clone().watch_keys());
+    tasks.spawn("the watch of executions", gateway.executions.clone().watch_all());
     let cluster = probes(&gateway);
-    parts.spawn("the server of probes", async move {
+    tasks.spawn("the server of probes", async move {
         if let Err(error) = axum::serve(probed, cluster).await {
             error!(%error, "Probes are not served any more");
         }
     });
     info!(%address, %probes_address, is_tls = tls.is_some(), "Gateway started");
-    let farewell = farewell(shutdown, gateway.stop.clone());
+    let drain = drain(shutdown, gateway.stop.clone());
     tokio::select! {
-        served = serve(listener, tls, router(gateway), farewell) => served?,
-        ended = parts.ended() => return Err(ended.into()),
+        served = serve(listener, tls, router(gateway), drain) => served?,
+        ended = tasks.first_exit() => return Err(ended.into()),
     }
     info!("Gateway stops");
-    parts.stop().await;
+    tasks.stop().await;
     Ok(())
 }
 
@@ -154,16 +154,17 @@ async fn serve(
     listener: TcpListener,
     tls: Option<tls::Files>,
     agents: Router,
-    farewell: impl Future<Output = ()> + Send + 'static,
+    drain: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     match tls {
         None => {
-            let listener = listener.tap_io(|stream| at_once(stream));
-            axum::serve(listener, agents).with_graceful_shutdown(farewell).await
+            let listener = listener.tap_io(|stream| set_nodelay(stream));
+            axum::serve(listener, agents).with_graceful_shutdown(drain).await
         }
         Some(files) => {
-            let listener = TlsListener::new(listener, files)?.tap_io(|stream| at_once(stream.get_ref().0));
-            axum::serve(listener, agents).with_graceful_shutdown(farewell).await
+            let listener =
+                TlsListener::new(listener, files)?.tap_io(|stream| set_nodelay(stream.get_ref().0));
+            axum::serve(listener, agents).with_graceful_shutdown(drain).await
         }
     }
     .map_err(Error::Serve)
@@ -175,7 +176,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
 
 /// What is written goes out now. A stream's first event would otherwise wait until the client has acknowledged the
 /// headers, for which clients take 40 milliseconds.
-fn at_once(stream: &TcpStream) {
+fn set_nodelay(stream: &TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
         // It is slower then, and as good as lost.
         debug!(%error, "Connection keeps what is written back");
@@ -183,10 +184,10 @@ fn at_once(stream: &TcpStream) {
 }
 
 /// Streams that only wait for news end at once, and readiness with them; requests are taken a little longer.
-async fn farewell(shutdown: impl Future<Output = ()>, stop: CancellationToken) {
+async fn drain(shutdown: impl Future<Output = ()>, stop: CancellationToken) {
     shutdown.await;
     stop.cancel();
-    sleep(FAREWELL).await;
+    sleep(DRAIN_DELAY).await;
 }
 
 #[cfg(test)]
@@ -200,7 +201,7 @@ mod tests {
         let (client, accepted) = tokio::join!(connecting, listener.accept());
         let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
         assert!(!stream.nodelay().unwrap());
-        at_once(&stream);
+        set_nodelay(&stream);
         assert!(stream.nodelay().unwrap());
     }
 }

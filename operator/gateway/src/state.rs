@@ -6,21 +6,22 @@ use skillet_llm::confirmation::ConfirmationKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    executor::Executor, identity::Identity, metrics::Metrics, room::Room, skills::Skills, upstream::Keys,
+    executions::ExecutionClient, identity::Identity, memory::MemoryPool, metrics::Metrics,
+    model::upstream::ProviderKeys, skills::Skills,
 };
 
 /// Shared by all requests; cheap to clone.
 #[derive(Clone)]
-pub struct Gateway {
+pub struct GatewayState {
     pub identity: Arc<Identity>,
     pub skills: Arc<Skills>,
-    pub executor: Arc<Executor>,
+    pub executions: Arc<ExecutionClient>,
     pub metrics: Arc<Metrics>,
     /// Memory for requests.
-    pub room: Arc<Room>,
+    pub memory: Arc<MemoryPool>,
     pub upstream: reqwest::Client,
     /// The platform's keys for providers.
-    pub keys: Arc<Keys>,
+    pub provider_keys: Arc<ProviderKeys>,
     /// Namespace of the operator, where the platform's provider keys are.
     pub namespace: Arc<str>,
     /// Cancelled when the gateway is to stop: what only waits for news ends then.
@@ -30,9 +31,9 @@ pub struct Gateway {
     pub confirmation: Option<Arc<ConfirmationKey>>,
 }
 
-impl Gateway {
+impl GatewayState {
     /// Whether every watch has seen the cluster as it is.
     pub fn is_synced(&self) -> bool {
-        self.skills.is_synced() && self.identity.is_synced() && self.executor.is_synced()
+        self.skills.is_synced() && self.identity.is_synced() && self.executions.is_synced()
     }
 }

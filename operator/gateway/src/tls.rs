@@ -216,5 +216,4 @@ fn look(files: &Files, before: &Mounted) -> Result<Option<(Mounted, CertifiedKey
 }
 
 #[cfg(test)]
-#[path = "tls_tests.rs"]
 mod tests;

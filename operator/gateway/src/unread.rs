@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwn
 use serde_json::value::{RawValue, to_raw_value};
 use thiserror::Error;
 
-use crate::room;
+use crate::memory;
 
 /// Objects of one answer of a list: as large as the API server takes them, they are about 15 MiB.
 pub const PAGE: u32 = 10;
@@ -43,7 +43,7 @@ impl<K: Resource + Serialize> Unread<K> {
 impl<K> Unread<K> {
     /// The whole object as `T`: the kind itself, or what is to be known of it.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, UnreadError> {
-        let needed = room::document(self.text.get().as_bytes());
+        let needed = memory::parsed_size(self.text.get().as_bytes());
         if needed > MOST {
             return Err(UnreadError::TooManyValues(needed));
         }

@@ -5,7 +5,7 @@
 use kube::core::ObjectList;
 use skillet_api::SkillExecution;
 use skillet_gateway::{
-    executor::Execution,
+    executions::Execution,
     unread::{PAGE, Unread},
 };
 

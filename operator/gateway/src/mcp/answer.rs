@@ -6,8 +6,8 @@ use skillet_api::{Phase, Reason, execution::StreamStatus};
 use skillet_core::text::truncate;
 
 use crate::{
-    executor::{Execution, Status},
-    room,
+    executions::{Execution, Status},
+    memory,
 };
 
 /// Bytes of standard error that a failure shows.
@@ -33,7 +33,7 @@ fn failure(value: &Value) -> CallToolResult {
 /// Bytes that the answer to an execution takes: its output as a document and three times as text.
 pub(super) fn needed(execution: &Execution) -> usize {
     let output = execution.status.as_ref().and_then(|status| status.output.as_deref());
-    output.map_or(0, |output| room::document(output.get().as_bytes()) + 3 * output.get().len())
+    output.map_or(0, |output| memory::parsed_size(output.get().as_bytes()) + 3 * output.get().len())
 }
 
 /// An execution that has ended.

@@ -10,10 +10,10 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
-    executor::{Execution, ExecutorError, Metadata, Order},
+    executions::{Execution, ExecutionError, ExecutionRequest, Metadata},
     identity::{Caller, IdentityError},
     look_up::Shelves,
-    room::Room,
+    memory::MemoryPool,
     skills::KnownSkill,
 };
 
@@ -31,14 +31,14 @@ pub enum BackendError {
     #[error("could not change Skill {namespace}/{name}")]
     Switch { namespace: String, name: String, source: Box<kube::Error> },
     #[error(transparent)]
-    Executions(#[from] ExecutorError),
+    Executions(#[from] ExecutionError),
 }
 
 /// Executions, the newest first. They are read while they are taken: each may be as large as its output.
 pub struct Runs<'a> {
     /// How many there are.
     pub total: usize,
-    pub newest: BoxStream<'a, Result<Arc<Execution>, ExecutorError>>,
+    pub newest: BoxStream<'a, Result<Arc<Execution>, ExecutionError>>,
 }
 
 /// The gateway as the MCP server sees it.
@@ -47,7 +47,7 @@ pub trait Backend: Shelves + 'static {
     fn identify(&self, headers: &HeaderMap) -> impl Future<Output = Result<Caller, IdentityError>> + Send;
 
     /// Memory for requests.
-    fn room(&self) -> &Room;
+    fn memory(&self) -> &MemoryPool;
 
     /// A number that grows with each change of what the shelves show.
     fn changes(&self) -> watch::Receiver<u64>;
@@ -56,17 +56,20 @@ pub trait Backend: Shelves + 'static {
     fn last_change(&self, namespace: &str) -> u64;
 
     /// Makes the execution, or finds the one that the same idempotency key made.
-    fn start(&self, order: &Order) -> impl Future<Output = Result<Arc<Execution>, ExecutorError>> + Send;
+    fn start(
+        &self,
+        order: &ExecutionRequest,
+    ) -> impl Future<Output = Result<Arc<Execution>, ExecutionError>> + Send;
 
     /// The execution that the order's idempotency key has made in this namespace. Makes none.
     fn made(
         &self,
-        order: &Order,
+        order: &ExecutionRequest,
         namespace: &str,
-    ) -> impl Future<Output = Result<Option<Arc<Execution>>, ExecutorError>> + Send;
+    ) -> impl Future<Output = Result<Option<Arc<Execution>>, ExecutionError>> + Send;
 
     /// The states of an execution from now on; the end is among them.
-    fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutorError>>;
+    fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutionError>>;
 
     /// Asks for the end of an execution, unless someone waits for it: follows its states, by whatever route.
     fn cancel_unless_wanted(&self, execution: &Metadata) -> impl Future<Output = ()> + Send;

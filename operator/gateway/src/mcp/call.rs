@@ -23,10 +23,10 @@ use tracing::warn;
 
 use super::{Pace, answer, backend::Backend, keyed::KeyedCalls};
 use crate::{
-    executor::{Execution, ExecutorError, Metadata, Order},
+    executions::{Execution, ExecutionError, ExecutionRequest, Metadata},
     identity::{Caller, IdentityError},
     look_up::{Seen, elsewhere},
-    room::Taken,
+    memory::MemoryReservation,
 };
 
 /// Key of a request's `_meta`: the same text is the same run, whatever is retried.
@@ -39,7 +39,7 @@ pub(super) struct Wish {
     pub(super) input: Value,
     pub(super) session: Option<String>,
     /// The version is not the client's own word: with a key, a run of another is the same call.
-    pub(super) takes_any_version: bool,
+    pub(super) ignore_version: bool,
 }
 
 /// The request that a call came in.
@@ -49,7 +49,7 @@ pub(super) struct Asking<'a> {
     /// Calls with a key of the same session.
     pub(super) keyed: &'a KeyedCalls,
     /// What the request holds; none where it has ended.
-    pub(super) room: Option<Arc<Mutex<Taken>>>,
+    pub(super) room: Option<Arc<Mutex<MemoryReservation>>>,
 }
 
 /// Runs a skill and answers with its result. Rights are checked before.
@@ -79,7 +79,7 @@ pub(super) async fn run<B: Backend>(
             told(backend, caller, &execution, end, pace, room).await
         }
         Err(NotBegun::Unwanted) => cancelled(),
-        Err(NotBegun::Executor(error)) => refused(&error),
+        Err(NotBegun::ExecutionClient(error)) => refused(&error),
         Err(NotBegun::Rights(error)) => answer::failed(Reason::ApiError.as_str(), &error.to_string()),
     };
     keyed.end(&context.id);
@@ -89,7 +89,7 @@ pub(super) async fn run<B: Backend>(
 async fn followed<B: Backend>(
     backend: &B,
     pace: &Pace,
-    order: &Order,
+    order: &ExecutionRequest,
     context: &RequestContext<RoleServer>,
 ) -> Result<(Arc<Execution>, End), NotBegun> {
     if context.ct.is_cancelled() {
@@ -106,7 +106,7 @@ async fn told<B: Backend>(
     execution: &Execution,
     end: End,
     pace: &Pace,
-    room: Option<Arc<Mutex<Taken>>>,
+    room: Option<Arc<Mutex<MemoryReservation>>>,
 ) -> CallToolResult {
     match end {
         End::Ended(execution) => ended(backend, caller, &execution, room).await,
@@ -128,12 +128,12 @@ async fn ended<B: Backend>(
     backend: &B,
     caller: &Caller,
     execution: &Execution,
-    room: Option<Arc<Mutex<Taken>>>,
+    room: Option<Arc<Mutex<MemoryReservation>>>,
 ) -> CallToolResult {
     let needed = answer::needed(execution);
     let held = match room {
-        Some(room) => room.lock().await.change_to(needed).await.map(|()| None),
-        None => backend.room().hold(&caller.namespace, needed).await.map(Some),
+        Some(room) => room.lock().await.resize(needed).await.map(|()| None),
+        None => backend.memory().reserve(&caller.namespace, needed).await.map(Some),
     };
     match held {
         Ok(_held) => answer::ended(execution),
@@ -150,22 +150,22 @@ fn cancelled() -> CallToolResult {
     answer::failed("Cancelled", "the call was cancelled")
 }
 
-fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> Order {
-    let Wish { seen, version, input, session, takes_any_version } = wish;
+fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> ExecutionRequest {
+    let Wish { seen, version, input, session, ignore_version } = wish;
     let key = context.meta.0.0.get(IDEMPOTENCY).and_then(Value::as_str);
-    Order {
+    ExecutionRequest {
         version,
         input,
         session,
         idempotency: key.map(str::to_owned),
-        takes_any_version,
-        ..Order::new(caller.clone(), seen.namespace.clone(), seen.name().clone())
+        ignore_version,
+        ..ExecutionRequest::new(caller.clone(), seen.namespace.clone(), seen.name().clone())
     }
 }
 
 /// The run that the order's key has made while the name meant the skill of another namespace, or a new one. In the
 /// nearest the execution's name itself tells.
-async fn begun<B: Backend>(backend: &B, order: &Order) -> Result<Arc<Execution>, NotBegun> {
+async fn begun<B: Backend>(backend: &B, order: &ExecutionRequest) -> Result<Arc<Execution>, NotBegun> {
     if order.idempotency.is_some() {
         for namespace in elsewhere(backend, &order.caller, &order.skill, Some(&order.namespace)).await? {
             if let Some(made) = backend.made(order, &namespace).await? {
@@ -184,14 +184,14 @@ enum NotBegun {
     #[error(transparent)]
     Rights(#[from] IdentityError),
     #[error(transparent)]
-    Executor(#[from] ExecutorError),
+    ExecutionClient(#[from] ExecutionError),
 }
 
 /// How the waiting ended.
 #[derive(Debug)]
 pub(super) enum End {
     Ended(Arc<Execution>),
-    Lost(ExecutorError),
+    Lost(ExecutionError),
     /// The client does not want the result any more.
     Unwanted,
     TooLate,
@@ -245,12 +245,12 @@ fn phase(execution: &Execution) -> Phase {
     execution.status.as_ref().map(|status| status.phase).unwrap_or_default()
 }
 
-fn gone(execution: &Execution, limit: Duration) -> ExecutorError {
+fn gone(execution: &Execution, limit: Duration) -> ExecutionError {
     let Metadata { namespace, name, .. } = execution.metadata.clone();
-    ExecutorError::TooLate { namespace, name, limit }
+    ExecutionError::TooLate { namespace, name, limit }
 }
 
-fn refused(error: &ExecutorError) -> CallToolResult {
+fn refused(error: &ExecutionError) -> CallToolResult {
     warn!(error = ?error, "Skill was not run for a tool call");
     answer::failed(error.reason(), &error.to_string())
 }

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    room::{Taken, Wanted},
+    memory::{BodyBudget, MemoryReservation},
 };
 
 const SESSION: &str = "mcp-session-id";
@@ -40,7 +40,7 @@ const WITHOUT_SESSIONS: &str = "2026-07-28";
 const TOKENS: [&str; 4] = ["authorization", "x-api-key", "x-skillet-token", "x-goog-api-key"];
 /// As large as an object of the API server may be. An input is held in the message, in the order, and in the execution
 /// that is made.
-const WANTED: Wanted = Wanted { limit: 1_572_864, texts: 2, documents: 3 };
+const BODY_BUDGET: BodyBudget = BodyBudget { max_bytes: 1_572_864, text_copies: 2, parsed_copies: 3 };
 
 struct Front<B: Backend> {
     backend: Arc<B>,
@@ -59,7 +59,7 @@ pub(super) fn routes<B: Backend, S: Clone + Send + Sync + 'static>(
     let mut config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_json_response(true)
-        .with_max_request_body_bytes(WANTED.limit);
+        .with_max_request_body_bytes(BODY_BUDGET.max_bytes);
     config.session_store = Some(Arc::new(OpenedElsewhere));
     let (of_session, fingerprints, stopping) = (backend.clone(), Arc::default(), stop.clone());
     let make = move || Ok(Server::new(of_session.clone(), Arc::clone(&fingerprints), stopping.clone(), pace));
@@ -78,7 +78,7 @@ async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, request: Request)
         return refused(error);
     }
     let (head, body) = request.into_parts();
-    let (body, room) = match front.backend.room().read(&caller.namespace, body, WANTED).await {
+    let (body, room) = match front.backend.memory().read(&caller.namespace, body, BODY_BUDGET).await {
         Ok((bytes, room)) => (Body::from(bytes), room),
         Err(error) => return refused(error),
     };
@@ -126,7 +126,7 @@ impl<B: Backend> Front<B> {
 }
 
 /// An answer in one piece is made when it is here; a stream goes on with what was asked.
-fn holding(answer: Response, room: Arc<Mutex<Taken>>) -> Response {
+fn holding(answer: Response, room: Arc<Mutex<MemoryReservation>>) -> Response {
     let content = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !content.is_some_and(|content| content.starts_with(b"text/event-stream")) {
         return answer;

@@ -12,20 +12,20 @@ use tokio::sync::watch;
 
 use super::backend::{Backend, BackendError, Runs, Switch};
 use crate::{
-    executor::{Execution, ExecutorError, Metadata, Order},
+    executions::{Execution, ExecutionError, ExecutionRequest, Metadata},
     identity::{Caller, IdentityError},
-    room::Room,
+    memory::MemoryPool,
     skills::{self, KnownSkill},
-    state::Gateway,
+    state::GatewayState,
 };
 
-impl Backend for Gateway {
+impl Backend for GatewayState {
     async fn identify(&self, headers: &HeaderMap) -> Result<Caller, IdentityError> {
         self.identity.caller(headers).await
     }
 
-    fn room(&self) -> &Room {
-        &self.room
+    fn memory(&self) -> &MemoryPool {
+        &self.memory
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -36,22 +36,26 @@ impl Backend for Gateway {
         self.skills.last_change(namespace)
     }
 
-    async fn start(&self, order: &Order) -> Result<Arc<Execution>, ExecutorError> {
-        self.executor.start(order).await
+    async fn start(&self, order: &ExecutionRequest) -> Result<Arc<Execution>, ExecutionError> {
+        self.executions.start(order).await
     }
 
-    async fn made(&self, order: &Order, namespace: &str) -> Result<Option<Arc<Execution>>, ExecutorError> {
-        self.executor.made(order, namespace).await
+    async fn made(
+        &self,
+        order: &ExecutionRequest,
+        namespace: &str,
+    ) -> Result<Option<Arc<Execution>>, ExecutionError> {
+        self.executions.find_by_key(order, namespace).await
     }
 
-    fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutorError>> {
-        let following = self.executor.follow(execution);
+    fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutionError>> {
+        let following = self.executions.watch(execution);
         stream::unfold(following, |mut following| async move { Some((following.next().await, following)) })
             .boxed()
     }
 
     async fn cancel_unless_wanted(&self, execution: &Metadata) {
-        self.executor.cancel_unless_wanted(execution).await;
+        self.executions.cancel_unless_wanted(execution).await;
     }
 
     async fn switch(&self, skill: &KnownSkill, switch: Switch) -> Result<Skill, BackendError> {
@@ -69,9 +73,9 @@ impl Backend for Gateway {
         namespaces: &[Arc<str>],
         limit: usize,
     ) -> Result<Runs<'_>, BackendError> {
-        let entries = self.executor.entries(caller, namespaces, &[]).await?;
+        let entries = self.executions.list(caller, namespaces, &[]).await?;
         let total = entries.len();
-        Ok(Runs { total, newest: self.executor.read(entries.into_iter().take(limit)) })
+        Ok(Runs { total, newest: self.executions.read(entries.into_iter().take(limit)) })
     }
 }
 

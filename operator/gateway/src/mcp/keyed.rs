@@ -10,7 +10,7 @@ use std::{
 
 use rmcp::model::RequestId;
 
-use crate::executor::Metadata;
+use crate::executions::Metadata;
 
 /// The calls with a key of one session.
 #[derive(Default)]

@@ -21,7 +21,7 @@ use super::{
     catalogue::Catalogue,
 };
 use crate::{
-    executor::{Execution, ExecutorError, Status},
+    executions::{Execution, ExecutionError, Status},
     identity::{Caller, IdentityError, Verb, is_allowed},
     look_up::{self, Seen},
 };
@@ -188,7 +188,7 @@ async fn execute<B: Backend>(
         version: wanted.version,
         input: wanted.input.unwrap_or_else(|| json!({})),
         session: wanted.session_id.or(session),
-        takes_any_version: false,
+        ignore_version: false,
     };
     Ok(call::run(backend, caller, wish, request).await)
 }
@@ -204,7 +204,7 @@ async fn executions<B: Backend>(
         Ok(runs) => runs,
         Err(error) => return Ok(failed(&error)),
     };
-    let executions: Result<Vec<Value>, ExecutorError> =
+    let executions: Result<Vec<Value>, ExecutionError> =
         newest.map_ok(|execution| run(&execution)).try_collect().await;
     Ok(match executions {
         Ok(executions) => answer::done(json!({ "executions": executions, "total": total })),

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     identity::{Caller, IdentityError},
-    room::Taken,
+    memory::MemoryReservation,
 };
 
 const INSTRUCTIONS: &str = "Each tool is a skill: a small program that runs in a sandbox of its own, without a network, \
@@ -136,7 +136,7 @@ impl<B: Backend> ServerHandler for Server<B> {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         };
         let version = Some(skill.version.spec.version.to_string());
-        let wish = Wish { seen: skill.seen, version, input, session, takes_any_version: true };
+        let wish = Wish { seen: skill.seen, version, input, session, ignore_version: true };
         Ok(call::run(&*self.backend, &caller, wish, asking).await.into())
     }
 
@@ -170,8 +170,8 @@ fn caller(extensions: &Extensions) -> Result<Caller, ErrorData> {
     caller.cloned().ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
 }
 
-fn room(extensions: &Extensions) -> Option<Arc<Mutex<Taken>>> {
-    extensions.get::<Parts>()?.extensions.get::<Weak<Mutex<Taken>>>()?.upgrade()
+fn room(extensions: &Extensions) -> Option<Arc<Mutex<MemoryReservation>>> {
+    extensions.get::<Parts>()?.extensions.get::<Weak<Mutex<MemoryReservation>>>()?.upgrade()
 }
 
 fn session(extensions: &Extensions) -> Option<String> {

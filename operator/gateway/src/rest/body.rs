@@ -6,16 +6,17 @@ use serde_path_to_error::{Path, Segment};
 
 use crate::{
     error::ApiError,
+    memory::{BodyBudget, MemoryReservation},
     rest::Rest,
-    room::{Taken, Wanted},
 };
 
 /// Most bytes of a body; a SkillExecution of more the cluster would not keep. An input is held in the order and in the
 /// execution that is made.
-pub(crate) const WANTED: Wanted = Wanted { limit: 1 << 20, texts: 2, documents: 2 };
+pub(crate) const BODY_BUDGET: BodyBudget =
+    BodyBudget { max_bytes: 1 << 20, text_copies: 2, parsed_copies: 2 };
 
 /// The body of a request, read as JSON whatever its content type says, and what it takes of the memory for all.
-pub(crate) struct Body<T>(pub(crate) T, pub(crate) Taken);
+pub(crate) struct Body<T>(pub(crate) T, pub(crate) MemoryReservation);
 
 impl<S, T> FromRequest<S> for Body<T>
 where
@@ -29,7 +30,7 @@ where
         let rest = Rest::from_ref(state);
         let (head, body) = request.into_parts();
         let caller = rest.rights.caller(&head.headers).await?;
-        let (bytes, room) = rest.room.read(&caller.namespace, body, WANTED).await?;
+        let (bytes, room) = rest.room.read(&caller.namespace, body, BODY_BUDGET).await?;
         Ok(Self(read(&bytes)?, room))
     }
 }

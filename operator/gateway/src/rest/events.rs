@@ -19,7 +19,8 @@ use utoipa::ToSchema;
 
 use crate::{
     error::{ApiError, ErrorAnswer},
-    executor::{Execution, Following},
+    executions::{Execution, ExecutionWatch},
+    memory::{MemoryPool, MemoryReservation},
     rest::{
         Rest,
         execution_view::ExecutionView,
@@ -27,7 +28,6 @@ use crate::{
         openapi::{Missing, Refused},
         params::{Name, Params, Who},
     },
-    room::{Room, Taken},
 };
 
 /// Follow a run: events `status`, then one `end` or `error`, each with JSON.
@@ -50,7 +50,7 @@ pub(crate) async fn events(
     params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let execution = executions::find(&rest, &caller, &id, params).await?;
-    let following = rest.executor.follow(&execution);
+    let following = rest.executor.watch(&execution);
     let teller = Teller { room: rest.room.clone(), tenant: caller.namespace.clone(), following };
     // A client that is let go asks again, and is told how the run is then.
     let stream = stream::unfold(Next::Tell(execution, teller), next).take_until(rest.stop.cancelled_owned());
@@ -69,17 +69,17 @@ pub(crate) struct Told {
 
 /// Follows the run for one client, who may take what is told as slowly as it likes.
 struct Teller {
-    room: Arc<Room>,
+    room: Arc<MemoryPool>,
     tenant: Arc<str>,
-    following: Following,
+    following: ExecutionWatch,
 }
 
 /// What the stream does next. The room of what was told is held until the client has taken it.
 enum Next {
     Tell(Arc<Execution>, Teller),
     /// Wait for something else than was told last.
-    Wait(Facts, Teller, Taken),
-    Close(Option<Taken>),
+    Wait(Facts, Teller, MemoryReservation),
+    Close(Option<MemoryReservation>),
 }
 
 async fn next(next: Next) -> Option<(Result<Event, Infallible>, Next)> {
@@ -106,7 +106,7 @@ async fn next(next: Next) -> Option<(Result<Event, Infallible>, Next)> {
 }
 
 async fn tell(execution: &Execution, teller: Teller) -> (Result<Event, Infallible>, Next) {
-    let room = match teller.room.hold(&teller.tenant, execution.content()).await {
+    let room = match teller.room.reserve(&teller.tenant, execution.content()).await {
         Ok(room) => room,
         Err(error) => return broken_off(error),
     };

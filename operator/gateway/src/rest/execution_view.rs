@@ -7,7 +7,7 @@ use skillet_api::Phase;
 use utoipa::ToSchema;
 
 use crate::{
-    executor::{self, Execution},
+    executions::{self, Execution},
     rest::page,
 };
 
@@ -104,7 +104,7 @@ pub(crate) struct ExecutionView {
 impl From<&Execution> for ExecutionView {
     fn from(execution: &Execution) -> Self {
         let spec = &execution.spec;
-        let unwritten = executor::Status::default();
+        let unwritten = executions::Status::default();
         let status = execution.status.as_ref().unwrap_or(&unwritten);
         Self {
             id: execution.metadata.name.clone(),

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::{
     error::ApiError,
-    executor::Execution,
+    executions::Execution,
     identity::{Caller, Verb},
     rest::{
         Rest,
@@ -59,7 +59,7 @@ pub(crate) async fn list(
     // Who may run skills there may see what came of it; with rights to some skills only, one has to be named.
     let allowed = look_up::allowed(&rest, &caller, Verb::Execute, among, skill.as_deref()).await?;
     let entries = match selectors(skill.as_deref(), status) {
-        Some(fields) => rest.executor.entries(&caller, &allowed, &fields).await?,
+        Some(fields) => rest.executor.list(&caller, &allowed, &fields).await?,
         None => Vec::new(),
     };
     let total = entries.len();

@@ -215,7 +215,7 @@ async fn a_run_is_told_of_where_there_is_room_for_it() {
     drop(all);
     let followed = bed.get("/api/skills/executions/large/events").await;
     assert_eq!(told(&followed.text), pairs(&[("end", "success")]));
-    assert_eq!(bed.room.taken(), 0);
+    assert_eq!(bed.room.reserved(), 0);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::{
     error::ApiError,
-    executor::{Execution, ExecutorError, Order},
+    executions::{Execution, ExecutionError, ExecutionRequest},
     idempotency,
     identity::{Caller, Verb},
     look_up::elsewhere,
@@ -89,25 +89,29 @@ pub(crate) async fn start(
     let Some(limit) = wait else { return Ok(accepted(&execution)) };
     let end = tokio::select! {
         biased;
-        end = rest.executor.ended(&execution, limit) => end,
+        end = rest.executor.wait(&execution, limit) => end,
         // The gateway ends before such a wait may: the client asks again, and another replica tells it.
         () = rest.stop.cancelled() => return Ok(accepted(&execution)),
     };
     match end {
         Ok(ended) => answer(&ended),
-        Err(ExecutorError::TooLate { .. }) => Ok(accepted(&execution)),
+        Err(ExecutionError::TooLate { .. }) => Ok(accepted(&execution)),
         Err(error) => Err(error.into()),
     }
 }
 
 /// The run that the order's key has made, or a new one.
-async fn begun(rest: &Rest, order: Order, chosen: Option<&str>) -> Result<Arc<Execution>, ApiError> {
+async fn begun(
+    rest: &Rest,
+    order: ExecutionRequest,
+    chosen: Option<&str>,
+) -> Result<Arc<Execution>, ApiError> {
     let found = look_up::find(rest, &order.caller, &order.skill, chosen).await;
     let nearest = found.as_ref().ok().map(|seen| seen.namespace.clone());
     if let Some(made) = made_elsewhere(rest, &order, chosen, nearest.as_deref()).await? {
         return Ok(made);
     }
-    let order = Order { namespace: found?.namespace, ..order };
+    let order = ExecutionRequest { namespace: found?.namespace, ..order };
     rest.rights.check(&order.caller, Verb::Execute, &order.namespace, Some(&order.skill)).await?;
     Ok(rest.executor.start(&order).await?)
 }
@@ -116,7 +120,7 @@ async fn begun(rest: &Rest, order: Order, chosen: Option<&str>) -> Result<Arc<Ex
 /// execution's name itself tells.
 async fn made_elsewhere(
     rest: &Rest,
-    order: &Order,
+    order: &ExecutionRequest,
     chosen: Option<&str>,
     nearest: Option<&str>,
 ) -> Result<Option<Arc<Execution>>, ApiError> {
@@ -128,7 +132,7 @@ async fn made_elsewhere(
         if chosen.is_some_and(|chosen| chosen != &*namespace) {
             continue;
         }
-        if let Some(made) = rest.executor.made(order, &namespace).await? {
+        if let Some(made) = rest.executor.find_by_key(order, &namespace).await? {
             return Ok(Some(made));
         }
     }
@@ -147,7 +151,7 @@ fn wait(request: &RunRequest) -> Result<Option<Duration>, ApiError> {
 }
 
 /// The order, all but its namespace, which is looked up.
-fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<Order, ApiError> {
+fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<ExecutionRequest, ApiError> {
     let RunRequest { skill, skill_name, version, input, session_id, timeout, .. } = request;
     let text = match (skill, skill_name) {
         (Some(text), None) | (None, Some(text)) => text,
@@ -168,8 +172,8 @@ fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<Ord
     if let Some(text) = &version {
         constraint(text, field)?;
     }
-    let order = Order::new(caller, "", name);
-    Ok(Order {
+    let order = ExecutionRequest::new(caller, "", name);
+    Ok(ExecutionRequest {
         version,
         input: input.unwrap_or_default(),
         session: session_id,

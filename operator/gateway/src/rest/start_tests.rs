@@ -271,9 +271,9 @@ async fn an_input_takes_room_for_as_long_as_somebody_waits_with_it() {
         }
     };
     polled.await;
-    assert!(bed.room.taken() > 2 * 6_000_000, "twice as a document: {}", bed.room.taken());
+    assert!(bed.room.reserved() > 2 * 6_000_000, "twice as a document: {}", bed.room.reserved());
     drop(waiting);
-    assert_eq!(bed.room.taken(), 0);
+    assert_eq!(bed.room.reserved(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Catalogue, Rest, Rights, routes_of};
 use crate::{
-    executor::Executor,
+    executions::ExecutionClient,
     fake_api::FakeApi,
     identity::{Caller, IdentityError, Verb},
-    room::Room,
+    memory::MemoryPool,
     skills::{Known, KnownSkill, KnownVersion, Versions},
 };
 
@@ -112,7 +112,7 @@ pub(crate) struct Bed {
     pub(crate) api: FakeApi,
     rules: Arc<Rules>,
     shelf: Arc<Shelf>,
-    pub(crate) room: Arc<Room>,
+    pub(crate) room: Arc<MemoryPool>,
     router: Router,
     pub(crate) stop: CancellationToken,
 }
@@ -142,9 +142,9 @@ impl Answer {
 impl Bed {
     pub(crate) fn new() -> Self {
         let (api, rules, shelf) = (FakeApi::default(), Arc::<Rules>::default(), Arc::<Shelf>::default());
-        let executor = Arc::new(Executor::new(api.client()));
-        tokio::spawn(executor.clone().watch());
-        let room = Arc::<Room>::default();
+        let executor = Arc::new(ExecutionClient::new(api.client()));
+        tokio::spawn(executor.clone().watch_all());
+        let room = Arc::<MemoryPool>::default();
         let rest = Rest {
             rights: rules.clone(),
             catalogue: shelf.clone(),

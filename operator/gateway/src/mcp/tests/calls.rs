@@ -17,7 +17,7 @@ use super::{
     *,
 };
 use crate::{
-    executor::{ExecutorError, Order},
+    executions::{ExecutionError, ExecutionRequest},
     identity::Caller,
 };
 
@@ -74,15 +74,15 @@ async fn a_run_that_cannot_be_made_or_vanishes_is_an_answer_too() {
     let client = world.client("a").await;
     let (namespace, message) = (|| "a".to_owned(), || "says why".to_owned());
     for (refusal, reason, words) in [
-        (ExecutorError::Conflict, "Conflict", "another call"),
-        (ExecutorError::Forbidden { namespace: namespace(), message: message() }, "Forbidden", "says why"),
-        (ExecutorError::NoPlace { namespace: namespace(), message: message() }, "SkillNotFound", "says why"),
+        (ExecutionError::Conflict, "Conflict", "another call"),
+        (ExecutionError::Forbidden { namespace: namespace(), message: message() }, "Forbidden", "says why"),
+        (ExecutionError::NoPlace { namespace: namespace(), message: message() }, "SkillNotFound", "says why"),
         (
-            ExecutorError::Invalid { namespace: namespace(), message: message(), field: None },
+            ExecutionError::Invalid { namespace: namespace(), message: message(), field: None },
             "InputInvalid",
             "says why",
         ),
-        (ExecutorError::Stopping, "ApiError", "stops"),
+        (ExecutionError::Stopping, "ApiError", "stops"),
     ] {
         world.fake.refusals.lock().unwrap().push(refusal);
         let result = client.call("sum", json!({})).await;
@@ -163,7 +163,7 @@ async fn notices_that_a_client_never_takes_hold_up_neither_the_end_nor_the_limit
     let (fake, unwanted) = (Fake::new(), CancellationToken::new());
     let ends = async |pace: Pace, change: fn(&Fake, &CancellationToken)| {
         let caller = Caller { namespace: "a".into(), user: "u".into(), groups: [].into() };
-        let execution = fake.start(&Order::new(caller, "a", "slow")).await.unwrap();
+        let execution = fake.start(&ExecutionRequest::new(caller, "a", "slow")).await.unwrap();
         let told = Mutex::new(0);
         let notices = |_| {
             *told.lock().unwrap() += 1;
@@ -221,10 +221,10 @@ async fn a_call_takes_room_until_it_is_answered() {
         world.fake.put_plain("a", "sum");
         let client = world.client_of("a", lifecycle).await;
         let call = called(&world, &client, "sum", json!({ "list": vec![0; 50_000] })).await;
-        assert!(world.fake.room.taken() > 3 * 3_000_000, "{}", world.fake.room.taken());
+        assert!(world.fake.room.reserved() > 3 * 3_000_000, "{}", world.fake.room.reserved());
         world.fake.set(0, &json!({ "phase": "Succeeded", "output": {} }));
         call.await.unwrap();
-        until(|| world.fake.room.taken() < 1_000_000).await;
+        until(|| world.fake.room.reserved() < 1_000_000).await;
     }
 }
 
@@ -234,7 +234,7 @@ async fn a_large_answer_takes_the_room_of_its_input() {
     world.fake.put_plain("a", "sum");
     let client = world.client("a").await;
     let call = called(&world, &client, "sum", json!({ "list": vec![0; 400_000] })).await;
-    let held = world.fake.room.taken();
+    let held = world.fake.room.reserved();
     world.fake.set(0, &json!({ "phase": "Succeeded", "output": { "list": vec![0; 800_000] } }));
     assert_eq!(call.await.unwrap().is_error, Some(false), "beside {held}");
 }

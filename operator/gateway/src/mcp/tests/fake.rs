@@ -13,10 +13,10 @@ use tokio::sync::watch;
 
 use super::super::backend::{Backend, BackendError, Runs, Switch};
 use crate::{
-    executor::{Execution, ExecutorError, Metadata, Order, Spec},
+    executions::{Execution, ExecutionError, ExecutionRequest, Metadata, Spec},
     identity::{Caller, IdentityError, Verb},
     look_up::Shelves,
-    room::Room,
+    memory::MemoryPool,
     skills::{Known, KnownSkill, KnownVersion, Versions},
 };
 
@@ -33,18 +33,18 @@ pub(super) struct Fake {
     last_changes: Mutex<HashMap<String, u64>>,
     /// How often all skills of a namespace were looked at.
     looked_at: Mutex<HashMap<String, usize>>,
-    pub(super) orders: Mutex<Vec<Order>>,
+    pub(super) orders: Mutex<Vec<ExecutionRequest>>,
     runs: Mutex<HashMap<String, Run>>,
     /// The run that each idempotency key has made in each namespace.
     keys: Mutex<HashMap<(String, String), String>>,
     /// What the next runs are refused with, the last first.
-    pub(super) refusals: Mutex<Vec<ExecutorError>>,
+    pub(super) refusals: Mutex<Vec<ExecutionError>>,
     /// What the next switches are refused with, by the API server's code.
     pub(super) switch_refusals: Mutex<Vec<u16>>,
     pub(super) cancelled: Mutex<Vec<String>>,
     pub(super) switched: Mutex<Vec<(String, String, Switch)>>,
     pub(super) is_unreachable: Mutex<bool>,
-    pub(super) room: Room,
+    pub(super) room: MemoryPool,
 }
 
 impl Fake {
@@ -179,7 +179,7 @@ impl Backend for Fake {
         }
     }
 
-    fn room(&self) -> &Room {
+    fn memory(&self) -> &MemoryPool {
         &self.room
     }
 
@@ -191,7 +191,7 @@ impl Backend for Fake {
         self.last_changes.lock().unwrap().get(namespace).copied().unwrap_or_default()
     }
 
-    async fn start(&self, order: &Order) -> Result<Arc<Execution>, ExecutorError> {
+    async fn start(&self, order: &ExecutionRequest) -> Result<Arc<Execution>, ExecutionError> {
         self.orders.lock().unwrap().push(order.clone());
         if let Some(refusal) = self.refusals.lock().unwrap().pop() {
             return Err(refusal);
@@ -219,13 +219,17 @@ impl Backend for Fake {
         Ok(execution)
     }
 
-    async fn made(&self, order: &Order, namespace: &str) -> Result<Option<Arc<Execution>>, ExecutorError> {
+    async fn made(
+        &self,
+        order: &ExecutionRequest,
+        namespace: &str,
+    ) -> Result<Option<Arc<Execution>>, ExecutionError> {
         let Some(key) = order.idempotency.clone() else { return Ok(None) };
         let made = self.keys.lock().unwrap().get(&(namespace.to_owned(), key)).cloned();
         Ok(made.map(|made| self.runs.lock().unwrap()[&made].borrow().clone()))
     }
 
-    fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutorError>> {
+    fn states(&self, execution: &Execution) -> BoxStream<'_, Result<Arc<Execution>, ExecutionError>> {
         let name = execution.metadata.name.clone();
         let mut news = self.runs.lock().unwrap()[&name].subscribe();
         news.mark_changed();
@@ -234,7 +238,7 @@ impl Backend for Fake {
             async move {
                 let state = match news.changed().await {
                     Ok(()) => Ok(news.borrow_and_update().clone()),
-                    Err(_) => Err(ExecutorError::Gone { namespace: "ns".to_owned(), name }),
+                    Err(_) => Err(ExecutionError::Gone { namespace: "ns".to_owned(), name }),
                 };
                 Some((state, news))
             }
@@ -281,7 +285,7 @@ impl Backend for Fake {
         let own = orders.iter().enumerate().filter(|(_, order)| {
             order.caller.namespace == caller.namespace && namespaces.contains(&order.namespace)
         });
-        let execution = |(number, order): (usize, &Order)| {
+        let execution = |(number, order): (usize, &ExecutionRequest)| {
             let object = json!({
                 "metadata": { "name": format!("run-{number}"), "namespace": *order.namespace,
                     "creationTimestamp": format!("2026-01-01T00:00:{number:02}Z") },

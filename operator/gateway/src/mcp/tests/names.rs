@@ -14,15 +14,15 @@ use crate::{
         Caller,
         fake_api::{FakeApi as Reviews, token},
     },
+    model::inject,
     rest,
-    state::Gateway,
-    stateless,
+    state::GatewayState,
 };
 
 const USER: &str = "system:serviceaccount:team:agent";
 
 struct Routes {
-    gateway: Gateway,
+    gateway: GatewayState,
     token: String,
 }
 
@@ -64,7 +64,7 @@ impl Routes {
 
     async fn ask(&self, method: &str, uri: &str, body: &Value) -> Value {
         let request = Request::builder().method(method).uri(uri).header("x-skillet-token", &self.token);
-        let router: Router = rest::routes().merge(stateless::routes()).with_state(self.gateway.clone());
+        let router: Router = rest::routes().merge(inject::routes()).with_state(self.gateway.clone());
         let answer = router.oneshot(request.body(Body::from(body.to_string())).unwrap()).await.unwrap();
         serde_json::from_slice(&to_bytes(answer.into_body(), 1 << 20).await.unwrap()).unwrap()
     }

@@ -1,0 +1,282 @@
+//! Runs a skill: makes a SkillExecution and waits for its end on the one watch that all requests share.
+//!
+//! Nothing is remembered that another replica would need: an idempotency key is the name of its execution.
+
+mod error;
+mod execution;
+mod list;
+mod request;
+mod subscriptions;
+mod watch;
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::TryStreamExt as _;
+use kube::{
+    Api, Resource as _, ResourceExt as _,
+    api::{Patch, PatchParams, PostParams},
+    runtime::{WatchStreamExt as _, watcher},
+};
+use serde_json::{Value, json};
+use skillet_api::names;
+use tokio::sync::oneshot;
+use tracing::warn;
+
+use crate::{identity::Caller, unread};
+pub use error::ExecutionError;
+use execution::Found;
+pub use execution::{Execution, Metadata, Spec, Status};
+pub use list::ListEntry;
+use subscriptions::Subscriptions;
+pub use watch::ExecutionWatch;
+
+/// What is to be run for whom.
+#[derive(Clone, Debug)]
+pub struct ExecutionRequest {
+    pub caller: Caller,
+    /// Namespace of the skill, where the execution is made.
+    pub namespace: Arc<str>,
+    pub skill: Arc<str>,
+    /// Version constraint; the newest where none is given.
+    pub version: Option<String>,
+    pub input: Value,
+    pub session: Option<String>,
+    pub timeout: Option<Duration>,
+    /// The same key is the same execution, whatever replica or restart lies between.
+    pub idempotency: Option<String>,
+    /// Whether the run is cancelled when nobody waits for it any more; only `ExecutionClient::run` looks at it.
+    pub cancel_when_dropped: bool,
+    /// Whether an execution of another version that the same key made is this one all the same.
+    pub ignore_version: bool,
+}
+
+impl ExecutionRequest {
+    /// The newest version with no input and nothing else asked for.
+    pub fn new(caller: Caller, namespace: impl Into<Arc<str>>, skill: impl Into<Arc<str>>) -> Self {
+        Self {
+            caller,
+            namespace: namespace.into(),
+            skill: skill.into(),
+            version: None,
+            input: Value::Null,
+            session: None,
+            timeout: None,
+            idempotency: None,
+            cancel_when_dropped: false,
+            ignore_version: false,
+        }
+    }
+}
+
+/// How often a creation is tried that found its name taken and then nobody there.
+const MAX_RACES: u32 = 4;
+
+/// Makes executions and waits for them.
+pub struct ExecutionClient {
+    client: kube::Client,
+    subscriptions: Arc<Subscriptions>,
+    is_synced: AtomicBool,
+}
+
+impl ExecutionClient {
+    pub fn new(client: kube::Client) -> Self {
+        Self { client, subscriptions: Arc::default(), is_synced: AtomicBool::new(false) }
+    }
+
+    /// Watches the executions of the whole cluster, until it is dropped.
+    pub async fn watch_all(self: Arc<Self>) {
+        let api: Api<Found> = Api::all(self.client.clone());
+        let config = watcher::Config::default().page_size(unread::PAGE);
+        let mut events = pin!(watcher(api, config).default_backoff());
+        loop {
+            match events.try_next().await {
+                Ok(Some(event)) => {
+                    let is_listed = matches!(event, watcher::Event::InitDone);
+                    self.subscriptions.on_event(event);
+                    if is_listed {
+                        self.is_synced.store(true, Ordering::Relaxed);
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => warn!(%error, "Execution watch was interrupted"),
+            }
+        }
+    }
+
+    /// Whether the watch has seen every execution once.
+    pub fn is_synced(&self) -> bool {
+        self.is_synced.load(Ordering::Relaxed)
+    }
+
+    /// Makes the execution, or finds the one that the same idempotency key made.
+    pub async fn start(&self, order: &ExecutionRequest) -> Result<Arc<Execution>, ExecutionError> {
+        let api = self.api(&order.namespace);
+        let sent = Found::of(&request::object(order))
+            .map_err(|error| ExecutionError::of_create(&order.namespace, kube::Error::SerdeError(error)))?;
+        let params = PostParams { field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()), dry_run: false };
+        let mut races = 0;
+        loop {
+            let error = match api.create(&params, &sent).await {
+                Ok(created) => return read(&created),
+                Err(error) => error,
+            };
+            let is_taken = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
+            let Some(name) = sent.meta().name.as_deref().filter(|_| is_taken && races < MAX_RACES) else {
+                return Err(ExecutionError::of_create(&order.namespace, error));
+            };
+            match self.find(&order.namespace, name).await? {
+                Some(found) if request::is_same_call(order, &found) => return Ok(found),
+                Some(_) => return Err(ExecutionError::Conflict),
+                // It was deleted in between, so the name is free.
+                None => races += 1,
+            }
+        }
+    }
+
+    /// The execution that the order's idempotency key has made in this namespace, if it is still there. Makes none.
+    pub async fn find_by_key(
+        &self,
+        order: &ExecutionRequest,
+        namespace: &str,
+    ) -> Result<Option<Arc<Execution>>, ExecutionError> {
+        let Some(key) = &order.idempotency else { return Ok(None) };
+        match self.find(namespace, &request::keyed_name(&order.caller, key)).await? {
+            Some(found) if !request::is_same_call(order, &found) => Err(ExecutionError::Conflict),
+            found => Ok(found),
+        }
+    }
+
+    /// Waits for the end of an execution. Dropped, it leaves the execution running.
+    pub async fn wait(
+        &self,
+        execution: &Execution,
+        limit: Duration,
+    ) -> Result<Arc<Execution>, ExecutionError> {
+        if execution.is_ended() {
+            return Ok(Arc::new(execution.clone()));
+        }
+        let mut watch = self.watch(execution);
+        let end = async {
+            loop {
+                let state = watch.next().await?;
+                if state.is_ended() {
+                    return Ok(state);
+                }
+            }
+        };
+        let Metadata { namespace, name, .. } = execution.metadata.clone();
+        let too_late = |_| Err(ExecutionError::TooLate { namespace, name, limit });
+        tokio::time::timeout(limit, end).await.unwrap_or_else(too_late)
+    }
+
+    /// Starts, and waits for the end. Where the order says so, the run is cancelled when this future is dropped, from
+    /// whatever point on, unless another request of this gateway waits for the same run.
+    pub async fn run(
+        self: &Arc<Self>,
+        order: &ExecutionRequest,
+        limit: Duration,
+    ) -> Result<Arc<Execution>, ExecutionError> {
+        if !order.cancel_when_dropped {
+            let execution = self.start(order).await?;
+            return self.wait(&execution, limit).await;
+        }
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(self.clone().run_until_dropped(order.clone(), limit, answer));
+        answered.await.unwrap_or(Err(ExecutionError::Stopping))
+    }
+
+    async fn run_until_dropped(
+        self: Arc<Self>,
+        order: ExecutionRequest,
+        limit: Duration,
+        mut answer: oneshot::Sender<Result<Arc<Execution>, ExecutionError>>,
+    ) {
+        // Not left half way: what was asked of the API server may exist, and must then be cancelled.
+        let execution = match self.start(&order).await {
+            Ok(execution) => execution,
+            Err(error) => {
+                // Whoever asked may be gone; then nobody needs the error.
+                answer.send(Err(error)).ok();
+                return;
+            }
+        };
+        tokio::select! {
+            biased;
+            end = self.wait(&execution, limit) => {
+                let is_too_late = matches!(end, Err(ExecutionError::TooLate { .. }));
+                answer.send(end).ok();
+                if is_too_late {
+                    self.cancel_unless_wanted(&execution.metadata).await;
+                }
+            }
+            () = answer.closed() => self.cancel_unless_wanted(&execution.metadata).await,
+        }
+    }
+
+    /// Cancels a run that was waited for, unless another request of this gateway waits for it.
+    pub async fn cancel_unless_wanted(&self, execution: &Metadata) {
+        if self.subscriptions.has_subscribers(&execution.uid) {
+            return;
+        }
+        if let Err(error) = self.cancel(execution).await {
+            warn!(%error, "Execution that nobody waits for was not cancelled");
+        }
+    }
+
+    /// Follows the states of an execution.
+    pub fn watch(&self, execution: &Execution) -> ExecutionWatch {
+        let api = self.api(&execution.metadata.namespace);
+        ExecutionWatch::new(api, self.subscriptions.clone(), execution)
+    }
+
+    /// An execution as the API server holds it.
+    pub async fn find(&self, namespace: &str, name: &str) -> Result<Option<Arc<Execution>>, ExecutionError> {
+        let found = self.get_raw(namespace, name).await?;
+        found.as_ref().map(read).transpose()
+    }
+
+    /// Asks for the end of an execution.
+    pub async fn cancel(&self, execution: &Metadata) -> Result<(), ExecutionError> {
+        let Metadata { namespace, name, uid, .. } = execution.clone();
+        // With the uid, one made again under the same name is not taken for this one.
+        let patch = json!({ "metadata": { "uid": uid }, "spec": { "cancel": true } });
+        let params = PatchParams {
+            field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        match self.api(&namespace).patch(&name, &params, &Patch::Merge(&patch)).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                Err(ExecutionError::Gone { namespace, name })
+            }
+            Err(source) => Err(ExecutionError::Cancel { namespace, name, source: Box::new(source) }),
+        }
+    }
+
+    async fn get_raw(&self, namespace: &str, name: &str) -> Result<Option<Found>, ExecutionError> {
+        self.api(namespace).get_opt(name).await.map_err(|error| unreadable(namespace, name, error))
+    }
+
+    fn api(&self, namespace: &str) -> Api<Found> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+}
+
+fn read(found: &Found) -> Result<Arc<Execution>, ExecutionError> {
+    let unreadable = |error| unreadable(&found.namespace().unwrap_or_default(), &found.name_any(), error);
+    Execution::read(found).map(Arc::new).map_err(unreadable)
+}
+
+fn unreadable(namespace: &str, name: &str, source: kube::Error) -> ExecutionError {
+    ExecutionError::Read { namespace: namespace.to_owned(), name: name.to_owned(), source: Box::new(source) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! The execution that an order asks for, and whether an execution that is there already is that one. No client.
+
+use std::fmt::Write as _;
+
+use kube::api::ObjectMeta;
+use serde_json::{Map, Value, value::RawValue};
+use sha2::{Digest as _, Sha256};
+use skillet_api::{SkillExecution, SkillExecutionSpec, duration::SkillDuration, names};
+use skillet_core::{json_text::compact, text::truncate};
+
+use super::{Execution, ExecutionRequest};
+use crate::{identity::Caller, memory};
+
+/// Longest `spec.caller` that the CRD takes.
+const MAX_CALLER: usize = 256;
+/// Bytes of the digest that are in a name: no two keys meet by chance, and the name stays short.
+const NAME_BYTES: usize = 16;
+
+/// Bytes of a document that is read without a second thought.
+const SMALL: usize = 4096;
+
+/// The object to create.
+pub(super) fn object(order: &ExecutionRequest) -> SkillExecution {
+    let spec = SkillExecutionSpec {
+        skill: order.skill.to_string(),
+        version: order.version.clone(),
+        input: Some(order.input.clone()).filter(|input| !input.is_null()),
+        timeout: order.timeout.map(SkillDuration),
+        retries: None,
+        session_id: order.session.clone(),
+        caller: Some(caller_text(&order.caller)),
+        cancel: false,
+    };
+    let name = order.idempotency.as_deref().map(|key| keyed_name(&order.caller, key));
+    let generate_name = name.is_none().then(|| format!("{}-", order.skill));
+    let caller_namespace = order.caller.namespace.to_string();
+    let metadata = ObjectMeta {
+        name,
+        generate_name,
+        namespace: Some(order.namespace.to_string()),
+        labels: Some([(names::LABEL_CALLER_NAMESPACE.to_owned(), caller_namespace)].into()),
+        ..ObjectMeta::default()
+    };
+    SkillExecution { metadata, spec, status: None }
+}
+
+/// The one name that a caller's key stands for, on every replica.
+pub(super) fn keyed_name(caller: &Caller, key: &str) -> String {
+    let mut digest = Sha256::new();
+    for part in [&caller.namespace, &caller.user, key] {
+        // With the length before it, no part can pretend to be the end of the one before.
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    let mut name = "call-".to_owned();
+    for byte in digest.finalize().iter().take(NAME_BYTES) {
+        // Writing to a String does not fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+/// `<namespace>/<service account>`.
+fn caller_text(caller: &Caller) -> String {
+    let account = caller.user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+    let text = match account {
+        Some((namespace, name)) => format!("{namespace}/{name}"),
+        None => format!("{}/{}", caller.namespace, caller.user),
+    };
+    truncate(&text, MAX_CALLER).0.to_owned()
+}
+
+/// Whether the execution found under the order's name is what the order asks for.
+pub(super) fn is_same_call(order: &ExecutionRequest, found: &Execution) -> bool {
+    let found = &found.spec;
+    found.skill == *order.skill
+        && (order.ignore_version || found.version == order.version)
+        && found.caller == Some(caller_text(&order.caller))
+        && is_same_input(found.input.as_deref(), &order.input)
+}
+
+fn is_same_input(found: Option<&RawValue>, wanted: &Value) -> bool {
+    let is_nothing = |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
+    let Some(found) = found.map(RawValue::get) else { return is_nothing(wanted) };
+    // Somebody else's input may take any amount of memory; what is the same takes as much as what is here already, but
+    // for the form of numbers.
+    let Some(found) = compact(found) else { return false };
+    let most = memory::parsed_size(wanted.to_string().as_bytes()).saturating_mul(2);
+    if memory::parsed_size(found.as_bytes()) > most.max(SMALL) {
+        return false;
+    }
+    let Ok(found) = serde_json::from_str::<Value>(&found) else { return false };
+    is_same_json(&found, wanted) || (is_nothing(&found) && is_nothing(wanted))
+}
+
+/// Equal but for the form of numbers: the API server writes 1.0 back as 1, and numbers beyond 64 bits as powers of ten.
+fn is_same_json(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => {
+            a == b || ((a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64())
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same_json(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter().all(|(name, value)| b.get(name).is_some_and(|other| is_same_json(value, other)))
+        }
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::Found, *};
+
+    fn caller(namespace: &str, user: &str) -> Caller {
+        Caller { namespace: namespace.into(), user: user.into(), groups: [].into() }
+    }
+
+    fn order(input: Value) -> ExecutionRequest {
+        let mut order =
+            ExecutionRequest::new(caller("team", "system:serviceaccount:team:agent"), "platform", "sum");
+        order.input = input;
+        order
+    }
+
+    fn made(order: &ExecutionRequest) -> Execution {
+        Execution::read(&Found::of(&object(order)).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_execution_carries_the_order_and_who_gave_it() {
+        let order = ExecutionRequest {
+            version: Some("^1.0.0".into()),
+            session: Some("s".into()),
+            timeout: Some(std::time::Duration::from_secs(3)),
+            ..order(json!({ "a": 1 }))
+        };
+        let object = serde_json::to_value(object(&order)).unwrap();
+        assert_eq!(
+            object["metadata"],
+            json!({ "generateName": "sum-", "namespace": "platform", "labels": { "skillet.dev/caller-namespace": "team" } })
+        );
+        assert_eq!(
+            object["spec"],
+            json!({ "skill": "sum", "version": "^1.0.0", "input": { "a": 1 }, "sessionId": "s", "timeout": "3s",
+                "caller": "team/agent", "cancel": false })
+        );
+    }
+
+    #[test]
+    fn a_user_who_is_no_service_account_is_named_with_the_namespace() {
+        assert_eq!(caller_text(&caller("team", "jane")), "team/jane");
+        assert_eq!(caller_text(&caller("team", &"x".repeat(400))).len(), 256);
+    }
+
+    #[test]
+    fn a_key_has_one_name_per_caller() {
+        let name = keyed_name(&caller("a", "u"), "k");
+        assert_eq!(name, keyed_name(&caller("a", "u"), "k"));
+        assert!(name.len() == 37 && name.starts_with("call-"), "{name}");
+        for (other, key) in [(caller("b", "u"), "k"), (caller("a", "v"), "k"), (caller("a", "u"), "l")] {
+            assert_ne!(name, keyed_name(&other, key));
+        }
+        assert_ne!(keyed_name(&caller("a", "bc"), "d"), keyed_name(&caller("a", "b"), "cd"));
+    }
+
+    #[test]
+    fn a_call_is_the_same_by_skill_version_caller_and_input() {
+        let first = order(json!({ "a": 1 }));
+        let found = made(&first);
+        assert!(is_same_call(&first, &found));
+        assert!(!is_same_call(&order(json!({ "a": 2 })), &found));
+        assert!(!is_same_call(&ExecutionRequest { skill: "other".into(), ..first.clone() }, &found));
+        let newer = ExecutionRequest { version: Some("*".into()), ..first.clone() };
+        assert!(!is_same_call(&newer, &found));
+        assert!(is_same_call(&ExecutionRequest { ignore_version: true, ..newer }, &found));
+        assert!(!is_same_call(&ExecutionRequest { caller: caller("team", "jane"), ..first }, &found));
+    }
+
+    #[test]
+    fn inputs_are_compared_as_the_api_server_keeps_them() {
+        let same = |a: Value, b: Value| is_same_call(&order(a), &made(&order(b)));
+        assert!(same(json!({ "a": [1.0, { "b": 2 }] }), json!({ "a": [1, { "b": 2.0 }] })));
+        assert!(same(json!(u64::MAX), json!(1.844_674_407_370_955_2e19)));
+        assert!(!same(json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992_i64)));
+        assert!(same(json!(null), json!({})));
+        assert!(!same(json!(null), json!({ "a": 1 })));
+        assert!(!same(json!([1]), json!([1, 2])));
+        assert!(!same(json!({ "a": 1 }), json!({ "b": 1 })));
+        assert!(!same(json!("1"), json!(1)));
+        let escaped = "<".repeat(2 * SMALL);
+        let mut found = made(&order(json!(escaped)));
+        found.spec.input =
+            Some(RawValue::from_string(format!("{escaped:?}").replace('<', "\\u003c")).unwrap());
+        assert!(is_same_call(&order(json!(escaped)), &found));
+        let many = json!(vec![json!({ "": 0 }); 20_000]);
+        assert!(same(many.clone(), many.clone()) && !same(json!({}), many));
+    }
+}

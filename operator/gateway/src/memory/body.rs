@@ -1,0 +1,77 @@
+//! Reads a body for which there is room, within limits of size and time.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::body::{Body, HttpBody as _};
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+
+use super::{MemoryPool, MemoryReservation, estimate};
+use crate::error::ApiError;
+
+/// Longest time for a request to come.
+const READ_LIMIT: Duration = Duration::from_secs(60);
+/// Room is taken in steps of at least so much where the length is not said before.
+const STEP: usize = 64 * 1024;
+
+/// How a body is used.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyBudget {
+    /// Most bytes of it.
+    pub max_bytes: usize,
+    /// How often its values are held at one time.
+    pub parsed_copies: usize,
+    /// How often its bytes are: as they came, and as those that are sent on.
+    pub text_copies: usize,
+}
+
+impl BodyBudget {
+    fn room(self, bytes: &[u8]) -> usize {
+        if bytes.is_empty() {
+            return 0;
+        }
+        bytes
+            .len()
+            .saturating_mul(self.text_copies)
+            .saturating_add(estimate::parsed_size(bytes).saturating_mul(self.parsed_copies))
+    }
+}
+
+impl MemoryPool {
+    /// Reads a body of this tenant. What it takes is given back when the second of the two is dropped.
+    pub async fn read(
+        &self,
+        tenant: &Arc<str>,
+        body: Body,
+        budget: BodyBudget,
+    ) -> Result<(Bytes, MemoryReservation), ApiError> {
+        let mut taken = self.enter(tenant);
+        let bytes = tokio::time::timeout(READ_LIMIT, collect(body, budget.max_bytes, &mut taken));
+        let bytes = bytes.await.map_err(|_| ApiError::too_slow(READ_LIMIT))??;
+        taken.keep(budget.room(&bytes)).await?;
+        Ok((bytes, taken))
+    }
+}
+
+async fn collect(body: Body, max_bytes: usize, taken: &mut MemoryReservation) -> Result<Bytes, ApiError> {
+    let announced = body.size_hint().lower();
+    let announced = usize::try_from(announced).ok().filter(|bytes| *bytes <= max_bytes);
+    let announced = announced.ok_or_else(|| ApiError::too_large(max_bytes))?;
+    taken.read(announced).await?;
+    let mut read = BytesMut::with_capacity(announced);
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| ApiError::bad_request("the body could not be read to its end"))?;
+        let length = read.len() + chunk.len();
+        if length > max_bytes {
+            return Err(ApiError::too_large(max_bytes));
+        }
+        if length > read.capacity() {
+            let capacity = length.max(STEP).next_power_of_two().min(max_bytes);
+            taken.read(capacity).await?;
+            read.reserve(capacity - read.len());
+        }
+        read.extend_from_slice(&chunk);
+    }
+    Ok(read.freeze())
+}

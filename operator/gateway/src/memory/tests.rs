@@ -1,0 +1,162 @@
+//! Who takes how much, who waits for whom, and how long.
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::{StreamExt as _, poll, stream};
+use http::StatusCode;
+
+use super::*;
+
+const BODY_BUDGET: BodyBudget = BodyBudget { max_bytes: 32 * MIB, text_copies: 1, parsed_copies: 2 };
+
+fn tenant(name: &str) -> Arc<str> {
+    name.into()
+}
+
+fn spaces(bytes: usize) -> Body {
+    vec![b' '; bytes].into()
+}
+
+/// What a request of this body holds.
+async fn reserve(pool: &MemoryPool, of: &str, body: Body) -> Result<MemoryReservation, ApiError> {
+    pool.read(&tenant(of), body, BODY_BUDGET).await.map(|(_, taken)| taken)
+}
+
+fn reserved(pool: &MemoryPool) -> Reserved {
+    pool.0.ledger().all
+}
+
+fn is_overloaded(error: &ApiError) -> bool {
+    error.status == StatusCode::SERVICE_UNAVAILABLE && error.code == "Overloaded"
+}
+
+#[tokio::test]
+async fn a_body_of_the_largest_size_has_room_and_one_of_many_small_values_has_none() {
+    let pool = MemoryPool::default();
+    let plain = reserve(&pool, "a", spaces(32 * MIB)).await.unwrap();
+    assert_eq!(reserved(&pool), Reserved { reading: 0, whole: 96 * MIB });
+    drop(plain);
+    let mut small = b"{\"messages\":[".to_vec();
+    small.extend(b"{\"\":0},".repeat(1_500_000));
+    let refused = reserve(&pool, "a", small.into()).await.err().unwrap();
+    assert_eq!((refused.status, &*refused.code), (StatusCode::PAYLOAD_TOO_LARGE, "TooLarge"));
+    assert_eq!(reserved(&pool), Reserved::default());
+    assert!(pool.0.ledger().tenants.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_tenant_does_not_hold_up_the_others() {
+    let pool = MemoryPool::default();
+    let _first = reserve(&pool, "a", spaces(32 * MIB)).await.unwrap();
+    let mut second = Box::pin(reserve(&pool, "a", spaces(32 * MIB)));
+    assert!(poll!(&mut second).is_pending());
+    // A large one of another tenant has pool, and the small ones of both pass the one that waits.
+    let _other = reserve(&pool, "b", spaces(32 * MIB)).await.unwrap();
+    for of in ["a", "b", "c"] {
+        reserve(&pool, of, "{}".into()).await.unwrap();
+    }
+    let refused = second.await.err().unwrap();
+    assert!(is_overloaded(&refused), "{refused:?}");
+    assert_eq!(refused.retry_after, Some(WAIT));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_finds_no_room_waits_until_there_is_some() {
+    let pool = MemoryPool::default();
+    let first = reserve(&pool, "a", spaces(32 * MIB)).await.unwrap();
+    let mut second = Box::pin(reserve(&pool, "a", spaces(32 * MIB)));
+    assert!(poll!(&mut second).is_pending());
+    drop(first);
+    second.await.unwrap();
+    assert_eq!(reserved(&pool), Reserved::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_needed_any_more_is_given_back_early() {
+    let pool = MemoryPool::default();
+    let mut first = reserve(&pool, "a", spaces(32 * MIB)).await.unwrap();
+    let mut second = Box::pin(reserve(&pool, "a", spaces(20 * MIB)));
+    assert!(poll!(&mut second).is_pending());
+    first.shrink_to(32 * MIB);
+    second.await.unwrap();
+    assert_eq!(reserved(&pool), Reserved { reading: 0, whole: 32 * MIB });
+    first.shrink_to(40 * MIB);
+    assert_eq!(reserved(&pool).whole, 32 * MIB, "it does not grow");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_that_come_in_are_counted_before_they_are_there() {
+    let pool = MemoryPool::default();
+    let never = || Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+    let slow = |bytes: usize| {
+        let first = stream::once(async move { Ok::<_, std::io::Error>(Bytes::from(vec![b' '; bytes])) });
+        Body::from_stream(first.chain(stream::pending()))
+    };
+    let mut readers = Vec::new();
+    for of in ["a", "b", "c"] {
+        let mut reader = Box::pin(reserve(&pool, of, slow(20 * MIB)));
+        assert!(poll!(&mut reader).is_pending());
+        readers.push(reader);
+    }
+    // Taken in powers of two, so that two of them are in and the third waits.
+    assert_eq!(reserved(&pool), Reserved { reading: 64 * MIB, whole: 0 });
+    let mut idle = Box::pin(reserve(&pool, "c", never()));
+    assert!(poll!(&mut idle).is_pending());
+    assert_eq!(reserved(&pool).reading, 64 * MIB, "nothing of it is there");
+    readers.clear();
+    assert_eq!(reserved(&pool), Reserved::default());
+    let refused = idle.await.err().unwrap();
+    assert_eq!(refused.status, StatusCode::REQUEST_TIMEOUT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_one_tenant_that_are_half_in_do_not_wait_for_each_other() {
+    let pool = MemoryPool::default();
+    let mut first = pool.enter(&tenant("a"));
+    let mut second = pool.enter(&tenant("a"));
+    first.read(16 * MIB).await.unwrap();
+    second.read(16 * MIB).await.unwrap();
+    first.keep(SHARE).await.unwrap();
+    let mut waiting = Box::pin(second.keep(SHARE));
+    assert!(poll!(&mut waiting).is_pending());
+    drop(first);
+    waiting.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_tenants_send_large_bodies_one_after_the_other_gets_through() {
+    let pool = MemoryPool::default();
+    let names: Vec<String> = (0..8).map(|number| format!("tenant-{number}")).collect();
+    let all = names.iter().map(|name| async { drop(reserve(&pool, name, spaces(32 * MIB)).await.unwrap()) });
+    futures::future::join_all(all).await;
+    assert_eq!(reserved(&pool), Reserved::default());
+}
+
+#[tokio::test]
+async fn a_body_that_is_longer_than_it_may_be_is_refused_however_it_comes() {
+    let pool = MemoryPool::default();
+    let small = BodyBudget { max_bytes: 4, text_copies: 1, parsed_copies: 1 };
+    let read = async |body: Body| pool.read(&tenant("a"), body, small).await.map(|(bytes, _)| bytes);
+    let chunks = |parts: &'static [&'static str]| {
+        Body::from_stream(stream::iter(parts.iter().map(|part| Ok::<_, std::io::Error>(Bytes::from(*part)))))
+    };
+    assert_eq!(read("{  }".into()).await.unwrap(), "{  }");
+    assert_eq!(read(chunks(&["{ ", " }"])).await.unwrap(), "{  }");
+    assert_eq!(read(Body::empty()).await.unwrap(), "");
+    for body in ["{   }".into(), chunks(&["{ ", " ", " }"])] {
+        assert_eq!(read(body).await.unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    let broken = stream::iter([Ok(Bytes::from("{")), Err(std::io::Error::other("gone"))]);
+    assert_eq!(read(Body::from_stream(broken)).await.unwrap_err().status, StatusCode::BAD_REQUEST);
+    assert_eq!(reserved(&pool), Reserved::default());
+}
+
+#[tokio::test]
+async fn values_that_are_held_several_times_count_as_often() {
+    let pool = MemoryPool::default();
+    let body = || Body::from(format!("[{}0]", "0,".repeat(100_000)));
+    let twice = reserve(&pool, "a", body()).await.unwrap().part.whole;
+    let more = BodyBudget { parsed_copies: 6, ..BODY_BUDGET };
+    let (_, more) = pool.read(&tenant("b"), body(), more).await.unwrap();
+    assert!(twice > 12_000_000 && more.part.whole > 2 * twice, "{twice} {}", more.part.whole);
+}

@@ -1,0 +1,7 @@
+//! The routes of the model providers: the proxy, the stateless routes for routers, and what both share.
+
+pub mod conversation;
+pub mod inject;
+pub mod proxy;
+pub mod tools;
+pub mod upstream;

@@ -1,0 +1,208 @@
+//! One conversation: ask the model, run what it calls of ours, give it the results, ask again, until it is done.
+//!
+//! Two drivers share everything else: [`whole`] for answers in one piece, [`streamed`] for streams.
+
+mod buffered;
+mod confirmation_prompt;
+mod confirmations;
+pub mod headers;
+mod streaming;
+#[cfg(test)]
+mod test_bed;
+#[cfg(test)]
+mod tests;
+mod tool_calls;
+mod tool_result;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde_json::Value;
+use skillet_api::skill::Invocation;
+use skillet_llm::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget, json_edit::render};
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::{
+    error::ApiError,
+    identity::Caller,
+    memory::MemoryReservation,
+    model::tools::{OfferedTools, Target},
+    state::GatewayState,
+};
+
+pub use self::{buffered::respond_buffered, streaming::respond_streaming};
+
+/// So much of a request's time is the model's, whatever is waited for before it is asked; half where it has less.
+const FOR_THE_MODEL: Duration = Duration::from_secs(60);
+
+/// Everything about a conversation that does not change.
+pub struct Conversation {
+    pub gateway: GatewayState,
+    pub caller: Caller,
+    pub dialect: DialectName,
+    pub offering: OfferedTools,
+    /// The request as the client wrote it.
+    pub written: Bytes,
+    pub limits: Limits,
+    pub idempotency: Option<String>,
+    pub session: Option<String>,
+    /// Tokens of the request's header that confirm calls.
+    pub confirmations: Vec<String>,
+    /// What it takes of the memory for all, given back at its end.
+    pub room: Option<MemoryReservation>,
+}
+
+/// How far it may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How often the model is asked again.
+    pub rounds: u32,
+    pub time: Duration,
+    pub result_bytes: usize,
+    pub total_result_bytes: usize,
+    pub parallel: usize,
+}
+
+/// The calls of one answer that are looked at here.
+#[derive(Debug, Default, PartialEq)]
+pub struct SplitCalls {
+    pub ours: Vec<ToolCall>,
+    /// They go to the client and wait for a person's word.
+    pub asked: Vec<ToolCall>,
+    /// Whether there are others than `ours`.
+    pub has_client_calls: bool,
+}
+
+/// How far it has come.
+pub struct Progress {
+    /// The round that it began with.
+    start: u32,
+    round: u32,
+    deadline: Instant,
+    /// Until then confirmed calls are waited for; what is left is the model's.
+    confirmations_by: Instant,
+    budget: Budget,
+    /// For results of earlier turns, which come again with every request.
+    earlier: Budget,
+    /// How often each call was made, where they are to be made once.
+    keyed: HashMap<String, u32>,
+    /// Tool names of the calls whose skills were run, in order.
+    pub ran: Vec<Arc<str>>,
+}
+
+impl Conversation {
+    fn dialect(&self) -> &'static dyn Dialect {
+        self.dialect.dialect()
+    }
+
+    /// Where no call can be ours, nothing is made of the request any more: only so many bytes are still sent.
+    pub fn release_request(&mut self, request: &mut Value, bytes: usize) {
+        if !self.offering.targets.is_empty() {
+            return;
+        }
+        *request = Value::Null;
+        self.written = Bytes::new();
+        if let Some(room) = &mut self.room {
+            room.shrink_to(bytes);
+        }
+    }
+
+    /// At its beginning.
+    pub fn progress(&self) -> Progress {
+        self.progress_at(0)
+    }
+
+    /// After the model was asked again so often by somebody else.
+    pub fn progress_at(&self, round: u32) -> Progress {
+        let Limits { rounds: _, time, result_bytes, total_result_bytes, parallel: _ } = self.limits;
+        let now = Instant::now();
+        Progress {
+            start: round,
+            round,
+            deadline: now + time,
+            confirmations_by: now + time - FOR_THE_MODEL.min(time / 2),
+            budget: Budget::new(result_bytes, total_result_bytes),
+            earlier: Budget::new(result_bytes, total_result_bytes),
+            keyed: HashMap::new(),
+            ran: Vec::new(),
+        }
+    }
+
+    /// Whether the model may be asked once more.
+    pub fn may_continue(&self, progress: &Progress) -> bool {
+        progress.round < self.limits.rounds && Instant::now() < progress.deadline
+    }
+
+    /// Whose the calls of an answer are.
+    pub fn split_calls(&self, answer: &Value) -> SplitCalls {
+        let mut called = SplitCalls::default();
+        for call in self.dialect().calls(answer) {
+            match self.offering.targets.get(call.name.as_str()) {
+                Some(target) if !self.needs_confirmation(target) => called.ours.push(call),
+                Some(_) => {
+                    called.asked.push(call);
+                    called.has_client_calls = true;
+                }
+                None => called.has_client_calls = true,
+            }
+        }
+        called
+    }
+
+    /// Whether a person confirms each call of this skill: it was offered so, or it is so by now.
+    fn needs_confirmation(&self, target: &Target) -> bool {
+        target.confirm || self.invocation(target) == Some(Invocation::Hybrid)
+    }
+
+    /// How the skill may be called now, whatever was true when it was offered and whoever says what was offered. None
+    /// for one that is not there: whether it was deleted or is not seen yet, the operator knows.
+    fn invocation(&self, target: &Target) -> Option<Invocation> {
+        let known = self.gateway.skills.get(&target.namespace, &target.skill)?;
+        Some(known.skill.spec.invocation)
+    }
+
+    /// Puts a question about these calls of `answer` into what the client gets of it.
+    pub fn ask(&self, answer: &Value, asked: &[ToolCall], mixed: &mut Value) {
+        if let Some(question) = confirmation_prompt::question(self, answer, asked) {
+            let is_put = self.dialect().put_text_before_calls(mixed, &question.text);
+            if !is_put {
+                warn!(dialect = ?self.dialect, "Answer has no place for the question about its calls");
+            }
+        }
+    }
+
+    /// Runs what the request confirms of earlier answers, and puts what it gave in the place of the client's results;
+    /// puts in order what a provider would not take back of such an answer. Whether it changed anything. An error where
+    /// one could not begin, or not be looked for, that may the next time: the model is not asked, and nothing is spent.
+    pub async fn resolve_confirmations(
+        &self,
+        request: &mut Value,
+        progress: &mut Progress,
+    ) -> Result<bool, ApiError> {
+        confirmations::resolve(self, request, progress).await
+    }
+
+    /// Runs calls of ours, as far as limits let it; one result for each, in their order.
+    pub async fn run(&self, calls: &[ToolCall], progress: &mut Progress) -> Vec<ToolResult> {
+        tool_calls::run(self, calls, progress).await
+    }
+
+    /// A request as the provider gets it: whatever is not changed of it goes on as the client wrote it.
+    pub fn sent(&self, request: &Value) -> Bytes {
+        render(&self.written, request).into()
+    }
+
+    /// The request with which the model is asked again.
+    pub fn next(&self, request: &Value, answer: &Value, results: &[ToolResult]) -> Value {
+        let mut next = self.dialect().next_request(request, answer, results);
+        self.dialect.let_it_answer(&mut next, &self.offering.names());
+        next
+    }
+
+    /// What the model is told of calls that nothing is left for.
+    pub fn not_run(calls: &[ToolCall]) -> Vec<ToolResult> {
+        let message = "the limit of rounds or of time for this request is reached; the skill was not run";
+        calls.iter().map(|call| tool_calls::refusal(call, "LimitReached", message)).collect()
+    }
+}

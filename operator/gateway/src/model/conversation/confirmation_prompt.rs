@@ -1,0 +1,71 @@
+//! The question about calls of hybrid skills in an answer. What the next request says to it is in `confirmed`.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use skillet_llm::{
+    Arguments, ToolCall,
+    confirmation::{GivenIds, NONCE_BYTES, PendingCall, question},
+    names::SkillIdentity,
+};
+
+use super::Conversation;
+use crate::identity::Caller;
+
+/// How long a question is open, where executions are kept as long: as long as one is kept, its call is not run again.
+const OPEN_FOR: Duration = Duration::from_secs(3600);
+
+/// What a person is asked.
+pub(super) struct ConfirmationPrompt {
+    /// Tells it from other texts of the answer.
+    pub(super) id: String,
+    pub(super) text: String,
+}
+
+/// About all these calls of `answer`; none where there is none.
+pub(super) fn question(
+    conversation: &Conversation,
+    answer: &Value,
+    asked: &[ToolCall],
+) -> Option<ConfirmationPrompt> {
+    let first = asked.first()?;
+    let ids = GivenIds::of(answer);
+    let texts: Vec<String> = asked.iter().map(|call| about(conversation, &ids, call)).collect();
+    Some(ConfirmationPrompt { id: format!("confirm_{}", first.id), text: texts.join("\n\n") })
+}
+
+fn about(conversation: &Conversation, ids: &GivenIds<'_>, call: &ToolCall) -> String {
+    let gateway = &conversation.gateway;
+    let Some(key) = &gateway.confirmation else {
+        return question::text_without(&call.name, "this gateway has no key to confirm calls with");
+    };
+    let Some(target) = conversation.offering.targets.get(call.name.as_str()) else {
+        return question::text_without(&call.name, "this request was not offered such a tool");
+    };
+    let Arguments::Json(arguments) = &call.arguments else {
+        return question::text_without(&call.name, "its arguments are not JSON");
+    };
+    let (caller, call_id) = (caller(&conversation.caller), ids.of_call(call));
+    let pending = PendingCall { caller: &caller, call_id, tool: &call.name, arguments };
+    let skill = SkillIdentity { namespace: &target.namespace, name: &target.skill, version: &target.version };
+    let open_for = OPEN_FOR.min(gateway.skills.policy().retention.ttl.0);
+    let token = key.make(&pending, skill, now().saturating_add(open_for.as_secs()), nonce());
+    question::text(&call.name, call_id, arguments, &token)
+}
+
+/// The caller as a token names it. A namespace has no slash.
+pub(super) fn caller(caller: &Caller) -> String {
+    format!("{}/{}", caller.namespace, caller.user)
+}
+
+/// In seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn nonce() -> [u8; NONCE_BYTES] {
+    let mut nonce = [0; NONCE_BYTES];
+    // Without it, two calls that are alike and of one second would be run once for both, which is the safer mistake.
+    getrandom::fill(&mut nonce).ok();
+    nonce
+}

@@ -1,0 +1,256 @@
+//! What a request says of calls that waited for a person's word: each is run, or found, or the model is told why not.
+//!
+//! A question's code is the idempotency key of its run, so that the same confirmation in a later request, on another
+//! replica or after a restart finds the same execution. Only a confirmation that the model has not answered yet begins
+//! a run: after that, an execution that is gone stays gone.
+
+use std::{collections::HashSet, sync::Arc};
+
+use futures::FutureExt as _;
+use serde_json::Value;
+use skillet_api::skill::Invocation;
+use skillet_llm::{
+    confirmation::{
+        ConfirmationError, Confirmed,
+        answer::{Word, words},
+    },
+    sent::{Place, SentCall},
+};
+use tokio::time::Instant;
+
+use super::{
+    Conversation, Progress, confirmation_prompt,
+    tool_calls::{self, Denied},
+    tool_result::{self, CallOutcome, failed},
+};
+use crate::{
+    error::ApiError,
+    executions::{Execution, ExecutionError, ExecutionRequest},
+    model::tools::Target,
+};
+
+/// Most confirmed calls of one request that are looked for: each is a question to the API server. The newest count.
+const LIMIT: usize = 64;
+
+/// A result that is not left as the client sent it.
+struct PendingResult {
+    place: Place,
+    id: String,
+    name: String,
+    /// The model has not read it yet.
+    is_newest: bool,
+    resolution: Resolution,
+}
+
+enum Resolution {
+    Run(Box<Run>),
+    /// The model is told why it was not run.
+    Refuse {
+        reason: &'static str,
+        message: String,
+    },
+}
+
+/// A call that a person has confirmed.
+struct Run {
+    target: Target,
+    input: Value,
+    key: String,
+    /// Why it may not begin any more, if so: then it is only looked for.
+    too_late: Option<TooLate>,
+}
+
+#[derive(Clone, Copy)]
+enum TooLate {
+    /// The model has answered to an earlier request with this confirmation.
+    Earlier,
+    Expired,
+}
+
+pub(super) async fn resolve(
+    conversation: &Conversation,
+    request: &mut Value,
+    progress: &mut Progress,
+) -> Result<bool, ApiError> {
+    let settled = plan(conversation, request);
+    let deadline = progress.confirmations_by;
+    let running = settled.iter().map(|settled| outcome(conversation, &settled.resolution, deadline).boxed());
+    let outcomes = tool_calls::side_by_side(conversation.limits.parallel, running.collect()).await?;
+    // In the order of the request, so that a later one cuts the same results at the same place.
+    for (settled, outcome) in settled.iter().zip(&outcomes) {
+        if settled.resolution.begins() && outcome.is_run {
+            progress.ran.push(settled.name.as_str().into());
+        }
+        let budget = if settled.is_newest { &mut progress.budget } else { &mut progress.earlier };
+        let result = outcome.told(budget, &settled.id, &settled.name);
+        conversation.dialect().put_result(request, settled.place, &result);
+    }
+    let is_mended = conversation.dialect().mend_sent(request);
+    Ok(is_mended || !settled.is_empty())
+}
+
+/// What becomes of the results that are about calls of hybrid skills.
+fn plan(conversation: &Conversation, request: &Value) -> Vec<PendingResult> {
+    let targets = &conversation.offering.targets;
+    let names = conversation.dialect().client_tool_names(request);
+    let own: HashSet<&str> = names.into_iter().filter(|name| !targets.contains_key(*name)).collect();
+    let caller = confirmation_prompt::caller(&conversation.caller);
+    let (key, now) = (conversation.gateway.confirmation.as_deref(), confirmation_prompt::now());
+    let mut calls = conversation.dialect().sent_calls(request);
+    calls.retain(|call| !own.contains(call.name));
+    let words = words(key, &caller, &calls, &conversation.confirmations, now);
+    let mut settled = Vec::new();
+    for (word, call) in words.into_iter().zip(&calls) {
+        let is_asked = targets.get(call.name).is_some_and(|target| target.confirm);
+        if let Some(resolution) = resolution(word, call, is_asked) {
+            let (id, name) = (call.id.to_owned(), call.name.to_owned());
+            settled.push(PendingResult {
+                place: call.place,
+                id,
+                name,
+                is_newest: call.is_newest,
+                resolution,
+            });
+        }
+    }
+    forget_oldest(&mut settled);
+    settled
+}
+
+/// None where the result is none of ours.
+fn resolution(word: Word, call: &SentCall<'_>, is_asked: bool) -> Option<Resolution> {
+    let refuse = |message: String| {
+        Some(Resolution::Refuse {
+            reason: "NotConfirmed",
+            message: format!("{message}; the skill was not run"),
+        })
+    };
+    match word {
+        Word::Confirmed(confirmed) => {
+            let Confirmed { namespace, skill, version, code, is_expired } = confirmed;
+            let too_late = match (call.is_newest, is_expired) {
+                (false, _) => Some(TooLate::Earlier),
+                (true, true) => Some(TooLate::Expired),
+                (true, false) => None,
+            };
+            let input = call.arguments().unwrap_or_default().into_owned();
+            let target = Target { namespace, skill, version, confirm: true };
+            Some(Resolution::Run(Box::new(Run { target, input, key: format!("confirmed/{code}"), too_late })))
+        }
+        Word::Refused => refuse("a person refused this call".to_owned()),
+        Word::Invalid(error) => refuse(error.to_string()),
+        Word::Unclear if is_asked => refuse(ConfirmationError::Malformed.to_string()),
+        Word::Missing if is_asked => refuse("nobody confirmed this call".to_owned()),
+        Word::NotTried if is_asked => Some(too_many()),
+        Word::Unclear | Word::Missing | Word::NotTried => None,
+    }
+}
+
+fn forget_oldest(settled: &mut [PendingResult]) {
+    let runs = settled.iter_mut().rev().filter(|settled| matches!(settled.resolution, Resolution::Run(_)));
+    for settled in runs.skip(LIMIT) {
+        settled.resolution = too_many();
+    }
+}
+
+fn too_many() -> Resolution {
+    let message = format!("a request may hold {LIMIT} confirmed calls; this one was not looked for");
+    Resolution::Refuse { reason: "LimitReached", message }
+}
+
+impl Resolution {
+    fn begins(&self) -> bool {
+        match self {
+            Self::Run(run) => run.too_late.is_none(),
+            Self::Refuse { .. } => false,
+        }
+    }
+}
+
+/// An error where the same request may do better the next time.
+async fn outcome(
+    conversation: &Conversation,
+    resolution: &Resolution,
+    deadline: Instant,
+) -> Result<CallOutcome, ApiError> {
+    let run = match resolution {
+        Resolution::Run(run) => run,
+        Resolution::Refuse { reason, message } => return Ok(failed(reason, message)),
+    };
+    let Run { target, input, key, too_late } = &**run;
+    match tool_calls::allow(conversation, target).await {
+        Ok(()) => {}
+        Err(Denied::Refused(refused)) => return Ok(refused),
+        Err(Denied::Unavailable(error)) => return Err(error),
+    }
+    let order = tool_calls::order(conversation, target, input.clone(), Some(key.clone()));
+    if let Some(too_late) = too_late {
+        return attach_to_running(conversation, &order, *too_late, deadline).await;
+    }
+    if conversation.invocation(target) == Some(Invocation::Manual) {
+        return Ok(failed("ManualOnly", tool_calls::MANUAL));
+    }
+    let started = Instant::now();
+    let outcome = start(conversation, &order, deadline).await;
+    let is_error = outcome.as_ref().map_or(true, |outcome| outcome.is_error);
+    conversation.gateway.metrics.called(is_error, started.elapsed());
+    outcome
+}
+
+async fn start(
+    conversation: &Conversation,
+    order: &ExecutionRequest,
+    deadline: Instant,
+) -> Result<CallOutcome, ApiError> {
+    let limit = deadline.saturating_duration_since(Instant::now());
+    if limit.is_zero() {
+        let message = "the time of this request was over before a confirmed call could begin; send it again";
+        return Err(ApiError::unavailable(message));
+    }
+    into_result(conversation, conversation.gateway.executions.run(order, limit).await)
+}
+
+/// What an earlier request began, if it is still there.
+async fn attach_to_running(
+    conversation: &Conversation,
+    order: &ExecutionRequest,
+    too_late: TooLate,
+    deadline: Instant,
+) -> Result<CallOutcome, ApiError> {
+    let executor = &conversation.gateway.executions;
+    match (executor.find_by_key(order, &order.namespace).await, too_late) {
+        (Ok(Some(execution)), TooLate::Earlier) if !execution.is_ended() => {
+            // Waited for in every request of the conversation, it would take the time of each.
+            Ok(failed("StillRunning", "the skill still runs; a later request has its result"))
+        }
+        (Ok(Some(execution)), _) => {
+            let limit = deadline.saturating_duration_since(Instant::now());
+            into_result(conversation, executor.wait(&execution, limit).await)
+        }
+        (Ok(None), TooLate::Expired) => {
+            Ok(failed("NotConfirmed", "the confirmation came too late; the skill was not run"))
+        }
+        (Ok(None), TooLate::Earlier) => Ok(failed(
+            "ResultGone",
+            "this confirmed call was not begun, or its result is not kept any more; it is not run again",
+        )),
+        (Err(error), _) => into_result(conversation, Err(error)),
+    }
+}
+
+/// What passes is no result: the model would take it for one, and the person's word would be spent.
+fn into_result(
+    conversation: &Conversation,
+    run: Result<Arc<Execution>, ExecutionError>,
+) -> Result<CallOutcome, ApiError> {
+    match run {
+        Err(error) if tool_result::is_passing(&error) => {
+            tool_result::log(&error);
+            Err(error.into())
+        }
+        run => Ok(tool_result::end(run, conversation.limits.result_bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

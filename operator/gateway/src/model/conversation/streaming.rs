@@ -1,0 +1,230 @@
+//! Streamed answers: one stream to the client over all rounds.
+
+use std::{io, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use futures::stream;
+use serde_json::Value;
+use skillet_llm::{StreamFilter, ToolResult};
+use tokio::{sync::mpsc, time::timeout};
+use tracing::{info, warn};
+
+use super::{
+    Conversation, Progress,
+    confirmation_prompt::{self, ConfirmationPrompt},
+};
+use crate::{
+    error::ApiError,
+    model::upstream::{Upstream, response_headers},
+};
+
+/// ChunkSender on their way to a client that reads slowly; then the provider is read no further either.
+const BUFFERED_CHUNKS: usize = 16;
+/// A client that reads nothing for so long is gone.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+type ChunkSender = mpsc::Sender<Chunk>;
+
+/// What goes to the client. A sender that is gone without the end has broken off, for whatever reason: also one that
+/// panicked, or gave up a client that read too slowly.
+enum Chunk {
+    Bytes(Bytes),
+    End,
+}
+
+/// Why a stream is not gone on with.
+enum Stop {
+    /// The client reads no more.
+    ClientGone,
+    /// What came cannot be gone on with.
+    Broken(String),
+}
+
+/// Asks, and passes on what comes as it comes. An error answer of the provider's goes to the client as it is.
+pub async fn respond_streaming(
+    conversation: Conversation,
+    upstream: Upstream,
+    request: Value,
+    sent: Bytes,
+    progress: Progress,
+) -> Result<Response, ApiError> {
+    let first = upstream.send(sent, progress.deadline).await?;
+    let (status, headers) = (first.status(), response_headers(first.headers()));
+    let (chunks, received) = mpsc::channel(BUFFERED_CHUNKS);
+    if status.is_success() {
+        tokio::spawn(converse(conversation, upstream, progress, request, first, chunks));
+    } else {
+        tokio::spawn(async move {
+            let passed = pass_whole(first, &chunks).await;
+            end(passed, 0, &chunks).await;
+        });
+    }
+    Ok((status, headers, body(received)).into_response())
+}
+
+/// A body that ends with an error where its end was not sent.
+fn body(received: mpsc::Receiver<Chunk>) -> Body {
+    Body::from_stream(stream::unfold(Some(received), |received| async {
+        let mut received = received?;
+        match received.recv().await {
+            Some(Chunk::Bytes(bytes)) => Some((Ok(bytes), Some(received))),
+            Some(Chunk::End) => None,
+            None => Some((Err(io::Error::other("the answer was broken off")), None)),
+        }
+    }))
+}
+
+/// Nothing of it is ours.
+async fn pass_whole(mut response: reqwest::Response, chunks: &ChunkSender) -> Result<(), Stop> {
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => send(chunks, Chunk::Bytes(chunk)).await?,
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(Stop::Broken(error.without_url().to_string())),
+        }
+    }
+}
+
+async fn converse(
+    conversation: Conversation,
+    upstream: Upstream,
+    mut progress: Progress,
+    request: Value,
+    first: reqwest::Response,
+    chunks: ChunkSender,
+) {
+    let held = rounds(&conversation, &upstream, request, first, &chunks, &mut progress).await;
+    end(held, progress.round, &chunks).await;
+}
+
+/// Marks the end, if it was come to. Else the client is told by a body that breaks off.
+async fn end(held: Result<(), Stop>, round: u32, chunks: &ChunkSender) {
+    let ended = match held {
+        Ok(()) => send(chunks, Chunk::End).await,
+        Err(stop) => Err(stop),
+    };
+    match ended {
+        Ok(()) => {}
+        Err(Stop::ClientGone) => info!(round, "Client went away before the end of its answer"),
+        Err(Stop::Broken(why)) => warn!(round, why, "Stream was broken off"),
+    }
+}
+
+async fn rounds(
+    conversation: &Conversation,
+    upstream: &Upstream,
+    mut request: Value,
+    first: reqwest::Response,
+    chunks: &ChunkSender,
+    progress: &mut Progress,
+) -> Result<(), Stop> {
+    let mut filter = conversation.dialect.filter(Arc::new(conversation.offering.names()));
+    let mut response = first;
+    loop {
+        let end = read(response, filter.as_mut(), chunks).await?;
+        if end.ours.is_empty() && end.asked.is_empty() {
+            return finish(filter.as_mut(), &[], chunks).await;
+        }
+        let may_go_on = conversation.may_continue(progress);
+        let results = if may_go_on {
+            tokio::select! {
+                results = conversation.run(&end.ours, progress) => results,
+                () = chunks.closed() => return Err(Stop::ClientGone),
+            }
+        } else {
+            Conversation::not_run(&end.ours)
+        };
+        if let Some(question) = confirmation_prompt::question(conversation, &end.answer, &end.asked) {
+            return ask(filter.as_mut(), &results, &question, chunks).await;
+        }
+        if end.has_client_calls || !may_go_on {
+            return finish(filter.as_mut(), &results, chunks).await;
+        }
+        progress.round += 1;
+        request = conversation.next(&request, &end.answer, &results);
+        let sent = tokio::select! {
+            sent = upstream.send(conversation.sent(&request), progress.deadline) => sent,
+            () = chunks.closed() => return Err(Stop::ClientGone),
+        };
+        response = match sent {
+            Ok(next) if next.status().is_success() => next,
+            // Too late for another status: the client at least gets what its skills gave.
+            Ok(refused) => {
+                warn!(status = refused.status().as_u16(), "Provider refused to go on");
+                return finish(filter.as_mut(), &results, chunks).await;
+            }
+            Err(error) => {
+                warn!(error = error.message, "Provider could not be asked again");
+                return finish(filter.as_mut(), &results, chunks).await;
+            }
+        };
+    }
+}
+
+async fn read(
+    mut response: reqwest::Response,
+    filter: &mut dyn StreamFilter,
+    chunks: &ChunkSender,
+) -> Result<skillet_llm::RoundEnd, Stop> {
+    let broken = |error: &dyn std::fmt::Display| Stop::Broken(error.to_string());
+    let mut out = Vec::new();
+    loop {
+        let chunk = tokio::select! {
+            chunk = response.chunk() => chunk,
+            () = chunks.closed() => return Err(Stop::ClientGone),
+        };
+        let Some(chunk) = chunk.map_err(|error| broken(&error.without_url()))? else { break };
+        filter.feed(&chunk, &mut out).map_err(|error| broken(&error))?;
+        flush(&mut out, chunks).await?;
+    }
+    let end = filter.end_round(&mut out);
+    flush(&mut out, chunks).await?;
+    end.map_err(|error| broken(&error))
+}
+
+/// The question comes last, after what other skills gave.
+async fn ask(
+    filter: &mut dyn StreamFilter,
+    results: &[ToolResult],
+    question: &ConfirmationPrompt,
+    chunks: &ChunkSender,
+) -> Result<(), Stop> {
+    let mut out = Vec::new();
+    for result in results {
+        filter.tell(&result.id, &result.told(), &mut out);
+    }
+    filter.tell(&question.id, &question.text, &mut out);
+    filter.finish(&[], &mut out);
+    flush(&mut out, chunks).await
+}
+
+async fn finish(
+    filter: &mut dyn StreamFilter,
+    results: &[ToolResult],
+    chunks: &ChunkSender,
+) -> Result<(), Stop> {
+    let mut out = Vec::new();
+    filter.finish(results, &mut out);
+    flush(&mut out, chunks).await
+}
+
+async fn flush(out: &mut Vec<u8>, chunks: &ChunkSender) -> Result<(), Stop> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    send(chunks, Chunk::Bytes(std::mem::take(out).into())).await
+}
+
+async fn send(chunks: &ChunkSender, piece: Chunk) -> Result<(), Stop> {
+    match timeout(CLIENT_TIMEOUT, chunks.send(piece)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Stop::ClientGone),
+    }
+}
+
+#[cfg(test)]
+mod tests;

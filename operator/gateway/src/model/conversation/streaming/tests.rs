@@ -1,0 +1,128 @@
+//! How a body ends: whole where the end was come to, else with an error, so that no client takes a part for the whole.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::{FutureExt as _, StreamExt as _};
+use serde_json::json;
+use skillet_api::SkillPolicySpec;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+
+use super::{
+    super::test_bed::{Bed, key},
+    *,
+};
+
+/// What comes of a body, and whether it ends as whole.
+async fn read_to_end(body: Body) -> (String, bool) {
+    let mut stream = body.into_data_stream();
+    let mut text = Vec::new();
+    while let Some(piece) = stream.next().await {
+        match piece {
+            Ok(bytes) => text.extend_from_slice(&bytes),
+            Err(_) => return (String::from_utf8(text).unwrap(), false),
+        }
+    }
+    (String::from_utf8(text).unwrap(), true)
+}
+
+fn chunk(text: &'static str) -> Chunk {
+    Chunk::Bytes(Bytes::from_static(text.as_bytes()))
+}
+
+#[tokio::test]
+async fn a_body_whose_end_was_sent_is_whole_and_no_other() {
+    let (chunks, received) = mpsc::channel(BUFFERED_CHUNKS);
+    send(&chunks, chunk("a")).await.ok();
+    end(Ok(()), 0, &chunks).await;
+    assert_eq!(read_to_end(body(received)).await, ("a".to_owned(), true));
+
+    let (chunks, received) = mpsc::channel(BUFFERED_CHUNKS);
+    let panics = async move {
+        send(&chunks, chunk("a")).await.ok();
+        panic!("as a fault of ours would");
+    };
+    assert!(AssertUnwindSafe(panics).catch_unwind().await.is_err());
+    assert_eq!(read_to_end(body(received)).await, ("a".to_owned(), false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_too_slowly_gets_no_end_that_looks_like_one() {
+    let (chunks, received) = mpsc::channel(BUFFERED_CHUNKS);
+    let held = async {
+        loop {
+            send(&chunks, chunk("a")).await?;
+        }
+    };
+    // Nobody reads, so that the limit is waited for on the clock that stands still.
+    let held: Result<(), Stop> = held.await;
+    assert!(matches!(held, Err(Stop::ClientGone)));
+    end(held, 0, &chunks).await;
+    drop(chunks);
+    assert_eq!(read_to_end(body(received)).await, ("a".repeat(BUFFERED_CHUNKS), false));
+}
+
+/// A provider that says this and closes the connection, once for each of them.
+async fn provider(bed: &Bed, says: Vec<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut policy = SkillPolicySpec::clone(&bed.gateway.skills.policy());
+    policy.gateway.providers.openai.base_url = format!("http://{}", listener.local_addr().unwrap());
+    bed.gateway.skills.set_policy(policy);
+    tokio::spawn(async move {
+        for text in says {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"}") {
+                socket.read_buf(&mut request).await.unwrap();
+            }
+            socket.write_all(text.as_bytes()).await.unwrap();
+        }
+    });
+}
+
+fn saying(status: &str, length: usize, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+}
+
+/// The status and body of a streamed answer.
+async fn streamed(bed: &Bed) -> (u16, String, bool) {
+    let response = bed.respond("/v1/chat/completions", &json!({"stream": true, "messages": []})).await;
+    let status = response.status().as_u16();
+    let (text, is_whole) = read_to_end(response.into_body()).await;
+    (status, text, is_whole)
+}
+
+const CALLING: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"look\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
+
+#[tokio::test]
+async fn a_providers_error_that_breaks_off_does_not_end_as_if_whole() {
+    let bed = Bed::new(Some(key())).await;
+    let says = [saying("429 Slow", 4, "wait"), saying("429 Slow", 99, "wai")];
+    provider(&bed, says.to_vec()).await;
+    assert_eq!(streamed(&bed).await, (429, "wait".to_owned(), true));
+    assert_eq!(streamed(&bed).await, (429, "wai".to_owned(), false));
+}
+
+#[tokio::test]
+async fn a_provider_that_fails_in_a_later_round_leaves_the_client_what_its_skills_gave() {
+    let bed = Bed::new(Some(key())).await;
+    let whole = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": null, "tool_calls": [
+        {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}]});
+    let whole = whole.to_string();
+    for later in [saying("500 Wrong", 2, "no"), saying("200 OK", 9, "{"), String::new()] {
+        provider(&bed, vec![saying("200 OK", CALLING.len(), CALLING), later.clone()]).await;
+        let (status, text, is_whole) = streamed(&bed).await;
+        let is_broken = later.contains(" 200 ");
+        assert_eq!((status, is_whole), (200, !is_broken), "{text}");
+        assert_eq!(text.contains("[Skill result: look]"), !is_broken, "{text}");
+
+        provider(&bed, vec![saying("200 OK", whole.len(), &whole), later]).await;
+        let response = bed.respond("/v1/chat/completions", &json!({"messages": []})).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["x-skillet-ran"], "look");
+        let (text, is_whole) = read_to_end(response.into_body()).await;
+        assert!(is_whole && text.contains("[Skill result: look]") && text.contains("\"stop\""), "{text}");
+    }
+}

@@ -1,0 +1,196 @@
+//! The calls of one answer: run side by side, each result bounded, each failure told to the model as a result.
+
+use std::convert::Infallible;
+
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use skillet_api::skill::Invocation;
+use skillet_llm::{Arguments, ToolCall, ToolResult, budget::Budget};
+use tokio::time::Instant;
+
+use super::{
+    Conversation, Progress,
+    tool_result::{CallOutcome, end, failed},
+};
+use crate::{
+    error::ApiError,
+    executions::ExecutionRequest,
+    identity::{IdentityError, Verb},
+    model::tools::Target,
+};
+
+pub(super) const MANUAL: &str = "models may not call this skill any more; it was not run";
+/// The calls of a stream are taken as they were offered when it began: nobody was asked about this one.
+const UNASKED: &str =
+    "calls of this skill wait for a person's word by now; it was not run, call it again in the next request";
+
+/// Why a call is not made.
+pub(super) enum Denied {
+    /// For a reason that stays, which the model is told.
+    Refused(CallOutcome),
+    /// Whether it may be made could not be found out; the next time it may be.
+    Unavailable(ApiError),
+}
+
+/// Runs them; one result for each, in their order.
+pub(super) async fn run(
+    conversation: &Conversation,
+    calls: &[ToolCall],
+    progress: &mut Progress,
+) -> Vec<ToolResult> {
+    let deadline = progress.deadline;
+    let keys: Vec<Option<String>> = calls.iter().map(|call| key(conversation, call, progress)).collect();
+    let running = calls.iter().zip(keys);
+    let running = running.map(|(call, key)| one(conversation, call, key, deadline).map(Ok).boxed());
+    let Ok::<_, Infallible>(outcomes) = side_by_side(conversation.limits.parallel, running.collect()).await;
+    let told = calls.iter().zip(outcomes).map(|(call, outcome)| {
+        if outcome.is_run {
+            progress.ran.push(call.name.as_str().into());
+        }
+        outcome.told(&mut progress.budget, &call.id, &call.name)
+    });
+    told.collect()
+}
+
+/// So many at one time, each beginning as soon as another has ended; their outcomes in order, or the first error.
+pub(super) async fn side_by_side<T: Send, E: Send>(
+    parallel: usize,
+    running: Vec<BoxFuture<'_, Result<T, E>>>,
+) -> Result<Vec<T>, E> {
+    let placed: Vec<_> = running.into_iter().enumerate().map(|(place, one)| in_place(place, one)).collect();
+    let ended = stream::iter(placed).buffer_unordered(parallel.max(1));
+    let mut ended: Vec<(usize, T)> = ended.try_collect().await?;
+    ended.sort_unstable_by_key(|(place, _)| *place);
+    Ok(ended.into_iter().map(|(_, ended)| ended).collect())
+}
+
+async fn in_place<T, E>(place: usize, one: BoxFuture<'_, Result<T, E>>) -> Result<(usize, T), E> {
+    Ok((place, one.await?))
+}
+
+async fn one(
+    conversation: &Conversation,
+    call: &ToolCall,
+    key: Option<String>,
+    deadline: Instant,
+) -> CallOutcome {
+    let started = Instant::now();
+    let outcome = called(conversation, call, key, deadline).await;
+    conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
+    outcome
+}
+
+async fn called(
+    conversation: &Conversation,
+    call: &ToolCall,
+    key: Option<String>,
+    deadline: Instant,
+) -> CallOutcome {
+    let Some(skill) = conversation.offering.targets.get(call.name.as_str()) else {
+        return failed("SkillNotFound", "this request was not offered such a tool");
+    };
+    let input = match &call.arguments {
+        Arguments::Json(input) => input.clone(),
+        Arguments::Broken(_) => {
+            return failed(
+                "InputInvalid",
+                "the arguments are not JSON; call the tool again with a JSON object",
+            );
+        }
+    };
+    match allow(conversation, skill).await {
+        Ok(()) => {}
+        Err(Denied::Refused(refused)) => return refused,
+        Err(Denied::Unavailable(error)) => return failed("ApiError", &error.message),
+    }
+    match conversation.invocation(skill) {
+        Some(Invocation::Manual) => return failed("ManualOnly", MANUAL),
+        Some(Invocation::Hybrid) => return failed("NotConfirmed", UNASKED),
+        Some(Invocation::Auto) | None => {}
+    }
+    let order = ExecutionRequest { ignore_version: true, ..order(conversation, skill, input, key) };
+    execute(conversation, &order, deadline).await
+}
+
+/// Whether the caller may run the skill now.
+pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result<(), Denied> {
+    // What was offered may be told by the client itself, and a namespace it does not look into is not its own.
+    let namespaces = conversation.gateway.skills.namespaces(&conversation.caller);
+    if !namespaces.iter().any(|namespace| **namespace == *skill.namespace) {
+        let refused = failed("Forbidden", "the skill is in a namespace that the caller does not look into");
+        return Err(Denied::Refused(refused));
+    }
+    // The caller's rights count at the time of the call, not at that of the offer.
+    let checked = conversation
+        .gateway
+        .identity
+        .check(&conversation.caller, Verb::Execute, &skill.namespace, Some(&skill.skill))
+        .await;
+    checked.map_err(|error| match &error {
+        IdentityError::Forbidden { .. } => Denied::Refused(failed("Forbidden", &error.to_string())),
+        IdentityError::Missing | IdentityError::Unknown | IdentityError::Unreachable(_) => {
+            Denied::Unavailable(error.into())
+        }
+    })
+}
+
+/// Under which key a call runs once, where the client gave one: by what is called with what, and how often that was
+/// called before in this conversation. Ids and order change when a model is asked again; these do not. Neither does the
+/// version enter, of which there may be a newer one by then.
+fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) -> Option<String> {
+    let key = conversation.idempotency.as_ref()?;
+    let Target { namespace, skill, version: _, confirm: _ } =
+        conversation.offering.targets.get(call.name.as_str())?;
+    let Arguments::Json(input) = &call.arguments else { return None };
+    let digest = Sha256::digest(format!("{namespace}/{skill}/{input}"));
+    let called = format!("{digest:x}");
+    let before = progress.keyed.entry(called.clone()).or_default();
+    *before += 1;
+    // A router tells the round of each answer, since none of the earlier ones is known here.
+    Some(format!("{key}/{}/{called}/{before}", progress.start))
+}
+
+pub(super) fn order(
+    conversation: &Conversation,
+    target: &Target,
+    input: Value,
+    idempotency: Option<String>,
+) -> ExecutionRequest {
+    ExecutionRequest {
+        caller: conversation.caller.clone(),
+        namespace: target.namespace.as_str().into(),
+        skill: target.skill.as_str().into(),
+        // The version that was offered is the version that is run.
+        version: Some(target.version.clone()),
+        input,
+        session: conversation.session.clone(),
+        timeout: None,
+        // A client that gave a key may come back for what it has begun.
+        cancel_when_dropped: idempotency.is_none(),
+        idempotency,
+        ignore_version: false,
+    }
+}
+
+/// Makes the run and waits for its end.
+pub(super) async fn execute(
+    conversation: &Conversation,
+    order: &ExecutionRequest,
+    deadline: Instant,
+) -> CallOutcome {
+    let limit = deadline.saturating_duration_since(Instant::now());
+    if limit.is_zero() {
+        // Nobody would wait for it.
+        return failed("TimedOut", "the time for this request is over; the skill was not run");
+    }
+    end(conversation.gateway.executions.run(order, limit).await, conversation.limits.result_bytes)
+}
+
+/// The result of a call that was not made.
+pub(super) fn refusal(call: &ToolCall, reason: &str, message: &str) -> ToolResult {
+    failed(reason, message).told(&mut Budget::default(), &call.id, &call.name)
+}
+
+#[cfg(test)]
+mod tests;

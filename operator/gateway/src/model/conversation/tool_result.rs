@@ -1,0 +1,185 @@
+//! What a call came to, and what of it the model reads.
+
+use std::sync::Arc;
+
+use serde_json::{json, value::RawValue};
+use skillet_api::Phase;
+use skillet_core::json_text::compact;
+use skillet_llm::{
+    ToolResult,
+    budget::{Beginning, Budget},
+};
+use tracing::warn;
+
+use crate::executions::{Execution, ExecutionError};
+
+/// What a call came to, before it is bounded.
+pub(super) struct CallOutcome {
+    pub(super) content: Beginning,
+    pub(super) is_error: bool,
+    /// Whether the skill was run, whatever came of it.
+    pub(super) is_run: bool,
+}
+
+impl CallOutcome {
+    /// As the model reads it, as far as the bytes that are left for results let it.
+    pub(super) fn told(&self, budget: &mut Budget, id: &str, name: &str) -> ToolResult {
+        let content = budget.take(&self.content).text;
+        ToolResult { id: id.to_owned(), name: name.to_owned(), content, is_error: self.is_error }
+    }
+}
+
+/// What came of a run, as the model reads it. Of an output `most` bytes are kept, as one result may have.
+pub(super) fn end(run: Result<Arc<Execution>, ExecutionError>, most: usize) -> CallOutcome {
+    match run {
+        Ok(execution) => told(&execution, most),
+        Err(error) => {
+            if is_passing(&error) {
+                log(&error);
+            }
+            CallOutcome { is_run: is_begun(&error), ..failed(error.reason(), &error.to_string()) }
+        }
+    }
+}
+
+/// The cause, which is for who runs the cluster and not for a model.
+pub(super) fn log(error: &ExecutionError) {
+    let cause = std::error::Error::source(error).map(tracing::field::display);
+    warn!(%error, cause, "Skill could not be run");
+}
+
+/// Whether the same may go well the next time, and nothing is known to have begun.
+pub(super) fn is_passing(error: &ExecutionError) -> bool {
+    match error {
+        ExecutionError::Create { .. }
+        | ExecutionError::Read { .. }
+        | ExecutionError::List { .. }
+        | ExecutionError::Cancel { .. }
+        | ExecutionError::Stopping => true,
+        ExecutionError::Forbidden { .. }
+        | ExecutionError::NoPlace { .. }
+        | ExecutionError::Invalid { .. }
+        | ExecutionError::Conflict
+        | ExecutionError::Gone { .. }
+        | ExecutionError::TooLate { .. } => false,
+    }
+}
+
+/// Whether there was an execution before the error.
+fn is_begun(error: &ExecutionError) -> bool {
+    match error {
+        ExecutionError::Gone { .. } | ExecutionError::TooLate { .. } => true,
+        ExecutionError::Create { .. }
+        | ExecutionError::Read { .. }
+        | ExecutionError::List { .. }
+        | ExecutionError::Cancel { .. }
+        | ExecutionError::Forbidden { .. }
+        | ExecutionError::NoPlace { .. }
+        | ExecutionError::Invalid { .. }
+        | ExecutionError::Conflict
+        | ExecutionError::Stopping => false,
+    }
+}
+
+/// An execution's end as the model reads it.
+fn told(execution: &Execution, most: usize) -> CallOutcome {
+    let Some(status) = &execution.status else { return failed("ApiError", "the execution has no status") };
+    // What the operator refuses ends without an attempt.
+    let is_run = status.attempts > 0;
+    match status.phase {
+        Phase::Succeeded => {
+            let output = status.output.as_deref().map_or("null", RawValue::get);
+            // As the API server wrote it, it is escaped for web pages.
+            let content = compact(output).unwrap_or_else(|| output.to_owned());
+            CallOutcome { content: Beginning::new(content, most), is_error: false, is_run }
+        }
+        Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
+            let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
+            CallOutcome { is_run, ..failed(reason, status.message.as_deref().unwrap_or("the skill failed")) }
+        }
+    }
+}
+
+/// The outcome of a call whose skill was not run.
+pub(super) fn failed(reason: &str, message: &str) -> CallOutcome {
+    let content = json!({ "error": { "reason": reason, "message": message } });
+    CallOutcome { content: Beginning::new(content.to_string(), usize::MAX), is_error: true, is_run: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use skillet_api::Reason;
+
+    use super::*;
+    use crate::executions::Status;
+
+    fn ended(phase: Phase, reason: Reason, attempts: u32) -> CallOutcome {
+        let status = Status {
+            phase,
+            reason: Some(reason),
+            message: Some("the end of stderr".into()),
+            output: (phase == Phase::Succeeded)
+                .then(|| RawValue::from_string(r#"{"n": "\u003c"}"#.into()).unwrap()),
+            attempts,
+            ..Status::default()
+        };
+        let execution = Execution { status: Some(status), ..Execution::default() };
+        told(&execution, 100)
+    }
+
+    /// As the model reads it.
+    fn text(outcome: &CallOutcome) -> String {
+        outcome.told(&mut Budget::default(), "", "").content
+    }
+
+    #[test]
+    fn a_success_is_its_output_and_a_failure_says_why() {
+        let succeeded = ended(Phase::Succeeded, Reason::Succeeded, 1);
+        assert_eq!((text(&succeeded), succeeded.is_error), (r#"{"n":"<"}"#.into(), false));
+        for (phase, reason) in [
+            (Phase::Failed, Reason::ExitCode),
+            (Phase::TimedOut, Reason::TimedOut),
+            (Phase::Cancelled, Reason::Cancelled),
+        ] {
+            let outcome = ended(phase, reason, 1);
+            let error = json!({ "error": { "reason": reason.as_str(), "message": "the end of stderr" } });
+            assert_eq!((text(&outcome), outcome.is_error), (error.to_string(), true));
+        }
+    }
+
+    #[test]
+    fn of_a_large_output_only_what_a_result_may_have_is_kept() {
+        let output = format!("[{}0]", "0,".repeat(100_000));
+        let status = Status {
+            phase: Phase::Succeeded,
+            output: Some(RawValue::from_string(output.clone()).unwrap()),
+            ..Status::default()
+        };
+        let outcome = told(&Execution { status: Some(status), ..Execution::default() }, 100);
+        let whole = Beginning::new(output, usize::MAX);
+        assert_ne!(outcome.content, whole);
+        let mut budget = Budget::new(100, 1000);
+        assert_eq!(outcome.told(&mut budget, "", "").content, Budget::new(100, 1000).take(&whole).text);
+    }
+
+    #[test]
+    fn only_what_was_begun_is_a_run() {
+        assert!(ended(Phase::Succeeded, Reason::Succeeded, 1).is_run);
+        assert!(ended(Phase::Failed, Reason::ExitCode, 2).is_run);
+        assert!(!ended(Phase::Failed, Reason::InputInvalid, 0).is_run, "the operator refused it");
+        assert!(!failed("Forbidden", "").is_run);
+        let (namespace, name) = (String::new(), String::new());
+        assert!(!is_begun(&ExecutionError::Conflict));
+        assert!(is_begun(&ExecutionError::TooLate { namespace, name, limit: std::time::Duration::ZERO }));
+    }
+
+    #[test]
+    fn what_may_go_well_the_next_time_is_no_outcome() {
+        let (namespace, message) = (String::new(), String::new());
+        let source = Box::new(kube::Error::LinesCodecMaxLineLengthExceeded);
+        assert!(is_passing(&ExecutionError::Create { namespace: namespace.clone(), source }));
+        assert!(is_passing(&ExecutionError::Stopping));
+        assert!(!is_passing(&ExecutionError::Forbidden { namespace, message }));
+        assert!(!is_passing(&ExecutionError::Conflict));
+    }
+}

@@ -1,0 +1,324 @@
+//! What one model request is offered: from who asks and what was written to tools under legal names.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use skillet_api::{SkillPolicySpec, gateway::OfferPolicy, skill::Invocation};
+use skillet_llm::{
+    Dialect, DialectName, Offered, ToolDefinition,
+    names::{OfferTable, SkillIdentity},
+};
+use skillet_offer::{
+    Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, Reason, RequestFacts, Scratch,
+    Switch, Verdict, Weights, detect_provider, explain, pick,
+};
+
+use crate::{
+    error::ApiError,
+    identity::{Caller, IdentityError, Verb},
+    look_up,
+    skills::Namespace,
+    state::GatewayState,
+};
+
+thread_local! {
+    /// Room for a search, kept from one to the next.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Names the skills of a request: `off`, `all`, `only=a,b` (those of these that fit) or `exactly=a,b`.
+pub const SKILLS_HEADER: &str = "x-skillet-skills";
+/// `off` leaves out the skills of the caller's own namespace.
+pub const OWN_SKILLS_HEADER: &str = "x-skillet-own-skills";
+
+/// The skills of one request, by the tool names that the model sees.
+#[derive(Default)]
+pub struct OfferedTools {
+    /// In the order in which they are sent.
+    pub tools: Vec<ToolDefinition>,
+    /// What a call of each name runs: the names in `tools`, and names under which a moved client may still call them.
+    pub targets: HashMap<Arc<str>, Target>,
+    /// Why nothing is offered, where the request itself forbids it.
+    pub withheld: Option<Reason>,
+}
+
+/// A skill at the version that was offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    pub namespace: String,
+    pub skill: String,
+    pub version: String,
+    /// A person confirms each call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm: bool,
+}
+
+impl OfferedTools {
+    /// The tools that were sent and what each runs.
+    pub fn sent(&self) -> BTreeMap<&str, &Target> {
+        let sent = self.tools.iter().filter_map(|tool| Some((&*tool.name, self.targets.get(&tool.name)?)));
+        sent.collect()
+    }
+
+    /// What is offered, or why nothing is.
+    pub fn to_json(&self) -> Value {
+        let mut told = json!({ "offered": self.sent() });
+        if let Some(reason) = &self.withheld {
+            told["notOffered"] = reason.as_str().into();
+        }
+        told
+    }
+
+    /// Every name under which a call is ours, or waits for a person's word.
+    pub fn names(&self) -> Offered {
+        let of = |confirm: bool| self.targets.iter().filter(move |(_, target)| target.confirm == confirm);
+        Offered::new(of(false).map(|(name, _)| name.clone()), of(true).map(|(name, _)| name.clone()))
+    }
+}
+
+impl Target {
+    fn of(skill: &Candidate) -> Self {
+        let Candidate { namespace, name, version, invocation, .. } = skill;
+        Self {
+            namespace: namespace.to_string(),
+            skill: name.to_string(),
+            version: version.to_string(),
+            confirm: *invocation == Invocation::Hybrid,
+        }
+    }
+}
+
+/// How a request wants its skills.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SkillPreferences {
+    pub switch: Switch,
+    pub without_own_skills: bool,
+}
+
+impl SkillPreferences {
+    /// Reads the headers of a request.
+    pub fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+        let text =
+            |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?").trim().to_owned());
+        let switch = match text(SKILLS_HEADER) {
+            None => Switch::All,
+            Some(text) => switch(&text).ok_or_else(|| {
+                ApiError::bad_request(format!("{text:?} is none of off, all, only=a,b and exactly=a,b"))
+                    .at(SKILLS_HEADER)
+            })?,
+        };
+        let without_own_skills = match text(OWN_SKILLS_HEADER).as_deref() {
+            None | Some("on") => false,
+            Some("off") => true,
+            Some(other) => {
+                return Err(
+                    ApiError::bad_request(format!("{other:?} is neither on nor off")).at(OWN_SKILLS_HEADER)
+                );
+            }
+        };
+        Ok(Self { switch, without_own_skills })
+    }
+}
+
+fn switch(text: &str) -> Option<Switch> {
+    let names = |list: &str| -> Vec<String> {
+        list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    };
+    match text.split_once('=') {
+        None if text == "off" => Some(Switch::Off),
+        None if text == "all" => Some(Switch::All),
+        Some(("only", list)) => Some(Switch::Only(names(list))),
+        Some(("exactly", list)) => Some(Switch::Exactly(names(list))),
+        None | Some(_) => None,
+    }
+}
+
+/// The rules and numbers of the cluster's policy.
+pub fn policy(spec: &OfferPolicy) -> Policy {
+    let OfferPolicy { matching, max_auto_skills, min_auto_score, token_budget: _ } = spec;
+    Policy {
+        reading: (*matching).into(),
+        weights: Weights::default(),
+        threshold: i32::try_from(*min_auto_score).unwrap_or(i32::MAX),
+        maximum: usize::try_from(*max_auto_skills).unwrap_or(usize::MAX),
+    }
+}
+
+/// The namespaces a caller sees and may run skills of, nearest first, as they are now.
+pub async fn visible(
+    gateway: &GatewayState,
+    caller: &Caller,
+    preferences: &SkillPreferences,
+) -> Result<Vec<Arc<Namespace>>, IdentityError> {
+    let mut allowed = look_up::namespaces(gateway, caller, &[Verb::Get, Verb::Execute]).await?;
+    allowed.retain(|namespace| !preferences.without_own_skills || *namespace != caller.namespace);
+    // After the questions, which may take a while: what is offered is what is there now.
+    let skills = allowed.iter().filter_map(|namespace| gateway.skills.namespace(namespace));
+    Ok(skills.map(|skills| Arc::clone(&skills)).collect())
+}
+
+/// A model request as far as its skills are concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct OfferRequest<'a> {
+    pub dialect: DialectName,
+    pub model: &'a str,
+    pub request: &'a Value,
+    pub preferences: &'a SkillPreferences,
+    /// This gateway can ask a person: it has the key for that.
+    pub can_ask: bool,
+}
+
+/// What a request is offered of these namespaces.
+pub fn offer(
+    policy_spec: &SkillPolicySpec,
+    namespaces: &[Arc<Namespace>],
+    question: &OfferRequest<'_>,
+) -> OfferedTools {
+    let OfferRequest { dialect, request, .. } = *question;
+    if dialect.asks_for_several(request) {
+        return OfferedTools { withheld: Some(Reason::SeveralAnswers), ..OfferedTools::default() };
+    }
+    let picked = search(policy_spec, namespaces, question, pick);
+    table(picked, &dialect.dialect().client_tool_names(request))
+}
+
+/// Why each skill of these namespaces is or is not offered.
+pub fn explained(
+    policy_spec: &SkillPolicySpec,
+    namespaces: &[Arc<Namespace>],
+    question: &OfferRequest<'_>,
+) -> Vec<Explanation> {
+    let mut explained = search(policy_spec, namespaces, question, explain);
+    if question.dialect.asks_for_several(question.request) {
+        explained.iter_mut().for_each(|of| of.verdict = Verdict::NotOffered(Reason::SeveralAnswers));
+    }
+    explained
+}
+
+/// What `search` finds for the request in these namespaces.
+fn search<T>(
+    policy_spec: &SkillPolicySpec,
+    namespaces: &[Arc<Namespace>],
+    question: &OfferRequest<'_>,
+    search: impl FnOnce(&Policy, &[&Index], &Ask<'_>, &mut Scratch) -> T,
+) -> T {
+    let OfferRequest { dialect: name, model, request, preferences, can_ask } = *question;
+    let dialect: &dyn Dialect = name.dialect();
+    let policy = policy(&policy_spec.gateway.offer);
+    let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
+    let format = match name {
+        DialectName::OpenAiChat => "openai",
+        DialectName::OpenAiResponses => "openai-responses",
+        DialectName::Anthropic => "claude",
+        DialectName::Gemini => "gemini",
+    };
+    // A router behind the gateway may serve any family under one form: the model's name says more than the form.
+    let provider = match detect_provider(model) {
+        Provider::Other => name.into(),
+        named => named,
+    };
+    let facts = RequestFacts {
+        provider,
+        model,
+        source_format: format,
+        target_format: format,
+        // The reference looks for one only where its background downgrading is switched on; by default it is not.
+        background: None,
+        client_tools: &client_tools,
+        texts: &texts,
+    };
+    let query: Query = policy.query(&facts);
+    let ask = Ask {
+        query: &query,
+        client_tools: &dialect.client_tool_names(request),
+        switch: &preferences.switch,
+        token_budget: Some(policy_spec.gateway.offer.token_budget),
+        can_ask,
+    };
+    let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
+    SCRATCH.with_borrow_mut(|scratch| search(&policy, &indexes, &ask, scratch))
+}
+
+fn table(picked: Offer, client_tools: &[&str]) -> OfferedTools {
+    let own: Vec<Arc<Candidate>> = picked.offered.into_iter().map(|offered| offered.skill).collect();
+    let named = own.iter().map(|skill| {
+        let identity =
+            SkillIdentity { namespace: &skill.namespace, name: &skill.name, version: &skill.version };
+        (identity, skill.clone())
+    });
+    let table = OfferTable::new(client_tools.iter().copied(), named);
+    let tools = table
+        .iter()
+        .map(|(name, skill)| ToolDefinition { name: name.clone(), ..skill.tool.definition() })
+        .collect();
+    let target = |name: Arc<str>| Some((name.clone(), Target::of(table.get(&name)?)));
+    let targets = table.offered().iter().cloned().filter_map(target).collect();
+    OfferedTools { tools, targets, withheld: None }
+}
+
+/// Adds the tools to the request.
+pub fn add(dialect: DialectName, request: &mut Value, offering: &OfferedTools) -> Result<(), ApiError> {
+    if offering.tools.is_empty() {
+        return Ok(());
+    }
+    dialect.dialect().offer(request, &offering.tools).map_err(|error| {
+        ApiError::new(StatusCode::BAD_REQUEST, "BadRequest", error.message.clone()).at(error.field)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use skillet_api::gateway::OfferMatching;
+    use skillet_offer::Reading;
+
+    use super::*;
+
+    fn preferences(name: &'static str, value: &'static str) -> Result<SkillPreferences, ApiError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.parse().unwrap());
+        SkillPreferences::of(&headers)
+    }
+
+    #[test]
+    fn a_request_names_the_skills_it_wants() {
+        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
+        for (value, switch) in [
+            ("off", Switch::Off),
+            ("all", Switch::All),
+            ("only=a, b,", Switch::Only(names(&["a", "b"]))),
+            ("exactly=a", Switch::Exactly(names(&["a"]))),
+        ] {
+            assert_eq!(preferences(SKILLS_HEADER, value).unwrap().switch, switch, "{value}");
+        }
+        assert_eq!(SkillPreferences::of(&HeaderMap::new()).unwrap(), SkillPreferences::default());
+        assert!(preferences(OWN_SKILLS_HEADER, "off").unwrap().without_own_skills);
+    }
+
+    #[test]
+    fn a_wish_that_cannot_be_read_names_its_header() {
+        for (name, value) in [(SKILLS_HEADER, "some"), (SKILLS_HEADER, "but=a"), (OWN_SKILLS_HEADER, "no")] {
+            let error = preferences(name, value).unwrap_err();
+            assert_eq!((error.status, error.field.as_deref()), (StatusCode::BAD_REQUEST, Some(name)));
+        }
+    }
+
+    #[test]
+    fn the_policys_numbers_are_those_of_the_cluster() {
+        let spec = OfferPolicy {
+            matching: OfferMatching::Words,
+            max_auto_skills: 7,
+            min_auto_score: 9,
+            token_budget: 1,
+        };
+        let policy = policy(&spec);
+        assert_eq!((policy.reading, policy.maximum, policy.threshold), (Reading::Words, 7, 9));
+        assert_eq!(super::policy(&OfferPolicy::default()), Policy::default());
+    }
+}

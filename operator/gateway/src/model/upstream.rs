@@ -1,0 +1,257 @@
+//! The model providers behind the gateway: which address, whose key, which headers go there and back.
+
+mod provider_keys;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use skillet_api::gateway::{Provider, Providers};
+use skillet_llm::DialectName;
+use tokio::time::Instant;
+
+pub use self::provider_keys::ProviderKeys;
+use crate::{error::ApiError, idempotency, state::GatewayState};
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Of one hop only, or made anew for the next.
+const HOP_BY_HOP: [&str; 14] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "host",
+    "content-length",
+    // Says that two requests are one. The rounds of a conversation are not.
+    idempotency::HEADER,
+    // The gateway reads what comes back.
+    "accept-encoding",
+    "content-encoding",
+];
+/// Names a client, not a request.
+const PRIVATE: [&str; 2] = ["cookie", "set-cookie"];
+/// Headers in which providers take keys.
+const KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
+const OWN_PREFIX: &str = "x-skillet-";
+
+/// One request to a provider, ready to be sent as often as a conversation needs.
+pub struct Upstream {
+    client: reqwest::Client,
+    url: String,
+    headers: HeaderMap,
+}
+
+/// The client for all providers.
+pub fn client() -> Result<reqwest::Client, reqwest::Error> {
+    reqwest::Client::builder()
+        .connect_timeout(CONNECT_LIMIT)
+        // A provider that sends clients elsewhere would be sent their keys there.
+        .redirect(reqwest::redirect::Policy::none())
+        .tcp_nodelay(true)
+        .build()
+}
+
+impl Upstream {
+    /// For a client's request: `path` with query, and its headers without its token for the gateway.
+    pub async fn new(
+        gateway: &GatewayState,
+        dialect: DialectName,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<Self, ApiError> {
+        let policy = gateway.skills.policy();
+        let provider = provider(&policy.gateway.providers, dialect);
+        if provider.base_url.is_empty() {
+            let message = "SkillPolicy default has no baseUrl for this provider";
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "NoProvider", message));
+        }
+        let takes_client_key = provider.takes_client_key();
+        let mut sent = request_headers(headers, takes_client_key);
+        let has_own = KEYS.iter().any(|name| sent.contains_key(*name)) || without_key(path, true) != path;
+        let mut has_platform_key = false;
+        if let Some(secret) = provider.key_secret.as_ref().filter(|_| !(takes_client_key && has_own)) {
+            put_key(&mut sent, dialect, gateway.provider_keys.get(gateway, secret).await?)?;
+            has_platform_key = true;
+        }
+        sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let url =
+            format!("{}{}", provider.base_url, without_key(path, has_platform_key || !takes_client_key));
+        Ok(Self { client: gateway.upstream.clone(), url, headers: sent })
+    }
+
+    /// Asks the provider. Any status is an answer, which must be whole by `deadline`.
+    pub async fn send(&self, body: Bytes, deadline: Instant) -> Result<reqwest::Response, ApiError> {
+        let limit = deadline.saturating_duration_since(Instant::now());
+        let request = self.client.post(&self.url).headers(self.headers.clone()).body(body).timeout(limit);
+        request.send().await.map_err(|error| transport_error(&error))
+    }
+}
+
+/// What became of a request to a provider that gave no answer, or none in time.
+pub fn transport_error(error: &reqwest::Error) -> ApiError {
+    let (status, code, what) = if error.is_timeout() {
+        (StatusCode::GATEWAY_TIMEOUT, "ProviderTooSlow", "did not answer within the time of this request")
+    } else if error.is_connect() {
+        (StatusCode::BAD_GATEWAY, "ProviderUnreachable", "could not be reached")
+    } else {
+        (StatusCode::BAD_GATEWAY, "ProviderAnswerBroken", "broke off its answer")
+    };
+    // The error's own words may hold the address, and the address a key: neither is told.
+    ApiError::new(status, code, format!("the provider {what}"))
+}
+
+/// The path, where `is_dropped` without a key of the client's in its query. Also one whose name is written in another
+/// way, for the provider would read it.
+fn without_key(path: &str, is_dropped: bool) -> String {
+    let Some((bare, query)) = path.split_once('?').filter(|_| is_dropped) else { return path.to_owned() };
+    let is_key = |part: &&str| {
+        let name = part.split('=').next().unwrap_or_default();
+        name.contains('%') || name.eq_ignore_ascii_case("key")
+    };
+    let kept: Vec<&str> = query.split('&').filter(|part| !is_key(part)).collect();
+    if kept.is_empty() { bare.to_owned() } else { format!("{bare}?{}", kept.join("&")) }
+}
+
+fn provider(providers: &Providers, dialect: DialectName) -> &Provider {
+    match dialect {
+        DialectName::OpenAiChat | DialectName::OpenAiResponses => &providers.openai,
+        DialectName::Anthropic => &providers.anthropic,
+        DialectName::Gemini => &providers.gemini,
+    }
+}
+
+fn request_headers(headers: &HeaderMap, takes_client_key: bool) -> HeaderMap {
+    let mut kept = end_to_end(headers);
+    if !takes_client_key {
+        KEYS.iter().for_each(|name| drop(kept.remove(*name)));
+    }
+    kept
+}
+
+/// What is neither for this connection only nor between one side and the gateway.
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let connection = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let of_this_hop: Vec<&[u8]> = connection.map(<[u8]>::trim_ascii).collect();
+    let is_passed = |name: &HeaderName| {
+        let name = name.as_str();
+        !HOP_BY_HOP.contains(&name)
+            && !PRIVATE.contains(&name)
+            && !name.starts_with(OWN_PREFIX)
+            && !of_this_hop.iter().any(|named| named.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let kept = headers.iter().filter(|(name, _)| is_passed(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn put_key(headers: &mut HeaderMap, dialect: DialectName, key: HeaderValue) -> Result<(), ApiError> {
+    KEYS.iter().for_each(|name| drop(headers.remove(*name)));
+    let (name, value) = match dialect {
+        DialectName::OpenAiChat | DialectName::OpenAiResponses => {
+            let bearer = [b"Bearer ", key.as_bytes()].concat();
+            let bearer = HeaderValue::from_bytes(&bearer)
+                .map_err(|_| ApiError::unavailable("the provider's key cannot be sent"))?;
+            ("authorization", bearer)
+        }
+        DialectName::Anthropic => ("x-api-key", key),
+        DialectName::Gemini => ("x-goog-api-key", key),
+    };
+    let mut value = value;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(())
+}
+
+/// What of a provider's headers goes back to the client.
+pub fn response_headers(headers: &HeaderMap) -> HeaderMap {
+    end_to_end(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
+        list.iter()
+            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
+            .collect()
+    }
+
+    fn names(headers: &HeaderMap) -> Vec<&str> {
+        let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn a_key_in_the_query_is_dropped_however_it_is_written() {
+        for (path, wanted) in [
+            ("/m:g?key=k&alt=sse", "/m:g?alt=sse"),
+            ("/m:g?%6bey=k", "/m:g"),
+            ("/m:g?KEY=k&alt=sse", "/m:g?alt=sse"),
+            ("/m:g?alt=sse", "/m:g?alt=sse"),
+            ("/m:g", "/m:g"),
+        ] {
+            assert_eq!(without_key(path, true), wanted);
+            assert_eq!(without_key(path, false), path);
+        }
+    }
+
+    #[test]
+    fn a_clients_own_key_goes_on_only_where_the_policy_lets_it() {
+        let sent = headers(&[
+            ("authorization", "Bearer theirs"),
+            ("x-skillet-token", "t"),
+            ("cookie", "c"),
+            ("host", "h"),
+            ("openai-organization", "o"),
+        ]);
+        assert_eq!(names(&request_headers(&sent, true)), ["authorization", "openai-organization"]);
+        assert_eq!(names(&request_headers(&sent, false)), ["openai-organization"]);
+    }
+
+    #[test]
+    fn a_key_of_the_platforms_stands_where_its_provider_looks() {
+        for (dialect, name, value) in [
+            (DialectName::OpenAiChat, "authorization", "Bearer k"),
+            (DialectName::OpenAiResponses, "authorization", "Bearer k"),
+            (DialectName::Anthropic, "x-api-key", "k"),
+            (DialectName::Gemini, "x-goog-api-key", "k"),
+        ] {
+            let mut sent = headers(&[("authorization", "a"), ("x-api-key", "b"), ("x-goog-api-key", "c")]);
+            put_key(&mut sent, dialect, HeaderValue::from_static("k")).unwrap();
+            assert_eq!(names(&sent), [name]);
+            assert_eq!(sent[name], value);
+        }
+    }
+
+    #[test]
+    fn what_concerns_one_hop_is_not_response_headers() {
+        let answered = headers(&[
+            ("content-type", "text/event-stream"),
+            ("content-length", "3"),
+            ("transfer-encoding", "chunked"),
+            ("set-cookie", "c"),
+            ("x-request-id", "r"),
+            ("x-skillet-offered", "forged"),
+        ]);
+        assert_eq!(names(&response_headers(&answered)), ["content-type", "x-request-id"]);
+    }
+
+    #[test]
+    fn what_the_connection_header_names_is_of_one_hop_too() {
+        let mut sent = headers(&[("x-hop", "1"), ("x-far", "2"), ("authorization", "Bearer theirs")]);
+        sent.append("connection", HeaderValue::from_static("close, X-Hop"));
+        assert_eq!(names(&request_headers(&sent, true)), ["authorization", "x-far"]);
+        assert_eq!(names(&response_headers(&sent)), ["authorization", "x-far"]);
+        sent.append("connection", HeaderValue::from_bytes(b" ,\xff,x-far,authorization ").unwrap());
+        assert_eq!(names(&request_headers(&sent, true)), [""; 0]);
+    }
+}

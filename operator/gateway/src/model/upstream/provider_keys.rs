@@ -1,0 +1,94 @@
+//! The platform's keys for providers, read from its Secrets and kept for some seconds.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::{HeaderValue, StatusCode};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use skillet_api::gateway::KeySecret;
+use thiserror::Error;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::{error::ApiError, state::GatewayState};
+
+/// How long a key is kept before its Secret is read again.
+const KEPT: Duration = Duration::from_secs(30);
+
+#[derive(Default)]
+pub struct ProviderKeys(Mutex<HashMap<KeySecret, (Instant, HeaderValue)>>);
+
+/// Why there is no key to send.
+#[derive(Debug, Error)]
+enum KeyError {
+    #[error("could not read Secret {namespace}/{name}")]
+    Read { namespace: String, name: String, source: Box<kube::Error> },
+    #[error("there is no Secret {namespace}/{name}")]
+    NoSecret { namespace: String, name: String },
+    #[error("Secret {namespace}/{name} has no key {key}")]
+    NoKey { namespace: String, name: String, key: String },
+    #[error("key {key} of Secret {namespace}/{name} cannot stand in a header")]
+    NoHeader { namespace: String, name: String, key: String },
+}
+
+impl From<KeyError> for ApiError {
+    /// Where the platform keeps its keys is not for clients.
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::Read { .. } => {
+                Self::unavailable("the platform's key for this provider could not be read")
+            }
+            KeyError::NoSecret { .. } | KeyError::NoKey { .. } | KeyError::NoHeader { .. } => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "SecretMissing",
+                "the platform has no key for this provider",
+            ),
+        }
+    }
+}
+
+impl ProviderKeys {
+    pub(super) async fn get(
+        &self,
+        gateway: &GatewayState,
+        secret: &KeySecret,
+    ) -> Result<HeaderValue, ApiError> {
+        if let Some(key) = self.render(secret) {
+            return Ok(key);
+        }
+        let key = read(gateway, secret).await.map_err(|error| {
+            warn!(error = ?error, "Provider cannot be asked with the platform's key");
+            ApiError::from(error)
+        })?;
+        self.lock().insert(secret.clone(), (Instant::now(), key.clone()));
+        Ok(key)
+    }
+
+    fn render(&self, secret: &KeySecret) -> Option<HeaderValue> {
+        let kept = self.lock();
+        kept.get(secret).filter(|(at, _)| at.elapsed() < KEPT).map(|(_, value)| value.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<KeySecret, (Instant, HeaderValue)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn read(gateway: &GatewayState, secret: &KeySecret) -> Result<HeaderValue, KeyError> {
+    let KeySecret { name, key } = secret.clone();
+    let namespace = gateway.namespace.to_string();
+    let api: Api<Secret> = Api::namespaced(gateway.client.clone(), &namespace);
+    let found = match api.get_opt(&name).await {
+        Ok(Some(found)) => found,
+        Ok(None) => return Err(KeyError::NoSecret { namespace, name }),
+        Err(source) => return Err(KeyError::Read { namespace, name, source: Box::new(source) }),
+    };
+    let Some(bytes) = found.data.and_then(|mut data| data.remove(&key)) else {
+        return Err(KeyError::NoKey { namespace, name, key });
+    };
+    HeaderValue::from_bytes(bytes.0.trim_ascii()).map_err(|_| KeyError::NoHeader { namespace, name, key })
+}
