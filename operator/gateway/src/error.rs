@@ -31,7 +31,7 @@ pub struct ApiError {
 
 /// The body of every answer that is not a success.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ErrorAnswer {
+pub struct ErrorResponse {
     pub error: ApiError,
 }
 
@@ -109,7 +109,7 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, retry_after) = (self.status, self.retry_after);
-        let mut response = (status, Json(ErrorAnswer { error: self })).into_response();
+        let mut response = (status, Json(ErrorResponse { error: self })).into_response();
         if let Some(after) = retry_after {
             response.headers_mut().insert(RETRY_AFTER, after.as_secs().into());
         }
@@ -125,7 +125,7 @@ mod tests {
     fn an_error_has_one_shape_and_no_status_in_its_body() {
         let error = ApiError::bad_request("no").at("page");
         assert_eq!(error.clone().into_response().status(), StatusCode::BAD_REQUEST);
-        let body = serde_json::to_value(ErrorAnswer { error }).unwrap();
+        let body = serde_json::to_value(ErrorResponse { error }).unwrap();
         assert_eq!(
             body,
             serde_json::json!({ "error": { "code": "BadRequest", "message": "no", "field": "page" } })

@@ -29,7 +29,7 @@ use skillet_api::names;
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use crate::{identity::Caller, unread};
+use crate::{auth::Caller, unread};
 pub use error::ExecutionError;
 use execution::Found;
 pub use execution::{Execution, Metadata, Spec, Status};

@@ -23,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use crate::{
+    auth::{Auth, fake_api::FakeApi as FakeReviews, fake_api::token},
+    catalog::SkillCatalog,
     executions::ExecutionClient,
     fake_api::FakeApi,
-    identity::{Identity, fake_api::FakeApi as FakeReviews, fake_api::token},
     model::{inject, proxy, upstream},
-    skills::Skills,
     state::GatewayState,
 };
 
@@ -75,8 +75,8 @@ pub(crate) fn gateway(
     let executor = Arc::new(ExecutionClient::new(api.client()));
     tokio::spawn(executor.clone().watch_all());
     GatewayState {
-        identity: Arc::new(Identity::new(reviews.client())),
-        skills: Arc::new(Skills::default()),
+        auth: Arc::new(Auth::new(reviews.client())),
+        catalog: Arc::new(SkillCatalog::default()),
         executions: executor,
         metrics: Arc::default(),
         memory: Arc::default(),
@@ -100,8 +100,8 @@ pub(crate) fn put_skill(gateway: &GatewayState, namespace: &str, name: &str, inv
         "metadata": { "namespace": namespace, "name": format!("{name}-1.0.0") },
         "spec": { "skill": name, "version": "1.0.0", "digest": "d", "description": "does it", "run": run },
     });
-    gateway.skills.put_skill(&serde_json::from_value(skill).unwrap());
-    gateway.skills.put_version(&serde_json::from_value(version).unwrap());
+    gateway.catalog.put_skill(&serde_json::from_value(skill).unwrap());
+    gateway.catalog.put_version(&serde_json::from_value(version).unwrap());
 }
 
 impl Bed {
@@ -124,16 +124,16 @@ impl Bed {
         for of in [&mut policy.gateway.providers.openai, &mut policy.gateway.providers.gemini] {
             of.base_url.clone_from(&url);
         }
-        gateway.skills.set_policy(policy);
+        gateway.catalog.set_policy(policy);
         Self { api, provider, gateway, token }
     }
 
     /// The provider is asked with a key of the platform's from now on.
     pub(crate) fn use_platform_key(&self, name: &str) {
-        let mut policy = SkillPolicySpec::clone(&self.gateway.skills.policy());
+        let mut policy = SkillPolicySpec::clone(&self.gateway.catalog.policy());
         policy.gateway.providers.openai.key_secret =
             Some(KeySecret { name: name.to_owned(), key: "apiKey".to_owned() });
-        self.gateway.skills.set_policy(policy);
+        self.gateway.catalog.set_policy(policy);
     }
 
     /// A skill of the team's that every request is offered.

@@ -5,6 +5,8 @@
 //! give the same answers, and a restart loses nothing.
 
 pub mod admin;
+pub mod auth;
+pub mod catalog;
 pub mod error;
 pub mod executions;
 #[cfg(test)]
@@ -12,16 +14,14 @@ mod fake_api;
 #[cfg(test)]
 mod gateway_bed;
 pub mod idempotency;
-pub mod identity;
-pub mod look_up;
 pub mod mcp;
 pub mod memory;
 pub mod metrics;
 pub mod model;
 pub mod request_id;
+pub mod resolve;
 pub mod rest;
 pub mod server;
-pub mod skills;
 pub mod state;
 pub mod tls;
 pub mod unread;

@@ -10,19 +10,19 @@
 //! that does not know the session opens it again under the same id, so that it may go from replica to replica. Only a
 //! cancellation must reach the replica that runs the call; one that does not leaves the run to its own time limit.
 
-mod answer;
 mod backend;
 mod call;
-mod catalogue;
-mod front;
-mod gateway;
-mod keyed;
-mod manage;
-mod notices;
+mod gateway_backend;
+mod http;
+mod idempotent_calls;
+mod management;
+mod notifications;
 mod server;
 mod session;
 #[cfg(test)]
 mod tests;
+mod tool_result;
+mod tools;
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ pub use self::backend::{Backend, BackendError, Runs, Switch};
 
 /// How long the server waits for what.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct Timing {
     /// Between two progress notices of a run.
     pub progress: Duration,
     /// The longest a call waits for its run; the run itself goes on.
@@ -44,7 +44,7 @@ pub struct Pace {
     pub idle: Duration,
 }
 
-impl Default for Pace {
+impl Default for Timing {
     fn default() -> Self {
         let call = Duration::from_secs(15 * 60);
         Self {
@@ -63,5 +63,5 @@ pub fn routes<B: Backend, S: Clone + Send + Sync + 'static>(
     backend: Arc<B>,
     stop: &CancellationToken,
 ) -> Router<S> {
-    front::routes(backend, stop, Pace::default())
+    http::routes(backend, stop, Timing::default())
 }

@@ -5,20 +5,20 @@
 
 pub(crate) mod body;
 mod cancel;
+mod create_execution;
 mod docs;
 mod events;
 mod execution_view;
 mod executions;
-mod look_up;
 mod openapi;
-mod page;
+mod pagination;
 mod params;
+mod resolve;
 mod skill_view;
 mod skills;
-mod start;
-mod switch;
 #[cfg(test)]
 mod test_bed;
+mod update_skill;
 
 use std::sync::Arc;
 
@@ -33,18 +33,18 @@ use skillet_api::SkillPolicySpec;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    auth::{Auth, AuthError, Caller, Verb},
+    catalog::{CatalogEntry, SkillCatalog},
     error::ApiError,
     executions::ExecutionClient,
-    identity::{Caller, Identity, IdentityError, Verb},
     memory::MemoryPool,
-    skills::{Known, Skills},
     state::GatewayState,
 };
 pub use openapi::document;
 
 /// Who asks and what that caller may.
 pub(crate) trait Rights: Send + Sync {
-    fn caller<'a>(&'a self, headers: &'a HeaderMap) -> BoxFuture<'a, Result<Caller, IdentityError>>;
+    fn caller<'a>(&'a self, headers: &'a HeaderMap) -> BoxFuture<'a, Result<Caller, AuthError>>;
 
     fn check<'a>(
         &'a self,
@@ -52,7 +52,7 @@ pub(crate) trait Rights: Send + Sync {
         verb: Verb,
         namespace: &'a str,
         skill: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), IdentityError>>;
+    ) -> BoxFuture<'a, Result<(), AuthError>>;
 }
 
 /// Which skills there are.
@@ -60,13 +60,13 @@ pub(crate) trait Catalogue: Send + Sync {
     fn policy(&self) -> Arc<SkillPolicySpec>;
     /// Where a caller's names are looked up, the nearest first.
     fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>>;
-    fn get(&self, namespace: &str, name: &str) -> Option<Arc<Known>>;
-    fn list(&self, namespace: &str) -> Vec<Arc<Known>>;
+    fn get(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>>;
+    fn list(&self, namespace: &str) -> Vec<Arc<CatalogEntry>>;
 }
 
-impl Rights for Identity {
-    fn caller<'a>(&'a self, headers: &'a HeaderMap) -> BoxFuture<'a, Result<Caller, IdentityError>> {
-        Identity::caller(self, headers).boxed()
+impl Rights for Auth {
+    fn caller<'a>(&'a self, headers: &'a HeaderMap) -> BoxFuture<'a, Result<Caller, AuthError>> {
+        Auth::caller(self, headers).boxed()
     }
 
     fn check<'a>(
@@ -75,26 +75,26 @@ impl Rights for Identity {
         verb: Verb,
         namespace: &'a str,
         skill: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), IdentityError>> {
-        Identity::check(self, caller, verb, namespace, skill).boxed()
+    ) -> BoxFuture<'a, Result<(), AuthError>> {
+        Auth::check(self, caller, verb, namespace, skill).boxed()
     }
 }
 
-impl Catalogue for Skills {
+impl Catalogue for SkillCatalog {
     fn policy(&self) -> Arc<SkillPolicySpec> {
-        Skills::policy(self)
+        SkillCatalog::policy(self)
     }
 
     fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
-        Skills::namespaces(self, caller)
+        SkillCatalog::namespaces(self, caller)
     }
 
-    fn get(&self, namespace: &str, name: &str) -> Option<Arc<Known>> {
-        Skills::get(self, namespace, name)
+    fn get(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>> {
+        SkillCatalog::get(self, namespace, name)
     }
 
-    fn list(&self, namespace: &str) -> Vec<Arc<Known>> {
-        Skills::list(self, namespace)
+    fn list(&self, namespace: &str) -> Vec<Arc<CatalogEntry>> {
+        SkillCatalog::list(self, namespace)
     }
 }
 
@@ -113,8 +113,8 @@ pub(crate) struct Rest {
 impl FromRef<GatewayState> for Rest {
     fn from_ref(gateway: &GatewayState) -> Self {
         Self {
-            rights: gateway.identity.clone(),
-            catalogue: gateway.skills.clone(),
+            rights: gateway.auth.clone(),
+            catalogue: gateway.catalog.clone(),
             executor: gateway.executions.clone(),
             client: gateway.client.clone(),
             room: gateway.memory.clone(),
@@ -136,11 +136,11 @@ where
     // A path with fixed words goes before one with a name, whatever the order here.
     Router::new()
         .route("/api/skills", get(skills::list))
-        .route("/api/skills/{name}", get(skills::one).put(switch::put).patch(switch::patch))
+        .route("/api/skills/{name}", get(skills::get).put(update_skill::put).patch(update_skill::patch))
         .route("/api/skills/{name}/versions", get(skills::versions))
         .route("/api/skills/{name}/resolve", get(skills::resolve))
-        .route("/api/skills/executions", get(executions::list).post(start::start))
-        .route("/api/skills/executions/{id}", get(executions::one).delete(cancel::delete))
+        .route("/api/skills/executions", get(executions::list).post(create_execution::create))
+        .route("/api/skills/executions/{id}", get(executions::get).delete(cancel::delete))
         .route("/api/skills/executions/{id}/cancel", post(cancel::cancel))
         .route("/api/skills/executions/{id}/events", get(events::events))
         .route("/openapi.json", get(docs::openapi))

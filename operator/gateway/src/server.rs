@@ -27,13 +27,13 @@ pub use self::tasks::TaskEnded;
 use self::tasks::TaskGroup;
 use crate::{
     admin,
+    auth::Auth,
+    catalog::SkillCatalog,
     error::ApiError,
     executions::ExecutionClient,
-    identity::Identity,
     mcp, metrics,
     model::{inject, proxy, upstream},
     request_id, rest,
-    skills::Skills,
     state::GatewayState,
     tls::{self, TlsError, TlsListener},
 };
@@ -116,8 +116,8 @@ pub async fn run(
 ) -> Result<(), Error> {
     let Settings { namespace, address, probes: probes_address, tls, confirmation } = settings;
     let gateway = GatewayState {
-        identity: Arc::new(Identity::new(client.clone())),
-        skills: Arc::new(Skills::default()),
+        auth: Arc::new(Auth::new(client.clone())),
+        catalog: Arc::new(SkillCatalog::default()),
         executions: Arc::new(ExecutionClient::new(client.clone())),
         metrics: Arc::default(),
         memory: Arc::default(),
@@ -130,8 +130,8 @@ pub async fn run(
     };
     let (listener, probed) = (listen(address).await?, listen(probes_address).await?);
     let mut tasks = TaskGroup::default();
-    tasks.spawn("the watch of skills", gateway.skills.clone().watch(client));
-    tasks.spawn("the watch of API keys", gateway.identity.clone().watch_keys());
+    tasks.spawn("the watch of skills", gateway.catalog.clone().watch(client));
+    tasks.spawn("the watch of API keys", gateway.auth.clone().watch_keys());
     tasks.spawn("the watch of executions", gateway.executions.clone().watch_all());
     let cluster = probes(&gateway);
     tasks.spawn("the server of probes", async move {

@@ -6,15 +6,15 @@ use skillet_llm::confirmation::ConfirmationKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    executions::ExecutionClient, identity::Identity, memory::MemoryPool, metrics::Metrics,
-    model::upstream::ProviderKeys, skills::Skills,
+    auth::Auth, catalog::SkillCatalog, executions::ExecutionClient, memory::MemoryPool, metrics::Metrics,
+    model::upstream::ProviderKeys,
 };
 
 /// Shared by all requests; cheap to clone.
 #[derive(Clone)]
 pub struct GatewayState {
-    pub identity: Arc<Identity>,
-    pub skills: Arc<Skills>,
+    pub auth: Arc<Auth>,
+    pub catalog: Arc<SkillCatalog>,
     pub executions: Arc<ExecutionClient>,
     pub metrics: Arc<Metrics>,
     /// Memory for requests.
@@ -34,6 +34,6 @@ pub struct GatewayState {
 impl GatewayState {
     /// Whether every watch has seen the cluster as it is.
     pub fn is_synced(&self) -> bool {
-        self.skills.is_synced() && self.identity.is_synced() && self.executions.is_synced()
+        self.catalog.is_synced() && self.auth.is_synced() && self.executions.is_synced()
     }
 }

@@ -12,7 +12,7 @@ use kube::{ResourceExt as _, api::ListParams};
 use skillet_api::names;
 
 use super::{Execution, ExecutionClient, ExecutionError, read};
-use crate::identity::Caller;
+use crate::auth::Caller;
 
 /// Entries of one answer of the API server.
 const CHUNK: u32 = 500;

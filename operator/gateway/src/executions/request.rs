@@ -9,7 +9,7 @@ use skillet_api::{SkillExecution, SkillExecutionSpec, duration::SkillDuration, n
 use skillet_core::{json_text::compact, text::truncate};
 
 use super::{Execution, ExecutionRequest};
-use crate::{identity::Caller, memory};
+use crate::{auth::Caller, memory};
 
 /// Longest `spec.caller` that the CRD takes.
 const MAX_CALLER: usize = 256;

@@ -10,11 +10,11 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
+    auth::{AuthError, Caller},
+    catalog::CachedSkill,
     executions::{Execution, ExecutionError, ExecutionRequest, Metadata},
-    identity::{Caller, IdentityError},
-    look_up::Shelves,
     memory::MemoryPool,
-    skills::KnownSkill,
+    resolve::Shelves,
 };
 
 /// What is changed at a skill.
@@ -44,7 +44,7 @@ pub struct Runs<'a> {
 /// The gateway as the MCP server sees it.
 pub trait Backend: Shelves + 'static {
     /// Who sent these headers.
-    fn identify(&self, headers: &HeaderMap) -> impl Future<Output = Result<Caller, IdentityError>> + Send;
+    fn identify(&self, headers: &HeaderMap) -> impl Future<Output = Result<Caller, AuthError>> + Send;
 
     /// Memory for requests.
     fn memory(&self) -> &MemoryPool;
@@ -77,7 +77,7 @@ pub trait Backend: Shelves + 'static {
     /// Changes this very skill, not one that was made again under its name. Rights are checked before.
     fn switch(
         &self,
-        skill: &KnownSkill,
+        skill: &CachedSkill,
         switch: Switch,
     ) -> impl Future<Output = Result<Skill, BackendError>> + Send;
 

@@ -21,12 +21,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{Pace, answer, backend::Backend, keyed::KeyedCalls};
+use super::{Timing, backend::Backend, idempotent_calls::IdempotentCalls, tool_result};
 use crate::{
+    auth::{AuthError, Caller},
     executions::{Execution, ExecutionError, ExecutionRequest, Metadata},
-    identity::{Caller, IdentityError},
-    look_up::{Seen, elsewhere},
     memory::MemoryReservation,
+    resolve::{ResolvedSkill, elsewhere},
 };
 
 /// Key of a request's `_meta`: the same text is the same run, whatever is retried.
@@ -34,7 +34,7 @@ const IDEMPOTENCY: &str = "skillet.dev/idempotencyKey";
 
 /// What a call asks for.
 pub(super) struct Wish {
-    pub(super) seen: Seen,
+    pub(super) seen: ResolvedSkill,
     pub(super) version: Option<String>,
     pub(super) input: Value,
     pub(super) session: Option<String>,
@@ -43,11 +43,11 @@ pub(super) struct Wish {
 }
 
 /// The request that a call came in.
-pub(super) struct Asking<'a> {
+pub(super) struct CallContext<'a> {
     pub(super) context: &'a RequestContext<RoleServer>,
-    pub(super) pace: &'a Pace,
+    pub(super) timing: &'a Timing,
     /// Calls with a key of the same session.
-    pub(super) keyed: &'a KeyedCalls,
+    pub(super) keyed: &'a IdempotentCalls,
     /// What the request holds; none where it has ended.
     pub(super) room: Option<Arc<Mutex<MemoryReservation>>>,
 }
@@ -57,15 +57,15 @@ pub(super) async fn run<B: Backend>(
     backend: &B,
     caller: &Caller,
     wish: Wish,
-    asking: Asking<'_>,
+    asking: CallContext<'_>,
 ) -> CallToolResult {
-    let Asking { context, pace, keyed, room } = asking;
+    let CallContext { context, timing, keyed, room } = asking;
     let order = order(caller, wish, context);
     let has_key = order.idempotency.is_some();
     if has_key {
         keyed.begin(&context.id);
     }
-    let result = match followed(backend, pace, &order, context).await {
+    let result = match followed(backend, timing, &order, context).await {
         Ok((execution, End::Unwanted)) => {
             // A client that is gone may come back with its key; one that has said so does not want the result.
             if !has_key || keyed.leave(&context.id, &execution.metadata) {
@@ -76,11 +76,11 @@ pub(super) async fn run<B: Backend>(
         Ok((execution, end)) => {
             // With its input; the answer takes its place.
             drop(order);
-            told(backend, caller, &execution, end, pace, room).await
+            told(backend, caller, &execution, end, timing, room).await
         }
         Err(NotBegun::Unwanted) => cancelled(),
         Err(NotBegun::ExecutionClient(error)) => refused(&error),
-        Err(NotBegun::Rights(error)) => answer::failed(Reason::ApiError.as_str(), &error.to_string()),
+        Err(NotBegun::Rights(error)) => tool_result::failed(Reason::ApiError.as_str(), &error.to_string()),
     };
     keyed.end(&context.id);
     result
@@ -88,7 +88,7 @@ pub(super) async fn run<B: Backend>(
 
 async fn followed<B: Backend>(
     backend: &B,
-    pace: &Pace,
+    timing: &Timing,
     order: &ExecutionRequest,
     context: &RequestContext<RoleServer>,
 ) -> Result<(Arc<Execution>, End), NotBegun> {
@@ -96,7 +96,7 @@ async fn followed<B: Backend>(
         return Err(NotBegun::Unwanted);
     }
     let execution = begun(backend, order).await?;
-    let end = follow(backend, pace, &execution, &context.ct, notices(context)).await;
+    let end = follow(backend, timing, &execution, &context.ct, notices(context)).await;
     Ok((execution, end))
 }
 
@@ -105,18 +105,18 @@ async fn told<B: Backend>(
     caller: &Caller,
     execution: &Execution,
     end: End,
-    pace: &Pace,
+    timing: &Timing,
     room: Option<Arc<Mutex<MemoryReservation>>>,
 ) -> CallToolResult {
     match end {
         End::Ended(execution) => ended(backend, caller, &execution, room).await,
         End::Lost(error) => refused(&error),
         End::Unwanted => cancelled(),
-        End::TooLate => answer::failed(
+        End::TooLate => tool_result::failed(
             "TooLate",
             &format!(
                 "the run {} goes on, but has not ended within {:?}; skillet_executions tells how it ends",
-                execution.metadata.name, pace.call
+                execution.metadata.name, timing.call
             ),
         ),
     }
@@ -130,24 +130,24 @@ async fn ended<B: Backend>(
     execution: &Execution,
     room: Option<Arc<Mutex<MemoryReservation>>>,
 ) -> CallToolResult {
-    let needed = answer::needed(execution);
+    let needed = tool_result::needed(execution);
     let held = match room {
         Some(room) => room.lock().await.resize(needed).await.map(|()| None),
         None => backend.memory().reserve(&caller.namespace, needed).await.map(Some),
     };
     match held {
-        Ok(_held) => answer::ended(execution),
+        Ok(_held) => tool_result::ended(execution),
         Err(error) => {
             let name = &execution.metadata.name;
             let message =
                 format!("{}; the run has ended, and the SkillExecution {name} has its output", error.message);
-            answer::failed(&error.code, &message)
+            tool_result::failed(&error.code, &message)
         }
     }
 }
 
 fn cancelled() -> CallToolResult {
-    answer::failed("Cancelled", "the call was cancelled")
+    tool_result::failed("Cancelled", "the call was cancelled")
 }
 
 fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> ExecutionRequest {
@@ -182,7 +182,7 @@ enum NotBegun {
     #[error("the request has ended before anything was made")]
     Unwanted,
     #[error(transparent)]
-    Rights(#[from] IdentityError),
+    Rights(#[from] AuthError),
     #[error(transparent)]
     ExecutionClient(#[from] ExecutionError),
 }
@@ -203,16 +203,16 @@ type Notice = BoxFuture<'static, ()>;
 /// Waits for the end of a run. A client that takes no notices is told none, and holds nothing up.
 pub(super) async fn follow<B: Backend>(
     backend: &B,
-    pace: &Pace,
+    timing: &Timing,
     execution: &Arc<Execution>,
     unwanted: &CancellationToken,
     mut notices: Option<impl FnMut(Phase) -> Notice + Send>,
 ) -> End {
     let mut states = backend.states(execution).fuse();
     let mut latest = execution.clone();
-    let mut tick = interval_at(Instant::now() + pace.progress, pace.progress);
+    let mut tick = interval_at(Instant::now() + timing.progress, timing.progress);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut too_late = std::pin::pin!(sleep(pace.call));
+    let mut too_late = std::pin::pin!(sleep(timing.call));
     let mut notice = None;
     let mut is_news = true;
     loop {
@@ -234,7 +234,7 @@ pub(super) async fn follow<B: Backend>(
                     latest = state;
                 }
                 Some(Err(error)) => return End::Lost(error),
-                None => return End::Lost(gone(&latest, pace.call)),
+                None => return End::Lost(gone(&latest, timing.call)),
             },
             _ = tick.tick(), if notices.is_some() => is_news = true,
         }
@@ -252,7 +252,7 @@ fn gone(execution: &Execution, limit: Duration) -> ExecutionError {
 
 fn refused(error: &ExecutionError) -> CallToolResult {
     warn!(error = ?error, "Skill was not run for a tool call");
-    answer::failed(error.reason(), &error.to_string())
+    tool_result::failed(error.reason(), &error.to_string())
 }
 
 /// Makes notices of one run, for a client that asked for them.

@@ -18,16 +18,16 @@ use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    Pace,
+    Timing,
     backend::Backend,
-    call::{self, Asking, Wish},
-    catalogue::{self, Catalogue},
-    keyed::KeyedCalls,
-    manage::{self, ManagementTool},
-    notices::{Fingerprints, Told},
+    call::{self, CallContext, Wish},
+    idempotent_calls::IdempotentCalls,
+    management::{self, ManagementTool},
+    notifications::{Fingerprints, ToolListState},
+    tools::{self, ToolList},
 };
 use crate::{
-    identity::{Caller, IdentityError},
+    auth::{AuthError, Caller},
     memory::MemoryReservation,
 };
 
@@ -40,9 +40,9 @@ const SESSION: &str = "mcp-session-id";
 pub(super) struct Server<B> {
     backend: Arc<B>,
     stop: CancellationToken,
-    pace: Pace,
+    timing: Timing,
     fingerprints: Arc<Fingerprints>,
-    keyed: KeyedCalls,
+    keyed: IdempotentCalls,
     /// Ends what was spawned for the session.
     ended: CancellationToken,
     _end: DropGuard,
@@ -53,15 +53,15 @@ impl<B: Backend> Server<B> {
         backend: Arc<B>,
         fingerprints: Arc<Fingerprints>,
         stop: CancellationToken,
-        pace: Pace,
+        timing: Timing,
     ) -> Self {
         let ended = CancellationToken::new();
         Self {
             backend,
             stop,
-            pace,
+            timing,
             fingerprints,
-            keyed: KeyedCalls::default(),
+            keyed: IdempotentCalls::default(),
             ended: ended.clone(),
             _end: ended.drop_guard(),
         }
@@ -70,16 +70,16 @@ impl<B: Backend> Server<B> {
     /// Notices for as long as the session is open. What it is told first does not depend on how long spawning takes.
     async fn notify(&self, caller: Caller, context: &RequestContext<RoleServer>) {
         let told = if context.extensions.get::<SessionRestoreMarker>().is_some() {
-            Told::unknown(&*self.backend)
+            ToolListState::unknown(&*self.backend)
         } else {
-            Told::now(&*self.backend, &self.fingerprints, &caller).await
+            ToolListState::now(&*self.backend, &self.fingerprints, &caller).await
         };
-        let (backend, pace, ended) = (self.backend.clone(), self.pace, self.ended.clone());
+        let (backend, timing, ended) = (self.backend.clone(), self.timing, self.ended.clone());
         let fingerprints = self.fingerprints.clone();
         let peer = context.peer.clone();
         tokio::spawn(async move {
             let tell = || peer.notify_tool_list_changed();
-            ended.run_until_cancelled(told.follow(&*backend, &fingerprints, &caller, &pace, tell)).await;
+            ended.run_until_cancelled(told.follow(&*backend, &fingerprints, &caller, &timing, tell)).await;
         });
     }
 }
@@ -108,7 +108,7 @@ impl<B: Backend> ServerHandler for Server<B> {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = caller(&context.extensions)?;
-        let catalogue = Catalogue::of(&*self.backend, &caller).await.map_err(|error| unanswered(&error))?;
+        let catalogue = ToolList::of(&*self.backend, &caller).await.map_err(|error| unanswered(&error))?;
         catalogue.page(request.and_then(|request| request.cursor).as_deref())
     }
 
@@ -120,18 +120,18 @@ impl<B: Backend> ServerHandler for Server<B> {
         let caller = caller(&context.extensions)?;
         let input = Value::Object(request.arguments.unwrap_or_default());
         let session = session(&context.extensions);
-        let asking = Asking {
+        let asking = CallContext {
             context: &context,
-            pace: &self.pace,
+            timing: &self.timing,
             keyed: &self.keyed,
             room: room(&context.extensions),
         };
         if let Some(tool) = ManagementTool::of(&request.name) {
-            let asked = manage::Asked { caller: &caller, session, request: asking };
-            let result = manage::call(&*self.backend, tool, input, asked).await;
+            let asked = management::ManagementCall { caller: &caller, session, request: asking };
+            let result = management::call(&*self.backend, tool, input, asked).await;
             return result.map(Into::into).map_err(|error| unanswered(&error));
         }
-        let skill = catalogue::tool(&*self.backend, &caller, &request.name).await;
+        let skill = tools::tool(&*self.backend, &caller, &request.name).await;
         let Some(skill) = skill.map_err(|error| unanswered(&error))? else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         };
@@ -153,12 +153,12 @@ impl<B: Backend> ServerHandler for Server<B> {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = caller(&context.request_context().extensions)?;
-        let told = Told::now(&*self.backend, &self.fingerprints, &caller).await;
+        let told = ToolListState::now(&*self.backend, &self.fingerprints, &caller).await;
         let tell = || context.sink().notify_tool_list_changed();
         tokio::select! {
             () = self.stop.cancelled() => {}
             () = context.cancelled() => {}
-            () = told.follow(&*self.backend, &self.fingerprints, &caller, &self.pace, tell) => {}
+            () = told.follow(&*self.backend, &self.fingerprints, &caller, &self.timing, tell) => {}
         }
         Ok(())
     }
@@ -178,6 +178,6 @@ fn session(extensions: &Extensions) -> Option<String> {
     extensions.get::<Parts>()?.headers.get(SESSION)?.to_str().ok().map(str::to_owned)
 }
 
-fn unanswered(error: &IdentityError) -> ErrorData {
+fn unanswered(error: &AuthError) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }

@@ -26,8 +26,8 @@ use rmcp::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::Pace;
-use crate::identity::Caller;
+use super::Timing;
+use crate::auth::Caller;
 
 /// Most sessions of one caller that are open at a time on one replica.
 pub(super) const SESSIONS_PER_CALLER: usize = 1000;
@@ -73,9 +73,9 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(pace: &Pace) -> Self {
+    pub(super) fn new(timing: &Timing) -> Self {
         let mut config = SessionConfig::default();
-        config.keep_alive = Some(pace.idle);
+        config.keep_alive = Some(timing.idle);
         let mut local = LocalSessionManager::default();
         local.session_config = config;
         Self { local }
@@ -151,10 +151,10 @@ impl SessionManager for Sessions {
 
 /// What is known of a session that another replica opened, or this one before it was idle: that its owner has it.
 /// The front has looked at the id before, and nothing that the client said when it opened the session is used.
-pub(super) struct OpenedElsewhere;
+pub(super) struct RestorableSessions;
 
 #[async_trait]
-impl SessionStore for OpenedElsewhere {
+impl SessionStore for RestorableSessions {
     async fn load(&self, _: &str) -> Result<Option<SessionState>, SessionStoreError> {
         let unknown = Implementation::new("unknown", "0");
         let params = InitializeRequestParams::new(ClientCapabilities::default(), unknown)

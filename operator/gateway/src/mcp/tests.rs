@@ -2,7 +2,7 @@
 
 mod calls;
 mod fake;
-mod keyed;
+mod idempotent_calls;
 mod lists;
 mod management;
 mod names;
@@ -29,7 +29,7 @@ use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use self::fake::Fake;
-use super::{Pace, front};
+use super::Timing;
 
 /// Nothing takes as long on a machine that is not stuck.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -43,12 +43,12 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        Self::of(Arc::new(Fake::new()), Pace { call: LIMIT, ..pace() }).await
+        Self::of(Arc::new(Fake::new()), Timing { call: LIMIT, ..timing() }).await
     }
 
-    async fn of(fake: Arc<Fake>, pace: Pace) -> Self {
+    async fn of(fake: Arc<Fake>, timing: Timing) -> Self {
         let stop = CancellationToken::new();
-        let router: Router = front::routes(fake.clone(), &stop, pace);
+        let router: Router = super::http::routes(fake.clone(), &stop, timing);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -57,7 +57,7 @@ impl World {
 
     /// Another replica of the same gateway.
     async fn replica(&self) -> Self {
-        Self::of(self.fake.clone(), pace()).await
+        Self::of(self.fake.clone(), timing()).await
     }
 
     /// A client of a protocol with sessions.
@@ -67,7 +67,7 @@ impl World {
 
     async fn client_of(&self, token: &str, lifecycle: ClientLifecycleMode) -> Client {
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str()).auth_header(token);
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(ResolvedSkill::default());
         let transport = StreamableHttpClientTransport::from_config(config);
         let service = Handler(seen.clone()).serve_with_lifecycle(transport, lifecycle).await.unwrap();
         Client { service, seen }
@@ -79,19 +79,19 @@ fn without_sessions() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
 }
 
-fn pace() -> Pace {
+fn timing() -> Timing {
     let short = Duration::from_millis(20);
-    Pace { progress: short, call: LIMIT, settle: short, idle: LIMIT }
+    Timing { progress: short, call: LIMIT, settle: short, idle: LIMIT }
 }
 
 /// What a client was told without asking.
 #[derive(Default)]
-struct Seen {
+struct ResolvedSkill {
     progress: Mutex<Vec<(f64, String)>>,
     list_changed: watch::Sender<u32>,
 }
 
-struct Handler(Arc<Seen>);
+struct Handler(Arc<ResolvedSkill>);
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
@@ -110,7 +110,7 @@ impl ClientHandler for Handler {
 
 struct Client {
     service: RunningService<RoleClient, Handler>,
-    seen: Arc<Seen>,
+    seen: Arc<ResolvedSkill>,
 }
 
 impl Client {

@@ -24,8 +24,8 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::{
+    auth::Caller,
     error::ApiError,
-    identity::Caller,
     memory::MemoryReservation,
     model::tools::{OfferedTools, Target},
     state::GatewayState,
@@ -158,7 +158,7 @@ impl Conversation {
     /// How the skill may be called now, whatever was true when it was offered and whoever says what was offered. None
     /// for one that is not there: whether it was deleted or is not seen yet, the operator knows.
     fn invocation(&self, target: &Target) -> Option<Invocation> {
-        let known = self.gateway.skills.get(&target.namespace, &target.skill)?;
+        let known = self.gateway.catalog.get(&target.namespace, &target.skill)?;
         Some(known.skill.spec.invocation)
     }
 

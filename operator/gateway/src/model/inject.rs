@@ -20,9 +20,10 @@ use skillet_llm::{
 use skillet_offer::{Explanation, Verdict};
 
 use crate::{
+    auth::Caller,
+    catalog::Namespace,
     error::ApiError,
     idempotency,
-    identity::Caller,
     memory::MemoryReservation,
     model::{
         conversation::{
@@ -33,7 +34,6 @@ use crate::{
         tools::{self, OfferRequest, OfferedTools, SkillPreferences, Target},
     },
     rest::body,
-    skills::Namespace,
     state::GatewayState,
 };
 
@@ -106,7 +106,7 @@ struct Sent<T> {
 /// Who asks comes first: nobody unknown makes the gateway hold a body.
 async fn sent<T: DeserializeOwned>(gateway: &GatewayState, request: Request) -> Result<Sent<T>, ApiError> {
     let (Parts { headers, .. }, body) = request.into_parts();
-    let caller = gateway.identity.caller(&headers).await?;
+    let caller = gateway.auth.caller(&headers).await?;
     let (bytes, room) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
     Ok(Sent { caller, headers, body: body::read(&bytes)?, bytes, room })
 }
@@ -164,7 +164,7 @@ fn written(body: &Bytes, name: &str) -> Bytes {
 
 async fn inject(State(gateway): State<GatewayState>, request: Request) -> Result<Response, ApiError> {
     let asked = asked(&gateway, request).await?;
-    let offering = tools::offer(&gateway.skills.policy(), &asked.namespaces, &asked.question(&gateway));
+    let offering = tools::offer(&gateway.catalog.policy(), &asked.namespaces, &asked.question(&gateway));
     let Asked { caller, headers, dialect, mut request, written, room, .. } = asked;
     tools::add(dialect, &mut request, &offering)?;
     let conversation = conversation(gateway, caller, dialect, offering, (&headers, written, room))?;
@@ -180,7 +180,7 @@ fn conversation(
     (headers, written, room): (&HeaderMap, Bytes, MemoryReservation),
 ) -> Result<Conversation, ApiError> {
     Ok(Conversation {
-        limits: Limits::of(&gateway.skills.policy().gateway.conversation, headers)?,
+        limits: Limits::of(&gateway.catalog.policy().gateway.conversation, headers)?,
         gateway,
         caller,
         dialect,
@@ -227,7 +227,7 @@ async fn intercept(State(gateway): State<GatewayState>, request: Request) -> Res
 
 async fn explain(State(gateway): State<GatewayState>, request: Request) -> Result<Json<Value>, ApiError> {
     let asked = asked(&gateway, request).await?;
-    let policy = gateway.skills.policy();
+    let policy = gateway.catalog.policy();
     let explained = tools::explained(&policy, &asked.namespaces, &asked.question(&gateway));
     let skills: Vec<Value> = explained.iter().map(told).collect();
     Ok(Json(json!({ "skills": skills })))

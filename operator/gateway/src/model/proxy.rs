@@ -12,9 +12,9 @@ use serde_json::Value;
 use skillet_llm::{DialectName, json_edit::render};
 
 use crate::{
+    auth::Authenticated,
     error::ApiError,
     idempotency,
-    identity::Identified,
     memory::BodyBudget,
     model::{
         conversation::{
@@ -98,9 +98,9 @@ async fn answer(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let headers = parts.headers;
-    let identified = gateway.identity.caller_with_query(&headers, parts.uri.query()).await?;
+    let identified = gateway.auth.caller_with_query(&headers, parts.uri.query()).await?;
     let mut passed_on = headers.clone();
-    identified.withhold(&mut passed_on);
+    identified.strip_token(&mut passed_on);
     let path = path(&parts.uri, &identified);
     let (sent, room) = gateway.memory.read(&identified.caller.namespace, body, BODY_BUDGET).await?;
     let mut request = parse(&sent)?;
@@ -109,10 +109,10 @@ async fn answer(
         is_streaming: dialect.dialect().is_streaming(&request),
     });
     let preferences = SkillPreferences::of(&headers)?;
-    let limits = Limits::of(&gateway.skills.policy().gateway.conversation, &headers)?;
+    let limits = Limits::of(&gateway.catalog.policy().gateway.conversation, &headers)?;
     let idempotency = idempotency::key(&headers)?;
     let namespaces = tools::visible(&gateway, &identified.caller, &preferences).await?;
-    let policy = gateway.skills.policy();
+    let policy = gateway.catalog.policy();
     let can_ask = gateway.confirmation.is_some();
     let question =
         OfferRequest { dialect, model: &model, request: &request, preferences: &preferences, can_ask };
@@ -169,8 +169,8 @@ fn parse(body: &Bytes) -> Result<Value, ApiError> {
 }
 
 /// Path and query for the provider, without a token that was for the gateway.
-fn path(uri: &http::Uri, identified: &Identified) -> String {
-    match uri.query().map(|query| identified.withhold_from_query(query)) {
+fn path(uri: &http::Uri, identified: &Authenticated) -> String {
+    match uri.query().map(|query| identified.strip_token_from_query(query)) {
         Some(query) if !query.is_empty() => format!("{}?{query}", uri.path()),
         Some(_) | None => uri.path().to_owned(),
     }

@@ -20,10 +20,10 @@ use skillet_offer::{
 };
 
 use crate::{
+    auth::{AuthError, Caller, Verb},
+    catalog::Namespace,
     error::ApiError,
-    identity::{Caller, IdentityError, Verb},
-    look_up,
-    skills::Namespace,
+    resolve,
     state::GatewayState,
 };
 
@@ -156,11 +156,11 @@ pub async fn visible(
     gateway: &GatewayState,
     caller: &Caller,
     preferences: &SkillPreferences,
-) -> Result<Vec<Arc<Namespace>>, IdentityError> {
-    let mut allowed = look_up::namespaces(gateway, caller, &[Verb::Get, Verb::Execute]).await?;
+) -> Result<Vec<Arc<Namespace>>, AuthError> {
+    let mut allowed = resolve::namespaces(gateway, caller, &[Verb::Get, Verb::Execute]).await?;
     allowed.retain(|namespace| !preferences.without_own_skills || *namespace != caller.namespace);
     // After the questions, which may take a while: what is offered is what is there now.
-    let skills = allowed.iter().filter_map(|namespace| gateway.skills.namespace(namespace));
+    let skills = allowed.iter().filter_map(|namespace| gateway.catalog.namespace(namespace));
     Ok(skills.map(|skills| Arc::clone(&skills)).collect())
 }
 

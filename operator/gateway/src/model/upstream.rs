@@ -64,7 +64,7 @@ impl Upstream {
         path: &str,
         headers: &HeaderMap,
     ) -> Result<Self, ApiError> {
-        let policy = gateway.skills.policy();
+        let policy = gateway.catalog.policy();
         let provider = provider(&policy.gateway.providers, dialect);
         if provider.base_url.is_empty() {
             let message = "SkillPolicy default has no baseUrl for this provider";

@@ -4,14 +4,14 @@ use axum::{Json, extract::State};
 use http::StatusCode;
 
 use crate::{
+    auth::Caller,
     error::ApiError,
-    identity::Caller,
     rest::{
         Rest,
         execution_view::ExecutionView,
         executions,
-        openapi::{Missing, Refused, Vanished},
-        params::{Name, Params, Who},
+        openapi::{AuthErrors, GoneErrors, NotFoundErrors},
+        params::{AuthenticatedCaller, ObjectName, Params},
     },
 };
 
@@ -27,13 +27,13 @@ type Answer = Result<(StatusCode, Json<ExecutionView>), ApiError>;
     responses(
         (status = 200, description = "It had ended; nothing was done.", body = ExecutionView),
         (status = 202, description = "It is being cancelled.", body = ExecutionView),
-        Refused, Missing, Vanished
+        AuthErrors, NotFoundErrors, GoneErrors
     )
 )]
 pub(crate) async fn delete(
-    Who(caller): Who,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     State(rest): State<Rest>,
-    Name(id): Name,
+    ObjectName(id): ObjectName,
     params: Params,
 ) -> Answer {
     end(&rest, &caller, &id, params).await
@@ -49,13 +49,13 @@ pub(crate) async fn delete(
     responses(
         (status = 200, description = "It had ended; nothing was done.", body = ExecutionView),
         (status = 202, description = "It is being cancelled.", body = ExecutionView),
-        Refused, Missing, Vanished
+        AuthErrors, NotFoundErrors, GoneErrors
     )
 )]
 pub(crate) async fn cancel(
-    Who(caller): Who,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     State(rest): State<Rest>,
-    Name(id): Name,
+    ObjectName(id): ObjectName,
     params: Params,
 ) -> Answer {
     end(&rest, &caller, &id, params).await

@@ -24,5 +24,4 @@ pub(crate) async fn page() -> Response {
 }
 
 #[cfg(test)]
-#[path = "docs_tests.rs"]
 mod tests;

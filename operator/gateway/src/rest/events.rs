@@ -18,15 +18,15 @@ use skillet_api::{Phase, Reason};
 use utoipa::ToSchema;
 
 use crate::{
-    error::{ApiError, ErrorAnswer},
+    error::{ApiError, ErrorResponse},
     executions::{Execution, ExecutionWatch},
     memory::{MemoryPool, MemoryReservation},
     rest::{
         Rest,
         execution_view::ExecutionView,
         executions,
-        openapi::{Missing, Refused},
-        params::{Name, Params, Who},
+        openapi::{AuthErrors, NotFoundErrors},
+        params::{AuthenticatedCaller, ObjectName, Params},
     },
 };
 
@@ -38,15 +38,15 @@ use crate::{
         ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
     ),
     responses(
-        (status = 200, description = "Server-sent events; `status` and `end` carry an Execution, `error` an ErrorAnswer.",
-            body = Told, content_type = "text/event-stream"),
-        Refused, Missing
+        (status = 200, description = "Server-sent events; `status` and `end` carry an Execution, `error` an ErrorResponse.",
+            body = ExecutionEvent, content_type = "text/event-stream"),
+        AuthErrors, NotFoundErrors
     )
 )]
 pub(crate) async fn events(
-    Who(caller): Who,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     State(rest): State<Rest>,
-    Name(id): Name,
+    ObjectName(id): ObjectName,
     params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let execution = executions::find(&rest, &caller, &id, params).await?;
@@ -60,10 +60,10 @@ pub(crate) async fn events(
 /// One server-sent event.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "only its schema is used: axum writes events")]
-pub(crate) struct Told {
+pub(crate) struct ExecutionEvent {
     /// `status` with every change, `end` with the result, `error` where the run is gone or cannot be told of.
     event: String,
-    /// JSON: an Execution, with `error` an ErrorAnswer.
+    /// JSON: an Execution, with `error` an ErrorResponse.
     data: String,
 }
 
@@ -119,7 +119,7 @@ async fn tell(execution: &Execution, teller: Teller) -> (Result<Event, Infallibl
 }
 
 fn broken_off(error: ApiError) -> (Result<Event, Infallible>, Next) {
-    (Ok(event("error", &ErrorAnswer { error })), Next::Close(None))
+    (Ok(event("error", &ErrorResponse { error })), Next::Close(None))
 }
 
 /// What a client is told the change of.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{
     executions::{self, Execution},
-    rest::page,
+    rest::pagination,
 };
 
 /// Where a run stands.
@@ -131,7 +131,7 @@ impl From<&Execution> for ExecutionView {
 impl ExecutionView {
     /// As one of a list, whose inputs and outputs have so many bytes left.
     pub(crate) fn within(self, left: &mut usize) -> Self {
-        if page::has_room(left, [&self.input, &self.output]) {
+        if pagination::has_room(left, [&self.input, &self.output]) {
             return self;
         }
         Self { input: None, output: None, omitted: true, ..self }

@@ -9,16 +9,16 @@ use skillet_api::names;
 use utoipa::ToSchema;
 
 use crate::{
+    auth::{Caller, Verb},
     error::ApiError,
     executions::Execution,
-    identity::{Caller, Verb},
     rest::{
         Rest,
         execution_view::{ExecutionView, Status},
-        look_up,
-        openapi::{Missing, Refused},
-        page,
-        params::{Name, Params, Who},
+        openapi::{AuthErrors, NotFoundErrors},
+        pagination,
+        params::{AuthenticatedCaller, ObjectName, Params},
+        resolve,
     },
 };
 
@@ -43,28 +43,28 @@ pub(crate) struct ExecutionPage {
         ("page" = Option<u32>, Query, minimum = 1, description = "Default 1."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Items on a page, default 50."),
     ),
-    responses((status = 200, body = ExecutionPage), Refused)
+    responses((status = 200, body = ExecutionPage), AuthErrors)
 )]
 pub(crate) async fn list(
-    Who(caller): Who,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     State(rest): State<Rest>,
     mut params: Params,
 ) -> Result<Json<ExecutionPage>, ApiError> {
-    let page = page::take(&mut params)?;
+    let page = pagination::take(&mut params)?;
     let skill = params.take("skill")?;
     let status = params.take_word("status", &Status::WORDS)?;
     let namespace = params.take("namespace")?;
     params.finish()?;
-    let among = look_up::namespaces(&rest, &caller, namespace.as_deref())?;
+    let among = resolve::namespaces(&rest, &caller, namespace.as_deref())?;
     // Who may run skills there may see what came of it; with rights to some skills only, one has to be named.
-    let allowed = look_up::allowed(&rest, &caller, Verb::Execute, among, skill.as_deref()).await?;
+    let allowed = resolve::allowed(&rest, &caller, Verb::Execute, among, skill.as_deref()).await?;
     let entries = match selectors(skill.as_deref(), status) {
         Some(fields) => rest.executor.list(&caller, &allowed, &fields).await?,
         None => Vec::new(),
     };
     let total = entries.len();
     let runs = rest.executor.read(page.of(entries));
-    let mut left = page::CONTENT;
+    let mut left = pagination::CONTENT;
     let data = runs.map_ok(|run| ExecutionView::from(&*run).within(&mut left)).try_collect().await?;
     let (number, limit) = (page.number, page.limit);
     Ok(Json(ExecutionPage { data, total, page: number, limit, total_pages: page.total_pages(total) }))
@@ -87,12 +87,12 @@ fn selectors(skill: Option<&str>, status: Option<Status>) -> Option<Vec<String>>
         ("id" = String, Path, description = "Name of the SkillExecution."),
         ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
     ),
-    responses((status = 200, body = ExecutionView), Refused, Missing)
+    responses((status = 200, body = ExecutionView), AuthErrors, NotFoundErrors)
 )]
-pub(crate) async fn one(
-    Who(caller): Who,
+pub(crate) async fn get(
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     State(rest): State<Rest>,
-    Name(id): Name,
+    ObjectName(id): ObjectName,
     params: Params,
 ) -> Result<Json<ExecutionView>, ApiError> {
     let execution = find(&rest, &caller, &id, params).await?;
@@ -108,13 +108,13 @@ pub(crate) async fn find(
 ) -> Result<Arc<Execution>, ApiError> {
     let namespace = params.take("namespace")?;
     params.finish()?;
-    for namespace in look_up::namespaces(rest, caller, namespace.as_deref())? {
+    for namespace in resolve::namespaces(rest, caller, namespace.as_deref())? {
         let Some(execution) = rest.executor.find(&namespace, id).await? else { continue };
         if !is_of(caller, &namespace, &execution) {
             continue;
         }
         let right = vec![namespace];
-        match look_up::allowed(rest, caller, Verb::Execute, right, Some(&execution.spec.skill)).await {
+        match resolve::allowed(rest, caller, Verb::Execute, right, Some(&execution.spec.skill)).await {
             Ok(_) => return Ok(execution),
             Err(error) if error.status == http::StatusCode::FORBIDDEN => {}
             Err(error) => return Err(error),
@@ -129,5 +129,4 @@ fn is_of(caller: &Caller, namespace: &str, execution: &Execution) -> bool {
 }
 
 #[cfg(test)]
-#[path = "executions_tests.rs"]
 mod tests;

@@ -11,35 +11,35 @@ use utoipa::{
 };
 
 use crate::{
-    error::ErrorAnswer,
-    rest::{cancel, events, executions, skills, start, switch},
+    error::ErrorResponse,
+    rest::{cancel, create_execution, events, executions, skills, update_skill},
 };
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Skillet gateway",
-        description = "Skills and their runs, under the rights of the caller. Every error has one shape, ErrorAnswer."
+        description = "SkillCatalog and their runs, under the rights of the caller. Every error has one shape, ErrorResponse."
     ),
     paths(
         skills::list,
-        skills::one,
+        skills::get,
         skills::versions,
         skills::resolve,
-        switch::put,
-        switch::patch,
-        start::start,
+        update_skill::put,
+        update_skill::patch,
+        create_execution::create,
         executions::list,
-        executions::one,
+        executions::get,
         cancel::delete,
         cancel::cancel,
         events::events,
     ),
-    components(schemas(ErrorAnswer)),
+    components(schemas(ErrorResponse)),
     security(("token" = [])),
     modifiers(&Token)
 )]
-struct Described;
+struct ApiDoc;
 
 struct Token;
 
@@ -60,23 +60,23 @@ impl Modify for Token {
 
 /// The document of these routes, for others to add theirs.
 pub fn document() -> utoipa::openapi::OpenApi {
-    Described::openapi()
+    ApiDoc::openapi()
 }
 
 /// What any request may be answered.
-pub(crate) enum Refused {}
+pub(crate) enum AuthErrors {}
 /// There is no such thing for this caller.
-pub(crate) enum Missing {}
+pub(crate) enum NotFoundErrors {}
 /// It is there, and its state forbids.
-pub(crate) enum Conflicting {}
+pub(crate) enum ConflictErrors {}
 /// It was deleted in between.
-pub(crate) enum Vanished {}
+pub(crate) enum GoneErrors {}
 /// The body is too large, or does not come.
-pub(crate) enum Unread {}
+pub(crate) enum BodyErrors {}
 /// It was understood and cannot be so.
-pub(crate) enum Unprocessable {}
+pub(crate) enum ValidationErrors {}
 
-impl IntoResponses for Refused {
+impl IntoResponses for AuthErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         errors(&[
             ("400", "The request cannot be read; `field` says where."),
@@ -90,13 +90,13 @@ impl IntoResponses for Refused {
     }
 }
 
-impl IntoResponses for Missing {
+impl IntoResponses for NotFoundErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         errors(&[("404", "There is no such thing for this caller.")])
     }
 }
 
-impl IntoResponses for Conflicting {
+impl IntoResponses for ConflictErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         errors(&[(
             "409",
@@ -105,13 +105,13 @@ impl IntoResponses for Conflicting {
     }
 }
 
-impl IntoResponses for Vanished {
+impl IntoResponses for GoneErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         errors(&[("410", "The run was deleted before it ended.")])
     }
 }
 
-impl IntoResponses for Unread {
+impl IntoResponses for BodyErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         errors(&[
             ("408", "The body did not come within a minute."),
@@ -123,7 +123,7 @@ impl IntoResponses for Unread {
     }
 }
 
-impl IntoResponses for Unprocessable {
+impl IntoResponses for ValidationErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         errors(&[("422", "A value is not valid; `field` says which.")])
     }
@@ -131,7 +131,7 @@ impl IntoResponses for Unprocessable {
 
 fn errors(of: &[(&str, &str)]) -> BTreeMap<String, RefOr<Response>> {
     let answer = |text: &str| {
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorAnswer"))).build();
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorResponse"))).build();
         ResponseBuilder::new().description(text).content("application/json", content).build()
     };
     of.iter().map(|(status, text)| ((*status).to_owned(), answer(text).into())).collect()

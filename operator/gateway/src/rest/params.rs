@@ -7,7 +7,7 @@ use axum::{
     http::{Uri, request::Parts},
 };
 
-use crate::{error::ApiError, identity::Caller, rest::Rest};
+use crate::{auth::Caller, error::ApiError, rest::Rest};
 
 /// Query parameters that were not taken yet.
 #[derive(Debug)]
@@ -69,9 +69,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
 
 /// The name in the path. One that no object can have is simply not there.
 #[derive(Debug)]
-pub(crate) struct Name(pub(crate) String);
+pub(crate) struct ObjectName(pub(crate) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Name {
+impl<S: Send + Sync> FromRequestParts<S> for ObjectName {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -93,9 +93,9 @@ fn is_object_name(name: &str) -> bool {
 
 /// Who asks; the first argument of every handler, so that nobody unknown learns what is wrong with a request.
 #[derive(Debug)]
-pub(crate) struct Who(pub(crate) Caller);
+pub(crate) struct AuthenticatedCaller(pub(crate) Caller);
 
-impl<S> FromRequestParts<S> for Who
+impl<S> FromRequestParts<S> for AuthenticatedCaller
 where
     S: Send + Sync,
     Rest: FromRef<S>,

@@ -13,9 +13,9 @@ use skillet_core::{
 use utoipa::ToSchema;
 
 use crate::{
-    identity::Caller,
-    rest::{look_up::Seen, page},
-    skills::{Known, KnownSpec},
+    auth::Caller,
+    catalog::{CachedSpec, CatalogEntry},
+    rest::{pagination, resolve::ResolvedSkill},
 };
 
 /// Whether a skill is offered to models.
@@ -101,13 +101,14 @@ pub(crate) struct SkillView {
     /// Why it is not ready, in one word.
     pub(crate) reason: Option<String>,
     /// A nearer namespace with a skill of the same name: the name alone means that one.
-    pub(crate) hidden_by: Option<String>,
+    #[serde(rename = "hiddenBy")]
+    pub(crate) shadowed_by: Option<String>,
 }
 
 impl SkillView {
-    pub(crate) fn of(seen: &Seen, caller: &Caller, policy: &SkillPolicySpec) -> Self {
+    pub(crate) fn of(seen: &ResolvedSkill, caller: &Caller, policy: &SkillPolicySpec) -> Self {
         let skill = &seen.known.skill;
-        let KnownSpec { mode, enabled, invocation, tags, description, tool } = &skill.spec;
+        let CachedSpec { mode, enabled, invocation, tags, description, tool } = &skill.spec;
         let sealed = seen.known.newest().map(|version| &version.spec);
         // What would run is told, not what is being edited.
         let tool = sealed.map_or(tool, |sealed| &sealed.tool);
@@ -131,7 +132,7 @@ impl SkillView {
             omitted: false,
             ready: skill.is_ready,
             reason: skill.reason.as_deref().map(str::to_owned),
-            hidden_by: seen.hidden_by.as_deref().map(str::to_owned),
+            shadowed_by: seen.shadowed_by.as_deref().map(str::to_owned),
         }
     }
 }
@@ -139,7 +140,7 @@ impl SkillView {
 impl SkillView {
     /// As one of a list, whose schemas have so many bytes left.
     pub(crate) fn within(self, left: &mut usize) -> Self {
-        if page::has_room(left, [&self.input_schema, &self.output_schema]) {
+        if pagination::has_room(left, [&self.input_schema, &self.output_schema]) {
             return self;
         }
         Self { input_schema: None, output_schema: None, omitted: true, ..self }
@@ -152,7 +153,7 @@ fn as_written(schema: Option<&JsonText>) -> Option<Box<RawValue>> {
 }
 
 /// Every sealed version, newest first. Status and versions come by two watches: either may be the first to know.
-pub(crate) fn versions(known: &Known) -> Vec<SkillSemver> {
+pub(crate) fn versions(known: &CatalogEntry) -> Vec<SkillSemver> {
     let seen = known.versions.iter().map(|version| &version.number);
     let mut versions: Vec<SkillSemver> = known.skill.listed.iter().chain(seen).cloned().collect();
     newest_first(&mut versions);

@@ -12,16 +12,16 @@ use skillet_core::{
 use utoipa::ToSchema;
 
 use crate::{
+    catalog::{CachedSkill, CachedSpec},
     error::ApiError,
     rest::{
         Rest,
-        look_up::{self, Seen},
-        openapi::{Missing, Refused, Unprocessable},
-        page,
-        params::{Name, Params, Who},
+        openapi::{AuthErrors, NotFoundErrors, ValidationErrors},
+        pagination,
+        params::{AuthenticatedCaller, ObjectName, Params},
+        resolve::{self, ResolvedSkill},
         skill_view::{Mode, SkillView, Source, versions as sealed_versions},
     },
-    skills::{KnownSkill, KnownSpec},
 };
 
 /// A page of skills, nearest namespace first and then by name.
@@ -63,7 +63,7 @@ pub(crate) struct SkillVersions {
 /// The version that a constraint means now.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedVersion {
     namespace: String,
     name: String,
     constraint: String,
@@ -82,14 +82,14 @@ pub(crate) struct Resolved {
         ("page" = Option<u32>, Query, minimum = 1, description = "Default 1."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Items on a page, default 50."),
     ),
-    responses((status = 200, body = SkillPage), Refused)
+    responses((status = 200, body = SkillPage), AuthErrors)
 )]
 pub(crate) async fn list(
-    Who(caller): Who,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     State(rest): State<Rest>,
     mut params: Params,
 ) -> Result<Json<SkillPage>, ApiError> {
-    let page = page::take(&mut params)?;
+    let page = pagination::take(&mut params)?;
     let search = Search::new(&params.take("q")?.unwrap_or_default());
     let mode = params.take_word("mode", &Mode::WORDS)?;
     let source = params.take_word("source", &Source::WORDS)?;
@@ -97,7 +97,7 @@ pub(crate) async fn list(
     let namespace = params.take("namespace")?;
     params.finish()?;
     let policy = rest.catalogue.policy();
-    let mut found = look_up::all(&rest, &caller, namespace.as_deref()).await?;
+    let mut found = resolve::all(&rest, &caller, namespace.as_deref()).await?;
     found.retain(|seen| {
         let skill = &seen.known.skill;
         mode.is_none_or(|mode| mode == skill.spec.mode.into())
@@ -106,7 +106,7 @@ pub(crate) async fn list(
             && finds(&search, skill)
     });
     let total = found.len();
-    let mut left = page::CONTENT;
+    let mut left = pagination::CONTENT;
     let view = |seen| SkillView::of(seen, &caller, &policy).within(&mut left);
     let data = Items(page.of(&found).into_iter().map(view).collect());
     Ok(Json(SkillPage {
@@ -119,8 +119,8 @@ pub(crate) async fn list(
     }))
 }
 
-fn finds(search: &Search, skill: &KnownSkill) -> bool {
-    let KnownSpec { description, tags, .. } = &skill.spec;
+fn finds(search: &Search, skill: &CachedSkill) -> bool {
+    let CachedSpec { description, tags, .. } = &skill.spec;
     search.is_in(&skill.name) || search.is_in(description) || tags.iter().any(|tag| search.is_in(tag))
 }
 
@@ -131,12 +131,12 @@ fn finds(search: &Search, skill: &KnownSkill) -> bool {
         ("name" = String, Path, description = "Name of the skill."),
         ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
     ),
-    responses((status = 200, body = SkillView), Refused, Missing)
+    responses((status = 200, body = SkillView), AuthErrors, NotFoundErrors)
 )]
-pub(crate) async fn one(
-    Who(caller): Who,
+pub(crate) async fn get(
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     State(rest): State<Rest>,
-    Name(name): Name,
+    ObjectName(name): ObjectName,
     params: Params,
 ) -> Result<Json<SkillView>, ApiError> {
     let seen = named(&rest, &caller, &name, params).await?;
@@ -150,12 +150,12 @@ pub(crate) async fn one(
         ("name" = String, Path, description = "Name of the skill."),
         ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
     ),
-    responses((status = 200, body = SkillVersions), Refused, Missing)
+    responses((status = 200, body = SkillVersions), AuthErrors, NotFoundErrors)
 )]
 pub(crate) async fn versions(
-    Who(caller): Who,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     State(rest): State<Rest>,
-    Name(name): Name,
+    ObjectName(name): ObjectName,
     params: Params,
 ) -> Result<Json<SkillVersions>, ApiError> {
     let seen = named(&rest, &caller, &name, params).await?;
@@ -176,14 +176,14 @@ pub(crate) async fn versions(
         ("constraint" = Option<String>, Query, description = "Such as `^1.2.0`, `~1.2.0`, `>=1.0.0 <2.0.0`. Default `*`."),
         ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
     ),
-    responses((status = 200, body = Resolved), Refused, Missing, Unprocessable)
+    responses((status = 200, body = ResolvedVersion), AuthErrors, NotFoundErrors, ValidationErrors)
 )]
 pub(crate) async fn resolve(
-    Who(caller): Who,
+    AuthenticatedCaller(caller): AuthenticatedCaller,
     State(rest): State<Rest>,
-    Name(name): Name,
+    ObjectName(name): ObjectName,
     mut params: Params,
-) -> Result<Json<Resolved>, ApiError> {
+) -> Result<Json<ResolvedVersion>, ApiError> {
     let text = params.take("constraint")?.unwrap_or_else(|| "*".to_owned());
     let seen = named(&rest, &caller, &name, params).await?;
     let constraint = constraint(&text, "constraint")?;
@@ -192,7 +192,7 @@ pub(crate) async fn resolve(
         let message = format!("no version of Skill {name} fits {constraint}");
         return Err(ApiError::new(StatusCode::NOT_FOUND, "VersionNotFound", message).at("constraint"));
     };
-    Ok(Json(Resolved {
+    Ok(Json(ResolvedVersion {
         namespace: seen.namespace.to_string(),
         name,
         constraint: text,
@@ -210,15 +210,14 @@ pub(crate) fn constraint(text: &str, field: &str) -> Result<Constraint, ApiError
 
 async fn named(
     rest: &Rest,
-    caller: &crate::identity::Caller,
+    caller: &crate::auth::Caller,
     name: &str,
     mut params: Params,
-) -> Result<Seen, ApiError> {
+) -> Result<ResolvedSkill, ApiError> {
     let namespace = params.take("namespace")?;
     params.finish()?;
-    look_up::find(rest, caller, name, namespace.as_deref()).await
+    resolve::find(rest, caller, name, namespace.as_deref()).await
 }
 
 #[cfg(test)]
-#[path = "skills_tests.rs"]
 mod tests;

@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Catalogue, Rest, Rights, routes_of};
 use crate::{
+    auth::{AuthError, Caller, Verb},
+    catalog::{CachedSkill, CachedVersion, CatalogEntry, Versions},
     executions::ExecutionClient,
     fake_api::FakeApi,
-    identity::{Caller, IdentityError, Verb},
     memory::MemoryPool,
-    skills::{Known, KnownSkill, KnownVersion, Versions},
 };
 
 pub(crate) const TOKEN: &str = "team/agent";
@@ -47,11 +47,11 @@ struct Rules {
 }
 
 impl Rights for Rules {
-    fn caller<'a>(&'a self, headers: &'a HeaderMap) -> BoxFuture<'a, Result<Caller, IdentityError>> {
+    fn caller<'a>(&'a self, headers: &'a HeaderMap) -> BoxFuture<'a, Result<Caller, AuthError>> {
         async move {
-            let token = headers.get(header::AUTHORIZATION).ok_or(IdentityError::Missing)?;
+            let token = headers.get(header::AUTHORIZATION).ok_or(AuthError::Missing)?;
             let token = token.to_str().unwrap().strip_prefix("Bearer ").unwrap();
-            let (namespace, name) = token.split_once('/').ok_or(IdentityError::Unknown)?;
+            let (namespace, name) = token.split_once('/').ok_or(AuthError::Unknown)?;
             let user = format!("system:serviceaccount:{namespace}:{name}");
             Ok(Caller { namespace: namespace.into(), user: user.into(), groups: [].into() })
         }
@@ -64,10 +64,10 @@ impl Rights for Rules {
         verb: Verb,
         namespace: &'a str,
         skill: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<(), IdentityError>> {
+    ) -> BoxFuture<'a, Result<(), AuthError>> {
         async move {
             if *self.is_unreachable.lock().unwrap() {
-                return Err(IdentityError::Unreachable("no".into()));
+                return Err(AuthError::Unreachable("no".into()));
             }
             let denied = self.denied.lock().unwrap();
             let is_denied = denied.iter().any(|rule| rule.is_meant(caller, verb, namespace, skill));
@@ -77,14 +77,14 @@ impl Rights for Rules {
             if is_known && is_near && !is_denied {
                 return Ok(());
             }
-            Err(IdentityError::Forbidden { verb, namespace: namespace.into() })
+            Err(AuthError::Forbidden { verb, namespace: namespace.into() })
         }
         .boxed()
     }
 }
 
 #[derive(Default)]
-struct Shelf(Mutex<Vec<Arc<Known>>>);
+struct Shelf(Mutex<Vec<Arc<CatalogEntry>>>);
 
 impl Catalogue for Shelf {
     fn policy(&self) -> Arc<SkillPolicySpec> {
@@ -98,11 +98,11 @@ impl Catalogue for Shelf {
         vec![caller.namespace.clone(), "platform".into(), "shop".into()]
     }
 
-    fn get(&self, namespace: &str, name: &str) -> Option<Arc<Known>> {
+    fn get(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>> {
         self.list(namespace).into_iter().find(|known| *known.skill.name == *name)
     }
 
-    fn list(&self, namespace: &str) -> Vec<Arc<Known>> {
+    fn list(&self, namespace: &str) -> Vec<Arc<CatalogEntry>> {
         let all = self.0.lock().unwrap();
         all.iter().filter(|known| *known.skill.namespace == *namespace).cloned().collect()
     }
@@ -180,7 +180,7 @@ impl Bed {
         version["spec"]["tool"] = skill["spec"]["tool"].clone();
         let skill: Skill = serde_json::from_value(skill).unwrap();
         let version: SkillVersion = serde_json::from_value(version).unwrap();
-        self.shelve(&skill, Versions::default().with(KnownVersion::of(&version).unwrap()));
+        self.shelve(&skill, Versions::default().with(CachedVersion::of(&version).unwrap()));
     }
 
     pub(crate) fn remove_skills(&self) {
@@ -201,7 +201,7 @@ impl Bed {
     }
 
     fn shelve(&self, skill: &Skill, versions: Versions) {
-        let known = Known::new(Arc::new(KnownSkill::of(skill).unwrap()), versions);
+        let known = CatalogEntry::new(Arc::new(CachedSkill::of(skill).unwrap()), versions);
         self.shelf.0.lock().unwrap().push(Arc::new(known));
     }
 

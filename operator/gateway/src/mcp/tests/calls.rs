@@ -12,13 +12,13 @@ use super::{
     super::{
         backend::Backend as _,
         call::{End, follow},
-        catalogue::{Catalogue, Runnable, tool},
+        tools::{Runnable, ToolList, tool},
     },
     *,
 };
 use crate::{
+    auth::Caller,
     executions::{ExecutionError, ExecutionRequest},
-    identity::Caller,
 };
 
 /// A client in the middle of a call, whose run has started.
@@ -120,7 +120,7 @@ async fn a_call_runs_what_the_list_shows_under_its_name() {
     fake.put("a", "off", &json!({ "mode": "off" }), &json!({}));
     fake.unseal("a", "unsealed");
     fake.put_plain("platform", "shared");
-    let catalogue = Catalogue::of(&fake, &caller).await.unwrap();
+    let catalogue = ToolList::of(&fake, &caller).await.unwrap();
     let listed: Vec<String> = catalogue.names().map(ToString::to_string).collect();
     assert_eq!(listed.len(), 8, "{listed:?}");
     let alias = skillet_llm::names::reference::encode("sum", "1.0.0").unwrap();
@@ -161,7 +161,7 @@ async fn a_client_that_asks_is_told_how_far_the_run_is() {
 #[tokio::test]
 async fn notices_that_a_client_never_takes_hold_up_neither_the_end_nor_the_limits() {
     let (fake, unwanted) = (Fake::new(), CancellationToken::new());
-    let ends = async |pace: Pace, change: fn(&Fake, &CancellationToken)| {
+    let ends = async |timing: Timing, change: fn(&Fake, &CancellationToken)| {
         let caller = Caller { namespace: "a".into(), user: "u".into(), groups: [].into() };
         let execution = fake.start(&ExecutionRequest::new(caller, "a", "slow")).await.unwrap();
         let told = Mutex::new(0);
@@ -169,19 +169,19 @@ async fn notices_that_a_client_never_takes_hold_up_neither_the_end_nor_the_limit
             *told.lock().unwrap() += 1;
             pending().boxed()
         };
-        let following = follow(&fake, &pace, &execution, &unwanted, Some(notices));
+        let following = follow(&fake, &timing, &execution, &unwanted, Some(notices));
         let changing = async {
             until(|| *told.lock().unwrap() == 1).await;
             change(&fake, &unwanted);
         };
         tokio::time::timeout(LIMIT, async { tokio::join!(following, changing).0 }).await.expect("an end")
     };
-    let end = ends(pace(), |fake, _| fake.set(0, &json!({ "phase": "Succeeded" }))).await;
+    let end = ends(timing(), |fake, _| fake.set(0, &json!({ "phase": "Succeeded" }))).await;
     assert!(matches!(end, End::Ended(_)), "{end:?}");
-    let short = Pace { call: Duration::from_millis(20), ..pace() };
+    let short = Timing { call: Duration::from_millis(20), ..timing() };
     let end = ends(short, |_, _| {}).await;
     assert!(matches!(end, End::TooLate), "{end:?}");
-    let end = ends(pace(), |_, unwanted| unwanted.cancel()).await;
+    let end = ends(timing(), |_, unwanted| unwanted.cancel()).await;
     assert!(matches!(end, End::Unwanted), "{end:?}");
 }
 
@@ -204,7 +204,7 @@ async fn a_cancelled_call_cancels_its_run() {
 
 #[tokio::test]
 async fn a_run_that_takes_longer_than_a_call_may_goes_on() {
-    let short = Pace { call: Duration::from_millis(20), ..pace() };
+    let short = Timing { call: Duration::from_millis(20), ..timing() };
     let world = World::of(Arc::new(Fake::new()), short).await;
     world.fake.put_plain("a", "slow");
     let client = world.client("a").await;

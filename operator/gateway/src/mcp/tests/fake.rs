@@ -13,11 +13,11 @@ use tokio::sync::watch;
 
 use super::super::backend::{Backend, BackendError, Runs, Switch};
 use crate::{
+    auth::{AuthError, Caller, Verb},
+    catalog::{CachedSkill, CachedVersion, CatalogEntry, Versions},
     executions::{Execution, ExecutionError, ExecutionRequest, Metadata, Spec},
-    identity::{Caller, IdentityError, Verb},
-    look_up::Shelves,
     memory::MemoryPool,
-    skills::{Known, KnownSkill, KnownVersion, Versions},
+    resolve::Shelves,
 };
 
 /// User, verb, namespace of the skill, and the skill or any.
@@ -26,7 +26,7 @@ type Run = watch::Sender<Arc<Execution>>;
 
 #[derive(Default)]
 pub(super) struct Fake {
-    skills: Mutex<BTreeMap<String, BTreeMap<String, Arc<Known>>>>,
+    skills: Mutex<BTreeMap<String, BTreeMap<String, Arc<CatalogEntry>>>>,
     forbidden: Mutex<HashSet<Forbidden>>,
     changes: watch::Sender<u64>,
     /// The number of the last change in each namespace.
@@ -63,9 +63,9 @@ impl Fake {
             "spec": { "skill": name, "version": number, "digest": "d", "description": format!("{name} of {namespace}"),
                 "tool": tool, "run": {} },
         });
-        let skill = KnownSkill::of(&serde_json::from_value(skill).unwrap()).unwrap();
-        let version = KnownVersion::of(&serde_json::from_value(version).unwrap()).unwrap();
-        let known = Arc::new(Known::new(Arc::new(skill), Versions::default().with(version)));
+        let skill = CachedSkill::of(&serde_json::from_value(skill).unwrap()).unwrap();
+        let version = CachedVersion::of(&serde_json::from_value(version).unwrap()).unwrap();
+        let known = Arc::new(CatalogEntry::new(Arc::new(skill), Versions::default().with(version)));
         self.skills.lock().unwrap().entry(namespace.to_owned()).or_default().insert(name.to_owned(), known);
         self.tell(namespace);
     }
@@ -78,7 +78,7 @@ impl Fake {
     pub(super) fn unseal(&self, namespace: &str, name: &str) {
         let mut skills = self.skills.lock().unwrap();
         let known = skills.get_mut(namespace).unwrap().get_mut(name).unwrap();
-        *known = Arc::new(Known::new(known.skill.clone(), Versions::default()));
+        *known = Arc::new(CatalogEntry::new(known.skill.clone(), Versions::default()));
         drop(skills);
         self.tell(namespace);
     }
@@ -135,9 +135,9 @@ impl Shelves for Fake {
         verb: Verb,
         namespace: &str,
         skill: Option<&str>,
-    ) -> Result<(), IdentityError> {
+    ) -> Result<(), AuthError> {
         if *self.is_unreachable.lock().unwrap() {
-            return Err(IdentityError::Unreachable("a review had no answer".to_owned()));
+            return Err(AuthError::Unreachable("a review had no answer".to_owned()));
         }
         let forbidden = self.forbidden.lock().unwrap();
         let is_forbidden = |skill: Option<&str>| {
@@ -148,34 +148,34 @@ impl Shelves for Fake {
         if is_near && !is_forbidden(None) && !is_forbidden(skill) {
             return Ok(());
         }
-        Err(IdentityError::Forbidden { verb, namespace: namespace.to_owned() })
+        Err(AuthError::Forbidden { verb, namespace: namespace.to_owned() })
     }
 
     fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
         vec![caller.namespace.clone(), "platform".into()]
     }
 
-    fn skills(&self, namespace: &str) -> Vec<Arc<Known>> {
+    fn skills(&self, namespace: &str) -> Vec<Arc<CatalogEntry>> {
         *self.looked_at.lock().unwrap().entry(namespace.to_owned()).or_default() += 1;
         let skills = self.skills.lock().unwrap();
         skills.get(namespace).map(|skills| skills.values().cloned().collect()).unwrap_or_default()
     }
 
-    fn skill(&self, namespace: &str, name: &str) -> Option<Arc<Known>> {
+    fn skill(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>> {
         self.skills.lock().unwrap().get(namespace)?.get(name).cloned()
     }
 }
 
 impl Backend for Fake {
     /// The token `a` is of namespace `a`, `a/other` of another account there.
-    async fn identify(&self, headers: &HeaderMap) -> Result<Caller, IdentityError> {
-        let token = headers.get(AUTHORIZATION).ok_or(IdentityError::Missing)?.to_str().unwrap();
+    async fn identify(&self, headers: &HeaderMap) -> Result<Caller, AuthError> {
+        let token = headers.get(AUTHORIZATION).ok_or(AuthError::Missing)?.to_str().unwrap();
         let user = token.strip_prefix("Bearer ").unwrap_or_default();
         match user.split('/').next() {
             Some(namespace @ ("a" | "b")) => {
                 Ok(Caller { namespace: namespace.into(), user: user.into(), groups: [].into() })
             }
-            _ => Err(IdentityError::Unknown),
+            _ => Err(AuthError::Unknown),
         }
     }
 
@@ -255,8 +255,8 @@ impl Backend for Fake {
         }
     }
 
-    async fn switch(&self, skill: &KnownSkill, switch: Switch) -> Result<Skill, BackendError> {
-        let KnownSkill { namespace, name, spec, .. } = skill;
+    async fn switch(&self, skill: &CachedSkill, switch: Switch) -> Result<Skill, BackendError> {
+        let CachedSkill { namespace, name, spec, .. } = skill;
         if let Some(code) = self.switch_refusals.lock().unwrap().pop() {
             let status = serde_json::from_value(json!({ "code": code, "message": "says why" })).unwrap();
             let source = Box::new(kube::Error::Api(Box::new(status)));

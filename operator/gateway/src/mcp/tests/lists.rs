@@ -4,7 +4,7 @@ use rmcp::model::PaginatedRequestParams;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::identity::Verb;
+use crate::auth::Verb;
 
 const MANAGEMENT: usize = 4;
 

@@ -4,7 +4,7 @@ use serde_json::json;
 use skillet_api::skill::Mode;
 
 use super::{super::backend::Switch, *};
-use crate::identity::Verb;
+use crate::auth::Verb;
 
 async fn reason(client: &Client, tool: &str, arguments: Value) -> String {
     let result = client.call(tool, arguments).await;

@@ -6,14 +6,14 @@ use serde_json::json;
 use skillet_api::SkillPolicySpec;
 use tower::ServiceExt as _;
 
-use super::{super::catalogue::Catalogue, *};
+use super::{super::tools::ToolList, *};
 use crate::{
-    fake_api::FakeApi,
-    gateway_bed,
-    identity::{
+    auth::{
         Caller,
         fake_api::{FakeApi as Reviews, token},
     },
+    fake_api::FakeApi,
+    gateway_bed,
     model::inject,
     rest,
     state::GatewayState,
@@ -40,7 +40,7 @@ impl Routes {
         let gateway = gateway_bed::gateway(&FakeApi::default(), &reviews, None);
         let mut policy = SkillPolicySpec::default();
         policy.gateway.platform_namespaces = vec!["platform".into()];
-        gateway.skills.set_policy(policy);
+        gateway.catalog.set_policy(policy);
         gateway_bed::put_skill(&gateway, "platform", "report", "auto");
         Self { gateway, token }
     }
@@ -51,7 +51,7 @@ impl Routes {
             "spec": { "version": "1.0.0", "mode": "on", "run": {} },
         });
         change(&mut skill);
-        self.gateway.skills.put_skill(&serde_json::from_value(skill).unwrap());
+        self.gateway.catalog.put_skill(&serde_json::from_value(skill).unwrap());
     }
 
     fn seal(&self) {
@@ -59,7 +59,7 @@ impl Routes {
             "metadata": { "namespace": "team", "name": "report-1.0.0" },
             "spec": { "skill": "report", "version": "1.0.0", "digest": "d", "description": "", "run": {} },
         });
-        self.gateway.skills.put_version(&serde_json::from_value(version).unwrap());
+        self.gateway.catalog.put_version(&serde_json::from_value(version).unwrap());
     }
 
     async fn ask(&self, method: &str, uri: &str, body: &Value) -> Value {
@@ -72,7 +72,7 @@ impl Routes {
     /// The namespace that the name means over REST, that of the tool listed here, and why each is or is not offered.
     async fn told(&self) -> Value {
         let caller = Caller { namespace: "team".into(), user: USER.into(), groups: [].into() };
-        let listed = Catalogue::of(&self.gateway, &caller).await.unwrap();
+        let listed = ToolList::of(&self.gateway, &caller).await.unwrap();
         let listed = listed.get("report").map(|skill| skill.seen.namespace.to_string());
         let rest = self.ask("GET", "/api/skills/report", &json!(null)).await;
         let request = json!({ "dialect": "openai-chat", "request": { "model": "gpt-x", "messages": [] } });

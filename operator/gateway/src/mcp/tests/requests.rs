@@ -162,7 +162,7 @@ async fn who_waits_for_notices_is_let_go_when_the_gateway_stops() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_come_is_not_waited_for_without_end() {
-    let router: Router = front::routes(Arc::new(Fake::new()), &CancellationToken::new(), pace());
+    let router: Router = crate::mcp::http::routes(Arc::new(Fake::new()), &CancellationToken::new(), timing());
     let begun = stream::iter([Ok::<_, Infallible>("{")]).chain(stream::pending());
     let request = Request::post("/mcp")
         .header("authorization", "Bearer a")

@@ -10,7 +10,7 @@ use skillet_llm::{
 };
 
 use super::Conversation;
-use crate::identity::Caller;
+use crate::auth::Caller;
 
 /// How long a question is open, where executions are kept as long: as long as one is kept, its call is not run again.
 const OPEN_FOR: Duration = Duration::from_secs(3600);
@@ -48,7 +48,7 @@ fn about(conversation: &Conversation, ids: &GivenIds<'_>, call: &ToolCall) -> St
     let (caller, call_id) = (caller(&conversation.caller), ids.of_call(call));
     let pending = PendingCall { caller: &caller, call_id, tool: &call.name, arguments };
     let skill = SkillIdentity { namespace: &target.namespace, name: &target.skill, version: &target.version };
-    let open_for = OPEN_FOR.min(gateway.skills.policy().retention.ttl.0);
+    let open_for = OPEN_FOR.min(gateway.catalog.policy().retention.ttl.0);
     let token = key.make(&pending, skill, now().saturating_add(open_for.as_secs()), nonce());
     question::text(&call.name, call_id, arguments, &token)
 }

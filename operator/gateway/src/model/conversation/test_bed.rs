@@ -19,9 +19,9 @@ use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 
 use crate::{
+    auth::{Caller, fake_api as reviews},
     fake_api::FakeApi,
     gateway_bed,
-    identity::{Caller, fake_api as reviews},
     model::{inject, proxy},
     state::GatewayState,
 };
@@ -78,7 +78,7 @@ impl Bed {
             of.base_url.clone_from(&provider);
         }
         let gateway = gateway_bed::gateway(&api, &reviews, confirmation);
-        gateway.skills.set_policy(policy);
+        gateway.catalog.set_policy(policy);
         let bed = Self { api, reviews, gateway, script };
         bed.skill("team", "pay", "hybrid");
         bed.skill("team", "look", "auto");

@@ -14,9 +14,9 @@ use super::{
     tool_result::{CallOutcome, end, failed},
 };
 use crate::{
+    auth::{AuthError, Verb},
     error::ApiError,
     executions::ExecutionRequest,
-    identity::{IdentityError, Verb},
     model::tools::Target,
 };
 
@@ -116,7 +116,7 @@ async fn called(
 /// Whether the caller may run the skill now.
 pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result<(), Denied> {
     // What was offered may be told by the client itself, and a namespace it does not look into is not its own.
-    let namespaces = conversation.gateway.skills.namespaces(&conversation.caller);
+    let namespaces = conversation.gateway.catalog.namespaces(&conversation.caller);
     if !namespaces.iter().any(|namespace| **namespace == *skill.namespace) {
         let refused = failed("Forbidden", "the skill is in a namespace that the caller does not look into");
         return Err(Denied::Refused(refused));
@@ -124,12 +124,12 @@ pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result
     // The caller's rights count at the time of the call, not at that of the offer.
     let checked = conversation
         .gateway
-        .identity
+        .auth
         .check(&conversation.caller, Verb::Execute, &skill.namespace, Some(&skill.skill))
         .await;
     checked.map_err(|error| match &error {
-        IdentityError::Forbidden { .. } => Denied::Refused(failed("Forbidden", &error.to_string())),
-        IdentityError::Missing | IdentityError::Unknown | IdentityError::Unreachable(_) => {
+        AuthError::Forbidden { .. } => Denied::Refused(failed("Forbidden", &error.to_string())),
+        AuthError::Missing | AuthError::Unknown | AuthError::Unreachable(_) => {
             Denied::Unavailable(error.into())
         }
     })

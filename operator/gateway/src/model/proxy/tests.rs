@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::*;
-use crate::{gateway_bed::Bed, identity::Caller};
+use crate::{auth::Caller, gateway_bed::Bed};
 
 const CHAT: &str = "/v1/chat/completions";
 const GEMINI: &str = "/v1beta/models/gemini-x:generateContent";
@@ -117,7 +117,7 @@ async fn only_skills_that_were_run_are_named_as_run() {
 fn the_path_goes_on_without_a_token_for_the_gateway() {
     let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };
     let path = |uri: &str, token_header| {
-        path(&uri.parse().unwrap(), &Identified { caller: caller.clone(), token_header })
+        path(&uri.parse().unwrap(), &Authenticated { caller: caller.clone(), token_header })
     };
     assert_eq!(path("/v1beta/models/m:g?key=t&alt=sse", "key"), "/v1beta/models/m:g?alt=sse");
     assert_eq!(path("/v1beta/models/m:g?key=t", "key"), "/v1beta/models/m:g");

@@ -67,9 +67,9 @@ async fn a_client_that_reads_too_slowly_gets_no_end_that_looks_like_one() {
 /// A provider that says this and closes the connection, once for each of them.
 async fn provider(bed: &Bed, says: Vec<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut policy = SkillPolicySpec::clone(&bed.gateway.skills.policy());
+    let mut policy = SkillPolicySpec::clone(&bed.gateway.catalog.policy());
     policy.gateway.providers.openai.base_url = format!("http://{}", listener.local_addr().unwrap());
-    bed.gateway.skills.set_policy(policy);
+    bed.gateway.catalog.set_policy(policy);
     tokio::spawn(async move {
         for text in says {
             let (mut socket, _) = listener.accept().await.unwrap();

@@ -12,9 +12,9 @@ const CREATE: &str = "POST /apis/skillet.dev/v1alpha1/namespaces/team/skillexecu
 const FIND: &str = "GET /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions/call-";
 
 fn set(bed: &Bed, change: impl FnOnce(&mut ConversationPolicy)) {
-    let mut policy = SkillPolicySpec::clone(&bed.gateway.skills.policy());
+    let mut policy = SkillPolicySpec::clone(&bed.gateway.catalog.policy());
     change(&mut policy.gateway.conversation);
-    bed.gateway.skills.set_policy(policy);
+    bed.gateway.catalog.set_policy(policy);
 }
 
 fn status(phase: &str) -> Value {

@@ -1,0 +1,187 @@
+//! All skills of the cluster as the watch shows them, prepared to be offered.
+//!
+//! One index per namespace, swapped in whole: a request reads without a lock and without copying.
+
+mod entry;
+mod left_right;
+mod namespace;
+mod update_skill;
+mod watch;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use arc_swap::{ArcSwap, Guard};
+use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
+use skillet_offer::Reading;
+use tokio::sync::watch as watch_channel;
+
+use crate::auth::Caller;
+
+pub use self::update_skill::update_skill;
+pub use self::{
+    entry::{CachedSkill, CachedSpec, CachedVersion, CatalogEntry, Versions},
+    namespace::Namespace,
+};
+use self::{left_right::LeftRight, namespace::Outcome};
+
+/// What the watch has shown.
+pub struct SkillCatalog {
+    policy: ArcSwap<SkillPolicySpec>,
+    namespaces: ArcSwap<HashMap<Arc<str>, Arc<LeftRight>>>,
+    /// Taken by who changes something; readers never wait for it.
+    writing: Mutex<()>,
+    synced: AtomicU8,
+    changes: watch_channel::Sender<u64>,
+}
+
+impl Default for SkillCatalog {
+    fn default() -> Self {
+        Self {
+            policy: ArcSwap::default(),
+            namespaces: ArcSwap::default(),
+            writing: Mutex::new(()),
+            synced: AtomicU8::new(0),
+            changes: watch_channel::Sender::new(0),
+        }
+    }
+}
+
+impl SkillCatalog {
+    /// The policy in force.
+    pub fn policy(&self) -> Arc<SkillPolicySpec> {
+        self.policy.load_full()
+    }
+
+    /// Whether policy, skills and versions have all been seen once.
+    pub fn is_synced(&self) -> bool {
+        self.synced.load(Ordering::Acquire) == watch::ALL
+    }
+
+    /// Namespaces that a caller's names are looked up in, the nearest first: its own, the platform's, the catalogues'.
+    /// Whether the caller may see what is in them is asked elsewhere.
+    pub fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
+        let policy = self.policy();
+        let shared = policy.gateway.platform_namespaces.iter().chain(&policy.gateway.catalog_namespaces);
+        let mut order = vec![caller.namespace.clone()];
+        for namespace in shared {
+            if !order.iter().any(|known| **known == **namespace) {
+                order.push(namespace.as_str().into());
+            }
+        }
+        order
+    }
+
+    /// The skills of a namespace as they are now; none where it has no skill.
+    pub fn namespace(&self, namespace: &str) -> Option<Guard<Arc<Namespace>>> {
+        Some(self.namespaces.load().get(namespace)?.load())
+    }
+
+    /// A skill by namespace and name.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>> {
+        self.namespace(namespace)?.get(name).cloned()
+    }
+
+    /// Every skill of a namespace, by name.
+    pub fn list(&self, namespace: &str) -> Vec<Arc<CatalogEntry>> {
+        self.namespace(namespace).map(|found| found.list().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Tells of every change, by a number that grows.
+    pub fn changes(&self) -> watch_channel::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The number of the last change in this namespace; 0 where there is nothing.
+    pub fn last_change(&self, namespace: &str) -> u64 {
+        self.namespace(namespace).map_or(0, |found| found.last_change())
+    }
+
+    /// Another policy is in force. Where it reads text otherwise, every index is made anew.
+    pub fn set_policy(&self, policy: SkillPolicySpec) {
+        let reading = reading(&policy);
+        self.policy.store(Arc::new(policy));
+        self.change_all(move |namespace| namespace.read_as(reading));
+    }
+
+    /// A skill is new or was changed.
+    pub fn put_skill(&self, skill: &Skill) {
+        let Some(skill) = CachedSkill::of(skill) else { return };
+        self.change(&skill.namespace.clone(), |of| Some(of.with_skill(skill)));
+    }
+
+    /// A skill was deleted.
+    pub fn remove_skill(&self, namespace: &str, name: &str) {
+        self.change(namespace, |of| Some(of.without_skill(name)));
+    }
+
+    /// A version was sealed, or is seen for the first time.
+    pub fn put_version(&self, version: &SkillVersion) {
+        let Some(namespace) = version.metadata.namespace.as_deref() else { return };
+        let Some(known) = CachedVersion::of(version) else { return };
+        self.change(namespace, |of| Some(of.with_version(&version.spec.skill, known)));
+    }
+
+    /// A version was deleted.
+    pub fn remove_version(&self, version: &SkillVersion) {
+        let Some(namespace) = version.metadata.namespace.as_deref() else { return };
+        let Ok(number) = version.spec.version.parse() else { return };
+        self.change(namespace, |of| Some(of.without_version(&version.spec.skill, &number)));
+    }
+
+    /// A version is not there any more, and only the object's name is known.
+    pub fn forget_version(&self, namespace: &str, object: &str) {
+        self.change(namespace, |of| of.without_object(object));
+    }
+
+    fn change(&self, namespace: &str, work_out: impl FnOnce(&Namespace) -> Option<Outcome>) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.namespaces.load();
+        let (name, found) = match known.get_key_value(namespace) {
+            Some((name, found)) => (name.clone(), found.clone()),
+            None => self.unknown(namespace.into()),
+        };
+        let Some(outcome) = work_out(&found.load()) else { return };
+        let number = *self.changes.borrow() + 1;
+        found.change(move |of| of.set(&outcome, number));
+        let (is_kept, is_empty) = (known.contains_key(&name), found.load().is_empty());
+        // Kept are namespaces with something in them, and no others.
+        if is_kept == is_empty {
+            let mut namespaces = HashMap::clone(&known);
+            if is_empty {
+                namespaces.remove(&name)
+            } else {
+                namespaces.insert(name, found)
+            };
+            self.namespaces.store(Arc::new(namespaces));
+        }
+        self.tell();
+    }
+
+    fn unknown(&self, name: Arc<str>) -> (Arc<str>, Arc<LeftRight>) {
+        let namespace = Namespace::new(name.clone(), reading(&self.policy.load()));
+        (name, Arc::new(LeftRight::new(namespace)))
+    }
+
+    fn tell(&self) {
+        self.changes.send_modify(|number| *number += 1);
+    }
+
+    fn change_all(&self, change: impl Fn(&mut Namespace) + Send + Sync + Clone + 'static) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.namespaces.load().values().for_each(|namespace| namespace.change(change.clone()));
+        self.tell();
+    }
+}
+
+fn reading(policy: &SkillPolicySpec) -> Reading {
+    policy.gateway.offer.matching.into()
+}
+
+#[cfg(test)]
+mod tests;

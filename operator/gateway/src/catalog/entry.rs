@@ -1,0 +1,303 @@
+//! What is kept of a Skill and of its versions, under the kinds' own words: what is told of them, and what they are
+//! offered by. Not what is run, and nothing that the API server keeps for others: of thousands of skills that would be
+//! nearly all of the process's memory.
+
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
+
+use serde_json::Value;
+use skillet_api::{
+    Skill, SkillVersion,
+    reason::READY,
+    skill::{Invocation, Mode, Tool},
+};
+use skillet_core::{json_text::JsonText, version::SkillSemver};
+use skillet_offer::Candidate;
+
+/// One skill with its versions.
+#[derive(Clone, Debug)]
+pub struct CatalogEntry {
+    pub skill: Arc<CachedSkill>,
+    pub versions: Versions,
+    /// As it is offered, or hides others of its name; none where it is on its way out.
+    pub(super) candidate: Option<Arc<Candidate>>,
+}
+
+/// A Skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedSkill {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    pub uid: Option<Box<str>>,
+    /// When it was made, in seconds since 1970.
+    pub created: i64,
+    pub is_being_deleted: bool,
+    pub spec: CachedSpec,
+    /// Versions that its status lists.
+    pub listed: Box<[SkillSemver]>,
+    /// Whether the present content can run.
+    pub is_ready: bool,
+    /// Why it is not ready, in one word.
+    pub reason: Option<Box<str>>,
+}
+
+/// What a Skill says itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedSpec {
+    pub mode: Mode,
+    pub enabled: bool,
+    pub invocation: Invocation,
+    pub tags: Arc<[String]>,
+    pub description: Arc<str>,
+    pub tool: ToolSchemas,
+}
+
+/// A SkillVersion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedVersion {
+    pub number: SkillSemver,
+    pub spec: CachedContent,
+}
+
+/// What is sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedContent {
+    pub version: Arc<str>,
+    /// Stands for the digest: no other content has the same.
+    pub seal: u64,
+    pub description: Arc<str>,
+    pub tool: ToolSchemas,
+}
+
+/// The schemas of input and output as their author wrote them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolSchemas {
+    pub input: Option<JsonText>,
+    pub output: Option<JsonText>,
+}
+
+/// The sealed versions of one skill, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct Versions(Vec<Arc<CachedVersion>>);
+
+impl CatalogEntry {
+    /// What can be looked at. It is offered only by a [`super::Namespace`].
+    pub fn new(skill: Arc<CachedSkill>, versions: Versions) -> Self {
+        Self { skill, versions, candidate: None }
+    }
+
+    /// The version that is offered and run: the newest sealed one. None where nothing can run.
+    pub fn newest(&self) -> Option<&Arc<CachedVersion>> {
+        self.versions.newest()
+    }
+}
+
+impl CachedSkill {
+    /// None where it has no name or no namespace, which no API server stores.
+    pub fn of(skill: &Skill) -> Option<Self> {
+        let Skill { metadata, spec, status } = skill;
+        let condition = status.iter().flat_map(|status| &status.conditions);
+        let condition = condition.into_iter().find(|condition| condition.type_ == READY);
+        let is_ready = condition.is_some_and(|condition| condition.status == "True");
+        let reason = condition.filter(|_| !is_ready).map(|condition| condition.reason.as_str().into());
+        let listed = status.iter().flat_map(|status| &status.versions);
+        Some(Self {
+            namespace: metadata.namespace.as_deref()?.into(),
+            name: metadata.name.as_deref()?.into(),
+            uid: metadata.uid.as_deref().map(Into::into),
+            created: metadata.creation_timestamp.as_ref().map_or(0, |at| at.0.as_second()),
+            is_being_deleted: metadata.deletion_timestamp.is_some(),
+            spec: CachedSpec {
+                mode: spec.mode,
+                enabled: spec.enabled,
+                invocation: spec.invocation,
+                tags: spec.tags.as_slice().into(),
+                description: spec.description.as_str().into(),
+                tool: ToolSchemas::of(spec.tool.as_ref()),
+            },
+            listed: listed.filter_map(|version| version.parse().ok()).collect(),
+            is_ready,
+            reason,
+        })
+    }
+
+    /// Keeps once what a version says in the same words.
+    pub(super) fn share(&mut self, version: &CachedVersion) {
+        share(&mut self.spec.description, &version.spec.description);
+        self.spec.tool.share(&version.spec.tool);
+    }
+}
+
+impl CachedVersion {
+    /// None where its number is none.
+    pub fn of(version: &SkillVersion) -> Option<Self> {
+        let spec = &version.spec;
+        Some(Self {
+            number: spec.version.parse().ok()?,
+            spec: CachedContent {
+                version: spec.version.as_str().into(),
+                seal: seal(&spec.digest),
+                description: spec.description.as_str().into(),
+                tool: ToolSchemas::of(spec.tool.as_ref()),
+            },
+        })
+    }
+
+    /// Keeps once what its skill says in the same words.
+    pub(super) fn share(&mut self, skill: &CachedSkill) {
+        share(&mut self.spec.description, &skill.spec.description);
+        self.spec.tool.share(&skill.spec.tool);
+    }
+}
+
+impl ToolSchemas {
+    fn of(tool: Option<&Tool>) -> Self {
+        let text = |schema: Option<&Value>| schema.map(JsonText::new);
+        Self {
+            input: text(tool.and_then(|tool| tool.input_schema.as_ref())),
+            output: text(tool.and_then(|tool| tool.output_schema.as_ref())),
+        }
+    }
+
+    /// The schema of the input.
+    pub fn input_schema(&self) -> Option<Value> {
+        self.input.as_ref().map(JsonText::value)
+    }
+
+    /// The schema of the output.
+    pub fn output_schema(&self) -> Option<Value> {
+        self.output.as_ref().map(JsonText::value)
+    }
+
+    fn share(&mut self, other: &Self) {
+        for (mine, theirs) in [(&mut self.input, &other.input), (&mut self.output, &other.output)] {
+            if let (Some(mine), Some(theirs)) = (mine, theirs) {
+                mine.share(theirs);
+            }
+        }
+    }
+}
+
+fn seal(digest: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    digest.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn share(mine: &mut Arc<str>, theirs: &Arc<str>) {
+    if mine == theirs {
+        *mine = theirs.clone();
+    }
+}
+
+impl Versions {
+    pub fn newest(&self) -> Option<&Arc<CachedVersion>> {
+        self.0.last()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<CachedVersion>> {
+        self.0.iter()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// With this one in the place of the one of its number.
+    #[must_use]
+    pub fn with(&self, version: CachedVersion) -> Self {
+        let mut versions = self.without(&version.number);
+        let place = versions.0.partition_point(|other| other.number < version.number);
+        versions.0.insert(place, Arc::new(version));
+        versions
+    }
+
+    /// Without the one of a number.
+    #[must_use]
+    pub fn without(&self, number: &SkillSemver) -> Self {
+        Self(self.0.iter().filter(|version| version.number != *number).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn version(number: &str, description: &str) -> CachedVersion {
+        let version = json!({
+            "metadata": { "namespace": "ns", "name": format!("a-{number}") },
+            "spec": { "skill": "a", "version": number, "digest": "d", "description": description,
+                "tool": { "inputSchema": { "q": "string" } }, "run": {} },
+        });
+        CachedVersion::of(&serde_json::from_value(version).unwrap()).unwrap()
+    }
+
+    fn skill(status: &Value) -> CachedSkill {
+        let skill = json!({
+            "metadata": { "namespace": "ns", "name": "a", "uid": "u", "creationTimestamp": "1970-01-01T00:01:00Z" },
+            "spec": { "version": "1.0.0", "description": "says", "mode": "on", "invocation": "hybrid", "tags": ["t"],
+                "tool": { "inputSchema": { "q": "string" } }, "run": {} },
+            "status": status,
+        });
+        CachedSkill::of(&serde_json::from_value(skill).unwrap()).unwrap()
+    }
+
+    fn condition(status: &str, reason: &str) -> Value {
+        json!({ "versions": ["1.0.0", "no version"], "conditions": [{ "type": READY, "status": status, "reason": reason,
+            "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }] })
+    }
+
+    #[test]
+    fn a_skill_keeps_what_is_told_of_it() {
+        let known = skill(&condition("True", "Ready"));
+        assert_eq!((&*known.namespace, &*known.name, known.uid.as_deref()), ("ns", "a", Some("u")));
+        assert_eq!((known.created, known.is_being_deleted), (60, false));
+        let CachedSpec { mode, enabled, invocation, tags, description, tool } = &known.spec;
+        assert_eq!((*mode, *enabled, *invocation), (Mode::On, true, Invocation::Hybrid));
+        assert_eq!((&**tags, &**description), (&["t".to_owned()][..], "says"));
+        assert_eq!((tool.input_schema(), tool.output_schema()), (Some(json!({ "q": "string" })), None));
+        assert_eq!(*known.listed, ["1.0.0".parse().unwrap()]);
+    }
+
+    #[test]
+    fn a_reason_is_kept_only_of_what_is_not_ready() {
+        let ready = |status: &Value| {
+            let known = skill(status);
+            (known.is_ready, known.reason.map(String::from))
+        };
+        assert_eq!(ready(&condition("True", "Ready")), (true, None));
+        assert_eq!(ready(&condition("False", "SpecInvalid")), (false, Some("SpecInvalid".into())));
+        assert_eq!(ready(&json!({})), (false, None));
+    }
+
+    #[test]
+    fn what_skill_and_version_say_alike_is_kept_once() {
+        let mut known = skill(&json!({}));
+        let (same, other) = (version("1.0.0", "says"), version("1.1.0", "says more"));
+        known.share(&other);
+        assert_eq!(&*known.spec.description, "says");
+        known.share(&same);
+        assert!(Arc::ptr_eq(&known.spec.description, &same.spec.description));
+        let mut again = version("1.0.0", "says");
+        again.share(&known);
+        assert!(Arc::ptr_eq(&known.spec.description, &again.spec.description));
+    }
+
+    #[test]
+    fn versions_are_in_the_order_of_their_numbers() {
+        let numbers = |versions: &Versions| -> Vec<String> {
+            versions.iter().map(|version| version.number.to_string()).collect()
+        };
+        let none = Versions::default();
+        let versions =
+            none.with(version("1.10.0", "")).with(version("1.9.0", "")).with(version("1.10.0", "b"));
+        assert_eq!(numbers(&versions), ["1.9.0", "1.10.0"]);
+        assert_eq!(&*versions.newest().unwrap().spec.description, "b");
+        let rest = versions.without(&"1.10.0".parse().unwrap());
+        assert_eq!((numbers(&rest), none.is_empty()), (vec!["1.9.0".to_owned()], true));
+    }
+}

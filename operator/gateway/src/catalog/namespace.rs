@@ -1,0 +1,181 @@
+//! The skills of one namespace: each with the version that is offered, and the index over them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::json;
+use skillet_api::names::version_name;
+use skillet_core::{json_text::JsonText, version::SkillSemver};
+use skillet_llm::schema;
+use skillet_offer::{Candidate, CandidateTool, Change, Index, Reading};
+
+use super::entry::{CachedSkill, CachedVersion, CatalogEntry, Versions};
+
+/// All skills of one namespace.
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    name: Arc<str>,
+    skills: BTreeMap<Arc<str>, Arc<CatalogEntry>>,
+    /// Versions whose skill has not been seen yet.
+    early: BTreeMap<Arc<str>, Versions>,
+    index: Index,
+    last_change: u64,
+}
+
+/// What a skill's name stands for after a change. It is worked out once, and set in each copy of the namespace.
+pub(super) struct Outcome {
+    name: Arc<str>,
+    known: Option<Arc<CatalogEntry>>,
+    /// Versions without their skill.
+    early: Versions,
+}
+
+impl Namespace {
+    pub fn new(name: Arc<str>, reading: Reading) -> Self {
+        let index = Index::new(reading);
+        Self { name, skills: BTreeMap::new(), early: BTreeMap::new(), index, last_change: 0 }
+    }
+
+    /// Over all of them but those that are on their way out.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Arc<CatalogEntry>> {
+        self.skills.get(name)
+    }
+
+    /// Whether there is neither a skill in it nor a version.
+    pub fn is_empty(&self) -> bool {
+        self.skills.is_empty() && self.early.is_empty()
+    }
+
+    /// By name.
+    pub fn list(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
+        self.skills.values()
+    }
+
+    /// A skill is new or was changed.
+    pub(super) fn with_skill(&self, mut skill: CachedSkill) -> Outcome {
+        skill.namespace = self.name.clone();
+        let versions = self.versions(&skill.name);
+        if let Some(newest) = versions.newest() {
+            skill.share(newest);
+        }
+        Outcome::new(skill.name.clone(), Some(Arc::new(skill)), versions)
+    }
+
+    /// A skill was deleted. Its versions stay: they are the API server's to delete.
+    pub(super) fn without_skill(&self, name: &str) -> Outcome {
+        Outcome::new(name.into(), None, self.versions(name))
+    }
+
+    /// A version is new.
+    pub(super) fn with_version(&self, skill: &str, mut version: CachedVersion) -> Outcome {
+        let known = self.get(skill).map(|known| known.skill.clone());
+        if let Some(skill) = &known {
+            version.share(skill);
+        }
+        Outcome::new(skill.into(), known, self.versions(skill).with(version))
+    }
+
+    /// A version was deleted.
+    pub(super) fn without_version(&self, skill: &str, number: &SkillSemver) -> Outcome {
+        let known = self.get(skill).map(|known| known.skill.clone());
+        Outcome::new(skill.into(), known, self.versions(skill).without(number))
+    }
+
+    /// The version of an object's name was deleted, where only that is known of it.
+    pub(super) fn without_object(&self, object: &str) -> Option<Outcome> {
+        let known = self.skills.iter().map(|(skill, known)| (skill, &known.versions));
+        let (skill, number) = known.chain(&self.early).find_map(|(skill, versions)| {
+            let is_it = |version: &&Arc<CachedVersion>| version_name(skill, &version.spec.version) == *object;
+            Some((skill, &versions.iter().find(is_it)?.number))
+        })?;
+        Some(self.without_version(skill, number))
+    }
+
+    fn versions(&self, skill: &str) -> Versions {
+        let of_known = self.get(skill).map(|known| &known.versions);
+        of_known.or_else(|| self.early.get(skill)).cloned().unwrap_or_default()
+    }
+
+    /// The number of the change that made it what it is.
+    pub fn last_change(&self) -> u64 {
+        self.last_change
+    }
+
+    /// Makes a change that was worked out. Done again, it does nothing more.
+    pub(super) fn set(&mut self, outcome: &Outcome, number: u64) {
+        self.last_change = number;
+        let Outcome { name, known, early } = outcome;
+        match known {
+            Some(known) => drop(self.skills.insert(name.clone(), known.clone())),
+            None => drop(self.skills.remove(name)),
+        }
+        if early.is_empty() {
+            self.early.remove(name);
+        } else {
+            self.early.insert(name.clone(), early.clone());
+        }
+        self.index.apply(match known.as_ref().and_then(|known| known.candidate.clone()) {
+            Some(candidate) => Change::Upsert(candidate),
+            None => Change::Remove(name.clone()),
+        });
+    }
+
+    /// Reads text by other rules from now on.
+    pub fn read_as(&mut self, reading: Reading) {
+        if self.index.reading() != reading {
+            let candidates: Vec<Arc<Candidate>> = self.index.candidates().cloned().collect();
+            self.index = Index::build(reading, candidates);
+        }
+    }
+}
+
+impl Outcome {
+    fn new(name: Arc<str>, skill: Option<Arc<CachedSkill>>, versions: Versions) -> Self {
+        match skill {
+            Some(skill) => {
+                let candidate = candidate(&skill, versions.newest());
+                let known =
+                    CatalogEntry { candidate: candidate.map(Arc::new), ..CatalogEntry::new(skill, versions) };
+                Self { name, known: Some(Arc::new(known)), early: Versions::default() }
+            }
+            None => Self { name, known: None, early: versions },
+        }
+    }
+}
+
+/// None where it is on its way out: it is not there any more, and hides nothing.
+fn candidate(skill: &CachedSkill, newest: Option<&Arc<CachedVersion>>) -> Option<Candidate> {
+    let CachedSkill { namespace, name, created, is_being_deleted, spec, .. } = skill;
+    if *is_being_deleted {
+        return None;
+    }
+    let newest = newest.map(|newest| &newest.spec);
+    let description = newest.map_or(&spec.description, |newest| &newest.description);
+    let written = newest.and_then(|newest| newest.tool.input.as_ref());
+    let mut parameters = JsonText::new(&match written {
+        Some(schema) => schema::normalise(&schema.value()),
+        None => json!({ "type": "object", "properties": {} }),
+    });
+    if let Some(written) = written {
+        // Where there was nothing to repair, it is there once.
+        parameters.share(written);
+    }
+    Some(Candidate {
+        namespace: namespace.clone(),
+        name: name.clone(),
+        version: newest.map(|newest| newest.version.clone()).unwrap_or_default(),
+        is_ready: newest.is_some(),
+        description: description.clone(),
+        tags: spec.tags.clone(),
+        mode: spec.mode,
+        enabled: spec.enabled,
+        invocation: spec.invocation,
+        // Nothing in the cluster counts installs.
+        install_count: 0,
+        registered: *created,
+        tool: CandidateTool { name: name.clone(), description: description.clone(), parameters },
+    })
+}

@@ -1,0 +1,161 @@
+//! The HTTP side: who asks, whose session it is, and then rmcp.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+    routing::any,
+};
+use futures::StreamExt as _;
+use http::{
+    HeaderMap, HeaderValue, Method, StatusCode,
+    header::{CONTENT_TYPE, WWW_AUTHENTICATE},
+};
+use rmcp::transport::streamable_http_server::{
+    SessionManager as _, StreamableHttpServerConfig, StreamableHttpService,
+};
+use serde_json::json;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Timing,
+    backend::Backend,
+    server::Server,
+    session::{OPENER, Owner, RestorableSessions, Sessions},
+};
+use crate::{
+    error::ApiError,
+    memory::{BodyBudget, MemoryReservation},
+};
+
+const SESSION: &str = "mcp-session-id";
+const PROTOCOL: &str = "mcp-protocol-version";
+/// From this protocol on there are no sessions.
+const WITHOUT_SESSIONS: &str = "2026-07-28";
+/// Headers in which a token may come. rmcp logs requests, so they end here.
+const TOKENS: [&str; 4] = ["authorization", "x-api-key", "x-skillet-token", "x-goog-api-key"];
+/// As large as an object of the API server may be. An input is held in the message, in the order, and in the execution
+/// that is made.
+const BODY_BUDGET: BodyBudget = BodyBudget { max_bytes: 1_572_864, text_copies: 2, parsed_copies: 3 };
+
+struct Front<B: Backend> {
+    backend: Arc<B>,
+    sessions: Arc<Sessions>,
+    service: StreamableHttpService<Server<B>, Sessions>,
+    stop: CancellationToken,
+}
+
+pub(super) fn routes<B: Backend, S: Clone + Send + Sync + 'static>(
+    backend: Arc<B>,
+    stop: &CancellationToken,
+    timing: Timing,
+) -> Router<S> {
+    let sessions = Arc::new(Sessions::new(&timing));
+    // A page in a browser that was led here under another host name has no token, which is what counts.
+    let mut config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .with_json_response(true)
+        .with_max_request_body_bytes(BODY_BUDGET.max_bytes);
+    config.session_store = Some(Arc::new(RestorableSessions));
+    let (of_session, fingerprints, stopping) = (backend.clone(), Arc::default(), stop.clone());
+    let make =
+        move || Ok(Server::new(of_session.clone(), Arc::clone(&fingerprints), stopping.clone(), timing));
+    let service = StreamableHttpService::new(make, sessions.clone(), config);
+    let front = Front { backend, sessions, service, stop: stop.clone() };
+    Router::new().route("/mcp", any(serve::<B>)).with_state(Arc::new(front))
+}
+
+async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, request: Request) -> Response {
+    let caller = match front.backend.identify(request.headers()).await {
+        Ok(caller) => caller,
+        Err(error) => return refused(error.into()),
+    };
+    let owner = Owner::of(&caller);
+    if let Err(error) = front.admit(&owner, request.headers()).await {
+        return refused(error);
+    }
+    let (head, body) = request.into_parts();
+    let (body, room) = match front.backend.memory().read(&caller.namespace, body, BODY_BUDGET).await {
+        Ok((bytes, room)) => (Body::from(bytes), room),
+        Err(error) => return refused(error),
+    };
+    let mut request = Request::from_parts(head, body);
+    for name in TOKENS {
+        request.headers_mut().remove(name);
+    }
+    request.extensions_mut().insert(caller);
+    // Who answers takes more of it. Weak, since a session may keep the request that opened it.
+    let room = Arc::new(Mutex::new(room));
+    request.extensions_mut().insert(Arc::downgrade(&room));
+    let is_for_notices = request.method() == Method::GET;
+    let is_json = is_json(request.headers());
+    let answer = OPENER.scope(owner, front.service.handle(request)).await;
+    if is_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return unreadable();
+    }
+    if !is_for_notices {
+        return holding(answer.map(Body::new), room);
+    }
+    let stop = front.stop.clone().cancelled_owned();
+    answer.map(|body| Body::from_stream(Body::new(body).into_data_stream().take_until(stop)))
+}
+
+impl<B: Backend> Front<B> {
+    /// Whether a request of this caller may use the session it names, or open one.
+    async fn admit(&self, owner: &Owner, headers: &HeaderMap) -> Result<(), ApiError> {
+        let opens = match headers.get(SESSION) {
+            None => {
+                headers.get(PROTOCOL).is_none_or(|protocol| protocol.as_bytes() < WITHOUT_SESSIONS.as_bytes())
+            }
+            Some(id) => {
+                let id = id.to_str().ok().filter(|id| owner.owns(id));
+                // The protocol's word for a client to open another session.
+                let id = id.ok_or_else(|| ApiError::not_found("there is no such session").at(SESSION))?;
+                !self.sessions.has_session(&id.into()).await.unwrap_or(false)
+            }
+        };
+        if opens && !self.sessions.has_room(owner).await {
+            let message = "too many sessions are open; close them with DELETE";
+            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManySessions", message));
+        }
+        Ok(())
+    }
+}
+
+/// An answer in one piece is made when it is here; a stream goes on with what was asked.
+fn holding(answer: Response, room: Arc<Mutex<MemoryReservation>>) -> Response {
+    let content = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if !content.is_some_and(|content| content.starts_with(b"text/event-stream")) {
+        return answer;
+    }
+    answer.map(|body| {
+        Body::from_stream(body.into_data_stream().inspect(move |_| {
+            let _held = &room;
+        }))
+    })
+}
+
+fn refused(error: ApiError) -> Response {
+    let is_unknown = error.status == StatusCode::UNAUTHORIZED;
+    let mut response = error.into_response();
+    if is_unknown {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    text.is_some_and(|text| text.split(';').any(|part| part.trim().eq_ignore_ascii_case("application/json")))
+}
+
+/// rmcp says of a body that it cannot read that it is not JSON; JSON-RPC has a word of its own for it.
+fn unreadable() -> Response {
+    let error = json!({ "code": -32700, "message": "the body is not a JSON-RPC message of MCP" });
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+    (StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
+}

@@ -1,0 +1,124 @@
+//! Tells a client that its list of tools is another one.
+//!
+//! Every session hears of every change in the cluster. Whether it was one in its own namespaces is told by their
+//! numbers; only then the list is looked at, once for all sessions that look into the same namespaces.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use tokio::{sync::watch, time::sleep};
+use tracing::debug;
+
+use super::{
+    Timing,
+    backend::Backend,
+    tools::{self, fingerprint},
+};
+use crate::auth::{AuthError, Caller};
+
+/// Most combinations of namespaces whose fingerprint is kept.
+const MAX_KEPT: usize = 1024;
+
+/// Namespaces with the number of the last change in each.
+type Numbered = Vec<(Arc<str>, u64)>;
+
+/// What the lists of all callers look like, as far as it was asked.
+#[derive(Default)]
+pub(super) struct Fingerprints(Mutex<HashMap<Vec<Arc<str>>, Kept>>);
+
+struct Kept {
+    numbered: Numbered,
+    fingerprint: Arc<OnceLock<u64>>,
+}
+
+impl Fingerprints {
+    async fn of<B: Backend>(&self, backend: &B, caller: &Caller) -> Result<u64, AuthError> {
+        let namespaces = tools::namespaces(backend, caller).await?;
+        // Before they are read: what changes meanwhile has another number, and is looked at again.
+        let numbered = numbered(backend, namespaces.clone());
+        let cell = self.cell(&namespaces, numbered);
+        Ok(*cell.get_or_init(|| fingerprint(backend, &namespaces)))
+    }
+
+    /// Where the fingerprint is, or is to be put.
+    fn cell(&self, namespaces: &[Arc<str>], numbered: Numbered) -> Arc<OnceLock<u64>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match kept.get(namespaces) {
+            Some(known) if known.numbered == numbered => known.fingerprint.clone(),
+            Some(_) | None => {
+                // Those that are needed come again by themselves.
+                if kept.len() >= MAX_KEPT {
+                    kept.clear();
+                }
+                let fingerprint = Arc::<OnceLock<u64>>::default();
+                kept.insert(namespaces.to_vec(), Kept { numbered, fingerprint: fingerprint.clone() });
+                fingerprint
+            }
+        }
+    }
+}
+
+fn numbered<B: Backend>(backend: &B, namespaces: Vec<Arc<str>>) -> Numbered {
+    let number = |namespace: Arc<str>| {
+        let number = backend.last_change(&namespace);
+        (namespace, number)
+    };
+    namespaces.into_iter().map(number).collect()
+}
+
+/// The list as it was when the client was last told, or first asked.
+pub(super) struct ToolListState {
+    changes: watch::Receiver<u64>,
+    /// The caller's namespaces as they were then.
+    numbered: Numbered,
+    /// None where it could not be found out: then the next list that can be is another one.
+    fingerprint: Option<u64>,
+}
+
+impl ToolListState {
+    /// As the list is now.
+    pub(super) async fn now<B: Backend>(backend: &B, fingerprints: &Fingerprints, caller: &Caller) -> Self {
+        // Joined before the list is read, so that no change falls between.
+        let changes = backend.changes();
+        let numbered = numbered(backend, backend.namespaces(caller));
+        Self { changes, numbered, fingerprint: fingerprints.of(backend, caller).await.ok() }
+    }
+
+    /// A client that had its list from another replica.
+    pub(super) fn unknown<B: Backend>(backend: &B) -> Self {
+        let mut changes = backend.changes();
+        changes.mark_changed();
+        Self { changes, numbered: Vec::new(), fingerprint: None }
+    }
+
+    /// Calls `tell` whenever the caller's list has become another one, until it fails or the gateway stops watching.
+    pub(super) async fn follow<B: Backend, E: std::fmt::Display, F: Future<Output = Result<(), E>>>(
+        mut self,
+        backend: &B,
+        fingerprints: &Fingerprints,
+        caller: &Caller,
+        timing: &Timing,
+        tell: impl Fn() -> F,
+    ) {
+        while self.changes.changed().await.is_ok() {
+            sleep(timing.settle).await;
+            self.changes.mark_unchanged();
+            let numbered = numbered(backend, backend.namespaces(caller));
+            if self.fingerprint.is_some() && numbered == self.numbered {
+                continue;
+            }
+            let now = fingerprints.of(backend, caller).await.ok();
+            if now.is_some()
+                && now != self.fingerprint
+                && let Err(error) = tell().await
+            {
+                debug!(%error, "Client is gone");
+                return;
+            }
+            (self.numbered, self.fingerprint) = (numbered, now);
+        }
+    }
+}

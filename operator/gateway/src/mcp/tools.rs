@@ -1,0 +1,199 @@
+//! The tools that a caller is listed: what is among them, under which names, on which page.
+
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use rmcp::{
+    ErrorData,
+    model::{CacheScope, ListToolsResult, Tool, ToolAnnotations},
+};
+use serde_json::{Map, Value};
+use skillet_api::skill::{Invocation, Mode};
+use skillet_llm::{
+    names::{MAX_LENGTH, OfferTable, SkillIdentity},
+    schema,
+};
+
+use super::{backend::Backend, management};
+use crate::{
+    auth::{AuthError, Caller, Verb},
+    catalog::CachedVersion,
+    resolve::{self, ResolvedSkill},
+};
+
+/// Tools on one page.
+pub(super) const PAGE: usize = 100;
+
+/// A skill that the caller may run, at the version that is run.
+#[derive(Clone, Debug)]
+pub(super) struct Runnable {
+    pub(super) seen: ResolvedSkill,
+    pub(super) version: Arc<CachedVersion>,
+}
+
+impl Runnable {
+    /// None where it is not for models, or nothing of it can run.
+    fn new(seen: ResolvedSkill) -> Option<Self> {
+        let spec = &seen.known.skill.spec;
+        let is_on = match spec.mode {
+            Mode::On | Mode::Auto => spec.enabled,
+            Mode::Off => false,
+        };
+        let is_for_models = match spec.invocation {
+            Invocation::Auto | Invocation::Hybrid => true,
+            Invocation::Manual => false,
+        };
+        let version = seen.known.newest().cloned().filter(|_| is_on && is_for_models)?;
+        Some(Self { seen, version })
+    }
+
+    fn needs_confirmation(&self) -> bool {
+        match self.seen.known.skill.spec.invocation {
+            Invocation::Hybrid => true,
+            Invocation::Auto | Invocation::Manual => false,
+        }
+    }
+
+    fn tool(&self, name: &str) -> Tool {
+        let spec = &self.version.spec;
+        let input = spec.tool.input_schema().unwrap_or_default();
+        let tool =
+            Tool::new(name.to_owned(), spec.description.to_string(), object(schema::normalise(&input)))
+                .with_title(self.seen.name().to_string())
+                .with_annotations(self.annotations());
+        match spec.tool.output_schema() {
+            Some(Value::Object(schema)) if schema.get("type") == Some(&"object".into()) => {
+                tool.with_raw_output_schema(Arc::new(schema))
+            }
+            Some(_) | None => tool,
+        }
+    }
+
+    /// A sandbox has no network and leaves nothing behind. Where a person is to confirm the call, the hints are those
+    /// that make clients ask one.
+    fn annotations(&self) -> ToolAnnotations {
+        let asks = self.needs_confirmation();
+        ToolAnnotations::new().read_only(!asks).destructive(asks).open_world(false)
+    }
+}
+
+fn object(schema: Value) -> Map<String, Value> {
+    match schema {
+        Value::Object(fields) => fields,
+        // Normalised schemas are objects.
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}
+
+/// Where a caller's tools come from, the nearest first.
+pub(super) async fn namespaces<B: Backend>(backend: &B, caller: &Caller) -> Result<Vec<Arc<str>>, AuthError> {
+    resolve::namespaces(backend, caller, &[Verb::Get, Verb::Execute]).await
+}
+
+fn runnable<B: Backend>(backend: &B, namespaces: &[Arc<str>]) -> Vec<Runnable> {
+    let seen = resolve::all(backend, namespaces).into_iter().filter(|seen| seen.shadowed_by.is_none());
+    seen.filter_map(Runnable::new).collect()
+}
+
+/// What the caller's tool of a name runs.
+pub(super) async fn tool<B: Backend>(
+    backend: &B,
+    caller: &Caller,
+    tool_name: &str,
+) -> Result<Option<Runnable>, AuthError> {
+    if is_plain(tool_name) {
+        let namespaces = namespaces(backend, caller).await?;
+        return Ok(resolve::nearest(backend, &namespaces, tool_name).and_then(Runnable::new));
+    }
+    Ok(ToolList::of(backend, caller).await?.get(tool_name).cloned())
+}
+
+/// Whether no skill of another name can have this tool name: one that was changed, that tells two skills apart, that is
+/// an alias or a management tool's has a `_` in it.
+fn is_plain(tool_name: &str) -> bool {
+    let is_own = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    tool_name.len() <= MAX_LENGTH
+        && tool_name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && tool_name.bytes().all(is_own)
+}
+
+/// Changes with everything that a list of these namespaces shows. Versions are immutable, so their contents need not be
+/// looked at; the tools' names follow from the skills'.
+pub(super) fn fingerprint<B: Backend>(backend: &B, namespaces: &[Arc<str>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for skill in runnable(backend, namespaces) {
+        let ResolvedSkill { namespace, .. } = &skill.seen;
+        let spec = &skill.version.spec;
+        (namespace, skill.seen.name(), &spec.version, spec.seal, skill.needs_confirmation())
+            .hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Everything that one caller may run, by tool name.
+pub(super) struct ToolList {
+    table: OfferTable<Runnable>,
+}
+
+impl ToolList {
+    pub(super) async fn of<B: Backend>(backend: &B, caller: &Caller) -> Result<Self, AuthError> {
+        let runnable = runnable(backend, &namespaces(backend, caller).await?);
+        let identities = runnable.iter().map(|one| SkillIdentity {
+            namespace: &one.seen.namespace,
+            name: one.seen.name(),
+            version: &one.version.spec.version,
+        });
+        let reserved = management::ManagementTool::ALL.map(management::ManagementTool::name);
+        let table = OfferTable::new(reserved, identities.zip(runnable.iter().cloned()));
+        Ok(Self { table })
+    }
+
+    pub(super) fn get(&self, tool_name: &str) -> Option<&Runnable> {
+        self.table.get(tool_name)
+    }
+
+    #[cfg(test)]
+    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.table.iter().map(|(name, _)| name)
+    }
+
+    /// The name under which a skill is listed.
+    pub(super) fn name_of(&self, seen: &ResolvedSkill) -> Option<&Arc<str>> {
+        let is_it = |one: &ResolvedSkill| one.namespace == seen.namespace && one.name() == seen.name();
+        self.table.iter().find(|(_, one)| is_it(&one.seen)).map(|(name, _)| name)
+    }
+
+    /// The page after `cursor`: the management tools, then the skills by tool name. A cursor is the last name given, so
+    /// that no change between two pages moves what is on them.
+    pub(super) fn page(&self, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
+        let mut skills: Vec<(&Arc<str>, &Runnable)> = self.table.iter().collect();
+        skills.sort_unstable_by_key(|(name, _)| *name);
+        let (mut tools, rest) = match cursor {
+            None => (management::tools(), skills.as_slice()),
+            Some(cursor) => {
+                let last = name_in(cursor).ok_or_else(|| {
+                    ErrorData::invalid_params("the cursor is not one of this server's", None)
+                })?;
+                let given = skills.partition_point(|(name, _)| ***name <= *last);
+                (Vec::new(), skills.get(given..).unwrap_or_default())
+            }
+        };
+        let room = PAGE.saturating_sub(tools.len()).min(rest.len());
+        let (page, left) = rest.split_at(room);
+        tools.extend(page.iter().map(|(name, skill)| skill.tool(name)));
+        let next =
+            page.last().filter(|_| !left.is_empty()).map(|(name, _)| URL_SAFE_NO_PAD.encode(name.as_bytes()));
+        let mut result = ListToolsResult::with_all_items(tools);
+        result.next_cursor = next;
+        result.ttl_ms = Some(0);
+        result.cache_scope = Some(CacheScope::Private);
+        Ok(result)
+    }
+}
+
+fn name_in(cursor: &str) -> Option<String> {
+    String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()
+}

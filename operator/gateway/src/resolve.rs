@@ -1,0 +1,166 @@
+//! Which skills a caller's names mean, by whatever route it asks.
+//!
+//! Looked into are the caller's own namespace, then the platform's, then the catalogues'. A name in a nearer one hides
+//! the same name in a farther one, also where nothing of the nearer skill can run. What the caller may not see hides
+//! nothing, and neither does a skill that is being deleted: it is not there any more.
+//!
+//! Offers to models are picked by `skillet_core::offer` over the same namespaces, by the same rule.
+
+use std::{collections::HashMap, future::Future, sync::Arc};
+
+use crate::{
+    auth::{AuthError, Caller, Verb, is_allowed},
+    catalog::CatalogEntry,
+    state::GatewayState,
+};
+
+/// Namespaces with their skills, and who may do what with them.
+pub trait Shelves: Send + Sync {
+    /// Fails unless the caller may do this with skills of the namespace, or with one of them.
+    fn check(
+        &self,
+        caller: &Caller,
+        verb: Verb,
+        namespace: &str,
+        skill: Option<&str>,
+    ) -> impl Future<Output = Result<(), AuthError>> + Send;
+
+    /// Where a caller's names are looked up, each namespace once, the nearest first.
+    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>>;
+
+    /// Every skill of a namespace, by name.
+    fn skills(&self, namespace: &str) -> Vec<Arc<CatalogEntry>>;
+
+    /// A skill by namespace and name.
+    fn skill(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>>;
+}
+
+impl Shelves for GatewayState {
+    async fn check(
+        &self,
+        caller: &Caller,
+        verb: Verb,
+        namespace: &str,
+        skill: Option<&str>,
+    ) -> Result<(), AuthError> {
+        self.auth.check(caller, verb, namespace, skill).await
+    }
+
+    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
+        self.catalog.namespaces(caller)
+    }
+
+    fn skills(&self, namespace: &str) -> Vec<Arc<CatalogEntry>> {
+        self.catalog.list(namespace)
+    }
+
+    fn skill(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>> {
+        self.catalog.get(namespace, name)
+    }
+}
+
+/// A skill as a caller's look-up finds it.
+#[derive(Clone, Debug)]
+pub struct ResolvedSkill {
+    pub known: Arc<CatalogEntry>,
+    pub namespace: Arc<str>,
+    /// A nearer namespace that has a skill of this name, so that the name alone means that one.
+    pub shadowed_by: Option<Arc<str>>,
+}
+
+impl ResolvedSkill {
+    pub fn name(&self) -> &Arc<str> {
+        &self.known.skill.name
+    }
+}
+
+/// Namespaces of the caller's look-up in which it may do all of `verbs` with any skill, the nearest first.
+pub async fn namespaces(
+    shelves: &impl Shelves,
+    caller: &Caller,
+    verbs: &[Verb],
+) -> Result<Vec<Arc<str>>, AuthError> {
+    let mut allowed = Vec::new();
+    'namespaces: for namespace in shelves.namespaces(caller) {
+        for verb in verbs {
+            if !is_allowed(shelves.check(caller, *verb, &namespace, None).await)? {
+                continue 'namespaces;
+            }
+        }
+        allowed.push(namespace);
+    }
+    Ok(allowed)
+}
+
+/// Every skill of these namespaces, which are in the order of look-up: the nearest first, then by name.
+pub fn all(shelves: &impl Shelves, namespaces: &[Arc<str>]) -> Vec<ResolvedSkill> {
+    let mut nearest: HashMap<Arc<str>, Arc<str>> = HashMap::new();
+    let mut all = Vec::new();
+    for namespace in namespaces {
+        for known in shelves.skills(namespace).into_iter().filter(is_there) {
+            let first = nearest.entry(known.skill.name.clone()).or_insert_with(|| namespace.clone());
+            let shadowed_by = Some(first.clone()).filter(|first| first != namespace);
+            all.push(ResolvedSkill { known, namespace: namespace.clone(), shadowed_by });
+        }
+    }
+    all
+}
+
+/// The skill that a name means in these namespaces, which are in the order of look-up.
+pub fn nearest(shelves: &impl Shelves, namespaces: &[Arc<str>], name: &str) -> Option<ResolvedSkill> {
+    namespaces.iter().find_map(|namespace| {
+        let known = shelves.skill(namespace, name).filter(is_there)?;
+        Some(ResolvedSkill { known, namespace: namespace.clone(), shadowed_by: None })
+    })
+}
+
+/// The skill that the caller means by a name, or the one of the chosen namespace, where it may see it.
+pub async fn one(
+    shelves: &impl Shelves,
+    caller: &Caller,
+    name: &str,
+    chosen: Option<&str>,
+) -> Result<Option<ResolvedSkill>, AuthError> {
+    let mut nearest = None;
+    for namespace in shelves.namespaces(caller) {
+        let is_chosen = chosen == Some(&*namespace);
+        let known = shelves.skill(&namespace, name).filter(is_there);
+        if let Some(known) = known
+            && is_allowed(shelves.check(caller, Verb::Get, &namespace, Some(name)).await)?
+        {
+            if is_chosen || chosen.is_none() {
+                return Ok(Some(ResolvedSkill { known, namespace, shadowed_by: nearest }));
+            }
+            nearest.get_or_insert(namespace);
+        } else if is_chosen {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// Namespaces of the caller's look-up, but for one, in which it may run the skill of a name: where a key of its may have
+/// made a run while the name meant another skill.
+pub async fn elsewhere(
+    shelves: &impl Shelves,
+    caller: &Caller,
+    name: &str,
+    besides: Option<&str>,
+) -> Result<Vec<Arc<str>>, AuthError> {
+    let mut elsewhere = Vec::new();
+    for namespace in shelves.namespaces(caller) {
+        if besides != Some(&*namespace)
+            && is_allowed(shelves.check(caller, Verb::Execute, &namespace, Some(name)).await)?
+        {
+            elsewhere.push(namespace);
+        }
+    }
+    Ok(elsewhere)
+}
+
+fn is_there(known: &Arc<CatalogEntry>) -> bool {
+    !known.skill.is_being_deleted
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Switching skills over HTTP: each field exactly itself, under the caller's right to patch.
+
+use serde_json::{Value, json};
+
+use crate::{
+    auth::Verb,
+    fake_api::path,
+    rest::test_bed::{Bed, TOKEN},
+};
+
+fn stocked() -> Bed {
+    let bed = Bed::new();
+    bed.skill("team", "sum", &json!({ "mode": "on", "enabled": true }));
+    bed.skill("platform", "fetch", &json!({}));
+    bed
+}
+
+fn spec(bed: &Bed) -> (Value, Value) {
+    let skill = bed.api.object(&path("team", "skills", "sum")).unwrap();
+    (skill["spec"]["enabled"].clone(), skill["spec"]["mode"].clone())
+}
+
+#[tokio::test]
+async fn each_field_sets_exactly_itself() {
+    let bed = stocked();
+    for (method, body, expected) in [
+        ("PUT", json!({ "enabled": false }), (json!(false), json!("on"))),
+        ("PATCH", json!({ "mode": "off" }), (json!(false), json!("off"))),
+        ("PUT", json!({ "mode": "auto", "enabled": true }), (json!(true), json!("auto"))),
+    ] {
+        let answer = bed.with_body(method, "/api/skills/sum", &body).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let told = answer.json();
+        assert_eq!((told["enabled"].clone(), told["mode"].clone()), expected);
+        assert_eq!(told["version"], "1.0.0");
+        assert_eq!(spec(&bed), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_says_nothing_or_too_much_is_refused() {
+    let bed = stocked();
+    for (body, field) in [
+        ("{}", ""),
+        (r#"{"enabled": "yes"}"#, "/enabled"),
+        (r#"{"mode": "always"}"#, "/mode"),
+        (r#"{"mode": "on", "version": "2.0.0"}"#, "/version"),
+        ("not json", ""),
+    ] {
+        let answer = bed.send("PUT", "/api/skills/sum", Some(TOKEN), &[], body).await;
+        assert_eq!(answer.error(), (400, "BadRequest".into(), field.into()), "{body}");
+    }
+    assert_eq!(spec(&bed), (json!(true), json!("on")));
+}
+
+#[tokio::test]
+async fn the_right_to_patch_is_needed_and_asked_where_the_skill_is() {
+    let bed = stocked();
+    bed.deny("platform", Some("fetch"), Verb::Patch);
+    let patch = async |uri: &str| bed.with_body("PATCH", uri, &json!({ "mode": "off" })).await;
+    assert_eq!(patch("/api/skills/fetch").await.error().0, 403);
+    assert_eq!(patch("/api/skills/none").await.error().0, 404);
+    assert_eq!(patch("/api/skills/sum?namespace=other").await.error().0, 403);
+    assert_eq!(bed.api.count("PATCH "), 0);
+}
+
+#[tokio::test]
+async fn what_the_api_server_says_is_passed_on() {
+    let bed = stocked();
+    for (code, status) in [(403, 403), (404, 404), (409, 409), (422, 422), (400, 422), (429, 503)] {
+        bed.api.fail("PATCH ", code, "says why");
+        let answer = bed.with_body("PUT", "/api/skills/sum", &json!({ "mode": "off" })).await;
+        assert_eq!(answer.error().0, status, "{code}");
+        assert_eq!(answer.text.contains("says why"), status != 503);
+    }
+}
