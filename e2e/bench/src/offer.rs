@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use skillet_llm::{
     DialectName, ToolDefinition,
-    names::{OfferTable, SkillIdentity},
+    tool_names::{OfferTable, SkillIdentity},
 };
 use skillet_offer::{
     Ask, Candidate, Change, Index, Policy, Provider, RequestFacts, Scratch, Switch, pick, synthetic,
@@ -133,7 +133,7 @@ fn offer(policy: &Policy, index: &Index, mut request: Value, scratch: &mut Scrat
     let start = Instant::now();
     let tools = chosen(policy, index, &request, scratch);
     // A list of tools takes more tools.
-    DialectName::OpenAiChat.dialect().offer(&mut request, &tools).ok();
+    DialectName::OpenAiChat.dialect().append_tools(&mut request, &tools).ok();
     let took = start.elapsed();
     (request, took)
 }

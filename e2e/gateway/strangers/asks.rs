@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 use skillet_e2e::agent::{Ask, chat};
-use skillet_llm::names::reference;
+use skillet_llm::tool_names::omniroute;
 
 use super::{KEY, Other, SHARED, SKILL, WORD};
 
@@ -44,7 +44,7 @@ pub(super) fn by_proxy(other: &Other) -> Vec<Ask> {
         }
         asks.push(ask);
     }
-    let alias = reference::encode(SKILL, "1.0.0").unwrap_or_default();
+    let alias = omniroute::encode(SKILL, "1.0.0").unwrap_or_default();
     let names =
         [alias, format!("{namespace}_{SKILL}"), format!("{namespace}/{SKILL}"), format!("{SKILL}@1.0.0")];
     asks.extend(names.iter().map(|name| chat("stranger", &format!("force {name} {{}}; then say done"))));

@@ -281,5 +281,4 @@ fn content(token: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 #[cfg(test)]
-#[path = "json_edit_tests.rs"]
 mod tests;

@@ -1,6 +1,6 @@
 //! Server-sent events, cut into whole events without changing a byte.
 
-use super::StreamError;
+use crate::StreamError;
 
 /// Most bytes of one event. A provider's largest are whole images as base64.
 pub const EVENT_LIMIT_BYTES: usize = 16 * 1024 * 1024;

@@ -36,7 +36,7 @@ pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
 
 fn answer(case: &Case, calls: &[ToolCall]) -> Answer {
     let expected = &case.expected["calls"];
-    let has_broken = calls.iter().any(|call| matches!(call.arguments, Arguments::Broken(_)));
+    let has_broken = calls.iter().any(|call| matches!(call.arguments, Arguments::NotJson(_)));
     let calls: Vec<Value> =
         calls.iter().enumerate().map(|(place, call)| written(call, &expected[place])).collect();
     // The reference throws where the product finds no calls.
@@ -56,7 +56,7 @@ fn written(call: &ToolCall, expected: &Value) -> Value {
     let id = if is_any_id { "$generated" } else { id };
     let arguments = match arguments {
         Arguments::Json(value) => value.clone(),
-        Arguments::Broken(text) => json!({ "broken": text }),
+        Arguments::NotJson(text) => json!({ "broken": text }),
     };
     json!({"id": id, "name": name, "arguments": arguments})
 }

@@ -43,7 +43,7 @@ fn dialect(case: &Case) -> Result<Option<&'static dyn Dialect>, String> {
 }
 
 pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
-    let calls = dialect(case)?.map(|dialect| dialect.calls(&case.input["response"])).unwrap_or_default();
+    let calls = dialect(case)?.map(|dialect| dialect.tool_calls(&case.input["response"])).unwrap_or_default();
     let mut value = json!({"calls": calls.iter().map(shown).collect::<Value>()});
     take_generated_ids(&mut value, &case.expected);
     let meets_want = match case.want.as_deref() {
@@ -60,7 +60,7 @@ pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
 pub(super) fn shown(call: &ToolCall) -> Value {
     let arguments = match &call.arguments {
         Arguments::Json(arguments) => arguments.clone(),
-        Arguments::Broken(text) => json!(text),
+        Arguments::NotJson(text) => json!(text),
     };
     json!({"id": call.id, "name": call.name, "arguments": arguments})
 }
@@ -83,11 +83,11 @@ pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
     };
     let is_on = case.input["context"]["customSkillExecutionEnabled"] != false;
     let mut results: Vec<ToolResult> = Vec::new();
-    for call in dialect.calls(answer).iter().filter(|_| is_on) {
+    for call in dialect.tool_calls(answer).iter().filter(|_| is_on) {
         results.extend(run(case, call)?);
     }
     let mut value =
-        json!({"response": dialect.mixed_answer(answer, &results), "executionsRecorded": results.len()});
+        json!({"response": dialect.client_response(answer, &results), "executionsRecorded": results.len()});
     if !results.is_empty() {
         value["nextRequest"] = dialect.next_request(&json!({}), answer, &results);
     }

@@ -15,7 +15,7 @@ use skillet_core::{
     rest::{http_status, split_name, status_word},
     version::SkillSemver,
 };
-use skillet_llm::Offered;
+use skillet_llm::OfferedNames;
 
 use crate::{
     case::Case,
@@ -99,7 +99,7 @@ pub(super) fn run(skill_name: &str, input: Option<Value>, owner: &str, is_switch
 }
 
 /// Names of the fixtures that a request of this owner offers, with their version and without.
-pub(super) fn offered(owner: &str) -> Offered {
+pub(super) fn offered(owner: &str) -> OfferedNames {
     let ready = FIXTURES.iter().filter(|fixture| fixture.2 == Switch::On && owner == OWNER);
     ready.flat_map(|(name, version, ..)| [Arc::from(*name), format!("{name}@{version}").into()]).collect()
 }

@@ -24,7 +24,7 @@ pub(super) fn is_in_form(case: &Case) -> bool {
 
 pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
     let calls = calls(case)?;
-    let has_broken = calls.iter().any(|call| matches!(call.arguments, Arguments::Broken(_)));
+    let has_broken = calls.iter().any(|call| matches!(call.arguments, Arguments::NotJson(_)));
     let mut value = json!({ "calls": calls.iter().map(shown).collect::<Value>() });
     take_generated_ids(&mut value, &case.expected);
     let difference = has_broken
@@ -41,7 +41,7 @@ fn calls(case: &Case) -> Result<Vec<ToolCall>, String> {
         let kind = call.name.split_once('.').map_or("", |(kind, _)| kind);
         !["_call", "_request"].iter().any(|end| kind.ends_with(end))
     };
-    Ok(OpenAiResponses.calls(&case.input["response"]).into_iter().filter(is_function).collect())
+    Ok(OpenAiResponses.tool_calls(&case.input["response"]).into_iter().filter(is_function).collect())
 }
 
 pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
@@ -57,11 +57,11 @@ pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
     let answer = &case.input["response"];
     let results: Vec<ToolResult> = runs.iter().map(|run| run.result.clone()).collect();
     let recorded = runs.iter().filter(|run| run.is_recorded).count();
-    let has_client_calls = OpenAiResponses.calls(answer).len() > runs.len();
+    let has_client_calls = OpenAiResponses.tool_calls(answer).len() > runs.len();
     let value = if runs.is_empty() {
         json!({"response": answer, "executionsRecorded": 0})
     } else if has_client_calls {
-        json!({"response": OpenAiResponses.mixed_answer(answer, &results), "executionsRecorded": recorded})
+        json!({"response": OpenAiResponses.client_response(answer, &results), "executionsRecorded": recorded})
     } else {
         let request = OpenAiResponses.next_request(&json!({"input": []}), answer, &results);
         json!({"nextRequest": request, "executionsRecorded": recorded})
@@ -82,11 +82,11 @@ struct Run {
 fn run(case: &Case, call: &ToolCall) -> Result<Option<Run>, String> {
     let input = match &call.arguments {
         Arguments::Json(input) => input.clone(),
-        Arguments::Broken(_) => json!({}),
+        Arguments::NotJson(_) => json!({}),
     };
     let Some(ran) = execute::called(case, &call.name, input)? else { return Ok(None) };
     let (content, is_error, is_recorded) = match (&call.arguments, ran["status"] == "success") {
-        (Arguments::Broken(_), _) => (json!({"error": "the arguments are not JSON"}), true, false),
+        (Arguments::NotJson(_), _) => (json!({"error": "the arguments are not JSON"}), true, false),
         (Arguments::Json(_), true) => (ran["output"].clone(), false, true),
         (Arguments::Json(_), false) => (json!({ "error": ran["errorMessage"] }), true, true),
     };

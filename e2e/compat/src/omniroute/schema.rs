@@ -1,7 +1,7 @@
 //! `input_schema_normalise`: the parameters that a model is shown, from the schema of a skill.
 
 use serde_json::{Value, json};
-use skillet_llm::schema::{normalise, problem};
+use skillet_llm::tool_schema::{normalize, problem};
 
 use crate::{
     case::Case,
@@ -10,7 +10,7 @@ use crate::{
 
 pub(super) fn input_schema_normalise(case: &Case) -> Result<Answer, String> {
     let given = case.given("schema").unwrap_or(&Value::Null);
-    let normal = normalise(given);
+    let normal = normalize(given);
     let is_same = sorted(&normal) == sorted(&case.expected["schema"]);
     let refusal = problem(given);
     let want = case.want.as_deref().unwrap_or_default();
@@ -45,7 +45,7 @@ fn sorted(schema: &Value) -> Value {
     }
 }
 
-/// What the product does otherwise on purpose, see `skillet_llm::schema`.
+/// What the product does otherwise on purpose, see `skillet_llm::tool_schema`.
 fn named_difference(given: &Value, expected: &Value, normal: &Value) -> Option<String> {
     if !given.is_object() {
         return Some("the parameters of a tool are always an object".to_owned());

@@ -4,7 +4,7 @@
 //! names of the cases, since which name a tool has is another kind's matter.
 
 use serde_json::{Value, json};
-use skillet_llm::{Arguments, Dialect as _, Offered, ToolCall, ToolResult, openai_chat::OpenAiChat};
+use skillet_llm::{Arguments, Dialect as _, OfferedNames, ToolCall, ToolResult, openai_chat::OpenAiChat};
 
 use super::{
     calls::{is_responses, provider},
@@ -53,15 +53,15 @@ fn intercept(response: &Value, context: &Value) -> (Outcome, usize) {
     let owner = context["owner"].as_str().unwrap_or_default();
     let mut offered = execute::offered(owner);
     if context["customSkillExecutionEnabled"] == false {
-        offered = Offered::default();
+        offered = OfferedNames::default();
     }
-    let calls = OpenAiChat.calls(response);
+    let calls = OpenAiChat.tool_calls(response);
     let ours: Vec<&ToolCall> = calls.iter().filter(|call| offered.contains(call.name.as_str())).collect();
     let results: Vec<ToolResult> = ours.iter().map(|call| result(call, owner)).collect();
     let outcome = if ours.is_empty() {
         Outcome::Untouched
     } else if ours.len() < calls.len() {
-        Outcome::Mixed(OpenAiChat.mixed_answer(response, &results))
+        Outcome::Mixed(OpenAiChat.client_response(response, &results))
     } else {
         Outcome::Continued(OpenAiChat.next_request(&json!({"messages": []}), response, &results))
     };
@@ -72,7 +72,7 @@ fn result(call: &ToolCall, owner: &str) -> ToolResult {
     let ToolCall { id, name, arguments } = call;
     let ran = match arguments {
         Arguments::Json(input) => execute::run(name, Some(input.clone()), owner, true),
-        Arguments::Broken(_) => json!({"errorMessage": "the arguments are no JSON"}),
+        Arguments::NotJson(_) => json!({"errorMessage": "the arguments are no JSON"}),
     };
     let error = ran["errorMessage"].as_str().or_else(|| ran["message"].as_str());
     let content = error.map_or_else(|| ran["output"].clone(), |error| json!({ "error": error }));

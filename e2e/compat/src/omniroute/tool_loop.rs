@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use skillet_llm::{
     Dialect as _, ToolResult,
-    budget::{DEFAULT_PER_RESULT, DEFAULT_TOTAL, bounded},
+    result_budget::{DEFAULT_RESULT_BYTES, DEFAULT_TOTAL_BYTES, truncate_result},
     openai_chat::OpenAiChat,
 };
 
@@ -14,7 +14,7 @@ const MARK: &str = "OMNIROUTE";
 
 pub(super) fn bounded_result(case: &Case) -> Result<Answer, String> {
     let limit = bytes(&case.input["maxBytes"]).ok_or("maxBytes is no number of bytes")?;
-    let bounded = bounded(&case.given("value").unwrap_or(&Value::Null).to_string(), limit, MARK);
+    let bounded = truncate_result(&case.given("value").unwrap_or(&Value::Null).to_string(), limit, MARK);
     let value = json!({
         "text": bounded.text, "truncated": bounded.is_truncated, "originalBytes": bounded.original_bytes,
     });
@@ -60,7 +60,7 @@ pub(super) fn follow_up_body(case: &Case) -> Result<Answer, String> {
 /// The answer with its calls; a case may have them beside it only.
 fn with_calls(case: &Case) -> Value {
     let answer = &case.input["previousResponse"];
-    if !OpenAiChat.calls(answer).is_empty() {
+    if !OpenAiChat.tool_calls(answer).is_empty() {
         return answer.clone();
     }
     let calls = case.input["toolCalls"].as_array().into_iter().flatten().map(|call| {
@@ -74,10 +74,10 @@ fn with_calls(case: &Case) -> Value {
 }
 
 fn results(case: &Case) -> Vec<ToolResult> {
-    let per_result = limit(case, |name| !name.contains("total")).unwrap_or(DEFAULT_PER_RESULT);
-    let mut left = limit(case, |name| name.contains("total")).unwrap_or(DEFAULT_TOTAL);
+    let per_result = limit(case, |name| !name.contains("total")).unwrap_or(DEFAULT_RESULT_BYTES);
+    let mut left = limit(case, |name| name.contains("total")).unwrap_or(DEFAULT_TOTAL_BYTES);
     let results = case.input["results"].as_array().into_iter().flatten().map(|result| {
-        let content = bounded(&result["result"].to_string(), per_result.min(left), MARK).text;
+        let content = truncate_result(&result["result"].to_string(), per_result.min(left), MARK).text;
         left = left.saturating_sub(content.len());
         let text = |field: &str| result[field].as_str().unwrap_or_default().to_owned();
         ToolResult { id: text("id"), name: text("name"), content, is_error: false }

@@ -1,7 +1,7 @@
 //! `tool_name_encode`, `tool_name_decode`, `mcp_dynamic_tool_name`: what skills are called as tools.
 
 use serde_json::json;
-use skillet_llm::names::{MAX_LENGTH, OfferTable, SkillIdentity, reference};
+use skillet_llm::tool_names::{MAX_LENGTH, OfferTable, SkillIdentity, omniroute};
 
 use crate::{
     case::Case,
@@ -11,7 +11,7 @@ use crate::{
 /// The reference's name as far as the product takes it for a skill's; where that is no legal name, the product's own.
 pub(super) fn tool_name_encode(case: &Case) -> Result<Answer, String> {
     let (name, version) = (case.text("name"), case.text("version"));
-    let tool_name = reference::encode(name, version).unwrap_or_else(|| {
+    let tool_name = omniroute::encode(name, version).unwrap_or_else(|| {
         let table = OfferTable::new([], [(SkillIdentity { namespace: "default", name, version }, ())]);
         table.iter().map(|(name, ())| name.to_string()).collect()
     });
@@ -27,7 +27,7 @@ pub(super) fn tool_name_encode(case: &Case) -> Result<Answer, String> {
 
 pub(super) fn tool_name_decode(case: &Case) -> Result<Answer, String> {
     let tool_name = case.text("toolName");
-    let identifier = reference::decode(tool_name).unwrap_or_else(|| tool_name.to_owned());
+    let identifier = omniroute::decode(tool_name).unwrap_or_else(|| tool_name.to_owned());
     let is_left = identifier == tool_name;
     let want = case.want.as_deref().unwrap_or_default();
     let is_leaving_wanted = mentions(want, &["leave", "as it is", "unchanged", "not a skill name"]);
@@ -38,7 +38,7 @@ pub(super) fn tool_name_decode(case: &Case) -> Result<Answer, String> {
 }
 
 pub(super) fn mcp_dynamic_tool_name(case: &Case) -> Result<Answer, String> {
-    let tool_name = reference::mcp_tool_name(case.text("name"));
+    let tool_name = omniroute::mcp_tool_name(case.text("name"));
     let is_too_long = case.expected["toolName"].as_str().is_some_and(|name| name.len() > MAX_LENGTH);
     Ok(Answer {
         meets_want: if is_too_long { Sense::of(tool_name.len() <= MAX_LENGTH) } else { Sense::Unknown },

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::json;
 use skillet_api::names::version_name;
 use skillet_core::{json_text::JsonText, version::SkillSemver};
-use skillet_llm::schema;
+use skillet_llm::tool_schema;
 use skillet_offer::{Candidate, CandidateTool, Change, Index, Reading};
 
 use super::entry::{CachedSkill, CachedVersion, CatalogEntry, Versions};
@@ -156,7 +156,7 @@ fn candidate(skill: &CachedSkill, newest: Option<&Arc<CachedVersion>>) -> Option
     let description = newest.map_or(&spec.description, |newest| &newest.description);
     let written = newest.and_then(|newest| newest.tool.input.as_ref());
     let mut parameters = JsonText::new(&match written {
-        Some(schema) => schema::normalise(&schema.value()),
+        Some(schema) => tool_schema::normalize(&schema.value()),
         None => json!({ "type": "object", "properties": {} }),
     });
     if let Some(written) = written {

@@ -13,8 +13,8 @@ use rmcp::{
 use serde_json::{Map, Value};
 use skillet_api::skill::{Invocation, Mode};
 use skillet_llm::{
-    names::{MAX_LENGTH, OfferTable, SkillIdentity},
-    schema,
+    tool_names::{MAX_LENGTH, OfferTable, SkillIdentity},
+    tool_schema,
 };
 
 use super::{backend::Backend, management};
@@ -61,7 +61,7 @@ impl Runnable {
         let spec = &self.version.spec;
         let input = spec.tool.input_schema().unwrap_or_default();
         let tool =
-            Tool::new(name.to_owned(), spec.description.to_string(), object(schema::normalise(&input)))
+            Tool::new(name.to_owned(), spec.description.to_string(), object(tool_schema::normalize(&input)))
                 .with_title(self.seen.name().to_string())
                 .with_annotations(self.annotations());
         match spec.tool.output_schema() {

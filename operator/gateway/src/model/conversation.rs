@@ -19,7 +19,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde_json::Value;
 use skillet_api::skill::Invocation;
-use skillet_llm::{Dialect, DialectName, ToolCall, ToolResult, budget::Budget, json_edit::render};
+use skillet_llm::{Dialect, DialectName, ToolCall, ToolResult, result_budget::ResultBudget, json_edit::render};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -82,9 +82,9 @@ pub struct Progress {
     deadline: Instant,
     /// Until then confirmed calls are waited for; what is left is the model's.
     confirmations_by: Instant,
-    budget: Budget,
+    budget: ResultBudget,
     /// For results of earlier turns, which come again with every request.
-    earlier: Budget,
+    earlier: ResultBudget,
     /// How often each call was made, where they are to be made once.
     keyed: HashMap<String, u32>,
     /// Tool names of the calls whose skills were run, in order.
@@ -122,8 +122,8 @@ impl Conversation {
             round,
             deadline: now + time,
             confirmations_by: now + time - FOR_THE_MODEL.min(time / 2),
-            budget: Budget::new(result_bytes, total_result_bytes),
-            earlier: Budget::new(result_bytes, total_result_bytes),
+            budget: ResultBudget::new(result_bytes, total_result_bytes),
+            earlier: ResultBudget::new(result_bytes, total_result_bytes),
             keyed: HashMap::new(),
             ran: Vec::new(),
         }
@@ -137,7 +137,7 @@ impl Conversation {
     /// Whose the calls of an answer are.
     pub fn split_calls(&self, answer: &Value) -> SplitCalls {
         let mut called = SplitCalls::default();
-        for call in self.dialect().calls(answer) {
+        for call in self.dialect().tool_calls(answer) {
             match self.offering.targets.get(call.name.as_str()) {
                 Some(target) if !self.needs_confirmation(target) => called.ours.push(call),
                 Some(_) => {
@@ -165,7 +165,7 @@ impl Conversation {
     /// Puts a question about these calls of `answer` into what the client gets of it.
     pub fn ask(&self, answer: &Value, asked: &[ToolCall], mixed: &mut Value) {
         if let Some(question) = confirmation_prompt::question(self, answer, asked) {
-            let is_put = self.dialect().put_text_before_calls(mixed, &question.text);
+            let is_put = self.dialect().insert_text_before_calls(mixed, &question.text);
             if !is_put {
                 warn!(dialect = ?self.dialect, "Answer has no place for the question about its calls");
             }
@@ -196,7 +196,7 @@ impl Conversation {
     /// The request with which the model is asked again.
     pub fn next(&self, request: &Value, answer: &Value, results: &[ToolResult]) -> Value {
         let mut next = self.dialect().next_request(request, answer, results);
-        self.dialect.let_it_answer(&mut next, &self.offering.names());
+        self.dialect.relax_tool_choice(&mut next, &self.offering.names());
         next
     }
 

@@ -216,7 +216,7 @@ async fn intercept(State(gateway): State<GatewayState>, request: Request) -> Res
     let dialect = conversation.dialect.dialect();
     let told = json!({ "results": told });
     Ok(if has_client_calls || !may_go_on {
-        let mut mixed = dialect.mixed_answer(&answer, &results);
+        let mut mixed = dialect.client_response(&answer, &results);
         conversation.ask(&answer, &asked, &mut mixed);
         with_text(&told, "answer", &render(&as_written, &mixed))
     } else {

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillet_api::{SkillPolicySpec, gateway::OfferPolicy, skill::Invocation};
 use skillet_llm::{
-    Dialect, DialectName, Offered, ToolDefinition,
-    names::{OfferTable, SkillIdentity},
+    Dialect, DialectName, OfferedNames, ToolDefinition,
+    tool_names::{OfferTable, SkillIdentity},
 };
 use skillet_offer::{
     Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, Reason, RequestFacts, Scratch,
@@ -77,9 +77,9 @@ impl OfferedTools {
     }
 
     /// Every name under which a call is ours, or waits for a person's word.
-    pub fn names(&self) -> Offered {
+    pub fn names(&self) -> OfferedNames {
         let of = |confirm: bool| self.targets.iter().filter(move |(_, target)| target.confirm == confirm);
-        Offered::new(of(false).map(|(name, _)| name.clone()), of(true).map(|(name, _)| name.clone()))
+        OfferedNames::new(of(false).map(|(name, _)| name.clone()), of(true).map(|(name, _)| name.clone()))
     }
 }
 
@@ -182,7 +182,7 @@ pub fn offer(
     question: &OfferRequest<'_>,
 ) -> OfferedTools {
     let OfferRequest { dialect, request, .. } = *question;
-    if dialect.asks_for_several(request) {
+    if dialect.wants_multiple_candidates(request) {
         return OfferedTools { withheld: Some(Reason::SeveralAnswers), ..OfferedTools::default() };
     }
     let picked = search(policy_spec, namespaces, question, pick);
@@ -196,7 +196,7 @@ pub fn explained(
     question: &OfferRequest<'_>,
 ) -> Vec<Explanation> {
     let mut explained = search(policy_spec, namespaces, question, explain);
-    if question.dialect.asks_for_several(question.request) {
+    if question.dialect.wants_multiple_candidates(question.request) {
         explained.iter_mut().for_each(|of| of.verdict = Verdict::NotOffered(Reason::SeveralAnswers));
     }
     explained
@@ -268,7 +268,7 @@ pub fn add(dialect: DialectName, request: &mut Value, offering: &OfferedTools) -
     if offering.tools.is_empty() {
         return Ok(());
     }
-    dialect.dialect().offer(request, &offering.tools).map_err(|error| {
+    dialect.dialect().append_tools(request, &offering.tools).map_err(|error| {
         ApiError::new(StatusCode::BAD_REQUEST, "BadRequest", error.message.clone()).at(error.field)
     })
 }

@@ -8,23 +8,23 @@
 //! A round that calls us and breaks off before the message's end is truncated, also where the call itself is whole: no
 //! skill runs for half an answer.
 
+mod accumulator;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{
-    answer::{end_turn, placed_calls},
-    round::{Round, Shown, WholeRound},
-};
+use super::response::{end_turn, placed_calls};
 use crate::{
-    Arguments, Offered, RoundEnd, StreamError, StreamFilter, ToolResult, Usage,
+    Arguments, OfferedNames, RoundEnd, StreamError, StreamFilter, ToolResult, Usage,
     sse::{self, EventSplitter, RawEvent},
 };
+use accumulator::{AccumulatedResponse, ResponseAccumulator, Shown};
 
 pub(super) struct Filter {
-    offered: Arc<Offered>,
+    offered: Arc<OfferedNames>,
     splitter: EventSplitter,
-    round: Round,
+    round: ResponseAccumulator,
     /// The end of the round before, until a next one begins.
     held: Option<HeldEnd>,
     /// Whether the client has its `message_start`.
@@ -46,11 +46,11 @@ struct HeldEnd {
 }
 
 impl Filter {
-    pub(super) fn new(offered: Arc<Offered>) -> Self {
+    pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
         Self {
             offered,
             splitter: EventSplitter::default(),
-            round: Round::default(),
+            round: ResponseAccumulator::default(),
             held: None,
             is_begun: false,
             next_index: 0,
@@ -111,7 +111,7 @@ impl Filter {
         let block = &data["content_block"];
         let tool = block["name"].as_str().filter(|_| block["type"] == "tool_use");
         let is_ours = tool.is_some_and(|name| self.offered.contains(name));
-        self.round.has_asked |= tool.is_some_and(|name| self.offered.is_asked(name));
+        self.round.has_awaiting |= tool.is_some_and(|name| self.offered.needs_confirmation(name));
         // Before any call of ours the provider's own numbers stand, whatever they are.
         let is_untouched = self.before.is_none() && !self.round.has_ours;
         let next = if is_untouched { index } else { self.next_index };
@@ -220,23 +220,23 @@ impl StreamFilter for Filter {
         }
         let delta = round.held_delta.take();
         self.before = Some(self.before.unwrap_or_default().plus(round.usage()));
-        let WholeRound { answer, mut broken } = round.into_whole();
+        let AccumulatedResponse { response, mut broken } = round.into_response();
         let mut calls = Vec::new();
-        for placed in placed_calls(&answer) {
+        for placed in placed_calls(&response) {
             let mut call = placed.call;
             if let Some(text) = broken.remove(&placed.place) {
-                call.arguments = Arguments::Broken(text);
+                call.arguments = Arguments::NotJson(text);
             }
             calls.push(call);
         }
-        let end = RoundEnd::of(answer, calls, &self.offered, self.is_failed);
+        let end = RoundEnd::of(response, calls, &self.offered, self.is_failed);
         if is_end_held {
             self.held = Some(HeldEnd { delta, has_client_calls: end.has_client_calls });
         }
         Ok(end)
     }
 
-    fn tell(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
+    fn write_text(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
         if self.held.is_some() {
             self.write_text(text, out);
         }
@@ -244,7 +244,7 @@ impl StreamFilter for Filter {
 
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
         let Some(HeldEnd { delta, has_client_calls }) = self.held.take() else { return };
-        results.iter().for_each(|result| self.write_text(&result.told(), out));
+        results.iter().for_each(|result| self.write_text(&result.to_text(), out));
         // A provider that sends no message_delta counts nothing and gives no reason.
         let mut delta = delta.unwrap_or_else(|| {
             let delta = json!({"stop_reason": "tool_use", "stop_sequence": null});
@@ -271,9 +271,7 @@ fn put_total(event: &mut Value, total: Usage) {
 }
 
 #[cfg(test)]
-#[path = "stream_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "random_tests.rs"]
 mod random_tests;

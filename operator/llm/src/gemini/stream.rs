@@ -4,24 +4,24 @@
 //! `responseId` too; only the last counts the tokens of all rounds. The end of a stream is the chunk with a
 //! `finishReason`. A provider that leaves it out is taken at its word: a call that came whole is run.
 
+mod accumulator;
+mod framing;
+mod partial_args;
+
 use std::{mem, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{
-    Gemini,
-    answer::{add_parts, placed_calls, text_part},
-    framing::{Piece, Splitter, Writer},
-    items,
-    round::{Round, WholeRound, plain_text},
-};
-use crate::{Arguments, Dialect, Offered, RoundEnd, StreamError, StreamFilter, ToolResult, Usage};
+use super::response::{add_parts, placed_calls, result_text_part, set_usage, usage};
+use crate::{Arguments, OfferedNames, RoundEnd, StreamError, StreamFilter, ToolResult, Usage, wire::items};
+use accumulator::{AccumulatedResponse, ResponseAccumulator, plain_text};
+use framing::{Piece, Splitter, Writer};
 
 pub(super) struct Filter {
-    offered: Arc<Offered>,
+    offered: Arc<OfferedNames>,
     splitter: Splitter,
     writer: Writer,
-    round: Round,
+    round: ResponseAccumulator,
     /// The end of the round before, if it was held back and until a next one begins.
     held: Option<Value>,
     /// Tokens of the rounds that are over. None in the first round.
@@ -31,12 +31,12 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    pub(super) fn new(offered: Arc<Offered>) -> Self {
+    pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
         Self {
             offered,
             splitter: Splitter::default(),
             writer: Writer::default(),
-            round: Round::default(),
+            round: ResponseAccumulator::default(),
             held: None,
             before: None,
             is_failed: false,
@@ -75,7 +75,7 @@ impl Filter {
         }
         let total = self.before.filter(|_| self.round.is_ended);
         if let Some(total) = total {
-            Gemini.put_usage(&mut chunk, total.plus(Gemini.usage(&self.round.fields())));
+            set_usage(&mut chunk, total.plus(usage(&self.round.fields())));
         }
         if seen.is_changed || total.is_some() {
             self.writer.write(before, &chunk, out);
@@ -132,20 +132,20 @@ impl StreamFilter for Filter {
         if round.is_end_held() && !self.is_failed {
             self.held = Some(round.held.take().unwrap_or_else(|| json!({})));
         }
-        let WholeRound { answer, mut broken } = round.into_whole();
-        self.before = Some(self.before.unwrap_or_default().plus(Gemini.usage(&answer)));
+        let AccumulatedResponse { response, mut broken } = round.into_response();
+        self.before = Some(self.before.unwrap_or_default().plus(usage(&response)));
         let mut calls = Vec::new();
-        for placed in placed_calls(&answer) {
+        for placed in placed_calls(&response) {
             let mut call = placed.call;
             if let Some(text) = placed.place.and_then(|place| broken.remove(&place)) {
-                call.arguments = Arguments::Broken(text);
+                call.arguments = Arguments::NotJson(text);
             }
             calls.push(call);
         }
-        Ok(RoundEnd::of(answer, calls, &self.offered, self.is_failed))
+        Ok(RoundEnd::of(response, calls, &self.offered, self.is_failed))
     }
 
-    fn tell(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
+    fn write_text(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
         if self.held.is_some() {
             let content = json!({"role": "model", "parts": [{ "text": text }]});
             self.writer.write(b"", &json!({"candidates": [{"content": content, "index": 0}]}), out);
@@ -161,9 +161,9 @@ impl StreamFilter for Filter {
             }
         }
         if let Some(first) = candidates(&mut end).next() {
-            add_parts(first, results.iter().map(text_part).collect());
+            add_parts(first, results.iter().map(result_text_part).collect());
         }
-        Gemini.put_usage(&mut end, self.before.unwrap_or_default());
+        set_usage(&mut end, self.before.unwrap_or_default());
         self.writer.write(b"", &end, out);
         self.writer.close(b"\n]", out);
     }
@@ -203,9 +203,7 @@ fn merge_end(held: &mut Value, end: Value) {
 }
 
 #[cfg(test)]
-#[path = "stream_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "random_tests.rs"]
 mod random_tests;

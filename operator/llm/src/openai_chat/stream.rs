@@ -3,7 +3,7 @@
 //! `collect` puts the answer together and knows whose each call is; `edit` takes ours out of a chunk; this file decides
 //! when a chunk goes out. A chunk that need not change goes out in its own bytes.
 
-mod collect;
+mod accumulator;
 mod edit;
 mod merge;
 
@@ -11,19 +11,18 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::collect::{Places, Round};
-use super::{
-    super::{
-        Offered, RoundEnd, StreamError, StreamFilter, ToolResult, Usage,
-        sse::{self, EventSplitter, RawEvent},
-    },
-    answer, calls,
+use self::accumulator::{Places, ResponseAccumulator};
+use super::{response, tool_call};
+use crate::{
+    OfferedNames, RoundEnd, StreamError, StreamFilter, ToolResult, Usage,
+    sse::{self, EventSplitter, RawEvent},
+    wire,
 };
 
 pub(super) struct ChatStream {
-    offered: Arc<Offered>,
+    offered: Arc<OfferedNames>,
     splitter: EventSplitter,
-    round: Round,
+    round: ResponseAccumulator,
     /// Chunks that cannot go out before a call's name is known.
     waiting: Vec<Chunk>,
     /// The end of a round in which we were called, or a call waits for a person's word.
@@ -66,9 +65,9 @@ struct HeldEnd {
 }
 
 impl ChatStream {
-    pub(super) fn new(offered: Arc<Offered>) -> Self {
+    pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
         Self {
-            round: Round::new(Arc::clone(&offered)),
+            round: ResponseAccumulator::new(Arc::clone(&offered)),
             offered,
             splitter: EventSplitter::default(),
             waiting: Vec::new(),
@@ -82,7 +81,7 @@ impl ChatStream {
     }
 
     fn begin_round(&mut self) {
-        self.round = Round::new(Arc::clone(&self.offered));
+        self.round = ResponseAccumulator::new(Arc::clone(&self.offered));
         self.splitter = EventSplitter::default();
         self.waiting.clear();
         self.held = HeldEnd::default();
@@ -157,9 +156,9 @@ impl ChatStream {
     fn continue_first_round(&self, value: &mut Value) -> bool {
         let before = value.clone();
         self.put_identity(value);
-        let usage = value.get("usage").filter(|usage| usage.is_object()).map(answer::read_usage);
+        let usage = value.get("usage").filter(|usage| usage.is_object()).map(response::read_usage);
         if let Some(usage) = usage {
-            answer::put_usage(value, answer::sum(self.total, usage));
+            response::set_usage(value, self.total.plus(usage));
         }
         if self.told.role {
             edit::remove_role(value);
@@ -240,13 +239,13 @@ impl StreamFilter for ChatStream {
         if self.round.is_undecided() || (self.round.is_end_held() && !self.round.is_finished()) {
             return Err(StreamError::Truncated);
         }
-        let answer = self.round.answer();
-        self.total = answer::sum(self.total, answer.get("usage").map(answer::read_usage).unwrap_or_default());
-        let calls = calls::of_first_choice(&answer);
-        Ok(RoundEnd::of(answer, calls, &self.offered, false))
+        let response = self.round.response();
+        self.total = self.total.plus(response::usage(&response));
+        let calls = tool_call::of_first_choice(&response);
+        Ok(RoundEnd::of(response, calls, &self.offered, false))
     }
 
-    fn tell(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
+    fn write_text(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
         if self.state == State::RoundOver && self.round.is_end_held() {
             self.say(text, out);
         }
@@ -258,7 +257,7 @@ impl StreamFilter for ChatStream {
         }
         self.state = State::Ended;
         if !results.is_empty() {
-            self.say(&answer::results_text(results), out);
+            self.say(&wire::results_text(results), out);
         }
         let HeldEnd { mut chunks, is_done } = std::mem::take(&mut self.held);
         if !chunks.iter().any(edit::is_finish) {
@@ -266,7 +265,7 @@ impl StreamFilter for ChatStream {
         }
         for mut chunk in chunks {
             self.put_identity(&mut chunk);
-            answer::put_usage(&mut chunk, self.total);
+            response::set_usage(&mut chunk, self.total);
             if !self.round.has_client_calls() {
                 edit::end_turn(&mut chunk);
             }
@@ -279,9 +278,7 @@ impl StreamFilter for ChatStream {
 }
 
 #[cfg(test)]
-#[path = "stream/stream_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "stream/random_tests.rs"]
 mod random_tests;

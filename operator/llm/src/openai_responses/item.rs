@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::{Arguments, Offered, ToolCall, ToolResult};
+use crate::{Arguments, OfferedNames, ToolCall, ToolResult, wire};
 use skillet_core::text::truncate;
 
 /// Items that wait for the client's answer, beside function calls. The provider runs every other kind itself.
@@ -26,13 +26,13 @@ pub(super) fn is_function_call(item: &Value) -> bool {
 
 /// Whether the item calls a function that this request offered, and that is run here. A function inside a namespace is
 /// the client's.
-pub(super) fn is_ours(item: &Value, offered: &Offered) -> bool {
+pub(super) fn is_ours(item: &Value, offered: &OfferedNames) -> bool {
     plain_name(item).is_some_and(|name| offered.contains(name))
 }
 
 /// Whether the item calls a function that this request offered, and that waits for a person's word.
-pub(super) fn is_asked(item: &Value, offered: &Offered) -> bool {
-    plain_name(item).is_some_and(|name| offered.is_asked(name))
+pub(super) fn needs_confirmation(item: &Value, offered: &OfferedNames) -> bool {
+    plain_name(item).is_some_and(|name| offered.needs_confirmation(name))
 }
 
 /// The name of a function that is in no namespace.
@@ -60,9 +60,9 @@ impl<'a> Answered<'a> {
 }
 
 /// The call's id: the provider's, or one made from the item's place in the answer.
-pub(super) fn call_id(item: &Value, place: usize, answer_id: &str) -> String {
+pub(super) fn call_id(item: &Value, place: usize, response_id: &str) -> String {
     // The answer's id keeps the calls of two rounds apart.
-    let made = || shortened(&format!("call_{place}_{answer_id}"));
+    let made = || shortened(&format!("call_{place}_{response_id}"));
     given_id(item).map_or_else(made, str::to_owned)
 }
 
@@ -76,8 +76,8 @@ pub(super) fn given_id(item: &Value) -> Option<&str> {
 ///
 /// Only a plain function call has its name alone. Every other gets its kind or namespace and a dot before it, which no
 /// offered name has in it: so that it is never taken for a call of ours.
-pub(super) fn call(item: &Value, place: usize, answer_id: &str) -> ToolCall {
-    let id = call_id(item, place, answer_id);
+pub(super) fn call(item: &Value, place: usize, response_id: &str) -> ToolCall {
+    let id = call_id(item, place, response_id);
     let name = item["name"].as_str().unwrap_or_default();
     if !is_function_call(item) {
         let kind = item["type"].as_str().unwrap_or_default();
@@ -98,7 +98,7 @@ fn arguments(value: &Value) -> Arguments {
         Value::String(text) if text.trim().is_empty() => Arguments::Json(Value::Object(Map::new())),
         Value::String(text) => match serde_json::from_str(text) {
             Ok(json) => Arguments::Json(json),
-            Err(_) => Arguments::Broken(text.clone()),
+            Err(_) => Arguments::NotJson(text.clone()),
         },
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             Arguments::Json(value.clone())
@@ -107,7 +107,7 @@ fn arguments(value: &Value) -> Arguments {
 }
 
 /// An item of an answer as an item of the next request. None where the request may not hold it.
-pub(super) fn as_input(item: &Value, place: usize, answer_id: &str, is_stored: bool) -> Option<Value> {
+pub(super) fn as_input(item: &Value, place: usize, response_id: &str, is_stored: bool) -> Option<Value> {
     let mut fields = item.as_object()?.clone();
     let kind = item["type"].as_str().unwrap_or_default();
     // Reasoning that is neither stored nor carried by the item is known to nobody, and its bare id is refused.
@@ -128,7 +128,7 @@ pub(super) fn as_input(item: &Value, place: usize, answer_id: &str, is_stored: b
         fields.retain(|field, _| matches!(field.as_str(), "type" | "id" | "status" | "result"));
     }
     if kind == "function_call" {
-        fields.insert("call_id".to_owned(), Value::String(call_id(item, place, answer_id)));
+        fields.insert("call_id".to_owned(), Value::String(call_id(item, place, response_id)));
     }
     Some(Value::Object(fields))
 }
@@ -137,14 +137,9 @@ pub(super) fn function_call_output(result: &ToolResult) -> Value {
     json!({"type": "function_call_output", "call_id": result.id, "output": result.content})
 }
 
-/// Results as text, for a client that never saw the calls.
-pub(super) fn results_text(results: &[ToolResult]) -> String {
-    results.iter().map(ToolResult::told).collect::<Vec<_>>().join("\n\n")
-}
-
 /// Results as a message of the model. None without results.
 pub(super) fn results_message(results: &[ToolResult]) -> Option<Value> {
-    Some(message(&format!("msg_{}", results.first()?.id), &results_text(results)))
+    Some(message(&format!("msg_{}", results.first()?.id), &wire::results_text(results)))
 }
 
 /// A message of the model. The provider takes one back only with an id that begins with `msg_`.

@@ -5,33 +5,33 @@
 //! indexes differ from the provider's, and every event is written anew with those. `round` knows the items of the present
 //! answer, `client` what the client was told over all rounds, `event` how an event is read.
 
-mod client;
+mod accumulator;
+mod client_stream;
 mod event;
-mod round;
 
 use std::{mem, sync::Arc};
 
 use serde_json::Value;
 
 use crate::{
-    Offered, RoundEnd, StreamError, StreamFilter, ToolResult,
+    OfferedNames, RoundEnd, StreamError, StreamFilter, ToolResult,
     sse::{EventSplitter, RawEvent},
 };
-use client::Client;
+use accumulator::ResponseAccumulator;
+use client_stream::ClientStream;
 use event::{Event, Kind};
-use round::Round;
 
 pub(super) struct ResponsesFilter {
-    offered: Arc<Offered>,
+    offered: Arc<OfferedNames>,
     splitter: EventSplitter,
-    round: Round,
-    client: Client,
+    round: ResponseAccumulator,
+    client: ClientStream,
 }
 
 impl ResponsesFilter {
-    pub(super) fn new(offered: Arc<Offered>) -> Self {
+    pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
         let splitter = EventSplitter::default();
-        Self { offered, splitter, round: Round::default(), client: Client::default() }
+        Self { offered, splitter, round: ResponseAccumulator::default(), client: ClientStream::default() }
     }
 
     fn take(&mut self, raw: RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
@@ -124,11 +124,11 @@ impl StreamFilter for ResponsesFilter {
         let response = mem::take(&mut round.response);
         let end = round.close(response, &self.offered, &mut self.client, out);
         // Nor can a person be asked before an end that never came.
-        if end.asked.is_empty() { Ok(end) } else { Err(StreamError::Truncated) }
+        if end.awaiting_confirmation.is_empty() { Ok(end) } else { Err(StreamError::Truncated) }
     }
 
-    fn tell(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
-        self.client.tell(&format!("msg_{id}"), text, out);
+    fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
+        self.client.write_text(&format!("msg_{id}"), text, out);
     }
 
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
@@ -147,9 +147,7 @@ fn fields(response: Value) -> serde_json::Map<String, Value> {
 }
 
 #[cfg(test)]
-#[path = "stream/stream_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "stream/random_tests.rs"]
 mod random_tests;

@@ -123,7 +123,7 @@ async fn a_call_runs_what_the_list_shows_under_its_name() {
     let catalogue = ToolList::of(&fake, &caller).await.unwrap();
     let listed: Vec<String> = catalogue.names().map(ToString::to_string).collect();
     assert_eq!(listed.len(), 8, "{listed:?}");
-    let alias = skillet_llm::names::reference::encode("sum", "1.0.0").unwrap();
+    let alias = skillet_llm::tool_names::omniroute::encode("sum", "1.0.0").unwrap();
     let odd = ["a.b", "3d", "off", "unsealed", "skillet_executions", "", "-", "nothing", &long, &alias];
     for name in listed.iter().map(String::as_str).chain(odd) {
         let place = |skill: &Runnable| (skill.seen.namespace.clone(), skill.seen.name().clone());

@@ -50,7 +50,7 @@ pub async fn respond_buffered(
                     Ok((_, refused)) => warn!(status = refused.status.as_u16(), "Provider refused to go on"),
                     Err(error) => warn!(error = error.message, "Provider could not be asked again"),
                 }
-                let given = dialect.mixed_answer(&read, &results);
+                let given = dialect.client_response(&read, &results);
                 return Ok((with_usage(conversation, &answer, given, total), progress));
             }
             (Ok((None, answer)), None) => return Ok((pass(answer), progress)),
@@ -69,7 +69,7 @@ pub async fn respond_buffered(
         let results =
             if may_go_on { conversation.run(ours, &mut progress).await } else { Conversation::not_run(ours) };
         if *has_client_calls || !may_go_on {
-            let mut given = dialect.mixed_answer(&read, &results);
+            let mut given = dialect.client_response(&read, &results);
             conversation.ask(&read, asked, &mut given);
             return Ok((with_usage(conversation, &answer, given, total), progress));
         }
@@ -116,7 +116,7 @@ fn pass(answer: Answer) -> Response {
 }
 
 fn with_usage(conversation: &Conversation, answer: &Answer, mut read: Value, total: Usage) -> Response {
-    conversation.dialect().put_usage(&mut read, total);
+    conversation.dialect().set_usage(&mut read, total);
     let mut headers = response_headers(&answer.headers);
     headers.entry(header::CONTENT_TYPE).or_insert(header::HeaderValue::from_static("application/json"));
     (answer.status, headers, Body::from(render(&answer.body, &read))).into_response()

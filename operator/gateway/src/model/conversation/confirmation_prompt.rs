@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use skillet_llm::{
     Arguments, ToolCall,
-    confirmation::{GivenIds, NONCE_BYTES, PendingCall, question},
-    names::SkillIdentity,
+    confirmation::{ProviderIds, NONCE_BYTES, PendingCall, prompt},
+    tool_names::SkillIdentity,
 };
 
 use super::Conversation;
@@ -29,28 +29,28 @@ pub(super) fn question(
     asked: &[ToolCall],
 ) -> Option<ConfirmationPrompt> {
     let first = asked.first()?;
-    let ids = GivenIds::of(answer);
+    let ids = ProviderIds::of(answer);
     let texts: Vec<String> = asked.iter().map(|call| about(conversation, &ids, call)).collect();
     Some(ConfirmationPrompt { id: format!("confirm_{}", first.id), text: texts.join("\n\n") })
 }
 
-fn about(conversation: &Conversation, ids: &GivenIds<'_>, call: &ToolCall) -> String {
+fn about(conversation: &Conversation, ids: &ProviderIds<'_>, call: &ToolCall) -> String {
     let gateway = &conversation.gateway;
     let Some(key) = &gateway.confirmation else {
-        return question::text_without(&call.name, "this gateway has no key to confirm calls with");
+        return prompt::text_without(&call.name, "this gateway has no key to confirm calls with");
     };
     let Some(target) = conversation.offering.targets.get(call.name.as_str()) else {
-        return question::text_without(&call.name, "this request was not offered such a tool");
+        return prompt::text_without(&call.name, "this request was not offered such a tool");
     };
     let Arguments::Json(arguments) = &call.arguments else {
-        return question::text_without(&call.name, "its arguments are not JSON");
+        return prompt::text_without(&call.name, "its arguments are not JSON");
     };
     let (caller, call_id) = (caller(&conversation.caller), ids.of_call(call));
     let pending = PendingCall { caller: &caller, call_id, tool: &call.name, arguments };
     let skill = SkillIdentity { namespace: &target.namespace, name: &target.skill, version: &target.version };
     let open_for = OPEN_FOR.min(gateway.catalog.policy().retention.ttl.0);
     let token = key.make(&pending, skill, now().saturating_add(open_for.as_secs()), nonce());
-    question::text(&call.name, call_id, arguments, &token)
+    prompt::text(&call.name, call_id, arguments, &token)
 }
 
 /// The caller as a token names it. A namespace has no slash.

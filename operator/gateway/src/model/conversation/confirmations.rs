@@ -12,9 +12,9 @@ use skillet_api::skill::Invocation;
 use skillet_llm::{
     confirmation::{
         ConfirmationError, Confirmed,
-        answer::{Word, words},
+        reply::{Reply, read_replies},
     },
-    sent::{Place, SentCall},
+    history::{HistoryCall, ResultLocation},
 };
 use tokio::time::Instant;
 
@@ -34,7 +34,7 @@ const LIMIT: usize = 64;
 
 /// A result that is not left as the client sent it.
 struct PendingResult {
-    place: Place,
+    place: ResultLocation,
     id: String,
     name: String,
     /// The model has not read it yet.
@@ -83,9 +83,9 @@ pub(super) async fn resolve(
         }
         let budget = if settled.is_newest { &mut progress.budget } else { &mut progress.earlier };
         let result = outcome.told(budget, &settled.id, &settled.name);
-        conversation.dialect().put_result(request, settled.place, &result);
+        conversation.dialect().replace_result(request, settled.place, &result);
     }
-    let is_mended = conversation.dialect().mend_sent(request);
+    let is_mended = conversation.dialect().repair_history(request);
     Ok(is_mended || !settled.is_empty())
 }
 
@@ -96,16 +96,16 @@ fn plan(conversation: &Conversation, request: &Value) -> Vec<PendingResult> {
     let own: HashSet<&str> = names.into_iter().filter(|name| !targets.contains_key(*name)).collect();
     let caller = confirmation_prompt::caller(&conversation.caller);
     let (key, now) = (conversation.gateway.confirmation.as_deref(), confirmation_prompt::now());
-    let mut calls = conversation.dialect().sent_calls(request);
+    let mut calls = conversation.dialect().history_calls(request);
     calls.retain(|call| !own.contains(call.name));
-    let words = words(key, &caller, &calls, &conversation.confirmations, now);
+    let words = read_replies(key, &caller, &calls, &conversation.confirmations, now);
     let mut settled = Vec::new();
     for (word, call) in words.into_iter().zip(&calls) {
         let is_asked = targets.get(call.name).is_some_and(|target| target.confirm);
         if let Some(resolution) = resolution(word, call, is_asked) {
             let (id, name) = (call.id.to_owned(), call.name.to_owned());
             settled.push(PendingResult {
-                place: call.place,
+                place: call.location,
                 id,
                 name,
                 is_newest: call.is_newest,
@@ -118,7 +118,7 @@ fn plan(conversation: &Conversation, request: &Value) -> Vec<PendingResult> {
 }
 
 /// None where the result is none of ours.
-fn resolution(word: Word, call: &SentCall<'_>, is_asked: bool) -> Option<Resolution> {
+fn resolution(word: Reply, call: &HistoryCall<'_>, is_asked: bool) -> Option<Resolution> {
     let refuse = |message: String| {
         Some(Resolution::Refuse {
             reason: "NotConfirmed",
@@ -126,7 +126,7 @@ fn resolution(word: Word, call: &SentCall<'_>, is_asked: bool) -> Option<Resolut
         })
     };
     match word {
-        Word::Confirmed(confirmed) => {
+        Reply::Confirmed(confirmed) => {
             let Confirmed { namespace, skill, version, code, is_expired } = confirmed;
             let too_late = match (call.is_newest, is_expired) {
                 (false, _) => Some(TooLate::Earlier),
@@ -137,12 +137,12 @@ fn resolution(word: Word, call: &SentCall<'_>, is_asked: bool) -> Option<Resolut
             let target = Target { namespace, skill, version, confirm: true };
             Some(Resolution::Run(Box::new(Run { target, input, key: format!("confirmed/{code}"), too_late })))
         }
-        Word::Refused => refuse("a person refused this call".to_owned()),
-        Word::Invalid(error) => refuse(error.to_string()),
-        Word::Unclear if is_asked => refuse(ConfirmationError::Malformed.to_string()),
-        Word::Missing if is_asked => refuse("nobody confirmed this call".to_owned()),
-        Word::NotTried if is_asked => Some(too_many()),
-        Word::Unclear | Word::Missing | Word::NotTried => None,
+        Reply::Refused => refuse("a person refused this call".to_owned()),
+        Reply::Invalid(error) => refuse(error.to_string()),
+        Reply::Unclear if is_asked => refuse(ConfirmationError::Malformed.to_string()),
+        Reply::Missing if is_asked => refuse("nobody confirmed this call".to_owned()),
+        Reply::NotTried if is_asked => Some(too_many()),
+        Reply::Unclear | Reply::Missing | Reply::NotTried => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderValue};
 use skillet_api::gateway::ConversationPolicy;
-use skillet_llm::confirmation::answer;
+use skillet_llm::confirmation::reply;
 
 use super::Limits;
 use crate::error::ApiError;
@@ -53,10 +53,10 @@ pub fn session(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 
 /// Tokens that confirm calls, of all lines of their header.
 pub fn confirmations(headers: &HeaderMap) -> Result<Vec<String>, ApiError> {
-    let lines: Option<Vec<&str>> = headers.get_all(answer::HEADER).iter().map(text).collect();
+    let lines: Option<Vec<&str>> = headers.get_all(reply::HEADER).iter().map(text).collect();
     let lines =
-        lines.ok_or_else(|| ApiError::bad_request("the tokens are not text in UTF-8").at(answer::HEADER))?;
-    answer::tokens(lines).map_err(|error| ApiError::bad_request(error.to_string()).at(answer::HEADER))
+        lines.ok_or_else(|| ApiError::bad_request("the tokens are not text in UTF-8").at(reply::HEADER))?;
+    reply::read_tokens(lines).map_err(|error| ApiError::bad_request(error.to_string()).at(reply::HEADER))
 }
 
 fn text(value: &HeaderValue) -> Option<&str> {
@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn every_line_of_the_header_confirms() {
-        let read = |values: &[&[u8]]| confirmations(&headers(answer::HEADER, values));
+        let read = |values: &[&[u8]]| confirmations(&headers(reply::HEADER, values));
         assert_eq!(read(&[]).unwrap(), [""; 0]);
         assert_eq!(read(&[b"a, b", b"", b"c"]).unwrap(), ["a", "b", "c"]);
         let error = read(&[b"a", b"\xff"]).unwrap_err();
-        assert_eq!((error.status.as_u16(), error.field.as_deref()), (400, Some(answer::HEADER)));
+        assert_eq!((error.status.as_u16(), error.field.as_deref()), (400, Some(reply::HEADER)));
     }
 }

@@ -122,30 +122,30 @@ async fn rounds(
     chunks: &ChunkSender,
     progress: &mut Progress,
 ) -> Result<(), Stop> {
-    let mut filter = conversation.dialect.filter(Arc::new(conversation.offering.names()));
+    let mut filter = conversation.dialect.stream_filter(Arc::new(conversation.offering.names()));
     let mut response = first;
     loop {
         let end = read(response, filter.as_mut(), chunks).await?;
-        if end.ours.is_empty() && end.asked.is_empty() {
+        if end.skill_calls.is_empty() && end.awaiting_confirmation.is_empty() {
             return finish(filter.as_mut(), &[], chunks).await;
         }
         let may_go_on = conversation.may_continue(progress);
         let results = if may_go_on {
             tokio::select! {
-                results = conversation.run(&end.ours, progress) => results,
+                results = conversation.run(&end.skill_calls, progress) => results,
                 () = chunks.closed() => return Err(Stop::ClientGone),
             }
         } else {
-            Conversation::not_run(&end.ours)
+            Conversation::not_run(&end.skill_calls)
         };
-        if let Some(question) = confirmation_prompt::question(conversation, &end.answer, &end.asked) {
+        if let Some(question) = confirmation_prompt::question(conversation, &end.response, &end.awaiting_confirmation) {
             return ask(filter.as_mut(), &results, &question, chunks).await;
         }
         if end.has_client_calls || !may_go_on {
             return finish(filter.as_mut(), &results, chunks).await;
         }
         progress.round += 1;
-        request = conversation.next(&request, &end.answer, &results);
+        request = conversation.next(&request, &end.response, &results);
         let sent = tokio::select! {
             sent = upstream.send(conversation.sent(&request), progress.deadline) => sent,
             () = chunks.closed() => return Err(Stop::ClientGone),
@@ -195,9 +195,9 @@ async fn ask(
 ) -> Result<(), Stop> {
     let mut out = Vec::new();
     for result in results {
-        filter.tell(&result.id, &result.told(), &mut out);
+        filter.write_text(&result.id, &result.to_text(), &mut out);
     }
-    filter.tell(&question.id, &question.text, &mut out);
+    filter.write_text(&question.id, &question.text, &mut out);
     filter.finish(&[], &mut out);
     flush(&mut out, chunks).await
 }

@@ -6,7 +6,7 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::BoxFutu
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use skillet_api::skill::Invocation;
-use skillet_llm::{Arguments, ToolCall, ToolResult, budget::Budget};
+use skillet_llm::{Arguments, ToolCall, ToolResult, result_budget::ResultBudget};
 use tokio::time::Instant;
 
 use super::{
@@ -92,7 +92,7 @@ async fn called(
     };
     let input = match &call.arguments {
         Arguments::Json(input) => input.clone(),
-        Arguments::Broken(_) => {
+        Arguments::NotJson(_) => {
             return failed(
                 "InputInvalid",
                 "the arguments are not JSON; call the tool again with a JSON object",
@@ -189,7 +189,7 @@ pub(super) async fn execute(
 
 /// The result of a call that was not made.
 pub(super) fn refusal(call: &ToolCall, reason: &str, message: &str) -> ToolResult {
-    failed(reason, message).told(&mut Budget::default(), &call.id, &call.name)
+    failed(reason, message).told(&mut ResultBudget::default(), &call.id, &call.name)
 }
 
 #[cfg(test)]

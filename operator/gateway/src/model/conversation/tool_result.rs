@@ -7,7 +7,7 @@ use skillet_api::Phase;
 use skillet_core::json_text::compact;
 use skillet_llm::{
     ToolResult,
-    budget::{Beginning, Budget},
+    result_budget::{ResultBudget, ResultPrefix},
 };
 use tracing::warn;
 
@@ -15,7 +15,7 @@ use crate::executions::{Execution, ExecutionError};
 
 /// What a call came to, before it is bounded.
 pub(super) struct CallOutcome {
-    pub(super) content: Beginning,
+    pub(super) content: ResultPrefix,
     pub(super) is_error: bool,
     /// Whether the skill was run, whatever came of it.
     pub(super) is_run: bool,
@@ -23,7 +23,7 @@ pub(super) struct CallOutcome {
 
 impl CallOutcome {
     /// As the model reads it, as far as the bytes that are left for results let it.
-    pub(super) fn told(&self, budget: &mut Budget, id: &str, name: &str) -> ToolResult {
+    pub(super) fn told(&self, budget: &mut ResultBudget, id: &str, name: &str) -> ToolResult {
         let content = budget.take(&self.content).text;
         ToolResult { id: id.to_owned(), name: name.to_owned(), content, is_error: self.is_error }
     }
@@ -91,7 +91,7 @@ fn told(execution: &Execution, most: usize) -> CallOutcome {
             let output = status.output.as_deref().map_or("null", RawValue::get);
             // As the API server wrote it, it is escaped for web pages.
             let content = compact(output).unwrap_or_else(|| output.to_owned());
-            CallOutcome { content: Beginning::new(content, most), is_error: false, is_run }
+            CallOutcome { content: ResultPrefix::new(content, most), is_error: false, is_run }
         }
         Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
             let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
@@ -103,7 +103,7 @@ fn told(execution: &Execution, most: usize) -> CallOutcome {
 /// The outcome of a call whose skill was not run.
 pub(super) fn failed(reason: &str, message: &str) -> CallOutcome {
     let content = json!({ "error": { "reason": reason, "message": message } });
-    CallOutcome { content: Beginning::new(content.to_string(), usize::MAX), is_error: true, is_run: false }
+    CallOutcome { content: ResultPrefix::new(content.to_string(), usize::MAX), is_error: true, is_run: false }
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
 
     /// As the model reads it.
     fn text(outcome: &CallOutcome) -> String {
-        outcome.told(&mut Budget::default(), "", "").content
+        outcome.told(&mut ResultBudget::default(), "", "").content
     }
 
     #[test]
@@ -156,10 +156,10 @@ mod tests {
             ..Status::default()
         };
         let outcome = told(&Execution { status: Some(status), ..Execution::default() }, 100);
-        let whole = Beginning::new(output, usize::MAX);
+        let whole = ResultPrefix::new(output, usize::MAX);
         assert_ne!(outcome.content, whole);
-        let mut budget = Budget::new(100, 1000);
-        assert_eq!(outcome.told(&mut budget, "", "").content, Budget::new(100, 1000).take(&whole).text);
+        let mut budget = ResultBudget::new(100, 1000);
+        assert_eq!(outcome.told(&mut budget, "", "").content, ResultBudget::new(100, 1000).take(&whole).text);
     }
 
     #[test]

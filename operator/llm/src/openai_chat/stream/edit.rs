@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::collect::{Places, Round, index_of};
+use super::accumulator::{Places, ResponseAccumulator, index_of};
 
 /// What [`without_ours`] did.
 pub(super) struct Edited {
@@ -12,7 +12,7 @@ pub(super) struct Edited {
 }
 
 /// Takes our calls out, renumbers the client's after them, and takes out the end of a turn that is held back.
-pub(super) fn without_ours(chunk: &mut Value, places: &Places, round: &mut Round) -> Edited {
+pub(super) fn without_ours(chunk: &mut Value, places: &Places, round: &mut ResponseAccumulator) -> Edited {
     let mut is_changed = false;
     let mut ends = Vec::new();
     for (choice, slots) in choices_mut(chunk).zip(&places.0) {
@@ -45,7 +45,7 @@ pub(super) fn without_ours(chunk: &mut Value, places: &Places, round: &mut Round
 }
 
 /// Whether a call was taken out or renumbered.
-fn strip_calls(choice: &mut Value, slots: &[Option<usize>], round: &mut Round) -> bool {
+fn strip_calls(choice: &mut Value, slots: &[Option<usize>], round: &mut ResponseAccumulator) -> bool {
     let index = index_of(choice);
     let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) else { return false };
     let Some(Value::Array(calls)) = delta.get_mut("tool_calls") else { return false };

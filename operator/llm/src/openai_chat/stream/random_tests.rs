@@ -10,7 +10,7 @@ const THEIRS: [&str; 3] = ["web", "web-search-site", "other"];
 const SECRET: &str = "s3cr3t";
 
 fn filter() -> Box<dyn StreamFilter> {
-    OpenAiChat.stream(Arc::new(OURS.into_iter().map(Arc::from).collect()))
+    OpenAiChat.stream_filter(Arc::new(OURS.into_iter().map(Arc::from).collect()))
 }
 
 /// A round as a provider might stream it, and what the client must have of it.
@@ -165,10 +165,10 @@ fn a_conversation_is_one_stream_with_all_of_the_clients_and_none_of_ours() {
             let script = Script::roll(&mut rng, round);
             feed_in_pieces(&mut *filter, &mut rng, &script.bytes, &mut out).unwrap();
             let end = filter.end_round(&mut out).unwrap();
-            assert_eq!(end.ours.len(), script.ours, "seed {seed}");
-            assert!(end.ours.iter().all(|call| OURS.contains(&call.name.as_str())), "seed {seed}");
+            assert_eq!(end.skill_calls.len(), script.ours, "seed {seed}");
+            assert!(end.skill_calls.iter().all(|call| OURS.contains(&call.name.as_str())), "seed {seed}");
             assert_eq!(end.has_client_calls, !script.theirs.is_empty(), "seed {seed}");
-            assert_eq!(end.answer["choices"][0]["message"]["content"], script.text, "seed {seed}");
+            assert_eq!(end.response["choices"][0]["message"]["content"], script.text, "seed {seed}");
             text.push_str(&script.text);
             if script.ours > 0 && script.theirs.is_empty() && round < 4 {
                 continue;
@@ -225,8 +225,8 @@ fn damaged_streams_are_an_error_or_something_and_never_a_panic() {
             let ended = feed_in_pieces(&mut *filter, &mut rng, &bytes, &mut out)
                 .and_then(|()| filter.end_round(&mut out));
             if let Ok(end) = ended {
-                OpenAiChat.next_request(&json!({}), &end.answer, &[]);
-                OpenAiChat.mixed_answer(&end.answer, &[]);
+                OpenAiChat.next_request(&json!({}), &end.response, &[]);
+                OpenAiChat.client_response(&end.response, &[]);
             }
         }
         filter.finish(&[], &mut out);

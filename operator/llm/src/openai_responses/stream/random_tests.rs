@@ -12,7 +12,7 @@ const OURS: &str = "weather";
 
 /// One answer of a model: the whole of it, and the events in which it is streamed.
 struct Script {
-    answer: Value,
+    response: Value,
     bytes: Vec<u8>,
     has_ours: bool,
     has_clients: bool,
@@ -23,7 +23,7 @@ fn script(rng: &mut TestRng, round: u32) -> Script {
     let items: Vec<Value> = (0..count).map(|place| random_item(rng, &format!("{round}_{place}"))).collect();
     let usage =
         json!({"input_tokens": rng.below(99), "output_tokens": rng.below(99), "total_tokens": rng.below(99)});
-    let answer = json!({"id": format!("resp_{round}"), "created_at": round, "status": "completed", "output": items, "usage": usage});
+    let response = json!({"id": format!("resp_{round}"), "created_at": round, "status": "completed", "output": items, "usage": usage});
     let begun =
         json!({"id": format!("resp_{round}"), "created_at": round, "status": "in_progress", "output": []});
     let mut events = vec![
@@ -31,8 +31,8 @@ fn script(rng: &mut TestRng, round: u32) -> Script {
         json!({"type": "response.in_progress", "response": begun}),
     ];
     interleave(rng, &items, &mut events);
-    let told = if rng.below(8) == 0 { json!([]) } else { answer["output"].clone() };
-    let mut last = answer.clone();
+    let told = if rng.below(8) == 0 { json!([]) } else { response["output"].clone() };
+    let mut last = response.clone();
     last["output"] = told;
     events.push(json!({"type": "response.completed", "response": last}));
     let mut bytes = Vec::new();
@@ -45,7 +45,7 @@ fn script(rng: &mut TestRng, round: u32) -> Script {
     }
     let has_ours = items.iter().any(|item| item["name"] == OURS);
     let has_clients = items.iter().any(|item| item["name"].is_string() && item["name"] != OURS);
-    Script { answer, bytes, has_ours, has_clients }
+    Script { response, bytes, has_ours, has_clients }
 }
 
 fn random_item(rng: &mut TestRng, id: &str) -> Value {
@@ -190,20 +190,20 @@ fn last_response(bytes: &[u8]) -> Value {
 }
 
 fn without_ours(scripts: &[Script]) -> Vec<Value> {
-    let items = scripts.iter().flat_map(|script| script.answer["output"].as_array().unwrap());
+    let items = scripts.iter().flat_map(|script| script.response["output"].as_array().unwrap());
     items.filter(|item| item["name"] != OURS).cloned().collect()
 }
 
 fn check_conversation(seed: u64) {
     let mut rng = TestRng::new(seed);
-    let mut filter = ResponsesFilter::new(Arc::new(Offered::from([OURS.into()])));
+    let mut filter = ResponsesFilter::new(Arc::new(OfferedNames::from([OURS.into()])));
     let (mut out, mut scripts, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..4 {
         let script = script(&mut rng, round);
         feed_cut(&mut rng, &mut filter, &script.bytes, &mut out).unwrap();
         let end = filter.end_round(&mut out).unwrap();
-        assert_eq!(end.answer, script.answer, "seed {seed}");
-        assert_eq!(end.ours.is_empty(), !script.has_ours);
+        assert_eq!(end.response, script.response, "seed {seed}");
+        assert_eq!(end.skill_calls.is_empty(), !script.has_ours);
         assert_eq!(end.has_client_calls, script.has_clients);
         if round == 0 && !script.has_ours {
             assert_eq!(out, script.bytes);
@@ -211,7 +211,7 @@ fn check_conversation(seed: u64) {
         let is_last = !script.has_ours || script.has_clients;
         scripts.push(script);
         results = end
-            .ours
+            .skill_calls
             .into_iter()
             .map(|call| ToolResult {
                 id: call.id,
@@ -234,7 +234,7 @@ fn check_conversation(seed: u64) {
     expected.extend(item_of(&results));
     assert_eq!(shown, expected, "seed {seed}");
     for field in ["input_tokens", "output_tokens", "total_tokens"] {
-        let sum: u64 = scripts.iter().filter_map(|script| script.answer["usage"][field].as_u64()).sum();
+        let sum: u64 = scripts.iter().filter_map(|script| script.response["usage"][field].as_u64()).sum();
         assert_eq!(response["usage"][field], sum);
     }
 }
@@ -292,7 +292,7 @@ fn shuffle(rng: &mut TestRng, bytes: &[u8]) -> Vec<u8> {
 fn no_damage_makes_it_panic_or_say_more_than_it_was_told() {
     for seed in 0..cases(2_000) {
         let mut rng = TestRng::new(seed);
-        let mut filter = ResponsesFilter::new(Arc::new(Offered::from([OURS.into()])));
+        let mut filter = ResponsesFilter::new(Arc::new(OfferedNames::from([OURS.into()])));
         let (mut out, mut taken) = (Vec::new(), 0);
         for round in 0..3 {
             let mut bytes = script(&mut rng, round).bytes;
@@ -306,7 +306,7 @@ fn no_damage_makes_it_panic_or_say_more_than_it_was_told() {
             let fed = feed_cut(&mut rng, &mut filter, &bytes, &mut out);
             let Ok(end) = fed.and_then(|()| filter.end_round(&mut out)) else { break };
             let results: Vec<ToolResult> = end
-                .ours
+                .skill_calls
                 .iter()
                 .map(|call| ToolResult {
                     id: call.id.clone(),
@@ -315,9 +315,9 @@ fn no_damage_makes_it_panic_or_say_more_than_it_was_told() {
                     is_error: false,
                 })
                 .collect();
-            let next = crate::openai_responses::answer::next_request(&json!({}), &end.answer, &results);
+            let next = crate::openai_responses::response::next_request(&json!({}), &end.response, &results);
             assert!(next["input"].is_array());
-            if end.ours.is_empty() || rng.below(3) == 0 {
+            if end.skill_calls.is_empty() || rng.below(3) == 0 {
                 filter.finish(&results, &mut out);
             }
         }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use skillet_llm::{
-    confirmation::{ConfirmationKey, NONCE_BYTES, PendingCall, answer::HEADER},
-    names::SkillIdentity,
+    confirmation::{ConfirmationKey, NONCE_BYTES, PendingCall, reply::HEADER},
+    tool_names::SkillIdentity,
 };
 
 use super::{

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use skillet_api::{SkillPolicySpec, duration::SkillDuration, gateway::ConversationPolicy};
-use skillet_llm::confirmation::answer::HEADER;
+use skillet_llm::confirmation::reply::HEADER;
 
 use super::*;
 

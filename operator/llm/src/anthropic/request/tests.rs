@@ -1,0 +1,104 @@
+//! Requests: tools, texts, what is offered.
+
+use serde_json::{Value, json};
+
+use std::sync::Arc;
+
+use crate::{Dialect as _, ToolDefinition, anthropic::Anthropic};
+
+fn skill(name: &str) -> ToolDefinition {
+    ToolDefinition {
+        name: name.into(),
+        description: "Sums numbers.".into(),
+        parameters: Arc::new(json!({"type": "object", "properties": {"a": {"type": "number"}}})),
+    }
+}
+
+fn sum_definition() -> Value {
+    json!({"name": "sum", "description": "Sums numbers.",
+        "input_schema": {"type": "object", "properties": {"a": {"type": "number"}}}})
+}
+
+fn check_offer(request: Value, expected: Result<Value, &str>) {
+    let before = request.clone();
+    let mut request = request;
+    match (Anthropic.append_tools(&mut request, &[skill("sum")]), expected) {
+        (Ok(()), Ok(expected)) => assert_eq!(request, expected),
+        (Err(error), Err(field)) => {
+            assert_eq!((error.field.as_str(), request), (field, before));
+        }
+        (result, expected) => panic!("{before}: {result:?}, not {expected:?}"),
+    }
+}
+
+#[test]
+fn skills_are_offered_after_the_clients_tools() {
+    let search = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 2});
+    let own = json!({"name": "lookup", "input_schema": {"type": "object"}});
+    check_offer(json!({"tools": [search, own]}), Ok(json!({"tools": [search, own, sum_definition()]})));
+    check_offer(json!({"model": "m"}), Ok(json!({"model": "m", "tools": [sum_definition()]})));
+    check_offer(json!({"tools": null}), Ok(json!({"tools": [sum_definition()]})));
+}
+
+#[test]
+fn tools_of_another_shape_are_refused_and_left_as_they_are() {
+    check_offer(json!({"tools": {"name": "a"}}), Err("/tools"));
+    check_offer(json!({"tools": [{}, "a"]}), Err("/tools/1"));
+    check_offer(json!([1]), Err(""));
+}
+
+#[test]
+fn nothing_to_offer_changes_nothing() {
+    let mut request = json!({"tools": "odd"});
+    assert_eq!(Anthropic.append_tools(&mut request, &[]), Ok(()));
+    assert_eq!(request, json!({"tools": "odd"}));
+}
+
+#[test]
+fn the_clients_tools_are_read_as_they_are_listed() {
+    let request =
+        json!({"tools": [{"type": "bash_20250124", "name": "bash"}, {"type": "mcp_toolset"}, {"name": 1}]});
+    assert_eq!(Anthropic.client_tools(&request).len(), 3);
+    assert_eq!(Anthropic.client_tool_names(&request), ["bash"]);
+    assert!(Anthropic.client_tools(&json!({"tools": "x"})).is_empty());
+    assert!(Anthropic.client_tool_names(&json!(null)).is_empty());
+}
+
+fn check_texts(request: &Value, expected: &[&str]) {
+    assert_eq!(Anthropic.texts(request), expected, "{request}");
+}
+
+#[test]
+fn texts_are_those_that_a_person_or_model_wrote_in_order() {
+    let request = json!({
+        "tools": [{"name": "not this", "description": "nor this"}],
+        "system": [{"type": "text", "text": "system"}],
+        "messages": [
+            {"role": "user", "content": "question"},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "hidden", "signature": "s"},
+                {"type": "text", "text": "response"},
+                {"type": "tool_use", "id": "t", "name": "n", "input": {"text": "hidden"}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "t", "content": "result"},
+                {"type": "tool_result", "tool_use_id": "u", "content": [{"type": "text", "text": "more"}]},
+                {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "page"}},
+                {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "part"}]}},
+                {"type": "document", "source": {"type": "base64", "data": "aGlkZGVu"}},
+                {"type": "image", "source": {"type": "base64", "data": "aGlkZGVu"}},
+            ]},
+        ],
+    });
+    check_texts(&request, &["system", "question", "response", "result", "more", "page", "part"]);
+    check_texts(&json!({"system": "s", "messages": [{"content": ["a", 1, null]}, 7]}), &["s", "a"]);
+    check_texts(&json!("x"), &[]);
+}
+
+#[test]
+fn a_request_says_whether_it_streams() {
+    assert!(Anthropic.is_streaming(&json!({"stream": true})));
+    for request in [json!({}), json!({"stream": false}), json!({"stream": "true"}), json!(null)] {
+        assert!(!Anthropic.is_streaming(&request), "{request}");
+    }
+}

@@ -1,0 +1,170 @@
+//! One round of an Anthropic stream, put together again as the answer that it would have been without streaming.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::anthropic::response::read_usage;
+use crate::{Usage, sse::RoundSize};
+
+/// What is read of a round so far.
+#[derive(Debug, Default)]
+pub(super) struct ResponseAccumulator {
+    /// The message of `message_start`, with what `message_delta` adds; without its content.
+    message: Map<String, Value>,
+    pub(super) size: RoundSize,
+    blocks: Vec<Block>,
+    /// The provider's index of a block and its place in `blocks`.
+    places: HashMap<u64, usize>,
+    /// The `message_delta` of a round whose end is held back, not yet passed on.
+    pub(super) held_delta: Option<Value>,
+    /// Whether the provider said that the message ends.
+    pub(super) is_ended: bool,
+    pub(super) has_ours: bool,
+    /// A call waits for a person's word.
+    pub(super) has_awaiting: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    value: Value,
+    /// Pieces of an input's JSON text.
+    input: String,
+    shown: Shown,
+}
+
+/// What the client sees of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Nothing: it is a call of ours.
+    Nothing,
+    /// The block under this index.
+    As(u64),
+}
+
+/// A whole round.
+#[derive(Debug)]
+pub(super) struct AccumulatedResponse {
+    pub(super) response: Value,
+    /// Texts that should have been the JSON of an input, by the place of their block.
+    pub(super) broken: HashMap<usize, String>,
+}
+
+impl ResponseAccumulator {
+    pub(super) fn begin(&mut self, message: &Value) {
+        self.message = message.as_object().cloned().unwrap_or_default();
+    }
+
+    pub(super) fn begin_block(&mut self, index: u64, block: &Value, shown: Shown) {
+        self.has_ours |= shown == Shown::Nothing;
+        self.places.insert(index, self.blocks.len());
+        self.blocks.push(Block { value: block.clone(), input: String::new(), shown });
+    }
+
+    /// Whether more may be written before the end.
+    pub(super) fn is_end_held(&self) -> bool {
+        self.has_ours || self.has_awaiting
+    }
+
+    /// None for an index that no block has.
+    pub(super) fn shown(&self, index: u64) -> Option<Shown> {
+        Some(self.blocks.get(*self.places.get(&index)?)?.shown)
+    }
+
+    pub(super) fn add_delta(&mut self, index: u64, delta: &Value) {
+        let place = self.places.get(&index);
+        if let Some(block) = place.and_then(|place| self.blocks.get_mut(*place)) {
+            block.add(delta);
+        }
+    }
+
+    /// Takes what a `message_delta` says of the whole message.
+    pub(super) fn add_message_delta(&mut self, event: &Value) {
+        merge(&mut self.message, &event["delta"]);
+        if event["usage"].is_object() {
+            let usage = self.message.entry("usage").or_insert_with(|| json!({}));
+            usage.as_object_mut().into_iter().for_each(|usage| merge(usage, &event["usage"]));
+        }
+        self.is_ended = true;
+    }
+
+    pub(super) fn hold_delta(&mut self, event: &Value) {
+        let held = self.held_delta.get_or_insert_with(|| event.clone());
+        for part in ["delta", "usage"] {
+            if let Some(fields) = held.get_mut(part).and_then(Value::as_object_mut) {
+                merge(fields, &event[part]);
+            }
+        }
+    }
+
+    /// What the provider counted so far.
+    pub(super) fn usage(&self) -> Usage {
+        self.message.get("usage").map(read_usage).unwrap_or_default()
+    }
+
+    pub(super) fn into_response(self) -> AccumulatedResponse {
+        let mut broken = HashMap::new();
+        let mut content = Vec::new();
+        for (place, block) in self.blocks.into_iter().enumerate() {
+            let (value, text) = block.into_value();
+            content.push(value);
+            broken.extend(text.map(|text| (place, text)));
+        }
+        let mut message = self.message;
+        message.insert("content".to_owned(), content.into());
+        AccumulatedResponse { response: message.into(), broken }
+    }
+}
+
+impl Block {
+    /// Texts grow, lists get longer, all else is set: so that a kind of delta that is not known here is taken too.
+    fn add(&mut self, delta: &Value) {
+        let Some(block) = self.value.as_object_mut() else { return };
+        match delta["type"].as_str() {
+            Some("input_json_delta") => {
+                self.input.push_str(delta["partial_json"].as_str().unwrap_or_default());
+            }
+            Some("citations_delta") => {
+                let citations = block.entry("citations").or_insert(Value::Null);
+                match citations {
+                    Value::Array(list) => list.push(delta["citation"].clone()),
+                    other => *other = json!([delta["citation"]]),
+                }
+            }
+            Some("signature_delta") => {
+                block.insert("signature".to_owned(), delta["signature"].clone());
+            }
+            _ => {
+                let fields = delta.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
+                for (name, value) in fields {
+                    match (block.get_mut(name), value) {
+                        (Some(Value::String(text)), Value::String(more)) => text.push_str(more),
+                        _ => _ = block.insert(name.clone(), value.clone()),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The block, and the text of an input that is not JSON: the block then has an empty one.
+    fn into_value(self) -> (Value, Option<String>) {
+        let Self { mut value, input, shown: _ } = self;
+        if input.is_empty() {
+            return (value, None);
+        }
+        let (input, broken) = match serde_json::from_str(&input) {
+            Ok(input) => (input, None),
+            Err(_) => (json!({}), Some(input)),
+        };
+        if let Some(block) = value.as_object_mut() {
+            block.insert("input".to_owned(), input);
+        }
+        (value, broken)
+    }
+}
+
+fn merge(into: &mut Map<String, Value>, from: &Value) {
+    for (name, value) in from.as_object().into_iter().flatten() {
+        into.insert(name.clone(), value.clone());
+    }
+}

@@ -1,0 +1,108 @@
+//! Requests: tools, texts, what is offered; and usage.
+
+// What json! makes is given away where it is written.
+#![allow(clippy::needless_pass_by_value)]
+
+use serde_json::{Value, json};
+
+use std::sync::Arc;
+
+use crate::{Dialect as _, ToolDefinition, Usage, gemini::Gemini};
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {"a": {"type": ["number", "null"]}}, "additionalProperties": false})
+}
+
+fn skill() -> ToolDefinition {
+    ToolDefinition { name: "sum".into(), description: "Sums numbers.".into(), parameters: Arc::new(schema()) }
+}
+
+fn offered() -> Value {
+    let sum = json!({"name": "sum", "description": "Sums numbers.", "parametersJsonSchema": schema()});
+    json!({"functionDeclarations": [sum]})
+}
+
+fn check_offer(request: Value, expected: Result<Value, &str>) {
+    let before = request.clone();
+    let mut request = request;
+    match (Gemini.append_tools(&mut request, &[skill()]), expected) {
+        (Ok(()), Ok(expected)) => assert_eq!(request, expected),
+        (Err(error), Err(field)) => assert_eq!((error.field.as_str(), request), (field, before)),
+        (result, expected) => panic!("{before}: {result:?}, not {expected:?}"),
+    }
+}
+
+#[test]
+fn skills_are_offered_in_an_entry_of_their_own_after_the_clients() {
+    let own = json!({"function_declarations": [{"name": "lookup", "parameters": {"type": "OBJECT"}}]});
+    check_offer(json!({"tools": [own]}), Ok(json!({"tools": [own, offered()]})));
+    check_offer(json!({"contents": []}), Ok(json!({"contents": [], "tools": [offered()]})));
+    check_offer(json!({"tools": null}), Ok(json!({"tools": [offered()]})));
+}
+
+#[test]
+fn tools_of_another_shape_are_refused_and_left_as_they_are() {
+    check_offer(json!({"tools": own_shape()}), Err("/tools"));
+    check_offer(json!({"tools": [own_shape(), 3]}), Err("/tools/1"));
+    check_offer(json!("x"), Err(""));
+    let mut request = json!({"tools": 1});
+    assert_eq!(Gemini.append_tools(&mut request, &[]), Ok(()));
+    assert_eq!(request, json!({"tools": 1}));
+}
+
+fn own_shape() -> Value {
+    json!({"functionDeclarations": []})
+}
+
+#[test]
+fn the_clients_functions_are_named_in_camel_and_snake_case() {
+    let request = json!({"tools": [
+        {"googleSearch": {}},
+        {"functionDeclarations": [{"name": "a"}, {"name": 1}]},
+        {"function_declarations": [{"name": "b"}]},
+    ]});
+    assert_eq!(Gemini.client_tools(&request).len(), 3);
+    assert_eq!(Gemini.client_tool_names(&request), ["a", "b"]);
+    assert!(Gemini.client_tool_names(&json!({"tools": {"functionDeclarations": 1}})).is_empty());
+    assert!(!Gemini.is_streaming(&json!({"stream": true})));
+}
+
+#[test]
+fn texts_are_those_of_parts_and_of_what_functions_answered() {
+    let request = json!({
+        "system_instruction": {"parts": [{"text": "system"}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "question"}, {"inlineData": {"data": "aGlkZGVu"}}]},
+            {"role": "model", "parts": [
+                {"text": "hidden", "thought": true},
+                {"functionCall": {"name": "f", "args": {"q": "hidden"}}},
+            ]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"result": ["found", 1]}}}]},
+        ],
+    });
+    assert_eq!(Gemini.texts(&request), ["system", "question", "found"]);
+    assert_eq!(Gemini.texts(&json!({"systemInstruction": "s", "contents": ["t", 1]})), ["s", "t"]);
+    assert!(Gemini.texts(&json!(null)).is_empty());
+}
+
+fn check_usage(response: Value, own: (u64, u64), total: (u64, u64), expected: Value) {
+    let mut response = response;
+    let (input, output) = own;
+    assert_eq!(Gemini.usage(&response), Usage { input, output });
+    let (input, output) = total;
+    Gemini.set_usage(&mut response, Usage { input, output });
+    assert_eq!(response, expected);
+}
+
+#[test]
+fn usage_is_summed_and_the_total_stays_the_sum_of_its_parts() {
+    let counted = json!({"usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 7, "thoughtsTokenCount": 3, "totalTokenCount": 15}});
+    let summed = json!({"usageMetadata": {"promptTokenCount": 50, "candidatesTokenCount": 70, "thoughtsTokenCount": 3, "totalTokenCount": 123}});
+    check_usage(counted, (5, 7), (50, 70), summed);
+    let sparse = json!({"usageMetadata": {"promptTokenCount": 5}});
+    let told = json!({"usageMetadata": {"promptTokenCount": 6, "candidatesTokenCount": 1}});
+    check_usage(sparse.clone(), (5, 0), (6, 1), told);
+    check_usage(sparse.clone(), (5, 0), (5, 0), sparse);
+    check_usage(json!({"usageMetadata": []}), (0, 0), (1, 1), json!({"usageMetadata": []}));
+    check_usage(json!(7), (0, 0), (1, 1), json!(7));
+}

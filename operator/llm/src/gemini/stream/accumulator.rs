@@ -1,0 +1,279 @@
+//! One round of a Gemini stream, put together again as the answer that it would have been without streaming.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Map, Value, json};
+
+use super::partial_args;
+use crate::{
+    OfferedNames,
+    gemini::{
+        either,
+        response::{Signature, call_of},
+    },
+    sse::RoundSize,
+    wire::items,
+};
+
+/// What is read of a round so far.
+#[derive(Debug, Default)]
+pub(super) struct ResponseAccumulator {
+    /// Of the whole answer, beside its candidates. What comes later counts.
+    fields: Map<String, Value>,
+    pub(super) size: RoundSize,
+    candidates: BTreeMap<u64, Candidate>,
+    /// The end of a round that may still change, not yet passed on.
+    pub(super) held: Option<Value>,
+    pub(super) is_ended: bool,
+    pub(super) has_ours: bool,
+    /// A call waits for a person's word.
+    pub(super) has_awaiting: bool,
+}
+
+#[derive(Debug, Default)]
+struct Candidate {
+    fields: Map<String, Value>,
+    /// The content beside its parts. None where there is none.
+    content: Option<Map<String, Value>>,
+    parts: Vec<Value>,
+    /// The call whose arguments still come.
+    open: Option<OpenCall>,
+    /// Whether the newest call is ours.
+    is_last_ours: bool,
+    /// Whether the newest call waits for a person's word.
+    is_last_awaiting: bool,
+    /// Arguments that were not understood, by the part.
+    broken: HashMap<usize, String>,
+    /// Of our calls, for the client's next one.
+    signature: Signature,
+}
+
+#[derive(Debug)]
+struct OpenCall {
+    place: usize,
+    arguments: Value,
+    is_understood: bool,
+    /// The pieces as they came, one a line.
+    pieces: String,
+}
+
+/// What a chunk was found to hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// Something of it is not for the client as it is.
+    pub(super) is_changed: bool,
+    /// The end of a candidate.
+    pub(super) has_end: bool,
+}
+
+/// Whose a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Ours,
+    /// A call that begins here.
+    Clients,
+    /// More of a call of the client's, or no call at all.
+    Rest,
+}
+
+/// A whole round.
+#[derive(Debug)]
+pub(super) struct AccumulatedResponse {
+    pub(super) response: Value,
+    /// Arguments that were not understood, by candidate and part.
+    pub(super) broken: HashMap<(usize, usize), String>,
+}
+
+impl ResponseAccumulator {
+    /// Reads a chunk, and takes our calls out of it.
+    pub(super) fn take(&mut self, chunk: &mut Value, offered: &OfferedNames) -> Seen {
+        let mut seen = Seen::default();
+        for (name, value) in chunk.as_object().into_iter().flatten().filter(|(name, _)| *name != "candidates")
+        {
+            self.fields.insert(name.clone(), value.clone());
+        }
+        let candidates = chunk.get_mut("candidates").and_then(Value::as_array_mut);
+        for value in candidates.into_iter().flatten() {
+            seen.has_end |= !either(value, "finishReason", "finish_reason").is_null();
+            let candidate = self.candidates.entry(value["index"].as_u64().unwrap_or_default()).or_default();
+            candidate.add_fields(value);
+            let Some(parts) = value.pointer_mut("/content/parts").and_then(Value::as_array_mut) else {
+                continue;
+            };
+            parts.retain_mut(|part| match candidate.add(part, offered) {
+                Whose::Ours => {
+                    candidate.signature.lift(part);
+                    (seen.is_changed, self.has_ours) = (true, true);
+                    false
+                }
+                Whose::Clients => {
+                    self.has_awaiting |= candidate.is_last_awaiting;
+                    seen.is_changed |= candidate.signature.lay_on(part);
+                    true
+                }
+                Whose::Rest => true,
+            });
+        }
+        self.is_ended |= seen.has_end;
+        seen
+    }
+
+    /// The answer's fields beside its candidates.
+    pub(super) fn fields(&self) -> Value {
+        self.fields.clone().into()
+    }
+
+    /// Whether more may be written before the end.
+    pub(super) fn is_end_held(&self) -> bool {
+        self.has_ours || self.has_awaiting
+    }
+
+    /// Whether arguments still have to come of a call that was offered.
+    pub(super) fn is_inside_offered(&self) -> bool {
+        let is_inside = |candidate: &Candidate| {
+            candidate.open.is_some() && (candidate.is_last_ours || candidate.is_last_awaiting)
+        };
+        self.candidates.values().any(is_inside)
+    }
+
+    pub(super) fn into_response(self) -> AccumulatedResponse {
+        let mut broken = HashMap::new();
+        let mut candidates = Vec::new();
+        for (number, mut candidate) in self.candidates.into_values().enumerate() {
+            candidate.close();
+            broken.extend(candidate.broken.into_iter().map(|(place, text)| ((number, place), text)));
+            let mut fields = candidate.fields;
+            if let Some(mut content) = candidate.content {
+                content.insert("parts".to_owned(), candidate.parts.into());
+                fields.insert("content".to_owned(), content.into());
+            }
+            candidates.push(Value::Object(fields));
+        }
+        let mut response = self.fields;
+        response.insert("candidates".to_owned(), candidates.into());
+        AccumulatedResponse { response: response.into(), broken }
+    }
+}
+
+impl Candidate {
+    fn add_fields(&mut self, value: &Value) {
+        for (name, field) in value.as_object().into_iter().flatten() {
+            match field.as_object().filter(|_| name == "content") {
+                None => _ = self.fields.insert(name.clone(), field.clone()),
+                Some(content) => {
+                    let beside = content.iter().filter(|(name, _)| *name != "parts");
+                    let own = self.content.get_or_insert_with(Map::new);
+                    own.extend(beside.map(|(name, value)| (name.clone(), value.clone())));
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, part: &Value, offered: &OfferedNames) -> Whose {
+        let Some(call) = call_of(part) else {
+            self.add_part(part);
+            return Whose::Rest;
+        };
+        if !self.is_more(call) {
+            self.close();
+            let name = call["name"].as_str().unwrap_or_default();
+            (self.is_last_ours, self.is_last_awaiting) =
+                (offered.contains(name), offered.needs_confirmation(name));
+            self.open_call(part, call);
+            return if self.is_last_ours { Whose::Ours } else { Whose::Clients };
+        }
+        if let Some(open) = &mut self.open {
+            open.add(call);
+            if !goes_on(call) {
+                self.close();
+            }
+        }
+        if self.is_last_ours { Whose::Ours } else { Whose::Rest }
+    }
+
+    /// More of the newest call has no name, or repeats it while that call is open.
+    fn is_more(&self, call: &Value) -> bool {
+        let is_nameless = call["name"].as_str().is_none_or(str::is_empty);
+        let Some(open) = &self.open else {
+            return is_nameless && self.parts.iter().any(|part| call_of(part).is_some());
+        };
+        let begun = self.parts.get(open.place).and_then(call_of);
+        is_nameless
+            || begun.is_some_and(|begun| {
+                begun["name"] == call["name"] && (call["id"].is_null() || begun["id"] == call["id"])
+            })
+    }
+
+    fn open_call(&mut self, part: &Value, call: &Value) {
+        let mut open = OpenCall {
+            place: self.parts.len(),
+            arguments: json!({}),
+            is_understood: true,
+            pieces: String::new(),
+        };
+        self.parts.push(part.clone());
+        if goes_on(call) || call.get("partialArgs").is_some() || call.get("partial_args").is_some() {
+            open.add(call);
+            self.open = Some(open);
+            if !goes_on(call) {
+                self.close();
+            }
+        }
+    }
+
+    /// The arguments of the open call are complete.
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let part = self.parts.get_mut(open.place).and_then(Value::as_object_mut);
+        let call = part.and_then(|part| {
+            let name = if part.contains_key("functionCall") { "functionCall" } else { "function_call" };
+            part.get_mut(name)?.as_object_mut()
+        });
+        let Some(call) = call else { return };
+        for name in ["partialArgs", "partial_args", "willContinue", "will_continue"] {
+            call.remove(name);
+        }
+        call.insert("args".to_owned(), if open.is_understood { open.arguments } else { json!({}) });
+        if !open.is_understood {
+            self.broken.insert(open.place, open.pieces);
+        }
+    }
+
+    /// Neighbouring texts are one, unless more is said of one of them: a signature is of the very part it came with.
+    fn add_part(&mut self, part: &Value) {
+        let Some(text) = plain_text(part) else { return self.parts.push(part.clone()) };
+        let last = self.parts.last_mut().filter(|last| {
+            plain_text(last).is_some() && (last["thought"] == true) == (part["thought"] == true)
+        });
+        match last.and_then(|last| last.get_mut("text")) {
+            Some(Value::String(last)) => last.push_str(text),
+            _ if text.is_empty() => {}
+            _ => self.parts.push(part.clone()),
+        }
+    }
+}
+
+impl OpenCall {
+    fn add(&mut self, call: &Value) {
+        if let Some(whole) = call.get("args").and_then(Value::as_object)
+            && let Some(arguments) = self.arguments.as_object_mut()
+        {
+            arguments.extend(whole.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        for piece in items(either(call, "partialArgs", "partial_args")) {
+            self.pieces.push_str(&piece.to_string());
+            self.pieces.push('\n');
+            self.is_understood &= partial_args::add(&mut self.arguments, piece);
+        }
+    }
+}
+
+fn goes_on(call: &Value) -> bool {
+    *either(call, "willContinue", "will_continue") == true
+}
+
+/// The text of a part that is nothing but text, or a thought's text.
+pub(super) fn plain_text(part: &Value) -> Option<&str> {
+    let is_plain = part.as_object()?.keys().all(|name| matches!(name.as_str(), "text" | "thought"));
+    part["text"].as_str().filter(|_| is_plain)
+}

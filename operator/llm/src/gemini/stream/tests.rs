@@ -1,0 +1,233 @@
+//! Streams chunk by chunk: what passes, what is held, how rounds are joined.
+
+// What json! makes is given away where it is written.
+#![allow(clippy::needless_pass_by_value)]
+
+use super::*;
+use crate::sse::{self, EventSplitter};
+
+fn events(chunks: &[Value]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    chunks.iter().for_each(|chunk| sse::write(None, &chunk.to_string(), &mut bytes));
+    bytes
+}
+
+fn data(bytes: &[u8]) -> Vec<Value> {
+    let mut splitter = EventSplitter::default();
+    let events = splitter.feed(bytes).unwrap();
+    assert_eq!(splitter.rest(), None);
+    events.iter().map(|event| serde_json::from_str(&event.data().unwrap()).unwrap()).collect()
+}
+
+fn filter() -> Filter {
+    Filter::new(Arc::new(OfferedNames::from(["ours".into()])))
+}
+
+/// A chunk with these parts and nothing else.
+fn parts(parts: Value) -> Value {
+    json!({"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}]})
+}
+
+/// A chunk that ends the answer.
+fn last(with: Value, input: u64, output: u64) -> Value {
+    let mut chunk = parts(with);
+    chunk["candidates"][0]["finishReason"] = "STOP".into();
+    chunk["usageMetadata"] =
+        json!({"promptTokenCount": input, "candidatesTokenCount": output, "totalTokenCount": input + output});
+    chunk
+}
+
+fn call(name: &str) -> Value {
+    json!({"functionCall": {"name": name, "args": {"x": 1}}})
+}
+
+fn result(content: &str) -> ToolResult {
+    ToolResult { id: "call_skillet_0".into(), name: "ours".into(), content: content.into(), is_error: false }
+}
+
+fn round(filter: &mut Filter, chunks: &[Value], out: &mut Vec<u8>) -> RoundEnd {
+    filter.feed(&events(chunks), out).unwrap();
+    filter.end_round(out).unwrap()
+}
+
+#[test]
+fn a_stream_without_calls_of_ours_passes_byte_for_byte_and_at_once() {
+    let pieces = [
+        &b"data: {\"candidates\":  [{\"content\": {\"parts\": [{\"functionCall\": {\"name\": \"client\"}}]}}]}\r\n\r\n"[..],
+        b": note\n\ndata: not json\n\ndata: 7\n\n",
+        b"data: {\"usageMetadata\": {\"totalTokenCount\": 1}, \"candidates\": [{\"finishReason\": \"STOP\"}]}\r\n\r\n",
+    ];
+    let list = [
+        &b"[{\"candidates\": [] }\n"[..],
+        b",\r\n{\"candidates\": [{\"finishReason\": \"STOP\"}]}",
+        b"\n]\n",
+    ];
+    for pieces in [&pieces[..], &list[..]] {
+        let (mut filter, mut out) = (filter(), Vec::new());
+        for piece in pieces {
+            filter.feed(piece, &mut out).unwrap();
+        }
+        filter.end_round(&mut out).unwrap();
+        filter.finish(&[result("1")], &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), String::from_utf8(pieces.concat()).unwrap());
+    }
+}
+
+#[test]
+fn our_call_and_the_end_are_held_and_the_next_round_goes_on() {
+    let (mut filter, mut out) = (filter(), Vec::new());
+    let first =
+        [parts(json!([{"text": "a"}])), parts(json!([call("ours")])), last(json!([{"text": ""}]), 10, 5)];
+    let ended = round(&mut filter, &first, &mut out);
+    assert_eq!(ended.skill_calls[0].arguments, Arguments::Json(json!({"x": 1})));
+    assert_eq!(ended.response, last(json!([{"text": "a"}, call("ours")]), 10, 5));
+    assert_eq!(data(&out), first[..1]);
+    let second = [parts(json!([{"text": "b"}])), last(json!([{"text": "c"}]), 20, 7)];
+    let ended = round(&mut filter, &second, &mut out);
+    assert_eq!(ended.response, last(json!([{"text": "bc"}]), 20, 7));
+    filter.finish(&[], &mut out);
+    assert_eq!(
+        data(&out),
+        [&first[..1], &[second[0].clone(), last(json!([{"text": "c"}]), 30, 12)]].concat()
+    );
+}
+
+#[test]
+fn a_chunk_that_is_ours_only_in_part_passes_without_it_and_its_end_is_held() {
+    let (mut filter, mut out) = (filter(), Vec::new());
+    let mut signed = call("ours");
+    signed["thoughtSignature"] = "c2ln".into();
+    let ended = round(&mut filter, &[last(json!([{"text": "a"}, signed, call("client")]), 10, 5)], &mut out);
+    assert!(ended.has_client_calls);
+    assert_eq!(ended.response, last(json!([{"text": "a"}, signed, call("client")]), 10, 5));
+    let mut client = call("client");
+    client["thoughtSignature"] = "c2ln".into();
+    let passed = parts(json!([{"text": "a"}, client]));
+    assert_eq!(data(&out), std::slice::from_ref(&passed));
+    filter.finish(&[result("{}")], &mut out);
+    filter.finish(&[result("twice")], &mut out);
+    assert_eq!(data(&out), [passed, last(json!([{"text": "[Skill result: ours]\n{}"}]), 10, 5)]);
+}
+
+#[test]
+fn an_end_in_two_chunks_is_held_whole() {
+    let (mut filter, mut out) = (filter(), Vec::new());
+    let mut usage = last(json!([]), 10, 5);
+    usage.as_object_mut().unwrap().remove("candidates");
+    let end = json!({"candidates": [{"finishReason": "STOP", "index": 0}]});
+    round(&mut filter, &[parts(json!([call("ours")])), end, usage], &mut out);
+    assert!(out.is_empty());
+    filter.finish(&[result("1")], &mut out);
+    assert_eq!(data(&out), [last(json!([{"text": "[Skill result: ours]\n1"}]), 10, 5)]);
+}
+
+#[test]
+fn a_call_without_a_finish_reason_is_run_and_the_end_made() {
+    let (mut filter, mut out) = (filter(), Vec::new());
+    let ended = round(&mut filter, &[parts(json!([call("ours")]))], &mut out);
+    assert_eq!(ended.skill_calls.len(), 1);
+    filter.finish(&[result("1")], &mut out);
+    let mut made = parts(json!([{"text": "[Skill result: ours]\n1"}]));
+    made["candidates"][0]["finishReason"] = "STOP".into();
+    assert_eq!(data(&out), [made]);
+}
+
+fn piece(call: Value) -> Value {
+    parts(json!([{"functionCall": call}]))
+}
+
+#[test]
+fn arguments_in_pieces_are_held_until_they_are_complete() {
+    let chunks = |name: &str| {
+        [
+            piece(json!({"name": name, "id": "f", "willContinue": true})),
+            piece(
+                json!({"partialArgs": [{"jsonPath": "$.city", "stringValue": "New ", "willContinue": true}], "willContinue": true}),
+            ),
+            piece(
+                json!({"partialArgs": [{"jsonPath": "$.city", "stringValue": "Delhi"}], "willContinue": true}),
+            ),
+            piece(json!({})),
+            last(json!([{"text": ""}]), 1, 1),
+        ]
+    };
+    let (mut filter, mut out) = (filter(), Vec::new());
+    let ended = round(&mut filter, &chunks("ours"), &mut out);
+    let whole = json!({"functionCall": {"name": "ours", "id": "f", "args": {"city": "New Delhi"}}});
+    assert_eq!(ended.response, last(json!([whole]), 1, 1));
+    assert_eq!((ended.skill_calls.len(), out.len()), (1, 0));
+    let clients = chunks("client");
+    let ended = round(&mut filter, &clients, &mut out);
+    assert!(ended.has_client_calls);
+    assert_eq!(
+        ended.response["candidates"][0]["content"]["parts"][0]["functionCall"]["args"],
+        json!({"city": "New Delhi"})
+    );
+    assert_eq!(data(&out)[..4], clients[..4]);
+}
+
+#[test]
+fn pieces_that_are_not_understood_are_told_and_half_a_call_is_truncated() {
+    let odd = piece(json!({"name": "ours", "partialArgs": [{"jsonPath": "$..*", "stringValue": "x"}]}));
+    let ended = round(&mut filter(), &[odd], &mut Vec::new());
+    let text = "{\"jsonPath\":\"$..*\",\"stringValue\":\"x\"}\n";
+    assert_eq!(ended.skill_calls[0].arguments, Arguments::NotJson(text.into()));
+    let (mut filter, mut out) = (filter(), Vec::new());
+    filter.feed(&events(&[piece(json!({"name": "ours", "willContinue": true}))]), &mut out).unwrap();
+    assert_eq!(filter.end_round(&mut out), Err(StreamError::Truncated));
+    filter.finish(&[], &mut out);
+    assert!(out.is_empty());
+}
+
+#[test]
+fn an_error_passes_and_ends_all() {
+    let (mut filter, mut out) = (filter(), Vec::new());
+    let error = json!({"error": {"code": 503, "status": "UNAVAILABLE"}});
+    let chunks = [parts(json!([call("ours")])), error.clone(), last(json!([{"text": "late"}]), 1, 1)];
+    assert!(round(&mut filter, &chunks, &mut out).skill_calls.is_empty());
+    filter.finish(&[result("1")], &mut out);
+    assert_eq!(data(&out), [error]);
+}
+
+#[test]
+fn a_list_of_chunks_stays_one_list_over_all_rounds() {
+    let list =
+        |chunks: &[Value]| Value::from(chunks).to_string().replace("},{\"cand", "}\n,\r\n{\"cand") + "\n";
+    let (mut filter, mut out) = (filter(), Vec::new());
+    let first = [parts(json!([call("ours")])), parts(json!([{"text": "a"}])), last(json!([]), 10, 5)];
+    filter.feed(list(&first).as_bytes(), &mut out).unwrap();
+    assert_eq!(filter.end_round(&mut out).unwrap().skill_calls.len(), 1);
+    let second = [parts(json!([{"text": "b"}])), last(json!([call("ours")]), 10, 5)];
+    filter.feed(list(&second).as_bytes(), &mut out).unwrap();
+    assert_eq!(filter.end_round(&mut out).unwrap().skill_calls.len(), 1);
+    filter.finish(&[result("1")], &mut out);
+    let seen: Value = serde_json::from_slice(&out).unwrap();
+    let told = last(json!([{"text": "[Skill result: ours]\n1"}]), 20, 10);
+    assert_eq!(seen, json!([first[1], second[0], told]));
+}
+
+#[test]
+fn candidates_are_told_apart_by_their_index() {
+    let candidate = |index: u64, text: &str| json!({"content": {"role": "model", "parts": [{"text": text}]}, "index": index});
+    let chunks = [
+        json!({"candidates": [candidate(1, "a"), candidate(0, "b")]}),
+        json!({"candidates": [candidate(0, "c"), candidate(1, "d")], "modelVersion": "g"}),
+    ];
+    let ended = round(&mut filter(), &chunks, &mut Vec::new());
+    let expected = json!({"candidates": [candidate(0, "bc"), candidate(1, "ad")], "modelVersion": "g"});
+    assert_eq!(ended.response, expected);
+}
+
+#[test]
+fn a_part_with_a_signature_is_not_joined_with_its_neighbours() {
+    let signed = json!({"text": "b", "thoughtSignature": "c2ln"});
+    let thought = |text: &str| json!({"text": text, "thought": true});
+    let chunks = [
+        parts(json!([thought("h"), thought("m")])),
+        parts(json!([{"text": "a"}, signed])),
+        parts(json!([{"text": "c"}, {"text": "", "thoughtSignature": "ZW5k"}])),
+    ];
+    let ended = round(&mut filter(), &chunks, &mut Vec::new());
+    let whole = json!([thought("hm"), {"text": "a"}, signed, {"text": "c"}, {"text": "", "thoughtSignature": "ZW5k"}]);
+    assert_eq!(ended.response, parts(whole));
+}

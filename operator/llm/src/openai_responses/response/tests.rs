@@ -1,0 +1,231 @@
+//! Whole answers: calls, the next request, answers with the client's own calls, tokens.
+
+use super::*;
+use crate::{Arguments, Dialect as _, openai_responses::OpenAiResponses};
+
+fn function_call(call_id: &str, name: &str, arguments: &str) -> Value {
+    json!({"type": "function_call", "id": format!("fc_{call_id}"), "call_id": call_id, "name": name, "arguments": arguments, "status": "completed"})
+}
+
+fn message(id: &str, text: &str) -> Value {
+    json!({"type": "message", "id": id, "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]})
+}
+
+fn response(output: &[Value]) -> Value {
+    json!({"id": "resp_1", "object": "response", "status": "completed", "output": output})
+}
+
+fn result(id: &str, name: &str, content: &str) -> ToolResult {
+    ToolResult { id: id.into(), name: name.into(), content: content.into(), is_error: false }
+}
+
+fn check_calls(response: &Value, expected: &[(&str, &str, Arguments)]) {
+    let calls = OpenAiResponses.tool_calls(response);
+    let calls: Vec<_> = calls.iter().map(|c| (c.id.as_str(), c.name.as_str(), c.arguments.clone())).collect();
+    assert_eq!(calls, expected);
+}
+
+#[test]
+fn function_calls_are_read_in_order() {
+    let output = [message("m", "hi"), function_call("a", "f", "{\"x\":1}"), function_call("b", "g", "")];
+    let expected = [("a", "f", Arguments::Json(json!({"x": 1}))), ("b", "g", Arguments::Json(json!({})))];
+    check_calls(&response(&output), &expected);
+    let wrapped = json!({"type": "response.completed", "response": response(&output)});
+    check_calls(&wrapped, &expected);
+}
+
+#[test]
+fn arguments_are_taken_as_they_come() {
+    let check = |arguments: Value, expected: Arguments| {
+        let mut call = function_call("a", "f", "");
+        call["arguments"] = arguments;
+        check_calls(&response(&[call]), &[("a", "f", expected)]);
+    };
+    check(json!(" \n"), Arguments::Json(json!({})));
+    check(json!(null), Arguments::Json(json!({})));
+    check(json!({"x": 1}), Arguments::Json(json!({"x": 1})));
+    check(json!("null"), Arguments::Json(json!(null)));
+    check(json!("[1]"), Arguments::Json(json!([1])));
+    check(json!("{\"x\":"), Arguments::NotJson("{\"x\":".into()));
+    let deep = "[".repeat(500) + &"]".repeat(500);
+    check(json!(deep), Arguments::NotJson(deep));
+}
+
+#[test]
+fn an_id_is_the_call_id_the_items_own_or_one_made_here() {
+    let ids = |item: Value| OpenAiResponses.tool_calls(&response(&[item]))[0].id.clone();
+    assert_eq!(ids(json!({"type": "function_call", "id": "i", "call_id": "c", "name": "f"})), "c");
+    assert_eq!(ids(json!({"type": "function_call", "id": "i", "call_id": "", "name": "f"})), "i");
+    assert_eq!(ids(json!({"type": "function_call", "name": "f"})), "call_0_resp_1");
+    let two = response(&[json!({"type": "function_call"}), json!({"type": "function_call"})]);
+    let calls = OpenAiResponses.tool_calls(&two);
+    assert_ne!(calls[0].id, calls[1].id);
+}
+
+#[test]
+fn a_call_that_is_no_plain_function_call_never_has_an_offered_name() {
+    let output = [
+        json!({"type": "custom_tool_call", "call_id": "a", "name": "f", "input": "text"}),
+        json!({"type": "function_call", "call_id": "b", "namespace": "crm", "name": "f", "arguments": "{}"}),
+        json!({"type": "mcp_approval_request", "id": "c", "name": "f", "arguments": "{}"}),
+        json!({"type": "tool_search_call", "execution": "client", "call_id": "d"}),
+    ];
+    let expected = [
+        ("a", "custom_tool_call.f", Arguments::Json(json!("text"))),
+        ("b", "crm.f", Arguments::Json(json!({}))),
+        ("c", "mcp_approval_request.f", Arguments::Json(json!(null))),
+        ("d", "tool_search_call.", Arguments::Json(json!(null))),
+    ];
+    check_calls(&response(&output), &expected);
+}
+
+#[test]
+fn what_the_provider_runs_itself_is_no_call() {
+    let output = [
+        json!({"type": "web_search_call", "id": "w", "status": "completed"}),
+        json!({"type": "mcp_call", "id": "m", "name": "f", "arguments": "{}", "output": "x"}),
+        json!({"type": "shell_call", "call_id": "s"}),
+        json!({"type": "shell_call_output", "call_id": "s", "output": []}),
+        json!({"type": "tool_search_call", "execution": "server"}),
+        json!({"type": "reasoning", "id": "r", "summary": []}),
+    ];
+    check_calls(&response(&output), &[]);
+}
+
+#[test]
+fn odd_answers_have_no_calls() {
+    for odd in [
+        json!(null),
+        json!("x"),
+        json!([]),
+        json!({"output": "x"}),
+        json!({"output": [null, 1, "x", []]}),
+        json!({"response": 5}),
+    ] {
+        check_calls(&odd, &[]);
+        assert_eq!(
+            OpenAiResponses.client_response(&odd, &[result("a", "f", "{}")]).is_object(),
+            odd.is_object()
+        );
+        assert_eq!(OpenAiResponses.usage(&odd), Usage::default());
+        assert!(OpenAiResponses.next_request(&json!({}), &odd, &[])["input"].is_array());
+    }
+    assert_eq!(OpenAiResponses.next_request(&json!(5), &json!({}), &[]), json!(5));
+}
+
+#[test]
+fn the_next_request_has_the_whole_turn_and_a_result_for_each_call() {
+    let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "xyz"});
+    let call = function_call("a", "f", "{}");
+    let request =
+        json!({"model": "m", "input": "Hi", "tools": [], "store": false, "previous_response_id": "resp_0"});
+    let next = OpenAiResponses.next_request(
+        &request,
+        &response(&[reasoning.clone(), message("m", "Let me see."), call.clone()]),
+        &[result("a", "f", "{\"ok\":true}")],
+    );
+    let expected = json!({"model": "m", "tools": [], "store": false, "previous_response_id": "resp_0", "input": [
+        {"type": "message", "role": "user", "content": "Hi"},
+        reasoning, message("m", "Let me see."), call,
+        {"type": "function_call_output", "call_id": "a", "output": "{\"ok\":true}"},
+    ]});
+    assert_eq!(next, expected);
+    let list = json!({"input": [{"role": "user", "content": "Hi"}]});
+    let next = OpenAiResponses.next_request(&list, &response(&[]), &[]);
+    assert_eq!(next, list);
+}
+
+#[test]
+fn a_conversation_at_the_provider_gets_the_results_alone() {
+    let request = json!({"conversation": "conv_1", "input": "Hi"});
+    let next = OpenAiResponses.next_request(
+        &request,
+        &response(&[function_call("a", "f", "{}")]),
+        &[result("a", "f", "1")],
+    );
+    let output = json!({"type": "function_call_output", "call_id": "a", "output": "1"});
+    assert_eq!(next, json!({"conversation": "conv_1", "input": [output]}));
+}
+
+fn check_input(item: Value, store: Option<bool>, expected: Option<Value>) {
+    let request = store.map_or_else(|| json!({}), |store| json!({ "store": store }));
+    let next = OpenAiResponses.next_request(&request, &response(&[item]), &[]);
+    let expected: Vec<Value> = expected.into_iter().collect();
+    assert_eq!(next["input"], json!(expected));
+}
+
+#[test]
+fn items_lose_what_a_request_may_not_hold() {
+    let bare = json!({"type": "reasoning", "id": "rs", "summary": []});
+    check_input(bare.clone(), None, Some(bare.clone()));
+    check_input(bare.clone(), Some(false), None);
+    let nulls = json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": null, "status": null, "content": null});
+    check_input(nulls.clone(), Some(true), Some(bare));
+    check_input(nulls, Some(false), None);
+    let image = json!({"type": "image_generation_call", "id": "ig", "status": "completed", "result": "b64", "size": "1x1", "quality": "low"});
+    let kept = json!({"type": "image_generation_call", "id": "ig", "status": "completed", "result": "b64"});
+    check_input(image, None, Some(kept));
+    let parsed = json!({"type": "compaction", "id": "c", "encrypted_content": "x", "created_by": "y"});
+    check_input(parsed, None, Some(json!({"type": "compaction", "id": "c", "encrypted_content": "x"})));
+    let call = json!({"type": "function_call", "name": "f", "arguments": "{}"});
+    let named = json!({"type": "function_call", "name": "f", "arguments": "{}", "call_id": "call_0_resp_1"});
+    check_input(call, None, Some(named));
+}
+
+#[test]
+fn a_mixed_answer_has_our_results_as_text_before_the_clients_calls() {
+    let own = function_call("b", "own", "{}");
+    let output =
+        [message("m", "hi"), function_call("a", "f", "{}"), own.clone(), function_call("c", "g", "{}")];
+    let results = [result("a", "f", "{\"x\":1}"), result("c", "g", "2")];
+    let mixed = OpenAiResponses.client_response(&response(&output), &results);
+    let text = "[Skill result: f]\n{\"x\":1}\n\n[Skill result: g]\n2";
+    assert_eq!(mixed, response(&[message("m", "hi"), message("msg_a", text), own]));
+}
+
+#[test]
+fn with_no_call_left_the_results_stand_at_the_end() {
+    let output = [function_call("a", "f", "{}"), message("m", "hi")];
+    let wrapped = json!({ "response": response(&output) });
+    let mixed = OpenAiResponses.client_response(&wrapped, &[result("a", "f", "1")]);
+    let text = message("msg_a", "[Skill result: f]\n1");
+    assert_eq!(mixed, json!({ "response": response(&[message("m", "hi"), text]) }));
+    let untouched = response(&[function_call("a", "f", "{}")]);
+    assert_eq!(OpenAiResponses.client_response(&untouched, &[]), untouched);
+}
+
+#[test]
+fn the_first_call_may_be_one_of_another_kind() {
+    let custom = json!({"type": "custom_tool_call", "call_id": "b", "name": "f", "input": ""});
+    let mixed = OpenAiResponses.client_response(
+        &response(&[custom.clone(), function_call("a", "f", "{}")]),
+        &[result("a", "f", "1")],
+    );
+    assert_eq!(mixed["output"], json!([message("msg_a", "[Skill result: f]\n1"), custom]));
+}
+
+#[test]
+fn the_id_of_a_result_message_is_one_the_provider_takes_back() {
+    let long = "x".repeat(100);
+    let mixed = OpenAiResponses
+        .client_response(&response(&[function_call(&long, "f", "{}")]), &[result(&long, "f", "1")]);
+    assert_eq!(mixed["output"][0]["id"].as_str().map(str::len), Some(64));
+}
+
+#[test]
+fn tokens_are_read_and_the_sum_put_back() {
+    let details = json!({"input_tokens": 3, "input_tokens_details": {"cached_tokens": 1}, "output_tokens": 4, "total_tokens": 7});
+    let mut response = json!({"output": [], "usage": details});
+    assert_eq!(OpenAiResponses.usage(&response), Usage { input: 3, output: 4 });
+    assert_eq!(OpenAiResponses.usage(&json!({ "response": response })), Usage { input: 3, output: 4 });
+    OpenAiResponses.set_usage(&mut response, Usage { input: 10, output: u64::MAX });
+    assert_eq!(response["usage"]["input_tokens"], 10);
+    assert_eq!(response["usage"]["total_tokens"], u64::MAX);
+    assert_eq!(response["usage"]["input_tokens_details"], json!({"cached_tokens": 1}));
+    for without in [json!({"output": []}), json!({"output": [], "usage": null})] {
+        let mut same = without.clone();
+        OpenAiResponses.set_usage(&mut same, Usage { input: 1, output: 1 });
+        assert_eq!(same, without);
+    }
+}

@@ -1,0 +1,261 @@
+//! What the client was told over all rounds, and the numbers in which it is told more.
+
+use serde_json::{Map, Value, json};
+
+use super::{event::Event, fields};
+use crate::{
+    RoundEnd, StreamError, ToolResult,
+    openai_responses::item,
+    sse::{EVENT_LIMIT_BYTES, RawEvent, write},
+    wire,
+};
+
+/// Events that begin one response: `created`, `queued`, `in_progress`. More are not waited for.
+pub(super) const BEGINNING_LIMIT: usize = 4;
+
+/// The client's side of the stream.
+#[derive(Default)]
+pub(super) struct ClientStream {
+    /// Something was held back: numbers differ from the provider's.
+    is_changed: bool,
+    /// The provider numbers its events.
+    has_numbers: bool,
+    next_number: u64,
+    next_index: u64,
+    /// The events that begin a response, until the client is told anything else. It is told of one response only, and goes
+    /// on from that one: of the last round where nothing of the earlier ones was for the client.
+    beginning: Vec<Event>,
+    told: Told,
+    /// What that response said of itself, and its end repeats.
+    begun: Map<String, Value>,
+    /// The client's items of all ended rounds, in order.
+    items: Vec<Value>,
+    /// Summed over all ended rounds.
+    usage: Value,
+    held: Option<Held>,
+}
+
+/// Of which round's response the client was told.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Told {
+    #[default]
+    None,
+    Earlier,
+    Present,
+}
+
+/// The end of a round in which we were called, or a call waits for a person's word.
+struct Held {
+    event: Event,
+    response: Value,
+    /// What came after it and is no event of the API, such as `[DONE]`.
+    trailing: Vec<u8>,
+}
+
+impl ClientStream {
+    /// Whether the client still gets the provider's bytes.
+    pub(super) fn is_exact(&self) -> bool {
+        !self.is_changed
+    }
+
+    pub(super) fn change(&mut self) {
+        self.is_changed = true;
+    }
+
+    pub(super) fn begin_next_round(&mut self) {
+        self.is_changed = true;
+        if self.told == Told::Present {
+            self.told = Told::Earlier;
+        }
+    }
+
+    /// Another round has begun to answer, and will have an end of its own.
+    pub(super) fn forget_held(&mut self) {
+        self.held = None;
+    }
+
+    /// Takes an event that begins a response. `is_new` where it is the first one of its round.
+    pub(super) fn begin(&mut self, event: Event, is_new: bool, out: &mut Vec<u8>) {
+        match self.told {
+            Told::None => {}
+            Told::Earlier => return,
+            Told::Present => return self.pass(event, None, out),
+        }
+        if is_new {
+            self.beginning.clear();
+        }
+        self.beginning.push(event);
+        if self.beginning.len() >= BEGINNING_LIMIT {
+            self.say_beginning(out);
+        }
+    }
+
+    /// A round has ended without an end: where none is held back, the client gets what there was.
+    pub(super) fn break_off(&mut self, out: &mut Vec<u8>) {
+        if self.held.is_none() {
+            self.say_beginning(out);
+        }
+    }
+
+    fn say_beginning(&mut self, out: &mut Vec<u8>) {
+        if self.beginning.is_empty() {
+            return;
+        }
+        self.told = Told::Present;
+        for event in std::mem::take(&mut self.beginning) {
+            for field in ["id", "created_at"] {
+                if let Some(value) = event.data.get("response").and_then(|response| response.get(field)) {
+                    self.begun.insert(field.to_owned(), value.clone());
+                }
+            }
+            self.write(event, None, out);
+        }
+    }
+
+    /// The index that an item has for the client.
+    pub(super) fn place(&mut self, index: Option<u64>) -> u64 {
+        let index = index.filter(|_| self.is_exact()).unwrap_or(self.next_index);
+        self.next_index = self.next_index.max(index.saturating_add(1));
+        index
+    }
+
+    /// Passes an event on, about the item at `index` where it is about one.
+    pub(super) fn pass(&mut self, event: Event, index: Option<u64>, out: &mut Vec<u8>) {
+        self.say_beginning(out);
+        self.write(event, index, out);
+    }
+
+    fn write(&mut self, mut event: Event, index: Option<u64>, out: &mut Vec<u8>) {
+        if self.is_exact() {
+            if let Some(number) = event.data.get("sequence_number").and_then(Value::as_u64) {
+                (self.has_numbers, self.next_number) = (true, number.saturating_add(1));
+            }
+            out.extend_from_slice(&event.raw.0);
+            return;
+        }
+        if event.data.contains_key("output_index") {
+            let index = index.unwrap_or(self.next_index);
+            event.data.insert("output_index".to_owned(), json!(index));
+        }
+        self.number(&mut event.data);
+        write(event.raw.event_type(), &Value::Object(event.data).to_string(), out);
+    }
+
+    fn number(&mut self, data: &mut Map<String, Value>) {
+        if data.contains_key("sequence_number") {
+            data.insert("sequence_number".to_owned(), json!(self.next_number));
+            self.next_number = self.next_number.saturating_add(1);
+        }
+    }
+
+    /// Passes on what is no event of the API, at the place where it came.
+    pub(super) fn pass_unread(&mut self, raw: &RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        self.break_off(out);
+        let Some(held) = &mut self.held else {
+            out.extend_from_slice(&raw.0);
+            return Ok(());
+        };
+        held.trailing.extend_from_slice(&raw.0);
+        if held.trailing.len() > EVENT_LIMIT_BYTES {
+            return Err(StreamError::TooLarge { limit: EVENT_LIMIT_BYTES });
+        }
+        Ok(())
+    }
+
+    /// Takes over a round's items for the client, and its usage.
+    pub(super) fn keep(&mut self, items: Vec<Value>, usage: &Value) {
+        self.items.extend(items);
+        add_usage(&mut self.usage, usage);
+    }
+
+    /// The round's end, whose `response` is in `end` by now: passed on, or held back where more may come before it.
+    pub(super) fn end_round(&mut self, event: Event, end: &RoundEnd, out: &mut Vec<u8>) {
+        if !end.skill_calls.is_empty() || !end.awaiting_confirmation.is_empty() {
+            // What is told before it takes the next numbers.
+            self.change();
+            self.has_numbers |= event.data.contains_key("sequence_number");
+            self.held = Some(Held { event, response: end.response.clone(), trailing: Vec::new() });
+        } else if self.is_exact() {
+            self.pass(event, None, out);
+        } else {
+            self.say_end(event, end.response.clone(), out);
+        }
+    }
+
+    /// Writes a text as a message of the model, before the end that is held back.
+    pub(super) fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
+        if self.held.is_some() {
+            self.say_message(item::message(id, text), text, out);
+        }
+    }
+
+    /// Writes the end that is held back, after the results as a message of the model.
+    pub(super) fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
+        let Some(Held { event, response, trailing }) = self.held.take() else { return };
+        if let Some(message) = item::results_message(results) {
+            self.say_message(message, &wire::results_text(results), out);
+        }
+        self.say_end(event, response, out);
+        out.extend_from_slice(&trailing);
+    }
+
+    /// An end that stands for all rounds.
+    fn say_end(&mut self, mut event: Event, response: Value, out: &mut Vec<u8>) {
+        self.say_beginning(out);
+        let mut response = fields(response);
+        response.extend(self.begun.clone());
+        response.insert("output".to_owned(), Value::Array(std::mem::take(&mut self.items)));
+        if !self.usage.is_null() {
+            response.insert("usage".to_owned(), std::mem::take(&mut self.usage));
+        }
+        event.data.insert("response".to_owned(), Value::Object(response));
+        self.pass(event, None, out);
+    }
+
+    fn say_message(&mut self, message: Value, text: &str, out: &mut Vec<u8>) {
+        self.say_beginning(out);
+        let (index, id) = (self.place(None), message["id"].clone());
+        let mut begun = message.clone();
+        if let Some(fields) = begun.as_object_mut() {
+            fields.insert("status".to_owned(), json!("in_progress"));
+            fields.insert("content".to_owned(), json!([]));
+        }
+        let part = |text: &str| json!({"item_id": id, "content_index": 0, "part": item::text_part(text)});
+        let words = |field: &str| json!({"item_id": id, "content_index": 0, "logprobs": [], field: text});
+        let events = [
+            ("response.output_item.added", json!({ "item": begun })),
+            ("response.content_part.added", part("")),
+            ("response.output_text.delta", words("delta")),
+            ("response.output_text.done", words("text")),
+            ("response.content_part.done", part(text)),
+            ("response.output_item.done", json!({ "item": message })),
+        ];
+        for (kind, data) in events {
+            let mut data = fields(data);
+            data.insert("type".to_owned(), json!(kind));
+            data.insert("output_index".to_owned(), json!(index));
+            if self.has_numbers {
+                data.insert("sequence_number".to_owned(), Value::Null);
+            }
+            self.number(&mut data);
+            write(Some(kind), &Value::Object(data).to_string(), out);
+        }
+        self.items.push(message);
+    }
+}
+
+/// Adds every count, details included; what is no count is the last round's.
+fn add_usage(total: &mut Value, more: &Value) {
+    match (total, more) {
+        (_, Value::Null) => {}
+        (Value::Object(total), Value::Object(more)) => {
+            for (name, count) in more {
+                add_usage(total.entry(name.clone()).or_insert(Value::Null), count);
+            }
+        }
+        (total, more) => {
+            let sum = total.as_u64().zip(more.as_u64()).map(|(one, other)| one.saturating_add(other));
+            *total = sum.map_or_else(|| more.clone(), |sum| json!(sum));
+        }
+    }
+}

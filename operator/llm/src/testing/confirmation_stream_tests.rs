@@ -1,0 +1,320 @@
+//! Streams with a call that waits for a person's word, in every dialect, cut anywhere.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::corruption::{damage, feed_cut};
+use crate::*;
+use skillet_core::test_rng::TestRng;
+
+fn offered() -> Arc<OfferedNames> {
+    Arc::new(OfferedNames::new(["look".into()], ["pay".into()]))
+}
+
+fn event(kind: Option<&str>, data: &Value) -> String {
+    let kind = kind.map(|kind| format!("event: {kind}\n")).unwrap_or_default();
+    format!("{kind}data: {data}\n\n")
+}
+
+/// What one round says: a text, then these calls, each with `{"a":1}`; before its end, and the end.
+fn round(dialect: DialectName, calls: &[&str]) -> (String, String) {
+    match dialect {
+        DialectName::OpenAiChat => chat(calls),
+        DialectName::OpenAiResponses => responses(calls),
+        DialectName::Anthropic => anthropic(calls),
+        DialectName::Gemini => gemini(calls),
+    }
+}
+
+fn chat(calls: &[&str]) -> (String, String) {
+    let chunk = |choices: Value| {
+        event(
+            None,
+            &json!({"id": "r", "created": 1, "model": "m", "object": "chat.completion.chunk", "choices": choices}),
+        )
+    };
+    let delta = |delta: Value| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]));
+    let mut text = delta(json!({"role": "assistant", "content": "Hm."}));
+    for (index, name) in calls.iter().enumerate() {
+        let id = format!("call_{name}");
+        text += &delta(
+            json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""}}]}),
+        );
+        for piece in ["{\"a\"", ":1}"] {
+            text += &delta(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}));
+        }
+    }
+    let end = chunk(json!([{"index": 0, "delta": {}, "finish_reason": "tool_calls"}])) + "data: [DONE]\n\n";
+    (text, end)
+}
+
+fn responses(calls: &[&str]) -> (String, String) {
+    let mut number = 0;
+    let mut say = |kind: &str, mut data: Value| {
+        data["type"] = json!(kind);
+        data["sequence_number"] = json!(number);
+        number += 1;
+        event(Some(kind), &data)
+    };
+    let mut text =
+        say("response.created", json!({"response": {"id": "resp_1", "created_at": 1, "output": []}}));
+    let mut output = vec![json!({"type": "reasoning", "id": "rs_1", "summary": []})];
+    text += &say("response.output_item.added", json!({"output_index": 0, "item": output[0]}));
+    text += &say("response.output_item.done", json!({"output_index": 0, "item": output[0]}));
+    for (index, name) in (1..).zip(calls) {
+        let id = format!("fc_{name}");
+        let mut item = json!({"type": "function_call", "id": id, "call_id": format!("call_{name}"), "name": name, "arguments": ""});
+        text += &say("response.output_item.added", json!({"output_index": index, "item": item}));
+        text += &say(
+            "response.function_call_arguments.delta",
+            json!({"output_index": index, "item_id": id, "delta": "{\"a\":1}"}),
+        );
+        item["arguments"] = json!("{\"a\":1}");
+        text += &say("response.output_item.done", json!({"output_index": index, "item": item}));
+        output.push(item);
+    }
+    let end =
+        say("response.completed", json!({"response": {"id": "resp_1", "created_at": 1, "output": output}}));
+    (text, end)
+}
+
+fn anthropic(calls: &[&str]) -> (String, String) {
+    let say = |data: Value| event(data["type"].as_str(), &data);
+    let mut text = say(
+        json!({"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": [], "usage": {"input_tokens": 3, "output_tokens": 1}}}),
+    );
+    let begin = |index: usize, block: Value| {
+        say(json!({"type": "content_block_start", "index": index, "content_block": block}))
+    };
+    let delta = |index: usize, delta: Value| {
+        say(json!({"type": "content_block_delta", "index": index, "delta": delta}))
+    };
+    let stop = |index: usize| say(json!({"type": "content_block_stop", "index": index}));
+    text += &begin(0, json!({"type": "text", "text": ""}));
+    text += &(delta(0, json!({"type": "text_delta", "text": "Hm."})) + &stop(0));
+    for (index, name) in (1..).zip(calls) {
+        text += &begin(
+            index,
+            json!({"type": "tool_use", "id": format!("call_{name}"), "name": name, "input": {}}),
+        );
+        text += &delta(index, json!({"type": "input_json_delta", "partial_json": "{\"a\""}));
+        text += &(delta(index, json!({"type": "input_json_delta", "partial_json": ":1}"})) + &stop(index));
+    }
+    let end = say(
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": null}, "usage": {"output_tokens": 9}}),
+    ) + &say(json!({"type": "message_stop"}));
+    (text, end)
+}
+
+fn gemini(calls: &[&str]) -> (String, String) {
+    let chunk =
+        |parts: Value| json!({"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}]});
+    let mut text = event(None, &chunk(json!([{"text": "Hm."}])));
+    for name in calls {
+        text += &event(None, &chunk(json!([{"functionCall": {"name": name, "args": {"a": 1}}}])));
+    }
+    let mut end = chunk(json!([{"text": ""}]));
+    end["candidates"][0]["finishReason"] = json!("STOP");
+    (text, event(None, &end))
+}
+
+/// Feeds a round cut into pieces of `size` bytes, and asks where a call waits.
+fn filtered(dialect: DialectName, stream: &str, size: usize) -> (RoundEnd, String) {
+    let mut filter = dialect.dialect().stream_filter(offered());
+    let mut out = Vec::new();
+    for piece in stream.as_bytes().chunks(size) {
+        filter.feed(piece, &mut out).unwrap();
+    }
+    let end = filter.end_round(&mut out).unwrap();
+    if !end.awaiting_confirmation.is_empty() {
+        filter.write_text("confirm_1", "QUESTION", &mut out);
+    }
+    filter.finish(&[], &mut out);
+    (end, String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn the_call_passes_byte_for_byte_and_the_question_comes_before_the_end() {
+    for dialect in DialectName::ALL {
+        let (before, end) = round(dialect, &["own", "pay"]);
+        let stream = format!("{before}{end}");
+        let (ended, out) = filtered(dialect, &stream, stream.len());
+        assert!(out.starts_with(&before), "{dialect:?}: {out}");
+        let asked: Vec<_> =
+            ended.awaiting_confirmation.iter().map(|call| (&*call.name, call.arguments.clone())).collect();
+        assert_eq!(asked, [("pay", Arguments::Json(json!({"a": 1})))], "{dialect:?}");
+        assert!(ended.skill_calls.is_empty() && ended.has_client_calls, "{dialect:?}");
+        check_end(dialect, &out[before.len()..]);
+        for size in 1..60 {
+            assert_eq!(filtered(dialect, &stream, size), (ended.clone(), out.clone()), "{dialect:?} {size}");
+        }
+    }
+}
+
+fn events(text: &str) -> Vec<Value> {
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| json!(data))).collect()
+}
+
+/// The question, then the end that the provider said.
+fn check_end(dialect: DialectName, rest: &str) {
+    let events = events(rest);
+    match dialect {
+        DialectName::OpenAiChat => {
+            assert_eq!(events[0]["choices"][0]["delta"], json!({"content": "\n\nQUESTION"}));
+            assert_eq!(
+                (&events[0]["id"], &events[0]["object"]),
+                (&json!("r"), &json!("chat.completion.chunk"))
+            );
+            assert_eq!(events[1]["choices"][0]["finish_reason"], "tool_calls");
+            assert_eq!(events[2..], [json!("[DONE]")]);
+        }
+        DialectName::OpenAiResponses => {
+            let kinds: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+            assert_eq!(kinds[0], "response.output_item.added");
+            assert_eq!(kinds[6..], ["response.completed"]);
+            let numbers: Vec<_> =
+                events.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
+            assert_eq!(numbers, (9..16).collect::<Vec<_>>());
+            assert!(events[..6].iter().all(|event| event["output_index"] == 3), "{events:?}");
+            let output = events[6]["response"]["output"].as_array().unwrap();
+            let names: Vec<_> = output.iter().map(|item| item["type"].as_str().unwrap()).collect();
+            assert_eq!(names, ["reasoning", "function_call", "function_call", "message"]);
+            assert_eq!(
+                (&output[3]["id"], &output[3]["content"][0]["text"]),
+                (&json!("msg_confirm_1"), &json!("QUESTION"))
+            );
+        }
+        DialectName::Anthropic => {
+            assert!(events[..3].iter().all(|event| event["index"] == 3), "{events:?}");
+            assert_eq!(events[1]["delta"], json!({"type": "text_delta", "text": "QUESTION"}));
+            assert_eq!(events[3]["delta"]["stop_reason"], "tool_use");
+            assert_eq!(events[4]["type"], "message_stop");
+        }
+        DialectName::Gemini => {
+            assert_eq!(
+                events[0]["candidates"][0]["content"],
+                json!({"role": "model", "parts": [{"text": "QUESTION"}]})
+            );
+            assert_eq!(events[1]["candidates"][0]["finishReason"], "STOP");
+            assert_eq!(events.len(), 2);
+        }
+    }
+}
+
+#[test]
+fn a_call_beside_it_that_is_run_here_is_taken_out() {
+    for dialect in DialectName::ALL {
+        let (before, end) = round(dialect, &["look", "pay"]);
+        let (ended, out) = filtered(dialect, &format!("{before}{end}"), 7);
+        let names = |calls: &[ToolCall]| calls.iter().map(|call| call.name.clone()).collect::<Vec<_>>();
+        assert_eq!(
+            (names(&ended.skill_calls), names(&ended.awaiting_confirmation)),
+            (vec!["look".into()], vec!["pay".into()])
+        );
+        assert!(
+            !out.contains("look") && out.contains("pay") && out.contains("QUESTION"),
+            "{dialect:?}: {out}"
+        );
+    }
+}
+
+#[test]
+fn a_later_round_asks_in_the_same_stream() {
+    for dialect in DialectName::ALL {
+        let mut filter = dialect.dialect().stream_filter(offered());
+        let mut out = Vec::new();
+        for name in ["look", "pay"] {
+            let (before, end) = round(dialect, &[name]);
+            filter.feed(format!("{before}{end}").as_bytes(), &mut out).unwrap();
+            let ended = filter.end_round(&mut out).unwrap();
+            assert_eq!(ended.awaiting_confirmation.len(), usize::from(name == "pay"), "{dialect:?}");
+        }
+        filter.write_text("confirm_1", "QUESTION", &mut out);
+        filter.finish(&[], &mut out);
+        let out = String::from_utf8(out).unwrap();
+        let (asked, called) = (out.find("QUESTION").unwrap(), out.find("\"pay\"").unwrap());
+        assert!(called < asked && !out.contains("look"), "{dialect:?}: {out}");
+        let end = match dialect {
+            DialectName::OpenAiChat => "[DONE]",
+            DialectName::OpenAiResponses => "event: response.completed",
+            DialectName::Anthropic => "event: message_stop",
+            DialectName::Gemini => "STOP",
+        };
+        assert_eq!(out.matches(end).count(), 1, "{dialect:?}: {out}");
+        assert!(out.find(end).unwrap() > asked, "{dialect:?}: {out}");
+    }
+}
+
+#[test]
+fn without_such_a_call_every_byte_is_the_providers_and_nothing_is_told() {
+    for dialect in DialectName::ALL {
+        let (before, end) = round(dialect, &["own"]);
+        let stream = format!("{before}{end}");
+        let mut filter = dialect.dialect().stream_filter(offered());
+        let mut out = Vec::new();
+        filter.feed(stream.as_bytes(), &mut out).unwrap();
+        filter.end_round(&mut out).unwrap();
+        filter.write_text("confirm_1", "QUESTION", &mut out);
+        filter.finish(&[], &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), stream, "{dialect:?}");
+    }
+}
+
+#[test]
+fn nobody_is_asked_about_an_answer_that_breaks_off() {
+    for dialect in DialectName::ALL {
+        let (before, _) = round(dialect, &["pay"]);
+        let cut = before.len() - 30;
+        let mut filter = dialect.dialect().stream_filter(offered());
+        let mut out = Vec::new();
+        filter.feed(&before.as_bytes()[..cut], &mut out).unwrap();
+        match filter.end_round(&mut out) {
+            Err(error) => assert_eq!(error, StreamError::Truncated, "{dialect:?}"),
+            // A chunk is whole or not there, and Gemini's end may be left out.
+            Ok(end) => {
+                assert!(dialect == DialectName::Gemini && end.awaiting_confirmation.is_empty(), "{dialect:?}")
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_providers_ends_the_asking() {
+    let errors = [
+        (DialectName::OpenAiResponses, json!({"type": "error", "message": "m"})),
+        (DialectName::Anthropic, json!({"type": "error", "error": {"type": "overloaded_error"}})),
+        (DialectName::Gemini, json!({"error": {"code": 503}})),
+    ];
+    for (dialect, error) in errors {
+        let (before, _) = round(dialect, &["pay"]);
+        let stream = before + &event(error["type"].as_str(), &error);
+        let (end, out) = filtered(dialect, &stream, 11);
+        assert!(end.awaiting_confirmation.is_empty(), "{dialect:?}");
+        assert_eq!(out, stream, "{dialect:?}");
+    }
+}
+
+#[test]
+fn no_damaged_stream_breaks_the_asking() {
+    let mut rng = TestRng::new(17);
+    for dialect in DialectName::ALL {
+        let (before, end) = round(dialect, &["look", "pay", "own"]);
+        for _ in 0..1_500 {
+            let mut bytes = format!("{before}{end}").into_bytes();
+            damage(&mut bytes, &mut rng);
+            let mut filter = dialect.dialect().stream_filter(offered());
+            let mut out = Vec::new();
+            let Ok(ended) = feed_cut(filter.as_mut(), &bytes, &mut rng, &mut out) else { continue };
+            assert!(ended.awaiting_confirmation.iter().all(|call| call.name == "pay"), "{dialect:?}");
+            filter.write_text("confirm_1", "QUESTION", &mut out);
+            filter.finish(&[], &mut out);
+            let needs_confirmation = String::from_utf8_lossy(&out).contains("QUESTION");
+            assert!(
+                needs_confirmation || ended.awaiting_confirmation.is_empty(),
+                "{dialect:?}: a question is lost"
+            );
+        }
+    }
+}

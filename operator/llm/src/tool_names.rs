@@ -1,0 +1,173 @@
+//! Tool names of skills: legal with every provider, readable, and the same in every request that offers the same.
+//!
+//! A name says nothing by itself. Which skill a call means is asked of the table of the request that offered it.
+
+pub mod omniroute;
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+    sync::Arc,
+};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::OfferedNames;
+
+/// Longest name that every provider takes, in characters, all of them ASCII.
+pub const MAX_LENGTH: usize = 64;
+/// Digits of the hash that tells two skills of one name apart.
+const HASH_DIGITS: usize = 8;
+
+/// What a skill is known by in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SkillIdentity<'a> {
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub version: &'a str,
+}
+
+/// What one request offers: a tool name for each skill, and what the caller keeps with it.
+#[derive(Clone, Debug)]
+pub struct OfferTable<T> {
+    entries: Vec<(Arc<str>, T)>,
+    /// Names and aliases, to the place of their entry.
+    places: HashMap<Arc<str>, usize>,
+}
+
+impl<T> OfferTable<T> {
+    /// Names every offer, in the order given. `reserved` are the client's own tools: no skill takes one of these.
+    ///
+    /// Skills whose names clash, with each other or with a client's tool, all get a hash of their identity: the names do
+    /// not depend on the order. The same identity given again is left out.
+    pub fn new<'a>(
+        reserved: impl IntoIterator<Item = &'a str>,
+        offers: impl IntoIterator<Item = (SkillIdentity<'a>, T)>,
+    ) -> Self {
+        let mut taken: HashSet<Arc<str>> = reserved.into_iter().map(Arc::from).collect();
+        let mut seen = HashSet::new();
+        let (identities, kept): (Vec<SkillIdentity<'a>>, Vec<T>) =
+            offers.into_iter().filter(|(identity, _)| seen.insert(*identity)).unzip();
+        let names = names(&identities, &mut taken);
+        let mut places: HashMap<Arc<str>, usize> =
+            names.iter().enumerate().map(|(place, name)| (Arc::clone(name), place)).collect();
+        for (alias, place) in aliases(&identities) {
+            if !taken.contains(&alias) {
+                places.insert(alias, place);
+            }
+        }
+        Self { entries: names.into_iter().zip(kept).collect(), places }
+    }
+
+    /// What was offered under a name.
+    pub fn get(&self, tool_name: &str) -> Option<&T> {
+        self.entries.get(*self.places.get(tool_name)?).map(|(_, kept)| kept)
+    }
+
+    /// Names and what was kept with them, in the order of the offers.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &T)> {
+        self.entries.iter().map(|(name, kept)| (name, kept))
+    }
+
+    /// Every name under which a call is ours: those that are offered, and the aliases of [`reference`].
+    pub fn offered(&self) -> OfferedNames {
+        self.places.keys().cloned().collect()
+    }
+}
+
+/// One name for each identity, unlike all that are taken; these become taken.
+fn names(identities: &[SkillIdentity<'_>], taken: &mut HashSet<Arc<str>>) -> Vec<Arc<str>> {
+    let readable: Vec<Option<Arc<str>>> = identities.iter().map(|identity| readable(identity.name)).collect();
+    let mut uses: HashMap<&Arc<str>, usize> = HashMap::new();
+    for name in readable.iter().flatten() {
+        *uses.entry(name).or_default() += 1;
+    }
+    let is_free = |name: &&Arc<str>| uses.get(*name) == Some(&1) && !taken.contains(*name);
+    let plain: Vec<Option<Arc<str>>> =
+        readable.iter().map(|name| name.as_ref().filter(is_free).cloned()).collect();
+    // Before any hash is tried: a name with one must not be the plain name of another.
+    taken.extend(plain.iter().flatten().cloned());
+    let named = plain.into_iter().zip(identities).map(|(plain, identity)| {
+        plain.unwrap_or_else(|| {
+            let name = hashed(identity, taken);
+            taken.insert(Arc::clone(&name));
+            name
+        })
+    });
+    named.collect()
+}
+
+/// The skill's own name where it is legal with no more than other letters in places. `None` where it is too long, or
+/// nothing of it would be left to read.
+fn readable(name: &str) -> Option<Arc<str>> {
+    let legal = legal(name);
+    let is_readable = legal.len() <= MAX_LENGTH && legal.bytes().any(|byte| byte.is_ascii_alphanumeric());
+    is_readable.then(|| legal.into())
+}
+
+/// [`replaced`], with `_` before what may not come first.
+fn legal(name: &str) -> String {
+    let replaced = replaced(name);
+    if replaced.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        replaced
+    } else {
+        format!("_{replaced}")
+    }
+}
+
+/// With `_` for what is not a letter, digit, `_` or `-`.
+fn replaced(name: &str) -> String {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    name.chars().map(|c| if is_legal(c) { c } else { '_' }).collect()
+}
+
+/// The beginning of the skill's name and a hash of its identity.
+fn hashed(identity: &SkillIdentity<'_>, taken: &HashSet<Arc<str>>) -> Arc<str> {
+    let legal = legal(identity.name);
+    let mut attempt = 0_u32;
+    loop {
+        let name: Arc<str> = with_hash(&legal, &hash(identity, attempt)).into();
+        if !taken.contains(&name) {
+            return name;
+        }
+        attempt += 1;
+    }
+}
+
+/// `legal` is ASCII.
+fn with_hash(legal: &str, hash: &str) -> String {
+    let beginning = legal.get(..MAX_LENGTH - 1 - hash.len()).unwrap_or(legal);
+    format!("{beginning}_{hash}")
+}
+
+fn hash(identity: &SkillIdentity<'_>, attempt: u32) -> String {
+    let SkillIdentity { namespace, name, version } = identity;
+    hex(&format!("{namespace}\0{name}\0{version}\0{attempt}"))
+}
+
+/// The first [`HASH_DIGITS`] of the text's sha256.
+fn hex(text: &str) -> String {
+    let mut hex = String::with_capacity(HASH_DIGITS);
+    for byte in Sha256::digest(text.as_bytes()).iter().take(HASH_DIGITS / 2) {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+/// The reference's names, where one means one offer only.
+fn aliases(identities: &[SkillIdentity<'_>]) -> Vec<(Arc<str>, usize)> {
+    let mut aliases: Vec<(Arc<str>, usize)> = Vec::with_capacity(identities.len());
+    let mut known: HashMap<(&str, &str), usize> = HashMap::new();
+    for identity in identities {
+        *known.entry((identity.name, identity.version)).or_default() += 1;
+    }
+    for (place, identity) in identities.iter().enumerate() {
+        let is_alone = known.get(&(identity.name, identity.version)) == Some(&1);
+        let alias = omniroute::encode(identity.name, identity.version).filter(|_| is_alone);
+        aliases.extend(alias.map(|alias| (alias.into(), place)));
+    }
+    aliases
+}
+
+#[cfg(test)]
+mod tests;
