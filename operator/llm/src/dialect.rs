@@ -1,4 +1,7 @@
 //! One provider's form of requests and responses, behind one trait.
+//!
+//! A dialect reads and edits JSON. It has no state, sends nothing, and does not decide whose a tool call is: the caller
+//! compares the call's name with the names that the same request offered.
 
 use std::sync::Arc;
 
@@ -11,7 +14,7 @@ use crate::{
     openai_chat, openai_responses, wire,
 };
 
-/// Which provider's form a request has.
+/// The provider's form of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DialectName {
     /// `POST /v1/chat/completions`
@@ -32,24 +35,24 @@ pub struct ToolDefinition {
     pub parameters: Arc<Value>,
 }
 
-/// A call that a model makes of a tool.
+/// A model's call of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// The provider's id of the call; made here, unique within the answer, where the provider gives none.
+    /// The provider's id of the call. If the provider gives none, an id that is unique within the response.
     pub id: String,
     pub name: String,
     pub arguments: Arguments,
 }
 
-/// What a model passes to a tool.
+/// Arguments of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arguments {
     Json(Value),
-    /// Text that is not JSON. The model is told, nothing is run.
+    /// Text that is not JSON. The model gets an error as the result, and no skill runs.
     NotJson(String),
 }
 
-/// What a call of ours gave, as the model reads it.
+/// The result of a skill's call, as the model reads it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
     /// The call's id.
@@ -61,17 +64,17 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
-/// How a result begins as text.
+/// The prefix of every result that a client gets as text.
 const RESULT_TEXT_PREFIX: &str = "[Skill result: ";
 
 impl ToolResult {
-    /// The result as text for a client, which did not make the call and cannot be shown it.
+    /// The result as text for a client, which never sees the call itself.
     pub fn to_text(&self) -> String {
         format!("{RESULT_TEXT_PREFIX}{}]\n{}", self.name, self.content)
     }
 }
 
-/// Whether a text of a conversation was written here: a result as text, or a question.
+/// Returns true for a text that a gateway wrote into a conversation: a result as text, or a confirmation prompt.
 pub(crate) fn is_gateway_text(text: &str) -> bool {
     text.starts_with(RESULT_TEXT_PREFIX) || confirmation::prompt::is_prompt(text)
 }
@@ -94,7 +97,7 @@ impl Usage {
     }
 }
 
-/// Why a request cannot be worked on. The field is a JSON pointer.
+/// A part of a request that has another shape than the provider's. The field is a JSON pointer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{field}: {message}")]
 pub struct DialectError {
@@ -102,72 +105,97 @@ pub struct DialectError {
     pub message: String,
 }
 
-/// One provider's form of requests and answers.
+/// One provider's form of requests and responses.
+///
+/// Readers accept any JSON: they return nothing for a part of an unknown shape. Editors change only the part that they
+/// name, and no method panics.
+///
+/// ```
+/// use serde_json::json;
+/// use skillet_llm::{DialectName, ToolDefinition, ToolResult};
+///
+/// let dialect = DialectName::Anthropic.dialect();
+/// let mut request = json!({"messages": [{"role": "user", "content": "What is 2 + 3?"}]});
+/// let parameters = json!({"type": "object"}).into();
+/// let sum = ToolDefinition { name: "sum".into(), description: "Adds numbers.".into(), parameters };
+/// dialect.append_tools(&mut request, &[sum])?;
+///
+/// let call = json!({"type": "tool_use", "id": "t1", "name": "sum", "input": {"numbers": [2, 3]}});
+/// let response = json!({"role": "assistant", "content": [call], "stop_reason": "tool_use"});
+/// let calls = dialect.tool_calls(&response);
+/// assert_eq!(calls[0].name, "sum");
+///
+/// let result = ToolResult { id: "t1".into(), name: "sum".into(), content: "5".into(), is_error: false };
+/// let next = dialect.next_request(&request, &response, &[result]);
+/// assert_eq!(next["tools"], request["tools"]);
+/// assert_eq!(next["messages"][1]["content"][0], call);
+/// assert_eq!(next["messages"][2]["content"][0]["content"], "5");
+/// # Ok::<(), skillet_llm::DialectError>(())
+/// ```
 pub trait Dialect: Send + Sync {
-    /// The client's own tools as the request lists them, for scoring. Empty where it has none.
+    /// The client's own tools as the request lists them, for scoring.
     fn client_tools<'a>(&self, request: &'a Value) -> Vec<&'a Value> {
         wire::items(&request["tools"]).iter().collect()
     }
 
-    /// Names of the client's own tools: a skill never takes one of these.
+    /// Names of the client's own tools. No skill takes one of these.
     fn client_tool_names<'a>(&self, request: &'a Value) -> Vec<&'a str>;
 
-    /// All text of the request that a person or model wrote, in order, for scoring: system and user text, tool results
-    /// included. Not the tools.
+    /// All text that a person or a model wrote, in order, for scoring: system and user text, and tool results. Not the
+    /// tools.
     fn texts<'a>(&self, request: &'a Value) -> Vec<&'a str>;
 
-    /// Whether the request asks for a streamed answer. For Gemini the route tells, not the body: then false.
+    /// Returns true if the body asks for a streamed response. Always false for Gemini, which says it in the route.
     fn is_streaming(&self, request: &Value) -> bool {
         request["stream"] == true
     }
 
-    /// Adds `tools` after the client's own, each in the provider's own place and shape. The client's tools keep place
-    /// and order. A request whose tools are not of the provider's shape is refused and stays as it was.
+    /// Appends `tools` to the client's own, which keep their place and order. A request whose tools have another shape
+    /// is refused and stays as it was.
     fn append_tools(&self, request: &mut Value, tools: &[ToolDefinition]) -> Result<(), DialectError>;
 
-    /// Calls in a whole answer, in order, of any tool.
+    /// Calls of any tool in a whole response, in order.
     fn tool_calls(&self, response: &Value) -> Vec<ToolCall>;
 
-    /// The request that continues the conversation: `request` as it was sent to the provider, the model's turn from
-    /// `answer`, and the results in the provider's own turn form, one for each call of the answer.
+    /// The request that continues the conversation: `request` as the provider got it, the model's turn from `response`,
+    /// and `results` in the provider's own form. Takes one result for each call of the response.
     fn next_request(&self, request: &Value, response: &Value, results: &[ToolResult]) -> Value;
 
-    /// The answer for a client whose own tools are called beside ours: our calls are taken out, their results stand as
-    /// text before the client's calls, and the client's calls stay as they were. With no call of the client's left the
-    /// answer ends its turn.
+    /// The response for a client. Calls that have a result become text before the client's calls, which stay as they
+    /// were. If no call is left, the response ends its turn.
     fn client_response(&self, response: &Value, results: &[ToolResult]) -> Value;
 
-    /// Calls of earlier answers in a request, with the results that the client gives for them, in order.
+    /// Inserts a text into a whole response, before its calls. Returns false, and changes nothing, if the response has
+    /// no call or another shape.
+    fn insert_text_before_calls(&self, response: &mut Value, text: &str) -> bool;
+
+    /// Tokens that a whole response counts.
+    fn usage(&self, response: &Value) -> Usage;
+
+    /// Writes the sum over all rounds into a response that counts tokens.
+    fn set_usage(&self, response: &mut Value, total: Usage);
+
+    /// Calls of earlier responses that a request sends back, with the client's results for them, in order.
     fn history_calls<'a>(&self, request: &'a Value) -> Vec<HistoryCall<'a>>;
 
-    /// Puts a result in the place of the client's. The rest of the request stays.
+    /// Replaces the client's result at a location. The rest of the request stays.
     fn replace_result(&self, request: &mut Value, location: ResultLocation, result: &ToolResult);
 
-    /// Puts in order what the provider would not take back of a streamed answer that went through here. Whether it
-    /// changed anything.
+    /// Reorders a turn that went to the client as a stream and that the provider would refuse. Returns true if it
+    /// changed the request.
     fn repair_history(&self, _request: &mut Value) -> bool {
         false
     }
 
-    /// Puts a text into a whole answer, before its calls. False where it has no call or is of another shape: then it is
-    /// as it was.
-    fn insert_text_before_calls(&self, response: &mut Value, text: &str) -> bool;
-
-    /// Tokens counted in a whole answer.
-    fn usage(&self, response: &Value) -> Usage;
-
-    /// Puts the sum over all rounds into an answer, where the answer has usage numbers.
-    fn set_usage(&self, response: &mut Value, total: Usage);
-
-    /// A filter for one streamed conversation, over all its rounds, of a request that was offered something.
+    /// A filter for all rounds of one streamed conversation whose request offered something.
     fn stream_filter(&self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter>;
 }
 
 impl DialectName {
-    /// Every one.
+    /// All dialects.
     pub const ALL: [Self; 4] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
 
-    /// The dialect's module.
+    /// The dialect of this name.
     pub fn dialect(self) -> &'static dyn Dialect {
         match self {
             Self::OpenAiChat => &openai_chat::OpenAiChat,

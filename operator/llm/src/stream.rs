@@ -12,7 +12,7 @@ pub enum StreamError {
     #[error("an event of the provider's stream is larger than {limit} bytes")]
     TooLarge { limit: usize },
     /// The events of one round are larger than [`crate::sse::ROUND_LIMIT_BYTES`].
-    #[error("an response of the provider's stream is larger than {limit} bytes")]
+    #[error("a response of the provider's stream is larger than {limit} bytes")]
     LongRound { limit: usize },
     /// The provider ended the stream inside a call of ours.
     #[error("the provider's stream ended inside a tool call")]

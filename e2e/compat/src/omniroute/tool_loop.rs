@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use skillet_llm::{
     Dialect as _, ToolResult,
-    result_budget::{DEFAULT_RESULT_BYTES, DEFAULT_TOTAL_BYTES, truncate_result},
     openai_chat::OpenAiChat,
+    result_budget::{DEFAULT_RESULT_BYTES, DEFAULT_TOTAL_BYTES, truncate_result},
 };
 
 use crate::{case::Case, judge::Answer};

@@ -19,7 +19,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde_json::Value;
 use skillet_api::skill::Invocation;
-use skillet_llm::{Dialect, DialectName, ToolCall, ToolResult, result_budget::ResultBudget, json_edit::render};
+use skillet_llm::{
+    Dialect, DialectName, ToolCall, ToolResult, json_edit::render, result_budget::ResultBudget,
+};
 use tokio::time::Instant;
 use tracing::warn;
 

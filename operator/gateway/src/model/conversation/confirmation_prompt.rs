@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use skillet_llm::{
     Arguments, ToolCall,
-    confirmation::{ProviderIds, NONCE_BYTES, PendingCall, prompt},
+    confirmation::{NONCE_BYTES, PendingCall, ProviderIds, prompt},
     tool_names::SkillIdentity,
 };
 

@@ -138,7 +138,9 @@ async fn rounds(
         } else {
             Conversation::not_run(&end.skill_calls)
         };
-        if let Some(question) = confirmation_prompt::question(conversation, &end.response, &end.awaiting_confirmation) {
+        if let Some(question) =
+            confirmation_prompt::question(conversation, &end.response, &end.awaiting_confirmation)
+        {
             return ask(filter.as_mut(), &results, &question, chunks).await;
         }
         if end.has_client_calls || !may_go_on {

@@ -70,7 +70,7 @@ fn a_request_of_another_shape_is_refused_and_stays() {
     assert_eq!(OpenAiChat.append_tools(&mut request, &[tool("x")]).unwrap_err().field, "/tools");
     assert_eq!(request, json!({"tools": {"a": 1}}));
     assert_eq!(
-        OpenAiChat.append_tools(&mut json!([]), &[]).unwrap_err().to_string(),
-        ": a request is an object"
+        OpenAiChat.append_tools(&mut json!([]), &[tool("x")]).unwrap_err().to_string(),
+        ": the request must be an object"
     );
 }
