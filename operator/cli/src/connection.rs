@@ -14,7 +14,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client and the namespace of a command.
 #[derive(Clone)]
-pub(crate) struct Connection {
+pub(crate) struct ClusterClient {
     pub(crate) client: Client,
     pub(crate) namespace: String,
 }
@@ -51,7 +51,7 @@ impl ConnectError {
 }
 
 /// Connects, and settles the namespace: the flag's, else the context's, else `default`.
-pub(crate) async fn connect(args: &ClusterArgs) -> Result<Connection, ConnectError> {
+pub(crate) async fn connect(args: &ClusterArgs) -> Result<ClusterClient, ConnectError> {
     let mut config = load(args).await?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // A waiting person should learn of an overloaded server, and a repeated create might run twice.
@@ -59,7 +59,7 @@ pub(crate) async fn connect(args: &ClusterArgs) -> Result<Connection, ConnectErr
     let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let client =
         Client::try_from(config).map_err(|source| ConnectError::Client { source: Box::new(source) })?;
-    Ok(Connection { client, namespace })
+    Ok(ClusterClient { client, namespace })
 }
 
 async fn load(args: &ClusterArgs) -> Result<Config, ConnectError> {

@@ -8,7 +8,7 @@ use skillet_api::Phase;
 
 use crate::{
     arguments::{ClusterArgs, ExecutionsArgs},
-    connection::{Connection, connect},
+    connection::{ClusterClient, connect},
     console::{self, Console},
     error::CliError,
     exit::Exit,
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     args: &ExecutionsArgs,
     console: &Console,
 ) -> Result<Exit, CliError> {
-    let Connection { client, namespace } = connect(cluster).await?;
+    let ClusterClient { client, namespace } = connect(cluster).await?;
     let ExecutionsArgs { name, all_namespaces, phase, limit, output } = args;
     let scope = (!all_namespaces).then_some(namespace.as_str());
     let action = match scope {

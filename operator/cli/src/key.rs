@@ -21,7 +21,7 @@ use self::{
 };
 use crate::{
     arguments::{ClusterArgs, KeyCommand, KeyCreateArgs, KeyListArgs, KeyRevokeArgs},
-    connection::{Connection, connect},
+    connection::{ClusterClient, connect},
     console::{self, Console},
     error::CliError,
     exit::Exit,
@@ -34,7 +34,7 @@ pub(crate) async fn run(
     command: &KeyCommand,
     console: &Console,
 ) -> Result<Exit, CliError> {
-    let Connection { client, namespace } = connect(cluster).await?;
+    let ClusterClient { client, namespace } = connect(cluster).await?;
     match command {
         KeyCommand::Create(args) => create(client, &namespace, args, console).await,
         KeyCommand::List(args) => list(client, &namespace, args, console).await,

@@ -22,7 +22,7 @@ use self::{
 pub(crate) use self::{input::InputError, request::WantedVersion};
 use crate::{
     arguments::{ClusterArgs, RunArgs},
-    connection::{Connection, connect},
+    connection::{ClusterClient, connect},
     console::{self, Console},
     error::CliError,
     exit::Exit,
@@ -33,7 +33,7 @@ use crate::{
 pub(crate) async fn run(cluster: &ClusterArgs, args: &RunArgs, console: &Console) -> Result<Exit, CliError> {
     let (skill, version) = request::target(args)?;
     let input = args.input.as_deref().map(input::read).transpose()?;
-    let Connection { client, namespace } = connect(cluster).await?;
+    let ClusterClient { client, namespace } = connect(cluster).await?;
     must_exist(&client, &namespace, &skill).await?;
     let api: Api<SkillExecution> = Api::namespaced(client.clone(), &namespace);
     let wanted = request::execution(&skill, version.as_ref(), input, args);

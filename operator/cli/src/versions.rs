@@ -9,7 +9,7 @@ use skillet_core::version::SkillSemver;
 
 use crate::{
     arguments::{ClusterArgs, VersionsArgs},
-    connection::{Connection, connect},
+    connection::{ClusterClient, connect},
     console::{self, Console, printable},
     error::CliError,
     exit::Exit,
@@ -38,7 +38,7 @@ pub(crate) async fn run(
     args: &VersionsArgs,
     console: &Console,
 ) -> Result<Exit, CliError> {
-    let Connection { client, namespace } = connect(cluster).await?;
+    let ClusterClient { client, namespace } = connect(cluster).await?;
     let VersionsArgs { name, output } = args;
     let action = format!("list the versions of Skill {namespace}/{name}");
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));

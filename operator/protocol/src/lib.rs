@@ -26,9 +26,11 @@ mod stream;
 pub use frame::{Decoder, Direction, Frame, FrameError, HEADER_BYTES, Kind, encode};
 pub use isolation::{Isolation, Level};
 pub use mask::{MASK, MIN_MASKED_BYTES, Masker};
-pub use message::{Accepted, Hello, MessageError, OperatorMessage, Ready, Refusal, Refused, RunnerMessage};
-pub use receipt::{Outcome, Receipt, StreamSummary, TERMINATION_MESSAGE_BYTES};
-pub use run::{Content, File, InvalidRun, Limits, Program, Run};
+pub use message::{
+    Accepted, Hello, MessageError, OperatorMessage, Ready, RefusalReason, Refused, RunnerMessage,
+};
+pub use receipt::{Receipt, RunOutcome, StreamSummary, TERMINATION_MESSAGE_BYTES};
+pub use run::{FileContent, InvalidRun, Program, Run, RunFile, RunLimits};
 pub use stream::{StreamError, StreamReader, StreamWriter};
 
 /// Largest payload of a `Run` frame: program, files, input and environment together.

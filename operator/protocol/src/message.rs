@@ -56,13 +56,13 @@ pub struct Accepted {
 pub struct Refused {
     /// Epoch of the refused order, because every attached operator receives the refusal. `None` if the order was unreadable.
     pub epoch: Option<u64>,
-    pub reason: Refusal,
+    pub reason: RefusalReason,
     pub message: String,
 }
 
 /// The reason for which a `Run` was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Refusal {
+pub enum RefusalReason {
     /// No `Hello` came before it.
     NoHello,
     /// A greater epoch has been seen: another leader owns this sandbox.

@@ -15,7 +15,7 @@ pub struct Receipt {
     /// Empty when no run was accepted.
     pub execution_uid: String,
     pub attempt: u32,
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// From the start of the program to its end, by the monotonic clock.
     pub duration_ms: u64,
     pub stdout: StreamSummary,
@@ -28,7 +28,7 @@ pub struct Receipt {
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "type")]
-pub enum Outcome {
+pub enum RunOutcome {
     Exited {
         code: i32,
     },
@@ -74,7 +74,7 @@ impl Receipt {
         Self {
             execution_uid: String::new(),
             attempt: 0,
-            outcome: Outcome::Unused,
+            outcome: RunOutcome::Unused,
             duration_ms: 0,
             stdout: StreamSummary::default(),
             stderr: StreamSummary::default(),
@@ -85,7 +85,7 @@ impl Receipt {
 
     /// True if no run was accepted.
     pub fn is_unused(&self) -> bool {
-        matches!(self.outcome, Outcome::Unused)
+        matches!(self.outcome, RunOutcome::Unused)
     }
 
     /// The receipt as JSON of at most [`TERMINATION_MESSAGE_BYTES`]: notes go first, then the ends of long texts.
@@ -111,7 +111,7 @@ impl Receipt {
     fn shorten(&mut self, keep: usize) {
         let Self { execution_uid, attempt: _, outcome, duration_ms: _, stdout, stderr, isolation, digest } =
             self;
-        if let Outcome::StartFailed { message } = outcome {
+        if let RunOutcome::StartFailed { message } = outcome {
             cut(message, keep);
         }
         // These are short by construction; only a receipt that was tampered with is cut here.
@@ -134,35 +134,35 @@ fn cut(text: &mut String, keep: usize) {
 mod tests {
     use super::*;
 
-    fn receipt(outcome: Outcome) -> Receipt {
+    fn receipt(outcome: RunOutcome) -> Receipt {
         Receipt { outcome, execution_uid: "u-1".into(), attempt: 2, ..Receipt::unused(Isolation::default()) }
     }
 
     #[test]
     fn each_outcome_has_a_name_on_the_wire() {
         for (outcome, expected) in [
-            (Outcome::Exited { code: 3 }, r#"{"type":"exited","code":3}"#),
-            (Outcome::Signaled { signal: 11 }, r#"{"type":"signaled","signal":11}"#),
-            (Outcome::TimedOut, r#"{"type":"timedOut"}"#),
-            (Outcome::Cancelled, r#"{"type":"cancelled"}"#),
-            (Outcome::OutOfMemory, r#"{"type":"outOfMemory"}"#),
-            (Outcome::StartFailed { message: "m".into() }, r#"{"type":"startFailed","message":"m"}"#),
-            (Outcome::Unused, r#"{"type":"unused"}"#),
+            (RunOutcome::Exited { code: 3 }, r#"{"type":"exited","code":3}"#),
+            (RunOutcome::Signaled { signal: 11 }, r#"{"type":"signaled","signal":11}"#),
+            (RunOutcome::TimedOut, r#"{"type":"timedOut"}"#),
+            (RunOutcome::Cancelled, r#"{"type":"cancelled"}"#),
+            (RunOutcome::OutOfMemory, r#"{"type":"outOfMemory"}"#),
+            (RunOutcome::StartFailed { message: "m".into() }, r#"{"type":"startFailed","message":"m"}"#),
+            (RunOutcome::Unused, r#"{"type":"unused"}"#),
         ] {
             assert_eq!(serde_json::to_string(&outcome).unwrap(), expected);
-            assert_eq!(serde_json::from_str::<Outcome>(expected).unwrap(), outcome);
+            assert_eq!(serde_json::from_str::<RunOutcome>(expected).unwrap(), outcome);
         }
     }
 
     #[test]
     fn a_short_receipt_is_left_whole() {
-        let receipt = receipt(Outcome::Exited { code: 0 });
+        let receipt = receipt(RunOutcome::Exited { code: 0 });
         assert_eq!(serde_json::from_str::<Receipt>(&receipt.termination_message()).unwrap(), receipt);
     }
 
     #[test]
     fn many_notes_give_way_first() {
-        let mut receipt = receipt(Outcome::StartFailed { message: "no such file".into() });
+        let mut receipt = receipt(RunOutcome::StartFailed { message: "no such file".into() });
         receipt.isolation.notes = vec!["a note".repeat(20); 100];
         let text = receipt.termination_message();
         assert!(text.len() <= TERMINATION_MESSAGE_BYTES);
@@ -175,7 +175,7 @@ mod tests {
     fn texts_of_any_length_fit_and_stay_json() {
         for text in ["x", "\u{0}", "\"", "é", "🔑"] {
             let long = text.repeat(100_000);
-            let mut receipt = receipt(Outcome::StartFailed { message: long.clone() });
+            let mut receipt = receipt(RunOutcome::StartFailed { message: long.clone() });
             receipt.execution_uid.clone_from(&long);
             receipt.digest.clone_from(&long);
             receipt.isolation.kernel.clone_from(&long);
@@ -184,7 +184,7 @@ mod tests {
             let text = receipt.termination_message();
             assert!(text.len() <= TERMINATION_MESSAGE_BYTES, "{}", text.len());
             let read: Receipt = serde_json::from_str(&text).unwrap();
-            assert!(matches!(read.outcome, Outcome::StartFailed { .. }));
+            assert!(matches!(read.outcome, RunOutcome::StartFailed { .. }));
         }
     }
 

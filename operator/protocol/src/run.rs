@@ -22,7 +22,7 @@ pub struct Run {
     pub program: Program,
     /// Written beneath the working directory before the program starts.
     #[serde(default)]
-    pub files: Vec<File>,
+    pub files: Vec<RunFile>,
     /// The JSON text on the program's stdin.
     pub input: String,
     #[serde(default)]
@@ -30,7 +30,7 @@ pub struct Run {
     /// Environment too; the values are masked in all output.
     #[serde(default)]
     pub secret_env: BTreeMap<String, String>,
-    pub limits: Limits,
+    pub limits: RunLimits,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,23 +43,23 @@ pub enum Program {
 /// A file beneath the working directory. Never executable: scratch is not for programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct File {
+pub struct RunFile {
     /// Relative, without `..`; folders are made.
     pub path: String,
-    pub content: Content,
+    pub content: FileContent,
 }
 
 /// Bytes. On the wire they are text if they are UTF-8, else base64.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Content {
+pub enum FileContent {
     Text(String),
     Base64(#[serde(with = "as_base64")] Vec<u8>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Limits {
+pub struct RunLimits {
     /// From start to SIGTERM.
     pub timeout_ms: u64,
     /// From SIGTERM to SIGKILL.
@@ -109,7 +109,7 @@ impl Run {
             }
         }
         // Zero open files or processes could start nothing; zero output and file bytes are meaningful.
-        let Limits { timeout_ms, grace_ms: _, processes, output_bytes: _, file_bytes: _, open_files } =
+        let RunLimits { timeout_ms, grace_ms: _, processes, output_bytes: _, file_bytes: _, open_files } =
             self.limits;
         for (name, limit) in [("timeoutMs", timeout_ms), ("processes", processes), ("openFiles", open_files)]
         {
@@ -149,7 +149,7 @@ impl Run {
     }
 }
 
-impl Content {
+impl FileContent {
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
@@ -158,19 +158,19 @@ impl Content {
     }
 }
 
-impl From<Vec<u8>> for Content {
+impl From<Vec<u8>> for FileContent {
     fn from(bytes: Vec<u8>) -> Self {
         String::from_utf8(bytes).map_or_else(|error| Self::Base64(error.into_bytes()), Self::Text)
     }
 }
 
-impl From<&str> for Content {
+impl From<&str> for FileContent {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for FileContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.as_bytes().len())
     }

@@ -5,15 +5,15 @@
 
 use skillet_protocol::{
     Accepted, Decoder, Direction, Frame, Hello, Isolation, Kind, MAX_RUN_BYTES, MessageError,
-    OperatorMessage, Outcome, Ready, Receipt, Refusal, Refused, RunnerMessage, StreamError, StreamReader,
-    StreamSummary, StreamWriter,
+    OperatorMessage, Ready, Receipt, RefusalReason, Refused, RunOutcome, RunnerMessage, StreamError,
+    StreamReader, StreamSummary, StreamWriter,
 };
 
 fn receipt() -> Receipt {
     Receipt {
         execution_uid: "u-1".into(),
         attempt: 1,
-        outcome: Outcome::Exited { code: 0 },
+        outcome: RunOutcome::Exited { code: 0 },
         duration_ms: 12,
         stdout: StreamSummary { bytes: 5, sent: 5, sha256: "ab".into() },
         stderr: StreamSummary::default(),
@@ -33,7 +33,7 @@ fn accepted() -> RunnerMessage {
 fn refused() -> RunnerMessage {
     RunnerMessage::Refused(Refused {
         epoch: Some(1),
-        reason: Refusal::StaleEpoch,
+        reason: RefusalReason::StaleEpoch,
         message: "epoch 1 is smaller than 2".into(),
     })
 }

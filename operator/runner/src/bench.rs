@@ -12,7 +12,7 @@ use crate::options::Options;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct BenchReport {
     rounds: usize,
     bare_us: f64,
     confined_us: f64,
@@ -44,7 +44,7 @@ pub(crate) fn spawn(rounds: usize, options: &Options) -> io::Result<String> {
     confined_spawner.wait()?;
     let (bare, confined) = (median(bare), median(confined));
     let micros = |duration: Duration| duration.as_secs_f64() * 1e6;
-    let report = Report {
+    let report = BenchReport {
         rounds,
         bare_us: micros(bare),
         confined_us: micros(confined),

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
-use skillet_protocol::Limits;
+use skillet_protocol::RunLimits;
 
 use crate::{landlock, seccomp, sys};
 
@@ -37,7 +37,7 @@ pub(crate) struct ResourceLimits {
 
 impl ResourceLimits {
     /// `others` counts processes of this uid beside the program's: the runner and perhaps the pod's pause process.
-    pub(crate) fn new(limits: &Limits, others: u64) -> Self {
+    pub(crate) fn new(limits: &RunLimits, others: u64) -> Self {
         Self {
             processes: limits.processes.saturating_add(others),
             file_bytes: limits.file_bytes,
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_programs_share_does_not_count_the_runner() {
-        let limits = Limits {
+        let limits = RunLimits {
             timeout_ms: 1,
             grace_ms: 1,
             processes: 8,
@@ -135,7 +135,7 @@ mod tests {
         };
         let expected = ResourceLimits { processes: 10, file_bytes: 2, open_files: 3 };
         assert_eq!(ResourceLimits::new(&limits, 2), expected);
-        let boundless = Limits { processes: u64::MAX, ..limits };
+        let boundless = RunLimits { processes: u64::MAX, ..limits };
         assert_eq!(ResourceLimits::new(&boundless, 2).processes, u64::MAX);
     }
 

@@ -8,10 +8,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use skillet_protocol::{
-    Decoder, Direction, Kind, MessageError, OperatorMessage, Receipt, Refusal, RunnerMessage, StreamWriter,
+    Decoder, Direction, Kind, MessageError, OperatorMessage, Receipt, RefusalReason, RunnerMessage,
+    StreamWriter,
 };
 
-use crate::handshake::{Handshake, Verdict};
+use crate::handshake::{Handshake, Reaction};
 
 /// If more than this waits for stdout, the runner leaves the program's output in its pipes.
 const FULL_BYTES: usize = 256 * 1024;
@@ -31,7 +32,7 @@ pub(crate) struct Connection<I, O> {
 /// An input of the operator. `Closed` is returned once: the operator is gone or sent invalid frames.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    Order(Verdict),
+    Order(Reaction),
     Closed,
 }
 
@@ -106,7 +107,7 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
                 // The frame is whole, so the stream is intact; its payload may come from a newer operator.
                 Err(MessageError::Payload { kind: Kind::Run, source }) => crate::handshake::refuse(
                     None,
-                    Refusal::InvalidRun,
+                    RefusalReason::InvalidRun,
                     &format!("the run could not be read: {source}"),
                 ),
                 Err(_) => return false,

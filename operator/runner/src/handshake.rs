@@ -8,7 +8,7 @@
 //!
 //! Several operators may be attached. The handshake knows their orders, but not who sent them or how a run ended.
 
-use skillet_protocol::{OperatorMessage, Refusal, Refused, Run};
+use skillet_protocol::{OperatorMessage, RefusalReason, Refused, Run};
 
 #[derive(Debug, Default)]
 pub(crate) struct Handshake {
@@ -18,7 +18,7 @@ pub(crate) struct Handshake {
 
 /// The runner's reaction to an order.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Reaction {
     /// Respond with the self-test.
     Greet,
     Accept(Box<Run>),
@@ -29,47 +29,47 @@ pub(crate) enum Verdict {
 }
 
 impl Handshake {
-    pub(crate) fn judge(&mut self, order: OperatorMessage) -> Verdict {
+    pub(crate) fn judge(&mut self, order: OperatorMessage) -> Reaction {
         match order {
             OperatorMessage::Hello(hello) => {
                 self.epoch = Some(self.epoch.map_or(hello.epoch, |epoch| epoch.max(hello.epoch)));
                 // Inside a run's stream another Ready would be out of order.
-                if self.accepted { Verdict::Ignore } else { Verdict::Greet }
+                if self.accepted { Reaction::Ignore } else { Reaction::Greet }
             }
             OperatorMessage::Run(run) => self.judge_run(run),
-            OperatorMessage::Cancel => Verdict::Cancel,
+            OperatorMessage::Cancel => Reaction::Cancel,
         }
     }
 
-    fn judge_run(&mut self, run: Box<Run>) -> Verdict {
+    fn judge_run(&mut self, run: Box<Run>) -> Reaction {
         if self.accepted {
             return refuse(
                 Some(run.epoch),
-                Refusal::AlreadyAccepted,
+                RefusalReason::AlreadyAccepted,
                 "this sandbox has accepted its one run",
             );
         }
         let Some(epoch) = self.epoch else {
-            return refuse(Some(run.epoch), Refusal::NoHello, "a run came before any hello");
+            return refuse(Some(run.epoch), RefusalReason::NoHello, "a run came before any hello");
         };
         if run.epoch < epoch {
             return refuse(
                 Some(run.epoch),
-                Refusal::StaleEpoch,
+                RefusalReason::StaleEpoch,
                 &format!("epoch {} is smaller than {epoch}, which was seen before", run.epoch),
             );
         }
         if let Err(invalid) = run.check() {
-            return refuse(Some(run.epoch), Refusal::InvalidRun, &invalid.to_string());
+            return refuse(Some(run.epoch), RefusalReason::InvalidRun, &invalid.to_string());
         }
         self.epoch = Some(run.epoch);
         self.accepted = true;
-        Verdict::Accept(run)
+        Reaction::Accept(run)
     }
 }
 
-pub(crate) fn refuse(epoch: Option<u64>, reason: Refusal, message: &str) -> Verdict {
-    Verdict::Refuse(Refused { epoch, reason, message: message.to_owned() })
+pub(crate) fn refuse(epoch: Option<u64>, reason: RefusalReason, message: &str) -> Reaction {
+    Reaction::Refuse(Refused { epoch, reason, message: message.to_owned() })
 }
 
 #[cfg(test)]
@@ -93,17 +93,17 @@ mod tests {
 
     fn check(orders: Vec<OperatorMessage>, expected: &str) {
         let mut handshake = Handshake::default();
-        let verdicts: Vec<_> = orders
+        let reactions: Vec<_> = orders
             .into_iter()
             .map(|order| match handshake.judge(order) {
-                Verdict::Refuse(refused) => {
+                Reaction::Refuse(refused) => {
                     format!("{:?} of {}", refused.reason, refused.epoch.unwrap_or_default())
                 }
-                Verdict::Accept(_) => "Accept".to_owned(),
+                Reaction::Accept(_) => "Accept".to_owned(),
                 other => format!("{other:?}"),
             })
             .collect();
-        assert_eq!(verdicts.join(" "), expected);
+        assert_eq!(reactions.join(" "), expected);
     }
 
     #[test]

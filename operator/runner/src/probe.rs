@@ -17,7 +17,7 @@ use crate::{elf, sys};
 /// The attempts that succeeded. Empty lists are good.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)]
-pub(crate) struct Findings {
+pub(crate) struct ProbeReport {
     pub(crate) no_new_privileges: bool,
     /// Socket families and other ways to a network that worked.
     pub(crate) network: Vec<String>,
@@ -42,15 +42,15 @@ const MANY_PROCESSES: u64 = 64;
 /// Longest wait for the kernel to permit one more process.
 const SPAWN_LIMIT: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(options: &Options, parent_is_init: bool) -> Findings {
-    let mut findings = Findings {
+pub(crate) fn run(options: &Options, parent_is_init: bool) -> ProbeReport {
+    let mut findings = ProbeReport {
         no_new_privileges: rustix::thread::no_new_privs().unwrap_or(false),
         network: network(),
         memory_file: sys::try_memory_file().is_ok(),
         written: writable_paths(&options.scratch),
         termination_log: opens(&options.termination_log),
         runner: runner(parent_is_init),
-        ..Findings::default()
+        ..ProbeReport::default()
     };
     (findings.direct_exec, findings.other_exec) = try_execute(&options.scratch);
     // These change the process itself, so they come last, and threads after all that starts processes.

@@ -60,7 +60,7 @@ fn create(work: &Path, name: &str, content: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skillet_protocol::{Content, File};
+    use skillet_protocol::{FileContent, RunFile};
 
     struct Folder(PathBuf);
 
@@ -87,7 +87,7 @@ mod tests {
         .unwrap();
         run.files = files
             .iter()
-            .map(|(path, content)| File { path: (*path).to_owned(), content: Content::from(*content) })
+            .map(|(path, content)| RunFile { path: (*path).to_owned(), content: FileContent::from(*content) })
             .collect();
         run
     }

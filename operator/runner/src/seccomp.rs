@@ -123,7 +123,7 @@ const REFUSED_HERE: &[libc::c_long] = &[];
 
 /// Returns the filter for programs of the runner with the process id `runner`.
 pub(crate) fn instructions(runner: u32) -> Vec<sock_filter> {
-    let mut program = Program::default();
+    let mut program = Filter::default();
     program.check_architecture();
     for number in REFUSED.iter().chain(REFUSED_HERE) {
         program.refuse(*number, libc::EPERM);
@@ -176,9 +176,9 @@ pub(crate) fn instructions(runner: u32) -> Vec<sock_filter> {
 }
 
 #[derive(Default)]
-struct Program(Vec<sock_filter>);
+struct Filter(Vec<sock_filter>);
 
-impl Program {
+impl Filter {
     fn push(&mut self, code: u16, k: u32) {
         self.0.push(sock_filter { code, jt: 0, jf: 0, k });
     }

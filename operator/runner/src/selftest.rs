@@ -14,7 +14,7 @@ use skillet_protocol::Isolation;
 
 use crate::confine::{Confinement, ResourceLimits};
 use crate::options::Options;
-use crate::probe::Findings;
+use crate::probe::ProbeReport;
 use crate::supervise::wait;
 
 /// Far more than the probe takes; a slower kernel cannot hold a sandbox.
@@ -47,7 +47,7 @@ pub(crate) fn run(confinement: &Arc<Confinement>, options: &Options) -> SelfTest
     judge(surroundings, probe(confinement, options).map_err(|error| error.to_string()))
 }
 
-fn probe(confinement: &Arc<Confinement>, options: &Options) -> io::Result<Findings> {
+fn probe(confinement: &Arc<Confinement>, options: &Options) -> io::Result<ProbeReport> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg("--scratch")
@@ -85,7 +85,7 @@ fn read_all(pipe: std::os::fd::BorrowedFd<'_>, until: Instant) -> io::Result<Vec
     }
 }
 
-fn judge(surroundings: Surroundings, findings: Result<Findings, String>) -> SelfTest {
+fn judge(surroundings: Surroundings, findings: Result<ProbeReport, String>) -> SelfTest {
     let Surroundings { mut notes, user_namespace, landlock_abi, kernel } = surroundings;
     let mut note = |text: String| notes.push(text);
     let findings = findings.unwrap_or_else(|error| {
@@ -141,9 +141,9 @@ fn list(note: &mut impl FnMut(String), what: &str, found: &[String]) {
     }
 }
 
-fn nothing_refused() -> Findings {
+fn nothing_refused() -> ProbeReport {
     let all = || vec!["anything".to_owned()];
-    Findings {
+    ProbeReport {
         no_new_privileges: false,
         network: all(),
         memory_file: true,

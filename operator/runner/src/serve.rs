@@ -18,7 +18,7 @@ use skillet_protocol::{Accepted, Isolation, Ready, Receipt, Run, RunnerMessage};
 
 use crate::confine::Confinement;
 use crate::connection::{Connection, Event};
-use crate::handshake::Verdict;
+use crate::handshake::Reaction;
 use crate::options::Options;
 use crate::processes::Processes;
 use crate::selftest;
@@ -68,11 +68,11 @@ fn await_run<I: AsFd, O: AsFd>(
     loop {
         while let Some(event) = connection.next_event() {
             match event {
-                Event::Order(Verdict::Greet) => connection.send(&ready(isolation)),
-                Event::Order(Verdict::Accept(run)) => return Some(run),
-                Event::Order(Verdict::Refuse(refused)) => connection.send(&RunnerMessage::Refused(refused)),
-                Event::Order(Verdict::Ignore) => {}
-                Event::Order(Verdict::Cancel) | Event::Closed => return None,
+                Event::Order(Reaction::Greet) => connection.send(&ready(isolation)),
+                Event::Order(Reaction::Accept(run)) => return Some(run),
+                Event::Order(Reaction::Refuse(refused)) => connection.send(&RunnerMessage::Refused(refused)),
+                Event::Order(Reaction::Ignore) => {}
+                Event::Order(Reaction::Cancel) | Event::Closed => return None,
             }
         }
         if signals.take().terminate || until.is_some_and(|until| Instant::now() >= until) {

@@ -18,12 +18,12 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
-use skillet_protocol::{Masker, Outcome, Run, RunnerMessage, StreamSummary};
+use skillet_protocol::{Masker, Run, RunOutcome, RunnerMessage, StreamSummary};
 
 use crate::capture::{Capture, Stream};
 use crate::confine::{Confinement, ResourceLimits};
 use crate::connection::{Connection, Event};
-use crate::handshake::Verdict;
+use crate::handshake::Reaction;
 use crate::processes::Processes;
 use crate::scratch;
 use crate::signals::Signals;
@@ -45,14 +45,14 @@ pub(crate) struct Sandbox<'a> {
 
 /// Result of one execution.
 pub(crate) struct RunResult {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RunOutcome,
     pub(crate) duration: Duration,
     pub(crate) stdout: StreamSummary,
     pub(crate) stderr: StreamSummary,
 }
 
 /// A started program and the runner's ends of its pipes.
-struct Program {
+struct RunningProgram {
     pid: Pid,
     input: Option<(OwnedFd, Vec<u8>, usize)>,
     outputs: [Output; 2],
@@ -77,9 +77,9 @@ impl Sandbox<'_> {
 
         let started = Instant::now();
         let (outcome, captures) = match self.start(run) {
-            Err(message) => (Outcome::StartFailed { message }, captures),
+            Err(message) => (RunOutcome::StartFailed { message }, captures),
             Ok((child, input)) => {
-                let mut program = Program::new(child, input, captures);
+                let mut program = RunningProgram::new(child, input, captures);
                 let mut termination = Termination::new(started, limit, grace);
                 let mut status = self.supervise(&mut program, &mut termination, connection);
                 status = self.processes.end_all(program.pid, KILL_LIMIT).or(status);
@@ -131,7 +131,7 @@ impl Sandbox<'_> {
     /// Waits until the program ends or cannot be ended. Returns its exit status if it ended.
     fn supervise<I: AsFd, O: AsFd>(
         &self,
-        program: &mut Program,
+        program: &mut RunningProgram,
         termination: &mut Termination,
         connection: &mut Connection<I, O>,
     ) -> Option<ExitStatus> {
@@ -139,12 +139,13 @@ impl Sandbox<'_> {
         loop {
             while let Some(event) = connection.next_event() {
                 match event {
-                    Event::Order(Verdict::Cancel) => self.stop(Cause::Cancel, termination, program.pid),
-                    Event::Order(Verdict::Refuse(refused)) => {
+                    Event::Order(Reaction::Cancel) => self.stop(Cause::Cancel, termination, program.pid),
+                    Event::Order(Reaction::Refuse(refused)) => {
                         connection.send(&RunnerMessage::Refused(refused));
                     }
                     // The program continues without its operator: the receipt reports its end.
-                    Event::Order(Verdict::Greet | Verdict::Accept(_) | Verdict::Ignore) | Event::Closed => {}
+                    Event::Order(Reaction::Greet | Reaction::Accept(_) | Reaction::Ignore)
+                    | Event::Closed => {}
                 }
             }
             program.feed();
@@ -188,7 +189,7 @@ impl Sandbox<'_> {
     }
 }
 
-impl Program {
+impl RunningProgram {
     fn new(child: Child, input: Vec<u8>, captures: [Capture; 2]) -> Self {
         let pid = Pid::from_child(&child);
         let [stdout, stderr] = captures;

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use skillet_protocol::Outcome;
+use skillet_protocol::RunOutcome;
 
 /// The cause of an end that was not the program's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) enum Cause {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum Stage {
     /// `None` if the limit is beyond the range of the clock.
     Running {
         until: Option<Instant>,
@@ -47,27 +47,27 @@ pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Termination {
-    phase: Phase,
+    stage: Stage,
     grace: Duration,
 }
 
 impl Termination {
     pub(crate) fn new(started: Instant, limit: Duration, grace: Duration) -> Self {
-        Self { phase: Phase::Running { until: started.checked_add(limit) }, grace }
+        Self { stage: Stage::Running { until: started.checked_add(limit) }, grace }
     }
 
     /// The time at which [`Termination::due`] has the next action.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Running { until } | Phase::Grace { until, .. } => until,
-            Phase::Killed { until, .. } => Some(until),
+        match self.stage {
+            Stage::Running { until } | Stage::Grace { until, .. } => until,
+            Stage::Killed { until, .. } => Some(until),
         }
     }
 
     pub(crate) fn cause(&self) -> Option<Cause> {
-        match self.phase {
-            Phase::Running { .. } => None,
-            Phase::Grace { cause, .. } | Phase::Killed { cause, .. } => Some(cause),
+        match self.stage {
+            Stage::Running { .. } => None,
+            Stage::Grace { cause, .. } | Stage::Killed { cause, .. } => Some(cause),
         }
     }
 
@@ -76,33 +76,33 @@ impl Termination {
         if self.deadline().is_none_or(|until| now < until) {
             return Action::Nothing;
         }
-        match self.phase {
-            Phase::Running { .. } => self.stop(Cause::TimeLimit, now),
-            Phase::Grace { cause, .. } => {
-                self.phase = Phase::Killed { cause, until: now + KILL_LIMIT };
+        match self.stage {
+            Stage::Running { .. } => self.stop(Cause::TimeLimit, now),
+            Stage::Grace { cause, .. } => {
+                self.stage = Stage::Killed { cause, until: now + KILL_LIMIT };
                 Action::Kill
             }
-            Phase::Killed { .. } => Action::Abandon,
+            Stage::Killed { .. } => Action::Abandon,
         }
     }
 
     /// Begins the end for `cause`, unless it has begun: the first cause is reported.
     pub(crate) fn stop(&mut self, cause: Cause, now: Instant) -> Action {
-        match self.phase {
-            Phase::Running { .. } => {
-                self.phase = Phase::Grace { cause, until: now.checked_add(self.grace) };
+        match self.stage {
+            Stage::Running { .. } => {
+                self.stage = Stage::Grace { cause, until: now.checked_add(self.grace) };
                 Action::Terminate
             }
-            Phase::Grace { .. } | Phase::Killed { .. } => Action::Nothing,
+            Stage::Grace { .. } | Stage::Killed { .. } => Action::Nothing,
         }
     }
 }
 
 /// Returns the outcome. `is_oom_killed` is true if the kernel killed a process here because memory ran out.
-pub(crate) fn outcome(status: Option<ExitStatus>, cause: Option<Cause>, is_oom_killed: bool) -> Outcome {
+pub(crate) fn outcome(status: Option<ExitStatus>, cause: Option<Cause>, is_oom_killed: bool) -> RunOutcome {
     match cause {
-        Some(Cause::TimeLimit) => return Outcome::TimedOut,
-        Some(Cause::Cancel) => return Outcome::Cancelled,
+        Some(Cause::TimeLimit) => return RunOutcome::TimedOut,
+        Some(Cause::Cancel) => return RunOutcome::Cancelled,
         None => {}
     }
     let code = status.and_then(|status| status.code());
@@ -110,11 +110,11 @@ pub(crate) fn outcome(status: Option<ExitStatus>, cause: Option<Cause>, is_oom_k
     // A shell exits with 128 + 9 if its child was killed.
     let is_killed = signal == Some(libc::SIGKILL) || code == Some(128 + libc::SIGKILL);
     match (code, signal) {
-        _ if is_killed && is_oom_killed => Outcome::OutOfMemory,
-        (Some(code), _) => Outcome::Exited { code },
-        (None, Some(signal)) => Outcome::Signaled { signal },
+        _ if is_killed && is_oom_killed => RunOutcome::OutOfMemory,
+        (Some(code), _) => RunOutcome::Exited { code },
+        (None, Some(signal)) => RunOutcome::Signaled { signal },
         // Supervision ends without a status only after a cause; the last signal was SIGKILL.
-        (None, None) => Outcome::Signaled { signal: libc::SIGKILL },
+        (None, None) => RunOutcome::Signaled { signal: libc::SIGKILL },
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(termination.deadline(), None);
     }
 
-    fn check(status: i32, cause: Option<Cause>, is_oom_killed: bool, expected: &Outcome) {
+    fn check(status: i32, cause: Option<Cause>, is_oom_killed: bool, expected: &RunOutcome) {
         let status = Some(ExitStatus::from_raw(status));
         assert_eq!(&outcome(status, cause, is_oom_killed), expected);
     }
@@ -170,15 +170,15 @@ mod tests {
     #[test]
     fn the_first_cause_decides_the_outcome() {
         let (code_0, code_3, code_137, killed, aborted) = (0, 3 << 8, 137 << 8, 9, 6);
-        check(code_0, None, false, &Outcome::Exited { code: 0 });
-        check(code_3, None, true, &Outcome::Exited { code: 3 });
-        check(killed, None, false, &Outcome::Signaled { signal: 9 });
-        check(killed, None, true, &Outcome::OutOfMemory);
-        check(code_137, None, true, &Outcome::OutOfMemory);
-        check(code_137, None, false, &Outcome::Exited { code: 137 });
-        check(aborted, None, true, &Outcome::Signaled { signal: 6 });
-        check(killed, Some(Cause::TimeLimit), true, &Outcome::TimedOut);
-        check(code_0, Some(Cause::Cancel), false, &Outcome::Cancelled);
-        assert_eq!(outcome(None, None, false), Outcome::Signaled { signal: 9 });
+        check(code_0, None, false, &RunOutcome::Exited { code: 0 });
+        check(code_3, None, true, &RunOutcome::Exited { code: 3 });
+        check(killed, None, false, &RunOutcome::Signaled { signal: 9 });
+        check(killed, None, true, &RunOutcome::OutOfMemory);
+        check(code_137, None, true, &RunOutcome::OutOfMemory);
+        check(code_137, None, false, &RunOutcome::Exited { code: 137 });
+        check(aborted, None, true, &RunOutcome::Signaled { signal: 6 });
+        check(killed, Some(Cause::TimeLimit), true, &RunOutcome::TimedOut);
+        check(code_0, Some(Cause::Cancel), false, &RunOutcome::Cancelled);
+        assert_eq!(outcome(None, None, false), RunOutcome::Signaled { signal: 9 });
     }
 }

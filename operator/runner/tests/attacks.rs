@@ -8,7 +8,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use skillet_protocol::{OperatorMessage, Outcome, Run};
+use skillet_protocol::{OperatorMessage, Run, RunOutcome};
 use support::bundle::{Level, Sandbox, runc};
 use support::{Finished, script_of};
 
@@ -18,7 +18,7 @@ const MARGIN: Duration = Duration::from_millis(1500);
 struct Attack {
     name: String,
     content: String,
-    ends: Outcome,
+    ends: RunOutcome,
     is_for_strict: bool,
 }
 
@@ -40,9 +40,9 @@ fn read(file: &Path) -> Attack {
     };
     assert!(header("attack").is_some_and(|line| !line.is_empty()), "{name} does not say what it tries");
     let ends = match header("ends") {
-        None => Outcome::Exited { code: 0 },
-        Some("timedOut") => Outcome::TimedOut,
-        Some("outOfMemory") => Outcome::OutOfMemory,
+        None => RunOutcome::Exited { code: 0 },
+        Some("timedOut") => RunOutcome::TimedOut,
+        Some("outOfMemory") => RunOutcome::OutOfMemory,
         Some(other) => panic!("{name} ends with {other}, which is not known"),
     };
     let is_for_strict = match header("level") {
@@ -57,7 +57,7 @@ fn order(attack: &Attack) -> Run {
     let is_python = Path::new(&attack.name).extension().is_some_and(|kind| kind == "py");
     let interpreter = if is_python { "/usr/bin/python3" } else { "/bin/sh" };
     let mut run = script_of(interpreter, &attack.name, &attack.content);
-    if attack.ends == Outcome::TimedOut {
+    if attack.ends == RunOutcome::TimedOut {
         run.limits.timeout_ms = 700;
     }
     run

@@ -6,19 +6,19 @@ mod support;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use skillet_protocol::{OperatorMessage, Outcome, Receipt};
+use skillet_protocol::{OperatorMessage, Receipt, RunOutcome};
 use support::plain::{MARGIN, Plain, RUNNER, hello, run};
 use support::{Folder, eventually, script};
 
 #[test]
 fn exit_codes_and_signals_are_distinguished() {
     let outcome = |content: &str| run(script(content)).receipt.outcome;
-    assert_eq!(outcome("exit 0"), Outcome::Exited { code: 0 });
-    assert_eq!(outcome("exit 3"), Outcome::Exited { code: 3 });
-    assert_eq!(outcome("exit 137"), Outcome::Exited { code: 137 });
-    assert_eq!(outcome("kill -ABRT $$"), Outcome::Signaled { signal: 6 });
-    assert_eq!(outcome("kill -KILL $$"), Outcome::Signaled { signal: 9 });
-    assert_eq!(outcome("kill -TERM $$"), Outcome::Signaled { signal: 15 });
+    assert_eq!(outcome("exit 0"), RunOutcome::Exited { code: 0 });
+    assert_eq!(outcome("exit 3"), RunOutcome::Exited { code: 3 });
+    assert_eq!(outcome("exit 137"), RunOutcome::Exited { code: 137 });
+    assert_eq!(outcome("kill -ABRT $$"), RunOutcome::Signaled { signal: 6 });
+    assert_eq!(outcome("kill -KILL $$"), RunOutcome::Signaled { signal: 9 });
+    assert_eq!(outcome("kill -TERM $$"), RunOutcome::Signaled { signal: 15 });
 }
 
 /// Runs `content` for half a second; it must be over in time and leave no process behind.
@@ -32,7 +32,7 @@ fn over_time(content: &str) -> support::Finished {
     plain.session.say(&OperatorMessage::Run(Box::new(order)));
     let finished = plain.session.finish();
     let took = started.elapsed();
-    assert_eq!(finished.receipt.outcome, Outcome::TimedOut);
+    assert_eq!(finished.receipt.outcome, RunOutcome::TimedOut);
     assert!(took >= Duration::from_millis(500), "{took:?}");
     assert!(took < Duration::from_millis(500) + MARGIN, "{took:?}");
     assert!(plain.session.end().success());
@@ -113,7 +113,7 @@ fn cancel_and_termination_end_a_program() {
     assert_eq!(cancelled.session.wait_for_stdout(), b"running\n", "seen while it runs");
     let started = Instant::now();
     cancelled.session.say(&OperatorMessage::Cancel);
-    assert_eq!(cancelled.session.finish().receipt.outcome, Outcome::Cancelled);
+    assert_eq!(cancelled.session.finish().receipt.outcome, RunOutcome::Cancelled);
     assert!(started.elapsed() < MARGIN);
 
     let mut terminated = Plain::new();
@@ -121,8 +121,8 @@ fn cancel_and_termination_end_a_program() {
     terminated.session.say(&endless());
     terminated.session.wait_for_stdout();
     terminated.terminate();
-    assert_eq!(terminated.session.finish().receipt.outcome, Outcome::Cancelled);
-    assert_eq!(terminated.left().outcome, Outcome::Cancelled);
+    assert_eq!(terminated.session.finish().receipt.outcome, RunOutcome::Cancelled);
+    assert_eq!(terminated.left().outcome, RunOutcome::Cancelled);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_cancel_right_behind_the_run_is_not_lost() {
     let orders = [hello(), OperatorMessage::Run(Box::new(script("sleep 100"))), OperatorMessage::Cancel];
     let bytes: Vec<u8> = orders.iter().flat_map(|order| order.encode().unwrap()).collect();
     plain.session.say_bytes(&bytes);
-    assert_eq!(plain.session.finish().receipt.outcome, Outcome::Cancelled);
+    assert_eq!(plain.session.finish().receipt.outcome, RunOutcome::Cancelled);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_program_continues_without_its_operator() {
     plain.session.wait_for_stdout();
     plain.session.hang_up();
     let finished = plain.session.finish();
-    assert_eq!(finished.receipt.outcome, Outcome::Exited { code: 4 });
+    assert_eq!(finished.receipt.outcome, RunOutcome::Exited { code: 4 });
     assert_eq!(finished.receipt.stdout.bytes, 8);
     assert_eq!(plain.left(), finished.receipt);
 }
@@ -154,7 +154,7 @@ fn invalid_frames_after_the_run_count_as_a_closed_connection() {
     plain.session.say(&OperatorMessage::Run(Box::new(script("echo one; sleep 0.2; exit 4"))));
     plain.session.wait_for_stdout();
     plain.session.say_bytes(b"\xff\xff\xff");
-    assert_eq!(plain.session.finish().receipt.outcome, Outcome::Exited { code: 4 });
+    assert_eq!(plain.session.finish().receipt.outcome, RunOutcome::Exited { code: 4 });
 }
 
 #[test]
@@ -172,6 +172,6 @@ fn without_a_reader_the_receipt_is_in_the_termination_message() {
     std::io::Write::write_all(child.stdin.as_mut().unwrap(), &orders).unwrap();
     eventually("the runner ends", || child.try_wait().unwrap().is_some());
     let receipt: Receipt = serde_json::from_str(&std::fs::read_to_string(&log).unwrap()).unwrap();
-    assert_eq!(receipt.outcome, Outcome::Exited { code: 5 });
+    assert_eq!(receipt.outcome, RunOutcome::Exited { code: 5 });
     assert_eq!(receipt.stdout.bytes, 8);
 }

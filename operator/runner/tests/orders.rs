@@ -5,7 +5,9 @@ mod support;
 
 use std::process::Command;
 
-use skillet_protocol::{Content, File, Isolation, OperatorMessage, Outcome, Refusal, Run, RunnerMessage};
+use skillet_protocol::{
+    FileContent, Isolation, OperatorMessage, RefusalReason, Run, RunFile, RunOutcome, RunnerMessage,
+};
 use support::plain::{Plain, RUNNER, hello};
 use support::{Folder, Session, script};
 
@@ -54,7 +56,7 @@ fn a_stale_epoch_is_refused_and_the_sandbox_stays_free() {
     plain.session.hello(5);
     plain.session.say(&OperatorMessage::Run(Box::new(script("echo stale"))));
     match plain.session.message() {
-        Some(RunnerMessage::Refused(refused)) => assert_eq!(refused.reason, Refusal::StaleEpoch),
+        Some(RunnerMessage::Refused(refused)) => assert_eq!(refused.reason, RefusalReason::StaleEpoch),
         other => panic!("{other:?}"),
     }
     let fresh = Run { epoch: 5, ..script("echo fresh") };
@@ -69,7 +71,7 @@ fn a_run_without_hello_or_with_a_bad_file_name_is_refused() {
     plain.session.say(&hello());
     for name in ["../escape", "/etc/escape", "a/../../escape"] {
         let mut bad = script("echo bad");
-        bad.files.push(File { path: name.into(), content: Content::from("x") });
+        bad.files.push(RunFile { path: name.into(), content: FileContent::from("x") });
         plain.session.say(&OperatorMessage::Run(Box::new(bad)));
     }
     let mut reasons = vec![];
@@ -80,8 +82,8 @@ fn a_run_without_hello_or_with_a_bad_file_name_is_refused() {
             other => panic!("{other:?}"),
         }
     }
-    let invalid = Refusal::InvalidRun;
-    assert_eq!(reasons, [Refusal::NoHello, invalid, invalid, invalid]);
+    let invalid = RefusalReason::InvalidRun;
+    assert_eq!(reasons, [RefusalReason::NoHello, invalid, invalid, invalid]);
     plain.session.hang_up();
     plain.is_unused();
 }
@@ -96,13 +98,13 @@ fn a_second_run_is_refused_while_the_first_runs() {
     plain.session.wait_for_stdout();
     plain.session.say(&OperatorMessage::Run(Box::new(script("echo second"))));
     match plain.session.message() {
-        Some(RunnerMessage::Refused(refused)) => assert_eq!(refused.reason, Refusal::AlreadyAccepted),
+        Some(RunnerMessage::Refused(refused)) => assert_eq!(refused.reason, RefusalReason::AlreadyAccepted),
         other => panic!("{other:?}"),
     }
     plain.session.say(&hello());
     plain.session.say(&OperatorMessage::Cancel);
     let finished = plain.session.finish();
-    assert_eq!(finished.receipt.outcome, Outcome::Cancelled);
+    assert_eq!(finished.receipt.outcome, RunOutcome::Cancelled);
     assert_eq!(finished.stdout(), "");
 }
 
@@ -152,7 +154,7 @@ fn a_sandbox_without_scratch_proves_nothing_of_it_and_starts_nothing() {
     assert!(!ready.isolation.direct_exec_refused && !ready.isolation.noexec_scratch);
     session.say(&OperatorMessage::Run(Box::new(script("echo never"))));
     match session.finish().receipt.outcome {
-        Outcome::StartFailed { message } => assert!(message.contains("/no/such/folder/work"), "{message}"),
+        RunOutcome::StartFailed { message } => assert!(message.contains("/no/such/folder/work"), "{message}"),
         other => panic!("{other:?}"),
     }
 }

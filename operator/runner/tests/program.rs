@@ -5,7 +5,7 @@ mod support;
 
 use std::process::Command;
 
-use skillet_protocol::{Content, File, Outcome, Program};
+use skillet_protocol::{FileContent, Program, RunFile, RunOutcome};
 use support::plain::{Plain, RUNNER, run};
 use support::{Folder, Session, script};
 
@@ -13,7 +13,7 @@ use support::{Folder, Session, script};
 fn a_script_gets_its_input_files_environment_and_nothing_else() {
     let mut order = script("cat; echo; cat deep/data.txt; pwd; env | grep -v '^_=\\|^SHLVL=\\|^PWD=' | sort");
     order.input = r#"{"n":1}"#.into();
-    order.files.push(File { path: "deep/data.txt".into(), content: Content::from("data\n") });
+    order.files.push(RunFile { path: "deep/data.txt".into(), content: FileContent::from("data\n") });
     order.env = [("MODE".to_owned(), "fast".to_owned())].into();
     let mut plain = Plain::new();
     let scratch = plain.scratch.0.display().to_string();
@@ -45,7 +45,7 @@ fn a_program_that_cannot_start_is_reported_by_name() {
         order.program = Program::Command { argv: vec![name.into()] };
         let finished = run(order);
         match finished.receipt.outcome {
-            Outcome::StartFailed { message } => assert!(message.contains(name), "{message}"),
+            RunOutcome::StartFailed { message } => assert!(message.contains(name), "{message}"),
             other => panic!("{other:?}"),
         }
         assert_eq!(finished.receipt.stdout.bytes, 0);

@@ -7,7 +7,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use skillet_protocol::{Isolation, Level as Policy, OperatorMessage, Outcome, Run};
+use skillet_protocol::{Isolation, Level as Policy, OperatorMessage, Run, RunOutcome};
 use support::bundle::{Level, Sandbox, runc};
 use support::{script, script_of};
 
@@ -123,7 +123,7 @@ fn a_sandbox_that_uses_all_its_processes_takes_none_from_another() {
         let finished = Sandbox::start(&runc, level).session.run(python(COUNT_PROCESSES)).succeeded();
         assert_eq!(finished.stdout(), "32\n", "{level:?}");
         greedy.session.say(&OperatorMessage::Cancel);
-        assert_eq!(greedy.session.finish().receipt.outcome, Outcome::Cancelled);
+        assert_eq!(greedy.session.finish().receipt.outcome, RunOutcome::Cancelled);
     }
 }
 
@@ -136,7 +136,7 @@ fn files_that_fill_the_memory_do_not_kill_the_runner() {
         let mut run = script("head -c 60000000 /dev/zero >fill; exit $?");
         run.limits.file_bytes = 1 << 30;
         let finished = sandbox.session.run(run);
-        assert_eq!(finished.receipt.outcome, Outcome::OutOfMemory, "{level:?}");
+        assert_eq!(finished.receipt.outcome, RunOutcome::OutOfMemory, "{level:?}");
         assert_eq!(sandbox.left(), finished.receipt);
 
         let mut sandbox = Sandbox::with_memory(&runc, level, 40 << 20);
@@ -146,7 +146,7 @@ fn files_that_fill_the_memory_do_not_kill_the_runner() {
         let finished = sandbox.session.run(run);
         // The kernel chooses the first process to kill; it must not be the runner.
         let outcome = &finished.receipt.outcome;
-        assert!(matches!(outcome, Outcome::OutOfMemory | Outcome::TimedOut), "{level:?} {outcome:?}");
+        assert!(matches!(outcome, RunOutcome::OutOfMemory | RunOutcome::TimedOut), "{level:?} {outcome:?}");
         assert_eq!(sandbox.left(), finished.receipt);
     }
 }
@@ -157,7 +157,7 @@ fn only_the_outside_can_end_a_sandbox() {
     let mut idle = Sandbox::start(&runc, Level::Strict);
     idle.session.hello(1);
     idle.terminate();
-    assert_eq!(idle.left().outcome, Outcome::Unused);
+    assert_eq!(idle.left().outcome, RunOutcome::Unused);
 
     for level in LEVELS {
         let mut running = Sandbox::start(&runc, level);
@@ -167,9 +167,9 @@ fn only_the_outside_can_end_a_sandbox() {
         while running.session.wait_for_stdout() != b"on\n" {}
         let started = Instant::now();
         running.terminate();
-        assert_eq!(running.session.finish().receipt.outcome, Outcome::Cancelled, "{level:?}");
+        assert_eq!(running.session.finish().receipt.outcome, RunOutcome::Cancelled, "{level:?}");
         assert!(started.elapsed() < Duration::from_secs(2));
-        assert_eq!(running.left().outcome, Outcome::Cancelled);
+        assert_eq!(running.left().outcome, RunOutcome::Cancelled);
     }
 }
 
@@ -184,10 +184,10 @@ fn a_program_over_time_leaves_no_process_in_the_sandbox() {
         run.limits.timeout_ms = 500;
         let started = Instant::now();
         sandbox.session.say(&OperatorMessage::Run(Box::new(run)));
-        assert_eq!(sandbox.session.finish().receipt.outcome, Outcome::TimedOut, "{level:?}");
+        assert_eq!(sandbox.session.finish().receipt.outcome, RunOutcome::TimedOut, "{level:?}");
         assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
         // PID 1 has ended, and with it the namespace and all that was in it.
-        assert_eq!(sandbox.left().outcome, Outcome::TimedOut);
+        assert_eq!(sandbox.left().outcome, RunOutcome::TimedOut);
     }
 }
 

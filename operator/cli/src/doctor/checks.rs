@@ -4,7 +4,7 @@ use serde::Serialize;
 use skillet_api::{IsolationLevel, SkillPolicy, names};
 
 use super::{
-    findings::{Findings, Lookup, Operator, Right, SandboxNamespace, Server},
+    findings::{Findings, Lookup, OperatorDeployment, Right, SandboxNamespace, ServerVersion},
     nodes,
 };
 
@@ -75,13 +75,13 @@ pub(crate) fn judge(findings: &Findings) -> Vec<Check> {
     checks
 }
 
-fn kubernetes(server: &Lookup<Server>) -> Check {
+fn kubernetes(server: &Lookup<ServerVersion>) -> Check {
     const CHECK: &str = "kubernetes";
     match server {
-        Lookup::Found(Server { text, minor: Some(minor) }) if *minor >= IMAGE_VOLUMES_SINCE => {
+        Lookup::Found(ServerVersion { text, minor: Some(minor) }) if *minor >= IMAGE_VOLUMES_SINCE => {
             Check::ok(CHECK, format!("{text}; image volumes bring the runner into images of users"))
         }
-        Lookup::Found(Server { text, .. }) => Check::warn(
+        Lookup::Found(ServerVersion { text, .. }) => Check::warn(
             CHECK,
             format!(
                 "{text} has no image volumes; an init container copies the runner into images of users, which starts slower"
@@ -129,7 +129,7 @@ fn definitions(served: &Lookup<Vec<String>>, versions: &[String]) -> Check {
     }
 }
 
-fn operators(found: &Lookup<Vec<Operator>>) -> Vec<Check> {
+fn operators(found: &Lookup<Vec<OperatorDeployment>>) -> Vec<Check> {
     const CHECK: &str = "operator";
     match found {
         Lookup::Found(operators) if operators.is_empty() => vec![Check::fail(
@@ -144,8 +144,8 @@ fn operators(found: &Lookup<Vec<Operator>>) -> Vec<Check> {
     }
 }
 
-fn operator(operator: &Operator) -> Check {
-    let Operator { namespace, name, image, is_available, message, sandbox_namespace: _ } = operator;
+fn operator(operator: &OperatorDeployment) -> Check {
+    let OperatorDeployment { namespace, name, image, is_available, message, sandbox_namespace: _ } = operator;
     if *is_available {
         return Check::ok("operator", format!("Deployment {namespace}/{name} is available ({image})"));
     }

@@ -15,12 +15,12 @@ pub(crate) enum Lookup<T> {
 pub(crate) struct Findings {
     /// Namespace of the access reviews.
     pub(crate) namespace: String,
-    pub(crate) server: Lookup<Server>,
+    pub(crate) server: Lookup<ServerVersion>,
     /// Resources of the API group in this plugin's version.
     pub(crate) served: Lookup<Vec<String>>,
     /// Every version of the API group that is served.
     pub(crate) served_versions: Vec<String>,
-    pub(crate) operators: Lookup<Vec<Operator>>,
+    pub(crate) operators: Lookup<Vec<OperatorDeployment>>,
     pub(crate) policy: Lookup<Box<SkillPolicy>>,
     pub(crate) nodes: Lookup<Vec<ClusterNode>>,
     pub(crate) sandboxes: SandboxNamespace,
@@ -29,7 +29,7 @@ pub(crate) struct Findings {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Server {
+pub(crate) struct ServerVersion {
     /// As the server writes it, such as `v1.36.3`.
     pub(crate) text: String,
     /// Minor version of Kubernetes 1; `None` if it is not a number.
@@ -38,7 +38,7 @@ pub(crate) struct Server {
 
 /// A Deployment that runs an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Operator {
+pub(crate) struct OperatorDeployment {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) image: String,

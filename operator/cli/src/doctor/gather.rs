@@ -15,8 +15,10 @@ use kube::{
 };
 use skillet_api::{SkillPolicy, names};
 
-use super::findings::{ClusterNode, Findings, Lookup, Operator, RIGHTS, Right, SandboxNamespace, Server};
-use crate::{connection::Connection, error::CliError};
+use super::findings::{
+    ClusterNode, Findings, Lookup, OperatorDeployment, RIGHTS, Right, SandboxNamespace, ServerVersion,
+};
+use crate::{connection::ClusterClient, error::CliError};
 
 const OPERATOR_LABEL: &str = "app.kubernetes.io/name=skillet";
 const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
@@ -25,13 +27,13 @@ const ENFORCE_LABEL: &str = "pod-security.kubernetes.io/enforce";
 const SANDBOX_NAMESPACE: &str = "skillet-sandboxes";
 
 /// Fails only if the cluster cannot be reached or does not know the user.
-pub(crate) async fn gather(connection: &Connection) -> Result<Findings, CliError> {
-    let Connection { client, namespace } = connection;
+pub(crate) async fn gather(connection: &ClusterClient) -> Result<Findings, CliError> {
+    let ClusterClient { client, namespace } = connection;
     let server = match client.apiserver_version().await {
         Ok(info) => Lookup::Found(server(&info)),
         Err(error) => match CliError::from_api("reach the cluster", &error) {
             failure @ (CliError::Unreachable { .. } | CliError::Unauthorized { .. }) => return Err(failure),
-            _ => lookup::<Server>(Err(error)),
+            _ => lookup::<ServerVersion>(Err(error)),
         },
     };
     let group = format!("{}/{}", names::GROUP, names::VERSION);
@@ -74,9 +76,9 @@ fn lookup<T>(read: Result<T, kube::Error>) -> Lookup<T> {
 }
 
 /// Some providers write the minor version as `35+`.
-fn server(info: &Info) -> Server {
+fn server(info: &Info) -> ServerVersion {
     let digits: String = info.minor.chars().take_while(char::is_ascii_digit).collect();
-    Server { text: info.git_version.clone(), minor: digits.parse().ok() }
+    ServerVersion { text: info.git_version.clone(), minor: digits.parse().ok() }
 }
 
 fn versions_of(groups: Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroup>) -> Vec<String> {
@@ -84,7 +86,7 @@ fn versions_of(groups: Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGr
     ours.flat_map(|group| group.versions).map(|version| version.version).collect()
 }
 
-async fn operators(client: &Client) -> Result<Vec<Operator>, kube::Error> {
+async fn operators(client: &Client) -> Result<Vec<OperatorDeployment>, kube::Error> {
     let api: Api<Deployment> = Api::all(client.clone());
     let list = api.list(&ListParams::default().labels(OPERATOR_LABEL)).await?;
     let is_operator = |deployment: &&Deployment| {
@@ -93,12 +95,12 @@ async fn operators(client: &Client) -> Result<Vec<Operator>, kube::Error> {
     Ok(list.items.iter().filter(is_operator).map(operator).collect())
 }
 
-fn operator(deployment: &Deployment) -> Operator {
+fn operator(deployment: &Deployment) -> OperatorDeployment {
     let conditions = deployment.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let available = conditions.into_iter().find(|condition| condition.type_ == "Available");
     let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
     let container = pod.and_then(|pod| pod.containers.first());
-    Operator {
+    OperatorDeployment {
         namespace: deployment.namespace().unwrap_or_default(),
         name: deployment.name_any(),
         image: container.and_then(|container| container.image.clone()).unwrap_or_default(),
@@ -123,7 +125,7 @@ fn sandbox_namespace(container: &Container) -> Option<String> {
     })
 }
 
-async fn sandboxes(client: &Client, operators: &Lookup<Vec<Operator>>) -> SandboxNamespace {
+async fn sandboxes(client: &Client, operators: &Lookup<Vec<OperatorDeployment>>) -> SandboxNamespace {
     let configured = match operators {
         Lookup::Found(operators) => operators.iter().find_map(|operator| operator.sandbox_namespace.clone()),
         Lookup::NotFound | Lookup::Denied | Lookup::Failed(_) => None,
@@ -171,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    fn found(container: &serde_json::Value, available: &str) -> Operator {
+    fn found(container: &serde_json::Value, available: &str) -> OperatorDeployment {
         let deployment: Deployment = serde_json::from_value(json!({
             "metadata": { "name": "skillet", "namespace": "skillet-system" },
             "spec": { "selector": {}, "template": { "spec": { "containers": [container] } } },
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn a_minor_version_may_have_a_plus() {
         let info = Info { minor: "35+".into(), git_version: "v1.35.0-gke.1".into(), ..Info::default() };
-        assert_eq!(server(&info), Server { text: "v1.35.0-gke.1".into(), minor: Some(35) });
+        assert_eq!(server(&info), ServerVersion { text: "v1.35.0-gke.1".into(), minor: Some(35) });
         assert_eq!(server(&Info::default()).minor, None);
     }
 

@@ -11,20 +11,20 @@ use crate::console::{Color, Style, printable};
 
 /// The report as data.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct DoctorReport {
     /// The worst of all checks.
     pub(crate) verdict: CheckStatus,
     checks: Vec<Check>,
     nodes: Vec<ReportedNode>,
 }
 
-pub(crate) fn report(findings: &Findings, checks: Vec<Check>) -> Report {
+pub(crate) fn report(findings: &Findings, checks: Vec<Check>) -> DoctorReport {
     let verdict = checks.iter().map(|check| check.verdict).max().unwrap_or(CheckStatus::Ok);
-    Report { verdict, checks, nodes: nodes::report(findings) }
+    DoctorReport { verdict, checks, nodes: nodes::report(findings) }
 }
 
 /// Renders a line for each check, the table of nodes, and the summary.
-pub(crate) fn text(report: &Report, findings: &Findings, style: Style) -> String {
+pub(crate) fn text(report: &DoctorReport, findings: &Findings, style: Style) -> String {
     let width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let checks: String = report.checks.iter().map(|check| lines(check, width, style)).collect();
     let table = nodes::table(nodes::probed_nodes(findings)).map(|table| format!("\n{}\n", printable(&table)));

@@ -5,7 +5,7 @@ use skillet_api::SkillPolicy;
 
 use super::{
     checks::{Check, CheckStatus, judge},
-    findings::{ClusterNode, Findings, Lookup, Operator, RIGHTS, SandboxNamespace, Server},
+    findings::{ClusterNode, Findings, Lookup, OperatorDeployment, RIGHTS, SandboxNamespace, ServerVersion},
     nodes, report,
 };
 use crate::console::Style;
@@ -33,7 +33,7 @@ fn node(name: &str, missing: &[&str]) -> serde_json::Value {
 fn healthy() -> Findings {
     Findings {
         namespace: "team-a".into(),
-        server: Lookup::Found(Server { text: "v1.36.3".into(), minor: Some(36) }),
+        server: Lookup::Found(ServerVersion { text: "v1.36.3".into(), minor: Some(36) }),
         served: Lookup::Found(
             ["skills", "skills/status", "skillversions", "skillexecutions", "skillpolicies"]
                 .map(String::from)
@@ -48,8 +48,8 @@ fn healthy() -> Findings {
     }
 }
 
-fn operator(is_available: bool) -> Operator {
-    Operator {
+fn operator(is_available: bool) -> OperatorDeployment {
+    OperatorDeployment {
         namespace: "skillet-system".into(),
         name: "skillet".into(),
         image: "skillet.dev/operator:0.1.0".into(),
@@ -170,7 +170,7 @@ fn the_sandbox_namespace_must_enforce_restricted() {
 
 #[test]
 fn an_old_server_is_warned_of() {
-    let old = Lookup::Found(Server { text: "v1.34.1".into(), minor: Some(34) });
+    let old = Lookup::Found(ServerVersion { text: "v1.34.1".into(), minor: Some(34) });
     check(
         &Findings { server: old, ..healthy() },
         &[("kubernetes", CheckStatus::Warn, "v1.34.1 has no image volumes")],

@@ -26,18 +26,18 @@ pub(crate) enum InputError {
 
 /// The source of the input.
 #[derive(Debug, PartialEq, Eq)]
-enum Source<'a> {
+enum InputSource<'a> {
     Argument(&'a str),
     Stdin,
     File(PathBuf),
 }
 
-fn source(argument: &str) -> Source<'_> {
+fn source(argument: &str) -> InputSource<'_> {
     match argument {
-        "-" | "@-" => Source::Stdin,
+        "-" | "@-" => InputSource::Stdin,
         _ => match argument.strip_prefix('@') {
-            Some(path) => Source::File(path.into()),
-            None => Source::Argument(argument),
+            Some(path) => InputSource::File(path.into()),
+            None => InputSource::Argument(argument),
         },
     }
 }
@@ -45,13 +45,13 @@ fn source(argument: &str) -> Source<'_> {
 /// Reads and parses what `--input` names.
 pub(crate) fn read(argument: &str) -> Result<Value, InputError> {
     match source(argument) {
-        Source::Argument(text) => parse(text.as_bytes(), "--input"),
-        Source::Stdin => {
+        InputSource::Argument(text) => parse(text.as_bytes(), "--input"),
+        InputSource::Stdin => {
             let mut text = Vec::new();
             io::stdin().lock().read_to_end(&mut text).map_err(|source| InputError::Stdin { source })?;
             parse(&text, "standard input")
         }
-        Source::File(path) => {
+        InputSource::File(path) => {
             let read = std::fs::read(&path);
             let text = read.map_err(|source| InputError::File { path: path.clone(), source })?;
             parse(&text, &path.display().to_string())
@@ -98,11 +98,11 @@ mod tests {
 
     #[test]
     fn an_argument_is_json_a_dash_or_a_file() {
-        assert_eq!(source("-"), Source::Stdin);
-        assert_eq!(source("@-"), Source::Stdin);
-        assert_eq!(source("@a/b.json"), Source::File("a/b.json".into()));
-        assert_eq!(source("-5"), Source::Argument("-5"));
-        assert_eq!(source("{}"), Source::Argument("{}"));
+        assert_eq!(source("-"), InputSource::Stdin);
+        assert_eq!(source("@-"), InputSource::Stdin);
+        assert_eq!(source("@a/b.json"), InputSource::File("a/b.json".into()));
+        assert_eq!(source("-5"), InputSource::Argument("-5"));
+        assert_eq!(source("{}"), InputSource::Argument("{}"));
     }
 
     #[test]

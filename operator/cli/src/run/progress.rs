@@ -16,7 +16,7 @@ const SILENT_AFTER: Duration = Duration::from_secs(15);
 
 /// The stage of an execution, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ProgressStage {
     /// Accepted by the API server. The sandbox is starting, unless no operator is running.
     Starting,
     Queued {
@@ -29,30 +29,30 @@ pub(crate) enum Stage {
     Ended,
 }
 
-pub(crate) fn stage(status: Option<&SkillExecutionStatus>) -> Stage {
-    let Some(status) = status else { return Stage::Starting };
+pub(crate) fn stage(status: Option<&SkillExecutionStatus>) -> ProgressStage {
+    let Some(status) = status else { return ProgressStage::Starting };
     match status.phase {
         Phase::Pending if status.reason == Some(Reason::Queued) => {
-            Stage::Queued { message: status.message.clone().unwrap_or_default() }
+            ProgressStage::Queued { message: status.message.clone().unwrap_or_default() }
         }
-        Phase::Pending => Stage::Starting,
-        Phase::Running => Stage::Running { node: status.node.clone(), attempt: status.attempts },
-        Phase::Succeeded | Phase::Failed | Phase::TimedOut | Phase::Cancelled => Stage::Ended,
+        Phase::Pending => ProgressStage::Starting,
+        Phase::Running => ProgressStage::Running { node: status.node.clone(), attempt: status.attempts },
+        Phase::Succeeded | Phase::Failed | Phase::TimedOut | Phase::Cancelled => ProgressStage::Ended,
     }
 }
 
 /// Describes a stage; `None` if there is nothing to say.
-fn words(stage: &Stage) -> Option<String> {
+fn words(stage: &ProgressStage) -> Option<String> {
     Some(match stage {
-        Stage::Starting => "starting sandbox".to_owned(),
-        Stage::Queued { message } if message.is_empty() => "queued".to_owned(),
-        Stage::Queued { message } => format!("queued: {message}"),
-        Stage::Running { node, attempt } => {
+        ProgressStage::Starting => "starting sandbox".to_owned(),
+        ProgressStage::Queued { message } if message.is_empty() => "queued".to_owned(),
+        ProgressStage::Queued { message } => format!("queued: {message}"),
+        ProgressStage::Running { node, attempt } => {
             let on = node.as_ref().map(|node| format!(" on node {node}")).unwrap_or_default();
             let again = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
             format!("running{on}{again}")
         }
-        Stage::Ended => return None,
+        ProgressStage::Ended => return None,
     })
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum ProgressStyle {
 pub(crate) struct Progress {
     style: ProgressStyle,
     name: String,
-    stage: Stage,
+    stage: ProgressStage,
     is_cancelling: bool,
     is_hint_given: bool,
     turn: usize,
@@ -82,7 +82,7 @@ impl Progress {
         let progress = Self {
             style,
             name: name.to_owned(),
-            stage: Stage::Starting,
+            stage: ProgressStage::Starting,
             is_cancelling: false,
             is_hint_given: false,
             turn: 0,
@@ -146,13 +146,13 @@ impl Progress {
     }
 }
 
-fn is_silent_too_long(stage: &Stage, elapsed: Duration) -> bool {
-    *stage == Stage::Starting && elapsed >= SILENT_AFTER
+fn is_silent_too_long(stage: &ProgressStage, elapsed: Duration) -> bool {
+    *stage == ProgressStage::Starting && elapsed >= SILENT_AFTER
 }
 
 fn live_line(
     name: &str,
-    stage: &Stage,
+    stage: &ProgressStage,
     is_cancelling: bool,
     turn: usize,
     elapsed: Duration,
@@ -197,18 +197,19 @@ mod tests {
     #[test]
     fn a_terminal_s_line_is_written_over_and_never_wraps() {
         let line =
-            live_line("word-count-x", &Stage::Starting, false, 0, Duration::from_millis(1_250)).unwrap();
+            live_line("word-count-x", &ProgressStage::Starting, false, 0, Duration::from_millis(1_250))
+                .unwrap();
         assert_eq!(line, "\r\x1b[K\x1b[?7l| word-count-x: starting sandbox (1.2s)\x1b[?7h");
-        let line = live_line("x", &Stage::Starting, true, 1, Duration::ZERO).unwrap();
+        let line = live_line("x", &ProgressStage::Starting, true, 1, Duration::ZERO).unwrap();
         assert!(line.contains("cancelling"));
-        assert_eq!(live_line("x", &Stage::Ended, false, 0, Duration::ZERO), None);
+        assert_eq!(live_line("x", &ProgressStage::Ended, false, 0, Duration::ZERO), None);
     }
 
     #[test]
     fn only_silence_at_the_start_is_suspicious() {
-        let running = Stage::Running { node: None, attempt: 1 };
-        assert!(is_silent_too_long(&Stage::Starting, SILENT_AFTER));
-        assert!(!is_silent_too_long(&Stage::Starting, Duration::from_secs(1)));
+        let running = ProgressStage::Running { node: None, attempt: 1 };
+        assert!(is_silent_too_long(&ProgressStage::Starting, SILENT_AFTER));
+        assert!(!is_silent_too_long(&ProgressStage::Starting, Duration::from_secs(1)));
         assert!(!is_silent_too_long(&running, SILENT_AFTER));
     }
 }

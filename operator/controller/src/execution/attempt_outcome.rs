@@ -2,7 +2,7 @@
 
 use kube::ResourceExt as _;
 use skillet_api::{IsolationLevel, Reason};
-use skillet_protocol::{Isolation, Outcome, Receipt, RunnerMessage};
+use skillet_protocol::{Isolation, Receipt, RunOutcome, RunnerMessage};
 use thiserror::Error;
 
 use super::adopt::ResumePoint;
@@ -105,7 +105,7 @@ impl AttemptOutcome {
     /// The end that a receipt reports. A runner that is ended from outside reports that its program was cancelled. If
     /// nobody cancelled the execution, the sandbox was deleted.
     pub(crate) fn ran(receipt: Box<Receipt>, captured: Captured, is_cancelled: bool) -> Self {
-        if matches!(receipt.outcome, Outcome::Cancelled) && !is_cancelled {
+        if matches!(receipt.outcome, RunOutcome::Cancelled) && !is_cancelled {
             let message = "the sandbox was deleted while the program ran".into();
             return Self::Lost { reason: Reason::SandboxLost, message, receipt: Some(receipt) };
         }

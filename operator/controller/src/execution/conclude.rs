@@ -154,15 +154,15 @@ fn ended<'a>(
 }
 
 /// The runner's outcome as core's; `None` if nothing ran.
-fn ending(outcome: &protocol::Outcome) -> Option<Ending> {
+fn ending(outcome: &protocol::RunOutcome) -> Option<Ending> {
     Some(match outcome {
-        protocol::Outcome::Exited { code } => Ending::Exited { code: *code },
-        protocol::Outcome::Signaled { signal } => Ending::Signaled { signal: *signal },
-        protocol::Outcome::TimedOut => Ending::TimedOut,
-        protocol::Outcome::Cancelled => Ending::Cancelled,
-        protocol::Outcome::OutOfMemory => Ending::OutOfMemory,
-        protocol::Outcome::StartFailed { message } => Ending::StartFailed { message: message.clone() },
-        protocol::Outcome::Unused => return None,
+        protocol::RunOutcome::Exited { code } => Ending::Exited { code: *code },
+        protocol::RunOutcome::Signaled { signal } => Ending::Signaled { signal: *signal },
+        protocol::RunOutcome::TimedOut => Ending::TimedOut,
+        protocol::RunOutcome::Cancelled => Ending::Cancelled,
+        protocol::RunOutcome::OutOfMemory => Ending::OutOfMemory,
+        protocol::RunOutcome::StartFailed { message } => Ending::StartFailed { message: message.clone() },
+        protocol::RunOutcome::Unused => return None,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use skillet_api::Reason;
-use skillet_protocol::{OperatorMessage, Refusal, Refused, RunnerMessage};
+use skillet_protocol::{OperatorMessage, RefusalReason, Refused, RunnerMessage};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
@@ -47,7 +47,7 @@ impl Attempt<'_> {
                     // Every attached operator receives every frame, so refusals of another epoch are ignored.
                     RunnerMessage::Refused(refused)
                         if refused.epoch.is_some_and(|epoch| epoch != self.ctx.epoch) => {}
-                    RunnerMessage::Refused(Refused { reason: Refusal::StaleEpoch, .. }) => {
+                    RunnerMessage::Refused(Refused { reason: RefusalReason::StaleEpoch, .. }) => {
                         // If this stream ended now, the newer operator's stream would lose its input.
                         timeout(self.plan.admitted.timeout + OPERATOR_SLACK, stream.wait_for_end()).await.ok();
                         return Err(DriveError::TakenOver);
@@ -86,10 +86,12 @@ impl Attempt<'_> {
 fn refused_by_runner(refused: Refused) -> Result<AttemptOutcome, DriveError> {
     match refused.reason {
         // The frame is at fault; another sandbox would refuse it too.
-        Refusal::InvalidRun => {
+        RefusalReason::InvalidRun => {
             Ok(AttemptOutcome::Unusable { reason: Reason::StartFailed, message: refused.message })
         }
         // Another operator's run is in it: its end is this execution's end.
-        Refusal::AlreadyAccepted | Refusal::StaleEpoch | Refusal::NoHello => Err(StreamEnd::NotReady.into()),
+        RefusalReason::AlreadyAccepted | RefusalReason::StaleEpoch | RefusalReason::NoHello => {
+            Err(StreamEnd::NotReady.into())
+        }
     }
 }

@@ -161,11 +161,11 @@ fn lost(message: String) -> Settled {
 
 #[cfg(test)]
 mod tests {
-    use skillet_protocol::{Isolation, Outcome};
+    use skillet_protocol::{Isolation, RunOutcome};
 
     use super::*;
 
-    fn ended(receipt: Option<Outcome>, is_out_of_memory: bool) -> Ended {
+    fn ended(receipt: Option<RunOutcome>, is_out_of_memory: bool) -> Ended {
         let receipt =
             receipt.map(|outcome| Box::new(Receipt { outcome, ..Receipt::unused(Isolation::default()) }));
         Ended { is_container: true, is_out_of_memory, receipt, message: "Error".into() }
@@ -194,16 +194,16 @@ mod tests {
 
     #[test]
     fn a_receipt_without_a_log_is_a_lost_result() {
-        let settled = combine(Some(logs::Logged::Torn), ended(Some(Outcome::Exited { code: 0 }), false));
+        let settled = combine(Some(logs::Logged::Torn), ended(Some(RunOutcome::Exited { code: 0 }), false));
         assert_eq!(reason(&settled), Some(Reason::ResultLost));
-        let settled = from_gone(Some(ended(Some(Outcome::Exited { code: 0 }), false)));
+        let settled = from_gone(Some(ended(Some(RunOutcome::Exited { code: 0 }), false)));
         assert_eq!(reason(&settled), Some(Reason::ResultLost));
     }
 
     #[test]
     fn an_unused_sandbox_ran_nothing() {
-        assert_eq!(combine(None, ended(Some(Outcome::Unused), false)), Settled::Unused);
-        assert_eq!(from_gone(Some(ended(Some(Outcome::Unused), false))), Settled::Unused);
+        assert_eq!(combine(None, ended(Some(RunOutcome::Unused), false)), Settled::Unused);
+        assert_eq!(from_gone(Some(ended(Some(RunOutcome::Unused), false))), Settled::Unused);
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub fn parse(bytes: &[u8]) -> Logged {
 
 #[cfg(test)]
 mod tests {
-    use skillet_protocol::{Accepted, Isolation, Outcome, Ready, Receipt, StreamWriter};
+    use skillet_protocol::{Accepted, Isolation, Ready, Receipt, RunOutcome, StreamWriter};
 
     use super::*;
 
@@ -84,7 +84,7 @@ mod tests {
         bytes.extend(writer.frame(&RunnerMessage::Stdout(b"a\nb\0\xff".to_vec())).unwrap());
         if with_exit {
             let mut receipt = Receipt::unused(Isolation::default());
-            receipt.outcome = Outcome::Exited { code: 0 };
+            receipt.outcome = RunOutcome::Exited { code: 0 };
             bytes.extend(writer.exit(&mut receipt).unwrap());
         }
         bytes

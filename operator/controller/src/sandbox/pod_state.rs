@@ -166,7 +166,7 @@ fn image_problem(waiting: &ContainerStateWaiting) -> Option<PodState> {
 mod tests {
     use std::sync::Arc;
 
-    use skillet_protocol::{Isolation, Outcome};
+    use skillet_protocol::{Isolation, RunOutcome};
 
     use super::*;
 
@@ -249,7 +249,7 @@ mod tests {
         else {
             panic!("not ended")
         };
-        assert_eq!(ended.receipt.map(|r| r.outcome), Some(Outcome::Unused));
+        assert_eq!(ended.receipt.map(|r| r.outcome), Some(RunOutcome::Unused));
         assert_eq!(ended.message, "Completed");
     }
 

@@ -25,8 +25,8 @@ fn refuse(change: impl FnOnce(&mut Run), expected: &InvalidRun) {
     assert_eq!(run.check().as_ref(), Err(expected));
 }
 
-fn file(path: &str) -> File {
-    File { path: path.to_owned(), content: Content::from("") }
+fn file(path: &str) -> RunFile {
+    RunFile { path: path.to_owned(), content: FileContent::from("") }
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn the_wire_form_comes_back() {
 
 #[test]
 fn bytes_go_as_text_where_they_are_text() {
-    assert_eq!(Content::from(b"abc".to_vec()), Content::from("abc"));
-    assert_eq!(serde_json::to_string(&Content::from(vec![0xff])).unwrap(), r#"{"base64":"/w=="}"#);
-    assert!(serde_json::from_str::<Content>(r#"{"base64":"/x=="}"#).is_err());
+    assert_eq!(FileContent::from(b"abc".to_vec()), FileContent::from("abc"));
+    assert_eq!(serde_json::to_string(&FileContent::from(vec![0xff])).unwrap(), r#"{"base64":"/w=="}"#);
+    assert!(serde_json::from_str::<FileContent>(r#"{"base64":"/x=="}"#).is_err());
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn debug_shows_no_secret_input_file_or_environment() {
     for hidden in ["hunter2", "put-text", "plain-value", "1,2", "plain-argument"] {
         assert!(!text.contains(hidden), "{hidden} in {text}");
     }
-    assert_eq!(format!("{:?}", file("a")), r#"File { path: "a", content: 0 bytes }"#);
+    assert_eq!(format!("{:?}", file("a")), r#"RunFile { path: "a", content: 0 bytes }"#);
 }
 
 #[test]

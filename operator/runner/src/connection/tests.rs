@@ -25,9 +25,9 @@ impl Ends {
     fn events(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.connection.next_event())
             .map(|event| match event {
-                Event::Order(Verdict::Accept(_)) => "Accept".to_owned(),
-                Event::Order(Verdict::Refuse(refused)) => format!("{:?}", refused.reason),
-                Event::Order(verdict) => format!("{verdict:?}"),
+                Event::Order(Reaction::Accept(_)) => "Accept".to_owned(),
+                Event::Order(Reaction::Refuse(refused)) => format!("{:?}", refused.reason),
+                Event::Order(reaction) => format!("{reaction:?}"),
                 Event::Closed => "Closed".to_owned(),
             })
             .collect()
@@ -84,7 +84,7 @@ fn a_full_pipe_makes_frames_wait_and_no_one_else() {
     let mut ends = ends();
     let piece = RunnerMessage::Refused(skillet_protocol::Refused {
         epoch: None,
-        reason: Refusal::NoHello,
+        reason: RefusalReason::NoHello,
         message: "m".repeat(60_000),
     });
     while !ends.connection.is_full() {
@@ -112,7 +112,7 @@ fn without_a_reader_frames_go_nowhere_and_nothing_waits() {
     ends.frames = None;
     let piece = RunnerMessage::Refused(skillet_protocol::Refused {
         epoch: None,
-        reason: Refusal::NoHello,
+        reason: RefusalReason::NoHello,
         message: "m".repeat(60_000),
     });
     for _ in 0..10 {

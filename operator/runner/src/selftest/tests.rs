@@ -7,17 +7,17 @@ fn surroundings() -> Surroundings {
     Surroundings { notes: vec![], user_namespace: true, landlock_abi: 7, kernel: "6.18".into() }
 }
 
-fn all_refused() -> Findings {
-    Findings { no_new_privileges: true, processes: Some(PROCESSES - 1), ..Findings::default() }
+fn all_refused() -> ProbeReport {
+    ProbeReport { no_new_privileges: true, processes: Some(PROCESSES - 1), ..ProbeReport::default() }
 }
 
-fn tested(change: impl FnOnce(&mut Surroundings, &mut Findings)) -> SelfTest {
+fn tested(change: impl FnOnce(&mut Surroundings, &mut ProbeReport)) -> SelfTest {
     let (mut surroundings, mut findings) = (surroundings(), all_refused());
     change(&mut surroundings, &mut findings);
     judge(surroundings, Ok(findings))
 }
 
-fn missing(level: Level, change: impl FnOnce(&mut Surroundings, &mut Findings)) -> Vec<&'static str> {
+fn missing(level: Level, change: impl FnOnce(&mut Surroundings, &mut ProbeReport)) -> Vec<&'static str> {
     tested(change).isolation.missing(level)
 }
 
@@ -33,7 +33,7 @@ fn a_sandbox_that_refuses_all_is_strict_and_has_no_notes() {
 
 #[test]
 fn each_finding_takes_one_claim_away() {
-    let strict = |change: fn(&mut Surroundings, &mut Findings)| missing(Level::Strict, change);
+    let strict = |change: fn(&mut Surroundings, &mut ProbeReport)| missing(Level::Strict, change);
     assert_eq!(strict(|_, f| f.network = vec!["x".into()]), ["networkBlocked"]);
     assert_eq!(strict(|_, f| f.no_new_privileges = false), ["noNewPrivileges"]);
     assert_eq!(strict(|_, f| f.direct_exec = true), ["noexecScratch"]);
@@ -60,7 +60,7 @@ fn compatible_does_without_a_user_namespace_and_noexec_mounts() {
 
 #[test]
 fn a_missing_property_is_noted_with_its_consequence() {
-    let notes = |change: fn(&mut Surroundings, &mut Findings)| tested(change).isolation.notes.join("; ");
+    let notes = |change: fn(&mut Surroundings, &mut ProbeReport)| tested(change).isolation.notes.join("; ");
     assert_eq!(notes(|s, _| s.notes = vec!["from the start".into()]), "from the start");
     assert!(notes(|s, _| s.landlock_abi = 0).contains("no Landlock"));
     assert!(notes(|s, _| s.landlock_abi = 5).contains("Landlock 5 does not scope signals"));

@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use skillet_protocol::{
-    Content, File, Hello, Limits, OperatorMessage, Outcome, Program, Ready, Receipt, Refused, Run,
-    RunnerMessage, StreamError, StreamReader,
+    FileContent, Hello, OperatorMessage, Program, Ready, Receipt, Refused, Run, RunFile, RunLimits,
+    RunOutcome, RunnerMessage, StreamError, StreamReader,
 };
 
 /// Far more than anything here takes on a busy machine.
@@ -138,7 +138,7 @@ impl Session {
                 RunnerMessage::Exit(receipt) => finished.receipt = *receipt,
             }
         }
-        assert_ne!(finished.receipt.outcome, Outcome::Unused, "the stream ended without a run");
+        assert_ne!(finished.receipt.outcome, RunOutcome::Unused, "the stream ended without a run");
         finished
     }
 
@@ -171,7 +171,13 @@ impl Finished {
 
     /// Asserts exit code 0, showing what the program said when it is another.
     pub fn succeeded(self) -> Self {
-        assert_eq!(self.receipt.outcome, Outcome::Exited { code: 0 }, "{}{}", self.stdout(), self.stderr());
+        assert_eq!(
+            self.receipt.outcome,
+            RunOutcome::Exited { code: 0 },
+            "{}{}",
+            self.stdout(),
+            self.stderr()
+        );
         self
     }
 }
@@ -215,11 +221,11 @@ pub fn script_of(interpreter: &str, file_name: &str, content: &str) -> Run {
         attempt: 1,
         epoch: 1,
         program: Program::Command { argv: vec![interpreter.into(), file_name.into()] },
-        files: vec![File { path: file_name.into(), content: Content::from(content) }],
+        files: vec![RunFile { path: file_name.into(), content: FileContent::from(content) }],
         input: "{}".into(),
         env: [].into(),
         secret_env: [].into(),
-        limits: Limits {
+        limits: RunLimits {
             timeout_ms: 20_000,
             grace_ms: 200,
             processes: 32,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use skillet_protocol::{Hello, OperatorMessage, Outcome, Receipt, Run};
+use skillet_protocol::{Hello, OperatorMessage, Receipt, Run, RunOutcome};
 
 use super::{Finished, Folder, Session};
 
@@ -44,7 +44,7 @@ impl Plain {
 
     pub fn is_unused(&mut self) {
         let receipt = self.left();
-        assert_eq!(receipt.outcome, Outcome::Unused);
+        assert_eq!(receipt.outcome, RunOutcome::Unused);
         assert_eq!((receipt.execution_uid.as_str(), receipt.attempt), ("", 0));
     }
 

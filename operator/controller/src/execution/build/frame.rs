@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use skillet_api::skill::Runtime;
 use skillet_core::{admission::Admitted, skill::Program as ValidProgram};
-use skillet_protocol::{Content, File, Limits, Program, Run};
+use skillet_protocol::{FileContent, Program, Run, RunFile, RunLimits};
 
 /// From SIGTERM to SIGKILL. With the runner's own half second it stays inside the promised two seconds.
 const GRACE_MS: u64 = 1_000;
@@ -23,16 +23,16 @@ pub(crate) struct RunId<'a> {
 /// The frame for one attempt.
 pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<String, String>) -> Run {
     let content = &admitted.content;
-    let mut files: Vec<File> = content
+    let mut files: Vec<RunFile> = content
         .files
         .iter()
-        .map(|file| File { path: file.path.clone(), content: bytes(&file.bytes) })
+        .map(|file| RunFile { path: file.path.clone(), content: bytes(&file.bytes) })
         .collect();
     let argv = match &content.program {
         ValidProgram::Command { argv } => argv.clone(),
         ValidProgram::Script { runtime, text, args } => {
             let (interpreter, file_name) = interpreter(*runtime);
-            files.push(File { path: file_name.into(), content: Content::Text(text.clone()) });
+            files.push(RunFile { path: file_name.into(), content: FileContent::Text(text.clone()) });
             [interpreter, file_name].into_iter().map(ToOwned::to_owned).chain(args.iter().cloned()).collect()
         }
     };
@@ -45,7 +45,7 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<Stri
         input: admitted.input.to_string(),
         env: content.env.clone(),
         secret_env,
-        limits: Limits {
+        limits: RunLimits {
             timeout_ms: u64::try_from(admitted.timeout.as_millis()).unwrap_or(u64::MAX),
             grace_ms: GRACE_MS,
             processes: u64::from(content.limits.processes),
@@ -65,10 +65,10 @@ fn interpreter(runtime: Runtime) -> (&'static str, &'static str) {
     }
 }
 
-fn bytes(bytes: &[u8]) -> Content {
+fn bytes(bytes: &[u8]) -> FileContent {
     match std::str::from_utf8(bytes) {
-        Ok(text) => Content::Text(text.to_owned()),
-        Err(_) => Content::Base64(bytes.to_vec()),
+        Ok(text) => FileContent::Text(text.to_owned()),
+        Err(_) => FileContent::Base64(bytes.to_vec()),
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(argv(&run), ["/usr/bin/python3", "main.py", "--fast"]);
         assert_eq!(
             run.files.last(),
-            Some(&File { path: "main.py".into(), content: Content::Text("print(1)".into()) })
+            Some(&RunFile { path: "main.py".into(), content: FileContent::Text("print(1)".into()) })
         );
         assert_eq!(argv(&frame("runtime: shell, script: cat")), ["/bin/sh", "main.sh"]);
         assert_eq!(argv(&frame("runtime: node, script: '1'")), ["/usr/bin/node", "main.js"]);
@@ -144,7 +144,7 @@ mod tests {
         let run = frame(
             "runtime: shell, script: cat, files: [{path: a.bin, contentBase64: /w==}, {path: b, content: hi}]",
         );
-        assert_eq!(run.files[0].content, Content::Base64(vec![0xff]));
-        assert_eq!(run.files[1].content, Content::Text("hi".into()));
+        assert_eq!(run.files[0].content, FileContent::Base64(vec![0xff]));
+        assert_eq!(run.files[1].content, FileContent::Text("hi".into()));
     }
 }

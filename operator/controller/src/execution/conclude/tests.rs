@@ -3,7 +3,7 @@
 use serde_json::json;
 use skillet_api::{SkillPolicySpec, SkillSpec};
 use skillet_core::skill::validate_content;
-use skillet_protocol::{Isolation, Outcome as Ran};
+use skillet_protocol::{Isolation, RunOutcome as Ran};
 
 use super::*;
 
