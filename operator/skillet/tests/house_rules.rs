@@ -15,6 +15,46 @@ use std::{
 const LINES: usize = 350;
 const LINES_AT_ALL: usize = 500;
 
+/// A doc comment that opens with one of these hides its subject. The number is of the comments that still do.
+const OPENERS: [&str; 11] =
+    ["How", "So", "That", "What", "When", "Where", "Whether", "Which", "Who", "Whose", "Why"];
+const OPENERS_LEFT: usize = 782;
+
+/// Tests whose names are longer than 80 characters.
+const LONG_NAMES_LEFT: usize = 12;
+
+/// Words of a private language, whole and in any case, also within names; with the number of lines that still have them.
+const WORDS_LEFT: &[(&str, usize)] = &[
+    ("told", 598),
+    ("gone on with", 8),
+    ("going on", 10),
+    ("goes on", 86),
+    ("who asks", 25),
+    ("stands back", 1),
+    ("is asked for", 20),
+    ("are asked for", 5),
+    ("comes to its end", 0),
+    ("come to their ends", 0),
+    ("came to", 3),
+    ("come to", 7),
+    ("given up", 13),
+    ("gives up", 8),
+    ("made up", 10),
+    ("what is none", 1),
+    ("stranger", 10),
+    ("strangers", 6),
+    ("treasure", 8),
+    ("furnish", 2),
+];
+
+/// Code that hides a condition, a missing value or a test's place; with the number of lines that still have it.
+const CODE_LEFT: &[(&str, usize)] = &[
+    ("#[path", 57),
+    (".filter(|_|", 44),
+    ("namespace().unwrap_or_default()", 30),
+    ("uid().unwrap_or_default()", 16),
+];
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -44,12 +84,44 @@ fn broken_by(endings: &[&str], is_broken: impl Fn(&str, &str) -> bool) -> Vec<St
     files(endings).into_iter().filter(|(name, text)| is_broken(name, text)).map(|(name, _)| name).collect()
 }
 
+/// A number that only falls: whoever lowers the count lowers the ceiling.
+fn assert_at_most(ceiling: usize, found: &[String], rule: &str) {
+    let found_now = found.len();
+    assert!(found_now <= ceiling, "{rule}: {found_now} places, {ceiling} allowed:\n  {}", found.join("\n  "));
+}
+
+/// Holds every pattern to its ceiling, and lists the lines of those that are above it.
+fn assert_ceilings(endings: &[&str], ceilings: &[(&str, usize)], simplify: impl Fn(&str) -> String) {
+    let mut lines = Vec::new();
+    for (name, text) in files(endings).into_iter().filter(|(name, _)| !is_exempt(name)) {
+        lines.extend(text.lines().enumerate().map(|(at, line)| {
+            let shown = format!("{name}:{}: {}", at + 1, line.trim());
+            (simplify(line), shown)
+        }));
+    }
+    let mut above = Vec::new();
+    for (pattern, ceiling) in ceilings {
+        let pattern_in_line = simplify(pattern);
+        let found: Vec<_> = lines.iter().filter(|(line, _)| line.contains(&pattern_in_line)).collect();
+        if found.len() > *ceiling {
+            above.push(format!("{pattern}: {} lines, {ceiling} allowed", found.len()));
+            above.extend(found.into_iter().map(|(_, shown)| shown.clone()));
+        }
+    }
+    assert_none(&above, "above the ceiling");
+}
+
+/// This file names the forbidden words, the changelog quotes old names, and the corpus of compat is not ours.
+fn is_exempt(name: &str) -> bool {
+    name.ends_with("house_rules.rs") || name == "CHANGELOG.md" || name.starts_with("e2e/compat/cases/")
+}
+
 fn is_test(name: &str) -> bool {
-    name.contains("/tests/") || name.ends_with("_tests.rs")
+    name.contains("/tests/") || name.ends_with("_tests.rs") || name.ends_with("/tests.rs")
 }
 
 #[test]
-fn no_file_outgrows_its_room() {
+fn no_file_exceeds_its_line_limit() {
     let too_long =
         |name: &str, text: &str| text.lines().count() > if is_test(name) { LINES_AT_ALL } else { LINES };
     assert_none(
@@ -126,4 +198,60 @@ fn the_short_pages_stay_short() {
         let lines = fs::read_to_string(root().join(name)).unwrap().lines().count();
         assert!(lines <= limit, "{name} has {lines} lines, more than {limit}");
     }
+}
+
+#[test]
+fn doc_comments_open_with_their_subject() {
+    let mut found = Vec::new();
+    for (name, text) in files(&[".rs"]).into_iter().filter(|(name, _)| !is_exempt(name)) {
+        let mut is_paragraph = false;
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            let Some(comment) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+                is_paragraph = false;
+                continue;
+            };
+            let first = comment.split_whitespace().next().unwrap_or_default();
+            if !is_paragraph && OPENERS.contains(&first.trim_end_matches([',', ':', '.'])) {
+                found.push(format!("{name}:{}: {}", index + 1, comment.trim()));
+            }
+            is_paragraph = !first.is_empty();
+        }
+    }
+    let rule = "a doc comment opens with a noun or a third-person verb";
+    assert_at_most(OPENERS_LEFT, &found, rule);
+}
+
+#[test]
+fn prose_uses_plain_words() {
+    let endings = [".rs", ".md", ".sh", ".toml", ".yaml", ".tpl"];
+    // Whole words in one case, between single blanks.
+    assert_ceilings(&endings, WORDS_LEFT, |line| {
+        let words = line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        format!(" {} ", words.collect::<Vec<_>>().join(" ").to_lowercase())
+    });
+}
+
+#[test]
+fn code_says_what_it_means() {
+    assert_ceilings(&[".rs"], CODE_LEFT, str::to_owned);
+}
+
+#[test]
+fn test_names_have_at_most_80_characters() {
+    let mut found = Vec::new();
+    for (name, text) in files(&[".rs"]) {
+        let mut is_next = false;
+        for line in text.lines().map(str::trim) {
+            is_next |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+            let Some((_, rest)) = line.split_once("fn ") else { continue };
+            if !is_next {
+                continue;
+            }
+            let test = rest.split('(').next().unwrap_or_default();
+            found.extend((test.len() > 80).then(|| format!("{name}: {test}")));
+            is_next = false;
+        }
+    }
+    assert_at_most(LONG_NAMES_LEFT, &found, "the name of a test has at most 80 characters");
 }
