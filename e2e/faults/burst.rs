@@ -14,8 +14,8 @@ use skillet_api::Reason;
 use skillet_e2e::{Journey, SkillDraft, journey_under};
 
 use crate::{
-    ledger::Ledger,
     load::{self, Done},
+    run_counter::RunCounter,
 };
 
 const LIMIT: Duration = Duration::from_secs(900);
@@ -57,7 +57,7 @@ async fn burst(journey: &Journey, namespaces: &[String; 3]) -> Result<()> {
     }
     // All at once: the small ones come while the large one is still being made.
     let [many, some, few] = namespaces;
-    let ledgers = namespaces.each_ref().map(|namespace| Ledger::open(&journey.client, namespace));
+    let counters = namespaces.each_ref().map(|namespace| RunCounter::open(&journey.client, namespace));
     let (a, b, c) = tokio::join!(
         load::start(journey, many, "echo", SHARES[0]),
         load::start(journey, some, "echo", SHARES[1]),
@@ -65,9 +65,9 @@ async fn burst(journey: &Journey, namespaces: &[String; 3]) -> Result<()> {
     );
     a.and(b).and(c)?;
     let mut last_ends = Vec::new();
-    for ((namespace, share), ledger) in namespaces.iter().zip(SHARES).zip(&ledgers) {
+    for ((namespace, share), counter) in namespaces.iter().zip(SHARES).zip(&counters) {
         let done = load::all_ended(journey, namespace, usize::try_from(share)?, LIMIT).await?;
-        check_order(namespace, &done, ledger)?;
+        check_order(namespace, &done, counter)?;
         check_limit(&done, PER_NAMESPACE)?;
         last_ends.push(done.iter().filter_map(finished).max().context("nothing ended")?);
     }
@@ -84,17 +84,17 @@ fn finished(done: &Done) -> Option<Timestamp> {
     done.status.finished_at.as_ref().map(|at| at.0)
 }
 
-/// Sandboxes were made in the order in which the executions came. Those that may run at one time are asked for side by
+/// Sandboxes were made in the order in which the executions came. The operator creates those that may run at one time side by
 /// side, so that no place differs by more than their number; when a program then starts is the node's business.
-fn check_order(namespace: &str, done: &[Done], ledger: &Ledger) -> Result<()> {
+fn check_order(namespace: &str, done: &[Done], counter: &RunCounter) -> Result<()> {
     for one in done {
         ensure!(one.status.reason == Some(Reason::Succeeded), "{namespace} {}: {:?}", one.number, one.status);
     }
-    if !ledger.is_whole() {
+    if !counter.is_whole() {
         eprintln!("{namespace}: the order is not looked at, for not every sandbox was seen");
         return Ok(());
     }
-    let order = ledger.order();
+    let order = counter.order();
     let places: HashMap<&str, usize> = order.iter().map(String::as_str).zip(0..).collect();
     for (expected, one) in done.iter().enumerate() {
         let place = *places.get(one.uid.as_str()).context("a run without a sandbox")?;

@@ -16,8 +16,8 @@ use skillet_e2e::{Journey, SkillDraft, eventually, journey_under, operator, sand
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    ledger::Ledger,
     load::{self, Done},
+    run_counter::RunCounter,
 };
 
 const KILLS: u32 = 30;
@@ -50,7 +50,7 @@ async fn thirty_kills_under_load_lose_nothing_and_run_nothing_twice() -> Result<
         for (skill, _) in LOAD {
             j.ready(skill).await?;
         }
-        let ledger = Ledger::open(&j.client, &j.namespace);
+        let counter = RunCounter::open(&j.client, &j.namespace);
         for (skill, runs) in LOAD {
             load::start(j, &j.namespace, skill, runs).await?;
         }
@@ -68,7 +68,7 @@ async fn thirty_kills_under_load_lose_nothing_and_run_nothing_twice() -> Result<
         let done = load::all_ended(j, &j.namespace, usize::try_from(total)?, LIMIT).await?;
         for one in &done {
             check(one)?;
-            check_runs(one, &ledger).await?;
+            check_runs(one, &counter).await?;
         }
         Ok(())
     })
@@ -97,16 +97,16 @@ fn has_own_output(one: &Done) -> bool {
 }
 
 /// By the runners' receipts: what ended by itself was run once, what was ended from outside at most once.
-async fn check_runs(one: &Done, ledger: &Ledger) -> Result<()> {
+async fn check_runs(one: &Done, counter: &RunCounter) -> Result<()> {
     let is_ended_by_itself = matches!(one.status.reason, Some(Reason::Succeeded | Reason::TimedOut));
-    if is_ended_by_itself && ledger.is_whole() {
-        // The pod's last state may be told a moment after the result is in.
+    if is_ended_by_itself && counter.is_whole() {
+        // The watch may show the pod's last state a moment after the result.
         eventually("the receipt of every run is there", BACK_WITHIN, async || {
-            Ok((ledger.runs(&one.uid) > 0).then_some(()))
+            Ok((counter.runs(&one.uid) > 0).then_some(()))
         })
         .await?;
     }
-    let runs = ledger.runs(&one.uid);
+    let runs = counter.runs(&one.uid);
     ensure!(runs <= 1, "execution {} of {} was run {runs} times", one.number, one.skill);
     Ok(())
 }

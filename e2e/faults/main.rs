@@ -3,9 +3,9 @@
 //! A program of its own, run after the journeys: it takes the whole cluster. Needs `SKILLET_E2E=1` and a cluster with
 //! Skillet in it, like the other.
 
-mod away;
 mod burst;
 mod kills;
-mod ledger;
 mod load;
+mod operator_downtime;
 mod released;
+mod run_counter;

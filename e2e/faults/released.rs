@@ -11,7 +11,7 @@ use serde_json::json;
 use skillet_api::{Phase, Reason, SkillExecution, SkillExecutionStatus};
 use skillet_e2e::{Journey, SkillDraft, eventually, journey_under, operator, sandbox};
 
-use crate::away::{begin, job_of, plant};
+use crate::operator_downtime::{begin, job_of, plant};
 
 const WITHIN: Duration = Duration::from_secs(60);
 

@@ -70,10 +70,10 @@ impl Clients {
         command.arg(self.scripts.join(file)).envs([("SKILLET_URL", url), ("SKILLET_TOKEN", token)]);
         let input: String = tasks.iter().flat_map(|task| [task.to_string(), "\n".to_owned()]).collect();
         let output = output(command, &name, &input).await?;
-        let answers: Result<Vec<Value>, _> = output.lines().map(serde_json::from_str).collect();
-        let answers = answers.with_context(|| format!("{name} printed something else: {output}"))?;
-        ensure!(answers.len() == tasks.len(), "{name} gave {} answers to {}", answers.len(), tasks.len());
-        Ok(answers)
+        let responses: Result<Vec<Value>, _> = output.lines().map(serde_json::from_str).collect();
+        let responses = responses.with_context(|| format!("{name} printed something else: {output}"))?;
+        ensure!(responses.len() == tasks.len(), "{name} gave {} answers to {}", responses.len(), tasks.len());
+        Ok(responses)
     }
 
     /// Runs the MCP inspector's command line; what it prints.
@@ -144,7 +144,7 @@ async fn output(mut command: Command, name: &str, input: &str) -> Result<String>
     let output = timeout(WITHIN, child.wait_with_output()).await;
     let output = output.with_context(|| format!("{name} has not ended within {WITHIN:?}"))??;
     let said = String::from_utf8_lossy(&output.stderr);
-    let told = String::from_utf8_lossy(&output.stdout);
-    ensure!(output.status.success(), "{name} failed: {said}\n{told}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{name} failed: {said}\n{printed}");
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

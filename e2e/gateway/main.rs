@@ -1,15 +1,15 @@
 //! The gateway's lane: real clients, unmodified, through the running gateway to a scripted model and back.
 //!
 //! A program of its own, since it changes where the gateway finds its model providers. Needs `SKILLET_E2E=1` and a
-//! cluster with Skillet in it, like the others; what more it can be told is in `src/lib.rs`.
+//! cluster with Skillet in it, like the others; further variables are in `src/lib.rs`.
 
-mod changes;
 mod clients;
 mod conversations;
-mod documented;
+mod fixture;
+mod graceful_shutdown;
 mod keys;
+mod openapi_conformance;
 mod readme;
 mod sdks;
-mod stage;
-mod stops;
-mod strangers;
+mod tenant_isolation;
+mod update_latency;

@@ -1,6 +1,6 @@
 //! The README is true: its first skill, its agent's rights, its curl and its Python run as they stand there.
 //!
-//! What a reader has, the test sets: a kubectl whose namespace is the journey's, and the gateway's URL.
+//! The test sets up a reader's environment: a kubectl whose namespace is the journey's, and the gateway's URL.
 
 use std::{
     env, fs,
@@ -14,16 +14,16 @@ use serde_json::Value;
 use skillet_api::Phase;
 use skillet_e2e::{
     Journey,
-    agent::{access, chat},
+    agent::{chat, gateway_client},
     eventually, journey_under,
 };
 use tokio::{process::Command, time::timeout};
 
-use crate::stage::{Stage, upside_down};
+use crate::fixture::{Fixture, upside_down};
 
 const TEXT: &str = "to be or not to be";
 /// As the scripted model tells what the skill gave it: `{"words": 6}`.
-const TOLD: &str = "words 6";
+const REPLY: &str = "words 6";
 const BLOCK_WITHIN: Duration = Duration::from_secs(90);
 const ALLOWED_WITHIN: Duration = Duration::from_secs(20);
 
@@ -40,9 +40,9 @@ async fn a_reader_of_the_readme_comes_to_an_answer() -> Result<()> {
 }
 
 async fn follow(j: &Journey, folder: &Path) -> Result<()> {
-    let stage = Stage::set(j, &[upside_down()]).await?;
+    let fixture = Fixture::set_up(j, &[upside_down()]).await?;
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md"))?;
-    let reader = Reader::new(&stage, folder).await?;
+    let reader = Reader::new(&fixture, folder).await?;
 
     let first = section(&readme, "A first skill")?;
     fs::write(folder.join("word-count.yaml"), only(&blocks(first, "yaml"))?)?;
@@ -50,7 +50,7 @@ async fn follow(j: &Journey, folder: &Path) -> Result<()> {
     ensure!(said.contains("\"words\":6") || said.contains("\"words\": 6"), "{said}");
 
     let agent = section(&readme, "An agent")?;
-    let url = format!("http://{}.{}/v1", access::SERVICE, access::NAMESPACE);
+    let url = format!("http://{}.{}/v1", gateway_client::SERVICE, gateway_client::NAMESPACE);
     ensure!(agent.contains(&url), "the README does not tell the URL {url}");
     let [rights, curl] = &blocks(agent, "sh")[..] else { anyhow::bail!("rights and curl are not there") };
     reader.runs(rights).await?;
@@ -58,25 +58,25 @@ async fn follow(j: &Journey, folder: &Path) -> Result<()> {
     fs::write(folder.join("agent.py"), only(&blocks(agent, "python"))?)?;
     let said = reader.runs(&format!("{curl}\necho; echo ----; python agent.py")).await?;
     let (curl, python) = said.split_once("\n----\n").context("there are not two answers")?;
-    let answer: Value = serde_json::from_str(curl).with_context(|| format!("no answer: {curl}"))?;
-    let content = answer.pointer("/choices/0/message/content").and_then(Value::as_str).unwrap_or_default();
-    ensure!(content.contains(TOLD), "curl: {curl}");
-    ensure!(python.contains(TOLD), "Python: {python}");
+    let response: Value = serde_json::from_str(curl).with_context(|| format!("no answer: {curl}"))?;
+    let content = response.pointer("/choices/0/message/content").and_then(Value::as_str).unwrap_or_default();
+    ensure!(content.contains(REPLY), "curl: {curl}");
+    ensure!(python.contains(REPLY), "Python: {python}");
 
-    let runs = stage.executions_with(TEXT).await?;
+    let runs = fixture.executions_with(TEXT).await?;
     ensure!(runs.len() == 3, "one by kubectl, curl and Python each, and there are {}", runs.len());
     let has_succeeded = |run: &skillet_api::SkillExecution| {
         run.status.as_ref().is_some_and(|status| status.phase == Phase::Succeeded)
     };
     ensure!(runs.iter().all(has_succeeded), "{runs:?}");
-    nothing_offered(&stage).await
+    nothing_offered(&fixture).await
 }
 
 /// The scripted model has no other way to the answer.
-async fn nothing_offered(stage: &Stage<'_>) -> Result<()> {
-    let ask = chat("readme", &format!("What is the word count of this text: {TEXT}?"));
-    let answer = stage.ask(&ask.with("x-skillet-skills", "off")).await?;
-    ensure!(answer.status == 200 && answer.text.contains("I have nothing"), "{answer:?}");
+async fn nothing_offered(fixture: &Fixture<'_>) -> Result<()> {
+    let request = chat("readme", &format!("What is the word count of this text: {TEXT}?"));
+    let response = fixture.send(&request.with("x-skillet-skills", "off")).await?;
+    ensure!(response.status == 200 && response.text.contains("I have nothing"), "{response:?}");
     Ok(())
 }
 
@@ -89,14 +89,14 @@ struct Reader {
 }
 
 impl Reader {
-    async fn new(stage: &Stage<'_>, folder: &Path) -> Result<Self> {
-        let namespace = stage.j.namespace.clone();
-        let all = stage.j.kubectl(&["config", "view", "--raw", "--flatten"], "").await?;
+    async fn new(fixture: &Fixture<'_>, folder: &Path) -> Result<Self> {
+        let namespace = fixture.j.namespace.clone();
+        let all = fixture.j.kubectl(&["config", "view", "--raw", "--flatten"], "").await?;
         fs::write(folder.join("config"), all)?;
         let path = env::var("PATH").unwrap_or_default();
-        let path = format!("{}:{path}", stage.clients.python_programs().display());
+        let path = format!("{}:{path}", fixture.clients.python_programs().display());
         let reader =
-            Self { namespace, folder: folder.to_owned(), path, url: format!("{}/v1", stage.gateway.url) };
+            Self { namespace, folder: folder.to_owned(), path, url: format!("{}/v1", fixture.gateway.url) };
         reader.runs("kubectl config set-context --current --namespace \"$NAMESPACE\"").await?;
         Ok(reader)
     }
@@ -123,9 +123,9 @@ impl Reader {
     /// Waits until the API server has heard of the agent's rights, as somebody who types does.
     async fn is_allowed(&self) -> Result<()> {
         let who = format!("--as system:serviceaccount:{}:my-agent", self.namespace);
-        let ask = format!("kubectl auth can-i execute skills.skillet.dev {who}");
+        let request = format!("kubectl auth can-i execute skills.skillet.dev {who}");
         eventually("the agent has its rights", ALLOWED_WITHIN, async || {
-            Ok((self.runs(&ask).await?.trim() == "yes").then_some(()))
+            Ok((self.runs(&request).await?.trim() == "yes").then_some(()))
         })
         .await
     }

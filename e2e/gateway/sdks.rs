@@ -13,7 +13,7 @@ use skillet_e2e::journey_under;
 
 use crate::{
     clients::Language,
-    stage::{Stage, object_in, upside_down, word_count, word_tally},
+    fixture::{Fixture, object_in, upside_down, word_count, word_tally},
 };
 
 /// A script of `clients/`, and what it can speak.
@@ -29,7 +29,7 @@ const SDKS: [(Language, &str, &[&str]); 6] = [
 const AWKWARD: &str = "\"quoted\" \\ back\nslash é 网页";
 const OWN_RESULT: &str = "sunny";
 
-/// Who has a call in a conversation.
+/// The side that runs a call of a conversation.
 #[derive(Clone, Copy, PartialEq)]
 enum Calls {
     Skill,
@@ -71,7 +71,7 @@ impl Conversation {
         }
     }
 
-    /// What the skill is given.
+    /// The skill's input.
     fn text(&self) -> String {
         format!("{} {AWKWARD}", self.name)
     }
@@ -92,30 +92,33 @@ impl Conversation {
         })
     }
 
-    /// What the client must have been told.
-    fn check(&self, answer: &Value) -> Result<()> {
-        ensure!(answer["error"].is_null(), "failed: {answer}");
-        ensure!(answer["streamed"] == self.is_streamed, "streamed: {answer}");
-        let text = answer["text"].as_str().context("no text")?;
-        let then = answer["then"].as_str().unwrap_or_default();
+    /// Checks the client's output.
+    fn check(&self, response: &Value) -> Result<()> {
+        ensure!(response["error"].is_null(), "failed: {response}");
+        ensure!(response["streamed"] == self.is_streamed, "streamed: {response}");
+        let text = response["text"].as_str().context("no text")?;
+        let then = response["then"].as_str().unwrap_or_default();
         match self.calls {
             Calls::Skill => {
                 self.check_result(text)?;
-                ensure!(answer["toolCalls"] == json!([]), "a call of ours reached the client: {answer}");
-                ensure!(text.contains("done"), "not the model's last words: {answer}");
-                ensure!(answer["usage"] == json!([20, 10]), "usage is not that of two rounds: {answer}");
+                ensure!(response["toolCalls"] == json!([]), "a call of ours reached the client: {response}");
+                ensure!(text.contains("done"), "not the model's last words: {response}");
+                ensure!(response["usage"] == json!([20, 10]), "usage is not that of two rounds: {response}");
             }
             Calls::Beside => {
                 self.check_result(text)?;
                 let own = json!([{ "name": "look-up", "input": { "city": "Zürich" } }]);
-                ensure!(answer["toolCalls"] == own, "not the client's call: {answer}");
-                ensure!(then.contains("done") && then.contains(OWN_RESULT), "not gone on with: {answer}");
+                ensure!(response["toolCalls"] == own, "not the client's call: {response}");
+                ensure!(then.contains("done") && then.contains(OWN_RESULT), "not continued: {response}");
             }
             Calls::Confirmed => {
                 let asked = json!([{ "name": self.skill(), "input": { "text": self.text() } }]);
-                ensure!(answer["toolCalls"] == asked, "the call is not the client's to confirm: {answer}");
+                ensure!(
+                    response["toolCalls"] == asked,
+                    "the call is not the client's to confirm: {response}"
+                );
                 self.check_result(then)?;
-                ensure!(then.contains("done"), "not gone on with: {answer}");
+                ensure!(then.contains("done"), "not continued: {response}");
             }
         }
         Ok(())
@@ -128,13 +131,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// What the model must have been asked, and the cluster must have done.
+    /// Checks the model's requests and the cluster's executions.
     async fn check_behind(
         &self,
-        stage: &Stage<'_>,
+        fixture: &Fixture<'_>,
         runs: &HashMap<String, Vec<SkillExecution>>,
     ) -> Result<()> {
-        let asked = stage.model.asked(stage.j, &self.name).await?;
+        let asked = fixture.model.asked(fixture.j, &self.name).await?;
         ensure!(asked.len() == 2, "the model was asked {} times", asked.len());
         for asked in &asked {
             let tools = asked.tools();
@@ -142,14 +145,14 @@ impl Conversation {
             ensure!(tools.iter().any(|tool| tool == skill), "not offered {skill}: {tools:?}");
             ensure!(!tools.iter().any(|tool| tool == "upside-down"), "offered what does not fit: {tools:?}");
             ensure!(asked.keys.is_empty(), "keys reached the provider: {:?}", asked.keys);
-            ensure!(!asked.headers.to_string().contains(&stage.token), "the token reached the provider");
+            ensure!(!asked.headers.to_string().contains(&fixture.token), "the token reached the provider");
         }
         let runs = runs.get(&self.text()).map_or(&[][..], Vec::as_slice);
         let [run] = runs else { anyhow::bail!("there are {} executions, not one", runs.len()) };
         let status = run.status.clone().unwrap_or_default();
         ensure!(status.phase == Phase::Succeeded && status.job.is_some(), "ended otherwise: {status:?}");
         let caller = run.spec.caller.as_deref().unwrap_or_default();
-        ensure!(caller.contains(&stage.j.namespace), "who asked is not told: {caller:?}");
+        ensure!(caller.contains(&fixture.j.namespace), "no execution names its caller: {caller:?}");
         Ok(())
     }
 }
@@ -157,23 +160,23 @@ impl Conversation {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_sdk_carries_its_conversations_to_their_end() -> Result<()> {
     journey_under(json!({}), async |j| {
-        let stage = Stage::set(j, &[word_count(), word_tally(), upside_down()]).await?;
+        let fixture = Fixture::set_up(j, &[word_count(), word_tally(), upside_down()]).await?;
         let spoken = try_join_all(SDKS.map(async |(language, script, apis)| {
             let conversations = Conversation::all_of(language, script, apis);
             let tasks: Vec<Value> = conversations.iter().map(Conversation::task).collect();
-            let answers = stage.clients.run(language, script, stage.way(), &tasks).await?;
-            anyhow::Ok(conversations.into_iter().zip(answers).collect::<Vec<_>>())
+            let responses = fixture.clients.run(language, script, fixture.way(), &tasks).await?;
+            anyhow::Ok(conversations.into_iter().zip(responses).collect::<Vec<_>>())
         }));
         let (spoken, mcp, inspector) =
-            tokio::join!(spoken, mcp_client_lists_and_calls(&stage), inspector_lists_and_calls(&stage));
+            tokio::join!(spoken, mcp_client_lists_and_calls(&fixture), inspector_lists_and_calls(&fixture));
         let mut wrong = Vec::new();
         wrong.extend(mcp.err().map(|error| format!("the MCP client: {error:#}")));
         wrong.extend(inspector.err().map(|error| format!("the MCP inspector: {error:#}")));
-        let runs = by_text(&stage).await?;
+        let runs = by_text(&fixture).await?;
         let spoken = spoken?.into_iter().flatten();
-        let checked = join_all(spoken.map(async |(conversation, answer)| {
-            let behind = conversation.check_behind(&stage, &runs).await;
-            let found = [conversation.check(&answer), behind].map(Result::err).into_iter().flatten();
+        let checked = join_all(spoken.map(async |(conversation, response)| {
+            let behind = conversation.check_behind(&fixture, &runs).await;
+            let found = [conversation.check(&response), behind].map(Result::err).into_iter().flatten();
             found.map(|error| format!("{}: {error:#}", conversation.name)).collect::<Vec<_>>()
         }));
         wrong.extend(checked.await.into_iter().flatten());
@@ -183,9 +186,9 @@ async fn every_sdk_carries_its_conversations_to_their_end() -> Result<()> {
     .await
 }
 
-async fn by_text(stage: &Stage<'_>) -> Result<HashMap<String, Vec<SkillExecution>>> {
+async fn by_text(fixture: &Fixture<'_>) -> Result<HashMap<String, Vec<SkillExecution>>> {
     let mut found: HashMap<String, Vec<SkillExecution>> = HashMap::new();
-    for run in stage.j.api::<SkillExecution>().list(&ListParams::default()).await? {
+    for run in fixture.j.api::<SkillExecution>().list(&ListParams::default()).await? {
         let text = run.spec.input.as_ref().and_then(|input| input["text"].as_str()).unwrap_or_default();
         found.entry(text.to_owned()).or_default().push(run);
     }
@@ -193,7 +196,7 @@ async fn by_text(stage: &Stage<'_>) -> Result<HashMap<String, Vec<SkillExecution
 }
 
 /// Both of today's protocol and of the one before, which opens a session.
-async fn mcp_client_lists_and_calls(stage: &Stage<'_>) -> Result<()> {
+async fn mcp_client_lists_and_calls(fixture: &Fixture<'_>) -> Result<()> {
     for mode in ["auto", "legacy"] {
         let text = format!("mcp-{mode} {AWKWARD}");
         let tasks = [
@@ -201,24 +204,24 @@ async fn mcp_client_lists_and_calls(stage: &Stage<'_>) -> Result<()> {
             json!({ "mode": mode, "call": "word-count", "arguments": { "text": text } }),
             json!({ "mode": mode, "call": "word-count", "arguments": { "txt": 1 } }),
         ];
-        let answers = stage.clients.run(Language::Python, "mcp_sdk", stage.way(), &tasks).await?;
-        let [listed, called, refused] = &answers[..] else { anyhow::bail!("{answers:?}") };
+        let responses = fixture.clients.run(Language::Python, "mcp_sdk", fixture.way(), &tasks).await?;
+        let [listed, called, refused] = &responses[..] else { anyhow::bail!("{responses:?}") };
         lists_the_skills(&listed["tools"]).with_context(|| mode)?;
         let words = text.split_whitespace().count();
         let expected = json!({ "words": words, "text": text });
         ensure!(called["isError"] == false && called["structured"] == expected, "{mode}: {called}");
         ensure!(refused["isError"] == true, "{mode}: {refused}");
         ensure!(refused["text"].as_str().unwrap_or_default().contains("InputInvalid"), "{mode}: {refused}");
-        let runs = stage.executions_with(&text).await?;
+        let runs = fixture.executions_with(&text).await?;
         ensure!(runs.len() == 1, "{mode}: {} executions", runs.len());
     }
     Ok(())
 }
 
-async fn inspector_lists_and_calls(stage: &Stage<'_>) -> Result<()> {
-    let listed = stage.clients.inspect(stage.way(), &["--method", "tools/list"]);
+async fn inspector_lists_and_calls(fixture: &Fixture<'_>) -> Result<()> {
+    let listed = fixture.clients.inspect(fixture.way(), &["--method", "tools/list"]);
     let call = ["--method", "tools/call", "--tool-name", "upside-down", "--tool-arg", "text=abc"];
-    let (listed, called) = tokio::try_join!(listed, stage.clients.inspect(stage.way(), &call))?;
+    let (listed, called) = tokio::try_join!(listed, fixture.clients.inspect(fixture.way(), &call))?;
     lists_the_skills(&listed["tools"])?;
     ensure!(called["structuredContent"]["reversed"] == "cba", "{called}");
     Ok(())

@@ -10,7 +10,7 @@ use crate::draft::SkillDraft;
 /// One attempt to get out.
 pub struct Attack {
     pub name: String,
-    /// How the program ends when what it tries is refused.
+    /// The program's end if its attempt is refused.
     pub ends: Reason,
     /// Refused under `Strict` only.
     pub is_for_strict: bool,

@@ -8,12 +8,12 @@ use tokio::time::timeout;
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Whether the end-to-end lane is to run.
+/// True if the end-to-end lane is to run.
 pub fn is_wanted() -> bool {
     is_set("SKILLET_E2E")
 }
 
-/// Whether a switch among the environment variables is on.
+/// True if an environment variable is a switch that is on.
 pub fn is_set(variable: &str) -> bool {
     env::var(variable).is_ok_and(|value| !value.is_empty() && value != "0")
 }

@@ -22,7 +22,7 @@ pub struct Example {
     pub expected: Expected,
 }
 
-/// What must come of the sample input. What is not set does not matter.
+/// The expected result of the sample input. Fields that are not set do not matter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Expected {
@@ -71,7 +71,7 @@ fn read(file: &str) -> Result<String> {
 }
 
 impl Expected {
-    /// What is not as it should be, in words; nothing where all is.
+    /// Descriptions of everything that is wrong.
     pub fn differences(&self, status: &SkillExecutionStatus) -> Vec<String> {
         let Self { phase, output, reason, exit_code, message } = self;
         let mut found = Vec::new();
@@ -99,7 +99,7 @@ impl Expected {
     }
 }
 
-/// Whether two JSON values are the same. The API server writes 52.0 as 52, which is the same number.
+/// True if two JSON values are the same. The API server writes 52.0 as 52, which is the same number.
 pub fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),

@@ -58,7 +58,7 @@ impl Journey {
         })
     }
 
-    /// Waits until an execution is told to be running, which it is half a second after its program started.
+    /// Waits until an execution's phase is Running, half a second after its program started.
     pub async fn running(&self, execution: &SkillExecution) -> Result<SkillExecutionStatus> {
         let has_begun = |status: &SkillExecutionStatus| status.phase != Phase::Pending;
         let status = self.until(execution, "running", has_begun).await?.status.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One journey: a namespace of its own, a body, and an end at which everything is told or cleaned up.
+//! One journey: a namespace of its own, a body, and an end that cleans up, or reports everything.
 
 use std::{any::type_name, io::Write as _, panic::AssertUnwindSafe};
 
@@ -40,7 +40,7 @@ where
         let client = cluster::connect().await?;
         policy::prepare(&client).await?;
         let _held = policy::share().await?;
-        travel(client, name, body).await
+        run_in_namespace(client, name, body).await
     })
 }
 
@@ -54,7 +54,7 @@ where
         let client = cluster::connect().await?;
         policy::prepare(&client).await?;
         let _held = policy::alone().await?;
-        policy::under(&client, change, async || travel(client.clone(), name, body).await).await
+        policy::under(&client, change, async || run_in_namespace(client.clone(), name, body).await).await
     })
 }
 
@@ -77,7 +77,7 @@ fn test_name(type_name: &str) -> String {
     parts.join("::")
 }
 
-async fn travel<F>(client: Client, name: String, body: F) -> Result<()>
+async fn run_in_namespace<F>(client: Client, name: String, body: F) -> Result<()>
 where
     F: AsyncFnOnce(&Journey) -> Result<()>,
 {

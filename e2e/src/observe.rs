@@ -1,4 +1,4 @@
-//! What the cluster says of an object: conditions, events, and for an execution that was refused that nothing was made.
+//! The cluster's view of an object: conditions, events, and for an execution that was refused that nothing was made.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where the operator is: its pod, the end of its log, and how it is sent away and called back.
+//! The operator's pod: the end of its log, stopping it and starting it again.
 
 use std::{env, fs, time::Duration};
 

@@ -61,7 +61,7 @@ pub async fn alone() -> Result<Turn> {
 }
 
 async fn turn(take: impl FnOnce() -> std::io::Result<Vec<File>> + Send + 'static) -> Result<Turn> {
-    let taken = tokio::task::spawn_blocking(take).await.context("the wait for a turn was given up")?;
+    let taken = tokio::task::spawn_blocking(take).await.context("the wait for a turn was aborted")?;
     Ok(Turn { _held: taken.context("could not lock the policy")? })
 }
 

@@ -1,4 +1,4 @@
-//! What is told of a journey that failed: executions, skills, events, sandboxes, the end of the operator's log.
+//! The report of a journey that failed: executions, skills, events, sandboxes, the end of the operator's log.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use skillet_api::{Phase, Skill, SkillExecution, names};
 
 use crate::{journey::Journey, operator, sandbox};
 
-/// What is looked through, and what is shown of it.
+/// The sources of a report, and the limits of what it shows.
 const LOG_LINES: i64 = 2000;
 const SHOWN_LINES: usize = 30;
 /// Output and streams may be large; a reader needs their beginning.
 const LONGEST: usize = 1500;
 
-/// Prints all of it. What cannot be read is said, and keeps nothing else from being told.
+/// Prints all of it. A source that cannot be read is named and keeps no other from being printed.
 pub async fn print(journey: &Journey, why: &str) {
     eprintln!("\n---- {} in namespace {}\n{why}", journey.name, journey.namespace);
     let parts = [

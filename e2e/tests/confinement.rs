@@ -20,7 +20,7 @@ pub(crate) async fn all_are_refused(j: &Journey, level: IsolationLevel) -> Resul
     Ok(())
 }
 
-/// What is wrong with how the attack ended, if anything.
+/// Describes an attack that did not end as its header says.
 async fn is_refused(j: &Journey, attack: &Attack, level: IsolationLevel) -> Result<Option<String>> {
     j.apply(&attack.skill()).await?;
     let status = j.run(&attack.skill_name(), json!({})).await?.status;
@@ -28,13 +28,14 @@ async fn is_refused(j: &Journey, attack: &Attack, level: IsolationLevel) -> Resu
         return Ok(Some(format!("{}: no receipt: {:?} {:?}", attack.name, status.reason, status.message)));
     };
     let is_refused = status.reason == Some(attack.ends);
-    let is_as_told = match (attack.is_for_strict, level) {
+    let is_as_described = match (attack.is_for_strict, level) {
         (false, _) | (true, IsolationLevel::Strict) => is_refused,
         // What this level does not refuse, it does not claim to.
         (true, IsolationLevel::Compatible) => is_refused == proof.noexec_scratch,
     };
-    let told = || format!("{}: {:?}: {:?} {:?}", attack.name, status.reason, status.message, status.stdout);
-    Ok((!is_as_told).then(told))
+    let describe =
+        || format!("{}: {:?}: {:?} {:?}", attack.name, status.reason, status.message, status.stdout);
+    Ok((!is_as_described).then(describe))
 }
 
 #[tokio::test]

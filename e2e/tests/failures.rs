@@ -14,7 +14,7 @@ fn reported_by_its_runner(ended: Ended) -> Ended {
 }
 
 #[tokio::test]
-async fn an_exit_code_is_told_with_the_end_of_standard_error() -> Result<()> {
+async fn an_exit_code_is_reported_with_the_end_of_standard_error() -> Result<()> {
     journey(async |j| {
         let script = "echo partial\ni=0; while [ $i -lt 400 ]; do echo \"line $i\" >&2; i=$((i+1)); done\necho 'no such table: orders' >&2\nexit 7";
         j.apply(&SkillDraft::shell("query", script)).await?;
@@ -33,7 +33,7 @@ async fn an_exit_code_is_told_with_the_end_of_standard_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_signal_is_told_by_its_number() -> Result<()> {
+async fn a_signal_is_reported_by_its_number() -> Result<()> {
     journey(async |j| {
         j.apply(&SkillDraft::shell("crash", "echo last words >&2; kill -SEGV $$")).await?;
         j.apply(&SkillDraft::shell("killed", "kill -KILL $$")).await?;

@@ -10,12 +10,12 @@ use serde_json::json;
 use skillet_api::{Phase, Reason, SkillExecution, SkillExecutionSpec};
 use skillet_e2e::{Ended, Journey, SkillDraft, execute::spec, journey, sandbox};
 
-/// What somebody deletes.
+/// The object that somebody deletes.
 #[derive(Clone, Copy)]
 enum Victim {
     Job,
     Pod,
-    /// Without a grace period: nothing inside is told.
+    /// Without a grace period: the programs inside get no signal to prepare.
     PodByForce,
 }
 

@@ -1,4 +1,4 @@
-//! What a program prints becomes the output of its execution: every form, every size, and digests of the whole.
+//! A program's standard output becomes the output of its execution: every form, every size, and digests of the whole.
 
 use std::fmt::Write as _;
 
@@ -31,8 +31,8 @@ fn digest(bytes: &[u8]) -> String {
 
 #[track_caller]
 fn measures(stream: Option<&StreamStatus>, whole: &[u8]) {
-    let told = stream.map(|stream| (stream.bytes, stream.sha256.clone()));
-    assert_eq!(told, Some((whole.len() as u64, digest(whole))));
+    let reported = stream.map(|stream| (stream.bytes, stream.sha256.clone()));
+    assert_eq!(reported, Some((whole.len() as u64, digest(whole))));
 }
 
 async fn prints(j: &Journey, stdout: &[u8], output: Value) -> Result<()> {

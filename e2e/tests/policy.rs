@@ -1,4 +1,4 @@
-//! What the cluster's SkillPolicy decides. These journeys change the one object there is, so each runs alone and puts
+//! Decisions of the cluster's SkillPolicy. These journeys change the one object there is, so each runs alone and puts
 //! everything back.
 
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ async fn what_the_policy_no_longer_allows_does_not_run_though_it_is_sealed() -> 
 }
 
 #[tokio::test]
-async fn an_image_that_is_not_there_is_told_within_the_start_limit() -> Result<()> {
+async fn a_missing_image_is_reported_within_the_start_limit() -> Result<()> {
     // One from a registry that refuses, and one from where nobody answers.
     let images = ["localhost:1/absent:1".to_owned(), format!("{}absent:1", policy::IMAGES)];
     let limits = json!({ "startTimeout": "8s", "allowedImages": images });

@@ -1,4 +1,4 @@
-//! What a program finds when it starts: input, files, arguments, environment, a place to write, and nothing of the cluster.
+//! The surroundings of a program at its start: input, files, arguments, environment, a place to write, and nothing of the cluster.
 
 use anyhow::Result;
 use serde_json::json;

@@ -53,7 +53,7 @@ async fn a_skill_that_is_off_or_disabled_is_not_run() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_input_that_breaks_the_schema_is_told_where_and_what_was_expected() -> Result<()> {
+async fn an_input_that_breaks_the_schema_is_refused_with_path_and_expectation() -> Result<()> {
     journey(async |j| {
         let schema = json!({
             "type": "object",

@@ -61,9 +61,9 @@ async fn a_secret_is_in_no_manifest_no_log_and_no_message() -> Result<()> {
         let log = written.await?;
         let ended = j.ended(&execution).await?.is(Phase::Failed, Reason::ExitCode).says(&["***"]);
         let events = j.event(&ended.name, Reason::ExitCode).await?;
-        let told = serde_json::to_string(&ended.status)?;
+        let status = serde_json::to_string(&ended.status)?;
         for (place, text) in
-            [("pod", &pods), ("job", &jobs), ("log", &log), ("event", &events), ("status", &told)]
+            [("pod", &pods), ("job", &jobs), ("log", &log), ("event", &events), ("status", &status)]
         {
             assert!(!text.contains("s3cr3t-Value"), "the secret is in the {place}: {text}");
             assert!(!text.contains("czNjcjN0LVZhbHVl"), "the secret is in the {place} in base64: {text}");

@@ -9,7 +9,7 @@ use skillet_api::{Phase, Reason, SkillExecutionSpec};
 use skillet_e2e::{Ended, Journey, SkillDraft, eventually, execute::spec, journey, sandbox};
 
 const LIMIT: Duration = Duration::from_secs(2);
-/// What is promised on top of the limit.
+/// The promised margin on top of the limit.
 const MARGIN: Duration = Duration::from_secs(2);
 
 const IGNORES_SIGTERM: &str = "trap '' TERM INT HUP; while :; do sleep 1; done";
@@ -75,7 +75,7 @@ async fn a_program_over_its_time_is_ended_whatever_it_does() -> Result<()> {
             j.apply(&skill.limit("timeout", "2s").sandbox("args", json!([marker, "stays"]))).await?;
             let ended = j.run(name, json!({})).await?.is(Phase::TimedOut, Reason::TimedOut).says(&["2s"]);
             ended_in_time(&ended)?;
-            assert!(ended.status.isolation.is_some(), "the runner of {name} told of it itself");
+            assert!(ended.status.isolation.is_some(), "the runner of {name} reported it itself");
             j.nothing_left(&ended).await?;
             no_process_has(&marker).await?;
             anyhow::Ok(ended)

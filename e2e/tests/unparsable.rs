@@ -1,5 +1,5 @@
 //! Objects that the API server takes and the operator cannot read, such as from another version of it or a number that is
-//! too large: told by event and metric with object and field, and others go on.
+//! too large: reported by event and metric with object and field, while others keep running.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn a_skill_that_does_not_parse_is_named_with_its_field() -> Result<()> {
         let count = |metrics: &Metrics| metrics.sum("skillet_problems_total", &labels);
         let after = Metrics::scrape(&j.client).await?;
         assert!(count(&after) > count(&before));
-        // What runs of it: nothing, and whoever asks is told so.
+        // It never runs, and executions of it are refused for that reason.
         let ended = j.run("broken", json!({})).await?.is(Phase::Failed, Reason::SkillNotReady);
         assert_eq!(ended.status.attempts, 0);
         // Mended, it runs.

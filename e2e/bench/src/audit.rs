@@ -39,7 +39,7 @@ struct Object {
 }
 
 impl Request {
-    /// Who asked: a user, and with which program.
+    /// The caller: a user and its program.
     pub(crate) fn requester(&self) -> (&str, &str) {
         (&self.user.username, &self.user_agent)
     }
@@ -86,7 +86,7 @@ impl Log {
         Ok(Self { path: path.to_owned(), end })
     }
 
-    /// What was written since.
+    /// The lines written since.
     pub(crate) fn since(&self) -> anyhow::Result<Vec<Request>> {
         let mut file = File::open(&self.path)?;
         // A log that is shorter than before was begun anew.

@@ -1,4 +1,4 @@
-//! What the gateway adds to a skill call: a run asked for through it, against the same SkillExecution created and watched
+//! Time that the gateway adds to a skill call: a run started through it, against the same SkillExecution created and watched
 //! directly.
 //!
 //! A cold run takes so long, and so differently from one to the next, that a few milliseconds would be lost in it. So the
@@ -39,7 +39,7 @@ const NAMESPACE: &str = "skillet-bench-call";
 const SKILL: &str = "bench";
 const AGENT: &str = "agent";
 const AUDIENCE: &str = "skillet";
-/// Where the chart puts the gateway.
+/// Namespace and Service that the chart gives the gateway.
 const GATEWAY: (&str, &str) = ("skillet-system", "skillet-gateway");
 const LIMIT: Duration = Duration::from_secs(60);
 /// Rights that are new are not known everywhere at once.
@@ -164,7 +164,7 @@ impl Bench {
     }
 }
 
-/// What the watch has seen of one execution.
+/// Moments at which the watch saw one execution.
 struct Sight {
     name: String,
     is_ended: bool,
@@ -182,21 +182,21 @@ impl Watched {
         let (seen, sights) = mpsc::unbounded_channel();
         let events = watcher(executions, watcher::Config::default()).default_backoff();
         let watch = tokio::spawn(async move {
-            let told = events.applied_objects().try_for_each(|execution| {
+            let watched = events.applied_objects().try_for_each(|execution| {
                 let at = Instant::now();
                 let phase = execution.status.as_ref().map_or(Phase::Pending, |status| status.phase);
                 // The receiver goes with the last run.
                 seen.send(Sight { name: execution.name_any(), is_ended: phase.is_terminal(), at }).ok();
                 futures::future::ok(())
             });
-            if let Err(error) = told.await {
+            if let Err(error) = watched.await {
                 println!("the watch was lost: {error}");
             }
         });
         Self { sights, watch }
     }
 
-    /// When the one run that there is was created and when it ended, and its name.
+    /// The moments at which the only run was created and ended, and its name.
     async fn one_run(&mut self) -> anyhow::Result<(Instant, Instant, String)> {
         let mut added: Option<(String, Instant)> = None;
         loop {
@@ -262,7 +262,7 @@ async fn address(client: &Client) -> anyhow::Result<String> {
     Ok(format!("{ip}:{}", port.port))
 }
 
-/// Milliseconds from one moment to another, which may be the earlier one: two who are told may be told in either order.
+/// Milliseconds from one moment to another, which may be the earlier one: two watchers may hear of an event in either order.
 fn signed_ms(later: Instant, earlier: Instant) -> f64 {
     let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     match later.checked_duration_since(earlier) {

@@ -30,7 +30,7 @@ const SKILL: &str = "bench";
 const LABEL: &str = "skillet.dev/bench";
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What is run, by a skill and bare alike.
+/// The program that skills and bare pods run.
 pub(crate) fn program() -> Value {
     json!(["/bin/sh", "-c", "echo '{\"ok\":true}'"])
 }
@@ -159,21 +159,21 @@ where
         let (seen, ends) = mpsc::unbounded_channel();
         let events = watcher(api.clone(), watcher::Config::default().labels(LABEL)).default_backoff();
         let watch = tokio::spawn(async move {
-            let told = events.applied_objects().try_for_each(|object| {
+            let watched = events.applied_objects().try_for_each(|object| {
                 if let Some(is_success) = end(&object) {
                     // The receiver goes with the last run.
                     seen.send((object.name_any(), is_success, Instant::now())).ok();
                 }
                 futures::future::ok(())
             });
-            if let Err(error) = told.await {
+            if let Err(error) = watched.await {
                 println!("the watch was lost: {error}");
             }
         });
         Self { api, ends, watch }
     }
 
-    /// Makes one object and waits for its end: the time from before the request to the moment the watch told.
+    /// Makes one object and waits for its end: the time from before the request to the moment the watch showed it.
     async fn run(&mut self, name: &str, spec: Value) -> anyhow::Result<Duration> {
         let object = json!({
             "apiVersion": K::api_version(&()),

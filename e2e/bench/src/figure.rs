@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Which direction is better.
+/// The direction that is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {

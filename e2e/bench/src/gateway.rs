@@ -49,7 +49,7 @@ async fn start(program: &Path, model: &str, number: u32, mode: Mode) -> anyhow::
     run::start(program, api.start().await?).await
 }
 
-/// What a request takes longer through the gateway than straight to the model, where no skill is there.
+/// Time that the gateway adds to a model request without any skill.
 async fn added(program: &Path, model: &str) -> anyhow::Result<Vec<Figure>> {
     let gateway = start(program, model, 0, Mode::On).await?;
     ensure!(!load::is_offered_skills(&gateway.address, 0).await?, "a skill is offered where there is none");
@@ -67,7 +67,7 @@ async fn added(program: &Path, model: &str) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// How many requests a second go through with one skill offered.
+/// Requests a second with one skill offered.
 async fn throughput(program: &Path, model: &str) -> anyhow::Result<Figure> {
     let gateway = start(program, model, 1, Mode::On).await?;
     ensure!(load::is_offered_skills(&gateway.address, 0).await?, "the one skill is not offered");
@@ -83,7 +83,7 @@ async fn throughput(program: &Path, model: &str) -> anyhow::Result<Figure> {
     Ok(Figure::higher("proxy_requests_per_s", rate, 5_000.0, "1/s", answered))
 }
 
-/// What it holds with many skills, after it has been used.
+/// Memory of the gateway with many skills, after it has been used.
 async fn memory(program: &Path, model: &str) -> anyhow::Result<Figure> {
     let gateway = start(program, model, MANY, Mode::Auto).await?;
     let at_ready = gateway.process.resident()?;

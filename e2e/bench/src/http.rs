@@ -1,4 +1,4 @@
-//! HTTP/1.1 as far as a measurement needs it, at next to no cost: kept connections, whole heads, bodies of a told length
+//! HTTP/1.1 as far as a measurement needs it, at next to no cost: kept connections, whole heads, bodies of a given length
 //! or in chunks. Both ends of it are trusted; it is no server or client for anything else.
 
 use std::{
@@ -152,7 +152,7 @@ impl Head {
         of_name.next().map(|(_, value)| value.trim())
     }
 
-    /// Whether a text is anywhere in it.
+    /// True if a text is anywhere in it.
     pub(crate) fn has(&self, text: &str) -> bool {
         self.text.contains(text)
     }
@@ -213,7 +213,7 @@ fn broken(what: &'static str) -> io::Error {
 mod tests {
     use super::*;
 
-    /// What two requests on one connection are answered: the second answer must not be taken for a part of the first.
+    /// Two requests on one connection: the second response must not be taken for a part of the first.
     async fn twice(answer: Vec<u8>) -> [(String, Vec<u8>); 2] {
         let address = listen(move |mut connection| {
             let answer = answer.clone();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_of_a_told_length_is_read_whole() {
+    async fn a_body_with_a_content_length_is_read_whole() {
         let expected = || ("200".to_owned(), b"{\"a\":1}".to_vec());
         assert_eq!(twice(answer("200 OK", "{\"a\":1}")).await, [expected(), expected()]);
     }

@@ -1,4 +1,4 @@
-//! What a node downloads: the compressed size of each image, as its build has written it down.
+//! Size of a node's downloads: the compressed size of each image, as its build has written it down.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

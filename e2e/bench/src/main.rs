@@ -113,7 +113,7 @@ async fn measure(subject: Subject, args: &Args, root: &Path) -> anyhow::Result<V
     }
 }
 
-/// Where `cargo run` found the workspace; else where it is run.
+/// The workspace that `cargo run` found, else the working directory.
 fn workspace() -> PathBuf {
     let of_crate = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     of_crate.and_then(|folder| folder.ancestors().nth(2).map(Path::to_owned)).unwrap_or_default()

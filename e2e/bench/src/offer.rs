@@ -1,4 +1,4 @@
-//! What it costs to offer skills to one model request, and to follow a change. No cluster is needed.
+//! The cost to offer skills to one model request, and to follow a change. No cluster is needed.
 //!
 //! An offer is all that the gateway does between a request as JSON and the request with tools: text and tools are read
 //! out of it, skills are scored and chosen, named, and put in as tools.

@@ -9,7 +9,7 @@ const LEFT: f64 = 60.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 40.0;
-/// Told apart by those who see no colours by their dashes.
+/// Dashes that distinguish the lines for readers who see no colors.
 const STYLES: [(&str, &str); 2] = [("#b45309", "none"), ("#1d4ed8", "6 3")];
 
 /// One line.
@@ -18,7 +18,7 @@ pub(crate) struct Series<'a> {
     pub(crate) points: &'a [(f64, f64)],
 }
 
-/// Where a number lies between two powers of ten.
+/// The place of a number between two powers of ten.
 struct Scale {
     from: f64,
     to: f64,

@@ -85,7 +85,7 @@ async fn until_rest(operator: &Process) -> anyhow::Result<f64> {
             return Ok(share);
         }
     }
-    bail!("the operator does not come to rest: it takes more than {} % of a core", REST * 100.0)
+    bail!("the operator is never idle: it takes more than {} % of a core", REST * 100.0)
 }
 
 /// The operator as this machine sees it, in a pod or not.

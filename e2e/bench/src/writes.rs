@@ -1,4 +1,4 @@
-//! What a cold run costs the API server: the operator's writes, counted in the audit log.
+//! Cost of a cold run for the API server: the operator's writes, counted in the audit log.
 
 use std::{collections::BTreeMap, path::Path};
 

@@ -28,7 +28,7 @@ const URL: &str = "SKILLET_MODEL_URL";
 const UP_WITHIN: Duration = Duration::from_secs(60);
 const GONE_WITHIN: Duration = Duration::from_secs(60);
 
-/// Where the model answers.
+/// Base URL of the model.
 pub struct Model {
     /// As the gateway reaches it.
     pub base_url: String,
@@ -74,14 +74,14 @@ impl Model {
         .await
     }
 
-    /// What a policy says to send the requests of these providers here.
+    /// The policy that sends the requests of these providers here.
     pub fn policy(&self, providers: &[&str]) -> Value {
         let here = json!({ "baseUrl": self.base_url });
         let providers: BTreeMap<&str, &Value> = providers.iter().map(|name| (*name, &here)).collect();
         json!({ "gateway": { "providers": providers } })
     }
 
-    /// What was asked of the model of this name, in order.
+    /// The requests to the model of this name, in order.
     pub async fn asked(&self, j: &Journey, model: &str) -> Result<Vec<Asked>> {
         let query = format!("/log?model={model}");
         let text = if env::var(URL).is_ok() {

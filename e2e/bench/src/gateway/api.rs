@@ -1,6 +1,6 @@
 //! An API server as far as the gateway asks one: lists in pages, watches that tell of nothing, and every review granted.
 //!
-//! What it holds does not change. No request is checked: who asks is the gateway that this process has started.
+//! Its objects do not change. It checks no request: its only client is the gateway that this process has started.
 
 use std::{collections::BTreeMap, future::pending, io, net::SocketAddr, sync::Arc};
 
@@ -29,7 +29,7 @@ impl Api {
         http::listen(move |connection| serve(connection, api.clone())).await
     }
 
-    /// So many objects of a kind, from the one on whose number is given; where others follow, their first number.
+    /// One page of a kind's objects, from the given number on; with more to follow, the number the next page begins with.
     fn page(&self, plural: &str, limit: Option<usize>, from: usize) -> String {
         let all = self.0.get(plural).map(Vec::as_slice).unwrap_or_default();
         let left = all.get(from..).unwrap_or_default();

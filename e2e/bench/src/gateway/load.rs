@@ -17,7 +17,7 @@ const SEED: u64 = 7;
 /// Tells which skills were offered.
 const OFFERED: &str = "x-skillet-offered";
 
-/// What of an answer is waited for.
+/// The part of a response to wait for.
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
     /// Its last byte, of an answer in one piece.
@@ -94,7 +94,7 @@ pub(crate) async fn is_offered_skills(gateway: &str, seed: u64) -> anyhow::Resul
     Ok(!offered.is_empty())
 }
 
-/// How many requests were answered in so long, over so many connections.
+/// Requests answered within a time over a number of connections.
 pub(crate) async fn flood(gateway: &str, connections: usize, time: Duration) -> anyhow::Result<usize> {
     let asked = chat(SEED, Until::Whole);
     let end = Instant::now() + time;

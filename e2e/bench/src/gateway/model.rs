@@ -25,7 +25,7 @@ const WORDS: [&str; 16] = [
     " wind",
     ".",
 ];
-/// What a client sends that wants a stream.
+/// The field by which a client requests a stream.
 pub(crate) const STREAM: (&str, &str) = ("accept", "text/event-stream");
 
 /// Answers as bytes, made once.

@@ -117,7 +117,7 @@ async fn built(root: &Path) -> anyhow::Result<PathBuf> {
     executable(&String::from_utf8_lossy(&output.stdout)).context("cargo did not say where the gateway is")
 }
 
-/// Where cargo's messages say that the program is.
+/// The program's path, from cargo's messages.
 fn executable(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut of_program = messages.filter(|message| message["target"]["name"] == "skillet");

@@ -11,14 +11,14 @@ const SEED: u64 = 12_345;
 const MADE: &str = "2026-01-01T00:00:00Z";
 const DIGEST: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-/// When the skills are offered.
+/// The condition under which skills are offered.
 #[derive(Clone, Copy)]
 pub(crate) enum Mode {
     On,
     Auto,
 }
 
-/// So many Skills, each with its one version.
+/// A number of Skills, each with one version.
 pub(crate) fn made(number: u32, mode: Mode) -> (Vec<Value>, Vec<Value>) {
     let corpus = synthetic::corpus(number, SEED);
     corpus.iter().map(|skill| (self::skill(skill, mode), version(skill))).unzip()
@@ -72,7 +72,7 @@ fn version(skill: &Candidate) -> Value {
     json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillVersion", "metadata": metadata, "spec": spec })
 }
 
-/// What is sealed: the same in a Skill and in its version.
+/// The sealed content: the same in a Skill and in its version.
 fn content(skill: &Candidate) -> Value {
     let description =
         format!("{}. Use it when that is what was asked for, and nothing else will do.", skill.description);

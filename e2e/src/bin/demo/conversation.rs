@@ -15,7 +15,7 @@ use skillet_api::{
 };
 use skillet_e2e::{
     Journey,
-    agent::{Answer, Gateway, Model, chat, tenant},
+    agent::{GatewayClient, Model, Response, chat, tenant},
     policy,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -32,9 +32,9 @@ const SKILL: &str = "redact-text";
 /// In the skill's output, and so in the model's words.
 const REDACTED: &str = "Ada <[email]> came from [ip]";
 
-/// What came of the question.
+/// The result of the question.
 struct Conversation {
-    answer: Answer,
+    response: Response,
     runs: Vec<SkillExecution>,
     took: Duration,
 }
@@ -47,7 +47,7 @@ pub(crate) async fn show(journey: &Journey, paint: &Paint) -> Result<Option<bool
     // What a demo left that was killed.
     policy::restore(client).await?;
     Model::stop(journey).await?;
-    if let Some(why) = why_none(Gateway::is_installed(client).await?, &openai(client).await?) {
+    if let Some(why) = why_none(GatewayClient::is_installed(client).await?, &openai(client).await?) {
         println!("\n{}", paint.dim(&lines("", &format!("No conversation of an agent: {why}."), 0)));
         return Ok(None);
     }
@@ -64,7 +64,7 @@ async fn openai(client: &Client) -> Result<Provider> {
     Ok(policy.spec.gateway.providers.openai)
 }
 
-/// Why the conversation cannot be had, where that is so.
+/// The reason why no conversation is possible, if there is one.
 fn why_none(has_gateway: bool, openai: &Provider) -> Option<&'static str> {
     if !has_gateway {
         return Some("the gateway is not installed in this cluster");
@@ -82,24 +82,24 @@ async fn in_place_of_openai(journey: &Journey, interruption: &mut Interruption) 
 async fn converse(journey: &Journey) -> Result<Conversation> {
     let Journey { client, namespace, .. } = journey;
     tenant::make(client, namespace).await?;
-    let (gateway, token) = tokio::try_join!(Gateway::open(), tenant::token(client, namespace))?;
+    let (gateway, token) = tokio::try_join!(GatewayClient::open(), tenant::token(client, namespace))?;
     gateway.offers(&token, &[SKILL.to_owned()]).await?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis();
     let session = format!("demo-{now}");
     let asked = Instant::now();
-    let answer =
+    let response =
         gateway.send(&token, &chat("scripted", QUESTION).with("x-skillet-session", &session)).await?;
     let took = asked.elapsed();
     let mut runs = journey.api::<SkillExecution>().list(&ListParams::default()).await?.items;
     runs.retain(|run| run.spec.session_id.as_ref() == Some(&session));
-    Ok(Conversation { answer, runs, took })
+    Ok(Conversation { response, runs, took })
 }
 
 fn print(had: &Conversation, paint: &Paint) -> bool {
-    let Conversation { answer, runs, took } = had;
+    let Conversation { response, runs, took } = had;
     let wrong = differences(had);
-    let is_answered = answer.status == 200;
-    let how = if is_answered { "Answered".to_owned() } else { format!("Status {}", answer.status) };
+    let is_answered = response.status == 200;
+    let how = if is_answered { "Answered".to_owned() } else { format!("Status {}", response.status) };
     let end = format!("{how} in {} ms", took.as_millis());
     let title = "An agent asks a model through the gateway";
     println!("\n{}", paint.heading(wrong.is_empty(), title, (is_answered, &end)));
@@ -108,26 +108,26 @@ fn print(had: &Conversation, paint: &Paint) -> bool {
         paint.dim(&lines("", "The model is scripted; everything else is as it is with a real one", 0))
     );
     println!("{}", lines("question", QUESTION, INDENT));
-    println!("{}", lines("offered", &answer.names("x-skillet-offered").join(", "), INDENT));
+    println!("{}", lines("offered", &response.names("x-skillet-offered").join(", "), INDENT));
     for run in runs {
         let input = run.spec.input.as_ref().map(Value::to_string).unwrap_or_default();
         println!("{}", lines("call", &format!("{} {input}", run.spec.skill), INDENT));
         println!("{}", paint.dim(&lines("sandbox", &place(&status(run)), INDENT)));
     }
-    println!("{}", lines("answer", &words(answer), INDENT));
+    println!("{}", lines("answer", &words(response), INDENT));
     for difference in &wrong {
         println!("{}", paint.red(&lines("wrong", difference, INDENT)));
     }
     wrong.is_empty()
 }
 
-/// What is not as it should be, in words.
-fn differences(Conversation { answer, runs, .. }: &Conversation) -> Vec<String> {
+/// Descriptions of everything that is wrong.
+fn differences(Conversation { response, runs, .. }: &Conversation) -> Vec<String> {
     let mut found = Vec::new();
-    if answer.status != 200 {
-        found.push(format!("the request should be answered, and ended with {}", answer.status));
+    if response.status != 200 {
+        found.push(format!("the request should be answered, and ended with {}", response.status));
     }
-    if !answer.names("x-skillet-offered").iter().any(|name| name == SKILL) {
+    if !response.names("x-skillet-offered").iter().any(|name| name == SKILL) {
         found.push(format!("{SKILL} should be offered, and is not"));
     }
     let calls: Vec<String> =
@@ -135,7 +135,7 @@ fn differences(Conversation { answer, runs, .. }: &Conversation) -> Vec<String> 
     if calls != [format!("{SKILL} {:?}", Phase::Succeeded)] {
         found.push(format!("one call of {SKILL} should succeed, and there are {calls:?}"));
     }
-    if !words(answer).contains(REDACTED) {
+    if !words(response).contains(REDACTED) {
         found.push(format!("the answer should hold {REDACTED:?}, and does not"));
     }
     found
@@ -146,13 +146,13 @@ fn status(run: &SkillExecution) -> SkillExecutionStatus {
 }
 
 /// The model's words, or the whole answer where there are none.
-fn words(answer: &Answer) -> String {
-    let body = answer.json();
+fn words(response: &Response) -> String {
+    let body = response.json();
     let content = body.pointer("/choices/0/message/content").and_then(Value::as_str);
-    content.unwrap_or(&answer.text).to_owned()
+    content.unwrap_or(&response.text).to_owned()
 }
 
-/// What people and machines stop a program with. Kept from now on, so that it stops what goes on and not what puts back.
+/// SIGINT and SIGTERM. They are caught from now on, so that they stop the conversation and not the cleanup.
 struct Interruption([Signal; 3]);
 
 impl Interruption {
@@ -162,13 +162,13 @@ impl Interruption {
         Ok(Self([interrupt?, terminate?, hangup?]))
     }
 
-    /// What goes on, unless it is stopped before its end.
+    /// Awaits the future, unless a signal comes before its end.
     async fn ends<T>(&mut self, goes_on: impl Future<Output = Result<T>>) -> Result<T> {
         let Self([interrupt, terminate, hangup]) = self;
         tokio::select! {
             biased;
             _ = interrupt.recv() => bail!("interrupted"),
-            _ = terminate.recv() => bail!("told to stop"),
+            _ = terminate.recv() => bail!("stopped by SIGTERM"),
             _ = hangup.recv() => bail!("the terminal is gone"),
             ended = goes_on => ended,
         }
@@ -187,8 +187,8 @@ mod tests {
         let headers = [("x-skillet-offered".parse().unwrap(), "redact-text,log-summary".parse().unwrap())];
         let mut run = SkillExecution::new("run", skillet_e2e::execute::spec(SKILL));
         run.status = Some(SkillExecutionStatus { phase, ..SkillExecutionStatus::default() });
-        let answer = Answer { status: 200, headers: headers.into_iter().collect(), text };
-        Conversation { answer, runs: vec![run], took: Duration::ZERO }
+        let response = Response { status: 200, headers: headers.into_iter().collect(), text };
+        Conversation { response, runs: vec![run], took: Duration::ZERO }
     }
 
     #[test]
@@ -198,14 +198,15 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_wrong_with_a_conversation_is_told() {
+    fn every_problem_of_a_conversation_is_described() {
         assert!(differences(&had("It says: Ada.", Phase::Succeeded))[0].contains("the answer should hold"));
         assert!(differences(&had(REDACTED, Phase::Failed))[0].contains("redact-text Failed"));
         let mut none = had(REDACTED, Phase::Succeeded);
         none.runs.clear();
-        none.answer = Answer { status: 502, headers: [].into_iter().collect(), text: "no model".to_owned() };
+        none.response =
+            Response { status: 502, headers: [].into_iter().collect(), text: "no model".to_owned() };
         assert_eq!(differences(&none).len(), 4);
-        assert_eq!(words(&none.answer), "no model");
+        assert_eq!(words(&none.response), "no model");
     }
 
     #[test]
@@ -231,6 +232,6 @@ mod tests {
             std::process::Command::new("kill").args(["-TERM", &me]).status()?;
             std::future::pending::<Result<()>>().await
         };
-        assert_eq!(interruption.ends(stop).await.unwrap_err().to_string(), "told to stop");
+        assert_eq!(interruption.ends(stop).await.unwrap_err().to_string(), "stopped by SIGTERM");
     }
 }

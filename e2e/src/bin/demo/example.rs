@@ -46,7 +46,7 @@ fn result(status: &SkillExecutionStatus) -> String {
     lines("failure", &format!("{reason}: {message}"), INDENT)
 }
 
-/// Where a run was, and what was proven there.
+/// The place of a run, and the proofs of its isolation.
 pub(crate) fn place(status: &SkillExecutionStatus) -> String {
     let Some(pod) = &status.pod else { return "none was made".into() };
     // The pod's name is its Job's and with it the execution's uid: its two ends tell it from others.

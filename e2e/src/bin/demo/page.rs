@@ -1,4 +1,4 @@
-//! How the demo's page looks: its width, words at the left, marks and colours.
+//! Layout of the demo's page: its width, words at the left, marks and colours.
 
 use std::{
     env,

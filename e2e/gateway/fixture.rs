@@ -1,4 +1,4 @@
-//! What every journey of this lane begins with: the model, the way to the gateway, an agent with its token, skills.
+//! The start of every journey in this lane: the model, the way to the gateway, an agent with its token, skills.
 
 use anyhow::Result;
 use futures::future::try_join_all;
@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 use skillet_api::SkillExecution;
 use skillet_e2e::{
     Journey, SkillDraft,
-    agent::{Answer, Ask, Gateway, Model, model::PROVIDERS, tenant},
+    agent::{GatewayClient, Model, Request, Response, model::PROVIDERS, tenant},
     policy,
 };
 
 use crate::clients::Clients;
 
-pub(crate) struct Stage<'a> {
+pub(crate) struct Fixture<'a> {
     pub(crate) j: &'a Journey,
-    pub(crate) gateway: Gateway,
+    pub(crate) gateway: GatewayClient,
     pub(crate) model: Model,
     pub(crate) clients: &'static Clients,
     pub(crate) token: String,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Fixture<'a> {
     /// Everything is there and in force when this returns.
-    pub(crate) async fn set(j: &'a Journey, skills: &[SkillDraft]) -> Result<Self> {
+    pub(crate) async fn set_up(j: &'a Journey, skills: &[SkillDraft]) -> Result<Self> {
         let agent = async {
             tenant::make(&j.client, &j.namespace).await?;
             tenant::token(&j.client, &j.namespace).await
@@ -39,14 +39,14 @@ impl<'a> Stage<'a> {
             Ok(model)
         };
         let (gateway, clients, token, names, model) =
-            tokio::try_join!(Gateway::open(), Clients::installed(), agent, there, model)?;
+            tokio::try_join!(GatewayClient::open(), Clients::installed(), agent, there, model)?;
         gateway.offers(&token, &names).await?;
         Ok(Self { j, gateway, model, clients, token })
     }
 
     /// Asks as the agent.
-    pub(crate) async fn ask(&self, ask: &Ask) -> Result<Answer> {
-        self.gateway.send(&self.token, ask).await
+    pub(crate) async fn send(&self, request: &Request) -> Result<Response> {
+        self.gateway.send(&self.token, request).await
     }
 
     /// URL and token, for a client.

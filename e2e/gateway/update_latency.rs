@@ -6,16 +6,16 @@ use anyhow::{Context as _, Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use skillet_api::Skill;
-use skillet_e2e::{SkillDraft, agent::Ask, journey_under};
+use skillet_e2e::{SkillDraft, agent::Request, journey_under};
 use tokio::time::Instant;
 
-use crate::stage::{Stage, of_text, word_count};
+use crate::fixture::{Fixture, of_text, word_count};
 
 const IN_FORCE_WITHIN: Duration = Duration::from_millis(100);
 /// On a machine that does other work, too, one of so many times is quick.
 const TIMES: u32 = 10;
 const DELETED: [&str; 3] = ["first", "second", "third"];
-/// Then it is given up; the failure tells that it took longer.
+/// The limit of a wait; a failure says that it took longer.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,7 +24,7 @@ async fn a_changed_skill_is_offered_otherwise_in_the_next_request() -> Result<()
         let deleted =
             DELETED.map(|name| of_text(SkillDraft::shell(name, "cat"), "Is deleted.").spec("mode", "on"));
         let skills: Vec<SkillDraft> = [word_count()].into_iter().chain(deleted).collect();
-        let stage = Stage::set(j, &skills).await?;
+        let fixture = Fixture::set_up(j, &skills).await?;
         let api = j.api::<Skill>();
         let changed = async |spec: Value| {
             let patch = Patch::Merge(json!({ "spec": spec }));
@@ -36,7 +36,7 @@ async fn a_changed_skill_is_offered_otherwise_in_the_next_request() -> Result<()
             let delays = every_change(time, async |spec, is_offered| {
                 let acknowledged = changed(spec.clone()).await?;
                 let wanted = (is_offered, spec["version"].as_str());
-                in_force_after(&stage, "word-count", acknowledged, wanted)
+                in_force_after(&fixture, "word-count", acknowledged, wanted)
                     .await
                     .with_context(|| spec.to_string())
             })
@@ -57,8 +57,9 @@ async fn a_changed_skill_is_offered_otherwise_in_the_next_request() -> Result<()
         let mut delays = Vec::new();
         for name in DELETED {
             api.delete(name, &DeleteParams::default()).await?;
-            delays
-                .push(in_force_after(&stage, name, Instant::now(), (false, None)).await.context("deleted")?);
+            delays.push(
+                in_force_after(&fixture, name, Instant::now(), (false, None)).await.context("deleted")?,
+            );
         }
         let is_quick = delays.iter().any(|delay| *delay <= IN_FORCE_WITHIN);
         ensure!(is_quick, "deleted, in force only for a request sent later: {delays:?}");
@@ -90,7 +91,7 @@ async fn every_change(
 
 /// Requests one after the other without a pause. What counts is when the first one that sees the change was sent.
 async fn in_force_after(
-    stage: &Stage<'_>,
+    fixture: &Fixture<'_>,
     skill: &str,
     acknowledged: Instant,
     wanted: (bool, Option<&str>),
@@ -98,7 +99,7 @@ async fn in_force_after(
     let (is_offered, version) = wanted;
     loop {
         let sent = acknowledged.elapsed();
-        let offered = offered(stage, skill).await?;
+        let offered = offered(fixture, skill).await?;
         let is_right = version.is_none_or(|version| offered["version"] == version);
         if offered.is_object() == is_offered && is_right {
             return Ok(sent);
@@ -107,10 +108,11 @@ async fn in_force_after(
     }
 }
 
-async fn offered(stage: &Stage<'_>, skill: &str) -> Result<Value> {
+async fn offered(fixture: &Fixture<'_>, skill: &str) -> Result<Value> {
     let request = json!({ "model": "m", "messages": [{ "role": "user", "content": "word-count this" }] });
-    let answer =
-        stage.ask(&Ask::post("/v1/inject", json!({ "dialect": "openai-chat", "request": request }))).await?;
-    ensure!(answer.status == 200, "{answer:?}");
-    Ok(answer.json()["offered"][skill].clone())
+    let response = fixture
+        .send(&Request::post("/v1/inject", json!({ "dialect": "openai-chat", "request": request })))
+        .await?;
+    ensure!(response.status == 200, "{response:?}");
+    Ok(response.json()["offered"][skill].clone())
 }

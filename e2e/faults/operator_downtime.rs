@@ -1,4 +1,4 @@
-//! What an operator makes of runs that went on, ended or vanished while no operator was there.
+//! Runs that continued, ended or vanished while no operator was there, settled by the next operator.
 
 use std::{env, fs, path::Path, time::Duration};
 
@@ -21,7 +21,7 @@ use skillet_e2e::{
 
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
-/// A run that is going on when the operator goes away.
+/// A run that is underway when the operator goes away.
 pub(crate) struct Begun {
     execution: SkillExecution,
     status: SkillExecutionStatus,
@@ -58,7 +58,7 @@ async fn runs_are_settled_for_what_became_of_them_while_no_operator_was_there() 
             Ok((waiting, lose_log(j, &unlogged).await?))
         })
         .await?;
-        // What was begun goes on, with the version it was begun with, though the skill is off by now.
+        // A started run continues with its version, though the skill is off by now.
         assert_eq!(j.ended(&steady.execution).await?.output(), json!({ "of": "steady" }));
         let ended = j.ended(&raised.execution).await?;
         assert_eq!(ended.status.resolved_version.as_deref(), Some("1.0.0"));
@@ -105,7 +105,7 @@ async fn a_sandbox_of_another_operator_is_given_the_version_that_was_chosen_for_
 }
 
 #[tokio::test]
-async fn what_the_cluster_has_no_room_for_is_told_within_the_start_limit() -> Result<()> {
+async fn a_run_the_cluster_can_never_fit_fails_within_the_start_limit() -> Result<()> {
     let limits = json!({ "startTimeout": "4s", "maximums": { "memory": "4096Gi" } });
     journey_under(limits, async |j| {
         j.apply(&SkillDraft::shell("huge", "cat").limit("memory", "2048Gi")).await?;

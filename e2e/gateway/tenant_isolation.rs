@@ -6,7 +6,7 @@
 //! namespace in whose input and output it stands. No answer may hold it, no attempt may run the skill, and nothing of
 //! both may change.
 
-mod asks;
+mod requests;
 
 use std::time::Duration;
 
@@ -21,20 +21,20 @@ use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecution, SkillVersion};
 use skillet_e2e::{
     Journey, SkillDraft,
-    agent::{Answer, Ask, chat, tenant},
+    agent::{Request, Response, chat, tenant},
     eventually,
     journey::LABEL,
     journey_under, manifest, policy,
 };
 
-use self::asks::{by_platform, by_proxy, by_rest, by_routers};
+use self::requests::{by_platform, by_proxy, by_rest, by_routers};
 use crate::{
     clients::Language,
-    stage::{Stage, of_text, word_count},
+    fixture::{Fixture, of_text, word_count},
 };
 
-const SKILL: &str = "treasure";
-const WORD: &str = "golden-egg";
+const SKILL: &str = "secret-skill";
+const MARKER: &str = "secret-marker";
 /// In the platform namespace: gives back what it was given.
 const SHARED: &str = "echo";
 /// Under which the other has run that.
@@ -70,11 +70,14 @@ async fn nobody_is_let_in_without_a_token_and_no_token_opens_another_namespace()
 
 async fn try_all(j: &Journey, other: &str, platform: &str) -> Result<Vec<String>> {
     let skills = [word_count()];
-    let (stage, execution, ()) =
-        tokio::try_join!(Stage::set(j, &skills), fill(j, other), furnish(j, other, platform))?;
-    let shared = run_shared(&stage, other, platform).await?;
+    let (fixture, execution, ()) = tokio::try_join!(
+        Fixture::set_up(j, &skills),
+        set_up_other_tenant(j, other),
+        set_up_shared_skill(j, other, platform)
+    )?;
+    let shared = run_shared(&fixture, other, platform).await?;
     let (namespace, platform) = (other.to_owned(), platform.to_owned());
-    attempts(&stage, &Other { namespace, execution, platform, shared }).await
+    attempts(&fixture, &Other { namespace, execution, platform, shared }).await
 }
 
 async fn make_namespace(j: &Journey) -> Result<String> {
@@ -84,30 +87,30 @@ async fn make_namespace(j: &Journey) -> Result<String> {
     Ok(api.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?.name_any())
 }
 
-async fn fill(j: &Journey, namespace: &str) -> Result<String> {
-    let script = format!("echo '{{\"found\": \"{WORD}\"}}'");
-    let draft = of_text(SkillDraft::shell(SKILL, &script), &format!("Opens the treasure: a {WORD}."));
+async fn set_up_other_tenant(j: &Journey, namespace: &str) -> Result<String> {
+    let script = format!("echo '{{\"found\": \"{MARKER}\"}}'");
+    let draft = of_text(SkillDraft::shell(SKILL, &script), &format!("Opens the secret-skill: a {MARKER}."));
     let schema =
-        json!({ "type": "object", "properties": { "text": { "type": "string", "description": WORD } } });
+        json!({ "type": "object", "properties": { "text": { "type": "string", "description": MARKER } } });
     let draft = draft.input_schema(schema).spec("mode", "on");
     manifest::apply(&j.client, namespace, draft.object()).await?;
     tenant::make(&j.client, namespace).await?;
     let execution = json!({
         "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
-        "metadata": { "name": "treasure-1" }, "spec": { "skill": SKILL, "input": {}, "sessionId": WORD },
+        "metadata": { "name": "secret-run" }, "spec": { "skill": SKILL, "input": {}, "sessionId": MARKER },
     });
     manifest::apply(&j.client, namespace, execution).await?;
     let api: Api<SkillExecution> = Api::namespaced(j.client.clone(), namespace);
     eventually("the other namespace's execution is over", WITHIN, async || {
-        let status = api.get("treasure-1").await?.status.unwrap_or_default();
+        let status = api.get("secret-run").await?.status.unwrap_or_default();
         Ok(status.phase.is_terminal().then_some(()))
     })
     .await?;
-    Ok("treasure-1".to_owned())
+    Ok("secret-run".to_owned())
 }
 
 /// A skill in the platform's namespace that the agents of both may see and run.
-async fn furnish(j: &Journey, other: &str, platform: &str) -> Result<()> {
+async fn set_up_shared_skill(j: &Journey, other: &str, platform: &str) -> Result<()> {
     let draft = of_text(SkillDraft::shell(SHARED, "jq -c '{said: .text}'"), "Says a text again.");
     manifest::apply(&j.client, platform, draft.object()).await?;
     for agent in [j.namespace.as_str(), other] {
@@ -118,20 +121,20 @@ async fn furnish(j: &Journey, other: &str, platform: &str) -> Result<()> {
 }
 
 /// The other runs the platform's skill; both agents see it when this returns.
-async fn run_shared(stage: &Stage<'_>, other: &str, platform: &str) -> Result<String> {
-    let client = &stage.j.client;
+async fn run_shared(fixture: &Fixture<'_>, other: &str, platform: &str) -> Result<String> {
+    let client = &fixture.j.client;
     policy::change(client, json!({ "gateway": { "platformNamespaces": [platform] } })).await?;
     let theirs = tenant::token(client, other).await?;
-    let body = json!({ "skill": SHARED, "input": { "text": WORD }, "sessionId": WORD });
-    let run = Ask::post("/api/skills/executions", body).with("idempotency-key", KEY);
-    let seen = Ask::get(format!("/api/skills/{SHARED}"));
+    let body = json!({ "skill": SHARED, "input": { "text": MARKER }, "sessionId": MARKER });
+    let run = Request::post("/api/skills/executions", body).with("idempotency-key", KEY);
+    let seen = Request::get(format!("/api/skills/{SHARED}"));
     eventually("the other runs the platform's skill, which both see", WITHIN, async || {
-        let answer = stage.gateway.send(&theirs, &run).await?;
-        let is_run = answer.status == 200 && answer.text.contains(WORD);
-        if !is_run || stage.ask(&seen).await?.status != 200 {
+        let response = fixture.gateway.send(&theirs, &run).await?;
+        let is_run = response.status == 200 && response.text.contains(MARKER);
+        if !is_run || fixture.send(&seen).await?.status != 200 {
             return Ok(None);
         }
-        let run: Value = serde_json::from_str(&answer.text)?;
+        let run: Value = serde_json::from_str(&response.text)?;
         ensure!(run["namespace"] == *platform, "it was run in {}", run["namespace"]);
         Ok(run["id"].as_str().map(str::to_owned))
     })
@@ -139,8 +142,8 @@ async fn run_shared(stage: &Stage<'_>, other: &str, platform: &str) -> Result<St
 }
 
 /// Everything in the other namespace that an attempt could change or add.
-async fn state(stage: &Stage<'_>, other: &Other) -> Result<Vec<(String, Option<String>)>> {
-    let client = || stage.j.client.clone();
+async fn state(fixture: &Fixture<'_>, other: &Other) -> Result<Vec<(String, Option<String>)>> {
+    let client = || fixture.j.client.clone();
     let all = ListParams::default();
     let skills = Api::<Skill>::namespaced(client(), &other.namespace).list(&all).await?;
     let versions = Api::<SkillVersion>::namespaced(client(), &other.namespace).list(&all).await?;
@@ -154,58 +157,64 @@ async fn state(stage: &Stage<'_>, other: &Other) -> Result<Vec<(String, Option<S
 }
 
 /// All of them, and what is wrong with how they were answered.
-async fn attempts(stage: &Stage<'_>, other: &Other) -> Result<Vec<String>> {
+async fn attempts(fixture: &Fixture<'_>, other: &Other) -> Result<Vec<String>> {
     // First that there is something to be found: the other's own agent sees and runs it.
-    let own = tenant::token(&stage.j.client, &other.namespace).await?;
+    let own = tenant::token(&fixture.j.client, &other.namespace).await?;
     eventually("the other namespace's agent sees its skill", WITHIN, async || {
-        let answer = stage.gateway.send(&own, &Ask::get(format!("/api/skills/{SKILL}"))).await?;
-        Ok((answer.status == 200 && answer.text.contains(WORD)).then_some(()))
+        let response = fixture.gateway.send(&own, &Request::get(format!("/api/skills/{SKILL}"))).await?;
+        Ok((response.status == 200 && response.text.contains(MARKER)).then_some(()))
     })
     .await?;
-    let before = state(stage, other).await?;
+    let before = state(fixture, other).await?;
     let mut wrong = Vec::new();
-    for asks in [by_proxy(other), by_routers(other), by_rest(other), by_platform(other)] {
-        let answers = join_all(asks.iter().map(async |ask| (ask, stage.ask(ask).await))).await;
-        wrong.extend(answers.into_iter().filter_map(|(ask, answer)| told_nothing(ask, answer)));
+    for requests in [by_proxy(other), by_routers(other), by_rest(other), by_platform(other)] {
+        let responses =
+            join_all(requests.iter().map(async |request| (request, fixture.send(request).await))).await;
+        wrong.extend(responses.into_iter().filter_map(|(request, response)| leak_in(request, response)));
     }
-    wrong.extend(by_key(stage, other).await?);
-    wrong.extend(by_mcp(stage, other).await?);
-    wrong.extend(by_tokens(stage, &own).await?);
-    let after = state(stage, other).await?;
+    wrong.extend(by_key(fixture, other).await?);
+    wrong.extend(by_mcp(fixture, other).await?);
+    wrong.extend(by_tokens(fixture, &own).await?);
+    let after = state(fixture, other).await?;
     if before != after {
         wrong.push(format!("the other namespace was changed: {before:?} {after:?}"));
     }
-    let here = stage.j.api::<SkillExecution>().list(&ListParams::default()).await?;
+    let here = fixture.j.api::<SkillExecution>().list(&ListParams::default()).await?;
     wrong.extend(here.iter().map(|run| format!("{} was made for {}", run.name_any(), run.spec.skill)));
     Ok(wrong)
 }
 
 /// Whatever the status, it is none of the server's faults, and the word is not in it.
-fn told_nothing(ask: &Ask, answer: Result<Answer>) -> Option<String> {
-    let ask = format!("{} {} {:?} {:?}", ask.method, ask.path, ask.headers, ask.body);
-    match answer {
-        Err(error) => Some(format!("{ask} was not answered: {error:#}")),
-        Ok(answer) if answer.status >= 500 => Some(format!("{ask}: {} {}", answer.status, answer.text)),
-        Ok(answer) if answer.text.contains(WORD) => Some(format!("{ask} tells: {}", answer.text)),
-        Ok(answer) if answer.names("x-skillet-offered").iter().any(|name| name.contains(SKILL)) => {
-            Some(format!("{ask} was offered the other's skill"))
+fn leak_in(request: &Request, response: Result<Response>) -> Option<String> {
+    let request = format!("{} {} {:?} {:?}", request.method, request.path, request.headers, request.body);
+    match response {
+        Err(error) => Some(format!("{request} was not answered: {error:#}")),
+        Ok(response) if response.status >= 500 => {
+            Some(format!("{request}: {} {}", response.status, response.text))
+        }
+        Ok(response) if response.text.contains(MARKER) => {
+            Some(format!("{request} reveals: {}", response.text))
+        }
+        Ok(response) if response.names("x-skillet-offered").iter().any(|name| name.contains(SKILL)) => {
+            Some(format!("{request} was offered the other's skill"))
         }
         Ok(_) => None,
     }
 }
 
 /// The other's key is another key in anybody else's hand: it makes a run of one's own.
-async fn by_key(stage: &Stage<'_>, other: &Other) -> Result<Vec<String>> {
+async fn by_key(fixture: &Fixture<'_>, other: &Other) -> Result<Vec<String>> {
     let body = json!({ "skill": SHARED, "input": { "text": "mine" } });
-    let run = Ask::post("/api/skills/executions", body).with("idempotency-key", KEY);
-    let answer = stage.ask(&run).await?;
-    let is_own = answer.status == 200 && answer.text.contains("mine") && !answer.text.contains(&other.shared);
-    let told = told_nothing(&run, Ok(answer));
+    let run = Request::post("/api/skills/executions", body).with("idempotency-key", KEY);
+    let response = fixture.send(&run).await?;
+    let is_own =
+        response.status == 200 && response.text.contains("mine") && !response.text.contains(&other.shared);
+    let leak = leak_in(&run, Ok(response));
     let not_own = (!is_own).then(|| "the other's key does not make a run of one's own".to_owned());
-    Ok(told.into_iter().chain(not_own).collect())
+    Ok(leak.into_iter().chain(not_own).collect())
 }
 
-async fn by_mcp(stage: &Stage<'_>, other: &Other) -> Result<Vec<String>> {
+async fn by_mcp(fixture: &Fixture<'_>, other: &Other) -> Result<Vec<String>> {
     let Other { namespace, execution, platform, shared } = other;
     let call = |tool: &str, arguments: Value| json!({ "call": tool, "arguments": arguments });
     let tasks = [
@@ -226,49 +235,51 @@ async fn by_mcp(stage: &Stage<'_>, other: &Other) -> Result<Vec<String>> {
         call("skillet_executions", json!({ "id": shared, "namespace": platform })),
         call(SHARED, json!({ "text": "mine" })),
     ];
-    let answers = stage.clients.run(Language::Python, "mcp_sdk", stage.way(), &tasks).await?;
-    let told = tasks.iter().zip(&answers).filter(|(_, answer)| answer.to_string().contains(WORD));
-    let mut wrong: Vec<String> = told.map(|(task, answer)| format!("MCP {task} tells: {answer}")).collect();
+    let responses = fixture.clients.run(Language::Python, "mcp_sdk", fixture.way(), &tasks).await?;
+    let leaks = tasks.iter().zip(&responses).filter(|(_, response)| response.to_string().contains(MARKER));
+    let mut wrong: Vec<String> =
+        leaks.map(|(task, response)| format!("MCP {task} reveals: {response}")).collect();
     // The word may be missing since nothing works at all.
-    let listed = answers.first().is_some_and(|answer| answer["tools"].to_string().contains("word-count"));
+    let listed =
+        responses.first().is_some_and(|response| response["tools"].to_string().contains("word-count"));
     if !listed {
-        wrong.push(format!("MCP does not list the own skill: {answers:?}"));
+        wrong.push(format!("MCP does not list the own skill: {responses:?}"));
     }
     Ok(wrong)
 }
 
 /// No token, and tokens that are none.
-async fn by_tokens(stage: &Stage<'_>, own_of_other: &str) -> Result<Vec<String>> {
+async fn by_tokens(fixture: &Fixture<'_>, own_of_other: &str) -> Result<Vec<String>> {
     let for_api_server =
-        tenant::token_for(&stage.j.client, &stage.j.namespace, "https://kubernetes.default.svc").await?;
+        tenant::token_for(&fixture.j.client, &fixture.j.namespace, "https://kubernetes.default.svc").await?;
     // Signed for one, with what another says of itself.
     let parts = |token: &str| token.split('.').map(str::to_owned).collect::<Vec<_>>();
-    let (mine, theirs) = (parts(&stage.token), parts(own_of_other));
+    let (mine, theirs) = (parts(&fixture.token), parts(own_of_other));
     let [header, _, signature] = &mine[..] else { anyhow::bail!("a token has three parts") };
     let forged = format!("{header}.{}.{signature}", theirs.get(1).context("no claims")?);
     let unsigned = format!("eyJhbGciOiJub25lIn0.{}.", theirs.get(1).context("no claims")?);
     let unknown_key = format!("sk_{}", "A".repeat(43));
     let tokens = ["", "x", "a.b.c", for_api_server.as_str(), &forged, &unsigned, &unknown_key];
-    let asks = [
-        chat("stranger", "say hello"),
-        Ask::get("/api/skills"),
-        Ask::post("/v1/inject", json!({ "dialect": "openai-chat", "request": { "messages": [] } })),
-        Ask::post("/mcp", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))
+    let requests = [
+        chat("tenant", "say hello"),
+        Request::get("/api/skills"),
+        Request::post("/v1/inject", json!({ "dialect": "openai-chat", "request": { "messages": [] } })),
+        Request::post("/mcp", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))
             .with("accept", "application/json, text/event-stream"),
-        chat("stranger", "say hello").with("x-skillet-token", "garbage"),
+        chat("tenant", "say hello").with("x-skillet-token", "garbage"),
     ];
     let mut wrong = Vec::new();
     for token in tokens {
-        let answers = join_all(asks.iter().map(|ask| stage.gateway.send(token, ask))).await;
-        for (ask, answer) in asks.iter().zip(answers) {
-            let status = answer?.status;
+        let responses = join_all(requests.iter().map(|request| fixture.gateway.send(token, request))).await;
+        for (request, response) in requests.iter().zip(responses) {
+            let status = response?.status;
             if status != 401 {
-                wrong.push(format!("{} with token {token:.12?} is {status}, not 401", ask.path));
+                wrong.push(format!("{} with token {token:.12?} is {status}, not 401", request.path));
             }
         }
     }
     // A token of one's own beside one that is not known: the first place decides, and none makes up for it.
-    let both = stage.ask(&chat("stranger", "say hello").with("x-skillet-token", "garbage")).await?;
+    let both = fixture.send(&chat("tenant", "say hello").with("x-skillet-token", "garbage")).await?;
     if both.status != 401 {
         wrong.push(format!("a garbage x-skillet-token is {}, not 401", both.status));
     }

@@ -2,7 +2,7 @@
 //! and tells in which order sandboxes were made.
 //!
 //! Nothing of the operator's is believed. A receipt comes from the runner's own termination message, and a watch on
-//! pods is told of it before the pod goes.
+//! pods sees it before the pod goes.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -21,7 +21,7 @@ use skillet_api::names::{LABEL_EXECUTION_NAMESPACE, LABEL_EXECUTION_UID};
 use skillet_e2e::sandbox;
 use tokio::task::JoinHandle;
 
-/// What was seen of all sandboxes.
+/// Everything seen of all sandboxes.
 #[derive(Default)]
 struct Seen {
     /// Receipts by execution uid, then by pod.
@@ -34,12 +34,12 @@ struct Seen {
 }
 
 /// A watch over the sandboxes of one namespace's executions.
-pub(crate) struct Ledger {
+pub(crate) struct RunCounter {
     seen: Arc<Mutex<Seen>>,
     watches: [JoinHandle<()>; 2],
 }
 
-impl Ledger {
+impl RunCounter {
     /// Begins to count.
     pub(crate) fn open(client: &Client, namespace: &str) -> Self {
         let seen: Arc<Mutex<Seen>> = Arc::default();
@@ -52,7 +52,7 @@ impl Ledger {
                     Ok(Some(pod)) => note(&found, &pod),
                     Ok(None) => return,
                     Err(error) => {
-                        eprintln!("ledger: the watch was interrupted: {error}");
+                        eprintln!("counter: the watch was interrupted: {error}");
                         found.lock().unwrap_or_else(PoisonError::into_inner).has_gap = true;
                     }
                 }
@@ -74,13 +74,13 @@ impl Ledger {
         Self { seen, watches: [watch, order] }
     }
 
-    /// How many programs were run for an execution, by the receipts seen so far.
+    /// The number of programs run for an execution, by the receipts seen so far.
     pub(crate) fn runs(&self, uid: &str) -> usize {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.receipts.get(uid).map_or(0, |of| of.values().filter(|receipt| is_run(receipt)).count())
     }
 
-    /// Whether every pod must have been seen.
+    /// True if every pod must have been seen.
     pub(crate) fn is_whole(&self) -> bool {
         !self.seen.lock().unwrap_or_else(PoisonError::into_inner).has_gap
     }
@@ -91,7 +91,7 @@ impl Ledger {
     }
 }
 
-impl Drop for Ledger {
+impl Drop for RunCounter {
     fn drop(&mut self) {
         self.watches.iter().for_each(JoinHandle::abort);
     }
