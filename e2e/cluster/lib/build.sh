@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Builds the cluster's programs into the cache and finds them there.
-# An interrupted build goes on where it was, and raising a pin compiles what depends on it: go's own cache sees to both.
+# An interrupted build continues where it stopped, and raising a pin compiles what depends on it: go's own cache sees to both.
 
 # Of everything in the repository that decides what is built.
 pins_hash() { cat "$CLUSTER_HOME"/lib/{parts,image}.sh "$CLUSTER_HOME"/go/go.{mod,sum} "$CLUSTER_HOME"/go/*/*.go | hash_of; }
@@ -39,11 +39,13 @@ build_all() {
   rm -rf "$dir".*
   mkdir -p "$fresh/bin"
   say "building the cluster's programs, once for these pins, into $CACHE_ROOT"
-  run_step "fetching the sources" "$log" fetch_sources
+  # What go lists it fetches first.
+  run_step "fetching the sources" "$log" list_packages "$fresh/packages"
   # The compiler is a short-lived process: collecting its garbage costs a quarter of the time. The limit keeps many from filling the memory.
   export GOGC=off GOMEMLIMIT
   GOMEMLIMIT="$(compiler_memory)MiB"
-  run_step compiling "$log" compile_programs "$fresh/bin"
+  TOTAL="$(wc -l <"$fresh/packages")" run_step compiling "$log" compile_programs "$fresh/bin"
+  rm "$fresh/packages"
   pack_images "$fresh"
   mv -T "$fresh" "$dir"
   prune_cache "$dir"
@@ -61,30 +63,27 @@ run_step() {
   die "$label: failed; the whole log is $log"
 }
 
-fetch_sources() { GOFLAGS='' GOWORK=off go -C "$CLUSTER_HOME/go" mod download; }
-
 # Half of the memory for all compilers together, of which there is one a processor; the programs need some 300 MiB each.
 compiler_memory() {
   awk -v processors="$(nproc)" '$1 == "MemTotal:" { share = $2 / 1024 / 2 / processors; print int(share < 400 ? 400 : share) }' /proc/meminfo
 }
 
-# Packages that go will compile: those that are in its cache take no time.
-packages_to_compile() {
+# list_packages FILE: those that go will compile; the ones that are in its cache take no time.
+list_packages() {
   {
     go_command 1 list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' "${C_FLAGS[@]}" "${C_PACKAGES[@]}"
     go_command 0 list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' "${GO_FLAGS[@]}" "${GO_PACKAGES[@]}"
-  } | wc -l
+  } >"$1"
 }
 
 # show_build PID LABEL LOG: waits for the build; each second on a terminal, else every 30 s, says how far it is.
 show_build() {
-  local pid=$1 label=$2 log=$3 began=$SECONDS last=0 took total="" line
+  local pid=$1 label=$2 log=$3 began=$SECONDS last=0 took line
   # shellcheck disable=SC2064
   trap "kill $pid 2>/dev/null || true" EXIT
-  [[ "$label" != compiling ]] || total="$(packages_to_compile 2>/dev/null || true)"
   while kill -0 "$pid" 2>/dev/null; do
     took=$((SECONDS - began))
-    line="$label: $(progress "$took" "$(grep -vc '^go: ' "$log" || true)" "$total")"
+    line="$label: $(progress "$took" "$(grep -vc '^go: ' "$log" || true)" "${TOTAL:-}")"
     if [[ -t 2 ]]; then
       printf '\r\033[Kcluster: %s ' "$line" >&2
     elif ((took - last >= 30)); then

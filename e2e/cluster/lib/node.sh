@@ -179,7 +179,7 @@ start_named() {
   esac
 }
 
-# Whether the kubelet has told the API server that it is there since the moment $1: what the server still has of an ended one tells nothing.
+# Succeeds if the kubelet has renewed its lease since the moment $1: the node object may still show one that has ended.
 node_answers_since() {
   local renewed
   renewed="$(admin_kubectl get lease --namespace kube-node-lease "$NODE_NAME" -o 'jsonpath={.spec.renewTime}')"
