@@ -22,7 +22,8 @@ help: ## List the targets
 
 .PHONY: demo
 demo: deploy ## Bring up a cluster with Skillet, run every example, and let an agent talk to a scripted model
-	@e2e/in-cluster.sh cargo run -q -p skillet-e2e --bin skillet-demo
+	@e2e/install-program.sh skillet-demo target/bin
+	@e2e/in-cluster.sh target/bin/skillet-demo
 
 .PHONY: cluster
 cluster: ## Give a Kubernetes cluster: yours (KUBECONFIG), kind, or one node built here
@@ -49,7 +50,7 @@ build: sources ## Build every crate for development
 # Before anything is compiled in the folder that clones share.
 .PHONY: sources
 sources:
-	@e2e/same-sources.sh
+	@e2e/share-target-dir.sh
 
 .PHONY: images
 images: sources ## Build the five images into target/images
@@ -57,11 +58,11 @@ images: sources ## Build the five images into target/images
 
 .PHONY: cli
 cli: sources ## Build kubectl-skill into target/bin
-	@e2e/install-cli.sh target/bin
+	@e2e/install-program.sh kubectl-skill target/bin
 
 .PHONY: crds
 crds: sources ## Generate crds/ from operator/api
-	SKILLET_WRITE_CRDS=1 cargo test -q -p skillet-api --test crds
+	SKILLET_WRITE_CRDS=1 cargo test -q --workspace --exclude skillet-runner --test crds
 
 .PHONY: golden
 golden: sources ## Write the golden files of sandbox manifests and the chart
@@ -79,12 +80,16 @@ test: ## Run every lane
 	@$(LANES)
 
 .PHONY: lint
-lint: ## Formatting, clippy, shellcheck
+lint: ## Formatting, clippy, links of doc comments, shellcheck, commit subjects
 	@$(LANES) lint
 
 .PHONY: deny
 deny: ## Licences, sources and bans of dependencies
 	@$(LANES) deny
+
+.PHONY: advisories
+advisories: ## Known vulnerabilities of dependencies; needs the network's advisory database, and no other target runs it
+	@$(LANES) advisories
 
 .PHONY: test-unit
 test-unit: ## Decisions, golden files, CRD drift, house rules

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs the test lanes, cheapest first, and ends with one line: N passed, N failed.
 #
-#   e2e/lanes.sh [lint|deny|unit|sandbox|images|chart|integration|e2e ...]   all of them without arguments
+#   e2e/lanes.sh [lint|deny|unit|images|sandbox|chart|integration|e2e|advisories ...]
 #
+# Without arguments it runs all but advisories, whose database is not reachable everywhere.
 # A lane that lacks something installs it, or says so in one line; with CI=true that is a failure. A cluster that
 # was not up before is taken down at the end. A lane has SKILLET_LANE_MINUTES (40) and is ended then.
 set -euo pipefail
@@ -14,14 +15,11 @@ failures=()
 cd "$root"
 mkdir -p "$logs"
 
-# Sums the closing lines of cargo test and of the project's own scripts.
+# Sums the closing lines of cargo test and of the project's own scripts, which are of one form.
 count() {
-  local log=$1 status=$2 sums
-  sums=$(awk '
-    /^test result: / { for (i = 1; i < NF; i++) { if ($(i + 1) ~ /^passed/) p += $i; if ($(i + 1) ~ /^failed/) f += $i } }
-    /^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3 }
-    END { printf "%d %d", p, f }' "$log")
-  local lane_passed=${sums% *} lane_failed=${sums#* }
+  local log=$1 status=$2 lane_passed lane_failed
+  read -r lane_passed lane_failed < <(grep -oE '[0-9]+ passed[;,] [0-9]+ failed' "$log" |
+    awk '{ passed += $1; failed += $3 } END { print passed + 0, failed + 0 }')
   if ((status != 0 && lane_failed == 0)); then lane_failed=1; fi
   if ((status == 0 && lane_passed == 0)); then lane_passed=1; fi
   passed=$((passed + lane_passed))
@@ -67,25 +65,44 @@ skip() {
   if [[ ${CI:-} == true ]]; then exit 1; else exit 0; fi
 }
 
+# The same crates for each lane: cargo compiles a dependency again for every other set of its features, and the set depends
+# on the crates that are named. The runner is tested as it is built, with its own few features.
+test_workspace() {
+  cargo test -q --locked --workspace --exclude skillet-runner "$@"
+}
+
 lane_lint() {
   need shellcheck
+  e2e/commit-subject.sh
   cargo fmt --all --check
   cargo clippy -q --locked --workspace --all-targets -- -D warnings
+  RUSTDOCFLAGS="-D rustdoc::broken_intra_doc_links" cargo doc -q --locked --workspace --no-deps --document-private-items
   # Libraries are read where they are sourced. Attacks are programs of a sandbox's shell, without a first line of their own.
   git ls-files '*.sh' .ci/run ':!*/lib/*' ':!e2e/attacks' |
     xargs shellcheck --external-sources --source-path=SCRIPTDIR --severity=warning
 }
 
-lane_deny() {
+cargo_deny() {
   local tools="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/tools"
   e2e/install-tool.sh cargo-deny "$tools"
-  "$tools/bin/cargo-deny" check licenses bans sources
+  "$tools/bin/cargo-deny" check "$@"
 }
 
+lane_deny() {
+  cargo_deny licenses bans sources
+}
+
+lane_advisories() {
+  cargo_deny advisories
+}
+
+# Every test that needs nothing but this machine: programs in a folder of their own belong to the other lanes.
 lane_unit() {
-  # Without the programs of the other lanes, which would only say that they are skipped.
-  cargo test -q --locked --workspace --exclude skillet-runner --exclude skillet-e2e --lib --bins \
-    --test cel --test crds --test documents --test house_rules --test stream
+  local file tests=()
+  for file in operator/*/tests/*.rs; do
+    if [[ $file != operator/runner/* ]]; then tests+=(--test "$(basename "$file" .rs)"); fi
+  done
+  test_workspace --lib --bins "${tests[@]}"
 }
 
 lane_images() {
@@ -106,7 +123,7 @@ lane_chart() {
 # Tests that wait for the API server leave the processors to others: more of them run at a time than there are processors.
 lane_integration() {
   "$cluster" build
-  SKILLET_INTEGRATION=1 e2e/in-cluster.sh cargo test -q --locked -p skillet-controller --test integration -- --test-threads 8
+  SKILLET_INTEGRATION=1 e2e/in-cluster.sh bash -c 'test_workspace --test integration -- --test-threads 8'
 }
 
 lane_e2e() {
@@ -116,22 +133,22 @@ lane_e2e() {
   if ((was_up == 0)); then "$cluster" down >/dev/null 2>&1; fi
   "$cluster" up
   sandbox-images/build.sh
-  e2e/install-cli.sh target/bin
+  e2e/install-program.sh kubectl-skill target/bin
   e2e/deploy.sh load
   # It deletes the definitions in the end: only where Skillet is not installed yet, as on a cluster of the lane's own.
   if ((was_up == 0)); then e2e/in-cluster.sh charts/test-lifecycle.sh; fi
   e2e/deploy.sh up
   e2e/gateway/install-clients.sh >/dev/null
   SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh bash -euc '
-    cargo test -q --locked -p skillet-e2e --lib --bins --test e2e -- --test-threads 4
-    cargo test -q --locked -p skillet-e2e --test faults --test gateway'
+    test_workspace --test e2e -- --test-threads 4
+    test_workspace --test faults --test gateway'
 }
 
 finish() {
   if ((was_up == 0)); then "$cluster" down >"$logs/down.log" 2>&1 || failures+=(cluster-down); fi
 }
 
-e2e/same-sources.sh
+e2e/share-target-dir.sh
 was_up=0
 if "$cluster" status >/dev/null 2>&1; then was_up=1; fi
 lanes=("$@")
@@ -144,7 +161,7 @@ trap finish EXIT
 export RUST_LIB_BACKTRACE=0
 # A lane is a program of its own, so that it can be ended with all that it has started.
 export root cluster was_up
-export -f need skip "${lanes[@]/#/lane_}"
+export -f need skip test_workspace cargo_deny "${lanes[@]/#/lane_}"
 for lane in "${lanes[@]}"; do run_lane "$lane"; done
 trap - EXIT
 finish
