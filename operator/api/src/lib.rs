@@ -12,7 +12,6 @@ pub mod duration;
 pub mod execution;
 pub mod gateway;
 pub mod names;
-pub mod parse;
 pub mod policy;
 pub mod reason;
 pub mod schema;

@@ -1,17 +1,21 @@
-//! What the cluster holds of skills, versions and policy, kept ready in memory from watches.
+//! The cluster's skills, versions and policy, kept in memory by watches.
 //!
-//! Readers get cheap shared copies and never wait for the API server. What an object that does not parse says is
-//! unknown: the last good state of it stays until it is mended or deleted, and the problem is reported once.
+//! Readers get cheap shared copies and never wait for the API server. The catalog may be behind the API server; callers
+//! that need newer facts read them and hand them in. If an object no longer parses, its last good state stays until the
+//! object is corrected or deleted. The drivers of the kinds report the problem.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, PoisonError, RwLock},
+    collections::{BTreeMap, HashMap},
+    marker::PhantomData,
+    sync::{Arc, RwLock},
 };
 
 use futures::Stream;
-use kube::{Resource, ResourceExt, runtime::watcher};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use skillet_api::{Skill, SkillPolicy, SkillPolicySpec, SkillVersion, names, skill::Run};
 use skillet_core::version::SkillSemver;
+use skillet_kube::{Mirror, RawObject};
 use tokio::sync::watch;
 
 /// Namespace and name.
@@ -50,29 +54,29 @@ impl Catalog {
         })
     }
 
-    /// The policy in force; its defaults where there is no object.
+    /// The policy in force, or the defaults if there is no SkillPolicy.
     pub fn policy(&self) -> Arc<SkillPolicySpec> {
         self.read(|state| state.policy.clone())
     }
 
-    /// How many skills there are.
+    /// The number of skills.
     pub fn skill_count(&self) -> usize {
         self.read(|state| state.skills.len())
     }
 
-    /// Receives a new number whenever anything in the catalogue changed.
+    /// Receives a new number whenever anything in the catalog changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Gives one item per change of the policy's content.
+    /// Yields one item per change of the policy's content.
     pub fn policy_changes(&self) -> impl Stream<Item = ()> + Send + Sync + use<> {
         futures::stream::unfold(self.policy_changes.subscribe(), |mut changes| async move {
             changes.changed().await.ok().map(|()| ((), changes))
         })
     }
 
-    /// Takes a skill that was read outside the watch, unless a newer state of it is known.
+    /// Adds a skill that was read outside the watch, unless the catalog has a newer state.
     pub fn learn_skill(&self, skill: Skill) {
         self.write(|state| {
             if state.skills.get(&key_of(&skill)).is_none_or(|known| revision(known) < revision(&skill)) {
@@ -81,7 +85,7 @@ impl Catalog {
         });
     }
 
-    /// Takes a version that was made or read outside the watch.
+    /// Adds a version that was created or read outside the watch.
     pub fn learn_version(&self, version: SkillVersion) {
         self.write(|state| state.put_version(Arc::new(version)));
     }
@@ -94,19 +98,19 @@ impl Catalog {
         self.policy_changes.send_modify(|count| *count += 1);
     }
 
-    fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
-        look(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(&skillet_kube::read(&self.state))
     }
 
     fn write(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut skillet_kube::write(&self.state));
         self.changes.send_modify(|count| *count += 1);
     }
 }
 
 impl State {
-    /// What decides about a run is the sealed version; of the Skill itself only its switches, limits and conditions
-    /// count. The content, kept for thousands of skills, would be most of what the operator holds.
+    /// Drops the content. Runs use the sealed version; of the Skill itself only switches, limits and conditions count.
+    /// For thousands of skills the content would be most of the operator's memory.
     fn put_skill(&mut self, mut skill: Skill) {
         skill.spec.run = Run::default();
         skill.spec.tool = None;
@@ -114,14 +118,14 @@ impl State {
     }
 
     fn put_version(&mut self, version: Arc<SkillVersion>) {
-        // A SkillVersion's name is checked by the API server; one with a version that is none cannot be run.
+        // The API server checks a version's name. A version without a valid number cannot run.
         let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
-        let at = key(&version.namespace().unwrap_or_default(), &version.spec.skill);
+        let at = (key_of(&*version).0, version.spec.skill.clone());
         self.versions.entry(at).or_default().insert(number, version);
     }
 
     fn drop_version(&mut self, version: &SkillVersion) {
-        let at = key(&version.namespace().unwrap_or_default(), &version.spec.skill);
+        let at = (key_of(version).0, version.spec.skill.clone());
         let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
         if let Some(of) = self.versions.get_mut(&at) {
             of.remove(&number);
@@ -132,26 +136,28 @@ impl State {
     }
 }
 
-/// Of two states of one object, the greater is the newer.
+/// Returns a number that grows with each state of an object.
 fn revision(skill: &Skill) -> Option<u64> {
     skill.resource_version()?.parse().ok()
 }
 
-fn key_of(skill: &Skill) -> Key {
-    key(&skill.namespace().unwrap_or_default(), &skill.name_any())
+/// The namespace is empty for a kind without namespaces.
+fn key_of(object: &impl Resource) -> Key {
+    let meta = object.meta();
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
 fn key(namespace: &str, name: &str) -> Key {
     (namespace.to_owned(), name.to_owned())
 }
 
-/// A kind that the catalogue keeps.
+/// A kind that the catalog holds.
 pub trait Catalogued: Resource<DynamicType = ()> + Sized {
-    /// Takes the object in.
+    /// Adds the object.
     fn put(self, catalog: &Catalog);
-    /// Takes out what is known under `key`.
+    /// Removes the object of a key.
     fn remove(catalog: &Catalog, key: &Key);
-    /// Keys of everything known.
+    /// Returns the keys of all objects of this kind.
     fn keys(catalog: &Catalog) -> Vec<Key>;
 }
 
@@ -212,41 +218,47 @@ impl Catalogued for SkillPolicy {
     }
 }
 
-/// Keeps one kind of the catalogue in step with its watch events.
-pub struct Keeper<K> {
-    listed: HashSet<Key>,
-    kind: std::marker::PhantomData<fn() -> K>,
+/// Keeps one kind of the catalog in step with its watch.
+pub struct CatalogMirror<K> {
+    catalog: Arc<Catalog>,
+    is_synced: watch::Sender<bool>,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl<K> Default for Keeper<K> {
-    fn default() -> Self {
-        Self { listed: HashSet::new(), kind: std::marker::PhantomData }
+impl<K> CatalogMirror<K> {
+    /// `is_synced` becomes true with the first complete list.
+    pub fn new(catalog: Arc<Catalog>, is_synced: watch::Sender<bool>) -> Self {
+        Self { catalog, is_synced, kind: PhantomData }
     }
 }
 
-impl<K: Catalogued> Keeper<K> {
-    /// Applies one event. `parsed` is None where the object does not parse; its key is known all the same.
-    pub fn take(&mut self, catalog: &Catalog, event: watcher::Event<(Key, Option<K>)>) {
-        match event {
-            watcher::Event::Init => self.listed.clear(),
-            watcher::Event::InitApply((at, object)) => {
-                self.listed.insert(at);
-                if let Some(object) = object {
-                    object.put(catalog);
-                }
-            }
-            watcher::Event::InitDone => {
-                for at in K::keys(catalog).iter().filter(|at| !self.listed.contains(*at)) {
-                    K::remove(catalog, at);
-                }
-            }
-            watcher::Event::Apply((_, Some(object))) => object.put(catalog),
-            watcher::Event::Apply((_, None)) => {}
-            watcher::Event::Delete((at, _)) => K::remove(catalog, &at),
+impl<K: Catalogued + DeserializeOwned> Mirror for CatalogMirror<K> {
+    type Object = RawObject<K>;
+    type Key = Key;
+
+    fn key(&self, object: &RawObject<K>) -> Option<Key> {
+        Some(key_of(object))
+    }
+
+    fn keys(&self) -> impl IntoIterator<Item = Key> {
+        K::keys(&self.catalog)
+    }
+
+    fn apply(&mut self, object: RawObject<K>) {
+        // The kind's driver reports an object that does not parse; its last good state stays.
+        if let Ok(object) = object.parse() {
+            object.put(&self.catalog);
         }
+    }
+
+    fn remove(&mut self, key: Key) {
+        K::remove(&self.catalog, &key);
+    }
+
+    fn finish_list(&mut self) {
+        self.is_synced.send_replace(true);
     }
 }
 
 #[cfg(test)]
-#[path = "catalog_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! What every part of the operator shares.
+//! Handles and state that every part of the operator shares.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,12 +8,12 @@ use kube::{Api, Client};
 
 use crate::{
     catalog::Catalog,
-    in_use::InUse,
     metrics::Metrics,
     report::Reporter,
+    revision::NewestRevision,
     sandbox::{PodWatch, Remover},
     settings::SandboxSettings,
-    skill::gather::Seen,
+    version_pins::VersionPins,
 };
 
 /// Far longer than a killed process lives.
@@ -26,9 +26,9 @@ pub struct Context {
     pub catalog: Arc<Catalog>,
     pub pods: PodWatch,
     pub remover: Remover,
-    pub versions_seen: Seen,
+    pub newest_version: NewestRevision,
     /// Versions that queued and running executions use.
-    pub in_use: Arc<InUse>,
+    pub version_pins: Arc<VersionPins>,
     pub reporter: Reporter,
     pub metrics: Metrics,
     /// Milliseconds since 1970 at the operator's start, so that it grows with every start: a sandbox obeys only the newest it has heard of.

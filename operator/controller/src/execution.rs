@@ -47,7 +47,7 @@ use self::{
     reference::ExecutionRef,
     running_status::RunningStatusWriter,
 };
-use crate::{context::Context, in_use::Hold, isolation};
+use crate::{context::Context, isolation, version_pins::Pin};
 
 const KIND: &str = "SkillExecution";
 /// After so many sandboxes of one attempt that were released unused, the execution fails.
@@ -179,7 +179,7 @@ struct Run {
     unused: u32,
     last: LastSandbox,
     /// Keep the versions that other operators chose from being collected.
-    pins: Vec<Hold>,
+    pins: Vec<Pin>,
     cancel: watch::Receiver<bool>,
     room: RoomReporter,
 }
@@ -299,7 +299,7 @@ impl Run {
                 return Err(Box::new(Conclusion::refused_with(&refusal, &reference.uid, point.ordinal)));
             }
         };
-        self.pins.push(ctx.in_use.hold(&reference.namespace, &admitted.skill, &admitted.version));
+        self.pins.push(ctx.version_pins.pin(&reference.namespace, &admitted.skill, &admitted.version));
         let plan = plan(ctx, reference, execution, admitted, self.cancel.clone()).await?;
         Ok(Self { plan, point, unused: 0, ..self })
     }

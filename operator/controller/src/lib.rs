@@ -4,16 +4,16 @@
 
 pub mod applied;
 pub mod catalog;
-pub mod client;
 pub mod context;
 pub mod execution;
-pub mod in_use;
 mod isolation;
 pub mod metrics;
 pub mod policy;
 pub mod report;
 pub mod retention;
+mod revision;
 pub mod run;
 pub mod sandbox;
 pub mod settings;
 pub mod skill;
+pub mod version_pins;

@@ -1,4 +1,4 @@
-//! What the operator counts. Labels come from closed sets; an object's name is never one.
+//! The operator's metrics. Labels come from closed sets; an object's name is never a label.
 
 use std::time::Duration;
 
@@ -43,11 +43,11 @@ pub struct Metrics {
     duration: Histogram,
     sandbox_start: Histogram,
     problems: Family<KindLabels, Counter>,
-    /// Executions that wait for a free place.
+    /// Executions that wait for a free slot.
     pub queued: Gauge,
     /// Executions that have a sandbox, or are about to.
     pub running: Gauge,
-    /// Sandboxes that had to be given up before their program started.
+    /// Sandboxes that were abandoned before their program started.
     pub discarded: Counter,
 }
 
@@ -85,7 +85,7 @@ impl Metrics {
         registry.register("problems", "Objects found unusable, by kind and reason", metrics.problems.clone());
         registry.register("executions_queued", "Executions that wait for a place", metrics.queued.clone());
         registry.register("executions_running", "Executions that have a place", metrics.running.clone());
-        registry.register("sandboxes_discarded", "Sandboxes given up before use", metrics.discarded.clone());
+        registry.register("sandboxes_discarded", "Sandboxes abandoned before use", metrics.discarded.clone());
         metrics
     }
 
@@ -110,7 +110,7 @@ impl Metrics {
         self.sandbox_start.observe(after.as_secs_f64());
     }
 
-    /// Counts an object that could not be used or dealt with.
+    /// Counts an object that could not be used or processed.
     pub fn problem(&self, kind: &'static str, reason: Reason) {
         self.problems.get_or_create(&KindLabels { kind, reason: ReasonLabel(reason) }).inc();
     }

@@ -1,7 +1,7 @@
-//! The driver of SkillPolicy: makes the default one, and finds out what each node proves.
+//! The driver of SkillPolicy: creates the default policy and probes the isolation of each node.
 //!
-//! A node is probed by opening a sandbox on it and asking its runner, which is the way of every run. So a cluster
-//! that cannot isolate says so before anyone runs a skill.
+//! A probe opens a sandbox on the node and asks its runner, like every run. A cluster that cannot isolate programs shows
+//! so in the policy's status before anyone runs a skill.
 
 pub mod probe;
 pub mod status;
@@ -12,12 +12,12 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api, Resource,
+    Api,
     api::{ListParams, PostParams},
     runtime::{Controller, controller::Action, watcher},
 };
-use skillet_api::parse::{Guarded, ParseError};
 use skillet_api::{Reason, SkillPolicy, SkillPolicySpec, names};
+use skillet_kube::{ParseError, RawObject};
 use thiserror::Error;
 use tracing::{debug, info, warn};
 
@@ -25,8 +25,8 @@ use crate::context::Context;
 
 const KIND: &str = "SkillPolicy";
 const RETRY: Duration = Duration::from_secs(10);
-/// New nodes are looked for this often.
-const LOOK: Duration = Duration::from_secs(60);
+/// The pause between two searches for new nodes.
+const PROBE_PERIOD: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Error)]
 pub enum Error {
@@ -41,7 +41,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// One word for event and metric.
+    /// Returns one word for event and metric.
     pub fn reason(&self) -> Reason {
         match self {
             Error::Parse(_) => Reason::ParseFailed,
@@ -50,13 +50,13 @@ impl Error {
     }
 }
 
-/// Makes the default policy where there is none, so that there is something to edit.
-pub async fn make_default(ctx: &Context) -> Result<(), Error> {
+/// Creates the default policy if there is none, so that there is something to edit.
+pub async fn create_default(ctx: &Context) -> Result<(), Error> {
     let api: Api<SkillPolicy> = Api::all(ctx.client.clone());
     let policy = SkillPolicy::new(names::POLICY_NAME, SkillPolicySpec::default());
     match api.create(&PostParams::default(), &policy).await {
         Ok(_) => {
-            info!("Default SkillPolicy made");
+            info!("Default SkillPolicy created");
             Ok(())
         }
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
@@ -64,9 +64,9 @@ pub async fn make_default(ctx: &Context) -> Result<(), Error> {
     }
 }
 
-/// Watches the policy and looks for new nodes; ends with the process.
+/// Reconciles the policy and probes new nodes. Ends with the process.
 pub async fn controller(ctx: Arc<Context>) {
-    let policies: Api<Guarded<SkillPolicy>> = Api::all(ctx.client.clone());
+    let policies: Api<RawObject<SkillPolicy>> = Api::all(ctx.client.clone());
     Controller::new(policies, watcher::Config::default())
         .run(reconcile, error_policy, ctx)
         .for_each(|result| async {
@@ -77,16 +77,8 @@ pub async fn controller(ctx: Arc<Context>) {
         .await;
 }
 
-async fn reconcile(policy: Arc<Guarded<SkillPolicy>>, ctx: Arc<Context>) -> Result<Action, Error> {
-    let policy = match &policy.0 {
-        Ok(policy) => policy,
-        Err(error) => {
-            ctx.reporter
-                .problem(&policy.object_ref(&()), KIND, Reason::ParseFailed, &error.to_string())
-                .await;
-            return Err(Error::Parse(error.clone()));
-        }
-    };
+async fn reconcile(raw: Arc<RawObject<SkillPolicy>>, ctx: Arc<Context>) -> Result<Action, Error> {
+    let policy = ctx.reporter.parse(KIND, &raw).await?;
     let nodes: Api<Node> = Api::all(ctx.client.clone());
     let nodes = nodes.list(&ListParams::default()).await.map_err(|e| Error::Nodes(Box::new(e)))?.items;
     let known = policy.status.as_ref().map(|status| status.nodes.as_slice()).unwrap_or_default();
@@ -100,18 +92,18 @@ async fn reconcile(policy: Arc<Guarded<SkillPolicy>>, ctx: Arc<Context>) -> Resu
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found.truncate(status::MOST_NODES);
-    status::report(&ctx, policy, found).await?;
-    Ok(Action::requeue(LOOK))
+    status::report(&ctx, &policy, found).await?;
+    Ok(Action::requeue(PROBE_PERIOD))
 }
 
 // The signature is the Controller's.
 #[allow(clippy::needless_pass_by_value)]
-fn error_policy(_: Arc<Guarded<SkillPolicy>>, error: &Error, ctx: Arc<Context>) -> Action {
+fn error_policy(_: Arc<RawObject<SkillPolicy>>, error: &Error, ctx: Arc<Context>) -> Action {
     match error {
         Error::Parse(_) => Action::await_change(),
         Error::Nodes(_) | Error::Create(_) | Error::Status(_) => {
             ctx.metrics.problem(KIND, error.reason());
-            warn!(%error, "SkillPolicy is tried again");
+            warn!(%error, "SkillPolicy reconcile failed; retrying");
             Action::requeue(RETRY)
         }
     }

@@ -1,10 +1,15 @@
-//! The one place that publishes events and logs what became of an object.
+//! Publishes events about problems, with log line and metric.
 //!
-//! An event is told to who has the problem; success is in the status and needs none.
+//! An event is on the object that has the problem. Success shows in the status only.
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::runtime::events::{Event, EventType, Recorder};
+use kube::{
+    Resource,
+    runtime::events::{Event, EventType, Recorder},
+};
+use serde::de::DeserializeOwned;
 use skillet_api::Reason;
+use skillet_kube::{ParseError, RawObject};
 use tracing::warn;
 
 use crate::metrics::Metrics;
@@ -21,7 +26,7 @@ impl Reporter {
         Self { recorder, metrics }
     }
 
-    /// Tells of a problem with an object: event, log line and metric, all with the same reason.
+    /// Reports a problem with an object: event, log line and metric, all with the same reason.
     pub async fn problem(&self, object: &ObjectReference, kind: &'static str, reason: Reason, message: &str) {
         self.metrics.problem(kind, reason);
         warn!(
@@ -33,6 +38,18 @@ impl Reporter {
             "Object has a problem"
         );
         self.publish(object, action(kind), reason, message).await;
+    }
+
+    /// Parses an object, and reports a problem if it does not parse.
+    pub async fn parse<K>(&self, kind: &'static str, raw: &RawObject<K>) -> Result<K, ParseError>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let parsed = raw.parse();
+        if let Err(error) = &parsed {
+            self.problem(&raw.object_ref(&()), kind, Reason::ParseFailed, &error.to_string()).await;
+        }
+        parsed
     }
 
     /// Publishes a warning event only: the caller counts and logs.
@@ -77,7 +94,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The API server takes notes of at most 1024 bytes.
+/// Cuts a note: the API server accepts at most 1024 bytes.
 fn cut(message: &str) -> String {
     const LIMIT: usize = 1000;
     if message.len() <= LIMIT {
@@ -92,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_told_with_its_causes_and_each_once() {
+    fn an_error_is_written_with_each_cause_once() {
         #[derive(Debug, thiserror::Error)]
         enum Outer {
             #[error("could not seal x")]

@@ -1,4 +1,4 @@
-//! Deleting what has had its time: finished executions by age and number, and sandboxes that nobody owns.
+//! Deletes finished executions by age and number, and sandboxes whose execution has ended.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -19,13 +19,14 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use skillet_api::parse::Guarded;
-
 use crate::context::Context;
 
 const PERIOD: Duration = Duration::from_secs(20);
-/// Between two deletions, so that a clean-up never crowds out runs.
+/// The pause between two deletions, so that a clean-up never crowds out runs.
 const PACE: Duration = Duration::from_millis(20);
+/// Selects executions that have not ended, also those without a status.
+const UNFINISHED: &str =
+    "status.phase!=Succeeded,status.phase!=Failed,status.phase!=TimedOut,status.phase!=Cancelled";
 
 /// An execution that has ended, or is gone altogether.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,19 +34,19 @@ pub struct Finished {
     pub namespace: String,
     pub name: String,
     pub uid: String,
-    /// Seconds since the epoch; none when the object is gone.
+    /// Seconds since 1970, or `None` if the object is gone.
     pub at: Option<i64>,
 }
 
 impl Finished {
-    /// The execution, if it has ended.
+    /// Returns the execution if it has ended.
     pub fn of(execution: &SkillExecution) -> Option<Self> {
         let status = execution.status.as_ref().filter(|status| status.phase.is_terminal())?;
         let at = status.finished_at.as_ref().map_or_else(Timestamp::now, |at| at.0);
         Some(Self { at: Some(at.as_second()), ..Self::gone(execution) })
     }
 
-    /// The execution as one that no longer exists.
+    /// Returns the execution as an object that no longer exists.
     pub fn gone(execution: &SkillExecution) -> Self {
         Self {
             namespace: execution.namespace().unwrap_or_default(),
@@ -58,10 +59,10 @@ impl Finished {
 
 /// Finished executions by namespace, then by name and uid.
 #[derive(Default)]
-struct Kept(BTreeMap<String, HashMap<(String, String), i64>>);
+struct Retained(BTreeMap<String, HashMap<(String, String), i64>>);
 
-impl Kept {
-    fn take(&mut self, finished: Finished) {
+impl Retained {
+    fn update(&mut self, finished: Finished) {
         let Finished { namespace, name, uid, at } = finished;
         let of = self.0.entry(namespace.clone()).or_default();
         match at {
@@ -73,7 +74,7 @@ impl Kept {
         }
     }
 
-    /// Namespace, name and uid of everything past its time or number.
+    /// Returns namespace, name and uid of every execution past its age or number.
     fn expired(&self, ttl: Duration, per_namespace: usize, now: i64) -> Vec<(String, String, String)> {
         let of_namespace = |(namespace, of): (&String, &HashMap<(String, String), i64>)| {
             let finished: Vec<((String, String), i64)> =
@@ -86,15 +87,15 @@ impl Kept {
     }
 }
 
-/// Hears of finished executions and deletes them in time; works until `finished` closes.
+/// Receives finished executions and deletes them in time, until `finished` closes.
 pub async fn executions(ctx: Arc<Context>, mut finished: mpsc::UnboundedReceiver<Finished>) {
-    let mut kept = Kept::default();
+    let mut kept = Retained::default();
     let mut period = interval(PERIOD);
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            heard = finished.recv() => match heard {
-                Some(finished) => kept.take(finished),
+            received = finished.recv() => match received {
+                Some(finished) => kept.update(finished),
                 None => return,
             },
             _ = period.tick() => {
@@ -102,7 +103,7 @@ pub async fn executions(ctx: Arc<Context>, mut finished: mpsc::UnboundedReceiver
                 let per_namespace = usize::try_from(retention.per_namespace).unwrap_or(usize::MAX);
                 for (namespace, name, uid) in kept.expired(retention.ttl.0, per_namespace, Timestamp::now().as_second()) {
                     delete(&ctx, &namespace, &name, &uid).await;
-                    kept.take(Finished { namespace, name, uid, at: None });
+                    kept.update(Finished { namespace, name, uid, at: None });
                     sleep(PACE).await;
                 }
             }
@@ -112,7 +113,7 @@ pub async fn executions(ctx: Arc<Context>, mut finished: mpsc::UnboundedReceiver
 
 async fn delete(ctx: &Context, namespace: &str, name: &str, uid: &str) {
     let api: Api<SkillExecution> = Api::namespaced(ctx.client.clone(), namespace);
-    // With the uid, an execution made again under the same name is not meant.
+    // The uid spares an execution that was created again under the same name.
     let only_this = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
     let params = DeleteParams::default().preconditions(only_this);
     match api.delete(name, &params).await {
@@ -122,7 +123,7 @@ async fn delete(ctx: &Context, namespace: &str, name: &str, uid: &str) {
     }
 }
 
-/// Removes sandboxes whose execution has ended or is gone: what a stopped operator left, or a failed removal.
+/// Removes sandboxes whose execution has ended or is gone, left by a stopped operator or a failed removal.
 pub async fn sandboxes(ctx: Arc<Context>) {
     let mut period = interval(PERIOD * 3);
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -130,7 +131,7 @@ pub async fn sandboxes(ctx: Arc<Context>) {
         period.tick().await;
         match orphans(&ctx).await {
             Ok(orphans) => orphans.into_iter().for_each(|job| ctx.remover.later(job)),
-            Err(error) => warn!(%error, "Sandboxes could not be swept"),
+            Err(error) => warn!(%error, "Orphaned sandboxes could not be listed"),
         }
     }
 }
@@ -142,15 +143,10 @@ async fn orphans(ctx: &Context) -> Result<Vec<String>, kube::Error> {
     if jobs.items.is_empty() {
         return Ok(Vec::new());
     }
-    let executions: Api<Guarded<SkillExecution>> = Api::all(ctx.client.clone());
-    let live: HashSet<String> = executions
-        .list(&ListParams::default())
-        .await?
-        .into_iter()
-        // One that does not parse counts as going on.
-        .filter(|execution| execution.0.as_ref().ok().and_then(Finished::of).is_none())
-        .filter_map(|execution| execution.uid())
-        .collect();
+    let executions: Api<SkillExecution> = Api::all(ctx.client.clone());
+    // Without content: the executions of a whole cluster would not fit into memory.
+    let live = executions.list_metadata(&ListParams::default().fields(UNFINISHED)).await?;
+    let live: HashSet<String> = live.into_iter().filter_map(|execution| execution.metadata.uid).collect();
     let is_orphan = |labels: &BTreeMap<String, String>| {
         labels.get(names::LABEL_EXECUTION_UID).is_none_or(|uid| !live.contains(uid))
     };
@@ -165,7 +161,7 @@ mod tests {
         Finished { namespace: "ns".into(), name: name.into(), uid: format!("{name}-uid"), at }
     }
 
-    fn names(kept: &Kept, ttl: u64, per_namespace: usize, now: i64) -> Vec<String> {
+    fn names(kept: &Retained, ttl: u64, per_namespace: usize, now: i64) -> Vec<String> {
         kept.expired(Duration::from_secs(ttl), per_namespace, now)
             .into_iter()
             .map(|(_, name, _)| name)
@@ -173,10 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn the_old_and_the_surplus_go_oldest_first() {
-        let mut kept = Kept::default();
+    fn executions_past_their_age_or_number_expire_oldest_first() {
+        let mut kept = Retained::default();
         for (name, at) in [("c", 30), ("a", 10), ("b", 20)] {
-            kept.take(finished(name, Some(at)));
+            kept.update(finished(name, Some(at)));
         }
         assert_eq!(names(&kept, 100, 10, 50), Vec::<String>::new());
         assert_eq!(names(&kept, 30, 10, 50), ["a", "b"]);
@@ -184,10 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_deleted_is_forgotten() {
-        let mut kept = Kept::default();
-        kept.take(finished("a", Some(1)));
-        kept.take(finished("a", None));
+    fn a_deleted_execution_is_forgotten() {
+        let mut kept = Retained::default();
+        kept.update(finished("a", Some(1)));
+        kept.update(finished("a", None));
         assert!(kept.0.is_empty());
     }
 

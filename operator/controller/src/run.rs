@@ -9,41 +9,38 @@ use std::{
     },
 };
 
-use futures::TryStreamExt;
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::{
     Api, Client, Resource,
     runtime::{
-        WatchStreamExt,
         events::{Recorder, Reporter as Source},
         watcher,
     },
 };
 use serde::de::DeserializeOwned;
-use skillet_api::parse::Guarded;
 use skillet_api::{Reason, Skill, SkillExecution, SkillPolicy, SkillVersion, names};
+use skillet_kube::{RawObject, mirror};
 use thiserror::Error;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
 };
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::{
-    catalog::{Catalog, Catalogued, Keeper, Key},
+    catalog::{Catalog, CatalogMirror, Catalogued},
     context::Context,
     execution::{LeftoverRuns, engine::Engine},
     metrics::Metrics,
     policy,
     report::Reporter,
     retention,
+    revision::NewestRevision,
     sandbox::{PodWatch, Remover},
     settings::SandboxSettings,
     skill,
 };
-
-/// Objects in one page of a list. Each may be a megabyte, and takes many times that when it is parsed.
-const PAGE: u32 = 20;
 
 #[derive(Debug, Error)]
 pub enum Error {
@@ -77,8 +74,8 @@ pub async fn run(
     let ctx = Arc::new(Context {
         reporter: Reporter::new(Recorder::new(client.clone(), source), metrics.clone()),
         catalog: Arc::new(Catalog::default()),
-        versions_seen: skill::gather::Seen::default(),
-        in_use: Arc::default(),
+        newest_version: NewestRevision::default(),
+        version_pins: Arc::default(),
         pods: PodWatch::default(),
         epoch: Timestamp::now().as_millisecond().unsigned_abs(),
         client,
@@ -88,9 +85,9 @@ pub async fn run(
     });
     let mut parts = JoinSet::new();
     parts.spawn(removing);
-    policy::make_default(&ctx).await?;
+    policy::create_default(&ctx).await?;
     catalogue(&ctx, &mut parts).await;
-    let left = LeftoverRuns::list(&ctx.sandbox_jobs(), &ctx.in_use).await.map_err(|source| {
+    let left = LeftoverRuns::list(&ctx.sandbox_jobs(), &ctx.version_pins).await.map_err(|source| {
         Error::Sandboxes { namespace: ctx.settings.namespace.clone(), source: Box::new(source) }
     })?;
     info!(sandboxes = left.sandboxes(), skills = ctx.catalog.skill_count(), "Operator started");
@@ -118,66 +115,30 @@ async fn catalogue(ctx: &Arc<Context>, parts: &mut JoinSet<()>) {
     let (policy, policies) = watch::channel(false);
     let (skill, skills) = watch::channel(false);
     let (version, versions) = watch::channel(false);
-    parts.spawn(keep::<SkillPolicy>(ctx.clone(), policy));
-    parts.spawn(keep::<Skill>(ctx.clone(), skill));
-    parts.spawn(keep::<SkillVersion>(ctx.clone(), version));
+    parts.spawn(mirror_kind::<SkillPolicy>(ctx.clone(), policy));
+    parts.spawn(mirror_kind::<Skill>(ctx.clone(), skill));
+    parts.spawn(mirror_kind::<SkillVersion>(ctx.clone(), version));
     for mut synced in [policies, skills, versions] {
         // An error means that the part has ended, which it does only at shutdown.
         synced.wait_for(|is_synced| *is_synced).await.ok();
     }
 }
 
-async fn keep<K>(ctx: Arc<Context>, synced: watch::Sender<bool>)
+async fn mirror_kind<K>(ctx: Arc<Context>, is_synced: watch::Sender<bool>)
 where
-    K: Catalogued + Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Catalogued + Clone + DeserializeOwned + 'static,
 {
-    let api: Api<Guarded<K>> = Api::all(ctx.client.clone());
-    let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE)).default_backoff());
-    let mut keeper = Keeper::<K>::default();
-    loop {
-        match events.try_next().await {
-            Ok(Some(event)) => {
-                let is_done = matches!(event, watcher::Event::InitDone);
-                keeper.take(&ctx.catalog, with_key(event));
-                if is_done {
-                    synced.send_replace(true);
-                }
-            }
-            Ok(None) => return,
-            Err(error) => warn!(kind = %K::kind(&()), %error, "Watch was interrupted"),
-        }
-    }
-}
-
-fn with_key<K: Resource>(event: watcher::Event<Guarded<K>>) -> watcher::Event<(Key, Option<K>)> {
-    let keyed = |guard: Guarded<K>| {
-        let meta = guard.meta();
-        let key = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
-        (key, guard.0.ok())
-    };
-    match event {
-        watcher::Event::Apply(object) => watcher::Event::Apply(keyed(object)),
-        watcher::Event::Delete(object) => watcher::Event::Delete(keyed(object)),
-        watcher::Event::Init => watcher::Event::Init,
-        watcher::Event::InitApply(object) => watcher::Event::InitApply(keyed(object)),
-        watcher::Event::InitDone => watcher::Event::InitDone,
-    }
+    let events =
+        skillet_kube::watch::<RawObject<K>>(Api::all(ctx.client.clone()), watcher::Config::default());
+    mirror(events, &mut CatalogMirror::<K>::new(ctx.catalog.clone(), is_synced)).await;
 }
 
 /// Passes executions to the engine in the order in which they are seen; tells of those that do not parse, once.
 async fn watch_executions(ctx: Arc<Context>, events: mpsc::UnboundedSender<watcher::Event<SkillExecution>>) {
-    let api: Api<Guarded<SkillExecution>> = Api::all(ctx.client.clone());
-    let mut seen = pin!(watcher(api, watcher::Config::default().page_size(PAGE)).default_backoff());
+    let api: Api<RawObject<SkillExecution>> = Api::all(ctx.client.clone());
+    let mut seen = pin!(skillet_kube::watch(api, watcher::Config::default()));
     let mut told: HashSet<(String, String)> = HashSet::new();
-    loop {
-        let event = match seen.try_next().await {
-            Ok(Some(event)) => event,
-            Ok(None) => return,
-            Err(error) => {
-                warn!(%error, "Execution watch was interrupted");
-                continue;
-            }
-        };
+    while let Some(event) = seen.next().await {
         let Some(event) = parsed(&ctx, event, &mut told).await else { continue };
         if events.send(event).is_err() {
             return;
@@ -187,7 +148,7 @@ async fn watch_executions(ctx: Arc<Context>, events: mpsc::UnboundedSender<watch
 
 async fn parsed(
     ctx: &Context,
-    event: watcher::Event<Guarded<SkillExecution>>,
+    event: watcher::Event<RawObject<SkillExecution>>,
     told: &mut HashSet<(String, String)>,
 ) -> Option<watcher::Event<SkillExecution>> {
     Some(match event {
@@ -195,18 +156,18 @@ async fn parsed(
         watcher::Event::InitDone => watcher::Event::InitDone,
         watcher::Event::InitApply(guard) => watcher::Event::InitApply(sound(ctx, guard, told).await?),
         watcher::Event::Apply(guard) => watcher::Event::Apply(sound(ctx, guard, told).await?),
-        watcher::Event::Delete(guard) => watcher::Event::Delete(guard.0.ok()?),
+        watcher::Event::Delete(guard) => watcher::Event::Delete(guard.parse().ok()?),
     })
 }
 
 async fn sound(
     ctx: &Context,
-    guard: Guarded<SkillExecution>,
+    guard: RawObject<SkillExecution>,
     told: &mut HashSet<(String, String)>,
 ) -> Option<SkillExecution> {
     let reference = guard.object_ref(&());
     let (uid, revision) = (guard.meta().uid.clone(), guard.meta().resource_version.clone());
-    match guard.0 {
+    match guard.parse() {
         Ok(execution) => Some(execution),
         Err(error) => {
             if told.insert((uid?, revision?)) {

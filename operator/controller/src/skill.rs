@@ -1,4 +1,4 @@
-//! The driver of Skill: seals each version it sees and says in conditions what can run.
+//! The driver of Skill: seals each version and reports in conditions what can run.
 //!
 //! gather -> validate (`skillet_core::skill`) -> build -> apply -> status, in this order and on every path.
 
@@ -11,16 +11,16 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt};
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Resource, ResourceExt,
     runtime::{Controller, controller::Action, reflector::ObjectRef, watcher},
 };
-use skillet_api::parse::{Guarded, ParseError};
 use skillet_api::{Reason, Skill, SkillVersion, names};
 use skillet_core::skill::{SkillProblem, validate_skill};
+use skillet_kube::{PAGE_SIZE, ParseError, RawObject};
 use thiserror::Error;
 use tracing::{debug, warn};
 
-use self::gather::Look;
+use self::gather::Consistency;
 use crate::{context::Context, report::chain};
 
 const KIND: &str = "Skill";
@@ -43,7 +43,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// One word for condition, event and metric.
+    /// Returns one word for condition, event and metric.
     pub fn reason(&self) -> Reason {
         match self {
             Error::Parse(_) => Reason::ParseFailed,
@@ -56,14 +56,16 @@ impl Error {
     }
 }
 
-/// Watches Skills and SkillVersions; ends with the process.
+/// Reconciles Skills whenever they or their versions change. Ends with the process.
 pub async fn controller(ctx: Arc<Context>, policy_changes: impl Stream<Item = ()> + Send + Sync + 'static) {
     let client = ctx.client.clone();
-    let skills: Api<Guarded<Skill>> = Api::all(client.clone());
+    let skills: Api<RawObject<Skill>> = Api::all(client.clone());
+    let versions: Api<RawObject<SkillVersion>> = Api::all(client);
+    let config = watcher::Config::default().page_size(PAGE_SIZE);
     let seen = Arc::clone(&ctx);
-    Controller::new(skills, watcher::Config::default())
-        .watches(versions(client), watcher::Config::default(), move |version: Guarded<SkillVersion>| {
-            seen.versions_seen.note(&version);
+    Controller::new(skills, config.clone())
+        .watches(versions, config, move |version: RawObject<SkillVersion>| {
+            seen.newest_version.observe(&version);
             // By label, not by owner: the Skill may have been deleted and made again.
             let skill = version.meta().labels.as_ref()?.get(names::LABEL_SKILL)?.clone();
             Some(ObjectRef::new(&skill).within(&version.meta().namespace.clone()?))
@@ -79,42 +81,31 @@ pub async fn controller(ctx: Arc<Context>, policy_changes: impl Stream<Item = ()
         .await;
 }
 
-fn versions(client: Client) -> Api<Guarded<SkillVersion>> {
-    Api::all(client)
-}
-
-async fn reconcile(skill: Arc<Guarded<Skill>>, ctx: Arc<Context>) -> Result<Action, Error> {
-    let skill = match &skill.0 {
-        Ok(skill) => skill,
-        Err(error) => {
-            let reference = skill.object_ref(&());
-            ctx.reporter.problem(&reference, KIND, Reason::ParseFailed, &error.to_string()).await;
-            return Err(Error::Parse(error.clone()));
-        }
-    };
+async fn reconcile(raw: Arc<RawObject<Skill>>, ctx: Arc<Context>) -> Result<Action, Error> {
+    let skill = ctx.reporter.parse(KIND, &raw).await?;
     if skill.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
     }
-    let result = converge(skill, &ctx).await;
+    let result = converge(&skill, &ctx).await;
     if let Err(Error::Apply(error)) = &result
         && error.is_in_ending_namespace()
     {
-        debug!(name = skill.name_any(), "Namespace is being deleted; nothing more is sealed in it");
+        debug!(name = skill.name_any(), "Namespace is being deleted; the version is not sealed");
         return Ok(Action::await_change());
     }
-    status::report(&ctx, skill, &result).await?;
+    status::report(&ctx, &skill, &result).await?;
     result?;
     Ok(Action::await_change())
 }
 
 async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error> {
-    let observed = gather::gather(ctx, skill, Look::AsSeen).await?;
+    let observed = gather::gather(ctx, skill, Consistency::AtLeastSeen).await?;
     let policy = ctx.catalog.policy();
     let valid = validate_skill(&skill.name_any(), &skill.spec, &policy).map_err(Error::Validate)?;
     let mut desired = build::build(skill, &valid, &observed, &policy);
-    // A version that was just deleted may still have been seen: a conflict would stay, and a deletion is for good.
+    // The list may still show a version that was just deleted. A conflict would stay, and a deletion is final.
     if desired.as_ref().map_or(true, |desired| !desired.surplus.is_empty()) {
-        let observed = gather::gather(ctx, skill, Look::Live).await?;
+        let observed = gather::gather(ctx, skill, Consistency::Strong).await?;
         desired = build::build(skill, &valid, &observed, &policy);
     }
     Ok(apply::apply(ctx, desired?).await?)
@@ -122,13 +113,13 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
 
 // The signature is the Controller's.
 #[allow(clippy::needless_pass_by_value)]
-fn error_policy(_: Arc<Guarded<Skill>>, error: &Error, ctx: Arc<Context>) -> Action {
+fn error_policy(_: Arc<RawObject<Skill>>, error: &Error, ctx: Arc<Context>) -> Action {
     match error {
-        // The user's to mend: the watch tells when it was.
+        // The user must change the object, which the watch will show.
         Error::Parse(_) | Error::Validate(_) | Error::Build(_) => Action::await_change(),
         Error::Gather(_) | Error::Apply(_) | Error::Status(_) => {
             ctx.metrics.problem(KIND, Reason::ApiError);
-            warn!(error = %chain(error), "Skill is tried again");
+            warn!(error = %chain(error), "Skill reconcile failed; retrying");
             Action::requeue(RETRY)
         }
     }

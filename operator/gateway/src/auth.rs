@@ -4,8 +4,6 @@
 //! of a body, no name in a path, no default.
 
 mod api_keys;
-#[cfg(test)]
-pub(crate) mod fake_api;
 mod reviews;
 mod token;
 mod ttl_cache;

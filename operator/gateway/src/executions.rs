@@ -26,10 +26,11 @@ use kube::{
 };
 use serde_json::{Value, json};
 use skillet_api::names;
+use skillet_kube::PAGE_SIZE;
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use crate::{auth::Caller, unread};
+use crate::auth::Caller;
 pub use error::ExecutionError;
 use execution::Found;
 pub use execution::{Execution, Metadata, Spec, Status};
@@ -93,7 +94,7 @@ impl ExecutionClient {
     /// Watches the executions of the whole cluster, until it is dropped.
     pub async fn watch_all(self: Arc<Self>) {
         let api: Api<Found> = Api::all(self.client.clone());
-        let config = watcher::Config::default().page_size(unread::PAGE);
+        let config = watcher::Config::default().page_size(PAGE_SIZE);
         let mut events = pin!(watcher(api, config).default_backoff());
         loop {
             match events.try_next().await {
@@ -118,7 +119,7 @@ impl ExecutionClient {
     /// Makes the execution, or finds the one that the same idempotency key made.
     pub async fn start(&self, order: &ExecutionRequest) -> Result<Arc<Execution>, ExecutionError> {
         let api = self.api(&order.namespace);
-        let sent = Found::of(&request::object(order))
+        let sent = Found::new(&request::object(order))
             .map_err(|error| ExecutionError::of_create(&order.namespace, kube::Error::SerdeError(error)))?;
         let params = PostParams { field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()), dry_run: false };
         let mut races = 0;

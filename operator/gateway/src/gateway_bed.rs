@@ -17,16 +17,16 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use skillet_api::{SkillPolicySpec, gateway::KeySecret};
+use skillet_kube::testing::{FakeApiServer, token};
 use skillet_llm::confirmation::ConfirmationKey;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use crate::{
-    auth::{Auth, fake_api::FakeApi as FakeReviews, fake_api::token},
+    auth::Auth,
     catalog::SkillCatalog,
     executions::ExecutionClient,
-    fake_api::FakeApi,
     model::{inject, proxy, upstream},
     state::GatewayState,
 };
@@ -39,7 +39,7 @@ pub(crate) struct Provider {
 }
 
 pub(crate) struct Bed {
-    pub(crate) api: FakeApi,
+    pub(crate) api: FakeApiServer,
     pub(crate) provider: Arc<Provider>,
     pub(crate) gateway: GatewayState,
     token: String,
@@ -67,15 +67,11 @@ impl Answer {
 }
 
 /// A gateway over these, with the default policy and without skills.
-pub(crate) fn gateway(
-    api: &FakeApi,
-    reviews: &Arc<FakeReviews>,
-    confirmation: Option<ConfirmationKey>,
-) -> GatewayState {
+pub(crate) fn gateway(api: &FakeApiServer, confirmation: Option<ConfirmationKey>) -> GatewayState {
     let executor = Arc::new(ExecutionClient::new(api.client()));
     tokio::spawn(executor.clone().watch_all());
     GatewayState {
-        auth: Arc::new(Auth::new(reviews.client())),
+        auth: Arc::new(Auth::new(api.client())),
         catalog: Arc::new(SkillCatalog::default()),
         executions: executor,
         metrics: Arc::default(),
@@ -106,15 +102,15 @@ pub(crate) fn put_skill(gateway: &GatewayState, namespace: &str, name: &str, inv
 
 impl Bed {
     pub(crate) async fn new() -> Self {
-        let (api, reviews) = (FakeApi::default(), FakeReviews::start());
+        let api = FakeApiServer::default();
         let token = token("agent", &json!({ "aud": ["skillet"], "exp": 4_000_000_000_i64 }));
-        reviews.know(&token, "team", "agent");
+        api.add_token(&token, "team", "agent");
         for verb in ["get", "execute"] {
             for skill in [None, Some("sum"), Some("fetch")] {
-                reviews.allow("system:serviceaccount:team:agent", verb, "team", skill);
+                api.allow("system:serviceaccount:team:agent", verb, "team", skill);
             }
         }
-        let gateway = gateway(&api, &reviews, None);
+        let gateway = gateway(&api, None);
         let provider = Arc::<Provider>::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

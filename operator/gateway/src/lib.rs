@@ -10,8 +10,6 @@ pub mod catalog;
 pub mod error;
 pub mod executions;
 #[cfg(test)]
-mod fake_api;
-#[cfg(test)]
 mod gateway_bed;
 pub mod idempotency;
 pub mod mcp;
@@ -24,6 +22,5 @@ pub mod rest;
 pub mod server;
 pub mod state;
 pub mod tls;
-pub mod unread;
 
 pub use skillet_llm::confirmation::ConfirmationKey;

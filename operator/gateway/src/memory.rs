@@ -7,7 +7,6 @@
 //! ones that wait, and a tenant's share is all that it can hold up.
 
 mod body;
-mod estimate;
 
 use std::{
     collections::HashMap,
@@ -17,7 +16,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-pub use self::{body::BodyBudget, estimate::parsed_size};
+pub use self::body::BodyBudget;
 use crate::error::ApiError;
 
 const MIB: usize = 1 << 20;

@@ -3,7 +3,6 @@
 #![cfg(target_os = "linux")]
 
 use serde_json::Value;
-use skillet_gateway::memory;
 
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -44,7 +43,7 @@ fn a_document_takes_no_more_than_is_counted_for_it() {
     let mut kept = Vec::new();
     for (shape, repeated) in shapes() {
         let text = format!("[{}]", vec![shape.as_str(); repeated].join(","));
-        let counted = memory::parsed_size(text.as_bytes());
+        let counted = skillet_kube::parsed_size(text.as_bytes());
         let before = resident().unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
         let taken = resident().unwrap() - before;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use kube::Client;
+use kube::Config;
 use skillet_gateway::{
     ConfirmationKey,
     server::{self, Settings},
@@ -23,7 +23,8 @@ pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
         confirmation_key_file,
     } = config;
     let confirmation = confirmation_key_file.as_deref().map(confirmation_key).transpose()?;
-    let client = Client::try_default().await.context("could not find a cluster")?;
+    let client = skillet_kube::connect(Config::infer().await.context("could not find a cluster")?)
+        .context("the cluster's configuration cannot be used")?;
     let settings = Settings {
         namespace,
         address: gateway_address,

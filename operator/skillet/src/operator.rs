@@ -6,7 +6,6 @@ use anyhow::Context as _;
 use kube::{Client, Config};
 use prometheus_client::registry::Registry;
 use skillet_controller::{
-    client,
     metrics::Metrics,
     run::{self, Readiness},
     settings::{RunnerDelivery, SandboxSettings},
@@ -37,7 +36,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         http_address,
         shutdown_after,
     } = config;
-    let client = client::connect(Config::infer().await.context("could not find a cluster")?)
+    let client = skillet_kube::connect(Config::infer().await.context("could not find a cluster")?)
         .context("the cluster's configuration cannot be used")?;
     let settings = SandboxSettings {
         namespace: sandbox_namespace,

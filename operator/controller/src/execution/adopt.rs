@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt, api::ListParams};
 use skillet_api::{Phase, SkillExecution, SkillExecutionStatus, names};
 use skillet_core::version::SkillSemver;
 
-use crate::in_use::{Hold, InUse};
+use crate::version_pins::{Pin, VersionPins};
 
 /// The newest sandbox of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,16 +76,16 @@ impl ResumePoint {
 pub(crate) struct LeftoverRuns {
     sandboxes: HashMap<String, ResumePoint>,
     /// Pins of their versions, until each run has its own.
-    holds: HashMap<String, Hold>,
+    pins: HashMap<String, Pin>,
 }
 
 impl LeftoverRuns {
     /// Lists the Jobs by a consistent read: one created before is in it.
-    pub(crate) async fn list(jobs: &Api<Job>, in_use: &Arc<InUse>) -> Result<Self, kube::Error> {
+    pub(crate) async fn list(jobs: &Api<Job>, version_pins: &Arc<VersionPins>) -> Result<Self, kube::Error> {
         let runs = ListParams::default().labels(&format!("{}={}", names::LABEL_PURPOSE, names::PURPOSE_RUN));
         let jobs = jobs.list(&runs).await?.items;
-        let holds = jobs.iter().filter_map(|job| hold(job, in_use)).collect();
-        Ok(Self { sandboxes: newest(&jobs), holds })
+        let pins = jobs.iter().filter_map(|job| pin(job, version_pins)).collect();
+        Ok(Self { sandboxes: newest(&jobs), pins })
     }
 
     /// The number of sandboxes.
@@ -94,11 +94,11 @@ impl LeftoverRuns {
     }
 
     /// Takes out how far an earlier operator is with an execution, and the pin of its version.
-    pub(crate) fn take(&mut self, execution: &SkillExecution) -> Option<(ResumePoint, Option<Hold>)> {
+    pub(crate) fn take(&mut self, execution: &SkillExecution) -> Option<(ResumePoint, Option<Pin>)> {
         let uid = execution.uid()?;
-        let hold = self.holds.remove(&uid);
+        let pin = self.pins.remove(&uid);
         let left = self.sandboxes.remove(&uid);
-        Some((left.or_else(|| ResumePoint::from_status(execution.status.as_ref()))?, hold))
+        Some((left.or_else(|| ResumePoint::from_status(execution.status.as_ref()))?, pin))
     }
 
     /// Forgets the rest, which belongs to no execution: every one has been seen.
@@ -117,11 +117,12 @@ pub(crate) async fn newest_of(
     Ok(newest(&jobs.list(&of_execution).await?.items).remove(execution_uid))
 }
 
-fn hold(job: &Job, in_use: &Arc<InUse>) -> Option<(String, Hold)> {
+fn pin(job: &Job, version_pins: &Arc<VersionPins>) -> Option<(String, Pin)> {
     let label = |name: &str| job.labels().get(name);
     let version: SkillSemver = label(names::LABEL_VERSION)?.parse().ok()?;
-    let held = in_use.hold(label(names::LABEL_EXECUTION_NAMESPACE)?, label(names::LABEL_SKILL)?, &version);
-    Some((label(names::LABEL_EXECUTION_UID)?.clone(), held))
+    let pin =
+        version_pins.pin(label(names::LABEL_EXECUTION_NAMESPACE)?, label(names::LABEL_SKILL)?, &version);
+    Some((label(names::LABEL_EXECUTION_UID)?.clone(), pin))
 }
 
 fn newest(jobs: &[Job]) -> HashMap<String, ResumePoint> {
@@ -193,21 +194,21 @@ mod tests {
 
     #[test]
     fn the_version_of_a_leftover_run_is_pinned_until_the_run_pins_it() {
-        let in_use = Arc::new(InUse::default());
+        let version_pins = Arc::new(VersionPins::default());
         let left: Job = serde_saphyr::from_str(
             "metadata: {labels: {skillet.dev/execution-uid: u, skillet.dev/execution-namespace: ns, skillet.dev/skill: s, skillet.dev/version: 1.0.0, skillet.dev/sandbox: '1', skillet.dev/attempt: '1'}}",
         )
         .unwrap();
-        let holds = hold(&left, &in_use).into_iter().collect();
-        let mut left = LeftoverRuns { sandboxes: newest(&[left]), holds };
-        assert_eq!(in_use.of("ns", "s").len(), 1);
+        let pins = pin(&left, &version_pins).into_iter().collect();
+        let mut left = LeftoverRuns { sandboxes: newest(&[left]), pins };
+        assert_eq!(version_pins.of("ns", "s").len(), 1);
         let mut execution = SkillExecution::new("e", SkillExecutionSpec::default());
         execution.metadata.uid = Some("u".into());
         let (existing, held) = left.take(&execution).unwrap();
         assert_eq!((existing.sandbox, existing.version.as_deref()), (SandboxState::Exists, Some("1.0.0")));
-        assert_eq!(in_use.of("ns", "s").len(), 1);
+        assert_eq!(version_pins.of("ns", "s").len(), 1);
         drop(held);
-        assert!(in_use.of("ns", "s").is_empty());
+        assert!(version_pins.of("ns", "s").is_empty());
         assert!(left.take(&execution).is_none(), "taken once");
     }
 

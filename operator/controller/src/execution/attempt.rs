@@ -180,7 +180,7 @@ impl Attempt<'_> {
             AttachError::Ended(ended) if ended.had_no_room() => self.no_room(ended.message, pod).await,
             // Another operator, which is being replaced, uses the sandbox: its end is this execution's end. A runner
             // that said nothing, or something else, may have got a Run from it; if not, its end says so.
-            AttachError::InUse(_) => self.settle(sandbox, pod).await,
+            AttachError::VersionPins(_) => self.settle(sandbox, pod).await,
             AttachError::Ended(ended) | AttachError::Gone(Some(ended)) if ended.was_used() => {
                 self.settle(sandbox, pod).await
             }

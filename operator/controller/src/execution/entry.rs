@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt as _;
 use serde_json::Value;
-use skillet_api::{SkillExecution, parse::ParseError};
+use skillet_api::SkillExecution;
 use skillet_core::queue::Arrival;
+use skillet_kube::ParseError;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
@@ -14,7 +15,7 @@ use tokio::{
 use tracing::{Instrument as _, Span, debug};
 
 use super::{adopt::ResumePoint, conclude::Conclusion, reference::ExecutionRef, status};
-use crate::{context::Context, in_use::Hold};
+use crate::{context::Context, version_pins::Pin};
 
 /// Uid of an execution.
 pub(super) type Uid = String;
@@ -94,7 +95,7 @@ pub(super) struct Entry {
     /// From where the next run resumes.
     pub(super) point: ResumePoint,
     /// Keeps the version from being collected while the execution waits or runs.
-    pub(super) pin: Option<Hold>,
+    pub(super) pin: Option<Pin>,
     /// Sandboxes for which the cluster had no room.
     pub(super) rejections: u32,
     pub(super) stage: Stage,

@@ -10,9 +10,9 @@ use std::{
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
-use skillet_api::parse::{Guarded, ParseError};
 use skillet_api::{Reason, Skill, SkillExecution, SkillVersion, names, skill::SecretEnvVar};
 use skillet_core::admission::Refusal;
+use skillet_kube::{ParseError, RawObject};
 use thiserror::Error;
 use tokio::time::sleep;
 use tracing::warn;
@@ -69,13 +69,14 @@ pub(crate) async fn refresh(
         name: name.to_owned(),
         source: Box::new(source),
     };
-    let skills: Api<Guarded<Skill>> = Api::namespaced(ctx.client.clone(), namespace);
-    let unreadable = match skills.get_opt(name).await.map_err(|e| read("Skill", e))? {
-        Some(Guarded(Ok(skill))) => {
+    let skills: Api<RawObject<Skill>> = Api::namespaced(ctx.client.clone(), namespace);
+    let found = skills.get_opt(name).await.map_err(|e| read("Skill", e))?;
+    let unreadable = match found.map(|skill| skill.parse()) {
+        Some(Ok(skill)) => {
             ctx.catalog.learn_skill(skill);
             None
         }
-        Some(Guarded(Err(error))) => Some(error),
+        Some(Err(error)) => Some(error),
         None => {
             // The watch may not have shown its deletion yet.
             Skill::remove(&ctx.catalog, &(namespace.to_owned(), name.to_owned()));
@@ -85,12 +86,12 @@ pub(crate) async fn refresh(
     if !with_versions {
         return Ok(unreadable);
     }
-    let versions: Api<Guarded<SkillVersion>> = Api::namespaced(ctx.client.clone(), namespace);
+    let versions: Api<RawObject<SkillVersion>> = Api::namespaced(ctx.client.clone(), namespace);
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
     let listed = versions.list(&of_skill).await.map_err(|e| read("SkillVersion", e))?;
     listed
         .into_iter()
-        .filter_map(|version| version.0.ok())
+        .filter_map(|version| version.parse().ok())
         .for_each(|version| ctx.catalog.learn_version(version));
     Ok(unreadable)
 }
@@ -98,10 +99,10 @@ pub(crate) async fn refresh(
 /// Returns true if an execution has ended or is gone, as the API server knows it now. A list, for which the operator
 /// has the right, is as consistent a read as a get.
 pub(crate) async fn is_over(ctx: &Context, execution: &ExecutionRef) -> bool {
-    let api: Api<Guarded<SkillExecution>> = Api::namespaced(ctx.client.clone(), &execution.namespace);
+    let api: Api<RawObject<SkillExecution>> = Api::namespaced(ctx.client.clone(), &execution.namespace);
     let this = ListParams::default().fields(&format!("metadata.name={}", execution.name));
     let listed = until_read("SkillExecution", || api.list(&this)).await;
-    let is_live = |listed: Guarded<SkillExecution>| match listed.0 {
+    let is_live = |listed: RawObject<SkillExecution>| match listed.parse() {
         Ok(now) => {
             now.uid().as_ref() == Some(&execution.uid)
                 && !now.status.is_some_and(|status| status.phase.is_terminal())

@@ -107,8 +107,8 @@ fn context(client: Client) -> Arc<Context> {
     Arc::new(Context {
         reporter: Reporter::new(Recorder::new(client.clone(), source), metrics.clone()),
         catalog: Arc::default(),
-        versions_seen: crate::skill::gather::Seen::default(),
-        in_use: Arc::default(),
+        newest_version: crate::revision::NewestRevision::default(),
+        version_pins: Arc::default(),
         pods: PodWatch::default(),
         // Not young.
         epoch: 1,

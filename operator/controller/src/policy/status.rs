@@ -1,20 +1,19 @@
-//! The policy's status: what the nodes prove, as conditions; one apply where something changed.
+//! The policy's status: the proof of each node as conditions, applied if something changed.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::{Api, Resource, ResourceExt};
-use serde_json::json;
+use kube::{Resource, ResourceExt};
 use skillet_api::{
     Reason, SkillPolicy, SkillPolicyStatus,
     policy::NodeStatus,
     reason::{ISOLATION_PROVEN, READY},
 };
+use skillet_kube::{Conditions, apply_status, find_condition};
 use thiserror::Error as ThisError;
 
 use super::KIND;
-use crate::{applied::apply_status, context::Context};
+use crate::context::Context;
 
-/// More nodes than this are probed, and not listed.
+/// The most nodes in the status. Further nodes are probed but not listed.
 pub const MOST_NODES: usize = 100;
 
 #[derive(Debug, ThisError)]
@@ -23,40 +22,30 @@ pub enum Error {
     Apply { name: String, source: Box<kube::Error> },
 }
 
-/// Writes what the nodes prove.
+/// Writes the proofs of the nodes.
 pub async fn report(ctx: &Context, policy: &SkillPolicy, nodes: Vec<NodeStatus>) -> Result<(), Error> {
     let old = policy.status.clone().unwrap_or_default();
     let new = status(policy, &old, nodes, Timestamp::now());
     if new == old {
         return Ok(());
     }
-    let name = policy.name_any();
-    let api: Api<SkillPolicy> = Api::all(ctx.client.clone());
-    let patch = json!({
-        "apiVersion": SkillPolicy::api_version(&()),
-        "kind": SkillPolicy::kind(&()),
-        "metadata": { "name": name },
-        "status": new,
-    });
-    match apply_status(&ctx.client, &api, &name, &patch).await {
+    let reference = policy.object_ref(&());
+    match apply_status::<SkillPolicy>(&ctx.client, &reference, &new).await {
         Ok(()) => {}
-        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
-        Err(source) => return Err(Error::Apply { name, source: Box::new(source) }),
+        // The policy was deleted meanwhile, so nobody needs its status.
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => return Ok(()),
+        Err(source) => return Err(Error::Apply { name: policy.name_any(), source: Box::new(source) }),
     }
     let proven = |status: &SkillPolicyStatus| {
-        find(status, ISOLATION_PROVEN).map(|c| (c.status.clone(), c.message.clone()))
+        find_condition(&status.conditions, ISOLATION_PROVEN).map(|c| (c.status.clone(), c.message.clone()))
     };
     if let Some((verdict, message)) = proven(&new)
         && verdict == "False"
         && proven(&old).as_ref() != Some(&(verdict, message.clone()))
     {
-        ctx.reporter.problem(&policy.object_ref(&()), KIND, Reason::IsolationUnavailable, &message).await;
+        ctx.reporter.problem(&reference, KIND, Reason::IsolationUnavailable, &message).await;
     }
     Ok(())
-}
-
-fn find<'a>(status: &'a SkillPolicyStatus, type_: &str) -> Option<&'a Condition> {
-    status.conditions.iter().find(|condition| condition.type_ == type_)
 }
 
 fn status(
@@ -67,24 +56,13 @@ fn status(
 ) -> SkillPolicyStatus {
     let (verdict, reason, message) = isolation_verdict(&nodes);
     let generation = policy.metadata.generation;
-    let condition = |type_: &str, status: &str, reason: Reason, message: String| {
-        let before = find(old, type_).filter(|condition| condition.status == status);
-        Condition {
-            type_: type_.to_owned(),
-            status: status.to_owned(),
-            reason: reason.as_str().to_owned(),
-            message,
-            observed_generation: generation,
-            last_transition_time: before
-                .map_or(Time(now), |condition| condition.last_transition_time.clone()),
-        }
-    };
+    let conditions = Conditions { old: &old.conditions, generation, now };
     SkillPolicyStatus {
         observed_generation: generation,
         nodes,
         conditions: vec![
-            condition(READY, "True", Reason::Ready, "the policy is in force".into()),
-            condition(ISOLATION_PROVEN, verdict, reason, message),
+            conditions.build(READY, "True", Reason::Ready.as_str(), "the policy is in force"),
+            conditions.build(ISOLATION_PROVEN, verdict, reason.as_str(), &message),
         ],
     }
 }
@@ -106,6 +84,8 @@ fn isolation_verdict(nodes: &[NodeStatus]) -> (&'static str, Reason, String) {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
     use super::*;
 
     fn node(name: &str, missing: &[&str]) -> NodeStatus {

@@ -21,7 +21,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the API server takes nothing more because the namespace is being deleted.
+    /// Tells if the API server refuses new objects because the namespace is being deleted.
     pub fn is_in_ending_namespace(&self) -> bool {
         match self {
             Error::Seal { source, .. } => matches!(
@@ -33,15 +33,15 @@ impl Error {
     }
 }
 
-/// What is now in the cluster.
+/// The state of the cluster after the writes.
 pub struct Applied {
     /// Sealed versions, newest first.
     pub versions: Vec<SkillSemver>,
-    /// Digest of the present content.
+    /// Digest of the Skill's content.
     pub digest: String,
 }
 
-/// Carries out what was built. A version that someone sealed in between is found at the next look.
+/// Writes what was built. A version that another client sealed meanwhile is found at the next reconcile.
 pub async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Error> {
     let Desired { seal, surplus, versions, digest } = desired;
     if let Some(version) = seal {
@@ -52,8 +52,8 @@ pub async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Error> {
             .create(&PostParams::default(), &version)
             .await
             .map_err(|source| Error::Seal { name: name.clone(), source: Box::new(source) })?;
-        ctx.versions_seen.note(&sealed);
-        // The engine need not wait for the watch to tell it.
+        ctx.newest_version.observe(&sealed);
+        // The engine need not wait for the watch.
         ctx.catalog.learn_version(sealed);
         info!(name, "Version sealed");
     }

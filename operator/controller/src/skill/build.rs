@@ -1,4 +1,4 @@
-//! What a valid Skill should look like in the cluster: the version to seal and the versions to delete. Pure.
+//! Decides which version of a valid Skill to seal and which versions to delete. Pure.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,17 @@ use super::gather::Observed;
 #[error("{version} is sealed with another content; raise spec.version")]
 pub struct Conflict {
     pub version: SkillSemver,
-    /// What is sealed all the same, newest first.
+    /// The sealed versions, newest first.
     pub sealed: Vec<SkillSemver>,
 }
 
-/// What is to be done for a Skill.
+/// The writes that a Skill needs.
 pub struct Desired {
-    /// The version to make; none when it is sealed already.
+    /// The version to create, or `None` if it is sealed already.
     pub seal: Option<SkillVersion>,
     /// Versions past the history limit, oldest first.
     pub surplus: Vec<SkillVersion>,
-    /// Every version there will be, newest first.
+    /// Every version after the writes, newest first.
     pub versions: Vec<SkillSemver>,
     pub digest: String,
 }
@@ -55,7 +55,7 @@ pub fn build(
         newest_first(&mut sealed);
     }
     let keep = usize::try_from(policy.version_history).unwrap_or(usize::MAX);
-    let surplus = retention::surplus_versions(&sealed, keep, &observed.in_use, &valid.version);
+    let surplus = retention::surplus_versions(&sealed, keep, &observed.pinned, &valid.version);
     sealed.retain(|version| !surplus.contains(version));
     let surplus = surplus
         .iter()
@@ -111,14 +111,14 @@ mod tests {
     fn build_from(
         skill: &Skill,
         sealed: &[&Skill],
-        in_use: &[&str],
+        pinned: &[&str],
         history: u32,
     ) -> Result<Desired, Conflict> {
         let policy = policy(history);
         let valid = validate_skill(&skill.name_any(), &skill.spec, &policy).unwrap();
         let observed = Observed {
             versions: sealed.iter().map(|skill| snapshot(skill)).collect(),
-            in_use: in_use.iter().map(|text| text.parse().unwrap()).collect::<BTreeSet<_>>(),
+            pinned: pinned.iter().map(|text| text.parse().unwrap()).collect::<BTreeSet<_>>(),
         };
         build(skill, &valid, &observed, &policy)
     }
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn other_content_under_a_sealed_version_is_a_conflict_that_tells_what_to_do() {
+    fn other_content_under_a_sealed_version_is_a_conflict_with_advice() {
         let conflict = build_from(&skill("1.0.0", "tac"), &[&skill("1.0.0", "cat")], &[], 20).err().unwrap();
         assert_eq!(conflict.to_string(), "1.0.0 is sealed with another content; raise spec.version");
         assert_eq!(texts(&conflict.sealed), ["1.0.0"]);
     }
 
     #[test]
-    fn the_oldest_versions_go_but_never_one_in_use() {
+    fn the_oldest_versions_are_surplus_but_never_a_pinned_one() {
         let (one, two, three) = (skill("1.0.0", "cat"), skill("2.0.0", "cat"), skill("3.0.0", "cat"));
         let desired = build_from(&skill("4.0.0", "cat"), &[&one, &two, &three], &["1.0.0"], 2).unwrap();
         let gone: Vec<String> = desired.surplus.iter().map(ResourceExt::name_any).collect();

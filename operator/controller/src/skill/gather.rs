@@ -1,19 +1,13 @@
-//! Reads for one Skill: its sealed versions, and which of them something still points at.
+//! Reads for one Skill: its sealed versions, and which of them executions need.
 
-use std::{
-    collections::BTreeSet,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::collections::BTreeSet;
 
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{ListParams, VersionMatch},
-};
+use kube::{Api, ResourceExt, api::ListParams};
 use skillet_api::{Skill, SkillVersion, names};
 use skillet_core::version::SkillSemver;
 use thiserror::Error;
 
-use skillet_api::parse::Guarded;
+use skillet_kube::RawObject;
 
 use crate::context::Context;
 
@@ -26,51 +20,31 @@ pub enum Error {
 /// The sealed versions of a Skill.
 pub struct Observed {
     pub versions: Vec<SkillVersion>,
-    /// Versions that a run goes on with.
-    pub in_use: BTreeSet<SkillSemver>,
+    /// Versions that executions wait for or run.
+    pub pinned: BTreeSet<SkillSemver>,
 }
 
-/// The newest revision of any `SkillVersion` that a watch or a write of ours has told of.
-///
-/// A list that is as new as this one is answered at once. One without it, which must be as new as the store itself, waits
-/// until the API server's cache has heard from etcd, a tenth of a second where nothing else is written.
-#[derive(Default)]
-pub struct Seen(AtomicU64);
-
-impl Seen {
-    pub fn note(&self, version: &impl Resource) {
-        let revision = version.meta().resource_version.as_deref().and_then(|text| text.parse().ok());
-        self.0.fetch_max(revision.unwrap_or_default(), Ordering::AcqRel);
-    }
-
-    /// Unchanged where nothing was seen yet, since any age would do then.
-    fn as_new(&self, list: ListParams) -> ListParams {
-        match self.0.load(Ordering::Acquire) {
-            0 => list,
-            revision => list.at(&revision.to_string()).matching(VersionMatch::NotOlderThan),
-        }
-    }
-}
-
-/// How new what is read has to be.
+/// The age that a read may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// As new as what called for the look.
-    AsSeen,
-    /// As new as the store itself.
-    Live,
+pub enum Consistency {
+    /// At least as new as every version that this operator has seen.
+    AtLeastSeen,
+    /// As new as the API server's store.
+    Strong,
 }
 
-/// Not from the catalogue, which may learn of a change after the watch that called for this look. What somebody seals
-/// unseen is not sealed otherwise: its name is taken.
-pub async fn gather(ctx: &Context, skill: &Skill, look: Look) -> Result<Observed, Error> {
+/// Lists the versions of a skill.
+///
+/// The catalog does not suffice: it may get a change later than the watch that started this reconcile. A version that
+/// another client seals unseen is not sealed with other content, because its name is taken.
+pub async fn gather(ctx: &Context, skill: &Skill, consistency: Consistency) -> Result<Observed, Error> {
     let (namespace, name) = (skill.namespace().unwrap_or_default(), skill.name_any());
-    let api: Api<Guarded<SkillVersion>> = Api::namespaced(ctx.client.clone(), &namespace);
+    let api: Api<RawObject<SkillVersion>> = Api::namespaced(ctx.client.clone(), &namespace);
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
-    let listed = match look {
-        Look::Live => api.list(&of_skill).await,
-        Look::AsSeen => match api.list(&ctx.versions_seen.as_new(of_skill.clone())).await {
-            // The server is behind what another has told, or the store was put back to an earlier state.
+    let listed = match consistency {
+        Consistency::Strong => api.list(&of_skill).await,
+        Consistency::AtLeastSeen => match api.list(&ctx.newest_version.at_least(of_skill.clone())).await {
+            // This server is behind another one, or the store was restored to an earlier state.
             Err(kube::Error::Api(status)) if status.code == 504 => api.list(&of_skill).await,
             listed => listed,
         },
@@ -83,37 +57,9 @@ pub async fn gather(ctx: &Context, skill: &Skill, look: Look) -> Result<Observed
         })?
         .items
         .into_iter()
-        // One that does not parse keeps its number all the same: to seal it again is refused by its name.
-        .filter_map(|version| version.0.ok())
+        // A version that does not parse keeps its number: the API server refuses a second object of its name.
+        .filter_map(|version| version.parse().ok())
         .collect();
-    let in_use = ctx.in_use.of(&namespace, &name);
-    Ok(Observed { versions, in_use })
-}
-
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::Pod;
-
-    use super::*;
-
-    fn at(revision: Option<&str>) -> Pod {
-        let mut object = Pod::default();
-        object.metadata.resource_version = revision.map(str::to_owned);
-        object
-    }
-
-    #[test]
-    fn a_list_is_as_new_as_the_newest_that_was_seen() {
-        let seen = Seen::default();
-        let revision = || seen.as_new(ListParams::default()).resource_version;
-        assert_eq!(seen.as_new(ListParams::default()), ListParams::default(), "as new as the store");
-        for (told, expected) in
-            [(Some("7"), "7"), (Some("12"), "12"), (Some("9"), "12"), (None, "12"), (Some("x"), "12")]
-        {
-            seen.note(&at(told));
-            assert_eq!(revision().as_deref(), Some(expected), "{told:?}");
-        }
-        let list = seen.as_new(ListParams::default());
-        assert_eq!(list.version_match, Some(VersionMatch::NotOlderThan));
-    }
+    let pinned = ctx.version_pins.of(&namespace, &name);
+    Ok(Observed { versions, pinned })
 }

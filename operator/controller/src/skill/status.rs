@@ -1,18 +1,17 @@
 //! The Skill's status: conditions from the result of a reconcile, pure, then one apply where something changed.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::{Api, Resource, ResourceExt};
-use serde_json::json;
+use kube::{Resource, ResourceExt};
 use skillet_api::{
     Reason, Skill, SkillStatus,
     reason::{READY, SEALED},
 };
 use skillet_core::version::SkillSemver;
+use skillet_kube::{Conditions, apply_status, find_condition};
 use thiserror::Error as ThisError;
 
 use super::{Error as SkillError, KIND, apply::Applied};
-use crate::{applied::apply_status, context::Context, report::chain};
+use crate::{context::Context, report::chain};
 
 #[derive(Debug, ThisError)]
 pub enum Error {
@@ -20,31 +19,24 @@ pub enum Error {
     Apply { name: String, source: Box<kube::Error> },
 }
 
-/// Writes what `result` means, and tells of a problem that is new.
+/// Writes the status for `result`, and reports a problem that is new.
 pub async fn report(ctx: &Context, skill: &Skill, result: &Result<Applied, SkillError>) -> Result<(), Error> {
     let old = skill.status.clone().unwrap_or_default();
     let new = status(skill.metadata.generation, &old, result, Timestamp::now());
     if new == old {
         return Ok(());
     }
-    let (namespace, name) = (skill.namespace().unwrap_or_default(), skill.name_any());
-    let api: Api<Skill> = Api::namespaced(ctx.client.clone(), &namespace);
-    let patch = json!({
-        "apiVersion": Skill::api_version(&()),
-        "kind": Skill::kind(&()),
-        "metadata": { "name": name, "uid": skill.uid() },
-        "status": new,
-    });
-    match apply_status(&ctx.client, &api, &name, &patch).await {
+    let reference = skill.object_ref(&());
+    match apply_status::<Skill>(&ctx.client, &reference, &new).await {
         Ok(()) => {}
-        // Deleted meanwhile: there is nothing to report to.
+        // The skill was deleted meanwhile, so nobody needs its status.
         Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => return Ok(()),
-        Err(source) => return Err(Error::Apply { name, source: Box::new(source) }),
+        Err(source) => return Err(Error::Apply { name: skill.name_any(), source: Box::new(source) }),
     }
     if let Err(error) = result
         && is_news(&old, &new)
     {
-        ctx.reporter.problem(&skill.object_ref(&()), KIND, error.reason(), &chain(error)).await;
+        ctx.reporter.problem(&reference, KIND, error.reason(), &chain(error)).await;
     }
     Ok(())
 }
@@ -52,7 +44,7 @@ pub async fn report(ctx: &Context, skill: &Skill, result: &Result<Applied, Skill
 fn is_news(old: &SkillStatus, new: &SkillStatus) -> bool {
     let said = |status: &SkillStatus| {
         let of = |type_: &str| {
-            status.conditions.iter().find(|c| c.type_ == type_).map(|c| (c.reason.clone(), c.message.clone()))
+            find_condition(&status.conditions, type_).map(|c| (c.reason.clone(), c.message.clone()))
         };
         (of(READY), of(SEALED))
     };
@@ -77,18 +69,19 @@ fn status(
             | SkillError::Status(_),
         ) => (old.versions.clone(), old.digest.clone()),
     };
-    // What could not be read or written is not decided yet: it is tried again, and who waits for it waits on.
+    // After a failed read or write nothing is decided: the reconcile is retried, and clients keep waiting.
     let is_decided =
         !matches!(result, Err(SkillError::Gather(_) | SkillError::Apply(_) | SkillError::Status(_)));
+    let conditions = Conditions { old: &old.conditions, generation, now };
+    let condition = |type_: &str, Verdict { is_true, reason, message }: &Verdict| {
+        conditions.build(type_, if *is_true { "True" } else { "False" }, reason.as_str(), message)
+    };
     SkillStatus {
         observed_generation: if is_decided { generation } else { old.observed_generation },
         latest_version: versions.first().cloned(),
         versions,
         digest,
-        conditions: vec![
-            condition(READY, &ready, generation, old, now),
-            condition(SEALED, &sealed, generation, old, now),
-        ],
+        conditions: vec![condition(READY, &ready), condition(SEALED, &sealed)],
     }
 }
 
@@ -102,7 +95,7 @@ struct Verdict {
     message: String,
 }
 
-/// `Ready`: is there something that can run? `Sealed`: is the present content what runs?
+/// Returns the verdicts of `Ready` (a version can run) and `Sealed` (the Skill's content is what runs).
 fn verdicts(result: &Result<Applied, SkillError>) -> (Verdict, Verdict) {
     match result {
         Ok(applied) => {
@@ -119,7 +112,7 @@ fn verdicts(result: &Result<Applied, SkillError>) -> (Verdict, Verdict) {
         Err(error) => {
             let problem = || Verdict { is_true: false, reason: error.reason(), message: chain(error) };
             let serving = match error {
-                // What was sealed before goes on serving.
+                // Versions that were sealed before stay in use.
                 SkillError::Build(conflict) => conflict.sealed.first().map(ToString::to_string),
                 SkillError::Parse(_)
                 | SkillError::Gather(_)
@@ -137,26 +130,6 @@ fn verdicts(result: &Result<Applied, SkillError>) -> (Verdict, Verdict) {
             };
             (ready, problem())
         }
-    }
-}
-
-fn condition(
-    type_: &str,
-    verdict: &Verdict,
-    generation: Option<i64>,
-    old: &SkillStatus,
-    now: Timestamp,
-) -> Condition {
-    let status = if verdict.is_true { "True" } else { "False" };
-    let before =
-        old.conditions.iter().find(|condition| condition.type_ == type_ && condition.status == status);
-    Condition {
-        type_: type_.to_owned(),
-        status: status.to_owned(),
-        reason: verdict.reason.as_str().to_owned(),
-        message: verdict.message.clone(),
-        observed_generation: generation,
-        last_transition_time: before.map_or(Time(now), |condition| condition.last_transition_time.clone()),
     }
 }
 

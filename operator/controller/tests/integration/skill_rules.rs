@@ -1,9 +1,10 @@
-//! What the API server refuses of a Skill, bound by bound; the operator's own validation refuses all of it too.
+//! The API server's rules for a Skill, bound by bound. The operator's own validation refuses the same objects.
 
 use kube::{Client, CustomResourceExt as _, ResourceExt as _};
 use serde_json::{Value, json};
-use skillet_api::{Skill, SkillPolicySpec, parse::Guarded};
+use skillet_api::{Skill, SkillPolicySpec};
 use skillet_core::skill::validate_skill;
+use skillet_kube::{ParseError, RawObject};
 
 use crate::{
     cases::{Case, assert_complete, breaks, is_about, long, many, with},
@@ -91,12 +92,15 @@ async fn answer(client: &Client, spec: &Value) -> Answer {
     create(client, &object("a", spec)).await
 }
 
-/// What the operator's own reading and validation find wrong with an object: fields and messages.
+/// Returns the problems that the operator's own parser and validation find: fields and messages.
 fn validate(object: &Value) -> Result<(), Vec<(String, String)>> {
-    let guarded: Guarded<Skill> = serde_json::from_value(object.clone()).unwrap();
-    let skill = match guarded.0 {
+    let raw: RawObject<Skill> = serde_json::from_str(&object.to_string()).unwrap();
+    let skill = match raw.parse() {
         Ok(skill) => skill,
-        Err(error) => return Err(vec![(error.field.clone(), error.to_string())]),
+        Err(error) => {
+            let ParseError::Field { field, .. } = &error else { panic!("{error}") };
+            return Err(vec![(field.clone(), error.to_string())]);
+        }
     };
     match validate_skill(&skill.name_any(), &skill.spec, &policy()) {
         Ok(_) => Ok(()),
@@ -135,7 +139,7 @@ fn the_operators_validation_names_the_field_that_is_wrong() {
         let Err(problems) = validate(&object("a", &case.spec(SHORTEST))) else { continue };
         let field = case.path().trim_start_matches("spec.");
         let is_named = |(at, message): &(String, String)| {
-            // What lacks is told of by what should hold it.
+            // The parent reports a missing field.
             is_about(at, case.path()) && (at != "spec" || message.contains(field))
         };
         if !problems.iter().any(is_named) {

@@ -20,11 +20,11 @@ use kube::{
 };
 use skillet_api::names;
 use skillet_core::api_key::KeyHash;
+use skillet_kube::{PAGE_SIZE, RawObject};
 use thiserror::Error;
 use tracing::warn;
 
 use super::{AuthError, Caller, reviews::service_account};
-use crate::unread::{self, Unread};
 
 /// Why a Secret with the label gives nobody access.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -148,8 +148,8 @@ impl ApiKeys {
     /// Follows the Secrets as long as it is polled.
     pub(super) async fn follow(&self, client: Client) {
         let config = watcher::Config::default().labels(&format!("{}=true", names::LABEL_API_KEY));
-        let api = Api::<Unread<Secret>>::all(client);
-        let mut events = pin!(watcher(api, config.page_size(unread::PAGE)).default_backoff());
+        let api = Api::<RawObject<Secret>>::all(client);
+        let mut events = pin!(watcher(api, config.page_size(PAGE_SIZE)).default_backoff());
         let mut listed = KeyTable::default();
         while let Some(event) = events.next().await {
             match event {
@@ -159,7 +159,7 @@ impl ApiKeys {
         }
     }
 
-    fn see(&self, event: watcher::Event<Unread<Secret>>, listed: &mut KeyTable) {
+    fn see(&self, event: watcher::Event<RawObject<Secret>>, listed: &mut KeyTable) {
         match event {
             watcher::Event::Init => *listed = KeyTable::default(),
             watcher::Event::InitApply(secret) => put(listed, &secret),
@@ -177,9 +177,9 @@ impl ApiKeys {
     }
 }
 
-fn put(table: &mut KeyTable, secret: &Unread<Secret>) {
+fn put(table: &mut KeyTable, secret: &RawObject<Secret>) {
     let (namespace, name) = name_of(secret);
-    let problem = if let Ok(secret) = secret.read() {
+    let problem = if let Ok(secret) = secret.parse() {
         table.put(&secret).err()
     } else {
         // What it said before counts no more.

@@ -6,13 +6,12 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use skillet_core::api_key::ApiKey;
 
-use super::{
-    fake_api::{FakeApi, eventually, token},
-    *,
-};
+use skillet_kube::testing::{FakeApiServer, eventually, token};
+
+use super::*;
 
 struct Scene {
-    api: Arc<FakeApi>,
+    api: FakeApiServer,
     auth: Arc<Auth>,
     passed: Arc<Mutex<Duration>>,
 }
@@ -22,7 +21,8 @@ fn start() -> Timestamp {
 }
 
 fn scene() -> Scene {
-    let (api, passed, began) = (FakeApi::start(), Arc::new(Mutex::new(Duration::ZERO)), Instant::now());
+    let (api, passed, began) =
+        (FakeApiServer::default(), Arc::new(Mutex::new(Duration::ZERO)), Instant::now());
     let clock = Arc::clone(&passed);
     let now = move || {
         let passed = *clock.lock().unwrap();
@@ -48,7 +48,7 @@ impl Scene {
     }
 
     fn reviews(&self) -> usize {
-        self.api.asked("tokenreviews")
+        self.api.count_reviews("tokenreviews")
     }
 
     async fn may(&self, user: &Caller, verb: Verb, skill: Option<&str>) -> Result<(), AuthError> {
@@ -71,12 +71,12 @@ const AGENT: &str = "system:serviceaccount:team-a:agent";
 async fn a_service_account_is_known_for_half_a_minute_by_one_review() {
     let scene = scene();
     let token = token_until("t", 3600);
-    scene.api.know(&token, "team-a", "agent");
+    scene.api.add_token(&token, "team-a", "agent");
     for _ in 0..3 {
         assert_eq!(scene.user(&token).await.as_deref(), Ok(AGENT));
     }
     scene.pass(29);
-    scene.api.forget(&token);
+    scene.api.remove_token(&token);
     assert_eq!(scene.user(&token).await.as_deref(), Ok(AGENT));
     assert_eq!(scene.reviews(), 1);
     scene.pass(1);
@@ -88,8 +88,8 @@ async fn a_service_account_is_known_for_half_a_minute_by_one_review() {
 async fn a_token_is_not_known_past_its_own_end() {
     let scene = scene();
     let (short, ended) = (token_until("a", 10), token_until("b", -1));
-    scene.api.know(&short, "team-a", "agent");
-    scene.api.know(&ended, "team-a", "agent");
+    scene.api.add_token(&short, "team-a", "agent");
+    scene.api.add_token(&ended, "team-a", "agent");
     assert!(scene.user(&short).await.is_ok());
     scene.pass(9);
     assert!(scene.user(&short).await.is_ok());
@@ -110,7 +110,7 @@ async fn a_token_that_is_not_known_is_asked_for_again_after_five_seconds() {
     for _ in 0..2 {
         assert_eq!(scene.user(&token).await, Err(AuthError::Unknown));
     }
-    scene.api.know(&token, "team-a", "agent");
+    scene.api.add_token(&token, "team-a", "agent");
     scene.pass(4);
     assert_eq!(scene.user(&token).await, Err(AuthError::Unknown));
     assert_eq!(scene.reviews(), 1);
@@ -122,11 +122,11 @@ async fn a_token_that_is_not_known_is_asked_for_again_after_five_seconds() {
 async fn many_requests_with_one_new_token_make_one_review() {
     let scene = scene();
     let token = token_until("t", 3600);
-    scene.api.know(&token, "team-a", "agent");
-    scene.api.set_answering(false);
+    scene.api.add_token(&token, "team-a", "agent");
+    scene.api.hold_reviews(true);
     let release = async {
         eventually("a review is asked for", || scene.reviews() == 1).await;
-        scene.api.set_answering(true);
+        scene.api.hold_reviews(false);
     };
     let (users, ()) = futures::join!(join_all((0..20).map(|_| scene.user(&token))), release);
     assert!(users.iter().all(Result::is_ok), "{users:?}");
@@ -147,14 +147,14 @@ async fn a_providers_key_is_never_shown_to_the_api_server() {
 async fn an_api_server_that_fails_makes_nobody_known_and_is_asked_again() {
     let scene = scene();
     let token = token_until("t", 3600);
-    scene.api.know(&token, "team-a", "agent");
-    scene.api.set_down(true);
+    scene.api.add_token(&token, "team-a", "agent");
+    scene.api.fail_reviews(true);
     let refused = scene.user(&token).await.unwrap_err();
     assert_eq!(refused.to_string(), "the cluster could not be asked: a TokenReview had no answer");
     assert_eq!(ApiError::from(refused).status, 503);
     let caller = reviews::service_account("team-a", "agent");
     assert!(matches!(scene.may(&caller, Verb::Get, None).await, Err(AuthError::Unreachable(_))));
-    scene.api.set_down(false);
+    scene.api.fail_reviews(false);
     assert!(scene.user(&token).await.is_ok());
     assert!(matches!(scene.may(&caller, Verb::Get, None).await, Err(AuthError::Forbidden { .. })));
 }
@@ -162,7 +162,7 @@ async fn an_api_server_that_fails_makes_nobody_known_and_is_asked_again() {
 #[tokio::test(start_paused = true)]
 async fn a_review_that_is_never_answered_ends() {
     let scene = scene();
-    scene.api.set_answering(false);
+    scene.api.hold_reviews(true);
     let refused = scene.user(&token_until("t", 3600)).await;
     assert!(matches!(refused, Err(AuthError::Unreachable(_))), "{refused:?}");
 }
@@ -171,7 +171,7 @@ async fn a_review_that_is_never_answered_ends() {
 async fn the_place_of_the_token_is_told() {
     let scene = scene();
     let token = token_until("t", 3600);
-    scene.api.know(&token, "team-a", "agent");
+    scene.api.add_token(&token, "team-a", "agent");
     let mut headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, bearer("sk-provider"))]);
     let query = format!("key={token}");
     let found = scene.auth.caller_with_query(&headers, Some(&query)).await;
@@ -197,8 +197,8 @@ async fn a_right_is_asked_once_in_five_seconds_whether_held_or_not() {
     }
     assert_eq!(scene.may(&caller, Verb::Execute, None).await, forbidden(Verb::Execute));
     assert_eq!(scene.may(&caller, Verb::Patch, Some("word-count")).await, forbidden(Verb::Patch));
-    assert_eq!(scene.api.asked("subjectaccessreviews"), 4);
-    scene.api.withdraw_all();
+    assert_eq!(scene.api.count_reviews("subjectaccessreviews"), 4);
+    scene.api.remove_rights();
     scene.api.allow(AGENT, "execute", "team-a", Some("other"));
     scene.pass(5);
     assert_eq!(scene.may(&caller, Verb::Execute, Some("word-count")).await, forbidden(Verb::Execute));
@@ -214,7 +214,7 @@ async fn a_name_that_no_skill_can_have_is_neither_asked_for_nor_kept() {
         let refused = scene.may(&caller, Verb::Execute, Some(&name)).await;
         assert_eq!(refused, Err(AuthError::Forbidden { verb: Verb::Execute, namespace: "team-a".into() }));
     }
-    assert_eq!(scene.api.asked("subjectaccessreviews"), 1, "the namespace is asked for, once");
+    assert_eq!(scene.api.count_reviews("subjectaccessreviews"), 1, "the namespace is asked for, once");
     scene.pass(5);
     // Who may do it with every skill learns as before that there is none of that name.
     scene.api.allow(AGENT, "execute", "team-a", None);
@@ -250,19 +250,19 @@ async fn a_key_is_known_as_long_as_its_secret_is_there() {
     let (listed, made) = (ApiKey::of_random([1; 32]), ApiKey::of_random([2; 32]));
     let early = scene.user(listed.text()).await;
     assert!(matches!(early, Err(AuthError::Unreachable(_))), "{early:?}");
-    scene.api.list_secret(key_secret(&listed, "1"));
+    scene.api.put_secret(key_secret(&listed, "1"));
     scene.watch_keys().await;
     let user = Ok("system:serviceaccount:team-b:default");
     assert_eq!(scene.user(listed.text()).await.as_deref(), user);
     assert_eq!(scene.user(made.text()).await, Err(AuthError::Unknown));
 
     let known = |key: &ApiKey| scene.auth.keys.caller(key.hash(), start()).is_ok();
-    scene.api.tell_of_secret("MODIFIED", &key_secret(&made, "2"));
+    scene.api.put_secret(key_secret(&made, "2"));
     eventually("the key is another", || known(&made)).await;
     assert_eq!(scene.user(made.text()).await.as_deref(), user);
     assert_eq!(scene.user(listed.text()).await, Err(AuthError::Unknown));
 
-    scene.api.tell_of_secret("DELETED", &key_secret(&made, "3"));
+    scene.api.delete_secret(&key_secret(&made, "3"));
     eventually("the key is revoked", || !known(&made)).await;
     assert_eq!(scene.user(made.text()).await, Err(AuthError::Unknown));
     assert_eq!(scene.reviews(), 0, "no key is shown to the API server");
@@ -272,7 +272,7 @@ async fn a_key_is_known_as_long_as_its_secret_is_there() {
 async fn a_key_ends_at_its_time() {
     let scene = scene();
     let key = ApiKey::of_random([1; 32]);
-    scene.api.list_secret(key_secret(&key, "1"));
+    scene.api.put_secret(key_secret(&key, "1"));
     scene.watch_keys().await;
     scene.pass(3599);
     assert!(scene.user(key.text()).await.is_ok());

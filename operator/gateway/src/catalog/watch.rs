@@ -8,11 +8,11 @@ use kube::{
     runtime::{WatchStreamExt as _, watcher},
 };
 use serde::de::DeserializeOwned;
-use skillet_api::{Skill, SkillPolicy, SkillPolicySpec, SkillVersion, names, parse::Guarded};
+use skillet_api::{Skill, SkillPolicy, SkillPolicySpec, SkillVersion, names};
+use skillet_kube::{PAGE_SIZE, RawObject};
 use tracing::warn;
 
 use super::SkillCatalog;
-use crate::unread::{self, Unread};
 
 /// A bit for each kind that has been seen whole.
 pub(super) const ALL: u8 = 0b111;
@@ -81,8 +81,8 @@ impl SkillCatalog {
 }
 
 async fn keep<K: Watched>(skills: &SkillCatalog, client: Client) {
-    let api: Api<Unread<K>> = Api::all(client);
-    let mut events = pin!(watcher(api, watcher::Config::default().page_size(unread::PAGE)).default_backoff());
+    let api: Api<RawObject<K>> = Api::all(client);
+    let mut events = pin!(watcher(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff());
     let mut known: HashSet<Key> = HashSet::new();
     let mut listed: HashSet<Key> = HashSet::new();
     loop {
@@ -111,7 +111,7 @@ async fn keep<K: Watched>(skills: &SkillCatalog, client: Client) {
             watcher::Event::Delete(object) => {
                 let key = key(&object);
                 known.remove(&key);
-                let last = object.read::<Guarded<K>>().ok().and_then(|last| last.0.ok());
+                let last = object.parse().ok();
                 K::remove(skills, &key, last.as_ref());
             }
         }
@@ -119,22 +119,21 @@ async fn keep<K: Watched>(skills: &SkillCatalog, client: Client) {
 }
 
 /// One object that does not parse does not hide the others.
-fn take<K: Watched>(skills: &SkillCatalog, known: &mut HashSet<Key>, object: &Unread<K>) {
+fn take<K: Watched>(skills: &SkillCatalog, known: &mut HashSet<Key>, object: &RawObject<K>) {
     let key = key(object);
-    let problem = match object.read::<Guarded<K>>() {
-        Ok(Guarded(Ok(object))) => {
+    let problem = match object.parse() {
+        Ok(object) => {
             known.insert(key);
             return object.put(skills);
         }
-        Ok(Guarded(Err(error))) => error.to_string(),
-        Err(error) => error.to_string(),
+        Err(error) => error,
     };
     // The operator tells of it; what was read of it before goes on.
     let (namespace, name) = key;
     warn!(kind = %K::kind(&()), %namespace, %name, %problem, "Object could not be read");
 }
 
-fn key<K: Watched>(object: &Unread<K>) -> Key {
+fn key<K: Watched>(object: &RawObject<K>) -> Key {
     let meta = object.meta();
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }

@@ -8,11 +8,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use skillet_api::{Phase, Reason, SkillExecution, execution::StreamStatus};
-
-use crate::unread::Unread;
+use skillet_kube::RawObject;
 
 /// As a list, a watch or a read shows it.
-pub(super) type Found = Unread<SkillExecution>;
+pub(super) type Found = RawObject<SkillExecution>;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -64,7 +63,7 @@ pub struct Status {
 
 impl Execution {
     pub(super) fn read(found: &Found) -> Result<Self, kube::Error> {
-        found.read_as().map_err(kube::Error::SerdeError)
+        found.parse_unbounded().map_err(kube::Error::SerdeError)
     }
 
     /// Bytes of input and output.
@@ -121,7 +120,7 @@ mod tests {
 
     #[test]
     fn all_that_the_api_has_of_it_is_read() {
-        let execution = Execution::read(&Found::of(&object()).unwrap()).unwrap();
+        let execution = Execution::read(&Found::new(&object()).unwrap()).unwrap();
         assert!(execution.is_ended());
         assert_eq!(execution.content(), r#"{"b":1.5}{"n":1}"#.len());
         let Execution { metadata, spec, status } = execution;

@@ -98,10 +98,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fake_api::{FakeApi, path};
+    use skillet_kube::testing::{FakeApiServer, path};
 
-    fn stocked() -> (FakeApi, ExecutionClient, Caller) {
-        let api = FakeApi::default();
+    fn stocked() -> (FakeApiServer, ExecutionClient, Caller) {
+        let api = FakeApiServer::default();
         for (namespace, name, of) in
             [("team", "a", ""), ("platform", "b", "team"), ("platform", "c", "other"), ("team", "d", "team")]
         {
@@ -128,7 +128,7 @@ mod tests {
         let entries = executor.list(&caller, &everywhere(), &[]).await.unwrap();
         let names: Vec<&str> = entries.iter().map(|entry| &*entry.name).collect();
         assert_eq!(names, ["d", "b", "a"], "own ones and those made elsewhere, newest first");
-        let reads = || api.seen().iter().filter(|line| !line.contains('?')).count();
+        let reads = || api.requests().iter().filter(|line| !line.contains('?')).count();
         assert_eq!(reads(), 0);
         let read: Vec<_> = executor.read(entries.into_iter().take(2)).try_collect().await.unwrap();
         assert_eq!(read.iter().map(|run| run.metadata.name.clone()).collect::<Vec<_>>(), ["d", "b"]);
@@ -147,7 +147,7 @@ mod tests {
     #[tokio::test]
     async fn a_namespace_that_cannot_be_listed_is_named() {
         let (api, executor, caller) = stocked();
-        api.fail("GET /apis/skillet.dev/v1alpha1/namespaces/platform", 500, "no");
+        api.fail_next("GET /apis/skillet.dev/v1alpha1/namespaces/platform", 500, "no");
         let error = executor.list(&caller, &everywhere(), &[]).await.err().unwrap();
         assert_eq!(error.to_string(), "could not list the SkillExecutions of namespace platform");
     }

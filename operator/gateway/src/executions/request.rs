@@ -9,7 +9,7 @@ use skillet_api::{SkillExecution, SkillExecutionSpec, duration::SkillDuration, n
 use skillet_core::{json_text::compact, text::truncate};
 
 use super::{Execution, ExecutionRequest};
-use crate::{auth::Caller, memory};
+use crate::auth::Caller;
 
 /// Longest `spec.caller` that the CRD takes.
 const MAX_CALLER: usize = 256;
@@ -85,8 +85,8 @@ fn is_same_input(found: Option<&RawValue>, wanted: &Value) -> bool {
     // Somebody else's input may take any amount of memory; what is the same takes as much as what is here already, but
     // for the form of numbers.
     let Some(found) = compact(found) else { return false };
-    let most = memory::parsed_size(wanted.to_string().as_bytes()).saturating_mul(2);
-    if memory::parsed_size(found.as_bytes()) > most.max(SMALL) {
+    let most = skillet_kube::parsed_size(wanted.to_string().as_bytes()).saturating_mul(2);
+    if skillet_kube::parsed_size(found.as_bytes()) > most.max(SMALL) {
         return false;
     }
     let Ok(found) = serde_json::from_str::<Value>(&found) else { return false };
@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn made(order: &ExecutionRequest) -> Execution {
-        Execution::read(&Found::of(&object(order)).unwrap()).unwrap()
+        Execution::read(&Found::new(&object(order)).unwrap()).unwrap()
     }
 
     #[test]

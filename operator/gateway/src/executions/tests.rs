@@ -4,7 +4,7 @@ use serde_json::json;
 use skillet_api::Phase;
 
 use super::*;
-use crate::fake_api::{FakeApi, eventually, path};
+use skillet_kube::testing::{FakeApiServer, eventually, path};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -30,7 +30,7 @@ fn running() -> Value {
 }
 
 /// An executor whose watch has seen everything.
-async fn watching(api: &FakeApi) -> Arc<ExecutionClient> {
+async fn watching(api: &FakeApiServer) -> Arc<ExecutionClient> {
     let executor = Arc::new(ExecutionClient::new(api.client()));
     tokio::spawn(executor.clone().watch_all());
     let watched = executor.clone();
@@ -48,7 +48,7 @@ fn phase(execution: &Execution) -> Phase {
 /// Waits in a task of its own, and gives back once the question after joining was answered, so that only news can
 /// end the waiting.
 async fn waiting(
-    api: &FakeApi,
+    api: &FakeApiServer,
     executor: &Arc<ExecutionClient>,
     execution: &Arc<Execution>,
 ) -> tokio::task::JoinHandle<Result<Arc<Execution>, ExecutionError>> {
@@ -64,7 +64,7 @@ async fn waiting(
 
 #[tokio::test]
 async fn a_run_is_made_and_its_end_is_told_by_the_watch() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();
     assert!(execution.metadata.name.starts_with("sum-"));
@@ -81,8 +81,8 @@ async fn a_run_is_made_and_its_end_is_told_by_the_watch() {
 
 #[tokio::test]
 async fn an_end_before_the_waiting_began_is_found_by_asking() {
-    let api = FakeApi::default();
-    api.end_at_creation(done());
+    let api = FakeApiServer::default();
+    api.set_status_on_create(done());
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();
     assert!(!execution.is_ended(), "the answer to the creation is from before the end");
@@ -92,41 +92,41 @@ async fn an_end_before_the_waiting_began_is_found_by_asking() {
 
 #[tokio::test]
 async fn an_execution_that_has_ended_is_not_asked_for() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = ExecutionClient::new(api.client());
     let execution = executor.start(&order()).await.unwrap();
     api.set_status("team", &execution.metadata.name, done());
     let ended = executor.find("team", &execution.metadata.name).await.unwrap().unwrap();
-    let asked = api.seen().len();
+    let asked = api.requests().len();
     executor.wait(&ended, Duration::ZERO).await.unwrap();
-    assert_eq!(api.seen().len(), asked);
+    assert_eq!(api.requests().len(), asked);
 }
 
 #[tokio::test]
 async fn an_end_during_an_interruption_is_found_by_the_list_after_it() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();
     let waiting = waiting(&api, &executor, &execution).await;
-    api.interrupt();
+    api.end_watches();
     api.set_status("team", &execution.metadata.name, done());
     assert_eq!(phase(&waiting.await.unwrap().unwrap()), Phase::Succeeded);
 }
 
 #[tokio::test]
 async fn a_deletion_during_an_interruption_is_found_by_asking() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();
     let waiting = waiting(&api, &executor, &execution).await;
-    api.interrupt();
+    api.end_watches();
     api.delete(&path("team", "skillexecutions", &execution.metadata.name));
     assert!(matches!(waiting.await.unwrap(), Err(ExecutionError::Gone { .. })));
 }
 
 #[tokio::test]
 async fn a_deletion_is_told_by_the_watch() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();
     let waiting = waiting(&api, &executor, &execution).await;
@@ -136,11 +136,11 @@ async fn a_deletion_is_told_by_the_watch() {
 
 #[tokio::test]
 async fn another_execution_under_the_same_name_is_not_taken_for_it() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = ExecutionClient::new(api.client());
     let execution = executor.start(&keyed("k")).await.unwrap();
     api.delete(&path("team", "skillexecutions", &execution.metadata.name));
-    api.end_at_creation(done());
+    api.set_status_on_create(done());
     executor.start(&keyed("k")).await.unwrap();
     assert!(matches!(executor.wait(&execution, SOON).await, Err(ExecutionError::Gone { .. })));
     assert!(matches!(executor.cancel(&execution.metadata).await, Err(ExecutionError::Gone { .. })));
@@ -148,9 +148,9 @@ async fn another_execution_under_the_same_name_is_not_taken_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_hangs_is_made_up_for_by_asking_again() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = Arc::new(ExecutionClient::new(api.client()));
-    api.silence_watches();
+    api.mute_watches();
     let execution = executor.start(&order()).await.unwrap();
     let waiting = tokio::spawn({
         let (executor, execution) = (executor.clone(), execution.clone());
@@ -164,17 +164,17 @@ async fn a_watch_that_hangs_is_made_up_for_by_asking_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_fails_is_asked_again() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = ExecutionClient::new(api.client());
     let execution = executor.start(&order()).await.unwrap();
     api.set_status("team", &execution.metadata.name, done());
-    api.fail("GET ", 400, "not now");
+    api.fail_next("GET ", 400, "not now");
     assert_eq!(phase(&executor.wait(&execution, SOON).await.unwrap()), Phase::Succeeded);
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiting_has_a_limit_and_leaves_the_run_alone() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = ExecutionClient::new(api.client());
     let execution = executor.start(&order()).await.unwrap();
     let late = executor.wait(&execution, Duration::from_secs(2)).await;
@@ -185,7 +185,7 @@ async fn waiting_has_a_limit_and_leaves_the_run_alone() {
 
 #[tokio::test]
 async fn the_same_key_is_the_same_execution_on_every_replica() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let (one, two) = (ExecutionClient::new(api.client()), ExecutionClient::new(api.client()));
     let (first, second, third) = (keyed("k"), keyed("k"), keyed("l"));
     let (first, second) = tokio::join!(one.start(&first), two.start(&second));
@@ -196,7 +196,7 @@ async fn the_same_key_is_the_same_execution_on_every_replica() {
 
 #[tokio::test]
 async fn a_key_used_for_another_call_is_a_conflict() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = ExecutionClient::new(api.client());
     executor.start(&keyed("k")).await.unwrap();
     let other = ExecutionRequest { input: json!({ "a": 2 }), ..keyed("k") };
@@ -206,10 +206,14 @@ async fn a_key_used_for_another_call_is_a_conflict() {
 
 #[tokio::test]
 async fn a_key_whose_execution_vanishes_between_two_looks_makes_it_anew() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = ExecutionClient::new(api.client());
     let first = executor.start(&keyed("k")).await.unwrap();
-    api.fail(&format!("GET {}", path("team", "skillexecutions", &first.metadata.name)), 404, "not found");
+    api.fail_next(
+        &format!("GET {}", path("team", "skillexecutions", &first.metadata.name)),
+        404,
+        "not found",
+    );
     // The fake answers the question with 404 once; the object is still there, so the second look finds it.
     assert_eq!(executor.start(&keyed("k")).await.unwrap().metadata.uid, first.metadata.uid);
     assert_eq!(api.count("POST "), 3);
@@ -217,24 +221,24 @@ async fn a_key_whose_execution_vanishes_between_two_looks_makes_it_anew() {
 
 #[tokio::test]
 async fn what_the_api_server_refuses_is_a_typed_error() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = ExecutionClient::new(api.client());
-    api.fail("POST ", 403, "exceeded quota");
+    api.fail_next("POST ", 403, "exceeded quota");
     assert!(
         matches!(executor.start(&order()).await, Err(ExecutionError::Forbidden { message, .. }) if message == "exceeded quota")
     );
-    api.fail("POST ", 404, "no namespace");
+    api.fail_next("POST ", 404, "no namespace");
     assert!(matches!(executor.start(&order()).await, Err(ExecutionError::NoPlace { .. })));
-    api.fail("POST ", 422, "too long");
+    api.fail_next("POST ", 422, "too long");
     assert!(matches!(executor.start(&order()).await, Err(ExecutionError::Invalid { .. })));
-    api.fail("POST ", 409, "no free name");
+    api.fail_next("POST ", 409, "no free name");
     assert!(matches!(executor.start(&order()).await, Err(ExecutionError::Create { .. })));
     assert!(api.executions().is_empty());
 }
 
 #[tokio::test]
 async fn following_shows_the_states_in_order_to_everyone_who_follows() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();
     let (mut one, mut two) = (executor.watch(&execution), executor.watch(&execution));
@@ -255,8 +259,8 @@ async fn following_shows_the_states_in_order_to_everyone_who_follows() {
 }
 
 /// What becomes of the run when the future that waits for it is dropped.
-async fn drop_waiting(cancel_when_dropped: bool, is_shared: bool) -> (FakeApi, Arc<Execution>) {
-    let api = FakeApi::default();
+async fn drop_waiting(cancel_when_dropped: bool, is_shared: bool) -> (FakeApiServer, Arc<Execution>) {
+    let api = FakeApiServer::default();
     let executor = watching(&api).await;
     let order = ExecutionRequest { cancel_when_dropped, ..keyed("k") };
     let run = tokio::spawn({
@@ -294,12 +298,12 @@ async fn a_run_that_another_request_waits_for_is_not_cancelled() {
 #[tokio::test]
 async fn a_run_that_is_wanted_to_its_end_answers_it() {
     for cancel_when_dropped in [false, true] {
-        let api = FakeApi::default();
-        api.end_at_creation(done());
+        let api = FakeApiServer::default();
+        api.set_status_on_create(done());
         let executor = watching(&api).await;
         let ended = executor.run(&ExecutionRequest { cancel_when_dropped, ..order() }, SOON).await.unwrap();
         assert_eq!(phase(&ended), Phase::Succeeded);
-        api.fail("POST ", 422, "too long");
+        api.fail_next("POST ", 422, "too long");
         let refused = executor.run(&ExecutionRequest { cancel_when_dropped, ..order() }, SOON).await;
         assert!(matches!(refused, Err(ExecutionError::Invalid { .. })));
     }

@@ -84,7 +84,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{fake_api::path, gateway_bed::Bed};
+    use skillet_kube::testing::path;
+
+    use crate::gateway_bed::Bed;
 
     #[tokio::test]
     async fn a_skill_that_was_made_again_is_not_switched_for_the_one_before() {

@@ -5,10 +5,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 use skillet_api::{Phase, Reason, execution::StreamStatus};
 use skillet_core::text::truncate;
 
-use crate::{
-    executions::{Execution, Status},
-    memory,
-};
+use crate::executions::{Execution, Status};
 
 /// Bytes of standard error that a failure shows.
 const STDERR_BYTES: usize = 4096;
@@ -33,7 +30,7 @@ fn failure(value: &Value) -> CallToolResult {
 /// Bytes that the answer to an execution takes: its output as a document and three times as text.
 pub(super) fn needed(execution: &Execution) -> usize {
     let output = execution.status.as_ref().and_then(|status| status.output.as_deref());
-    output.map_or(0, |output| memory::parsed_size(output.get().as_bytes()) + 3 * output.get().len())
+    output.map_or(0, |output| skillet_kube::parsed_size(output.get().as_bytes()) + 3 * output.get().len())
 }
 
 /// An execution that has ended.

@@ -6,7 +6,7 @@ use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 
-use super::{MemoryPool, MemoryReservation, estimate};
+use super::{MemoryPool, MemoryReservation};
 use crate::error::ApiError;
 
 /// Longest time for a request to come.
@@ -33,7 +33,7 @@ impl BodyBudget {
         bytes
             .len()
             .saturating_mul(self.text_copies)
-            .saturating_add(estimate::parsed_size(bytes).saturating_mul(self.parsed_copies))
+            .saturating_add(skillet_kube::parsed_size(bytes).saturating_mul(self.parsed_copies))
     }
 }
 

@@ -9,6 +9,7 @@ use futures::{FutureExt as _, future::BoxFuture};
 use http::{HeaderMap, Request, header};
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
+use skillet_kube::testing::FakeApiServer;
 use tower::ServiceExt as _;
 
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,6 @@ use crate::{
     auth::{AuthError, Caller, Verb},
     catalog::{CachedSkill, CachedVersion, CatalogEntry, Versions},
     executions::ExecutionClient,
-    fake_api::FakeApi,
     memory::MemoryPool,
 };
 
@@ -109,7 +109,7 @@ impl Catalogue for Shelf {
 }
 
 pub(crate) struct Bed {
-    pub(crate) api: FakeApi,
+    pub(crate) api: FakeApiServer,
     rules: Arc<Rules>,
     shelf: Arc<Shelf>,
     pub(crate) room: Arc<MemoryPool>,
@@ -141,7 +141,8 @@ impl Answer {
 
 impl Bed {
     pub(crate) fn new() -> Self {
-        let (api, rules, shelf) = (FakeApi::default(), Arc::<Rules>::default(), Arc::<Shelf>::default());
+        let (api, rules, shelf) =
+            (FakeApiServer::default(), Arc::<Rules>::default(), Arc::<Shelf>::default());
         let executor = Arc::new(ExecutionClient::new(api.client()));
         tokio::spawn(executor.clone().watch_all());
         let room = Arc::<MemoryPool>::default();

@@ -62,7 +62,7 @@ impl Engine {
     pub(super) fn enqueue(&mut self, uid: &Uid, admitted: &Admitted) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
         let namespace = &entry.reference.namespace;
-        entry.pin.replace(self.ctx.in_use.hold(namespace, &admitted.skill, &admitted.version));
+        entry.pin.replace(self.ctx.version_pins.pin(namespace, &admitted.skill, &admitted.version));
         entry.stage = Stage::Queued { since: Instant::now(), is_reported: false };
         self.queue.push(namespace, &admitted.skill, entry.arrival, uid.clone());
     }
@@ -94,7 +94,7 @@ impl Engine {
     pub(super) fn activate(&mut self, uid: &Uid, admitted: Admitted) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
         let namespace = &entry.reference.namespace;
-        entry.pin.replace(self.ctx.in_use.hold(namespace, &admitted.skill, &admitted.version));
+        entry.pin.replace(self.ctx.version_pins.pin(namespace, &admitted.skill, &admitted.version));
         self.running.start(namespace, &admitted.skill);
         let execution = entry.with_input();
         let task = begin(entry, Some(admitted.skill.clone()));

@@ -35,7 +35,7 @@ fn plain(namespace: &str, name: &str, byte: u8) -> Secret {
 }
 
 /// The same as the watch shows it.
-fn unread(namespace: &str, name: &str, byte: u8) -> Unread<Secret> {
+fn unread(namespace: &str, name: &str, byte: u8) -> RawObject<Secret> {
     serde_json::from_str(&serde_json::to_string(&plain(namespace, name, byte)).unwrap()).unwrap()
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue};
 
 use super::*;
-use crate::auth::{Caller, fake_api::token};
+use skillet_kube::testing::token;
+
+use crate::auth::Caller;
 
 fn headers(list: &[(&str, &str)]) -> HeaderMap {
     let pair = |(name, value): &(&str, &str)| {

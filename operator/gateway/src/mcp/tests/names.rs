@@ -4,20 +4,11 @@ use axum::body::{Body, to_bytes};
 use http::Request;
 use serde_json::json;
 use skillet_api::SkillPolicySpec;
+use skillet_kube::testing::{FakeApiServer, token};
 use tower::ServiceExt as _;
 
 use super::{super::tools::ToolList, *};
-use crate::{
-    auth::{
-        Caller,
-        fake_api::{FakeApi as Reviews, token},
-    },
-    fake_api::FakeApi,
-    gateway_bed,
-    model::inject,
-    rest,
-    state::GatewayState,
-};
+use crate::{auth::Caller, gateway_bed, model::inject, rest, state::GatewayState};
 
 const USER: &str = "system:serviceaccount:team:agent";
 
@@ -29,15 +20,15 @@ struct Routes {
 impl Routes {
     /// A caller of `team`, with `platform` behind it, and a skill `report` in that.
     fn new() -> Self {
-        let reviews = Reviews::start();
+        let api = FakeApiServer::default();
         let token = token("agent", &json!({ "aud": ["skillet"], "exp": 4_000_000_000_i64 }));
-        reviews.know(&token, "team", "agent");
+        api.add_token(&token, "team", "agent");
         for namespace in ["team", "platform"] {
             for (verb, skill) in [("get", None), ("execute", None), ("get", Some("report"))] {
-                reviews.allow(USER, verb, namespace, skill);
+                api.allow(USER, verb, namespace, skill);
             }
         }
-        let gateway = gateway_bed::gateway(&FakeApi::default(), &reviews, None);
+        let gateway = gateway_bed::gateway(&api, None);
         let mut policy = SkillPolicySpec::default();
         policy.gateway.platform_namespaces = vec!["platform".into()];
         gateway.catalog.set_policy(policy);

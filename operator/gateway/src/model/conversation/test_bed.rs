@@ -14,13 +14,13 @@ use axum::{
 use http::{Request, header};
 use serde_json::{Value, json};
 use skillet_api::SkillPolicySpec;
+use skillet_kube::testing::{self, FakeApiServer};
 use skillet_llm::confirmation::ConfirmationKey;
 use tokio::net::TcpListener;
 use tower::ServiceExt as _;
 
 use crate::{
-    auth::{Caller, fake_api as reviews},
-    fake_api::FakeApi,
+    auth::Caller,
     gateway_bed,
     model::{inject, proxy},
     state::GatewayState,
@@ -34,9 +34,8 @@ struct Script {
 }
 
 pub(super) struct Bed {
-    /// Holds the executions.
-    pub(super) api: FakeApi,
-    pub(super) reviews: Arc<reviews::FakeApi>,
+    /// Holds the executions and answers reviews.
+    pub(super) api: FakeApiServer,
     pub(super) gateway: GatewayState,
     script: Arc<Script>,
 }
@@ -54,7 +53,7 @@ pub(super) fn caller(namespace: &str, account: &str) -> Caller {
 }
 
 fn token(namespace: &str, account: &str) -> String {
-    reviews::token(
+    testing::token(
         &format!("{namespace}-{account}"),
         &json!({ "aud": ["skillet"], "exp": 4_000_000_000_u32 }),
     )
@@ -63,9 +62,8 @@ fn token(namespace: &str, account: &str) -> String {
 impl Bed {
     /// `team/agent` and `team/other` may use `team` and `platform`; every run ends at once with `{"paid": 5}`.
     pub(super) async fn new(confirmation: Option<ConfirmationKey>) -> Self {
-        let (api, reviews, script) =
-            (FakeApi::default(), reviews::FakeApi::start(), Arc::<Script>::default());
-        api.end_at_creation(json!({ "phase": "Succeeded", "reason": "Succeeded", "attempts": 1,
+        let (api, script) = (FakeApiServer::default(), Arc::<Script>::default());
+        api.set_status_on_create(json!({ "phase": "Succeeded", "reason": "Succeeded", "attempts": 1,
             "truncated": false, "output": { "paid": 5 } }));
         let mut policy = SkillPolicySpec::default();
         policy.gateway.platform_namespaces = vec!["platform".into()];
@@ -77,13 +75,13 @@ impl Bed {
         ] {
             of.base_url.clone_from(&provider);
         }
-        let gateway = gateway_bed::gateway(&api, &reviews, confirmation);
+        let gateway = gateway_bed::gateway(&api, confirmation);
         gateway.catalog.set_policy(policy);
-        let bed = Self { api, reviews, gateway, script };
+        let bed = Self { api, gateway, script };
         bed.skill("team", "pay", "hybrid");
         bed.skill("team", "look", "auto");
         for account in ["agent", "other"] {
-            bed.reviews.know(&token("team", account), "team", account);
+            bed.api.add_token(&token("team", account), "team", account);
             bed.allow(account);
         }
         bed
@@ -94,9 +92,9 @@ impl Bed {
         let user = caller("team", account).user;
         for namespace in ["team", "platform"] {
             for verb in ["get", "execute"] {
-                self.reviews.allow(&user, verb, namespace, None);
+                self.api.allow(&user, verb, namespace, None);
                 for skill in ["pay", "look"] {
-                    self.reviews.allow(&user, verb, namespace, Some(skill));
+                    self.api.allow(&user, verb, namespace, Some(skill));
                 }
             }
         }

@@ -72,7 +72,7 @@ async fn a_client_is_not_told_where_the_platforms_key_is() {
     let answer = bed.post(CHAT, &chat()).await;
     assert_eq!(answer.error(), (503, "SecretMissing", ""));
     assert_eq!(answer.body["error"]["message"], "the platform has no key for this provider");
-    bed.api.fail("GET /api/v1/namespaces/skillet-system/secrets/hidden-name", 500, "hidden words");
+    bed.api.fail_next("GET /api/v1/namespaces/skillet-system/secrets/hidden-name", 500, "hidden words");
     let answer = bed.post(CHAT, &chat()).await;
     assert_eq!(answer.error(), (503, "ApiError", ""));
     assert!(!answer.body.to_string().contains("hidden"), "{answer:?}");
@@ -97,14 +97,16 @@ fn saying(text: &str) -> Value {
 async fn only_skills_that_were_run_are_named_as_run() {
     let bed = stocked().await;
     bed.skill("fetch");
-    bed.api.end_at_creation(json!({ "phase": "Succeeded", "output": 3, "attempts": 1, "truncated": false }));
+    bed.api.set_status_on_create(
+        json!({ "phase": "Succeeded", "output": 3, "attempts": 1, "truncated": false }),
+    );
     bed.will_answer(&[], calling(&[("sum", "{}"), ("fetch", "no JSON")]));
     bed.will_answer(&[], saying("three"));
     let answer = bed.post(CHAT, &chat()).await;
     assert_eq!((answer.header(OFFERED_HEADER), answer.header(RAN_HEADER)), ("fetch,sum", "sum"));
     assert_eq!(answer.body["choices"][0]["message"]["content"], "three");
     let refused = json!({ "phase": "Failed", "reason": "InputInvalid", "attempts": 0, "truncated": false });
-    bed.api.end_at_creation(refused);
+    bed.api.set_status_on_create(refused);
     bed.will_answer(&[], calling(&[("sum", "{}")]));
     assert_eq!(bed.post(CHAT, &chat()).await.header(RAN_HEADER), "", "the operator refused it");
     bed.will_answer(&[], calling(&[("sum", "{}")]));

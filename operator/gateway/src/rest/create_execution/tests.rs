@@ -5,10 +5,10 @@ use std::{convert::Infallible, time::Duration};
 use axum::body::Body;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
+use skillet_kube::testing::eventually;
 
 use crate::{
     auth::Verb,
-    fake_api::eventually,
     rest::test_bed::{Answer, Bed, TOKEN},
 };
 
@@ -40,7 +40,7 @@ async fn a_run_that_ended_is_200_however_it_ended() {
         ("Cancelled", "Cancelled", "cancelled"),
     ] {
         let bed = stocked();
-        bed.api.end_at_creation(ended(phase, reason, 1));
+        bed.api.set_status_on_create(ended(phase, reason, 1));
         let answer = post(&bed, json!({ "skill": "sum", "input": { "a": 1 } })).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let run = answer.json();
@@ -64,7 +64,7 @@ async fn a_refusal_is_an_error_with_the_operators_reason() {
         ("SandboxUnavailable", 503, ""),
     ] {
         let bed = stocked();
-        bed.api.end_at_creation(ended("Failed", reason, 0));
+        bed.api.set_status_on_create(ended("Failed", reason, 0));
         let answer = post(&bed, json!({ "skillName": "sum" })).await;
         assert_eq!(answer.error(), (status, reason.to_owned(), field.to_owned()));
     }
@@ -137,7 +137,7 @@ async fn a_body_that_does_not_come_is_not_waited_for_without_end() {
 #[tokio::test]
 async fn a_skill_of_the_platform_is_run_where_it_is_for_the_callers_namespace() {
     let bed = stocked();
-    bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
+    bed.api.set_status_on_create(ended("Succeeded", "Succeeded", 1));
     let run = post(&bed, json!({ "skill": "fetch" })).await.json();
     assert_eq!(run["namespace"], "platform");
     assert_eq!(bed.api.executions()[0]["metadata"]["labels"]["skillet.dev/caller-namespace"], "team");
@@ -148,7 +148,7 @@ async fn a_skill_of_the_platform_is_run_where_it_is_for_the_callers_namespace() 
 #[tokio::test]
 async fn the_same_key_is_the_same_run() {
     let bed = stocked();
-    bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
+    bed.api.set_status_on_create(ended("Succeeded", "Succeeded", 1));
     let keyed = async |key: &str, body: &Value| keyed(&bed, key, body).await;
     let body = json!({ "skill": "sum", "input": { "a": 1.0 } });
     let (first, second) = (keyed("k", &body).await, keyed("k", &body).await);
@@ -168,7 +168,7 @@ async fn keyed(bed: &Bed, key: &str, body: &Value) -> Answer {
 #[tokio::test]
 async fn the_same_key_is_the_same_run_whatever_skill_has_come_nearer_or_gone() {
     let bed = stocked();
-    bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
+    bed.api.set_status_on_create(ended("Succeeded", "Succeeded", 1));
     let body = json!({ "skill": "fetch" });
     let first = keyed(&bed, "k", &body).await.json()["id"].clone();
     bed.skill("team", "fetch", &json!({}));
@@ -185,7 +185,7 @@ async fn the_same_key_is_the_same_run_whatever_skill_has_come_nearer_or_gone() {
 #[tokio::test]
 async fn a_key_shows_no_run_of_a_skill_that_may_not_be_run_any_more() {
     let bed = stocked();
-    bed.api.end_at_creation(ended("Succeeded", "Succeeded", 1));
+    bed.api.set_status_on_create(ended("Succeeded", "Succeeded", 1));
     let body = json!({ "skill": "fetch" });
     keyed(&bed, "k", &body).await;
     bed.skill("team", "fetch", &json!({}));
@@ -253,7 +253,7 @@ async fn only_what_the_caller_may_run_is_run() {
 async fn what_the_api_server_refuses_is_passed_on() {
     let bed = stocked();
     for (code, status) in [(403, 403), (404, 404), (422, 422), (429, 503)] {
-        bed.api.fail("POST ", code, "says why");
+        bed.api.fail_next("POST ", code, "says why");
         assert_eq!(post(&bed, json!({ "skill": "sum" })).await.error().0, status, "{code}");
     }
 }

@@ -1,10 +1,10 @@
 //! Runs over HTTP: whose they are, filters and pages, one by name, cancelling, following.
 
 use serde_json::{Value, json};
+use skillet_kube::testing::{eventually, path};
 
 use crate::{
     auth::Verb,
-    fake_api::{eventually, path},
     rest::test_bed::{Answer, Bed, TOKEN},
 };
 
@@ -128,7 +128,7 @@ async fn a_run_is_cancelled_once_and_its_record_stays() {
     let ended = bed.send("DELETE", "/api/skills/executions/first", Some(TOKEN), &[], "").await;
     assert_eq!((ended.status, &ended.json()["status"]), (200, &json!("success")));
     assert_eq!(bed.api.count("PATCH "), 2);
-    bed.api.fail("PATCH ", 404, "not found");
+    bed.api.fail_next("PATCH ", 404, "not found");
     let gone = bed.send("DELETE", "/api/skills/executions/second", Some(TOKEN), &[], "").await;
     assert_eq!(gone.error().1, "Gone");
 }
@@ -136,9 +136,9 @@ async fn a_run_is_cancelled_once_and_its_record_stays() {
 #[tokio::test]
 async fn a_cluster_that_does_not_answer_is_503() {
     let bed = stocked();
-    bed.api.fail("GET /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions?", 500, "no");
+    bed.api.fail_next("GET /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions?", 500, "no");
     assert_eq!(bed.get("/api/skills/executions").await.error().0, 503);
-    bed.api.fail("GET /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions/first", 400, "no");
+    bed.api.fail_next("GET /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions/first", 400, "no");
     assert_eq!(bed.get("/api/skills/executions/first").await.error().0, 503);
 }
 

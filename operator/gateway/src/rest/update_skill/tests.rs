@@ -1,10 +1,10 @@
 //! Switching skills over HTTP: each field exactly itself, under the caller's right to patch.
 
 use serde_json::{Value, json};
+use skillet_kube::testing::path;
 
 use crate::{
     auth::Verb,
-    fake_api::path,
     rest::test_bed::{Bed, TOKEN},
 };
 
@@ -68,7 +68,7 @@ async fn the_right_to_patch_is_needed_and_asked_where_the_skill_is() {
 async fn what_the_api_server_says_is_passed_on() {
     let bed = stocked();
     for (code, status) in [(403, 403), (404, 404), (409, 409), (422, 422), (400, 422), (429, 503)] {
-        bed.api.fail("PATCH ", code, "says why");
+        bed.api.fail_next("PATCH ", code, "says why");
         let answer = bed.with_body("PUT", "/api/skills/sum", &json!({ "mode": "off" })).await;
         assert_eq!(answer.error().0, status, "{code}");
         assert_eq!(answer.text.contains("says why"), status != 503);

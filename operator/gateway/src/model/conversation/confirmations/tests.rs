@@ -121,7 +121,7 @@ async fn the_same_confirmation_is_answered_from_the_same_execution_as_long_as_th
     assert_eq!(told(&bed, &messages, "unused").await, json!({"paid": 5}));
     assert_eq!(bed.api.executions().len(), 1);
     let name = bed.api.executions()[0]["metadata"]["name"].as_str().unwrap().to_owned();
-    bed.api.delete(&crate::fake_api::path("team", "skillexecutions", &name));
+    bed.api.delete(&skillet_kube::testing::path("team", "skillexecutions", &name));
     let made = bed.made();
     assert_eq!(reason(&told(&bed, &messages, "unused").await), "ResultGone");
     assert_eq!((bed.made(), bed.api.executions().len()), (made, 0), "it is not run again");

@@ -9,7 +9,7 @@ use super::{
     super::test_bed::{Bed, key},
     *,
 };
-use crate::fake_api::eventually;
+use skillet_kube::testing::eventually;
 
 const CHAT: &str = "/v1/chat/completions";
 const KEYED: [(&str, &str); 1] = [("idempotency-key", "k")];
@@ -112,7 +112,7 @@ async fn rights_that_could_not_be_asked_for_are_no_refusal() {
     let bed = Bed::new(Some(key())).await;
     bed.will_say(&saying("hello"));
     bed.send(CHAT, &asking()).await;
-    bed.reviews.set_down(true);
+    bed.api.fail_reviews(true);
     bed.will_say(&calling(&["look"]));
     bed.will_say(&saying("done"));
     bed.send(CHAT, &asking()).await;
@@ -124,7 +124,7 @@ async fn rights_that_could_not_be_asked_for_are_no_refusal() {
 async fn changed_under_way(invocation: &str, is_streaming: bool) -> (Arc<Bed>, String) {
     let bed = Arc::new(Bed::new(Some(key())).await);
     let status = |phase: &str| json!({"phase": phase, "reason": phase, "attempts": 1, "truncated": false, "output": 1});
-    bed.api.end_at_creation(status("Running"));
+    bed.api.set_status_on_create(status("Running"));
     for _ in 0..2 {
         if is_streaming {
             let delta = json!({"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": calls(&["look"])}, "finish_reason": "tool_calls"}]});

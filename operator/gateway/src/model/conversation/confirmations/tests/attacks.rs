@@ -56,7 +56,7 @@ async fn a_confirmation_gives_no_right_that_the_caller_lacks() {
         "a namespace that is not looked into"
     );
     // From now on nothing is allowed; what is remembered of before is not of this skill.
-    bed.reviews.withdraw_all();
+    bed.api.remove_rights();
     let own = forged("agent", &key(), "team", u64::MAX);
     assert_eq!(reason(&told(&bed, &messages, &own).await), "Forbidden");
     assert_eq!(bed.made(), 0);

@@ -47,14 +47,14 @@ async fn a_cluster_that_does_not_answer_spends_no_confirmation() {
     let bed = Bed::new(Some(key())).await;
     let (messages, confirmation) = asked(&bed).await;
     let newest = [&messages[..], &[result(&confirmation)]].concat();
-    bed.reviews.set_down(true);
+    bed.api.fail_reviews(true);
     assert_eq!(sent(&bed, &newest).await, (503, vec![]), "rights could not be asked for");
-    bed.reviews.set_down(false);
-    bed.api.fail(CREATE, 500, "etcd is away");
+    bed.api.fail_reviews(false);
+    bed.api.fail_next(CREATE, 500, "etcd is away");
     assert_eq!(sent(&bed, &newest).await, (503, vec![]));
     bed.will_say(&saying("done"));
     assert_eq!(sent(&bed, &newest).await, (200, vec![json!({"paid": 5})]));
-    bed.api.fail(FIND, 500, "etcd is away");
+    bed.api.fail_next(FIND, 500, "etcd is away");
     let later = later(&messages, &confirmation);
     assert_eq!(sent(&bed, &later).await, (503, vec![]));
     bed.will_say(&saying("done"));
@@ -66,7 +66,7 @@ async fn a_cluster_that_does_not_answer_spends_no_confirmation() {
 async fn what_the_cluster_refuses_is_told_to_the_model_and_later_that_it_was_not_begun() {
     let bed = Bed::new(Some(key())).await;
     let (messages, confirmation) = asked(&bed).await;
-    bed.api.fail(CREATE, 403, "exceeded quota");
+    bed.api.fail_next(CREATE, 403, "exceeded quota");
     bed.will_say(&saying("done"));
     let (_, told) = sent(&bed, &[&messages[..], &[result(&confirmation)]].concat()).await;
     assert_eq!(reason(&told[0]), "Forbidden");
@@ -79,7 +79,7 @@ async fn what_the_cluster_refuses_is_told_to_the_model_and_later_that_it_was_not
 #[tokio::test]
 async fn a_slow_run_leaves_the_model_its_time_and_does_not_hold_up_later_requests() {
     let bed = Bed::new(Some(key())).await;
-    bed.api.end_at_creation(status("Running"));
+    bed.api.set_status_on_create(status("Running"));
     let (messages, confirmation) = asked(&bed).await;
     set(&bed, |policy| policy.timeout = SkillDuration(Duration::from_secs(4)));
     bed.will_say(&saying("it takes long"));
@@ -117,7 +117,7 @@ fn confirmations(text: &str) -> Vec<String> {
 #[tokio::test]
 async fn a_confirmed_call_that_finds_no_time_to_begin_is_not_spent() {
     let bed = Bed::new(Some(key())).await;
-    bed.api.end_at_creation(status("Running"));
+    bed.api.set_status_on_create(status("Running"));
     bed.will_say(&calling(&[pay(), call("call_2", "pay", "{}")]));
     let answer = bed.json(CHAT, &asking(&[user()])).await;
     let message = answer["choices"][0]["message"].clone();
@@ -132,7 +132,7 @@ async fn a_confirmed_call_that_finds_no_time_to_begin_is_not_spent() {
     set(&bed, |policy| policy.timeout = SkillDuration(Duration::from_secs(3600)));
     let name = bed.api.executions()[0]["metadata"]["name"].as_str().unwrap().to_owned();
     bed.api.set_status("team", &name, status("Succeeded"));
-    bed.api.end_at_creation(status("Succeeded"));
+    bed.api.set_status_on_create(status("Succeeded"));
     bed.will_say(&saying("done"));
     assert_eq!(sent(&bed, &messages).await, (200, vec![json!({"paid": 5}), json!({"paid": 5})]));
     assert_eq!(bed.api.executions().len(), 2);

@@ -1,4 +1,7 @@
-//! What the catalogue knows after each event of a watch.
+//! The catalog after each event of a watch.
+
+use kube::runtime::watcher::Event;
+use skillet_kube::Unlisted;
 
 use super::*;
 
@@ -20,6 +23,17 @@ fn at(name: &str) -> Key {
     key("ns", name)
 }
 
+fn raw(skill: &Skill) -> RawObject<Skill> {
+    RawObject::new(skill).unwrap()
+}
+
+/// Changes a catalog by events of the watch of skills.
+fn handle(catalog: &Arc<Catalog>, events: impl IntoIterator<Item = Event<RawObject<Skill>>>) {
+    let mut mirror = CatalogMirror::<Skill>::new(catalog.clone(), watch::channel(false).0);
+    let mut unlisted = Unlisted::default();
+    events.into_iter().for_each(|event| unlisted.handle(event, &mut mirror));
+}
+
 fn numbers(catalog: &Catalog) -> Vec<String> {
     catalog.versions("ns", "a").iter().map(|v| v.spec.version.clone()).collect()
 }
@@ -36,31 +50,29 @@ fn versions_come_newest_first_by_number() {
 }
 
 #[test]
-fn a_relist_drops_what_it_does_not_name() {
-    let catalog = Catalog::default();
-    let mut keeper = Keeper::<Skill>::default();
+fn a_relist_removes_the_skills_that_it_does_not_show() {
+    let catalog = Arc::new(Catalog::default());
     skill("old", "auto").put(&catalog);
-    keeper.take(&catalog, watcher::Event::Init);
-    keeper.take(&catalog, watcher::Event::InitApply((at("new"), Some(skill("new", "auto")))));
-    keeper.take(&catalog, watcher::Event::InitDone);
+    handle(&catalog, [Event::Init, Event::InitApply(raw(&skill("new", "auto"))), Event::InitDone]);
     assert!(catalog.skill("ns", "old").is_none());
     assert!(catalog.skill("ns", "new").is_some());
     assert_eq!(catalog.skill_count(), 1);
 }
 
 #[test]
-fn an_object_that_no_longer_parses_keeps_its_last_good_state() {
-    let catalog = Catalog::default();
-    let mut keeper = Keeper::<Skill>::default();
-    keeper.take(&catalog, watcher::Event::Apply((at("a"), Some(skill("a", "auto")))));
-    keeper.take(&catalog, watcher::Event::Apply((at("a"), None)));
+fn a_skill_that_no_longer_parses_keeps_its_last_good_state() {
+    let catalog = Arc::new(Catalog::default());
+    let broken = || -> RawObject<Skill> {
+        serde_json::from_str(r#"{"metadata": {"namespace": "ns", "name": "a"}, "spec": 7}"#).unwrap()
+    };
+    handle(&catalog, [Event::Apply(raw(&skill("a", "auto"))), Event::Apply(broken())]);
     assert!(catalog.skill("ns", "a").is_some());
-    keeper.take(&catalog, watcher::Event::Delete((at("a"), None)));
+    handle(&catalog, [Event::Delete(broken())]);
     assert!(catalog.skill("ns", "a").is_none());
 }
 
 #[test]
-fn a_skill_read_outside_the_watch_counts_only_when_it_is_newer() {
+fn a_skill_read_outside_the_watch_counts_only_if_it_is_newer() {
     let catalog = Catalog::default();
     let revised = |mode: &str, revision: &str| {
         let mut skill = skill("a", mode);
@@ -76,7 +88,7 @@ fn a_skill_read_outside_the_watch_counts_only_when_it_is_newer() {
 }
 
 #[test]
-fn a_change_of_the_policys_content_is_told_once() {
+fn a_change_of_the_policys_content_is_signaled_once() {
     let catalog = Catalog::default();
     let changes = catalog.policy_changes.subscribe();
     assert!(catalog.policy().execution_enabled);
@@ -91,7 +103,7 @@ fn a_change_of_the_policys_content_is_told_once() {
 }
 
 #[test]
-fn every_change_is_told() {
+fn every_change_of_the_catalog_is_signaled() {
     let catalog = Catalog::default();
     let mut changes = catalog.changes();
     skill("a", "auto").put(&catalog);
@@ -101,7 +113,7 @@ fn every_change_is_told() {
 }
 
 #[test]
-fn of_a_skill_only_what_decides_is_kept() {
+fn the_catalog_drops_the_content_of_a_skill() {
     let catalog = Catalog::default();
     let mut whole = skill("a", "on");
     whole.spec.run.sandbox = Some(skillet_api::skill::Sandbox::default());

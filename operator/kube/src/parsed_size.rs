@@ -1,21 +1,21 @@
-//! What a JSON text takes as a parsed document, told from the text before it is parsed.
+//! An estimate of the memory that a JSON text takes once it is parsed, from the text alone.
 //!
-//! The figures are for `serde_json::Value` on 64 bits: a value is 32 bytes; a list begins with room for four and
-//! doubles; a map is a B-tree whose smallest node has room for eleven entries; each text is an allocation of its own.
-//! They are rounded up, and a test of the whole process's memory holds them to the truth.
+//! The figures are for `serde_json::Value` on 64 bits. A value takes 32 bytes. A list begins with space for four values
+//! and doubles. A map is a B-tree whose smallest node has space for eleven entries. Each string is an allocation of its
+//! own. The figures are rounded up, and a test of a whole process's memory checks them.
 
-/// A map with one node, however few entries are in it.
+/// A map with one node.
 const OBJECT: usize = 672;
 /// A list of up to four values.
 const LIST: usize = 176;
-/// An entry of a map, beside what stands for the comma: nodes of large maps are half empty.
+/// An entry of a map, beside its comma: nodes of large maps are half empty.
 const ENTRY: usize = 24;
 /// A further value in a list or a map: lists are up to half empty.
 const FURTHER: usize = 64;
-/// A text or a key beside its bytes.
+/// A string or a key, beside its bytes.
 const TEXT: usize = 40;
 
-/// Bytes of the document that the text is parsed to. Of a text that is no JSON it means nothing.
+/// Returns the bytes that the parsed text takes. For a text that is no JSON the figure has no meaning.
 pub fn parsed_size(text: &[u8]) -> usize {
     let mut bytes = text.iter();
     let mut cost = text.len();
@@ -26,7 +26,7 @@ pub fn parsed_size(text: &[u8]) -> usize {
             b':' => ENTRY,
             b',' => FURTHER,
             b'"' => {
-                pass_text(&mut bytes);
+                skip_string(&mut bytes);
                 TEXT
             }
             _ => 0,
@@ -35,8 +35,8 @@ pub fn parsed_size(text: &[u8]) -> usize {
     cost
 }
 
-/// What stands in a text is no value.
-fn pass_text(bytes: &mut std::slice::Iter<'_, u8>) {
+/// Skips a string, whose characters are no values.
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => return,
@@ -60,12 +60,12 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_a_text_counts_as_its_bytes_only() {
+    fn the_characters_of_a_string_count_as_bytes_only() {
         let text = |inside: &str| parsed_size(format!("\"{inside}\"").as_bytes());
         assert_eq!(text("{[,:{[,:"), text("aaaaaaaa"));
         assert_eq!(text(r#"\"{{{{\\"#), text("aaaaaaaa"), "an escaped quote does not end it");
         assert_eq!(parsed_size(b"\"a\",{}"), parsed_size(b"\"a\"") + parsed_size(b",") + parsed_size(b"{}"));
-        assert_eq!(parsed_size(b"\"a\\"), 3 + TEXT, "it breaks off");
-        assert_eq!((parsed_size(b"{}"), parsed_size(b"[]")), (2, 2), "what is empty allocates nothing");
+        assert_eq!(parsed_size(b"\"a\\"), 3 + TEXT, "the string does not end");
+        assert_eq!((parsed_size(b"{}"), parsed_size(b"[]")), (2, 2), "empty values allocate nothing");
     }
 }

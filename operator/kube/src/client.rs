@@ -1,7 +1,7 @@
-//! The client of the API server, whose connections outlive a refused upgrade.
+//! A client of the API server that survives refused upgrades.
 //!
-//! An attach to a container that does not run yet is refused, and the API server closes that connection without saying
-//! so in its answer. Taken from the pool again, it would fail whatever request comes next.
+//! The API server refuses an attach to a container that does not run yet, and closes that connection without saying so in
+//! its response. Reused from the pool, the connection would fail the next request.
 
 use std::{
     pin::Pin,
@@ -16,18 +16,18 @@ use kube::{
 };
 use tower::{Service, layer::layer_fn};
 
-/// A client for the cluster that `config` names.
+/// Returns a client for the cluster that `config` names.
 pub fn connect(config: Config) -> Result<Client, kube::Error> {
-    let layer = layer_fn(|service| UpgradesApart { service });
+    let layer = layer_fn(|service| DropRefusedUpgrades { service });
     Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
 }
 
 /// Keeps the connection of a refused upgrade out of the pool.
-struct UpgradesApart<S> {
+struct DropRefusedUpgrades<S> {
     service: S,
 }
 
-impl<S, B> Service<Request<Body>> for UpgradesApart<S>
+impl<S, B> Service<Request<Body>> for DropRefusedUpgrades<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -45,15 +45,15 @@ where
             return Box::pin(self.service.call(request));
         }
         let connection = capture_connection(&mut request);
-        let answer = self.service.call(request);
+        let response = self.service.call(request);
         Box::pin(async move {
-            let answer = answer.await?;
-            if answer.status() != StatusCode::SWITCHING_PROTOCOLS
+            let response = response.await?;
+            if response.status() != StatusCode::SWITCHING_PROTOCOLS
                 && let Some(used) = &*connection.connection_metadata()
             {
                 used.poison();
             }
-            Ok(answer)
+            Ok(response)
         })
     }
 }
@@ -74,8 +74,8 @@ mod tests {
 
     use super::*;
 
-    /// Answers every request with 404, says nothing of closing, and counts the connections.
-    async fn refusing() -> (Client, Arc<AtomicU32>) {
+    /// Starts a server that answers every request with 404, without `connection: close`, and counts the connections.
+    async fn serve() -> (Client, Arc<AtomicU32>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let connections = Arc::new(AtomicU32::new(0));
@@ -101,17 +101,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_is_used_again_unless_an_upgrade_was_refused_on_it() {
-        let (client, connections) = refusing().await;
+    async fn a_connection_is_reused_unless_an_upgrade_was_refused_on_it() {
+        let (client, connections) = serve().await;
         let pods: Api<Pod> = Api::namespaced(client, "default");
         pods.get("a").await.unwrap_err();
         pods.get("a").await.unwrap_err();
-        assert_eq!(connections.load(Ordering::Relaxed), 1, "one after the other, over one connection");
+        assert_eq!(connections.load(Ordering::Relaxed), 1, "both requests used one connection");
         for used in 1..4 {
             assert!(pods.attach("a", &AttachParams::default().stdin(true).stderr(false)).await.is_err());
-            assert_eq!(connections.load(Ordering::Relaxed), used, "the attach finds a connection");
+            assert_eq!(connections.load(Ordering::Relaxed), used, "the attach reuses a connection");
             pods.get("a").await.unwrap_err();
-            assert_eq!(connections.load(Ordering::Relaxed), used + 1, "and nobody finds that one again");
+            assert_eq!(
+                connections.load(Ordering::Relaxed),
+                used + 1,
+                "no request reuses the connection of the attach"
+            );
         }
     }
 }

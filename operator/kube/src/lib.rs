@@ -1,0 +1,22 @@
+//! Everything that operator and gateway both do to an API server.
+//!
+//! Neither may know the other, so both would otherwise write it twice. This crate decides nothing about skills: it reads,
+//! watches and writes objects, and other crates decide which skill may run and which caller may see it.
+
+mod backoff;
+mod client;
+mod mirror;
+mod parsed_size;
+mod raw_object;
+mod status;
+mod sync;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use backoff::Backoff;
+pub use client::connect;
+pub use mirror::{Mirror, Unlisted, mirror, watch};
+pub use parsed_size::parsed_size;
+pub use raw_object::{PAGE_SIZE, ParseError, RawObject};
+pub use status::{Conditions, apply_status, find_condition};
+pub use sync::{lock, read, write};

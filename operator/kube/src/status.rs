@@ -1,0 +1,142 @@
+//! Writes a status by server-side apply, whatever characters its texts hold.
+//!
+//! The API server reads the body as YAML. JSON is YAML with exceptions, and what programs print contains them: YAML
+//! refuses some control characters, folds some line ends, and accepts keys of at most 1024 characters. The body is
+//! therefore written in the part of YAML that every reader reads alike.
+
+use std::io;
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::core::v1::ObjectReference,
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+};
+use kube::{
+    Client, Resource,
+    api::{Patch, PatchParams},
+    core::Request,
+};
+use serde::{Serialize, de::IgnoredAny};
+use serde_json::{
+    json,
+    ser::{Formatter, Serializer},
+};
+use skillet_api::names;
+
+/// Applies the status of an object of kind `K` as the operator's own.
+///
+/// An object that was deleted, or created again under the same name, is refused with 404, 409 or 422.
+pub async fn apply_status<K: Resource<DynamicType = ()>>(
+    client: &Client,
+    object: &ObjectReference,
+    status: &impl Serialize,
+) -> Result<(), kube::Error> {
+    let ObjectReference { namespace, name, uid, .. } = object;
+    let patch = json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "metadata": { "name": name, "uid": uid },
+        "status": status,
+    });
+    let params = PatchParams::apply(names::FIELD_MANAGER).force();
+    let name = name.as_deref().unwrap_or_default();
+    let request = Request::new(K::url_path(&(), namespace.as_deref()));
+    let request = request.patch_subresource("status", name, &params, &Patch::Apply(&serde_json::Value::Null));
+    let mut request = request.map_err(kube::Error::BuildRequest)?;
+    *request.body_mut() = yaml(&patch).map_err(kube::Error::SerdeError)?;
+    client.request::<IgnoredAny>(request).await.map(drop)
+}
+
+/// Builds the conditions of one object's new status.
+pub struct Conditions<'a> {
+    /// The conditions that the object has.
+    pub old: &'a [Condition],
+    pub generation: Option<i64>,
+    pub now: Timestamp,
+}
+
+impl Conditions<'_> {
+    /// Returns a condition. It keeps its transition time if the object has it with the same status.
+    pub fn build(&self, type_: &str, status: &str, reason: &str, message: &str) -> Condition {
+        let before = find_condition(self.old, type_).filter(|condition| condition.status == status);
+        Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            observed_generation: self.generation,
+            last_transition_time: before
+                .map_or(Time(self.now), |condition| condition.last_transition_time.clone()),
+        }
+    }
+}
+
+/// Returns the condition of a type.
+pub fn find_condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+fn yaml(object: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    object.serialize(&mut Serializer::with_formatter(&mut body, PlainYaml))?;
+    Ok(body)
+}
+
+/// Writes JSON with marked keys, and escapes the characters that YAML would misread.
+struct PlainYaml;
+
+impl Formatter for PlainYaml {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        for part in fragment.split_inclusive(is_misread) {
+            match (part.strip_suffix(is_misread), part.chars().next_back()) {
+                (Some(plain), Some(last)) => {
+                    writer.write_all(plain.as_bytes())?;
+                    write!(writer, "\\u{:04x}", u32::from(last))?;
+                }
+                (None, _) | (_, None) => writer.write_all(part.as_bytes())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
+        writer.write_all(if is_first { b"? " } else { b", ? " })
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b" : ")
+    }
+}
+
+/// Tells if YAML misreads a character: C1 controls, folded line ends, the byte order mark, and noncharacters.
+fn is_misread(character: char) -> bool {
+    matches!(character, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn characters_that_yaml_misreads_are_escaped_and_keys_are_marked() {
+        let text = |value: &serde_json::Value| String::from_utf8(yaml(value).unwrap()).unwrap();
+        assert_eq!(text(&json!({"a": 1, "b": {}})), r#"{? "a" : 1, ? "b" : {}}"#);
+        assert_eq!(text(&json!("a\u{7f}\u{85}b\u{feff}")), r#""a\u007f\u0085b\ufeff""#);
+        let plain = "größer, 日本, 🙂 \u{a0}\u{fffd}";
+        assert_eq!(text(&json!(plain)), format!("\"{plain}\""));
+    }
+
+    #[test]
+    fn yaml_reads_every_character_as_it_was_written() {
+        let all: String = (0..=0x1_ffff).filter_map(char::from_u32).collect();
+        let value = json!({ "all": all });
+        let body = String::from_utf8(yaml(&value).unwrap()).unwrap();
+        assert_eq!(serde_saphyr::from_str::<serde_json::Value>(&body).unwrap(), value);
+    }
+}
