@@ -1,4 +1,4 @@
-//! What the API server's audit log tells of one user's requests.
+//! One user's requests, from the API server's audit log.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether it changes something.
+    /// Tells if the request changes something.
     pub fn is_write(&self) -> bool {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value, json};
 
-/// Where a schema has its CEL rules.
+/// The field in which a schema has its CEL rules.
 const RULES: &str = "x-kubernetes-validations";
 
 /// One object that breaks one bound.
 pub struct Case {
     /// The bound: path and keyword of the schema, such as `spec.tags[] maxLength`. A CEL rule is `rule: <message>`.
     pub breaks: &'static str,
-    /// What is put over the shortest valid spec, as YAML; null takes a field away.
+    /// Changes of the shortest valid spec, as YAML; null removes a field.
     pub with: String,
 }
 
@@ -59,7 +59,7 @@ pub fn with(shortest: &str, change: &str) -> Value {
     spec
 }
 
-/// Whether what names `field` is about the bound at `path`: the field itself, what holds it or what is in it.
+/// Tells if a problem with `field` is about the bound at `path`: of the field, of its parent or of its content.
 pub fn is_about(field: &str, path: &str) -> bool {
     let field = without_indices(field);
     let below = |inner: &str, outer: &str| {

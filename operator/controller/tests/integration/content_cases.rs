@@ -1,4 +1,4 @@
-//! What is refused of a version's content: in a Skill, and in the SkillVersion that seals it.
+//! Invalid content of a version, in a Skill and in the SkillVersion that seals it.
 
 use crate::cases::{Case, breaks, long, many};
 

@@ -1,4 +1,4 @@
-//! What the API server refuses of a SkillExecution, and that only `cancel` of it can be changed.
+//! The API server's rules for a SkillExecution, of which only `cancel` can change.
 
 use kube::CustomResourceExt as _;
 use serde_json::{Value, json};

@@ -1,30 +1,32 @@
-//! Against a real kube-apiserver and etcd, started for this program alone: what the API server makes of the kinds,
-//! and what the operator does with no other rights than the chart gives it. There is no kubelet: nothing runs.
+//! Tests against a real kube-apiserver and etcd, started for this program alone.
 //!
-//! `SKILLET_INTEGRATION=1 cargo test -p skillet-controller --test integration`; without the variable each test says
-//! that it was skipped. The programs of the control plane come from PATH, KUBEBUILDER_ASSETS or the local cluster's cache.
+//! They check the API server's rules for the kinds, and the operator with exactly the rights that the chart grants. There
+//! is no kubelet, so no program runs.
+//!
+//! `SKILLET_INTEGRATION=1 cargo test -p skillet-controller --test integration`; without the variable each test reports that
+//! it was skipped. The control plane's programs come from PATH, KUBEBUILDER_ASSETS or the local cluster's cache.
 
-// What is not a test here is still part of one.
+// Helpers here are part of tests, too.
 #![allow(clippy::unwrap_used, clippy::panic, unreachable_pub)]
 
 mod audit;
 mod cases;
 mod chart;
 mod content_cases;
+mod defaults_and_writers;
 mod eventually;
 mod execution_rules;
+mod idempotence;
+mod legacy_objects;
 mod objects;
 mod operator;
-mod people;
-mod planted;
+mod operator_rbac;
 mod policy_rules;
 mod refusals;
 mod requests;
-mod rights;
 mod sealing;
 mod server;
 mod skill_rules;
-mod twice;
-mod unreadable;
+mod unparsable;
+mod user_rbac;
 mod version_rules;
-mod writing;

@@ -19,7 +19,7 @@ use tokio::{runtime::Runtime, sync::oneshot};
 
 use crate::{
     audit::{self, Request},
-    chart, planted,
+    chart, legacy_objects,
     server::{Server, apply_crds, is_wanted, namespace},
 };
 
@@ -32,11 +32,11 @@ const TEMPLATES: [&str; 4] = [
 ];
 const ACCOUNT: &str = "skillet";
 
-/// A running operator and what can be learned of it.
+/// A running operator, with its requests, metrics and log.
 pub struct Operator {
     server: Server,
     registry: Arc<Registry>,
-    // It runs for as long as this is there.
+    // The operator runs until this sender is dropped.
     life: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -44,7 +44,7 @@ pub struct Operator {
 /// The operator of most tests, started with the first of them.
 pub fn operator() -> Option<&'static Operator> {
     static OPERATOR: OnceLock<Operator> = OnceLock::new();
-    is_wanted().then(|| OPERATOR.get_or_init(|| Operator::start(planted::objects)))
+    is_wanted().then(|| OPERATOR.get_or_init(|| Operator::start(legacy_objects::objects)))
 }
 
 impl Operator {
@@ -61,7 +61,7 @@ impl Operator {
         })
     }
 
-    /// Stops it; its API server goes on.
+    /// Stops the operator. Its API server keeps running.
     pub fn stop(self) -> Stopped {
         let Self { server, registry: _, life, thread } = self;
         drop(life);
@@ -91,7 +91,7 @@ impl Operator {
                 run::run(client, settings(), metrics, readiness, shutdown).await.unwrap();
             });
         });
-        // An end of the thread is an error in it, which it has told.
+        // If the thread ends, its panic was printed.
         let readiness: Readiness = has_started.recv().expect("the operator could not be started");
         while !readiness.is_ready() {
             thread::yield_now();
@@ -200,7 +200,7 @@ async fn with_the_charts_rights(server: &Server, admin: &Client) -> Client {
 
 static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// Everything the operators of this program log, without colours.
+/// Everything the operators of this program log, without colors.
 fn capture_log() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,4 @@
-//! What the API server refuses of a SkillPolicy.
+//! The API server's rules for a SkillPolicy.
 
 use kube::CustomResourceExt as _;
 use serde_json::{Value, json};

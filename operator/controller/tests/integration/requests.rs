@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::cases::{Case, is_about};
 
-/// What the API server said.
+/// The API server's response.
 #[derive(Debug)]
 pub struct Answer {
     code: u16,
     /// The object, or the Status that refuses it.
     pub body: Value,
-    /// What kubectl would show as a warning.
+    /// The texts that kubectl would show as warnings.
     pub warnings: Vec<String>,
     sent: Value,
 }
@@ -115,7 +115,7 @@ async fn send(client: &Client, request: http::Request<Vec<u8>>, sent: &Value) ->
     Answer { code, body: serde_json::from_slice(&body).unwrap(), warnings, sent: sent.clone() }
 }
 
-/// Where objects of its kind and namespace are.
+/// The path of the objects of its kind and namespace.
 fn folder(object: &Value) -> String {
     let plural = match object["kind"].as_str().unwrap() {
         "Skill" => "skills",

@@ -24,7 +24,7 @@ async fn versions(client: &Client, at: &str) -> Vec<SkillVersion> {
 async fn a_new_skill_is_sealed_under_its_version_and_is_ready() {
     let Some(operator) = operator() else { return };
     let (client, at) = operator.namespace("sealing-new").await;
-    let status = sealed_skill(&client, &at, "a", "description: Says what it is told").await;
+    let status = sealed_skill(&client, &at, "a", "description: Repeats its input").await;
     assert_eq!(condition(&status, "Ready"), ("True", "Ready", "1.0.0 is the newest version"));
     assert_eq!(condition(&status, "Sealed"), ("True", "Sealed", ""));
     assert_eq!(

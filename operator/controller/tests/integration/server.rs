@@ -31,20 +31,20 @@ use crate::eventually::{LIMIT, eventually};
 
 /// Asks for this lane; without it every test says that it was skipped, and passes.
 const GATE: &str = "SKILLET_INTEGRATION";
-const TELL: &str = "skipped: integration tests need SKILLET_INTEGRATION=1\n";
+const SKIPPED: &str = "skipped: integration tests need SKILLET_INTEGRATION=1\n";
 const ADMIN_TOKEN: &str = "the-tests-own-administrator";
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// A watch is told of when it starts: it ends with the program.
+/// A watch is logged at its start, because it ends with the program.
 const AUDIT_POLICY: &str =
     "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
 
-/// Whether the lane was asked for. Says so where it was not.
+/// Tells if the variable asks for these tests, and reports if it does not.
 pub fn is_wanted() -> bool {
-    static TOLD: Once = Once::new();
+    static REPORTED: Once = Once::new();
     let wanted = env::var(GATE).is_ok_and(|value| value == "1");
     if !wanted {
         // Around the test harness, which keeps what a passing test prints to itself.
-        TOLD.call_once(|| std::io::stderr().write_all(TELL.as_bytes()).unwrap());
+        REPORTED.call_once(|| std::io::stderr().write_all(SKIPPED.as_bytes()).unwrap());
         println!("skipped: {GATE}=1 is not set");
     }
     wanted
@@ -118,7 +118,7 @@ impl Server {
     }
 }
 
-/// What is waited for at the start, and the end of the log that tells why it does not come.
+/// The state that the start waits for, and the end of the log that explains a failure.
 struct Readiness<'a>(&'a Server);
 
 impl fmt::Display for Readiness<'_> {
@@ -201,7 +201,7 @@ pub fn search_path() -> String {
     format!("{}:{path}", built.display())
 }
 
-/// Where the local cluster keeps what it built, newest first.
+/// The folders of the programs that the local cluster built, newest first.
 fn built_folders() -> Vec<PathBuf> {
     let home = |below: &str| PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(below);
     let cache = env::var_os("SKILLET_CACHE").map_or_else(

@@ -1,4 +1,4 @@
-//! What the API server refuses of a SkillVersion, and that a sealed one stays as it is.
+//! The API server's rules for a SkillVersion, which never changes once it is sealed.
 
 use kube::CustomResourceExt as _;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! One object that does not parse: its event and the log name it and the field, and everything else goes on.
+//! An object that does not parse: its event and the log name object and field, and other objects are unaffected.
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::{
@@ -12,9 +12,9 @@ use skillet_api::SkillVersion;
 use crate::{
     chart::SANDBOXES,
     eventually::{LIMIT, eventually},
+    legacy_objects::{self, NAMESPACE},
     objects::{condition, ended, event, execute, reason, sealed_skill, skill_status},
     operator::{Operator, log_lines, operator},
-    planted::{self, NAMESPACE},
     server::is_wanted,
 };
 
@@ -24,8 +24,8 @@ async fn a_skill_that_does_not_parse_is_named_with_its_field_in_event_and_log() 
     let client = operator.admin().await;
     let note = event(&client, NAMESPACE, "bad-skill", "ParseFailed").await;
     assert!(note.contains("spec.limits.retries"), "{note}");
-    let told = log_lines(&["ParseFailed", NAMESPACE, "\"bad-skill\"", "spec.limits.retries"]);
-    assert_eq!(told.len(), 1, "{:#?}", log_lines(&["ParseFailed"]));
+    let lines = log_lines(&["ParseFailed", NAMESPACE, "\"bad-skill\"", "spec.limits.retries"]);
+    assert_eq!(lines.len(), 1, "{:#?}", log_lines(&["ParseFailed"]));
 }
 
 #[tokio::test]
@@ -34,8 +34,8 @@ async fn an_execution_that_does_not_parse_is_named_with_its_field_in_event_and_l
     let client = operator.admin().await;
     let note = event(&client, NAMESPACE, "bad-execution", "ParseFailed").await;
     assert!(note.contains("spec.timeout"), "{note}");
-    let told = log_lines(&["ParseFailed", NAMESPACE, "\"bad-execution\"", "spec.timeout"]);
-    assert_eq!(told.len(), 1, "{:#?}", log_lines(&["ParseFailed"]));
+    let lines = log_lines(&["ParseFailed", NAMESPACE, "\"bad-execution\"", "spec.timeout"]);
+    assert_eq!(lines.len(), 1, "{:#?}", log_lines(&["ParseFailed"]));
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_version_that_does_not_parse_leaves_the_others_of_its_skill_in_use() {
     sealed_skill(&client, NAMESPACE, "good", "tool: {inputSchema: {type: string}}").await;
     let sealed = Api::<SkillVersion>::namespaced(client.clone(), NAMESPACE).get("good-1.0.0").await.unwrap();
     assert_eq!(sealed.spec.version, "1.0.0");
-    // A refusal is checked against the API server, where the version that does not parse is too.
+    // The operator checks a refusal against the API server, which also returns the unparsable version.
     execute(&client, NAMESPACE, "good", "{skill: good, version: ^3.0.0}").await;
     let status = ended(&client, NAMESPACE, "good").await;
     assert_eq!(reason(&status), "VersionNotFound");
@@ -73,7 +73,7 @@ async fn an_execution_of_a_skill_that_does_not_parse_ends() {
 }
 
 #[tokio::test]
-async fn a_skill_that_is_mended_is_sealed() {
+async fn a_skill_that_is_corrected_is_sealed() {
     let Some(operator) = operator() else { return };
     let client = operator.admin().await;
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("skillet.dev", "v1alpha1", "Skill"));
@@ -85,7 +85,7 @@ async fn a_skill_that_is_mended_is_sealed() {
 }
 
 #[tokio::test]
-async fn sandboxes_of_nobody_are_swept_whatever_else_does_not_parse() {
+async fn orphaned_sandboxes_are_removed_although_other_objects_do_not_parse() {
     let Some(operator) = operator() else { return };
     let client = operator.admin().await;
     let jobs: Api<Job> = Api::namespaced(client, SANDBOXES);
@@ -97,16 +97,16 @@ async fn sandboxes_of_nobody_are_swept_whatever_else_does_not_parse() {
 }
 
 #[tokio::test]
-async fn a_policy_that_does_not_parse_is_named_with_its_field_and_skills_go_on_under_the_defaults() {
+async fn an_unparsable_policy_is_named_with_its_field_and_the_defaults_apply() {
     if !is_wanted() {
         return;
     }
-    let operator = tokio::task::spawn_blocking(|| Operator::start(planted::policy)).await.unwrap();
+    let operator = tokio::task::spawn_blocking(|| Operator::start(legacy_objects::policy)).await.unwrap();
     let (client, at) = operator.namespace("under-bad-policy").await;
     let note = event(&client, "default", "default", "ParseFailed").await;
     assert!(note.contains("spec.startTimeout"), "{note}");
-    let told = log_lines(&["ParseFailed", "SkillPolicy", "spec.startTimeout"]);
-    assert_eq!(told.len(), 1, "{told:#?}");
+    let lines = log_lines(&["ParseFailed", "SkillPolicy", "spec.startTimeout"]);
+    assert_eq!(lines.len(), 1, "{lines:#?}");
     sealed_skill(&client, &at, "a", "tool: {inputSchema: {type: string}}").await;
     execute(&client, &at, "e", "skill: a").await;
     assert_eq!(reason(&ended(&client, &at, "e").await), "InputInvalid");

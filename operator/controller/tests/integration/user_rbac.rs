@@ -1,4 +1,4 @@
-//! What the chart's roles let people do, and what its rules keep out of the sandboxes' namespace.
+//! The rights of the chart's user roles, and the chart's admission rules for the namespace of the sandboxes.
 
 use k8s_openapi::api::{authorization::v1::SubjectAccessReview, core::v1::Pod};
 use kube::{Api, Client, api::PostParams};
@@ -9,7 +9,7 @@ use crate::{
     operator::operator,
 };
 
-/// Whether a person with one of the chart's roles may do something in the namespace of the role's binding.
+/// Tells if a user with one of the chart's roles has a right in the namespace of the role's binding.
 async fn may(client: &Client, person: &str, verb: &str, resource: &str) -> bool {
     let review = json!({ "spec": {
         "user": person,
@@ -22,7 +22,7 @@ async fn may(client: &Client, person: &str, verb: &str, resource: &str) -> bool 
 
 /// Kubernetes' controllers add the chart's roles to view, edit and admin. Here each is bound by itself.
 #[tokio::test]
-async fn the_charts_roles_let_people_write_skills_and_run_them_but_never_write_a_sealed_version() {
+async fn the_user_roles_allow_to_write_and_run_skills_but_never_to_write_a_version() {
     let Some(operator) = operator() else { return };
     let (client, at) = operator.namespace("people").await;
     chart::apply(&client, "templates/rbac-users.yaml", &[]).await;
@@ -60,7 +60,7 @@ async fn the_charts_roles_let_people_write_skills_and_run_them_but_never_write_a
     assert!(!may(&client, "edit", "delete", "skillversions").await);
 }
 
-/// A pod that Pod Security at level `restricted` lets through.
+/// Returns a pod that Pod Security accepts at level `restricted`.
 fn restricted() -> Value {
     json!({
         "metadata": { "name": "p", "namespace": SANDBOXES },

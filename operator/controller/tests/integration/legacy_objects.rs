@@ -1,5 +1,6 @@
-//! Objects that no present API server would take and that are there all the same: stored under an earlier, laxer
-//! definition. They are put in before the operator starts, and stay for all of its tests.
+//! Objects that today's definitions refuse, stored under an earlier and laxer definition.
+//!
+//! They are stored before the operator starts, and stay for all of its tests.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps,
@@ -14,8 +15,8 @@ use crate::{
     server::{apply_crds, namespace},
 };
 
-/// Where they are.
-pub const NAMESPACE: &str = "unreadable";
+/// The namespace of the objects.
+pub const NAMESPACE: &str = "unparsable";
 
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": kind, "metadata": { "name": name, "namespace": NAMESPACE }, "spec": spec })
@@ -58,7 +59,7 @@ pub async fn policy(client: Client) {
     plant(&client, &[policy]).await;
 }
 
-/// Stores objects under definitions that take anything, and puts the strict ones back.
+/// Stores objects under definitions that accept anything, and restores the strict ones.
 async fn plant(client: &Client, objects: &[Value]) {
     let strict = skillet_api::custom_resource_definitions();
     apply_crds(client, strict.iter().map(lax).collect()).await;
@@ -72,7 +73,7 @@ async fn plant(client: &Client, objects: &[Value]) {
     apply_crds(client, strict).await;
     for object in objects {
         let mut other = object.clone();
-        // A version's name is part of what is checked; any other will do.
+        // The rules check a version's name, so any other name will do.
         other["metadata"]["name"] = json!("default");
         eventually("the strict definition is in force", LIMIT, async || {
             (!create(client, &other).await.is_accepted()).then_some(())

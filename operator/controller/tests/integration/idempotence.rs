@@ -1,4 +1,4 @@
-//! Looking twice gives the same as looking once: no write follows a change that changes nothing.
+//! A second reconcile gives the same result as the first: a change that changes nothing causes no write.
 
 use kube::{
     Api, Resource,
@@ -16,7 +16,7 @@ use crate::{
     server::is_wanted,
 };
 
-/// Changes something of an object that the operator has no interest in, so that it looks at it again.
+/// Changes a field that the operator ignores, so that it reconciles the object again.
 async fn touch<K: Resource + Clone + DeserializeOwned + std::fmt::Debug>(
     api: &Api<K>,
     name: &str,
@@ -26,7 +26,7 @@ async fn touch<K: Resource + Clone + DeserializeOwned + std::fmt::Debug>(
     api.patch(name, &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
 }
 
-/// Waits until the operator has made a request of this kind once more than `before`.
+/// Waits until the operator has made more than `before` requests of this kind.
 async fn one_more(operator: &Operator, before: usize, is_meant: impl Fn(&Request) -> bool) -> usize {
     eventually("the operator looks again", LIMIT, async || {
         let count = operator.requests().iter().filter(|request| is_meant(request)).count();
@@ -35,8 +35,8 @@ async fn one_more(operator: &Operator, before: usize, is_meant: impl Fn(&Request
     .await
 }
 
-/// How often the operator listed the versions of a Skill, which is how each look at it begins.
-fn is_look_at(at: &str) -> impl Fn(&Request) -> bool {
+/// Selects the requests that list the versions of a Skill. Each reconcile begins with one.
+fn is_reconcile_of(at: &str) -> impl Fn(&Request) -> bool {
     move |request: &Request| {
         request.resource == "skillet.dev/skillversions"
             && request.verb == "list"
@@ -46,13 +46,13 @@ fn is_look_at(at: &str) -> impl Fn(&Request) -> bool {
 }
 
 #[tokio::test]
-async fn a_skill_that_is_looked_at_again_is_not_written_again() {
+async fn a_skill_that_is_reconciled_again_is_not_written_again() {
     let Some(operator) = operator() else { return };
     let (client, at) = operator.namespace("twice-skill").await;
     sealed_skill(&client, &at, "a", "{}").await;
     let api: Api<Skill> = Api::namespaced(client, &at);
-    let is_look = is_look_at(&at);
-    // Looks at one object follow one another: when the next has begun, the one before has written what it would write.
+    let is_look = is_reconcile_of(&at);
+    // Reconciles of one object do not overlap: when the next has begun, the one before has made its writes.
     let mut looks = operator.requests().iter().filter(|request| is_look(request)).count();
     for mark in ["1", "2"] {
         touch(&api, "a", mark).await;
@@ -69,18 +69,18 @@ async fn a_skill_that_is_looked_at_again_is_not_written_again() {
         writes.iter().filter(|write| write.right() == (verb.into(), resource.into())).count()
     };
     assert_eq!(of_kind("create", "skillet.dev/skillversions"), 1);
-    // The version that was sealed is seen by another watch, which may be ahead of the one that tells of the status.
+    // Another watch shows the sealed version, and it may be ahead of the watch that shows the status.
     assert!(of_kind("patch", "skillet.dev/skills/status") <= 2, "{writes:#?}");
 }
 
 #[tokio::test]
-async fn a_skill_with_a_problem_is_told_of_it_once() {
+async fn a_problem_of_a_skill_is_reported_once() {
     let Some(operator) = operator() else { return };
     let (client, at) = operator.namespace("twice-problem").await;
     apply_skill(&client, &at, "a", "limits: {timeout: 9h}").await;
     skill_status(&client, &at, "a", |status| condition(status, "Ready").0 == "False").await;
     let api: Api<Skill> = Api::namespaced(client, &at);
-    let is_look = is_look_at(&at);
+    let is_look = is_reconcile_of(&at);
     let mut looks = operator.requests().iter().filter(|request| is_look(request)).count();
     for mark in ["1", "2", "3", "4"] {
         touch(&api, "a", mark).await;
@@ -92,7 +92,7 @@ async fn a_skill_with_a_problem_is_told_of_it_once() {
 }
 
 #[tokio::test]
-async fn the_policy_that_is_looked_at_again_is_not_written_again() {
+async fn a_policy_that_is_reconciled_again_is_not_written_again() {
     let Some(operator) = operator() else { return };
     let client = operator.admin().await;
     let api: Api<SkillPolicy> = Api::all(client);
@@ -111,7 +111,7 @@ async fn the_policy_that_is_looked_at_again_is_not_written_again() {
 }
 
 #[tokio::test]
-async fn an_execution_that_has_ended_is_left_alone() {
+async fn a_finished_execution_is_not_written_again() {
     let Some(operator) = operator() else { return };
     let (client, at) = operator.namespace("twice-execution").await;
     execute(&client, &at, "e", "skill: nothing").await;
@@ -133,7 +133,7 @@ async fn an_execution_that_has_ended_is_left_alone() {
 }
 
 #[tokio::test]
-async fn an_operator_that_is_started_again_writes_nothing() {
+async fn a_restarted_operator_writes_nothing() {
     if !is_wanted() {
         return;
     }
@@ -148,13 +148,13 @@ async fn an_operator_that_is_started_again_writes_nothing() {
     event(&client, &at, "e", "SkillNotFound").await;
 
     let operator = tokio::task::spawn_blocking(|| {
-        // Stopped, it has no write under way.
+        // A stopped operator has no write in flight.
         let stopped = operator.stop();
         let before = stopped.writes_that_counted();
         (stopped.start_again(), before)
     });
     let (operator, before) = operator.await.unwrap();
-    let is_look = is_look_at(&at);
+    let is_look = is_reconcile_of(&at);
     let is_policy_look = |request: &Request| request.resource == "nodes" && request.verb == "list";
     let count = |is_meant: &dyn Fn(&Request) -> bool| {
         operator.requests().iter().filter(|request| is_meant(request)).count()

@@ -1,4 +1,4 @@
-//! What becomes of what users write: defaults, fields that do not exist, YAML's own booleans, and several writers.
+//! Objects as the API server stores them: defaults, unknown fields, YAML's booleans, and several field managers.
 
 use kube::Api;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn shortest() -> Value {
 }
 
 #[tokio::test]
-async fn what_is_left_out_gets_its_default() {
+async fn omitted_fields_get_their_defaults() {
     let Some(client) = rules_admin().await else { return };
     let stored = create(&client, &skill("default", &shortest())).await.assert_accepted("the shortest Skill");
     let mut wanted = shortest();
@@ -39,7 +39,7 @@ async fn what_is_left_out_gets_its_default() {
 }
 
 #[tokio::test]
-async fn bare_on_and_off_mean_what_they_say_although_yaml_makes_booleans_of_them() {
+async fn bare_on_and_off_are_modes_although_yaml_reads_booleans() {
     let Some(client) = rules_admin().await else { return };
     for (text, stored_as, mode) in [
         ("on", json!(true), Mode::On),
@@ -59,7 +59,7 @@ async fn bare_on_and_off_mean_what_they_say_although_yaml_makes_booleans_of_them
 }
 
 #[tokio::test]
-async fn a_field_that_does_not_exist_is_dropped_with_a_warning() {
+async fn an_unknown_field_is_dropped_with_a_warning() {
     let Some(client) = rules_admin().await else { return };
     let mut spec = shortest();
     spec["tag"] = json!(["x"]);
@@ -75,7 +75,7 @@ async fn a_field_that_does_not_exist_is_dropped_with_a_warning() {
 }
 
 #[tokio::test]
-async fn nothing_but_unknown_fields_draws_a_warning() {
+async fn only_unknown_fields_cause_warnings() {
     let Some(client) = rules_admin().await else { return };
     let mut spec = shortest();
     spec["mode"] = json!(true);
@@ -133,7 +133,7 @@ async fn items_that_two_managers_apply_are_kept_apart() {
 }
 
 #[tokio::test]
-async fn a_manager_that_claims_anothers_item_is_told_of_the_conflict() {
+async fn a_manager_that_claims_anothers_item_gets_a_conflict() {
     let Some(client) = rules_admin().await else { return };
     let at = namespace(&client, "claims").await;
     let with = |value: &str| {
@@ -149,9 +149,9 @@ async fn a_manager_that_claims_anothers_item_is_told_of_the_conflict() {
     apply(&client, "other", &with("2")).await.assert_accepted("the same value");
 }
 
-/// Server-side apply is read as YAML, which takes less than JSON.
+/// The API server reads server-side apply as YAML, which accepts less than JSON.
 #[tokio::test]
-async fn an_output_of_any_characters_is_stored_as_it_was() {
+async fn an_output_of_any_characters_is_stored_unchanged() {
     let Some(client) = rules_admin().await else { return };
     let at = namespace(&client, "characters").await;
     let object = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution", "metadata": { "name": "e", "namespace": at }, "spec": { "skill": "a" } });

@@ -1,4 +1,4 @@
-//! The chart's rules for the operator: enough for all that it does, and not one verb more.
+//! The chart's rules for the operator allow everything that it does, and not one verb more.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ type Right = (String, String);
 /// Asked for by API servers from 1.35 on beside `get`, which alone is in the audit log.
 const ASKED_INSIDE: [(&str, &str); 1] = [("create", "pods/attach")];
 
-/// What the chart grants: verb and resource.
+/// The rights that the chart grants: verb and resource.
 fn granted() -> BTreeSet<Right> {
     let words = |rule: &Value, field: &str| -> Vec<String> {
         rule[field].as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect()
