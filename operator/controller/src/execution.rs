@@ -138,7 +138,7 @@ async fn plan(
         plan = Plan::read(ctx, reference, execution, admitted) => {
             plan.map_err(|refusal| Conclusion::refused(&refusal))
         }
-        () = attempt::cancelled(&mut cancel) => Err(Conclusion::cancelled()),
+        () = attempt::wait_for_cancel(&mut cancel) => Err(Conclusion::cancelled()),
     }
 }
 

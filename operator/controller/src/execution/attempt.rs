@@ -84,11 +84,11 @@ impl Attempt<'_> {
         let mut cancel = self.cancel.clone();
         let attached = tokio::select! {
             attached = self.attach(pod) => attached,
-            () = cancelled(&mut cancel) => return Ok(AttemptOutcome::Cancelled),
+            () = wait_for_cancel(&mut cancel) => return Ok(AttemptOutcome::Cancelled),
         };
         let attached = match attached {
             Ok(attached) => attached,
-            Err(error) => return Ok(self.not_attached(error, sandbox, pod).await),
+            Err(error) => return Ok(self.handle_attach_error(error, sandbox, pod).await),
         };
         self.ctx.metrics.sandbox_started(began.elapsed());
         sandbox.pod = Some(attached.pod.clone());
@@ -132,7 +132,7 @@ impl Attempt<'_> {
         let jobs = self.ctx.sandbox_jobs();
         let created = tokio::select! {
             created = sandbox::create(&jobs, &job, self.plan.policy.start_timeout.0) => created,
-            () = cancelled(&mut self.cancel) => return Err(AttemptOutcome::Cancelled.into()),
+            () = wait_for_cancel(&mut self.cancel) => return Err(AttemptOutcome::Cancelled.into()),
         };
         match created {
             Ok(()) => Ok(()),
@@ -164,12 +164,12 @@ impl Attempt<'_> {
         // Another operator that still lives may be about to use an adopted sandbox.
         let no_room = if self.is_adopted() && self.ctx.is_young() { YOUNG } else { ROOM_PATIENCE };
         let limits = BindLimits { undecided: limit, no_room };
-        sandbox::wait_until_bound(pod, limits, || self.room.missing()).await?;
-        self.room.found();
+        sandbox::wait_until_bound(pod, limits, || self.room.report_missing()).await?;
+        self.room.report_found();
         sandbox::attach(&self.ctx.sandbox_pods(), pod, self.ctx.epoch, limit).await
     }
 
-    async fn not_attached(
+    async fn handle_attach_error(
         &mut self,
         error: AttachError,
         sandbox: &mut SandboxRef,
@@ -251,7 +251,7 @@ impl Attempt<'_> {
         let report = self.report_acceptance(sandbox.clone(), pod.clone());
         let settled = tokio::select! {
             settled = settle::settle(self.ctx, pod, sandbox, limit) => settled,
-            () = cancelled(&mut cancel) => return AttemptOutcome::Cancelled,
+            () = wait_for_cancel(&mut cancel) => return AttemptOutcome::Cancelled,
             never = report => match never {},
         };
         match settled {
@@ -297,7 +297,7 @@ impl Attempt<'_> {
 }
 
 /// Waits until the run is to be cancelled; forever if it never is.
-pub(super) async fn cancelled(cancel: &mut watch::Receiver<bool>) {
+pub(super) async fn wait_for_cancel(cancel: &mut watch::Receiver<bool>) {
     if cancel.wait_for(|is_cancelled| *is_cancelled).await.is_err() {
         pending::<()>().await;
     }

@@ -93,7 +93,7 @@ pub(crate) fn conclude(end: AttemptOutcome, content: &ValidContent, timeout: Dur
 
 fn without_receipt(ending: &Ending, content: &ValidContent, timeout: Duration) -> Conclusion {
     let nothing = Captured::default();
-    with_outcome(Conclusion::default(), outcome::conclude(ended(ending, &nothing, content, timeout)))
+    with_outcome(Conclusion::default(), outcome::conclude(describe_end(ending, &nothing, content, timeout)))
 }
 
 fn without_output(receipt: &Receipt) -> Conclusion {
@@ -117,7 +117,8 @@ fn from_receipt(
         return Conclusion::failed(Reason::SandboxUnavailable, "the sandbox ran nothing".into());
     };
     let is_truncated = receipt.stdout.is_truncated();
-    let outcome = outcome::conclude(Ended { is_truncated, ..ended(&ending, captured, content, timeout) });
+    let outcome =
+        outcome::conclude(Ended { is_truncated, ..describe_end(&ending, captured, content, timeout) });
     // The text in `output` is not repeated in `stdout`, which keeps size and digest.
     let stdout_head: &[u8] = if outcome.output.is_some() { &[] } else { &captured.stdout };
     let known = Conclusion {
@@ -136,7 +137,7 @@ fn with_outcome(known: Conclusion, outcome: Outcome) -> Conclusion {
     Conclusion { phase, reason: Some(reason), message: Some(message), output, exit_code, ..known }
 }
 
-fn ended<'a>(
+fn describe_end<'a>(
     ending: &'a Ending,
     captured: &'a Captured,
     content: &'a ValidContent,

@@ -7,7 +7,7 @@ use skillet_protocol::{OperatorMessage, RefusalReason, Refused, RunnerMessage};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
-    attempt::{Attempt, cancelled},
+    attempt::{Attempt, wait_for_cancel},
     attempt_outcome::{AttemptOutcome, Captured, DriveError, SandboxRef},
     build::frame,
     deadlines::{Deadlines, Due, OPERATOR_SLACK},
@@ -52,14 +52,14 @@ impl Attempt<'_> {
                         timeout(self.plan.admitted.timeout + OPERATOR_SLACK, stream.wait_for_end()).await.ok();
                         return Err(DriveError::TakenOver);
                     }
-                    RunnerMessage::Refused(refused) => return refused_by_runner(refused),
+                    RunnerMessage::Refused(refused) => return read_refusal(refused),
                     RunnerMessage::Accepted(_) => {
                         self.status.accept();
                         deadlines.accept(Instant::now());
                     }
                     message => captured.take(message),
                 },
-                () = cancelled(&mut self.cancel), if !is_cancelling => {
+                () = wait_for_cancel(&mut self.cancel), if !is_cancelling => {
                     is_cancelling = true;
                     deadlines.cancel(Instant::now());
                     stream.send(&OperatorMessage::Cancel).await?;
@@ -83,7 +83,7 @@ impl Attempt<'_> {
     }
 }
 
-fn refused_by_runner(refused: Refused) -> Result<AttemptOutcome, DriveError> {
+fn read_refusal(refused: Refused) -> Result<AttemptOutcome, DriveError> {
     match refused.reason {
         // The frame is at fault; another sandbox would refuse it too.
         RefusalReason::InvalidRun => {

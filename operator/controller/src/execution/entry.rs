@@ -50,12 +50,12 @@ pub(crate) struct RoomReporter {
 
 impl RoomReporter {
     /// The scheduler finds no room.
-    pub(crate) fn missing(&self) {
+    pub(crate) fn report_missing(&self) {
         self.outbox.send(Message::RoomMissing(self.uid.clone())).ok();
     }
 
     /// The scheduler found room.
-    pub(crate) fn found(&self) {
+    pub(crate) fn report_found(&self) {
         self.outbox.send(Message::RoomFound(self.uid.clone())).ok();
     }
 }

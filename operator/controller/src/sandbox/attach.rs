@@ -142,7 +142,7 @@ pub async fn attach(
             | PodState::Unschedulable { .. }
             | PodState::ImageProblem { .. } => {
                 if timeout_at(deadline, receiver.changed()).await.is_err() {
-                    return Err(timed_out(receiver, limit));
+                    return Err(timeout_error(receiver, limit));
                 }
             }
             PodState::Bound => {
@@ -153,7 +153,7 @@ pub async fn attach(
                     return Ok(attached);
                 }
                 if Instant::now() >= deadline {
-                    return Err(timed_out(receiver, limit));
+                    return Err(timeout_error(receiver, limit));
                 }
                 // Each try costs a node under load time that it needs to start the pod, so that gaps grow.
                 let gap = (bound_at.elapsed() / 8).clamp(FIRST_GAP, LAST_GAP);
@@ -186,7 +186,7 @@ async fn try_attach(
     }
 }
 
-fn timed_out(receiver: &PodReceiver, limit: Duration) -> AttachError {
+fn timeout_error(receiver: &PodReceiver, limit: Duration) -> AttachError {
     let message = match PodState::of(receiver.borrow().as_ref()) {
         PodState::ImageProblem { message, .. } => return AttachError::Image(message),
         PodState::Ended(ended) => return AttachError::Ended(ended),

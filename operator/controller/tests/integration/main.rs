@@ -24,6 +24,7 @@ mod operator_rbac;
 mod policy_rules;
 mod refusals;
 mod requests;
+mod room;
 mod sealing;
 mod server;
 mod skill_rules;

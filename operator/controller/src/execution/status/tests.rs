@@ -1,0 +1,104 @@
+//! Tests of `status`.
+
+use skillet_api::execution::StreamStatus;
+
+use super::*;
+
+fn now() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+fn finished_with(output: Value) -> SkillExecutionStatus {
+    let conclusion = Conclusion {
+        phase: Phase::Succeeded,
+        reason: Some(Reason::Succeeded),
+        output: Some(output),
+        attempts: 1,
+        ..Conclusion::default()
+    };
+    finished(conclusion, Some(1), now())
+}
+
+#[test]
+fn a_success_is_finished_and_succeeded() {
+    let status = finished_with(json!({"a": 1}));
+    let said: Vec<_> =
+        status.conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str(), c.reason.as_str())).collect();
+    assert_eq!(said, [("Finished", "True", "Succeeded"), ("Succeeded", "True", "Succeeded")]);
+    assert_eq!(status.finished_at, Some(MicroTime(now())));
+    assert!(!status.truncated && status.job.is_none());
+}
+
+#[test]
+fn a_failure_is_finished_and_not_succeeded_for_the_same_reason() {
+    let status = finished(Conclusion::failed(Reason::SkillOff, "mode is off".into()), Some(1), now());
+    let said: Vec<_> = status
+        .conditions
+        .iter()
+        .map(|c| (c.status.as_str(), c.reason.as_str(), c.message.as_str()))
+        .collect();
+    assert_eq!(said, [("True", "SkillOff", "mode is off"), ("False", "SkillOff", "mode is off")]);
+}
+
+#[test]
+fn an_output_that_no_api_server_takes_is_cut_and_says_so() {
+    let status = finished_with(json!({"output": "\u{1}".repeat(400_000)}));
+    assert!(status.truncated);
+    assert!(serde_json::to_string(&status).unwrap().len() < 1024 * 1024);
+    let small = finished_with(json!({"output": "x".repeat(400_000)}));
+    assert!(!small.truncated);
+}
+
+#[test]
+fn a_status_without_its_texts_keeps_sizes_and_digests() {
+    let mut status = finished_with(json!({"a": 1}));
+    let stream = StreamStatus { head: "a".into(), tail: "b".into(), bytes: 7, sha256: "d".into() };
+    status.stderr = Some(stream.clone());
+    drop_texts(&mut status);
+    assert_eq!(status.stderr, Some(StreamStatus { head: String::new(), tail: String::new(), ..stream }));
+    assert_eq!((status.output, status.stdout), (Some(json!({ "output": "" })), None));
+    assert!(status.truncated && status.conditions.iter().all(|c| c.message.contains("digests")));
+}
+
+#[test]
+fn a_large_document_becomes_text_when_it_is_cut() {
+    let status = finished_with(json!({"rows": vec!["abcdefgh"; 100_000]}));
+    assert!(status.truncated);
+    assert!(status.output.unwrap()["output"].as_str().unwrap().starts_with("{\"rows\":[\"abc"));
+}
+
+#[test]
+fn a_running_status_names_the_sandbox() {
+    let sandbox = SandboxRef {
+        job: "run-u-1".into(),
+        pod: Some("run-u-1-x".into()),
+        node: Some("n".into()),
+        ..SandboxRef::default()
+    };
+    let status = running("1.2.3", 2, &sandbox, now());
+    assert_eq!((status.phase, status.attempts, status.node.as_deref()), (Phase::Running, 2, Some("n")));
+    assert!(status.conditions.is_empty() && status.finished_at.is_none());
+}
+
+#[test]
+fn a_released_sandbox_leaves_its_job_and_no_start() {
+    let first = released("1.2.3", 0, "run-u-2", "waits for room".into());
+    assert_eq!((first.phase, first.reason), (Phase::Pending, Some(Reason::Queued)));
+    assert_eq!((first.attempts, first.job.as_deref()), (0, Some("run-u-2")));
+    assert!(first.started_at.is_none() && first.resolved_version.is_none());
+    let second = released("1.2.3", 1, "run-u-3", "waits for room".into());
+    assert_eq!((second.attempts, second.resolved_version.as_deref()), (1, Some("1.2.3")));
+}
+
+#[test]
+fn between_two_attempts_the_status_says_how_the_last_one_ended() {
+    let sandbox = SandboxRef { job: "run-u-1".into(), ..SandboxRef::default() };
+    let lost = Conclusion::failed(Reason::SandboxLost, "the node is gone".into());
+    let status = retried("1.2.3", 1, &sandbox, &lost);
+    assert_eq!((status.phase, status.reason), (Phase::Pending, Some(Reason::SandboxLost)));
+    assert_eq!((status.attempts, status.job.as_deref()), (1, Some("run-u-1")));
+    assert_eq!(
+        status.message.as_deref(),
+        Some("attempt 1 ended SandboxLost (the node is gone); it is tried again")
+    );
+}
