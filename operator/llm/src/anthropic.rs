@@ -72,6 +72,6 @@ impl Dialect for Anthropic {
     }
 
     fn stream_filter(&self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter> {
-        Box::new(stream::Filter::new(offered))
+        Box::new(stream::AnthropicFilter::new(offered))
     }
 }

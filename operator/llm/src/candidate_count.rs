@@ -1,11 +1,11 @@
-//! Whether a request asks for several answers at once. Of those only one could be gone on with after a call, and a client
-//! would get the others with calls that nobody answers.
+//! Requests for several candidates at once. Only one candidate can be continued after a tool call; the others would
+//! reach the client with unanswered calls.
 
 use serde_json::Value;
 
 use crate::DialectName;
 
-/// Where Gemini's number is; its servers read both cases.
+/// Locations of Gemini's number. Google's servers read both cases.
 const GEMINI: [&str; 4] = [
     "/generationConfig/candidateCount",
     "/generationConfig/candidate_count",
@@ -14,7 +14,7 @@ const GEMINI: [&str; 4] = [
 ];
 
 impl DialectName {
-    /// Whether the model is asked for more than one answer.
+    /// Returns true if the request wants more than one candidate.
     pub fn wants_multiple_candidates(self, request: &Value) -> bool {
         match self {
             Self::OpenAiChat => is_several(&request["n"]),
@@ -25,7 +25,7 @@ impl DialectName {
     }
 }
 
-/// A number above one, also as text, which Gemini's servers read as one.
+/// Returns true for a number above one, also as text, which Gemini's servers accept.
 fn is_several(count: &Value) -> bool {
     let number = count.as_f64().or_else(|| count.as_str()?.trim().parse().ok());
     number.is_some_and(|number| number > 1.0)
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_above_one_asks_for_several_answers() {
+    fn a_number_above_one_wants_several_candidates() {
         for (count, expected) in [
             (json!(2), true),
             (json!("2"), true),

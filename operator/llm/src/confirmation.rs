@@ -1,11 +1,11 @@
-//! Calls of `hybrid` skills: a person says yes or no, in the next request, and nothing is remembered in between.
+//! Calls of `hybrid` skills, which a person confirms or refuses in the next request. Nothing is stored in between.
 //!
-//! The model's call goes to the client as it is, with its id, and a text beside it asks the person (`prompt`). The text
-//! has a token in it: which skill would run, and a code over who called it with which arguments until when, under a key
-//! that only gateways have. The next request says yes with the token, or no (`reply`).
+//! The model's call goes to the client with its id, and a text beside it asks the person (`prompt`). The text carries
+//! a token (`token`): the skill that would run, and a code over caller, call, arguments and expiry under a key that
+//! only gateways have. The next request confirms with the token, or refuses (`reply`).
 //!
-//! A token says that a person may confirm this call, not that it runs once. Every question has a code of its own, also two
-//! about calls that are alike in everything: whoever runs calls keeps them apart by the code.
+//! A token proves that a person may confirm this call, not that it runs once. Every prompt has its own code, even for
+//! equal calls: whoever runs calls tells them apart by the code.
 
 pub mod prompt;
 mod provider_ids;

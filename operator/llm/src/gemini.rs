@@ -74,7 +74,7 @@ impl Dialect for Gemini {
     }
 
     fn stream_filter(&self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter> {
-        Box::new(stream::Filter::new(offered))
+        Box::new(stream::GeminiFilter::new(offered))
     }
 }
 

@@ -1,6 +1,6 @@
-//! Calls of earlier answers that a request holds again, each with the result that the client gives for it.
+//! Tool calls of earlier responses that a request sends back, each with the client's result for it.
 //!
-//! The dialects read them with [`CallPairing`]. What a result means is not known here.
+//! The dialects read them with [`CallPairing`]. This module does not interpret results.
 
 use std::{
     borrow::Cow,
@@ -13,7 +13,7 @@ use crate::ToolResult;
 
 static NOTHING: Value = Value::Null;
 
-/// Where a result stands: the message, item or content, and the part of it.
+/// The location of a result: the message, item or content, and the part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultLocation {
     pub turn: usize,
@@ -23,20 +23,20 @@ pub struct ResultLocation {
 /// A call with its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryCall<'a> {
-    /// As the client sends it back; empty where it has none.
+    /// As the client sends it back; empty if it has none.
     pub id: &'a str,
-    /// Empty where it is not told.
+    /// Empty if the request does not say it.
     pub name: &'a str,
-    /// None where the request holds the result without its call.
+    /// None if the request holds the result without its call.
     arguments: Option<&'a Value>,
     pub result: &'a Value,
     pub location: ResultLocation,
-    /// No turn of the model's comes after it: the model has not read the result yet.
+    /// True if no turn of the model comes after the result: the model has not read it yet.
     pub is_newest: bool,
 }
 
 impl HistoryCall<'_> {
-    /// None where the request does not hold the call, or its arguments are not JSON.
+    /// None if the request does not hold the call, or its arguments are not JSON.
     pub fn arguments(&self) -> Option<Cow<'_, Value>> {
         match self.arguments? {
             Value::Null => Some(Cow::Owned(Value::Object(Map::new()))),
@@ -49,7 +49,7 @@ impl HistoryCall<'_> {
     }
 }
 
-/// A call of the present turn that may still get its result.
+/// A call of the current turn that may still get its result.
 struct Waiting<'a> {
     id: &'a str,
     name: &'a str,
@@ -57,7 +57,7 @@ struct Waiting<'a> {
     is_answered: bool,
 }
 
-/// Brings calls and results together, in one pass over a request.
+/// Pairs calls and results in one pass over a request.
 #[derive(Default)]
 pub(super) struct CallPairing<'a> {
     waiting: Vec<Waiting<'a>>,
@@ -68,7 +68,7 @@ pub(super) struct CallPairing<'a> {
 }
 
 impl<'a> CallPairing<'a> {
-    /// The model speaks again: what it called before is answered, or never will be.
+    /// Begins a turn of the model. Its earlier calls get no more results.
     pub(super) fn begin_turn(&mut self) {
         self.go_on();
         self.waiting.clear();
@@ -77,7 +77,7 @@ impl<'a> CallPairing<'a> {
         self.by_name = HashMap::new();
     }
 
-    /// The model speaks again, and calls before may still be answered.
+    /// Begins a turn of the model whose earlier calls may still get results.
     pub(super) fn go_on(&mut self) {
         self.turn += 1;
     }
@@ -90,7 +90,7 @@ impl<'a> CallPairing<'a> {
         self.waiting.push(Waiting { id, name, arguments, is_answered: false });
     }
 
-    /// A result says by its id which call it is of, or else by its name, the first of that name first.
+    /// Adds a result. Its id says to which call it belongs, else its name: the first call of that name first.
     pub(super) fn result(&mut self, id: &'a str, name: &'a str, result: &'a Value, location: ResultLocation) {
         let queue = if id.is_empty() { self.by_name.get_mut(name) } else { self.by_id.get_mut(id) };
         let mut found = None;
@@ -114,7 +114,7 @@ impl<'a> CallPairing<'a> {
     }
 }
 
-/// Results that were not given out yet. Of several with one id the first comes first.
+/// Results by the ids of their calls. Of several with one id the first comes first.
 pub(super) struct ResultsById<'a>(HashMap<&'a str, VecDeque<&'a ToolResult>>);
 
 impl<'a> ResultsById<'a> {

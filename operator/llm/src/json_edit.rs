@@ -44,7 +44,7 @@ pub fn field<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     }
 }
 
-/// Where the reader is in a text.
+/// A position in a JSON text.
 struct Text<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -144,7 +144,7 @@ impl Writer<'_> {
 
     fn object(&mut self, fields: &Map<String, Value>) -> Option<()> {
         self.begin(b'{')?;
-        let mut told: HashSet<&str> = HashSet::with_capacity(fields.len());
+        let mut written: HashSet<&str> = HashSet::with_capacity(fields.len());
         loop {
             let before = self.text.space();
             if self.text.peek()? == b'}' {
@@ -156,10 +156,10 @@ impl Writer<'_> {
             self.text.take(b':')?;
             let between = self.text.space();
             let field = fields.get_key_value(&*content(key)?);
-            // One that is there twice is told once: its value is the one that counted when it was parsed.
-            match field.filter(|(name, _)| told.insert(name.as_str())) {
+            // One that is there twice is written once: its value is the one that counted when it was parsed.
+            match field.filter(|(name, _)| written.insert(name.as_str())) {
                 Some((_, value)) => {
-                    self.comma(told.len());
+                    self.comma(written.len());
                     for part in [before, key, after, b":", between] {
                         self.out.extend_from_slice(part);
                     }
@@ -171,10 +171,10 @@ impl Writer<'_> {
             }
             self.go_on()?;
         }
-        if told.len() < fields.len() {
+        if written.len() < fields.len() {
             for (name, value) in fields {
-                if told.insert(name.as_str()) {
-                    self.comma(told.len());
+                if written.insert(name.as_str()) {
+                    self.comma(written.len());
                     self.new_text(name);
                     self.out.push(b':');
                     self.new_value(value);
@@ -255,7 +255,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether the value would be read from this text.
+/// Returns true if this text would parse to the value.
 fn says(token: &[u8], value: &Value) -> bool {
     match value {
         Value::Null => token == b"null",
@@ -271,7 +271,7 @@ fn says(token: &[u8], value: &Value) -> bool {
     }
 }
 
-/// What a string in quotes says.
+/// The content of a quoted string.
 fn content(token: &[u8]) -> Option<Cow<'_, str>> {
     if token.contains(&b'\\') {
         return serde_json::from_slice(token).ok().map(Cow::Owned);

@@ -1,8 +1,10 @@
-//! Model dialects: where each provider's requests and answers keep text, tools, calls and results.
+//! The wire formats of four model providers: their requests, responses, streams and the history that clients send
+//! back.
 //!
-//! One module per dialect behind one trait. Pure: JSON and bytes in, JSON and bytes out, no network and no clock.
-//! Every reader takes whatever a model or a client sends: what it does not understand it leaves alone, and nothing
-//! panics. Which calls are ours is decided by the offer table of the very request, never by the look of a name.
+//! One module per dialect, behind the traits [`Dialect`] and [`StreamFilter`]. The crate takes JSON and bytes and
+//! returns JSON and bytes: it has no network and no clock. Readers accept any input; they leave alone what they do
+//! not know, and nothing panics. The offer table of the request decides whether a tool call is a skill's, never the
+//! look of its name.
 
 pub mod anthropic;
 mod candidate_count;

@@ -1,54 +1,58 @@
-//! The names that one request offered, by what becomes of their calls.
+//! The tool names that one request offered, by owner of their calls.
 
 use std::{collections::HashSet, sync::Arc};
 
-/// Only calls of these names are looked at; every other is the client's and none of ours.
+/// The names of a request's offered tools. A call of any other name is the client's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OfferedNames {
-    ours: HashSet<Arc<str>>,
-    asked: HashSet<Arc<str>>,
+    skills: HashSet<Arc<str>>,
+    confirmed: HashSet<Arc<str>>,
 }
 
 impl OfferedNames {
-    /// `ours` are run here. Calls of `asked` wait for a person's word: the client gets them as if they were its own.
-    pub fn new(ours: impl IntoIterator<Item = Arc<str>>, asked: impl IntoIterator<Item = Arc<str>>) -> Self {
-        Self { ours: ours.into_iter().collect(), asked: asked.into_iter().collect() }
+    /// `skills` run in the gateway. Calls of `confirmed` await a person's confirmation: the client gets them like its
+    /// own.
+    pub fn new(
+        skills: impl IntoIterator<Item = Arc<str>>,
+        confirmed: impl IntoIterator<Item = Arc<str>>,
+    ) -> Self {
+        Self { skills: skills.into_iter().collect(), confirmed: confirmed.into_iter().collect() }
     }
 
-    /// Whether no name was offered.
+    /// Returns true if no name was offered.
     pub fn is_empty(&self) -> bool {
-        self.ours.is_empty() && self.asked.is_empty()
+        self.skills.is_empty() && self.confirmed.is_empty()
     }
 
-    /// Whether calls of this name are run here, and taken out of what the client gets.
+    /// Returns true if calls of this name run in the gateway and are removed from the client's view.
     pub fn contains(&self, name: &str) -> bool {
-        self.ours.contains(name)
+        self.skills.contains(name)
     }
 
-    /// Whether calls of this name go to the client and wait for a person's word.
+    /// Returns true if calls of this name go to the client and await confirmation.
     pub fn needs_confirmation(&self, name: &str) -> bool {
-        self.asked.contains(name)
+        self.confirmed.contains(name)
     }
 
-    /// Names of what is run here.
+    /// Names of the tools that run in the gateway.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.ours.iter()
+        self.skills.iter()
     }
 
-    /// Every name that was offered.
+    /// All offered names.
     pub fn all(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.ours.iter().chain(&self.asked)
+        self.skills.iter().chain(&self.confirmed)
     }
 }
 
 impl<const N: usize> From<[Arc<str>; N]> for OfferedNames {
-    fn from(ours: [Arc<str>; N]) -> Self {
-        Self::new(ours, [])
+    fn from(skills: [Arc<str>; N]) -> Self {
+        Self::new(skills, [])
     }
 }
 
 impl FromIterator<Arc<str>> for OfferedNames {
-    fn from_iter<I: IntoIterator<Item = Arc<str>>>(ours: I) -> Self {
-        Self::new(ours, [])
+    fn from_iter<I: IntoIterator<Item = Arc<str>>>(skills: I) -> Self {
+        Self::new(skills, [])
     }
 }

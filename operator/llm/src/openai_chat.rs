@@ -70,6 +70,6 @@ impl Dialect for OpenAiChat {
     }
 
     fn stream_filter(&self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter> {
-        Box::new(stream::ChatStream::new(offered))
+        Box::new(stream::ChatFilter::new(offered))
     }
 }

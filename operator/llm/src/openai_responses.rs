@@ -3,7 +3,7 @@
 //! Items of hosted tools are the provider's and pass unread.
 
 mod history;
-mod item;
+pub(crate) mod item;
 mod request;
 mod response;
 mod stream;
@@ -20,9 +20,9 @@ use crate::{
 
 /// The dialect of `/v1/responses`.
 ///
-/// A conversation goes on by sending its items again, also where the provider stores answers: an answer that the
-/// client gets is then the only one it has to know of. Where the request names a `conversation` the provider has added
-/// the items of every answer to it, and only the results are sent.
+/// The next request repeats the conversation's items, even if the provider stores responses: then the client needs to
+/// know only the response that it gets. If the request names a `conversation`, the provider has added every
+/// response's items to it, and only the results are sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenAiResponses;
 

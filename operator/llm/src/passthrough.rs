@@ -1,4 +1,4 @@
-//! The stream of a request that was offered nothing: its bytes pass as they come, nothing of them is read or kept.
+//! Passes the stream of a request that was offered nothing: no byte is read or kept.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{DialectName, OfferedNames, RoundEnd, StreamError, StreamFilter, Tool
 struct Passthrough;
 
 impl DialectName {
-    /// A filter for one streamed conversation, over all its rounds.
+    /// A filter for all rounds of one streamed conversation.
     pub fn stream_filter(self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter> {
         if offered.is_empty() { Box::new(Passthrough) } else { self.dialect().stream_filter(offered) }
     }
@@ -45,7 +45,7 @@ mod tests {
         format!("data: {data}\n\n").into_bytes()
     }
 
-    /// What begins a call of `look`, and an event of so many bytes that goes on with it.
+    /// The beginning of a call of `look`, and an event of so many bytes that continues it.
     fn call(dialect: DialectName, size: usize) -> (Vec<u8>, Vec<u8>) {
         let text = "x".repeat(size);
         let (begin, more) = match dialect {

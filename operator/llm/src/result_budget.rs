@@ -1,12 +1,12 @@
-//! How much of what skills answer is given to the model: bytes for one result, and for all of a conversation.
+//! Byte budgets for the results that the model gets: for one result, and for a conversation.
 
 use skillet_core::text::truncate;
 
-/// Whose name the mark of a cut carries.
+/// The name in the mark of a truncated result.
 pub const TRUNCATION_MARK: &str = "SKILLET";
-/// Bytes of one result where nothing else is said.
+/// Default bytes of one result.
 pub const DEFAULT_RESULT_BYTES: usize = 32 * 1024;
-/// Bytes of all results of a conversation where nothing else is said.
+/// Default bytes of all results of a conversation.
 pub const DEFAULT_TOTAL_BYTES: usize = 64 * 1024;
 
 /// A result as text.
@@ -25,7 +25,7 @@ pub fn truncate_result(json: &str, limit: usize, mark: &str) -> BoundedResult {
     truncate_prefix(json, json.len(), limit, mark)
 }
 
-/// The same where only so much of the text is there as the limit could let through.
+/// Truncates a text of which only a prefix is kept.
 fn truncate_prefix(beginning: &str, original_bytes: usize, limit: usize, mark: &str) -> BoundedResult {
     if original_bytes <= limit && beginning.len() == original_bytes {
         return BoundedResult { text: beginning.to_owned(), is_truncated: false, original_bytes };
@@ -43,7 +43,7 @@ fn truncate_prefix(beginning: &str, original_bytes: usize, limit: usize, mark: &
     BoundedResult { text, is_truncated: true, original_bytes }
 }
 
-/// A result that waits for its turn: of its JSON text only what may ever be given to the model.
+/// A result that waits for its turn: only the prefix that the model may ever get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultPrefix {
     text: String,
@@ -61,7 +61,7 @@ impl ResultPrefix {
     }
 }
 
-/// What the results of one conversation may still take.
+/// The bytes left for the results of one conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultBudget {
     per_result: usize,

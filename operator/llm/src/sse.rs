@@ -24,7 +24,7 @@ impl RoundSize {
 #[derive(Debug, Default)]
 pub struct EventSplitter {
     held: Vec<u8>,
-    /// How far `held` was searched for an end.
+    /// The length of `held` that was searched for an end.
     searched: usize,
 }
 
@@ -52,7 +52,7 @@ impl EventSplitter {
         Ok(events)
     }
 
-    /// What is left at the end of a stream: an event without its blank line, or nothing.
+    /// The rest at the end of a stream: an event without its blank line, or nothing.
     pub fn rest(&mut self) -> Option<RawEvent> {
         self.searched = 0;
         let held = std::mem::take(&mut self.held);
@@ -60,7 +60,7 @@ impl EventSplitter {
     }
 }
 
-/// Where the first event ends that has its blank line at or after `from`: LF LF, CR CR, or CR LF CR LF, also mixed.
+/// The end of the first event that has its blank line at or after `from`: LF LF, CR CR, or CR LF CR LF, also mixed.
 fn event_end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while at < bytes.len() {
@@ -78,7 +78,7 @@ fn event_end(bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// The position after a line end at `at`; `at` itself where there is none. None where the next bytes must tell.
+/// The position after a line end at `at`; `at` itself if there is none. None if the next bytes must decide.
 fn line_end(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at)? {
         b'\n' => Some(at + 1),

@@ -1,40 +1,43 @@
 //! Streams between a provider and a client.
+//!
+//! A filter splits the provider's bytes: the client's part passes at once, skill calls and the end of their round stay
+//! here. It runs nothing and decides nothing about skills; it compares names with those that the request offered.
 
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::{OfferedNames, ToolCall, ToolResult};
 
-/// Why a stream cannot be read on.
+/// A stream that cannot be read any further.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StreamError {
-    /// One event is larger than [`crate::sse::EVENT_LIMIT_BYTES`].
+    /// One event is larger than [`EVENT_LIMIT_BYTES`](crate::sse::EVENT_LIMIT_BYTES).
     #[error("an event of the provider's stream is larger than {limit} bytes")]
     TooLarge { limit: usize },
-    /// The events of one round are larger than [`crate::sse::ROUND_LIMIT_BYTES`].
+    /// The events of one round are larger than [`ROUND_LIMIT_BYTES`](crate::sse::ROUND_LIMIT_BYTES).
     #[error("a response of the provider's stream is larger than {limit} bytes")]
     LongRound { limit: usize },
-    /// The provider ended the stream inside a call of ours.
+    /// The provider ended the stream inside a call of a skill.
     #[error("the provider's stream ended inside a tool call")]
     Truncated,
 }
 
-/// What one round of a stream came to.
+/// The outcome of one round of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundEnd {
-    /// The whole answer of this round as the provider would have given it without streaming, our calls included: what
-    /// [`Dialect::next_request`] takes.
+    /// The whole response of this round as without streaming, skill calls included, as
+    /// [`Dialect::next_request`](crate::Dialect::next_request) takes it.
     pub response: Value,
-    /// Our calls in it, in order.
+    /// Calls of skills to run, in order.
     pub skill_calls: Vec<ToolCall>,
-    /// Calls that the client got and that wait for a person's word, in order.
+    /// Calls that the client got and that await a person's confirmation, in order.
     pub awaiting_confirmation: Vec<ToolCall>,
-    /// Whether calls went to the client, its own or such that wait: then no further round follows.
+    /// True if the client got calls, its own or such that await confirmation. Then no further round follows.
     pub has_client_calls: bool,
 }
 
 impl RoundEnd {
-    /// Tells whose each call is. After a failure, which the client was told, nothing is run and nobody is asked.
+    /// Sorts calls by owner. After a failure, which the client has seen, no skill runs and no person is asked.
     pub(crate) fn of(response: Value, calls: Vec<ToolCall>, offered: &OfferedNames, is_failed: bool) -> Self {
         let mut end = Self {
             response,
@@ -43,12 +46,12 @@ impl RoundEnd {
             has_client_calls: false,
         };
         for call in calls {
-            let is_ours = offered.contains(&call.name);
-            end.has_client_calls |= !is_ours;
+            let is_skill = offered.contains(&call.name);
+            end.has_client_calls |= !is_skill;
             if is_failed {
                 continue;
             }
-            if is_ours {
+            if is_skill {
                 end.skill_calls.push(call);
             } else if offered.needs_confirmation(&call.name) {
                 end.awaiting_confirmation.push(call);
@@ -58,24 +61,56 @@ impl RoundEnd {
     }
 }
 
-/// Between the provider's streamed answers and the client, over all rounds of one conversation.
+/// A filter between the provider's streamed responses and the client, for all rounds of one conversation.
 ///
-/// The client sees one stream: what is not ours passes byte for byte and at once, an event at a time; our calls are
-/// held back, and so is the end of a round in which we were called or a call waits for a person's word. Later rounds
-/// are renumbered to continue the first: one beginning, one end, ids and indexes that go on, usage summed.
+/// # Guarantees
+///
+/// - The client's part passes byte for byte, an event at a time. A stream without skill calls is never changed.
+/// - Skill calls are held back, and so is the end of a round with skill calls or calls that await confirmation.
+/// - Later rounds continue the first: one beginning, one end, ids and indexes without a gap, usage summed.
+/// - Memory is bounded by [`EVENT_LIMIT_BYTES`](crate::sse::EVENT_LIMIT_BYTES) and
+///   [`ROUND_LIMIT_BYTES`](crate::sse::ROUND_LIMIT_BYTES).
+///
+/// # Expected flow
+///
+/// `feed` until the provider's stream is over, then `end_round`. Repeat for each round. Then `write_text` as needed, and
+/// `finish`.
+///
+/// ```
+/// use skillet_llm::{DialectName, OfferedNames, ToolResult};
+///
+/// let offered = OfferedNames::from(["sum".into()]);
+/// let mut filter = DialectName::Gemini.stream_filter(offered.into());
+/// let mut out = Vec::new();
+///
+/// let text = br#"data: {"candidates":[{"content":{"parts":[{"text":"Let me see."}]}}]}"#;
+/// filter.feed(&[text.as_slice(), b"\n\n"].concat(), &mut out)?;
+/// assert!(out.starts_with(text), "the client's part passes at once");
+///
+/// let call = br#"data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"sum"}}]}}]}"#;
+/// filter.feed(&[call.as_slice(), b"\n\n"].concat(), &mut out)?;
+/// let end = filter.end_round(&mut out)?;
+/// assert_eq!(end.skill_calls[0].name, "sum");
+///
+/// let id = end.skill_calls[0].id.clone();
+/// let result = ToolResult { id, name: "sum".into(), content: "5".into(), is_error: false };
+/// filter.finish(&[result], &mut out);
+/// let out = String::from_utf8_lossy(&out);
+/// assert!(out.contains("[Skill result: sum]") && !out.contains("functionCall"));
+/// # Ok::<(), skillet_llm::StreamError>(())
+/// ```
 pub trait StreamFilter: Send {
-    /// Takes bytes of the present round, cut anywhere; appends what goes to the client to `out`.
+    /// Takes bytes of the current round, cut anywhere, and appends the client's part to `out`.
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError>;
 
-    /// The provider's stream of this round is over. After it `feed` begins the next round.
+    /// Ends the current round. A later `feed` begins the next one.
     fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError>;
 
-    /// Writes a text of the gateway's before the end that is held back. Where the dialect's texts have names, `id` keeps
-    /// this one's apart. Does nothing where no end is held back.
+    /// Writes a text of the gateway before the end that is held back. If the dialect's texts have ids, `id` makes this
+    /// one unique. Does nothing if no end is held back.
     fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>);
 
-    /// No further round: writes the end that was held back. `results` are those of our calls in the last round, as
-    /// text before the end, where the client's own calls are in it too or the rounds are used up. Does nothing where
-    /// the last round was passed on whole.
+    /// Writes the end that was held back, after the `results` of the last round as text: the client has calls in that
+    /// round too, or no round is left. Does nothing if no end is held back.
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>);
 }

@@ -1,5 +1,7 @@
-//! Tests over all dialects, and what their tests share.
+//! Tests over all dialects: one contract, malformed input, streams with confirmations.
 
 mod confirmation_stream_tests;
-pub(crate) mod corruption;
+mod contract;
+mod corruption;
 mod malformed_input_tests;
+mod scripts;

@@ -1,12 +1,12 @@
-//! What a request says the model must call: after the first round it may answer.
+//! Tool calls that a request forces. After the first round the model may answer without one.
 
 use serde_json::Value;
 
 use crate::{DialectName, OfferedNames};
 
 impl DialectName {
-    /// Takes back that the model must call something, which it has done: kept for the next round, it could never answer.
-    /// That it must call tools of the client's own stays: such calls end the conversation here.
+    /// Lifts the force after the model has made the call, because it could never answer otherwise. A forced call of
+    /// the client's own tools stays: it ends the loop.
     pub fn relax_tool_choice(self, request: &mut Value, offered: &OfferedNames) {
         match self {
             Self::OpenAiChat | Self::OpenAiResponses => openai(request, offered),

@@ -1,6 +1,6 @@
-//! Tool names of skills: legal with every provider, readable, and the same in every request that offers the same.
+//! Tool names of skills: legal with every provider, readable, and stable from request to request.
 //!
-//! A name says nothing by itself. Which skill a call means is asked of the table of the request that offered it.
+//! A name carries no meaning. The offer table of the request says which skill a call means.
 
 pub mod omniroute;
 
@@ -16,10 +16,10 @@ use crate::OfferedNames;
 
 /// Longest name that every provider takes, in characters, all of them ASCII.
 pub const MAX_LENGTH: usize = 64;
-/// Digits of the hash that tells two skills of one name apart.
+/// Digits of the hash that separates two skills of one name.
 const HASH_DIGITS: usize = 8;
 
-/// What a skill is known by in the cluster.
+/// The identity of a skill in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SkillIdentity<'a> {
     pub namespace: &'a str,
@@ -27,11 +27,11 @@ pub struct SkillIdentity<'a> {
     pub version: &'a str,
 }
 
-/// What one request offers: a tool name for each skill, and what the caller keeps with it.
+/// The skills that one request offers: a tool name for each, and a value of the caller.
 #[derive(Clone, Debug)]
 pub struct OfferTable<T> {
     entries: Vec<(Arc<str>, T)>,
-    /// Names and aliases, to the place of their entry.
+    /// Names and aliases, to the index of their entry.
     places: HashMap<Arc<str>, usize>,
 }
 
@@ -59,17 +59,17 @@ impl<T> OfferTable<T> {
         Self { entries: names.into_iter().zip(kept).collect(), places }
     }
 
-    /// What was offered under a name.
+    /// The value offered under a name.
     pub fn get(&self, tool_name: &str) -> Option<&T> {
         self.entries.get(*self.places.get(tool_name)?).map(|(_, kept)| kept)
     }
 
-    /// Names and what was kept with them, in the order of the offers.
+    /// Names and values, in the order of the offers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &T)> {
         self.entries.iter().map(|(name, kept)| (name, kept))
     }
 
-    /// Every name under which a call is ours: those that are offered, and the aliases of [`reference`].
+    /// All names of skills: the offered names, and the aliases of [`omniroute`].
     pub fn offered(&self) -> OfferedNames {
         self.places.keys().cloned().collect()
     }
@@ -89,7 +89,7 @@ fn names(identities: &[SkillIdentity<'_>], taken: &mut HashSet<Arc<str>>) -> Vec
     taken.extend(plain.iter().flatten().cloned());
     let named = plain.into_iter().zip(identities).map(|(plain, identity)| {
         plain.unwrap_or_else(|| {
-            let name = hashed(identity, taken);
+            let name = with_identity_hash(identity, taken);
             taken.insert(Arc::clone(&name));
             name
         })
@@ -97,17 +97,17 @@ fn names(identities: &[SkillIdentity<'_>], taken: &mut HashSet<Arc<str>>) -> Vec
     named.collect()
 }
 
-/// The skill's own name where it is legal with no more than other letters in places. `None` where it is too long, or
-/// nothing of it would be left to read.
+/// The skill's own name, with illegal characters replaced. `None` if it is too long or nothing readable would be
+/// left.
 fn readable(name: &str) -> Option<Arc<str>> {
     let legal = legal(name);
     let is_readable = legal.len() <= MAX_LENGTH && legal.bytes().any(|byte| byte.is_ascii_alphanumeric());
     is_readable.then(|| legal.into())
 }
 
-/// [`replaced`], with `_` before what may not come first.
+/// [`replace_illegal`], with `_` before what may not come first.
 fn legal(name: &str) -> String {
-    let replaced = replaced(name);
+    let replaced = replace_illegal(name);
     if replaced.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         replaced
     } else {
@@ -116,13 +116,13 @@ fn legal(name: &str) -> String {
 }
 
 /// With `_` for what is not a letter, digit, `_` or `-`.
-fn replaced(name: &str) -> String {
+fn replace_illegal(name: &str) -> String {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     name.chars().map(|c| if is_legal(c) { c } else { '_' }).collect()
 }
 
 /// The beginning of the skill's name and a hash of its identity.
-fn hashed(identity: &SkillIdentity<'_>, taken: &HashSet<Arc<str>>) -> Arc<str> {
+fn with_identity_hash(identity: &SkillIdentity<'_>, taken: &HashSet<Arc<str>>) -> Arc<str> {
     let legal = legal(identity.name);
     let mut attempt = 0_u32;
     loop {
@@ -154,7 +154,7 @@ fn hex(text: &str) -> String {
     hex
 }
 
-/// The reference's names, where one means one offer only.
+/// OmniRoute's names, if one means one offer only.
 fn aliases(identities: &[SkillIdentity<'_>]) -> Vec<(Arc<str>, usize)> {
     let mut aliases: Vec<(Arc<str>, usize)> = Vec::with_capacity(identities.len());
     let mut known: HashMap<(&str, &str), usize> = HashMap::new();

@@ -1,9 +1,8 @@
-//! Parameters of a tool from the schema of a skill: repaired where people commonly get it wrong, refused where nothing
-//! could be made of it.
+//! Parameters of a tool from the schema of a skill: common mistakes are repaired, hopeless schemas refused.
 //!
-//! The repairs are the reference's, so that a skill that moved from it has the parameters it had. Three things
-//! are done otherwise, where it breaks schemas that are right: one at the top that lacks only its type is not wrapped,
-//! values in `default`, `enum` and the like are data, and a property may be called `properties`.
+//! The repairs are OmniRoute's, so that a skill that moved from it keeps its parameters. Three repairs differ,
+//! because OmniRoute's break valid schemas: a top level that lacks only its type is not wrapped, values in `default`,
+//! `enum` and the like are data, and a property may be called `properties`.
 
 use serde_json::{Map, Value, json};
 
@@ -72,7 +71,7 @@ pub fn normalize(schema: &Value) -> Value {
     top
 }
 
-/// Whether it is a schema already and no map of properties: something in it cannot be a property.
+/// Returns true for a schema, as against a map of properties: some keyword in it cannot be a property.
 fn lacks_only_its_type(schema: &Map<String, Value>) -> bool {
     let is_schema = |value: &Value| value.is_object() || value.is_boolean();
     schema.iter().any(|(keyword, value)| match keyword.as_str() {
@@ -83,7 +82,7 @@ fn lacks_only_its_type(schema: &Map<String, Value>) -> bool {
     })
 }
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Top,
@@ -181,7 +180,7 @@ fn move_required(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Why no tool can have these parameters, to be told to whoever wrote the schema. `None` where one can.
+/// The reason why no tool can have these parameters, for the author of the schema. `None` if a tool can.
 pub fn problem(schema: &Value) -> Option<String> {
     let Value::Object(given) = schema else {
         return Some("the parameters of a tool are an object".to_owned());

@@ -1,4 +1,4 @@
-//! A whole Anthropic answer: its calls, the turns that continue it, and the form a client gets it in.
+//! A whole Anthropic response: its calls, the turns that continue it, and the form that a client gets.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,12 +21,12 @@ pub(super) struct PlacedCall {
     pub(super) call: ToolCall,
 }
 
-/// Every `tool_use` block of an answer, in order. One without an id gets one that no other block has.
+/// Every `tool_use` block of a response, in order. A block without an id gets an id that no other block has.
 pub(super) fn placed_calls(response: &Value) -> Vec<PlacedCall> {
     let blocks = items(&response["content"]);
     let given: HashSet<&str> = blocks.iter().filter_map(own_id).collect();
     let read = |(place, block): (usize, &Value)| {
-        let id = own_id(block).map_or_else(|| made_id(place, blocks.len(), &given), str::to_owned);
+        let id = own_id(block).map_or_else(|| generate_id(place, blocks.len(), &given), str::to_owned);
         let name = block["name"].as_str().unwrap_or_default().to_owned();
         PlacedCall { place, call: ToolCall { id, name, arguments: Arguments::Json(arguments(block)) } }
     };
@@ -49,8 +49,8 @@ fn own_id(block: &Value) -> Option<&str> {
     block["id"].as_str().filter(|id| !id.is_empty())
 }
 
-/// The same answer gives the same ids each time it is read.
-fn made_id(place: usize, step: usize, given: &HashSet<&str>) -> String {
+/// Returns the same ids each time the same response is read.
+fn generate_id(place: usize, step: usize, given: &HashSet<&str>) -> String {
     let ids = (0..).map(|round: usize| format!("toolu_skillet_{}", place + round * step));
     ids.into_iter().find(|id| !given.contains(id.as_str())).unwrap_or_default()
 }
@@ -121,8 +121,7 @@ fn result_block(result: &ToolResult) -> Value {
     block
 }
 
-/// Where the provider runs code in a container for the client, the next round must be given the same one: the files
-/// that the model made are in it.
+/// Names the provider's code container in the next request: it holds the files that the model made.
 fn keep_container(next: &mut Map<String, Value>, response: &Value) {
     let Some(id) = response["container"]["id"].as_str() else { return };
     match next.get_mut("container") {
@@ -146,12 +145,12 @@ pub(super) fn client_response(response: &Value, results: &[ToolResult]) -> Value
         }
     }
     let Some(message) = mixed.as_object_mut().filter(|_| !ours.is_empty()) else { return mixed };
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     let mut kept = Vec::new();
     let mut first_call = None;
     for (place, block) in items(&response["content"]).iter().enumerate() {
         if let Some(result) = ours.get(&place) {
-            told.push(json!({"type": "text", "text": result.to_text()}));
+            texts.push(json!({"type": "text", "text": result.to_text()}));
             continue;
         }
         if is_call(block) && first_call.is_none() {
@@ -160,7 +159,7 @@ pub(super) fn client_response(response: &Value, results: &[ToolResult]) -> Value
         kept.push(block.clone());
     }
     let at = first_call.unwrap_or(kept.len());
-    kept.splice(at..at, told);
+    kept.splice(at..at, texts);
     message.insert("content".to_owned(), kept.into());
     if first_call.is_none() {
         end_turn(message);
@@ -168,7 +167,7 @@ pub(super) fn client_response(response: &Value, results: &[ToolResult]) -> Value
     mixed
 }
 
-/// No call is left to be answered. A reason that says more than that there were calls (a limit, a refusal) stays.
+/// Ends a turn without calls. A reason that says more than that there were calls (a limit, a refusal) stays.
 pub(super) fn end_turn(fields: &mut Map<String, Value>) {
     if matches!(fields.get("stop_reason").and_then(Value::as_str), None | Some("tool_use")) {
         fields.insert("stop_reason".to_owned(), "end_turn".into());

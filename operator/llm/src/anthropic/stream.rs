@@ -1,12 +1,12 @@
 //! Between Anthropic's events and the client.
 //!
 //! The client's calls pass at once, before it is known how the round ends. Where ours are beside them, the results
-//! therefore stand in text blocks *after* its `tool_use` blocks, unlike in a whole answer, and so do questions about
-//! calls that wait for a person's word. The SDKs put a message together by index and take any order of blocks. The
+//! therefore stand in text blocks *after* its `tool_use` blocks, unlike in a whole response, and so do prompts about
+//! calls that await confirmation. The SDKs put a message together by index and take any order of blocks. The
 //! provider takes no text after a call back: `sent` puts it first when the client sends the turn.
 //!
 //! A round that calls us and breaks off before the message's end is truncated, also where the call itself is whole: no
-//! skill runs for half an answer.
+//! skill runs for half a response.
 
 mod accumulator;
 
@@ -21,13 +21,13 @@ use crate::{
 };
 use accumulator::{AccumulatedResponse, ResponseAccumulator, Shown};
 
-pub(super) struct Filter {
+pub(super) struct AnthropicFilter {
     offered: Arc<OfferedNames>,
     splitter: EventSplitter,
     round: ResponseAccumulator,
     /// The end of the round before, until a next one begins.
     held: Option<HeldEnd>,
-    /// Whether the client has its `message_start`.
+    /// True if the client has its `message_start`.
     is_begun: bool,
     /// The index of the next block that the client sees.
     next_index: u64,
@@ -35,17 +35,17 @@ pub(super) struct Filter {
     before: Option<Usage>,
     /// The provider sent an error: nothing follows it.
     is_failed: bool,
-    /// What the client got last may lack the blank line that ends it.
+    /// True if the last bytes to the client may lack the blank line that ends an event.
     is_cut: bool,
 }
 
-/// What is kept of a round whose end may still change, until it is known whether a further one follows.
+/// The end of a round, held back until the next round begins or the stream ends.
 struct HeldEnd {
     delta: Option<Value>,
     has_client_calls: bool,
 }
 
-impl Filter {
+impl AnthropicFilter {
     pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
         Self {
             offered,
@@ -79,7 +79,7 @@ impl Filter {
         match data["type"].as_str() {
             Some("message_start") => self.message_start(event, &data, out),
             Some("content_block_start") => self.block_start(event, data, out),
-            Some("content_block_delta" | "content_block_stop") => self.block_goes_on(event, data, out),
+            Some("content_block_delta" | "content_block_stop") => self.continue_block(event, data, out),
             Some("message_delta") => self.message_delta(event, data, out),
             Some("message_stop") => {
                 self.round.is_ended = true;
@@ -123,7 +123,7 @@ impl Filter {
         }
     }
 
-    fn block_goes_on(&mut self, event: &RawEvent, data: Value, out: &mut Vec<u8>) {
+    fn continue_block(&mut self, event: &RawEvent, data: Value, out: &mut Vec<u8>) {
         let index = data["index"].as_u64();
         let shown = index.and_then(|index| Some((index, self.round.shown(index)?)));
         let Some((index, shown)) = shown else { return self.pass(event, out) };
@@ -160,12 +160,12 @@ impl Filter {
     }
 
     fn pass(&mut self, event: &RawEvent, out: &mut Vec<u8>) {
-        self.mend(out);
+        self.end_cut_event(out);
         out.extend_from_slice(&event.0);
     }
 
     fn write(&mut self, data: &Value, out: &mut Vec<u8>) {
-        self.mend(out);
+        self.end_cut_event(out);
         sse::write(data["type"].as_str(), &data.to_string(), out);
     }
 
@@ -180,14 +180,14 @@ impl Filter {
         self.write(&json!({"type": "content_block_stop", "index": index}), out);
     }
 
-    fn mend(&mut self, out: &mut Vec<u8>) {
+    fn end_cut_event(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.is_cut) {
             out.extend_from_slice(b"\n\n");
         }
     }
 
-    /// What is left when the provider's bytes are over. Half an event with data is no event: a client would not read
-    /// it, and it may be ours.
+    /// Takes an event without its blank line. Half an event with data is dropped: a client would not read it, and it
+    /// may be a skill call.
     fn take_rest(&mut self, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let Some(rest) = self.splitter.rest() else { return Ok(()) };
         let data = rest.data();
@@ -203,7 +203,7 @@ impl Filter {
     }
 }
 
-impl StreamFilter for Filter {
+impl StreamFilter for AnthropicFilter {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
         for event in self.splitter.feed(bytes)? {
             self.take(&event, out)?;
@@ -272,6 +272,3 @@ fn put_total(event: &mut Value, total: Usage) {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod random_tests;

@@ -1,17 +1,17 @@
-//! How the question stands in an answer: text of the model's before the calls, which stay as they are.
+//! The confirmation prompt in a response: a text of the model before the calls, which stay as they are.
 //!
-//! Every provider's libraries show such text, and send it back with the calls in the next request. Into a whole answer
-//! it is put by [`Dialect::insert_text_before_calls`](crate::Dialect::insert_text_before_calls): in a stream the same
-//! text is a message or block of its own, which the dialect's filter writes before the end.
+//! Every provider's libraries show such text, and send it back with the calls in the next request.
+//! [`Dialect::insert_text_before_calls`](crate::Dialect::insert_text_before_calls) puts it into a whole response. In
+//! a stream it is a message or block of its own, which the dialect's filter writes before the end.
 
 use serde_json::{Value, json};
 
-/// How all words begin.
+/// The beginning of every prompt.
 const BEGIN: &str = "The skill ";
-/// What says no, as a result.
+/// The result that refuses.
 const REFUSE: &str = r#"{"skillet":"refuse"}"#;
 
-/// The words for a person. `arguments` are shown whole, since they are what is confirmed.
+/// The prompt for a person. `arguments` are shown whole, because the person confirms them.
 pub fn text(tool: &str, call_id: &str, arguments: &Value, token: &str) -> String {
     let confirm = json!({"skillet": "confirm", "token": token});
     let call = if call_id.is_empty() { "this call".to_owned() } else { format!("call {call_id}") };
@@ -21,12 +21,12 @@ pub fn text(tool: &str, call_id: &str, arguments: &Value, token: &str) -> String
     )
 }
 
-/// The words about a call that nobody can confirm.
+/// The prompt for a call that nobody can confirm.
 pub fn text_without(tool: &str, why: &str) -> String {
     format!("{BEGIN}{tool} cannot run: {why}.\n\nSend as the result of this call:\n{REFUSE}")
 }
 
-/// Whether a text is such words.
+/// Returns true for a prompt of a gateway.
 pub(crate) fn is_prompt(text: &str) -> bool {
     text.starts_with(BEGIN) && text.contains(REFUSE)
 }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_calls_or_of_another_shape_stays() {
+    fn a_response_without_calls_or_of_another_shape_stays() {
         let dialects = [
             DialectName::OpenAiChat,
             DialectName::OpenAiResponses,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_show_the_arguments_the_call_and_both_answers() {
+    fn the_prompt_shows_the_arguments_the_call_and_both_replies() {
         let words = text("pay", "call_1", &json!({"amount": 5}), "7.abc");
         let parts = [
             "skill pay",

@@ -1,4 +1,4 @@
-//! The ids that a provider gave, as against those that are made here.
+//! The ids that a provider gave to calls. Ids that this crate makes never reach the client.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::ToolCall;
 
-/// The ids that an answer has, of calls and of all else. An id that was made here the client never sees.
+/// The ids in a response, of calls and of all else.
 #[derive(Debug, Default)]
 pub struct ProviderIds<'a>(HashSet<&'a str>);
 
@@ -32,7 +32,7 @@ impl<'a> ProviderIds<'a> {
         }
     }
 
-    /// The id of a call of this answer, where the provider gave it one, else nothing.
+    /// The id of a call of this response if the provider gave it, else an empty text.
     pub fn of_call<'b>(&self, call: &'b ToolCall) -> &'b str {
         if self.0.contains(call.id.as_str()) { &call.id } else { "" }
     }

@@ -1,4 +1,4 @@
-//! What the next request says of a call that waits: in the result of the very call, or in a header.
+//! A person's reply in the next request: in the result of the call, or in a header.
 //!
 //! A result says `{"skillet": "confirm", "token": "..."}` or `{"skillet": "refuse"}`, and may be wrapped as libraries do.
 
@@ -13,30 +13,30 @@ use crate::history::HistoryCall;
 /// The request header that confirms, with one token or several between commas.
 pub const HEADER: &str = "x-skillet-confirm";
 
-/// Most bytes of a result that is read as an answer. A token takes some hundreds.
+/// Most bytes of a result that is read as a reply. A token takes some hundreds.
 const ANSWER_LIMIT_BYTES: usize = 8192;
 
 /// Most tokens of a request's headers. A request may hold fewer confirmed calls than that.
 const HEADER_LIMIT_TOKENS: usize = 256;
 
-/// For how many different calls the header is tried, the newest first.
+/// Different calls for which the header is tried, the newest first.
 const HEADER_LIMIT_CALLS: usize = 64;
 
-/// How deep an answer may be wrapped: as a text, in a field, as a text again.
+/// Levels of wrapping around a reply: as a text, in a field, as a text again.
 const WRAPS: u8 = 3;
 
-/// What becomes of one call.
+/// The reply to one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     Confirmed(Confirmed),
     Refused,
-    /// The request says nothing of this call.
+    /// The request has no reply to this call.
     Missing,
-    /// The request says yes in a way that does not count.
+    /// The request confirms in a way that does not count.
     Invalid(ConfirmationError),
-    /// The result has the word for a confirmation and says neither yes nor no. Other programs may write that too.
+    /// The result has the key of a confirmation and neither confirms nor refuses. Other programs may write that too.
     Unclear,
-    /// So many calls come after this one that the header was not tried for it.
+    /// The header was not tried for this call, because too many calls come after it.
     NotTried,
 }
 
@@ -45,17 +45,17 @@ pub enum Reply {
 #[error("more than {HEADER_LIMIT_TOKENS} tokens")]
 pub struct TooManyTokens;
 
-/// What a result says.
+/// A result's own decision.
 enum Decision {
     Confirm {
         token: String,
     },
     Refuse,
-    /// It speaks of confirmation and says neither.
+    /// The result has the key of a confirmation and neither value.
     Unclear,
 }
 
-/// The tokens of all headers of that name, which do not say whose they are. Each counts once.
+/// The tokens of all headers of that name, each once. A header does not say to which call a token belongs.
 pub fn read_tokens<'a>(headers: impl IntoIterator<Item = &'a str>) -> Result<Vec<String>, TooManyTokens> {
     let all = headers.into_iter().flat_map(|header| header.split(',')).map(str::trim);
     let mut seen = HashSet::new();
@@ -69,8 +69,8 @@ pub fn read_tokens<'a>(headers: impl IntoIterator<Item = &'a str>) -> Result<Vec
     Ok(tokens)
 }
 
-/// What the request of `caller` says about each of its `calls` at `now`, in seconds since 1970. A result counts before
-/// the header. A token of the header is of one call; of calls that are alike in everything the oldest gets the first one.
+/// Reads the reply of `caller` to each of its `calls` at `now`, in seconds since 1970. A result counts before the
+/// header. Each token of the header counts for one call; of equal calls the oldest gets the first token.
 pub fn read_replies(
     key: Option<&ConfirmationKey>,
     caller: &str,
@@ -78,11 +78,12 @@ pub fn read_replies(
     header: &[String],
     now: u64,
 ) -> Vec<Reply> {
-    let decisions: Vec<Option<Decision>> = calls.iter().map(|call| decision(call.result, WRAPS)).collect();
+    let decisions: Vec<Option<Decision>> =
+        calls.iter().map(|call| read_decision(call.result, WRAPS)).collect();
     let mut by_header = by_header(key, caller, calls, &decisions, header, now);
     let replies = calls.iter().zip(decisions).enumerate().map(|(place, (call, decision))| match decision {
         Some(Decision::Confirm { token }) => {
-            confirmed(key, caller, call, &token, now).map_or_else(Reply::Invalid, Reply::Confirmed)
+            verify(key, caller, call, &token, now).map_or_else(Reply::Invalid, Reply::Confirmed)
         }
         Some(Decision::Refuse) => Reply::Refused,
         Some(Decision::Unclear) => Reply::Unclear,
@@ -91,7 +92,7 @@ pub fn read_replies(
     replies.collect()
 }
 
-fn confirmed(
+fn verify(
     key: Option<&ConfirmationKey>,
     caller: &str,
     call: &HistoryCall<'_>,
@@ -104,13 +105,13 @@ fn confirmed(
     digested.verify(&token, now)
 }
 
-/// None where the request does not hold the call.
+/// None if the request does not hold the call.
 fn digest(key: &ConfirmationKey, caller: &str, call: &HistoryCall<'_>) -> Option<CallDigest> {
     let arguments = call.arguments()?;
     Some(key.digest(&PendingCall { caller, call_id: call.id, tool: call.name, arguments: &arguments }))
 }
 
-/// What the header says of calls whose results say nothing, by their places in `calls`.
+/// Replies by the header for calls whose results have none, by index in `calls`.
 fn by_header(
     key: Option<&ConfirmationKey>,
     caller: &str,
@@ -146,13 +147,14 @@ fn by_header(
     replies
 }
 
-/// Calls with the same id, name and arguments, the newest first, and what the header confirms of them, in its order.
+/// Calls with the same id, name and arguments, the newest first, and the confirmations of the header for them, in its
+/// order.
 struct Alike {
     places: Vec<usize>,
     confirmed: Vec<Confirmed>,
 }
 
-/// Takes out the tokens that are about a call.
+/// Removes and returns the tokens of one call.
 fn take(tokens: &mut Vec<Token>, call: &CallDigest, now: u64) -> Vec<Confirmed> {
     let mut taken = Vec::new();
     tokens.retain(|token| match call.verify(token, now) {
@@ -174,9 +176,9 @@ impl Decision {
     }
 }
 
-fn decision(result: &Value, wraps: u8) -> Option<Decision> {
+fn read_decision(result: &Value, wraps: u8) -> Option<Decision> {
     match result {
-        Value::String(text) => read(text, wraps),
+        Value::String(text) => parse_decision(text, wraps),
         Value::Array(parts) => {
             let mut text = String::new();
             for part in parts {
@@ -185,7 +187,7 @@ fn decision(result: &Value, wraps: u8) -> Option<Decision> {
                     return None;
                 }
             }
-            read(&text, wraps)
+            parse_decision(&text, wraps)
         }
         Value::Object(fields) => match fields.get("skillet") {
             Some(word) => Some(match (word.as_str(), fields.get("token").and_then(Value::as_str)) {
@@ -195,7 +197,7 @@ fn decision(result: &Value, wraps: u8) -> Option<Decision> {
             }),
             None if fields.len() == 1 => {
                 let inner = fields.get("result").or_else(|| fields.get("output"))?;
-                decision(inner, wraps.checked_sub(1)?)
+                read_decision(inner, wraps.checked_sub(1)?)
             }
             None => None,
         },
@@ -203,11 +205,11 @@ fn decision(result: &Value, wraps: u8) -> Option<Decision> {
     }
 }
 
-fn read(text: &str, wraps: u8) -> Option<Decision> {
+fn parse_decision(text: &str, wraps: u8) -> Option<Decision> {
     if text.len() > ANSWER_LIMIT_BYTES || !text.contains("skillet") {
         return None;
     }
-    decision(&serde_json::from_str(text).ok()?, wraps.checked_sub(1)?)
+    read_decision(&serde_json::from_str(text).ok()?, wraps.checked_sub(1)?)
 }
 
 #[cfg(test)]

@@ -12,15 +12,15 @@ use skillet_core::content::write_canonical;
 /// Fewest bytes of a key.
 pub const KEY_MINIMUM_BYTES: usize = 32;
 
-/// Bytes that keep two questions apart.
+/// Random bytes that make each token unique.
 pub const NONCE_BYTES: usize = 12;
 
 const CODE_BYTES: usize = 32;
 
-/// Keeps the codes apart from any other that is made with the same key.
+/// Domain separation: codes differ from any other code under the same key.
 const PURPOSE: &str = "skillet confirmation 1";
 
-/// The key of all gateways of an installation. It has no Debug form: it is a secret.
+/// The key of all gateways of an installation. It is secret, so it has no Debug form.
 #[derive(Clone)]
 pub struct ConfirmationKey(Hmac<Sha256>);
 
@@ -31,36 +31,36 @@ pub struct KeyTooShort {
     pub bytes: usize,
 }
 
-/// A call that waits for a person's word, as both the answer and the next request have it.
+/// A call that awaits confirmation, as both the response and the next request have it.
 #[derive(Clone, Copy, Debug)]
 pub struct PendingCall<'a> {
-    /// Who asked the model: the identity under which the skill would run.
+    /// The identity under which the skill would run.
     pub caller: &'a str,
     /// The provider's id of the call; empty where it gave none.
     pub call_id: &'a str,
-    /// The name under which the model called it.
+    /// The tool's name as the model called it.
     pub tool: &'a str,
     pub arguments: &'a Value,
 }
 
-/// What a valid token confirms.
+/// The skill call that a valid token confirms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirmed {
     pub namespace: String,
     pub skill: String,
     pub version: String,
-    /// The token's code, by which this question is told from every other.
+    /// The token's code, unique for each prompt.
     pub code: String,
-    /// It may be looked for, but not begun any more.
+    /// True if its run may be looked up, but not started any more.
     pub is_expired: bool,
 }
 
-/// Why a call is not confirmed.
+/// An invalid confirmation.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum ConfirmationError {
     #[error("the confirmation token is not one of this gateway's")]
     Malformed,
-    /// Another call, caller or arguments, or a token that was made elsewhere.
+    /// Another call, caller or arguments, or a token of another installation.
     #[error("the confirmation token is not for this call")]
     NotThisCall,
     #[error("the confirmation token is no longer valid")]
@@ -80,7 +80,8 @@ impl ConfirmationKey {
         Hmac::new_from_slice(secret).map(Self).map_err(|_| too_short)
     }
 
-    /// The token that lets `call` run `skill` before `expires`, in seconds since 1970: printable, without blanks.
+    /// Signs a token that lets `call` run `skill` before `expires`, in seconds since 1970. It is printable and has no
+    /// blanks.
     pub fn make(
         &self,
         call: &PendingCall<'_>,
@@ -95,7 +96,7 @@ impl ConfirmationKey {
         format!("{open}.{code}")
     }
 
-    /// What `token` confirms of `call` at `now`, in seconds since 1970.
+    /// Verifies that `token` confirms `call` at `now`, in seconds since 1970.
     pub fn verify(
         &self,
         token: &str,
@@ -111,32 +112,32 @@ impl ConfirmationKey {
         self.digest(call).code(open)
     }
 
-    /// The part of a code that is about the call.
+    /// Digests the part of a code that is about the call.
     pub(super) fn digest(&self, call: &PendingCall<'_>) -> CallDigest {
         let PendingCall { caller, call_id, tool, arguments } = call;
         // A client may write the same arguments in another order or number form when it sends the call back.
         let mut canonical = String::new();
         write_canonical(arguments, &mut canonical);
-        let mut begun = self.0.clone();
+        let mut prefix = self.0.clone();
         for part in [PURPOSE, caller, call_id, tool] {
-            add(&mut begun, part);
+            add(&mut prefix, part);
         }
-        CallDigest { begun, arguments: Sha256::digest(canonical.as_bytes()).into() }
+        CallDigest { prefix, arguments: Sha256::digest(canonical.as_bytes()).into() }
     }
 }
 
-/// A call in the few bytes that a code is made of: read once, and compared with as many tokens as there are.
+/// The digest of a call: computed once, and compared with any number of tokens.
 #[derive(Clone)]
 pub(super) struct CallDigest {
-    /// Over all that comes before the token's own part.
-    begun: Hmac<Sha256>,
+    /// The code over all that precedes the token's own part.
+    prefix: Hmac<Sha256>,
     pub(super) arguments: [u8; 32],
 }
 
 impl CallDigest {
-    /// Over the call and all that `open`, the token without its code, says.
+    /// The code over the call and `open`, the token without its code.
     fn code(&self, open: &str) -> Hmac<Sha256> {
-        let mut code = self.begun.clone();
+        let mut code = self.prefix.clone();
         add(&mut code, open);
         code.update(&self.arguments);
         code
@@ -151,13 +152,13 @@ impl CallDigest {
     }
 }
 
-/// With its length, no part can end where another begins.
+/// Adds a part with its length, so that no part can end where another begins.
 fn add(code: &mut Hmac<Sha256>, part: &str) {
     code.update(&(part.len() as u64).to_be_bytes());
     code.update(part.as_bytes());
 }
 
-/// A token of the right form. Whether it is one of ours, the key tells.
+/// A token of the right form, not yet verified.
 #[derive(Clone)]
 pub(super) struct Token {
     /// All but the code.

@@ -1,4 +1,4 @@
-//! A whole Gemini answer: its calls, the turns that continue it, and the form a client gets it in.
+//! A whole Gemini response: its calls, the turns that continue it, and the form that a client gets.
 //!
 //! Calls are in the parts of candidates. The top-level `functionCalls` of the SDKs repeats them; it is read where the
 //! candidates have none.
@@ -14,17 +14,18 @@ pub(super) fn tool_calls(response: &Value) -> Vec<ToolCall> {
     placed_calls(response).into_iter().map(|placed| placed.call).collect()
 }
 
-/// A call, and where in the answer it is.
+/// A call and its place in the response.
 #[derive(Debug)]
 pub(super) struct PlacedCall {
     /// The candidate by its place in the list, and the part. None for the SDK's list.
     pub(super) place: Option<(usize, usize)>,
-    /// Whether the id is the provider's.
+    /// True if the provider gave the id.
     has_own_id: bool,
     pub(super) call: ToolCall,
 }
 
-/// Every call of an answer, in order. Gemini gives ids to some calls only; the others get one that no other has.
+/// Every call of a response, in order. Gemini gives ids to some calls only; the others get ids that no other call
+/// has.
 pub(super) fn placed_calls(response: &Value) -> Vec<PlacedCall> {
     let mut found: Vec<(Option<(usize, usize)>, &Value)> = Vec::new();
     for (candidate, value) in items(&response["candidates"]).iter().enumerate() {
@@ -111,8 +112,8 @@ fn response_part(placed: &PlacedCall, result: &ToolResult) -> Value {
     json!({"functionResponse": response})
 }
 
-/// A response must be an object, and says by its key `error` that it is one. A result that was cut is no JSON any more
-/// and is given as text.
+/// The object that Gemini requires as a function response; its key `error` marks an error. A truncated result is not
+/// JSON any more and becomes text.
 pub(super) fn response_object(result: &ToolResult) -> Value {
     let content = serde_json::from_str(&result.content).unwrap_or_else(|_| result.content.as_str().into());
     match (content, result.is_error) {
@@ -142,7 +143,7 @@ pub(super) fn client_response(response: &Value, results: &[ToolResult]) -> Value
     }
     if ours.iter().any(|(place, _)| place.is_none()) {
         let parts: Vec<Value> = ours.iter().map(|(_, result)| result_text_part(result)).collect();
-        tell(fields, parts);
+        insert_parts(fields, parts);
         return mixed;
     }
     let by_place: HashMap<_, _> =
@@ -161,23 +162,23 @@ pub(super) fn client_response(response: &Value, results: &[ToolResult]) -> Value
 /// The parts with the results of our calls as text before the first call that is left.
 fn without_ours<'a>(parts: Vec<Value>, result: impl Fn(usize) -> Option<&'a ToolResult>) -> Vec<Value> {
     let mut kept = Vec::new();
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     let mut first_call = None;
     let mut signature = Signature::default();
     for (place, mut part) in parts.into_iter().enumerate() {
         if let Some(result) = result(place) {
-            signature.lift(&part);
-            told.push(result_text_part(result));
+            signature.take_from(&part);
+            texts.push(result_text_part(result));
             continue;
         }
         if call_of(&part).is_some() {
             first_call = first_call.or(Some(kept.len()));
-            signature.lay_on(&mut part);
+            signature.apply_to(&mut part);
         }
         kept.push(part);
     }
     let at = first_call.unwrap_or(kept.len());
-    kept.splice(at..at, told);
+    kept.splice(at..at, texts);
     kept
 }
 
@@ -187,16 +188,16 @@ fn without_ours<'a>(parts: Vec<Value>, result: impl Fn(usize) -> Option<&'a Tool
 pub(super) struct Signature(Option<(String, Value)>);
 
 impl Signature {
-    /// From a call that is taken out.
-    pub(super) fn lift(&mut self, part: &Value) {
+    /// Takes the signature of a call that is removed.
+    pub(super) fn take_from(&mut self, part: &Value) {
         if self.0.is_none() {
             let names = ["thoughtSignature", "thought_signature"];
             self.0 = names.iter().find_map(|name| Some(((*name).to_owned(), part.get(name)?.clone())));
         }
     }
 
-    /// On a call that stays; true where that changed it.
-    pub(super) fn lay_on(&mut self, part: &mut Value) -> bool {
+    /// Puts the signature on a call that stays. Returns true if that changed the call.
+    pub(super) fn apply_to(&mut self, part: &mut Value) -> bool {
         let is_signed = !either(part, "thoughtSignature", "thought_signature").is_null();
         match (self.0.take(), part.as_object_mut()) {
             (Some((name, signature)), Some(part)) if !is_signed => {
@@ -222,14 +223,14 @@ pub(super) fn insert_text_before_calls(response: &mut Value, text: &str) -> bool
     }
     let has_list = items(either(response, "functionCalls", "function_calls")).iter().any(Value::is_object);
     if let Some(fields) = response.as_object_mut().filter(|_| has_list && !is_put) {
-        is_put = tell(fields, vec![part]);
+        is_put = insert_parts(fields, vec![part]);
     }
     is_put
 }
 
-/// Text for a client that reads the SDK's list: in the first candidate, which is made where there is none. Whether there
-/// was a place for it.
-fn tell(fields: &mut Map<String, Value>, told: Vec<Value>) -> bool {
+/// Inserts parts for a client that reads the SDK's list, into the first candidate, which is created if there is none.
+/// Returns false if there is no place for them.
+fn insert_parts(fields: &mut Map<String, Value>, texts: Vec<Value>) -> bool {
     let candidates = fields.entry("candidates").or_insert(Value::Null);
     if candidates.is_null() {
         *candidates = json!([]);
@@ -239,10 +240,10 @@ fn tell(fields: &mut Map<String, Value>, told: Vec<Value>) -> bool {
         candidates
             .push(json!({"content": {"role": "model", "parts": []}, "finishReason": "STOP", "index": 0}));
     }
-    candidates.first_mut().is_some_and(|candidate| add_parts(candidate, told))
+    candidates.first_mut().is_some_and(|candidate| add_parts(candidate, texts))
 }
 
-/// Adds parts before those of a candidate, whatever it has. Whether it had a place for them.
+/// Adds parts before those of a candidate. Returns false if it has no place for them.
 pub(super) fn add_parts(candidate: &mut Value, mut parts: Vec<Value>) -> bool {
     let Some(candidate) = candidate.as_object_mut() else { return false };
     let content = candidate.entry("content").or_insert_with(|| json!({"role": "model"}));

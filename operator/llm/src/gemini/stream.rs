@@ -1,4 +1,4 @@
-//! Between Gemini's chunks and the client.
+//! Splits Gemini's chunks between client and gateway.
 //!
 //! Chunks have no numbers and a stream no beginning of its own, so that those of later rounds pass as they are, their
 //! `responseId` too; only the last counts the tokens of all rounds. The end of a stream is the chunk with a
@@ -17,7 +17,7 @@ use crate::{Arguments, OfferedNames, RoundEnd, StreamError, StreamFilter, ToolRe
 use accumulator::{AccumulatedResponse, ResponseAccumulator, plain_text};
 use framing::{Piece, Splitter, Writer};
 
-pub(super) struct Filter {
+pub(super) struct GeminiFilter {
     offered: Arc<OfferedNames>,
     splitter: Splitter,
     writer: Writer,
@@ -30,7 +30,7 @@ pub(super) struct Filter {
     is_failed: bool,
 }
 
-impl Filter {
+impl GeminiFilter {
     pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
         Self {
             offered,
@@ -84,7 +84,7 @@ impl Filter {
         }
     }
 
-    /// Passes what a chunk holds, and keeps that it ends.
+    /// Passes the content of a chunk, and holds back its end.
     fn hold(&mut self, chunk: Value, before: &[u8], out: &mut Vec<u8>) {
         if has_content(&chunk) {
             let mut now = chunk.clone();
@@ -107,7 +107,7 @@ impl Filter {
     }
 }
 
-impl StreamFilter for Filter {
+impl StreamFilter for GeminiFilter {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
         let pieces = self.splitter.feed(bytes)?;
         self.writer.follow(&self.splitter);
@@ -173,7 +173,7 @@ fn candidates(chunk: &mut Value) -> impl Iterator<Item = &mut Value> {
     chunk.get_mut("candidates").and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// Whether a chunk has a part that says something.
+/// Returns true if a chunk has a part with content.
 fn has_content(chunk: &Value) -> bool {
     let parts =
         items(&chunk["candidates"]).iter().flat_map(|candidate| items(&candidate["content"]["parts"]));
@@ -186,7 +186,7 @@ fn remove(value: &mut Value, names: &[&str]) {
     }
 }
 
-/// A further chunk of an end: what it says counts, a candidate at a time.
+/// Merges a further chunk of an end, a candidate at a time. Later fields win.
 fn merge_end(held: &mut Value, end: Value) {
     let Value::Object(mut end) = end else { return };
     let more = end.remove("candidates");
@@ -204,6 +204,3 @@ fn merge_end(held: &mut Value, end: Value) {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod random_tests;

@@ -112,28 +112,28 @@ fn a_result_is_put_in_the_place_of_the_clients_and_nothing_else_changes() {
 }
 
 #[test]
-fn a_turn_with_a_text_of_ours_after_its_calls_is_put_in_an_order_that_the_provider_takes() {
+fn gateway_texts_after_calls_move_before_them_in_history() {
     let result = ToolResult { id: "1".into(), name: "look".into(), content: "{}".into(), is_error: false };
     let text = |text: &str| json!({"type": "text", "text": text});
     let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "own", "input": {}});
     let thinking = json!({"type": "thinking", "thinking": "Hm.", "signature": "s"});
     let asked = prompt::text("pay", "2", &json!({}), "7.a");
     let turn = |role: &str, blocks: Value| json!({"role": role, "content": blocks});
-    let (hm, told, asked, other) = (text("Hm."), text(&result.to_text()), text(&asked), text("other"));
+    let (hm, shown, asked, other) = (text("Hm."), text(&result.to_text()), text(&asked), text("other"));
     for (sent, wanted) in [
         // What a stream gave beside the client's own call, and where it asked too.
-        (json!([thinking, hm, call("1"), told]), json!([thinking, hm, told, call("1")])),
+        (json!([thinking, hm, call("1"), shown]), json!([thinking, hm, shown, call("1")])),
         (
-            json!([call("1"), told, other, call("2"), asked]),
-            json!([told, other, asked, call("1"), call("2")]),
+            json!([call("1"), shown, other, call("2"), asked]),
+            json!([shown, other, asked, call("1"), call("2")]),
         ),
         // In order, not of ours, or without calls.
-        (json!([told, call("1")]), json!([told, call("1")])),
+        (json!([shown, call("1")]), json!([shown, call("1")])),
         (json!([call("1"), other]), json!([call("1"), other])),
-        (json!([told, other]), json!([told, other])),
+        (json!([shown, other]), json!([shown, other])),
         (json!("text"), json!("text")),
     ] {
-        let user = turn("user", json!([call("1"), told]));
+        let user = turn("user", json!([call("1"), shown]));
         let mut request = json!({"messages": [turn("assistant", sent.clone()), user]});
         let is_mended = DialectName::Anthropic.dialect().repair_history(&mut request);
         assert_eq!(request, json!({"messages": [turn("assistant", wanted.clone()), user]}));

@@ -1,4 +1,4 @@
-//! What is kept of a document and what is new, and that the text always says what the value says.
+//! Unchanged parts keep their text, changed parts are new, and the text always parses to the value.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What is made of an answer that calls tools: the next request, or the answer for the client. And its usage.
+//! A whole chat completion: its calls, the next request, the client's response, and usage.
 
 use std::collections::HashSet;
 
@@ -38,15 +38,15 @@ fn assistant_message(response: &Value) -> Value {
         Some(_) | None => Map::from_iter([("content".to_owned(), Value::Null)]),
     };
     message.entry("role").or_insert_with(|| json!("assistant"));
-    let calls: Vec<Value> = identified(response).map(|(id, call)| with_id(call, &id)).collect();
+    let calls: Vec<Value> = calls_with_ids(response).map(|(id, call)| with_id(call, &id)).collect();
     if !calls.is_empty() {
         message.insert("tool_calls".to_owned(), Value::Array(calls));
     }
     Value::Object(message)
 }
 
-/// The calls as the answer has them, each with the id under which it was read.
-fn identified(response: &Value) -> impl Iterator<Item = (String, &Value)> {
+/// The calls as the response has them, each with the id under which it was read.
+fn calls_with_ids(response: &Value) -> impl Iterator<Item = (String, &Value)> {
     let calls = tool_call::first_list(response).iter().filter(|call| call.is_object());
     tool_call::of_first_choice(response).into_iter().map(|read| read.id).zip(calls)
 }
@@ -61,7 +61,7 @@ fn with_id(call: &Value, id: &str) -> Value {
 
 pub(super) fn client_response(response: &Value, results: &[ToolResult]) -> Value {
     let ours: HashSet<&str> = results.iter().map(|result| result.id.as_str()).collect();
-    let calls = identified(response).filter(|(id, _)| !ours.contains(id.as_str()));
+    let calls = calls_with_ids(response).filter(|(id, _)| !ours.contains(id.as_str()));
     let left: Vec<Value> = calls.map(|(_, call)| call.clone()).collect();
     let is_empty = left.is_empty();
     let mut mixed = response.clone();
@@ -81,8 +81,8 @@ pub(super) fn client_response(response: &Value, results: &[ToolResult]) -> Value
     mixed
 }
 
-/// Into the message of every choice that calls. Of calls at the answer's top, into the first, which is made where there
-/// is none.
+/// Inserts into the message of every choice with calls. For calls at the top of the response, into the first choice,
+/// which is created if there is none.
 pub(super) fn insert_text_before_calls(response: &mut Value, text: &str) -> bool {
     let is_at_top = !items(&response["tool_calls"]).is_empty();
     let Some(fields) = response.as_object_mut() else { return false };

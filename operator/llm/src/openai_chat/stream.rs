@@ -1,7 +1,7 @@
-//! A streamed conversation: what goes to the client at once, what is held back, and how later rounds continue the first.
+//! A streamed chat conversation: passes chunks, holds back the end, and continues the first round with later ones.
 //!
-//! `collect` puts the answer together and knows whose each call is; `edit` takes ours out of a chunk; this file decides
-//! when a chunk goes out. A chunk that need not change goes out in its own bytes.
+//! `accumulator` rebuilds the response and decides the owner of each call; `edit` removes skill calls from a chunk;
+//! this file decides when a chunk goes out. A chunk without a change goes out in its own bytes.
 
 mod accumulator;
 mod edit;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::accumulator::{Places, ResponseAccumulator};
+use self::accumulator::{CallSlots, ResponseAccumulator};
 use super::{response, tool_call};
 use crate::{
     OfferedNames, RoundEnd, StreamError, StreamFilter, ToolResult, Usage,
@@ -19,13 +19,13 @@ use crate::{
     wire,
 };
 
-pub(super) struct ChatStream {
+pub(super) struct ChatFilter {
     offered: Arc<OfferedNames>,
     splitter: EventSplitter,
     round: ResponseAccumulator,
     /// Chunks that cannot go out before a call's name is known.
     waiting: Vec<Chunk>,
-    /// The end of a round in which we were called, or a call waits for a person's word.
+    /// The end of a round with skill calls, or with a call that awaits confirmation.
     held: HeldEnd,
     is_first_round: bool,
     state: State,
@@ -33,7 +33,7 @@ pub(super) struct ChatStream {
     identity: Option<(Value, Value)>,
     /// Of all rounds that are over.
     total: Usage,
-    told: Told,
+    sent: SentFields,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,9 +45,9 @@ enum State {
     Ended,
 }
 
-/// What the client was given in any round.
+/// Fields that the client got in any round.
 #[derive(Default)]
-struct Told {
+struct SentFields {
     role: bool,
     text: bool,
 }
@@ -55,7 +55,7 @@ struct Told {
 struct Chunk {
     raw: RawEvent,
     value: Value,
-    places: Places,
+    places: CallSlots,
 }
 
 #[derive(Default)]
@@ -64,7 +64,7 @@ struct HeldEnd {
     is_done: bool,
 }
 
-impl ChatStream {
+impl ChatFilter {
     pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
         Self {
             round: ResponseAccumulator::new(Arc::clone(&offered)),
@@ -76,7 +76,7 @@ impl ChatStream {
             state: State::Running,
             identity: None,
             total: Usage::default(),
-            told: Told::default(),
+            sent: SentFields::default(),
         }
     }
 
@@ -130,14 +130,14 @@ impl ChatStream {
         }
         self.remember_identity(&value);
         let mut is_changed = !self.is_first_round && self.continue_first_round(&mut value);
-        let edited = edit::without_ours(&mut value, &places, &mut self.round);
+        let edited = edit::remove_skill_calls(&mut value, &places, &mut self.round);
         is_changed |= edited.is_changed;
         self.held.chunks.extend(edited.end);
         if is_changed && edit::is_empty(&value) {
             return;
         }
-        self.told.role |= edit::has_text(&value, "role");
-        self.told.text |= edit::has_text(&value, "content");
+        self.sent.role |= edit::has_text(&value, "role");
+        self.sent.text |= edit::has_text(&value, "content");
         if is_changed {
             sse::write(raw.event_type(), &value.to_string(), out);
         } else {
@@ -152,7 +152,7 @@ impl ChatStream {
         }
     }
 
-    /// Makes a later round's chunk one of the first round's stream; whether that changed it.
+    /// Makes a later round's chunk part of the first round's stream. Returns true if that changed it.
     fn continue_first_round(&self, value: &mut Value) -> bool {
         let before = value.clone();
         self.put_identity(value);
@@ -160,7 +160,7 @@ impl ChatStream {
         if let Some(usage) = usage {
             response::set_usage(value, self.total.plus(usage));
         }
-        if self.told.role {
+        if self.sent.role {
             edit::remove_role(value);
         }
         *value != before
@@ -175,7 +175,7 @@ impl ChatStream {
         }
     }
 
-    /// What a stream left without the blank line that ends an event.
+    /// Takes an event that the stream left without its blank line.
     fn take_rest(&mut self, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let Some(raw) = self.splitter.rest() else { return Ok(()) };
         let is_whole = raw
@@ -197,13 +197,13 @@ impl ChatStream {
     }
 
     /// Writes a text of the gateway's, apart from what was written before.
-    fn say(&mut self, text: &str, out: &mut Vec<u8>) {
-        let separator = if self.told.text { "\n\n" } else { "" };
+    fn write_content(&mut self, text: &str, out: &mut Vec<u8>) {
+        let separator = if self.sent.text { "\n\n" } else { "" };
         let mut delta = json!({"content": format!("{separator}{text}")});
-        if !self.told.role {
+        if !self.sent.role {
             delta["role"] = json!("assistant");
         }
-        self.told = Told { role: true, text: true };
+        self.sent = SentFields { role: true, text: true };
         sse::write(None, &self.chunk(&delta, &Value::Null).to_string(), out);
     }
 
@@ -222,7 +222,7 @@ impl ChatStream {
     }
 }
 
-impl StreamFilter for ChatStream {
+impl StreamFilter for ChatFilter {
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
         if self.state != State::Running {
             self.begin_round();
@@ -247,7 +247,7 @@ impl StreamFilter for ChatStream {
 
     fn write_text(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
         if self.state == State::RoundOver && self.round.is_end_held() {
-            self.say(text, out);
+            self.write_content(text, out);
         }
     }
 
@@ -257,7 +257,7 @@ impl StreamFilter for ChatStream {
         }
         self.state = State::Ended;
         if !results.is_empty() {
-            self.say(&wire::results_text(results), out);
+            self.write_content(&wire::results_text(results), out);
         }
         let HeldEnd { mut chunks, is_done } = std::mem::take(&mut self.held);
         if !chunks.iter().any(edit::is_finish) {
@@ -279,6 +279,3 @@ impl StreamFilter for ChatStream {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod random_tests;

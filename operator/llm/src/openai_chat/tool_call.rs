@@ -1,4 +1,4 @@
-//! Reading the tool calls of a whole answer.
+//! Reads the tool calls of a whole response.
 
 use std::{collections::HashSet, fmt::Write as _};
 
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Arguments, ToolCall, wire::items};
 
-/// All calls of an answer, in order: of a `tool_calls` at its top, which some routers write, else of every choice.
+/// All calls of a response, in order: of a `tool_calls` at its top, which some routers write, else of every choice.
 ///
 /// [`super::OpenAiChat`] itself reads the first choice only, which is the one that can be continued.
 pub fn read_calls(response: &Value) -> Vec<ToolCall> {
@@ -18,7 +18,7 @@ pub fn read_calls(response: &Value) -> Vec<ToolCall> {
     read(response, items(&response["choices"]).iter().flat_map(of_choice))
 }
 
-/// The calls that are continued: of the answer's top, else of its first choice.
+/// The calls that are continued: of the response's top, else of its first choice.
 pub(super) fn of_first_choice(response: &Value) -> Vec<ToolCall> {
     read(response, first_list(response).iter())
 }
@@ -48,7 +48,7 @@ fn read_call(
     let id = ["call_id", "id"].into_iter().find_map(|field| text(call, field));
     let id = id
         .filter(|id| !known.contains(*id))
-        .map_or_else(|| made_id(response, place, call, known), str::to_owned);
+        .map_or_else(|| generate_id(response, place, call, known), str::to_owned);
     known.insert(id.clone());
     if let Some(kind) = foreign_type(call) {
         // Not even by its name can it be taken for a skill's: no tool name has a colon.
@@ -67,7 +67,7 @@ fn read_call(
     ToolCall { id, name, arguments }
 }
 
-/// The type of a call that is none of a function. Where it is missing it is one.
+/// The type of a call that is not a function call. A missing type means a function.
 pub(super) fn foreign_type(call: &Map<String, Value>) -> Option<&str> {
     text(call, "type").filter(|kind| *kind != "function")
 }
@@ -88,9 +88,9 @@ fn arguments(given: Option<&Value>) -> Arguments {
     }
 }
 
-/// An id for a call that has none of its own. The same answer gives the same, another answer another: runs are known by
-/// the ids of their calls.
-fn made_id(response: &Value, place: usize, call: &Map<String, Value>, known: &HashSet<String>) -> String {
+/// An id for a call without one. Equal responses give equal ids, different responses different ones: runs are keyed
+/// by the ids of their calls.
+fn generate_id(response: &Value, place: usize, call: &Map<String, Value>, known: &HashSet<String>) -> String {
     let response_id = response.get("id").and_then(Value::as_str).unwrap_or_default();
     let call = serde_json::to_string(call).unwrap_or_default();
     let mut attempt = 0_u32;

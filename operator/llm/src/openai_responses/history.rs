@@ -1,9 +1,9 @@
-//! Calls that a request sends back as items of its input, and their results. Of an answer that the provider has stored
-//! (`previous_response_id`, `conversation`) the request holds the results alone.
+//! Calls that a request sends back as items of its input, and their results. Of a response that the provider has
+//! stored (`previous_response_id`, `conversation`) the request holds the results alone.
 
 use serde_json::{Value, json};
 
-use super::item::{given_id, is_function_call, plain_name};
+use super::item::{is_function_call, plain_name, provider_id};
 use crate::{
     ToolResult,
     history::{CallPairing, HistoryCall, ResultLocation},
@@ -19,12 +19,12 @@ pub(super) fn calls(request: &Value) -> Vec<HistoryCall<'_>> {
             pairing.result(id, "", &item["output"], ResultLocation { turn, part: 0 });
             is_answered = true;
         } else if is_of_model(item) {
-            // An answer is several items. Calls and results of one may alternate, so that none is forgotten here.
+            // A response is several items. Calls and results of one may alternate, so none is dropped here.
             if std::mem::take(&mut is_answered) {
                 pairing.go_on();
             }
             if is_function_call(item) {
-                let id = given_id(item).unwrap_or_default();
+                let id = provider_id(item).unwrap_or_default();
                 pairing.call(id, plain_name(item).unwrap_or_default(), item.get("arguments"));
             }
         }
@@ -35,7 +35,7 @@ pub(super) fn calls(request: &Value) -> Vec<HistoryCall<'_>> {
 fn is_of_model(item: &Value) -> bool {
     match item["type"].as_str() {
         None | Some("message") => item["role"] == "assistant",
-        // What the client says to a call of the provider's.
+        // The client's reply to a call of the provider.
         Some("mcp_approval_response") => false,
         Some(kind) => !kind.ends_with("_output"),
     }

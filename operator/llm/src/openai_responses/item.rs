@@ -1,4 +1,4 @@
-//! One item of an answer's `output`: whether it is a call, whose, and the items that are made here.
+//! One item of a response's `output`: its kind, its owner, and the items that this crate writes.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::{Arguments, OfferedNames, ToolCall, ToolResult, wire};
 use skillet_core::text::truncate;
 
-/// Items that wait for the client's answer, beside function calls. The provider runs every other kind itself.
+/// Items, beside function calls, whose output the client provides. The provider runs every other kind itself.
 const WAITING: [&str; 6] = [
     "apply_patch_call",
     "computer_call",
@@ -24,13 +24,12 @@ pub(super) fn is_function_call(item: &Value) -> bool {
     item["type"] == "function_call"
 }
 
-/// Whether the item calls a function that this request offered, and that is run here. A function inside a namespace is
-/// the client's.
+/// Returns true for a call of a skill that runs in the gateway. A function inside a namespace is the client's.
 pub(super) fn is_ours(item: &Value, offered: &OfferedNames) -> bool {
     plain_name(item).is_some_and(|name| offered.contains(name))
 }
 
-/// Whether the item calls a function that this request offered, and that waits for a person's word.
+/// Returns true for a call that awaits confirmation.
 pub(super) fn needs_confirmation(item: &Value, offered: &OfferedNames) -> bool {
     plain_name(item).is_some_and(|name| offered.needs_confirmation(name))
 }
@@ -40,7 +39,7 @@ pub(super) fn plain_name(item: &Value) -> Option<&str> {
     item["name"].as_str().filter(|_| is_function_call(item) && namespace(item).is_none())
 }
 
-/// Ids of the calls whose output is in the same answer: the provider has run them.
+/// Ids of the calls whose output is in the same response: the provider has run them.
 pub(super) struct Answered<'a>(HashSet<&'a str>);
 
 impl<'a> Answered<'a> {
@@ -49,7 +48,7 @@ impl<'a> Answered<'a> {
         Self(output.iter().filter(is_output).filter_map(|item| item["call_id"].as_str()).collect())
     }
 
-    /// Whether the model waits for the client to answer `item`.
+    /// Returns true if the model waits for the client's output of `item`.
     pub(super) fn is_waiting(&self, item: &Value) -> bool {
         let kind = item["type"].as_str().unwrap_or_default();
         let can_wait = kind == "function_call"
@@ -59,15 +58,15 @@ impl<'a> Answered<'a> {
     }
 }
 
-/// The call's id: the provider's, or one made from the item's place in the answer.
+/// The call's id: the provider's, or one made from the item's index in the response.
 pub(super) fn call_id(item: &Value, place: usize, response_id: &str) -> String {
-    // The answer's id keeps the calls of two rounds apart.
-    let made = || shortened(&format!("call_{place}_{response_id}"));
-    given_id(item).map_or_else(made, str::to_owned)
+    // The response's id keeps the calls of two rounds apart.
+    let made = || shorten(&format!("call_{place}_{response_id}"));
+    provider_id(item).map_or_else(made, str::to_owned)
 }
 
 /// The provider's id of a call.
-pub(super) fn given_id(item: &Value) -> Option<&str> {
+pub(super) fn provider_id(item: &Value) -> Option<&str> {
     let given = |field: &str| item[field].as_str().filter(|id| !id.is_empty());
     given("call_id").or_else(|| given("id"))
 }
@@ -106,7 +105,7 @@ fn arguments(value: &Value) -> Arguments {
     }
 }
 
-/// An item of an answer as an item of the next request. None where the request may not hold it.
+/// An item of a response as an item of the next request. None if the request may not hold it.
 pub(super) fn as_input(item: &Value, place: usize, response_id: &str, is_stored: bool) -> Option<Value> {
     let mut fields = item.as_object()?.clone();
     let kind = item["type"].as_str().unwrap_or_default();
@@ -124,7 +123,7 @@ pub(super) fn as_input(item: &Value, place: usize, response_id: &str, is_stored:
         fields.remove(field);
     }
     if kind == "image_generation_call" {
-        // An answer also says size, quality and more, which is no part of the item.
+        // A response also says size, quality and more, which the item of a request has not.
         fields.retain(|field, _| matches!(field.as_str(), "type" | "id" | "status" | "result"));
     }
     if kind == "function_call" {
@@ -138,14 +137,14 @@ pub(super) fn function_call_output(result: &ToolResult) -> Value {
 }
 
 /// Results as a message of the model. None without results.
-pub(super) fn results_message(results: &[ToolResult]) -> Option<Value> {
+pub(crate) fn results_message(results: &[ToolResult]) -> Option<Value> {
     Some(message(&format!("msg_{}", results.first()?.id), &wire::results_text(results)))
 }
 
 /// A message of the model. The provider takes one back only with an id that begins with `msg_`.
 pub(super) fn message(id: &str, text: &str) -> Value {
     json!({
-        "type": "message", "id": shortened(id), "role": "assistant", "status": "completed", "content": [text_part(text)],
+        "type": "message", "id": shorten(id), "role": "assistant", "status": "completed", "content": [text_part(text)],
     })
 }
 
@@ -153,6 +152,6 @@ pub(super) fn text_part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
-fn shortened(id: &str) -> String {
+fn shorten(id: &str) -> String {
     truncate(id, ID_LIMIT).0.to_owned()
 }

@@ -1,4 +1,4 @@
-//! Whole answers: the calls in them, the request that follows, the answer to a client that is called too, and tokens.
+//! A whole response: its calls, the next request, the client's response, and usage.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::{
     wire::{self, items},
 };
 
-/// The response itself: some relays hand on the end event of a stream, which has it in `response`.
+/// The response itself. Some relays pass on the end event of a stream, which has it in `response`.
 pub(super) fn inner(envelope: &Value) -> &Value {
     if envelope["output"].is_array() || !envelope["response"].is_object() {
         envelope
@@ -46,7 +46,7 @@ pub(super) fn next_request(request: &Value, envelope: &Value, results: &[ToolRes
     let mut next = request.clone();
     let Some(fields) = next.as_object_mut() else { return next };
     let mut input = Vec::new();
-    // A conversation at the provider has both the input and the answer by now: sent again they would stand twice.
+    // A conversation at the provider already has the input and the response; sent again, they would be duplicates.
     if request["conversation"].is_null() {
         input = input_items(fields.remove("input").unwrap_or_default());
         let (response, is_stored) = (inner(envelope), request["store"] != false);
@@ -94,7 +94,7 @@ pub(super) fn insert_text_before_calls(envelope: &mut Value, text: &str) -> bool
     let response = inner_mut(envelope);
     let response_id = id(response).to_owned();
     let Some(output) = response.get_mut("output").and_then(Value::as_array_mut) else { return false };
-    // Also one that the provider has answered is read as a call.
+    // A call that the provider has answered is read as a call too.
     let first = first_call(output).or_else(|| output.iter().position(item::is_function_call));
     let Some(first) = first else { return false };
     let call_id = output.get(first).map(|call| item::call_id(call, first, &response_id)).unwrap_or_default();

@@ -1,9 +1,11 @@
-//! The streamed form: what is not ours passes, our function calls and the end of their round are held back.
+//! Splits a stream of the Responses API between client and gateway: skill calls and the end of their round are held
+//! back.
 //!
-//! Until something of ours comes, the client gets the provider's own bytes; only what begins a response waits for its first
-//! item, since the client is to be told of the response that it goes on from. From then on its sequence numbers and output
-//! indexes differ from the provider's, and every event is written anew with those. `round` knows the items of the present
-//! answer, `client` what the client was told over all rounds, `event` how an event is read.
+//! Until the first skill call the client gets the provider's own bytes. Only the events that begin a response wait
+//! for its first item, because the client may continue from one response only. After a skill call the sequence
+//! numbers and output indexes differ from the provider's, and every event is rewritten with the client's.
+//! `accumulator` knows the items of the current response, `client_stream` the client's view over all rounds, `event`
+//! reads an event.
 
 mod accumulator;
 mod client_stream;
@@ -116,14 +118,14 @@ impl StreamFilter for ResponsesFilter {
         if let Some(end) = round.end.take() {
             return Ok(end);
         }
-        // Without its end nobody knows what the answer would have asked for beside our calls.
+        // Without its end, further calls of the response are unknown.
         if round.has_held_items() && !round.is_failed {
             return Err(StreamError::Truncated);
         }
-        self.client.break_off(out);
+        self.client.flush_beginning(out);
         let response = mem::take(&mut round.response);
         let end = round.close(response, &self.offered, &mut self.client, out);
-        // Nor can a person be asked before an end that never came.
+        // A prompt needs an end to stand before.
         if end.awaiting_confirmation.is_empty() { Ok(end) } else { Err(StreamError::Truncated) }
     }
 
@@ -136,7 +138,7 @@ impl StreamFilter for ResponsesFilter {
     }
 }
 
-/// The response that an event is about, as fields.
+/// The fields of a response.
 fn fields(response: Value) -> serde_json::Map<String, Value> {
     match response {
         Value::Object(fields) => fields,
@@ -148,6 +150,3 @@ fn fields(response: Value) -> serde_json::Map<String, Value> {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod random_tests;

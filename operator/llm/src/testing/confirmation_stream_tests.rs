@@ -1,4 +1,4 @@
-//! Streams with a call that waits for a person's word, in every dialect, cut anywhere.
+//! Streams with a call that awaits confirmation, in every dialect, cut anywhere.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn event(kind: Option<&str>, data: &Value) -> String {
     format!("{kind}data: {data}\n\n")
 }
 
-/// What one round says: a text, then these calls, each with `{"a":1}`; before its end, and the end.
+/// One round: a text, then these calls, each with `{"a":1}`; the bytes before its end, and the end.
 fn round(dialect: DialectName, calls: &[&str]) -> (String, String) {
     match dialect {
         DialectName::OpenAiChat => chat(calls),
@@ -119,7 +119,7 @@ fn gemini(calls: &[&str]) -> (String, String) {
     (text, event(None, &end))
 }
 
-/// Feeds a round cut into pieces of `size` bytes, and asks where a call waits.
+/// Feeds a round cut into pieces of `size` bytes, and writes a prompt if a call awaits confirmation.
 fn filtered(dialect: DialectName, stream: &str, size: usize) -> (RoundEnd, String) {
     let mut filter = dialect.dialect().stream_filter(offered());
     let mut out = Vec::new();
@@ -128,14 +128,14 @@ fn filtered(dialect: DialectName, stream: &str, size: usize) -> (RoundEnd, Strin
     }
     let end = filter.end_round(&mut out).unwrap();
     if !end.awaiting_confirmation.is_empty() {
-        filter.write_text("confirm_1", "QUESTION", &mut out);
+        filter.write_text("confirm_1", "PROMPT", &mut out);
     }
     filter.finish(&[], &mut out);
     (end, String::from_utf8(out).unwrap())
 }
 
 #[test]
-fn the_call_passes_byte_for_byte_and_the_question_comes_before_the_end() {
+fn the_call_passes_byte_for_byte_and_the_prompt_precedes_the_end() {
     for dialect in DialectName::ALL {
         let (before, end) = round(dialect, &["own", "pay"]);
         let stream = format!("{before}{end}");
@@ -157,12 +157,12 @@ fn events(text: &str) -> Vec<Value> {
     data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| json!(data))).collect()
 }
 
-/// The question, then the end that the provider said.
+/// Checks the prompt, then the provider's end.
 fn check_end(dialect: DialectName, rest: &str) {
     let events = events(rest);
     match dialect {
         DialectName::OpenAiChat => {
-            assert_eq!(events[0]["choices"][0]["delta"], json!({"content": "\n\nQUESTION"}));
+            assert_eq!(events[0]["choices"][0]["delta"], json!({"content": "\n\nPROMPT"}));
             assert_eq!(
                 (&events[0]["id"], &events[0]["object"]),
                 (&json!("r"), &json!("chat.completion.chunk"))
@@ -183,19 +183,19 @@ fn check_end(dialect: DialectName, rest: &str) {
             assert_eq!(names, ["reasoning", "function_call", "function_call", "message"]);
             assert_eq!(
                 (&output[3]["id"], &output[3]["content"][0]["text"]),
-                (&json!("msg_confirm_1"), &json!("QUESTION"))
+                (&json!("msg_confirm_1"), &json!("PROMPT"))
             );
         }
         DialectName::Anthropic => {
             assert!(events[..3].iter().all(|event| event["index"] == 3), "{events:?}");
-            assert_eq!(events[1]["delta"], json!({"type": "text_delta", "text": "QUESTION"}));
+            assert_eq!(events[1]["delta"], json!({"type": "text_delta", "text": "PROMPT"}));
             assert_eq!(events[3]["delta"]["stop_reason"], "tool_use");
             assert_eq!(events[4]["type"], "message_stop");
         }
         DialectName::Gemini => {
             assert_eq!(
                 events[0]["candidates"][0]["content"],
-                json!({"role": "model", "parts": [{"text": "QUESTION"}]})
+                json!({"role": "model", "parts": [{"text": "PROMPT"}]})
             );
             assert_eq!(events[1]["candidates"][0]["finishReason"], "STOP");
             assert_eq!(events.len(), 2);
@@ -204,7 +204,7 @@ fn check_end(dialect: DialectName, rest: &str) {
 }
 
 #[test]
-fn a_call_beside_it_that_is_run_here_is_taken_out() {
+fn a_skill_call_beside_it_is_removed() {
     for dialect in DialectName::ALL {
         let (before, end) = round(dialect, &["look", "pay"]);
         let (ended, out) = filtered(dialect, &format!("{before}{end}"), 7);
@@ -213,15 +213,12 @@ fn a_call_beside_it_that_is_run_here_is_taken_out() {
             (names(&ended.skill_calls), names(&ended.awaiting_confirmation)),
             (vec!["look".into()], vec!["pay".into()])
         );
-        assert!(
-            !out.contains("look") && out.contains("pay") && out.contains("QUESTION"),
-            "{dialect:?}: {out}"
-        );
+        assert!(!out.contains("look") && out.contains("pay") && out.contains("PROMPT"), "{dialect:?}: {out}");
     }
 }
 
 #[test]
-fn a_later_round_asks_in_the_same_stream() {
+fn a_later_round_prompts_in_the_same_stream() {
     for dialect in DialectName::ALL {
         let mut filter = dialect.dialect().stream_filter(offered());
         let mut out = Vec::new();
@@ -231,10 +228,10 @@ fn a_later_round_asks_in_the_same_stream() {
             let ended = filter.end_round(&mut out).unwrap();
             assert_eq!(ended.awaiting_confirmation.len(), usize::from(name == "pay"), "{dialect:?}");
         }
-        filter.write_text("confirm_1", "QUESTION", &mut out);
+        filter.write_text("confirm_1", "PROMPT", &mut out);
         filter.finish(&[], &mut out);
         let out = String::from_utf8(out).unwrap();
-        let (asked, called) = (out.find("QUESTION").unwrap(), out.find("\"pay\"").unwrap());
+        let (asked, called) = (out.find("PROMPT").unwrap(), out.find("\"pay\"").unwrap());
         assert!(called < asked && !out.contains("look"), "{dialect:?}: {out}");
         let end = match dialect {
             DialectName::OpenAiChat => "[DONE]",
@@ -248,7 +245,7 @@ fn a_later_round_asks_in_the_same_stream() {
 }
 
 #[test]
-fn without_such_a_call_every_byte_is_the_providers_and_nothing_is_told() {
+fn without_a_call_that_awaits_confirmation_every_byte_passes() {
     for dialect in DialectName::ALL {
         let (before, end) = round(dialect, &["own"]);
         let stream = format!("{before}{end}");
@@ -256,14 +253,14 @@ fn without_such_a_call_every_byte_is_the_providers_and_nothing_is_told() {
         let mut out = Vec::new();
         filter.feed(stream.as_bytes(), &mut out).unwrap();
         filter.end_round(&mut out).unwrap();
-        filter.write_text("confirm_1", "QUESTION", &mut out);
+        filter.write_text("confirm_1", "PROMPT", &mut out);
         filter.finish(&[], &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), stream, "{dialect:?}");
     }
 }
 
 #[test]
-fn nobody_is_asked_about_an_answer_that_breaks_off() {
+fn a_truncated_response_awaits_no_confirmation() {
     for dialect in DialectName::ALL {
         let (before, _) = round(dialect, &["pay"]);
         let cut = before.len() - 30;
@@ -281,7 +278,7 @@ fn nobody_is_asked_about_an_answer_that_breaks_off() {
 }
 
 #[test]
-fn an_error_of_the_providers_ends_the_asking() {
+fn an_error_of_the_provider_cancels_the_prompt() {
     let errors = [
         (DialectName::OpenAiResponses, json!({"type": "error", "message": "m"})),
         (DialectName::Anthropic, json!({"type": "error", "error": {"type": "overloaded_error"}})),
@@ -297,7 +294,7 @@ fn an_error_of_the_providers_ends_the_asking() {
 }
 
 #[test]
-fn no_damaged_stream_breaks_the_asking() {
+fn damaged_streams_lose_no_prompt() {
     let mut rng = TestRng::new(17);
     for dialect in DialectName::ALL {
         let (before, end) = round(dialect, &["look", "pay", "own"]);
@@ -308,9 +305,9 @@ fn no_damaged_stream_breaks_the_asking() {
             let mut out = Vec::new();
             let Ok(ended) = feed_cut(filter.as_mut(), &bytes, &mut rng, &mut out) else { continue };
             assert!(ended.awaiting_confirmation.iter().all(|call| call.name == "pay"), "{dialect:?}");
-            filter.write_text("confirm_1", "QUESTION", &mut out);
+            filter.write_text("confirm_1", "PROMPT", &mut out);
             filter.finish(&[], &mut out);
-            let needs_confirmation = String::from_utf8_lossy(&out).contains("QUESTION");
+            let needs_confirmation = String::from_utf8_lossy(&out).contains("PROMPT");
             assert!(
                 needs_confirmation || ended.awaiting_confirmation.is_empty(),
                 "{dialect:?}: a question is lost"

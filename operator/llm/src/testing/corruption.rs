@@ -1,6 +1,6 @@
 //! Bytes cut and damaged at random, for tests of stream filters.
 
-use crate::{RoundEnd, StreamError, StreamFilter};
+use crate::{RoundEnd, StreamError, StreamFilter, sse::EventSplitter};
 use skillet_core::test_rng::TestRng;
 
 /// Feeds one round, cut anywhere, and ends it.
@@ -50,4 +50,24 @@ pub(crate) fn damage(bytes: &mut Vec<u8>, rng: &mut TestRng) {
             }
         }
     }
+}
+
+/// Repeats, removes or swaps whole events. Returns false if there is none.
+pub(crate) fn shuffle_events(bytes: &mut Vec<u8>, rng: &mut TestRng) -> bool {
+    let mut events = EventSplitter::default().feed(bytes).unwrap();
+    if events.is_empty() {
+        return false;
+    }
+    for _ in 0..=rng.below(3) {
+        let count = u32::try_from(events.len()).unwrap();
+        let (one, other) = (rng.below(count) as usize, rng.below(count) as usize);
+        match rng.below(3) {
+            0 => events.swap(one, other),
+            1 => events.insert(one, events[other].clone()),
+            _ if count > 1 => drop(events.remove(one)),
+            _ => {}
+        }
+    }
+    *bytes = events.into_iter().flat_map(|event| event.0).collect();
+    true
 }

@@ -1,5 +1,5 @@
-//! Whole requests and answers of every dialect with parts replaced, removed and moved at random: what is odd is left as it
-//! is or refused, and nothing panics.
+//! Requests and responses of every dialect with random parts replaced, removed and moved: they are left as they are
+//! or refused, and nothing panics.
 
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ fn response(name: DialectName) -> Value {
     }
 }
 
-/// Places of all values in a document.
+/// Pointers to all values in a document.
 fn places(value: &Value, here: &str, found: &mut Vec<String>) {
     found.push(here.to_owned());
     match value {
@@ -161,7 +161,7 @@ fn disturb(document: &mut Value, rng: &mut TestRng) {
     }
 }
 
-/// What clients send back of earlier answers, and what they confirm of it.
+/// Checks the calls that clients send back, and their confirmations.
 fn check_sent(name: DialectName, request: &Value) {
     let dialect = name.dialect();
     name.wants_multiple_candidates(request);
@@ -194,7 +194,7 @@ fn check_sent(name: DialectName, request: &Value) {
     assert!(after.iter().all(|call| call.result.to_string().contains("77")), "{request}");
 }
 
-/// The question about all calls of an answer is put in, and nothing of them is changed.
+/// Inserts a prompt about all calls of a response, and checks that the calls stay.
 fn check_question(name: DialectName, response: &Value) {
     let calls = name.dialect().tool_calls(response);
     let ids = ProviderIds::of(response);
@@ -247,7 +247,7 @@ fn check(name: DialectName, rng: &mut TestRng) {
 }
 
 #[test]
-fn odd_requests_and_answers_are_left_or_refused() {
+fn odd_requests_and_responses_are_left_or_refused() {
     for seed in 0..cases(500) {
         for name in DialectName::ALL {
             check(name, &mut TestRng::new(seed));

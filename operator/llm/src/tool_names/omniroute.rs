@@ -1,4 +1,4 @@
-//! The names that the reference gives to skills. Conversations and clients that moved from it still use them.
+//! The names that OmniRoute gives to skills. Conversations and clients that moved from it still use them.
 
 use base64::{
     Engine as _,
@@ -6,7 +6,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-use super::{MAX_LENGTH, hex, replaced, with_hash};
+use super::{MAX_LENGTH, hex, replace_illegal, with_hash};
 
 const PREFIX: &str = "omr_skill_";
 const MCP_PREFIX: &str = "skill_";
@@ -18,13 +18,13 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The reference's tool name of a skill; `None` where it is longer than any provider takes.
+/// OmniRoute's tool name of a skill; `None` if it is longer than any provider takes.
 pub fn encode(name: &str, version: &str) -> Option<String> {
     let encoded = format!("{PREFIX}{}", BASE64.encode(format!("{name}@{version}")));
     (encoded.len() <= MAX_LENGTH).then_some(encoded)
 }
 
-/// `name@version` from the reference's tool name. `None` for every other name, which stays as it is.
+/// Reads `name@version` from OmniRoute's tool name. `None` for any other name.
 pub fn decode(tool_name: &str) -> Option<String> {
     let bytes = BASE64.decode(tool_name.strip_prefix(PREFIX)?).ok()?;
     let identifier = String::from_utf8(bytes).ok()?;
@@ -35,8 +35,8 @@ pub fn decode(tool_name: &str) -> Option<String> {
     is_identifier.then_some(identifier)
 }
 
-/// The name under which an MCP server offers a skill: the reference's, cut and told apart by a hash where it is too long.
+/// The name of a skill on OmniRoute's MCP server: truncated, with a hash, if it is too long.
 pub fn mcp_tool_name(name: &str) -> String {
-    let legal = format!("{MCP_PREFIX}{}", replaced(name));
+    let legal = format!("{MCP_PREFIX}{}", replace_illegal(name));
     if legal.len() <= MAX_LENGTH { legal } else { with_hash(&legal, &hex(name)) }
 }

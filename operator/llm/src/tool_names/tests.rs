@@ -1,4 +1,4 @@
-//! What skills are called, with and without others beside them.
+//! Names of skills, with and without others beside them.
 
 use super::*;
 use skillet_core::test_rng::TestRng;

@@ -1,4 +1,4 @@
-//! What is made of schemas as people write them, and which are refused.
+//! Schemas as people write them: repaired or refused.
 
 use super::*;
 

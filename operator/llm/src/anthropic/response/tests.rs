@@ -34,7 +34,7 @@ fn calls_are_the_tool_use_blocks() {
 }
 
 #[test]
-fn calls_without_an_id_get_their_own_and_odd_answers_have_none() {
+fn calls_without_an_id_get_their_own_and_odd_responses_have_none() {
     let unnamed = json!({"type": "tool_use", "input": null});
     let taken = json!({"type": "tool_use", "id": "toolu_skillet_0", "name": "b", "input": [1]});
     check_calls(
@@ -145,21 +145,21 @@ fn results_stand_as_text_before_the_clients_first_call() {
     let ours = |id: &str| json!({"type": "tool_use", "id": id, "name": "sum", "input": {}});
     let client = json!({"type": "tool_use", "id": "c1", "name": "bash", "input": {}});
     let server = json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}});
-    let told = |json: &str| json!({"type": "text", "text": format!("[Skill result: sum]\n{json}")});
+    let shown = |json: &str| json!({"type": "text", "text": format!("[Skill result: sum]\n{json}")});
     let response =
         json!({"content": [text, ours("t1"), server, client, ours("t2"), late], "stop_reason": "tool_use"});
     let expected =
-        json!({"content": [text, server, told("1"), told("2"), client, late], "stop_reason": "tool_use"});
+        json!({"content": [text, server, shown("1"), shown("2"), client, late], "stop_reason": "tool_use"});
     check_mixed(&response, &[result("t1", "1"), result("t2", "2")], expected);
 }
 
 #[test]
 fn with_no_call_left_the_turn_ends() {
     let ours = json!({"type": "tool_use", "id": "t1", "name": "sum", "input": {}});
-    let told = json!({"type": "text", "text": "[Skill result: sum]\n1"});
+    let shown = json!({"type": "text", "text": "[Skill result: sum]\n1"});
     let check = |reason: Value, expected: Value| {
         let mut response = json!({"content": [ours], "usage": {"output_tokens": 3}});
-        let mut mixed = json!({"content": [told], "usage": {"output_tokens": 3}});
+        let mut mixed = json!({"content": [shown], "usage": {"output_tokens": 3}});
         for (into, from) in [(&mut response, reason), (&mut mixed, expected)] {
             into.as_object_mut().unwrap().extend(from.as_object().unwrap().clone());
         }
@@ -173,7 +173,7 @@ fn with_no_call_left_the_turn_ends() {
 }
 
 #[test]
-fn an_answer_without_results_of_ours_is_as_it_was() {
+fn a_response_without_results_of_ours_is_as_it_was() {
     let response =
         json!({"content": [{"type": "tool_use", "id": "c", "name": "bash"}], "stop_reason": "tool_use"});
     check_mixed(&response, &[], response.clone());

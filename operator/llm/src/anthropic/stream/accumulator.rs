@@ -1,4 +1,4 @@
-//! One round of an Anthropic stream, put together again as the answer that it would have been without streaming.
+//! Rebuilds the whole response from one round of an Anthropic stream.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::anthropic::response::read_usage;
 use crate::{Usage, sse::RoundSize};
 
-/// What is read of a round so far.
+/// The response so far.
 #[derive(Debug, Default)]
 pub(super) struct ResponseAccumulator {
     /// The message of `message_start`, with what `message_delta` adds; without its content.
@@ -18,10 +18,10 @@ pub(super) struct ResponseAccumulator {
     places: HashMap<u64, usize>,
     /// The `message_delta` of a round whose end is held back, not yet passed on.
     pub(super) held_delta: Option<Value>,
-    /// Whether the provider said that the message ends.
+    /// True if the provider ended the message.
     pub(super) is_ended: bool,
     pub(super) has_ours: bool,
-    /// A call waits for a person's word.
+    /// A call awaits a person's confirmation.
     pub(super) has_awaiting: bool,
 }
 
@@ -33,7 +33,7 @@ struct Block {
     shown: Shown,
 }
 
-/// What the client sees of a block.
+/// The client's view of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     /// Nothing: it is a call of ours.
@@ -61,12 +61,12 @@ impl ResponseAccumulator {
         self.blocks.push(Block { value: block.clone(), input: String::new(), shown });
     }
 
-    /// Whether more may be written before the end.
+    /// Returns true if the gateway may write more before the round's end.
     pub(super) fn is_end_held(&self) -> bool {
         self.has_ours || self.has_awaiting
     }
 
-    /// None for an index that no block has.
+    /// None if no block has this index.
     pub(super) fn shown(&self, index: u64) -> Option<Shown> {
         Some(self.blocks.get(*self.places.get(&index)?)?.shown)
     }
@@ -97,7 +97,7 @@ impl ResponseAccumulator {
         }
     }
 
-    /// What the provider counted so far.
+    /// Tokens that the provider counted so far.
     pub(super) fn usage(&self) -> Usage {
         self.message.get("usage").map(read_usage).unwrap_or_default()
     }

@@ -23,8 +23,8 @@ fn data(bytes: &[u8]) -> Vec<Value> {
     events.iter().map(|event| serde_json::from_str(&event.data().unwrap()).unwrap()).collect()
 }
 
-fn filter() -> Filter {
-    Filter::new(Arc::new(OfferedNames::from(["ours".into()])))
+fn filter() -> AnthropicFilter {
+    AnthropicFilter::new(Arc::new(OfferedNames::from(["ours".into()])))
 }
 
 fn start(id: &str) -> Value {
@@ -69,7 +69,7 @@ fn result(content: &str) -> ToolResult {
 }
 
 /// Feeds one round whole.
-fn round(filter: &mut Filter, lines: &[Value], out: &mut Vec<u8>) -> RoundEnd {
+fn round(filter: &mut AnthropicFilter, lines: &[Value], out: &mut Vec<u8>) -> RoundEnd {
     filter.feed(&events(lines), out).unwrap();
     filter.end_round(out).unwrap()
 }
@@ -125,8 +125,8 @@ fn the_clients_call_beside_ours_ends_the_stream_with_our_results_after_it() {
     filter.finish(&[result("twice")], &mut out);
     let mut client = call(1, "client", "{}");
     client.iter_mut().for_each(|event| event["index"] = 0.into());
-    let told = text(1, "[Skill result: ours]\n{\"y\":2}");
-    assert_eq!(data(&out), [&[start("m")][..], &client, &told, &total("tool_use", 10, 5)].concat());
+    let shown = text(1, "[Skill result: ours]\n{\"y\":2}");
+    assert_eq!(data(&out), [&[start("m")][..], &client, &shown, &total("tool_use", 10, 5)].concat());
 }
 
 #[test]
@@ -140,12 +140,12 @@ fn used_up_rounds_end_the_turn_with_the_results_as_text() {
         );
     }
     filter.finish(&[result("1"), result("2")], &mut out);
-    let told = [text(0, "[Skill result: ours]\n1"), text(1, "[Skill result: ours]\n2")].concat();
-    assert_eq!(data(&out), [&[start("m")][..], &told, &total("end_turn", 20, 10)].concat());
+    let shown = [text(0, "[Skill result: ours]\n1"), text(1, "[Skill result: ours]\n2")].concat();
+    assert_eq!(data(&out), [&[start("m")][..], &shown, &total("end_turn", 20, 10)].concat());
 }
 
 #[test]
-fn the_answer_is_put_together_from_all_kinds_of_deltas() {
+fn the_response_is_put_together_from_all_kinds_of_deltas() {
     let lines = [
         start("m"),
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
@@ -180,7 +180,7 @@ fn the_answer_is_put_together_from_all_kinds_of_deltas() {
 }
 
 #[test]
-fn arguments_that_are_not_json_are_told_and_empty_in_the_answer() {
+fn arguments_that_are_not_json_are_kept_as_text_and_empty_in_the_response() {
     let lines = [&[start("m")][..], &call(0, "ours", "{\"x\": "), &end("tool_use", 1)].concat();
     let ended = round(&mut filter(), &lines, &mut Vec::new());
     assert_eq!(ended.skill_calls[0].arguments, Arguments::NotJson("{\"x\": ".into()));
@@ -219,8 +219,8 @@ fn a_next_round_that_never_comes_leaves_the_held_end_to_be_written() {
     let ended = round(&mut filter, &[], &mut out);
     assert_eq!(ended.response, json!({"content": []}));
     filter.finish(&[result("1")], &mut out);
-    let told = text(0, "[Skill result: ours]\n1");
-    assert_eq!(data(&out), [&[start("m")][..], &told, &total("end_turn", 10, 5)].concat());
+    let shown = text(0, "[Skill result: ours]\n1");
+    assert_eq!(data(&out), [&[start("m")][..], &shown, &total("end_turn", 10, 5)].concat());
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_result_confirms_or_refuses_however_it_is_wrapped() {
 }
 
 #[test]
-fn what_says_neither_is_told_apart_and_what_does_not_speak_of_it_is_none_of_ours() {
+fn a_reply_with_neither_value_is_unclear_and_other_results_are_ignored() {
     for unclear in [r#"{"skillet":"confirm"}"#, r#"{"skillet":"maybe"}"#, r#"{"skillet":7,"token":"x"}"#] {
         assert_eq!(said(&json!(unclear), &[]), Reply::Unclear, "{unclear}");
     }
@@ -119,7 +119,7 @@ fn words_of(calls: &[(&str, &str)], header: &[String]) -> Vec<Reply> {
     read_replies(Some(&key()), CALLER, &sent, header, NOW)
 }
 
-/// Which token of `of` each call got.
+/// The token of `of` that each call got.
 fn got(calls: &[(&str, &str)], header: &[&String], of: &[&String]) -> Vec<Option<usize>> {
     let header: Vec<String> = header.iter().map(|token| (*token).clone()).collect();
     let replies = words_of(calls, &header).into_iter().map(|word| match word {
@@ -130,7 +130,7 @@ fn got(calls: &[(&str, &str)], header: &[&String], of: &[&String]) -> Vec<Option
 }
 
 #[test]
-fn of_calls_that_are_alike_the_oldest_gets_the_first_token_and_none_gets_one_of_another() {
+fn of_equal_calls_the_oldest_gets_the_first_token() {
     // Some routers give the same id to every call.
     let (one, two, other) = (token("r", NOW), token("r", NOW + 1), token("c", NOW + 1));
     let of = [&one, &two, &other];

@@ -125,7 +125,7 @@ fn a_key_takes_32_bytes() {
 }
 
 #[test]
-fn an_id_that_the_answer_does_not_hold_was_made_here() {
+fn an_id_that_the_response_does_not_hold_was_made_here() {
     let call =
         |id: &str| ToolCall { id: id.to_owned(), name: "pay".into(), arguments: Arguments::Json(json!({})) };
     let response = json!({"choices": [{"message": {"tool_calls": [{"id": "call_1"}], "content": "made"}}]});

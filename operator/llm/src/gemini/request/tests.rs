@@ -100,8 +100,8 @@ fn usage_is_summed_and_the_total_stays_the_sum_of_its_parts() {
     let summed = json!({"usageMetadata": {"promptTokenCount": 50, "candidatesTokenCount": 70, "thoughtsTokenCount": 3, "totalTokenCount": 123}});
     check_usage(counted, (5, 7), (50, 70), summed);
     let sparse = json!({"usageMetadata": {"promptTokenCount": 5}});
-    let told = json!({"usageMetadata": {"promptTokenCount": 6, "candidatesTokenCount": 1}});
-    check_usage(sparse.clone(), (5, 0), (6, 1), told);
+    let shown = json!({"usageMetadata": {"promptTokenCount": 6, "candidatesTokenCount": 1}});
+    check_usage(sparse.clone(), (5, 0), (6, 1), shown);
     check_usage(sparse.clone(), (5, 0), (5, 0), sparse);
     check_usage(json!({"usageMetadata": []}), (0, 0), (1, 1), json!({"usageMetadata": []}));
     check_usage(json!(7), (0, 0), (1, 1), json!(7));

@@ -60,7 +60,7 @@ fn calls_are_read_from_the_list_of_the_sdks_where_candidates_have_none() {
 }
 
 #[test]
-fn odd_answers_have_no_calls() {
+fn odd_responses_have_no_calls() {
     for odd in
         [json!(null), json!("x"), json!({"candidates": {}}), json!({"candidates": [1, {"content": "x"}]})]
     {
@@ -147,7 +147,7 @@ fn result_text(json: &str) -> Value {
 }
 
 #[test]
-fn results_stand_as_text_before_the_clients_first_call_which_takes_over_the_signature() {
+fn results_precede_the_clients_first_call_which_takes_the_signature() {
     let ours = json!({"functionCall": {"name": "sum", "id": "f1"}, "thoughtSignature": "c2ln"});
     let unnumbered = json!({"functionCall": {"name": "sum"}});
     let client = json!({"functionCall": {"name": "open"}});
@@ -170,7 +170,7 @@ fn a_signature_of_the_clients_own_call_stays() {
 }
 
 #[test]
-fn with_no_call_left_the_results_end_the_answer() {
+fn with_no_call_left_the_results_end_the_response() {
     let ours = json!({"functionCall": {"name": "sum", "id": "f1"}});
     let mut whole = response(json!([ours, {"text": "a"}]));
     whole["functionCalls"] = json!([{"name": "sum", "id": "f1"}, {"name": "open"}]);

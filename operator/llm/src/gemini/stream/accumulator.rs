@@ -1,4 +1,4 @@
-//! One round of a Gemini stream, put together again as the answer that it would have been without streaming.
+//! Rebuilds the whole response from one round of a Gemini stream.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,10 +15,10 @@ use crate::{
     wire::items,
 };
 
-/// What is read of a round so far.
+/// The response so far.
 #[derive(Debug, Default)]
 pub(super) struct ResponseAccumulator {
-    /// Of the whole answer, beside its candidates. What comes later counts.
+    /// The response's fields beside its candidates. Later values win.
     fields: Map<String, Value>,
     pub(super) size: RoundSize,
     candidates: BTreeMap<u64, Candidate>,
@@ -26,7 +26,7 @@ pub(super) struct ResponseAccumulator {
     pub(super) held: Option<Value>,
     pub(super) is_ended: bool,
     pub(super) has_ours: bool,
-    /// A call waits for a person's word.
+    /// A call awaits a person's confirmation.
     pub(super) has_awaiting: bool,
 }
 
@@ -38,9 +38,9 @@ struct Candidate {
     parts: Vec<Value>,
     /// The call whose arguments still come.
     open: Option<OpenCall>,
-    /// Whether the newest call is ours.
+    /// True if the newest call is a skill's.
     is_last_ours: bool,
-    /// Whether the newest call waits for a person's word.
+    /// True if the newest call awaits confirmation.
     is_last_awaiting: bool,
     /// Arguments that were not understood, by the part.
     broken: HashMap<usize, String>,
@@ -57,18 +57,18 @@ struct OpenCall {
     pieces: String,
 }
 
-/// What a chunk was found to hold.
+/// The kinds of content found in a chunk.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
-    /// Something of it is not for the client as it is.
+pub(super) struct ChunkContent {
+    /// Some part must not reach the client as it is.
     pub(super) is_changed: bool,
     /// The end of a candidate.
     pub(super) has_end: bool,
 }
 
-/// Whose a part is.
+/// The owner of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum PartOwner {
     Ours,
     /// A call that begins here.
     Clients,
@@ -86,8 +86,8 @@ pub(super) struct AccumulatedResponse {
 
 impl ResponseAccumulator {
     /// Reads a chunk, and takes our calls out of it.
-    pub(super) fn take(&mut self, chunk: &mut Value, offered: &OfferedNames) -> Seen {
-        let mut seen = Seen::default();
+    pub(super) fn take(&mut self, chunk: &mut Value, offered: &OfferedNames) -> ChunkContent {
+        let mut seen = ChunkContent::default();
         for (name, value) in chunk.as_object().into_iter().flatten().filter(|(name, _)| *name != "candidates")
         {
             self.fields.insert(name.clone(), value.clone());
@@ -101,34 +101,34 @@ impl ResponseAccumulator {
                 continue;
             };
             parts.retain_mut(|part| match candidate.add(part, offered) {
-                Whose::Ours => {
-                    candidate.signature.lift(part);
+                PartOwner::Ours => {
+                    candidate.signature.take_from(part);
                     (seen.is_changed, self.has_ours) = (true, true);
                     false
                 }
-                Whose::Clients => {
+                PartOwner::Clients => {
                     self.has_awaiting |= candidate.is_last_awaiting;
-                    seen.is_changed |= candidate.signature.lay_on(part);
+                    seen.is_changed |= candidate.signature.apply_to(part);
                     true
                 }
-                Whose::Rest => true,
+                PartOwner::Rest => true,
             });
         }
         self.is_ended |= seen.has_end;
         seen
     }
 
-    /// The answer's fields beside its candidates.
+    /// The response's fields beside its candidates.
     pub(super) fn fields(&self) -> Value {
         self.fields.clone().into()
     }
 
-    /// Whether more may be written before the end.
+    /// Returns true if the gateway may write more before the round's end.
     pub(super) fn is_end_held(&self) -> bool {
         self.has_ours || self.has_awaiting
     }
 
-    /// Whether arguments still have to come of a call that was offered.
+    /// Returns true if the stream is inside the arguments of an offered tool's call.
     pub(super) fn is_inside_offered(&self) -> bool {
         let is_inside = |candidate: &Candidate| {
             candidate.open.is_some() && (candidate.is_last_ours || candidate.is_last_awaiting)
@@ -169,10 +169,10 @@ impl Candidate {
         }
     }
 
-    fn add(&mut self, part: &Value, offered: &OfferedNames) -> Whose {
+    fn add(&mut self, part: &Value, offered: &OfferedNames) -> PartOwner {
         let Some(call) = call_of(part) else {
             self.add_part(part);
-            return Whose::Rest;
+            return PartOwner::Rest;
         };
         if !self.is_more(call) {
             self.close();
@@ -180,18 +180,18 @@ impl Candidate {
             (self.is_last_ours, self.is_last_awaiting) =
                 (offered.contains(name), offered.needs_confirmation(name));
             self.open_call(part, call);
-            return if self.is_last_ours { Whose::Ours } else { Whose::Clients };
+            return if self.is_last_ours { PartOwner::Ours } else { PartOwner::Clients };
         }
         if let Some(open) = &mut self.open {
             open.add(call);
-            if !goes_on(call) {
+            if !will_continue(call) {
                 self.close();
             }
         }
-        if self.is_last_ours { Whose::Ours } else { Whose::Rest }
+        if self.is_last_ours { PartOwner::Ours } else { PartOwner::Rest }
     }
 
-    /// More of the newest call has no name, or repeats it while that call is open.
+    /// Returns true for more of the newest call: it has no name, or repeats the name while that call is open.
     fn is_more(&self, call: &Value) -> bool {
         let is_nameless = call["name"].as_str().is_none_or(str::is_empty);
         let Some(open) = &self.open else {
@@ -212,16 +212,16 @@ impl Candidate {
             pieces: String::new(),
         };
         self.parts.push(part.clone());
-        if goes_on(call) || call.get("partialArgs").is_some() || call.get("partial_args").is_some() {
+        if will_continue(call) || call.get("partialArgs").is_some() || call.get("partial_args").is_some() {
             open.add(call);
             self.open = Some(open);
-            if !goes_on(call) {
+            if !will_continue(call) {
                 self.close();
             }
         }
     }
 
-    /// The arguments of the open call are complete.
+    /// Completes the arguments of the open call.
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         let part = self.parts.get_mut(open.place).and_then(Value::as_object_mut);
@@ -268,7 +268,7 @@ impl OpenCall {
     }
 }
 
-fn goes_on(call: &Value) -> bool {
+fn will_continue(call: &Value) -> bool {
     *either(call, "willContinue", "will_continue") == true
 }
 

@@ -1,4 +1,4 @@
-//! How chunks of a Gemini stream are wrapped: as server-sent events (`alt=sse`), or as the items of one JSON list.
+//! The framing of a Gemini stream: server-sent events (`alt=sse`), or the items of one JSON list.
 //!
 //! Reads either and writes the same again. The bytes of a chunk are never changed here, and what is neither is one
 //! piece that belongs to no chunk.
@@ -58,7 +58,8 @@ impl Splitter {
         Ok(pieces)
     }
 
-    /// What is left at the end of a round. Half a chunk is no chunk: a client would not read it, and it may be ours.
+    /// The rest at the end of a round. Half a chunk is dropped: a client would not read it, and it may be a skill
+    /// call.
     pub(super) fn rest(&mut self) -> Option<Piece> {
         match mem::take(self) {
             Self::Unknown => None,
@@ -82,7 +83,7 @@ fn event(event: RawEvent) -> Piece {
 #[derive(Debug, Default)]
 pub(super) struct ListSplitter {
     state: State,
-    /// What stands between the last item and the next.
+    /// The bytes between the last item and the next.
     before: Vec<u8>,
     item: Vec<u8>,
 }
@@ -166,11 +167,11 @@ fn inside(byte: u8, depth: usize, is_text: bool, is_escaped: bool) -> State {
 pub(super) struct Writer {
     is_list: bool,
     progress: Progress,
-    /// What was written last may lack the blank line that ends an event.
+    /// True if the last event may lack its blank line.
     is_cut: bool,
 }
 
-/// How far a list is written.
+/// Progress of a list that is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Progress {
     #[default]
@@ -200,7 +201,7 @@ impl Writer {
         }
     }
 
-    /// What stands before a chunk: as it came, unless chunks before it were left out or are of another round.
+    /// Writes the bytes before a chunk: as they came, unless earlier chunks were left out or belong to another round.
     fn lead(&mut self, before: &[u8], out: &mut Vec<u8>) {
         if !self.is_list {
             if mem::take(&mut self.is_cut) {

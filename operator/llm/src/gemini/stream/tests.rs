@@ -19,8 +19,8 @@ fn data(bytes: &[u8]) -> Vec<Value> {
     events.iter().map(|event| serde_json::from_str(&event.data().unwrap()).unwrap()).collect()
 }
 
-fn filter() -> Filter {
-    Filter::new(Arc::new(OfferedNames::from(["ours".into()])))
+fn filter() -> GeminiFilter {
+    GeminiFilter::new(Arc::new(OfferedNames::from(["ours".into()])))
 }
 
 /// A chunk with these parts and nothing else.
@@ -45,7 +45,7 @@ fn result(content: &str) -> ToolResult {
     ToolResult { id: "call_skillet_0".into(), name: "ours".into(), content: content.into(), is_error: false }
 }
 
-fn round(filter: &mut Filter, chunks: &[Value], out: &mut Vec<u8>) -> RoundEnd {
+fn round(filter: &mut GeminiFilter, chunks: &[Value], out: &mut Vec<u8>) -> RoundEnd {
     filter.feed(&events(chunks), out).unwrap();
     filter.end_round(out).unwrap()
 }
@@ -167,7 +167,7 @@ fn arguments_in_pieces_are_held_until_they_are_complete() {
 }
 
 #[test]
-fn pieces_that_are_not_understood_are_told_and_half_a_call_is_truncated() {
+fn unreadable_argument_pieces_are_kept_as_text_and_half_a_call_is_truncated() {
     let odd = piece(json!({"name": "ours", "partialArgs": [{"jsonPath": "$..*", "stringValue": "x"}]}));
     let ended = round(&mut filter(), &[odd], &mut Vec::new());
     let text = "{\"jsonPath\":\"$..*\",\"stringValue\":\"x\"}\n";
@@ -202,12 +202,12 @@ fn a_list_of_chunks_stays_one_list_over_all_rounds() {
     assert_eq!(filter.end_round(&mut out).unwrap().skill_calls.len(), 1);
     filter.finish(&[result("1")], &mut out);
     let seen: Value = serde_json::from_slice(&out).unwrap();
-    let told = last(json!([{"text": "[Skill result: ours]\n1"}]), 20, 10);
-    assert_eq!(seen, json!([first[1], second[0], told]));
+    let texts = last(json!([{"text": "[Skill result: ours]\n1"}]), 20, 10);
+    assert_eq!(seen, json!([first[1], second[0], texts]));
 }
 
 #[test]
-fn candidates_are_told_apart_by_their_index() {
+fn candidates_are_kept_apart_by_index() {
     let candidate = |index: u64, text: &str| json!({"content": {"role": "model", "parts": [{"text": text}]}, "index": index});
     let chunks = [
         json!({"candidates": [candidate(1, "a"), candidate(0, "b")]}),

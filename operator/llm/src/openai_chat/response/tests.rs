@@ -88,7 +88,7 @@ fn only_the_first_choice_is_continued_and_all_are_read_on_demand() {
 }
 
 #[test]
-fn nothing_is_read_from_what_is_no_answer() {
+fn nothing_is_read_from_what_is_no_response() {
     for odd in [json!(null), json!([]), json!({"choices": {}}), json!({"choices": [1, {"message": []}]})] {
         assert!(OpenAiChat.tool_calls(&odd).is_empty() && read_calls(&odd).is_empty());
         assert_eq!(OpenAiChat.usage(&odd), Usage::default());
@@ -148,7 +148,7 @@ fn check_mixed(content: Value, expected: Value) {
 }
 
 #[test]
-fn a_mixed_answer_has_our_results_as_text_and_the_clients_calls() {
+fn a_mixed_response_has_our_results_as_text_and_the_clients_calls() {
     let text = "[Skill result: ours]\n{}\n\n[Skill result: ours]\n[]";
     check_mixed(json!(null), json!(text));
     check_mixed(json!(""), json!(text));
@@ -160,7 +160,7 @@ fn a_mixed_answer_has_our_results_as_text_and_the_clients_calls() {
 }
 
 #[test]
-fn an_answer_of_which_no_call_is_left_has_ended() {
+fn a_response_of_which_no_call_is_left_has_ended() {
     let whole = response(&[call("1", "ours", "{}")]);
     let mixed = OpenAiChat.client_response(&whole, &[result("1", "ours", "{}")]);
     let choice = &mixed["choices"][0];

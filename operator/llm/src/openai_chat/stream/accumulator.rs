@@ -1,4 +1,4 @@
-//! The answer of one round, put together from its chunks, and whose each of its calls is.
+//! Rebuilds the response of one round from its chunks, and decides the owner of each call.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,17 +15,17 @@ use crate::{
     wire::items,
 };
 
-/// Which call each delta of a chunk belongs to: by place of the choice, then of the delta. None where it is no call.
-pub(super) struct Places(pub(super) Vec<Vec<Option<usize>>>);
+/// The call of each delta of a chunk: by index of the choice, then of the delta. None for a delta without a call.
+pub(super) struct CallSlots(pub(super) Vec<Vec<Option<usize>>>);
 
-/// What came of a round so far.
+/// The response so far.
 pub(super) struct ResponseAccumulator {
     offered: Arc<OfferedNames>,
     /// Fields of the chunks themselves.
     head: Map<String, Value>,
     usage: Option<Value>,
     choices: BTreeMap<u64, Choice>,
-    /// An answer is kept whole until its round is over.
+    /// Bytes kept until the round is over.
     size: RoundSize,
     is_finished: bool,
 }
@@ -35,11 +35,11 @@ struct Choice {
     message: Map<String, Value>,
     finish_reason: Value,
     calls: Vec<Call>,
-    /// Those whose name may not be whole yet.
+    /// Calls whose name may be incomplete.
     undecided: Vec<usize>,
     first_of_ours: Option<usize>,
     has_client_calls: bool,
-    /// How many calls wait for a person's word, by the names that are known so far.
+    /// Number of calls that await confirmation, by the names known so far.
     asked: usize,
     /// The newest call of each index the provider gave.
     by_index: HashMap<u64, usize>,
@@ -59,7 +59,7 @@ struct Call {
     place: Option<u64>,
     is_ours: bool,
     needs_confirmation: bool,
-    /// Whose it is, is settled, and the client may have been told of it.
+    /// The owner is decided, and the client may have seen the call.
     is_decided: bool,
 }
 
@@ -81,7 +81,7 @@ impl ResponseAccumulator {
     }
 
     /// Takes a chunk of `size` bytes on the wire.
-    pub(super) fn add(&mut self, chunk: &Value, size: usize) -> Result<Places, StreamError> {
+    pub(super) fn add(&mut self, chunk: &Value, size: usize) -> Result<CallSlots, StreamError> {
         self.size.add(size)?;
         for (field, value) in chunk.as_object().into_iter().flatten() {
             match field.as_str() {
@@ -97,7 +97,7 @@ impl ResponseAccumulator {
             let own = self.choices.entry(index_of(choice)).or_default();
             own.add(choice, &self.offered)
         });
-        let places = Places(places.collect());
+        let places = CallSlots(places.collect());
         if choices.is_empty() {
             self.decide();
         }
@@ -109,7 +109,7 @@ impl ResponseAccumulator {
         self.choices.values_mut().for_each(|choice| choice.decide(&self.offered, |_| true));
     }
 
-    /// Nothing more comes: every name is whole.
+    /// Ends the round: every name is complete.
     pub(super) fn finish(&mut self) {
         self.decide();
         self.is_finished = true;
@@ -128,8 +128,8 @@ impl ResponseAccumulator {
         self.choices.get(&0).is_some_and(|choice| choice.first_of_ours.is_some())
     }
 
-    /// Whether more may be written before the end: we are called, or a call waits for a person's word. In the choice
-    /// that is continued, and as far as names are known: at the end all are.
+    /// Returns true if the gateway may write more before the end: a skill is called, or a call awaits confirmation.
+    /// Counts the choice that is continued, and only names known so far: at the end all are.
     pub(super) fn is_end_held(&self) -> bool {
         self.has_ours() || self.choices.get(&0).is_some_and(|choice| choice.asked > 0)
     }
@@ -149,8 +149,8 @@ impl ResponseAccumulator {
         call.is_some_and(|call| call.is_ours)
     }
 
-    /// The index under which the client knows its call, counted on from its call before; None where it has the
-    /// provider's, since none of ours came before it.
+    /// The client's index of its call, counted from its previous call. None if it equals the provider's, because no
+    /// skill call came before.
     pub(super) fn client_place(&mut self, choice: u64, call: usize) -> Option<u64> {
         self.choices.get_mut(&choice)?.place(call)
     }
@@ -160,7 +160,7 @@ impl ResponseAccumulator {
         self.head.get(field)
     }
 
-    /// As it would have come without streaming.
+    /// The response as without streaming.
     pub(super) fn response(&self) -> Value {
         let mut response = self.head.clone();
         response.insert("object".to_owned(), json!("chat.completion"));
@@ -248,7 +248,7 @@ impl Choice {
         slot
     }
 
-    /// Decides of the calls whose name is whole, and of those that can be no one's but the client's.
+    /// Decides the owner of calls whose name is complete, and of calls that can only be the client's.
     fn decide(&mut self, offered: &OfferedNames, is_whole: impl Fn(usize) -> bool) {
         for slot in std::mem::take(&mut self.undecided) {
             let Some(call) = self.calls.get_mut(slot) else { continue };
@@ -295,7 +295,7 @@ impl Call {
         let longer = format!("{}{piece}", self.name);
         // Some providers say the whole name with every piece of the arguments.
         let is_repeated = piece == self.name && !may_become_offered(&longer, offered);
-        // A name that goes on after all makes no call ours that the client was given.
+        // A name that continues late makes no skill call of a call that the client got.
         let is_too_late = self.is_ours || (self.is_decided && offered.contains(&longer));
         if !is_repeated && !is_too_late {
             self.name = longer;

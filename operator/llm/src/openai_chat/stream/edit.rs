@@ -1,18 +1,22 @@
-//! What the client sees of a chunk that has something of ours in it.
+//! The client's view of a chunk with skill calls.
 
 use serde_json::{Value, json};
 
-use super::accumulator::{Places, ResponseAccumulator, index_of};
+use super::accumulator::{CallSlots, ResponseAccumulator, index_of};
 
-/// What [`without_ours`] did.
+/// The result of [`remove_skill_calls`].
 pub(super) struct Edited {
     pub(super) is_changed: bool,
     /// A chunk with the finish reason and usage that were taken out.
     pub(super) end: Option<Value>,
 }
 
-/// Takes our calls out, renumbers the client's after them, and takes out the end of a turn that is held back.
-pub(super) fn without_ours(chunk: &mut Value, places: &Places, round: &mut ResponseAccumulator) -> Edited {
+/// Removes skill calls, renumbers the client's calls after them, and removes the end of a turn that is held back.
+pub(super) fn remove_skill_calls(
+    chunk: &mut Value,
+    places: &CallSlots,
+    round: &mut ResponseAccumulator,
+) -> Edited {
     let mut is_changed = false;
     let mut ends = Vec::new();
     for (choice, slots) in choices_mut(chunk).zip(&places.0) {
@@ -44,7 +48,7 @@ pub(super) fn without_ours(chunk: &mut Value, places: &Places, round: &mut Respo
     Edited { is_changed: is_changed || is_end, end }
 }
 
-/// Whether a call was taken out or renumbered.
+/// Returns true if a call was removed or renumbered.
 fn strip_calls(choice: &mut Value, slots: &[Option<usize>], round: &mut ResponseAccumulator) -> bool {
     let index = index_of(choice);
     let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) else { return false };
@@ -85,7 +89,7 @@ fn choices_mut(chunk: &mut Value) -> impl Iterator<Item = &mut Value> {
     chunk.get_mut("choices").and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// Whether the choice says nothing to a client.
+/// Returns true if the choice has no content for a client.
 fn is_blank(choice: &Value) -> bool {
     let is_nothing = |value: &Value| match value {
         Value::Null => true,
@@ -115,7 +119,7 @@ pub(super) fn is_finish(chunk: &Value) -> bool {
     choices(chunk).any(|choice| choice.get("finish_reason").is_some_and(|reason| !reason.is_null()))
 }
 
-/// Whether the first choice's delta has text in a field.
+/// Returns true if the first choice's delta has text in a field.
 pub(super) fn has_text(chunk: &Value, field: &str) -> bool {
     let mut first = choices(chunk).filter(|choice| index_of(choice) == 0);
     first.any(|choice| {
@@ -132,7 +136,7 @@ pub(super) fn remove_role(chunk: &mut Value) {
     }
 }
 
-/// A turn that ended with calls, of which none is left, has simply ended.
+/// Ends a turn whose calls were all removed.
 pub(super) fn end_turn(chunk: &mut Value) {
     for choice in choices_mut(chunk) {
         end_turn_of(choice);

@@ -239,7 +239,7 @@ fn calls_in_other_choices_are_dropped_and_the_choice_ends() {
 }
 
 #[test]
-fn usage_told_in_every_chunk_goes_on_in_later_rounds() {
+fn usage_in_every_chunk_adds_up_over_rounds() {
     let with_usage = |id: &str, text: &str, tokens: u64| {
         let mut chunk = events(&delta(id, &json!({"content": text})))[0].clone();
         chunk["usage"] =

@@ -94,7 +94,7 @@ fn what_the_provider_runs_itself_is_no_call() {
 }
 
 #[test]
-fn odd_answers_have_no_calls() {
+fn odd_responses_have_no_calls() {
     for odd in [
         json!(null),
         json!("x"),
@@ -174,7 +174,7 @@ fn items_lose_what_a_request_may_not_hold() {
 }
 
 #[test]
-fn a_mixed_answer_has_our_results_as_text_before_the_clients_calls() {
+fn a_mixed_response_has_our_results_as_text_before_the_clients_calls() {
     let own = function_call("b", "own", "{}");
     let output =
         [message("m", "hi"), function_call("a", "f", "{}"), own.clone(), function_call("c", "g", "{}")];

@@ -1,4 +1,4 @@
-//! The items of one streamed answer: whose each is, what is known of it, and the whole answer at the end.
+//! Rebuilds one streamed response from its items, and decides the owner of each.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::{
     sse::RoundSize,
 };
 
-/// One answer of the provider.
+/// The response of one round so far.
 #[derive(Default)]
 pub(super) struct ResponseAccumulator {
     items: Vec<Item>,
@@ -24,9 +24,9 @@ pub(super) struct ResponseAccumulator {
     by_index: HashMap<u64, usize>,
     /// Bytes of events that are kept in `items`.
     kept: RoundSize,
-    /// The response as the beginning told it.
+    /// The response as the first event says it.
     pub(super) response: Value,
-    /// The provider gave up: nothing of this round is run.
+    /// The provider failed: nothing of this round runs.
     pub(super) is_failed: bool,
     pub(super) end: Option<RoundEnd>,
 }
@@ -38,12 +38,12 @@ struct Item {
     /// Collected from events, in case `value` never gets them.
     arguments: String,
     is_done: bool,
-    /// The end of the answer named it.
+    /// The final event names it.
     is_final: bool,
-    place: Owner,
+    owner: ItemOwner,
 }
 
-enum Owner {
+enum ItemOwner {
     Ours,
     /// A function call without a name: its events wait until it has one.
     Unnamed(Vec<Event>),
@@ -52,9 +52,9 @@ enum Owner {
 }
 
 impl ResponseAccumulator {
-    /// Whether the client does not know of some item.
+    /// Returns true if some item has not reached the client.
     pub(super) fn has_held_items(&self) -> bool {
-        self.items.iter().any(|item| !matches!(item.place, Owner::Client(_)))
+        self.items.iter().any(|item| !matches!(item.owner, ItemOwner::Client(_)))
     }
 
     pub(super) fn last(&self) -> Option<usize> {
@@ -82,21 +82,21 @@ impl ResponseAccumulator {
         client: &mut ClientStream,
     ) {
         let is_unnamed = item::is_function_call(&value) && is_nameless(&value);
-        let place = if item::is_ours(&value, offered) {
+        let owner = if item::is_ours(&value, offered) {
             client.change();
-            Owner::Ours
+            ItemOwner::Ours
         } else if is_unnamed {
             client.change();
-            Owner::Unnamed(Vec::new())
+            ItemOwner::Unnamed(Vec::new())
         } else {
-            Owner::Client(client.place(index))
+            ItemOwner::Client(client.place(index))
         };
         let (arguments, is_done, is_final) = (String::new(), false, false);
         self.name(&value, self.items.len());
         if let Some(index) = index {
             self.by_index.insert(index, self.items.len());
         }
-        self.items.push(Item { index, value, arguments, is_done, is_final, place });
+        self.items.push(Item { index, value, arguments, is_done, is_final, owner });
     }
 
     fn name(&mut self, value: &Value, place: usize) {
@@ -118,14 +118,14 @@ impl ResponseAccumulator {
             self.name(value, place);
         }
         let Some(item) = self.items.get_mut(place) else { return Ok(()) };
-        if event.item().is_some() || !matches!(item.place, Owner::Client(_)) {
+        if event.item().is_some() || !matches!(item.owner, ItemOwner::Client(_)) {
             self.kept.add(event.raw.0.len())?;
         }
         item.read(&event);
-        match &mut item.place {
-            Owner::Ours => {}
-            Owner::Unnamed(events) => events.push(event),
-            Owner::Client(index) => client.pass(event, Some(*index), out),
+        match &mut item.owner {
+            ItemOwner::Ours => {}
+            ItemOwner::Unnamed(events) => events.push(event),
+            ItemOwner::Client(index) => client.pass(event, Some(*index), out),
         }
         if !is_nameless(&item.value) {
             item.decide(offered, client, out);
@@ -133,7 +133,7 @@ impl ResponseAccumulator {
         Ok(())
     }
 
-    /// Settles every item with `response`, the provider's last word, and hands the client's items to `client`.
+    /// Completes every item from `response`, the final event, and gives the client's items to `client`.
     pub(super) fn close(
         &mut self,
         response: Value,
@@ -142,51 +142,49 @@ impl ResponseAccumulator {
         out: &mut Vec<u8>,
     ) -> RoundEnd {
         let mut response = fields(response);
-        let told = match response.remove("output") {
+        let final_items = match response.remove("output") {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
         };
-        let order = if told.is_empty() { self.order() } else { self.settle(told, offered, client) };
+        let order =
+            if final_items.is_empty() { self.order() } else { self.settle(final_items, offered, client) };
         for item in &mut self.items {
             item.complete();
             item.decide(offered, client, out);
         }
-        let ordered = || order.iter().filter_map(|place| self.items.get(*place));
-        let output: Vec<Value> = ordered().map(|item| item.value.clone()).collect();
+        client.keep(self.client_items(), response.get("usage").unwrap_or(&Value::Null));
+        let items: Vec<&Item> = order.iter().filter_map(|index| self.items.get(*index)).collect();
+        let output: Vec<Value> = items.iter().map(|item| item.value.clone()).collect();
         let answered = Answered::in_output(&output);
-        let has_client_calls = ordered().any(|item| item.is_clients() && answered.is_waiting(&item.value));
-        let places: Vec<usize> =
-            ordered().enumerate().filter(|(_, item)| !item.is_clients()).map(|(place, _)| place).collect();
-        let needs_confirmation =
-            |item: &Value| item::needs_confirmation(item, offered) && answered.is_waiting(item);
-        let asked: Vec<usize> = output
-            .iter()
-            .enumerate()
-            .filter(|(_, item)| needs_confirmation(item))
-            .map(|(place, _)| place)
-            .collect();
-        response.insert("output".to_owned(), Value::Array(output));
-        let whole = Value::Object(response);
-        let id = whole["id"].as_str().unwrap_or_default();
-        let call = |place: &usize| item::call(&whole["output"][*place], *place, id);
-        let ours = places.iter().map(call).collect();
-        let asked = asked.iter().map(call).collect();
-        client.keep(self.client_items(), &whole["usage"]);
-        if self.is_failed {
-            return RoundEnd {
-                response: whole,
-                skill_calls: Vec::new(),
-                awaiting_confirmation: Vec::new(),
-                has_client_calls: false,
-            };
+        let id = response.get("id").and_then(Value::as_str).unwrap_or_default();
+        let mut end = RoundEnd::of(Value::Null, Vec::new(), offered, self.is_failed);
+        for (index, (item, value)) in items.iter().zip(&output).enumerate() {
+            if self.is_failed {
+                break;
+            }
+            if !item.is_clients() {
+                end.skill_calls.push(item::call(value, index, id));
+            } else if answered.is_waiting(value) {
+                end.has_client_calls = true;
+                if item::needs_confirmation(value, offered) {
+                    end.awaiting_confirmation.push(item::call(value, index, id));
+                }
+            }
         }
-        RoundEnd { skill_calls: ours, awaiting_confirmation: asked, has_client_calls, response: whole }
+        response.insert("output".to_owned(), Value::Array(output));
+        end.response = Value::Object(response);
+        end
     }
 
-    /// Gives every item the value that the end of the answer has for it. Items are in that order.
-    fn settle(&mut self, told: Vec<Value>, offered: &OfferedNames, client: &mut ClientStream) -> Vec<usize> {
-        let mut order = Vec::with_capacity(told.len());
-        for (index, value) in (0_u64..).zip(told) {
+    /// Gives every item its value of the final event. Returns the items' order there.
+    fn settle(
+        &mut self,
+        final_items: Vec<Value>,
+        offered: &OfferedNames,
+        client: &mut ClientStream,
+    ) -> Vec<usize> {
+        let mut order = Vec::with_capacity(final_items.len());
+        for (index, value) in (0_u64..).zip(final_items) {
             let place = self.find_final(&value, index).or_else(|| {
                 self.add(value.clone(), Some(index), offered, client);
                 self.last()
@@ -206,14 +204,14 @@ impl ResponseAccumulator {
         by_id.filter(is_open).or_else(|| self.at_index(index, is_same))
     }
 
-    /// The order of the items where the end of the answer does not tell it.
+    /// The order of the items if the final event has none.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.items.len()).collect();
         order.sort_by_key(|place| self.items.get(*place).and_then(|item| item.index));
         order
     }
 
-    /// What the client knows of this answer, in its own order.
+    /// The client's items of this response, in its own order.
     fn client_items(&self) -> Vec<Value> {
         let mut items: Vec<(u64, &Value)> = self.items.iter().filter_map(Item::for_client).collect();
         items.sort_by_key(|(index, _)| *index);
@@ -223,13 +221,13 @@ impl ResponseAccumulator {
 
 impl Item {
     fn is_clients(&self) -> bool {
-        matches!(self.place, Owner::Client(_))
+        matches!(self.owner, ItemOwner::Client(_))
     }
 
     fn for_client(&self) -> Option<(u64, &Value)> {
-        match self.place {
-            Owner::Client(index) => Some((index, &self.value)),
-            Owner::Ours | Owner::Unnamed(_) => None,
+        match self.owner {
+            ItemOwner::Client(index) => Some((index, &self.value)),
+            ItemOwner::Ours | ItemOwner::Unnamed(_) => None,
         }
     }
 
@@ -252,7 +250,7 @@ impl Item {
         }
     }
 
-    /// Puts in the arguments that only the events told.
+    /// Fills in arguments that only the deltas had.
     fn complete(&mut self) {
         if !self.arguments.is_empty() && self.value["arguments"].as_str().is_none_or(str::is_empty) {
             let arguments = std::mem::take(&mut self.arguments);
@@ -266,18 +264,18 @@ impl Item {
         }
     }
 
-    /// Settles whose an unnamed call is, by the name it has now. The client's gets its events.
+    /// Decides the owner of an unnamed call, by the name it has now. A call of the client releases its events.
     fn decide(&mut self, offered: &OfferedNames, client: &mut ClientStream, out: &mut Vec<u8>) {
-        let Owner::Unnamed(events) = &mut self.place else { return };
+        let ItemOwner::Unnamed(events) = &mut self.owner else { return };
         if item::is_ours(&self.value, offered) {
-            self.place = Owner::Ours;
+            self.owner = ItemOwner::Ours;
             return;
         }
         let index = client.place(self.index);
         for event in std::mem::take(events) {
             client.pass(event, Some(index), out);
         }
-        self.place = Owner::Client(index);
+        self.owner = ItemOwner::Client(index);
     }
 }
 

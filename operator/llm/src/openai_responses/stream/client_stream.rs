@@ -1,4 +1,4 @@
-//! What the client was told over all rounds, and the numbers in which it is told more.
+//! The client's view over all rounds, and its own numbers.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
     wire,
 };
 
-/// Events that begin one response: `created`, `queued`, `in_progress`. More are not waited for.
+/// Events that begin one response: `created`, `queued`, `in_progress`. No more are held.
 pub(super) const BEGINNING_LIMIT: usize = 4;
 
 /// The client's side of the stream.
@@ -22,38 +22,38 @@ pub(super) struct ClientStream {
     has_numbers: bool,
     next_number: u64,
     next_index: u64,
-    /// The events that begin a response, until the client is told anything else. It is told of one response only, and goes
-    /// on from that one: of the last round where nothing of the earlier ones was for the client.
+    /// The events that begin a response, held until the client gets anything else. The client sees one response only,
+    /// and continues from it: the last round's, unless an earlier round had something for the client.
     beginning: Vec<Event>,
-    told: Told,
-    /// What that response said of itself, and its end repeats.
-    begun: Map<String, Value>,
+    visible: VisibleRound,
+    /// Fields of that response, which its end repeats.
+    repeated: Map<String, Value>,
     /// The client's items of all ended rounds, in order.
     items: Vec<Value>,
     /// Summed over all ended rounds.
     usage: Value,
-    held: Option<Held>,
+    held: Option<HeldEnd>,
 }
 
-/// Of which round's response the client was told.
+/// The round whose response the client saw.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Told {
+enum VisibleRound {
     #[default]
     None,
     Earlier,
-    Present,
+    Current,
 }
 
-/// The end of a round in which we were called, or a call waits for a person's word.
-struct Held {
+/// The end of a round with skill calls, or with a call that awaits confirmation.
+struct HeldEnd {
     event: Event,
     response: Value,
-    /// What came after it and is no event of the API, such as `[DONE]`.
+    /// Bytes after it that are no event of the API, such as `[DONE]`.
     trailing: Vec<u8>,
 }
 
 impl ClientStream {
-    /// Whether the client still gets the provider's bytes.
+    /// Returns true while the client gets the provider's bytes.
     pub(super) fn is_exact(&self) -> bool {
         !self.is_changed
     }
@@ -64,48 +64,48 @@ impl ClientStream {
 
     pub(super) fn begin_next_round(&mut self) {
         self.is_changed = true;
-        if self.told == Told::Present {
-            self.told = Told::Earlier;
+        if self.visible == VisibleRound::Current {
+            self.visible = VisibleRound::Earlier;
         }
     }
 
-    /// Another round has begun to answer, and will have an end of its own.
+    /// Drops the held end: another round has begun and will have an end of its own.
     pub(super) fn forget_held(&mut self) {
         self.held = None;
     }
 
     /// Takes an event that begins a response. `is_new` where it is the first one of its round.
     pub(super) fn begin(&mut self, event: Event, is_new: bool, out: &mut Vec<u8>) {
-        match self.told {
-            Told::None => {}
-            Told::Earlier => return,
-            Told::Present => return self.pass(event, None, out),
+        match self.visible {
+            VisibleRound::None => {}
+            VisibleRound::Earlier => return,
+            VisibleRound::Current => return self.pass(event, None, out),
         }
         if is_new {
             self.beginning.clear();
         }
         self.beginning.push(event);
         if self.beginning.len() >= BEGINNING_LIMIT {
-            self.say_beginning(out);
+            self.write_beginning(out);
         }
     }
 
-    /// A round has ended without an end: where none is held back, the client gets what there was.
-    pub(super) fn break_off(&mut self, out: &mut Vec<u8>) {
+    /// Handles a round without an end: unless an end is held back, the client gets the events so far.
+    pub(super) fn flush_beginning(&mut self, out: &mut Vec<u8>) {
         if self.held.is_none() {
-            self.say_beginning(out);
+            self.write_beginning(out);
         }
     }
 
-    fn say_beginning(&mut self, out: &mut Vec<u8>) {
+    fn write_beginning(&mut self, out: &mut Vec<u8>) {
         if self.beginning.is_empty() {
             return;
         }
-        self.told = Told::Present;
+        self.visible = VisibleRound::Current;
         for event in std::mem::take(&mut self.beginning) {
             for field in ["id", "created_at"] {
                 if let Some(value) = event.data.get("response").and_then(|response| response.get(field)) {
-                    self.begun.insert(field.to_owned(), value.clone());
+                    self.repeated.insert(field.to_owned(), value.clone());
                 }
             }
             self.write(event, None, out);
@@ -119,9 +119,9 @@ impl ClientStream {
         index
     }
 
-    /// Passes an event on, about the item at `index` where it is about one.
+    /// Passes an event, with the index of its item if it has one.
     pub(super) fn pass(&mut self, event: Event, index: Option<u64>, out: &mut Vec<u8>) {
-        self.say_beginning(out);
+        self.write_beginning(out);
         self.write(event, index, out);
     }
 
@@ -148,9 +148,9 @@ impl ClientStream {
         }
     }
 
-    /// Passes on what is no event of the API, at the place where it came.
+    /// Passes bytes that are no event of the API, at their place.
     pub(super) fn pass_unread(&mut self, raw: &RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
-        self.break_off(out);
+        self.flush_beginning(out);
         let Some(held) = &mut self.held else {
             out.extend_from_slice(&raw.0);
             return Ok(());
@@ -168,42 +168,42 @@ impl ClientStream {
         add_usage(&mut self.usage, usage);
     }
 
-    /// The round's end, whose `response` is in `end` by now: passed on, or held back where more may come before it.
+    /// Passes the round's end, or holds it back if more may come before it.
     pub(super) fn end_round(&mut self, event: Event, end: &RoundEnd, out: &mut Vec<u8>) {
         if !end.skill_calls.is_empty() || !end.awaiting_confirmation.is_empty() {
-            // What is told before it takes the next numbers.
+            // Events before it take the next numbers.
             self.change();
             self.has_numbers |= event.data.contains_key("sequence_number");
-            self.held = Some(Held { event, response: end.response.clone(), trailing: Vec::new() });
+            self.held = Some(HeldEnd { event, response: end.response.clone(), trailing: Vec::new() });
         } else if self.is_exact() {
             self.pass(event, None, out);
         } else {
-            self.say_end(event, end.response.clone(), out);
+            self.write_end(event, end.response.clone(), out);
         }
     }
 
     /// Writes a text as a message of the model, before the end that is held back.
     pub(super) fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
         if self.held.is_some() {
-            self.say_message(item::message(id, text), text, out);
+            self.write_message(item::message(id, text), text, out);
         }
     }
 
     /// Writes the end that is held back, after the results as a message of the model.
     pub(super) fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
-        let Some(Held { event, response, trailing }) = self.held.take() else { return };
+        let Some(HeldEnd { event, response, trailing }) = self.held.take() else { return };
         if let Some(message) = item::results_message(results) {
-            self.say_message(message, &wire::results_text(results), out);
+            self.write_message(message, &wire::results_text(results), out);
         }
-        self.say_end(event, response, out);
+        self.write_end(event, response, out);
         out.extend_from_slice(&trailing);
     }
 
-    /// An end that stands for all rounds.
-    fn say_end(&mut self, mut event: Event, response: Value, out: &mut Vec<u8>) {
-        self.say_beginning(out);
+    /// Writes an end for all rounds.
+    fn write_end(&mut self, mut event: Event, response: Value, out: &mut Vec<u8>) {
+        self.write_beginning(out);
         let mut response = fields(response);
-        response.extend(self.begun.clone());
+        response.extend(self.repeated.clone());
         response.insert("output".to_owned(), Value::Array(std::mem::take(&mut self.items)));
         if !self.usage.is_null() {
             response.insert("usage".to_owned(), std::mem::take(&mut self.usage));
@@ -212,8 +212,8 @@ impl ClientStream {
         self.pass(event, None, out);
     }
 
-    fn say_message(&mut self, message: Value, text: &str, out: &mut Vec<u8>) {
-        self.say_beginning(out);
+    fn write_message(&mut self, message: Value, text: &str, out: &mut Vec<u8>) {
+        self.write_beginning(out);
         let (index, id) = (self.place(None), message["id"].clone());
         let mut begun = message.clone();
         if let Some(fields) = begun.as_object_mut() {

@@ -9,18 +9,18 @@ pub(super) struct Event {
     pub(super) data: Map<String, Value>,
 }
 
-/// What an event means to the filter.
+/// The meaning of an event for the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The response exists or has begun.
     Begin,
     ItemAdded,
     ItemDone,
-    /// The answer is whole, or as much of it as the limits allowed.
+    /// The response is complete, or as complete as the limits allow.
     End,
-    /// The provider gave up, with the response so far.
+    /// The provider failed, with the response so far.
     Failed,
-    /// The provider gave up, with an error alone.
+    /// The provider failed, with an error alone.
     Error,
     /// Anything else, mostly about an item.
     Other,

@@ -124,7 +124,7 @@ fn a_stream_without_a_call_of_ours_passes_byte_for_byte() {
 fn our_call_and_the_end_are_held_back_and_the_next_round_continues() {
     let mut filter = filter();
     let (first, end) = round(&mut filter, &our_round());
-    assert!(first.is_empty(), "the client is told of the response that it goes on from");
+    assert!(first.is_empty(), "the client sees the response that it continues from");
     assert!(!end.has_client_calls);
     let arguments = Arguments::Json(json!({"city": "Rome"}));
     assert_eq!(end.skill_calls, [crate::ToolCall { id: "a".into(), name: "weather".into(), arguments }]);
@@ -198,7 +198,7 @@ fn used_up_rounds_end_with_the_results_and_what_trailed() {
 }
 
 #[test]
-fn a_round_that_never_answers_leaves_the_end_to_finish() {
+fn a_round_without_an_end_leaves_the_end_to_finish() {
     let mut filter = filter();
     round(&mut filter, &our_round());
     let (nothing, _) = round(&mut filter, b"");
@@ -210,7 +210,7 @@ fn a_round_that_never_answers_leaves_the_end_to_finish() {
 }
 
 #[test]
-fn a_response_that_the_client_was_told_of_stays_the_one_it_is_told_of() {
+fn the_client_sees_one_response_id_over_all_rounds() {
     let (text, more) = (message("m", "Let me see."), message("n", "Sunny."));
     let output = [text.clone(), weather()];
     let parts = [

@@ -1,10 +1,10 @@
-//! Calls are told apart by number or by id, thousands of them too, and the whole name tells whether one is ours.
+//! Calls are kept apart by index or by id, thousands of them too, and the whole name decides whether one is ours.
 
 use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Which of `parts` goes out when each is fed alone, and whether a call was ours.
+/// The `parts` that go out when each is fed alone, and the owner of the call.
 fn check_name(parts: &[Value], expected: &[bool], is_ours: bool) {
     let mut filter = filter();
     let parts: Vec<String> = parts.iter().map(|part| calls("r1", std::slice::from_ref(part))).collect();
@@ -33,7 +33,7 @@ fn a_call_waits_until_its_name_is_known() {
 }
 
 #[test]
-fn calls_of_providers_that_do_not_number_them_are_told_apart_by_id() {
+fn calls_without_index_are_kept_apart_by_id() {
     let whole = |id: &str, arguments: &str| {
         let mut call = call(0, id, OURS, arguments);
         call.as_object_mut().unwrap().remove("index");
@@ -77,7 +77,7 @@ fn a_name_that_goes_on_after_its_arguments_began_makes_no_call_of_ours() {
 }
 
 #[test]
-fn thousands_of_calls_in_one_chunk_are_told_apart() {
+fn thousands_of_calls_in_one_chunk_are_kept_apart() {
     let many: Vec<Value> = (0..20_000)
         .map(|index| call(index, "c", if index % 2 == 0 { OURS } else { "theirs" }, "{}"))
         .collect();

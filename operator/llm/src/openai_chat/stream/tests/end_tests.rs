@@ -26,7 +26,7 @@ fn a_stream_that_ends_inside_a_call_of_ours_is_truncated() {
     check_truncated(&[begun[..begun.len() - 20].to_owned()]);
     check_truncated(&[begun.clone(), "data: {\"choices\":[{\"del".to_owned()]);
     check_truncated(&[calls("r1", &[call(0, "c1", "web", "")])]);
-    // The provider says that it is done, so it is: the model is told that its arguments are broken.
+    // The provider says that it is done, so it is: the model reads that its arguments are broken.
     let (_, end) = round(&mut *filter(), &[begun, "data: [DONE]\n".to_owned()]);
     assert_eq!(end.skill_calls[0].arguments, Arguments::NotJson("{\"q\":".to_owned()));
 }
@@ -39,7 +39,7 @@ fn a_cut_stream_of_the_clients_passes_as_far_as_it_came() {
 }
 
 #[test]
-fn a_round_larger_than_any_answer_is_refused() {
+fn a_round_larger_than_any_response_is_refused() {
     let part = delta("r1", &json!({"content": "x".repeat(8 << 20)}));
     let mut filter = filter();
     let refused = (0..10).find_map(|_| filter.feed(part.as_bytes(), &mut Vec::new()).err());

@@ -19,7 +19,7 @@ fn a_failure_passes_and_nothing_is_run() {
 }
 
 #[test]
-fn an_incomplete_answer_keeps_its_kind_of_end() {
+fn an_incomplete_response_keeps_its_kind_of_end() {
     let parts = [
         vec![created("r1")],
         call_events(0, &weather()),
@@ -44,7 +44,7 @@ fn a_stream_that_breaks_off_after_a_call_of_ours_is_truncated() {
 }
 
 #[test]
-fn a_call_larger_than_any_answer_is_refused() {
+fn a_call_larger_than_any_response_is_refused() {
     let (mut filter, mut out) = (filter(), Vec::new());
     let delta = json!({"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_a", "delta": "x".repeat(1 << 20)});
     filter.feed(&stream(&call_events(0, &weather())[..1]), &mut out).unwrap();
