@@ -17,7 +17,8 @@ use skillet_llm::{
     tool_names::{OfferTable, SkillIdentity},
 };
 use skillet_offer::{
-    Ask, Candidate, Change, Index, Policy, Provider, RequestFacts, Scratch, Switch, pick, synthetic,
+    Candidate, Change, Index, MatchMode, ProviderFamily, RequestFacts, Scoring, Scratch, Selection,
+    SkillFilter, select, synthetic,
 };
 
 use crate::{
@@ -82,13 +83,13 @@ pub(crate) fn measure(plotted: Option<&Path>) -> anyhow::Result<Vec<Figure>> {
 }
 
 fn of(size: u32) -> Measured {
-    let policy = Policy::default();
+    let scoring = Scoring::default();
     let skills: Vec<Arc<Candidate>> = synthetic::corpus(size, SEED);
     let start = Instant::now();
-    let mut index = Index::build(policy.reading, skills.iter().cloned());
+    let mut index = Index::build(scoring.matching, skills.iter().cloned());
     let build = start.elapsed();
     let mut scratch = Scratch::default();
-    let offers = (0..REQUESTS).map(|seed| offer(&policy, &index, request(seed), &mut scratch).1);
+    let offers = (0..REQUESTS).map(|seed| offer(&scoring, &index, request(seed), &mut scratch).1);
     let offers = offers.collect();
     let changes = skills.iter().take(CHANGES).map(|skill| {
         let start = Instant::now();
@@ -101,12 +102,13 @@ fn of(size: u32) -> Measured {
 
 /// Number of skills and median time in microseconds, where always as many match. Sizes take turns, request by request.
 fn growth() -> Vec<(f64, f64)> {
-    let policy = Policy::default();
-    let mut sizes: Vec<(u32, Index, Scratch, Samples)> =
-        SIZES.map(|size| (size, among(size, policy.reading), Scratch::default(), Samples::default())).into();
+    let scoring = Scoring::default();
+    let mut sizes: Vec<(u32, Index, Scratch, Samples)> = SIZES
+        .map(|size| (size, among(size, scoring.matching), Scratch::default(), Samples::default()))
+        .into();
     for seed in 0..REQUESTS {
         for (_, index, scratch, samples) in &mut sizes {
-            samples.add(offer(&policy, index, request(seed), scratch).1);
+            samples.add(offer(&scoring, index, request(seed), scratch).1);
         }
     }
     sizes
@@ -116,9 +118,9 @@ fn growth() -> Vec<(f64, f64)> {
 }
 
 /// An index in which as many skills match as in every other.
-fn among(size: u32, reading: skillet_offer::Reading) -> Index {
-    let strangers = synthetic::strangers(size - MATCHING, SEED);
-    Index::build(reading, synthetic::corpus(MATCHING, SEED).into_iter().chain(strangers))
+fn among(size: u32, matching: MatchMode) -> Index {
+    let unrelated = synthetic::unrelated(size - MATCHING, SEED);
+    Index::build(matching, synthetic::corpus(MATCHING, SEED).into_iter().chain(unrelated))
 }
 
 /// A chat request of some 2 KB.
@@ -129,9 +131,9 @@ fn request(seed: u64) -> Value {
 }
 
 /// The request with its tools, and how long that took.
-fn offer(policy: &Policy, index: &Index, mut request: Value, scratch: &mut Scratch) -> (Value, Duration) {
+fn offer(scoring: &Scoring, index: &Index, mut request: Value, scratch: &mut Scratch) -> (Value, Duration) {
     let start = Instant::now();
-    let tools = chosen(policy, index, &request, scratch);
+    let tools = chosen(scoring, index, &request, scratch);
     // A list of tools takes more tools.
     DialectName::OpenAiChat.dialect().append_tools(&mut request, &tools).ok();
     let took = start.elapsed();
@@ -139,11 +141,11 @@ fn offer(policy: &Policy, index: &Index, mut request: Value, scratch: &mut Scrat
 }
 
 /// The tools for a request, in the steps in which the gateway makes them.
-fn chosen(policy: &Policy, index: &Index, request: &Value, scratch: &mut Scratch) -> Vec<ToolDefinition> {
+fn chosen(scoring: &Scoring, index: &Index, request: &Value, scratch: &mut Scratch) -> Vec<ToolDefinition> {
     let dialect = DialectName::OpenAiChat.dialect();
     let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
     let facts = RequestFacts {
-        provider: Provider::OpenAi,
+        provider: ProviderFamily::OpenAi,
         model: MODEL,
         source_format: "openai",
         target_format: "openai",
@@ -151,17 +153,20 @@ fn chosen(policy: &Policy, index: &Index, request: &Value, scratch: &mut Scratch
         texts: &texts,
         ..RequestFacts::default()
     };
-    let query = policy.query(&facts);
+    let query = scoring.query(&facts);
     let names = dialect.client_tool_names(request);
-    let ask = Ask {
+    let selection = Selection {
         query: &query,
         client_tools: &names,
-        switch: &Switch::All,
+        filter: &SkillFilter::All,
         token_budget: Some(16_000),
-        can_ask: true,
+        can_confirm: true,
     };
-    let picked: Vec<Arc<Candidate>> =
-        pick(policy, &[index], &ask, scratch).offered.into_iter().map(|offered| offered.skill).collect();
+    let picked: Vec<Arc<Candidate>> = select(scoring, &[index], &selection, scratch)
+        .offered
+        .into_iter()
+        .map(|offered| offered.skill)
+        .collect();
     let identified = picked.iter().map(|skill| {
         let Candidate { namespace, name, version, .. } = &**skill;
         (SkillIdentity { namespace, name, version }, skill.clone())
@@ -184,12 +189,12 @@ mod tests {
 
     #[test]
     fn a_request_is_offered_the_same_skills_whoever_else_is_there() {
-        let policy = Policy::default();
-        let (few, many) = (among(1_000, policy.reading), among(3_000, policy.reading));
+        let scoring = Scoring::default();
+        let (few, many) = (among(1_000, scoring.matching), among(3_000, scoring.matching));
         let mut scratch = Scratch::default();
         for seed in 0..50 {
             let mut tools = |index: &Index| {
-                let offered = offer(&policy, index, request(seed), &mut scratch).0;
+                let offered = offer(&scoring, index, request(seed), &mut scratch).0;
                 offered["tools"].as_array().unwrap().clone()
             };
             let (of_few, of_many) = (tools(&few), tools(&many));

@@ -18,7 +18,7 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
-use skillet_offer::Reading;
+use skillet_offer::MatchMode;
 use tokio::sync::watch as watch_channel;
 
 use crate::auth::Caller;
@@ -179,7 +179,7 @@ impl SkillCatalog {
     }
 }
 
-fn reading(policy: &SkillPolicySpec) -> Reading {
+fn reading(policy: &SkillPolicySpec) -> MatchMode {
     policy.gateway.offer.matching.into()
 }
 

@@ -14,7 +14,7 @@ pub enum BackgroundReason {
     Header,
     /// It asks for so few tokens that no person could want the answer.
     LowMaxTokens,
-    /// Its instructions ask for a title or the like, and the conversation is short.
+    /// Its instructions selection for a title or the like, and the conversation is short.
     SystemPrompt,
 }
 

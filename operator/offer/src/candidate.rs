@@ -7,7 +7,7 @@ use skillet_api::skill::{Invocation, Mode};
 use skillet_core::json_text::JsonText;
 use skillet_llm::ToolDefinition;
 
-use super::Reason;
+use super::RejectReason;
 
 /// One skill of one namespace at its newest sealed version. One without such a version is never offered, and hides
 /// others of its name all the same.
@@ -61,33 +61,33 @@ impl From<ToolDefinition> for CandidateTool {
 
 /// When a skill is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Eligibility {
     Always,
     /// When the request's text fits.
-    WhenItFits,
+    OnMatch,
     Never,
 }
 
 impl Candidate {
-    pub fn standing(&self) -> Standing {
-        match (self.bar(), self.mode) {
-            (Some(_), _) => Standing::Never,
-            (None, Mode::On) => Standing::Always,
-            (None, Mode::Auto | Mode::Off) => Standing::WhenItFits,
+    pub fn eligibility(&self) -> Eligibility {
+        match (self.blocked_by(), self.mode) {
+            (Some(_), _) => Eligibility::Never,
+            (None, Mode::On) => Eligibility::Always,
+            (None, Mode::Auto | Mode::Off) => Eligibility::OnMatch,
         }
     }
 
     /// Why it is never offered, whatever the request.
-    pub(crate) fn bar(&self) -> Option<Reason> {
+    pub(crate) fn blocked_by(&self) -> Option<RejectReason> {
         if !self.is_ready {
-            return Some(Reason::NotReady);
+            return Some(RejectReason::NotReady);
         }
         if !self.enabled {
-            return Some(Reason::Disabled);
+            return Some(RejectReason::Disabled);
         }
         match (self.mode, self.invocation) {
-            (Mode::Off, _) => Some(Reason::ModeOff),
-            (Mode::On | Mode::Auto, Invocation::Manual) => Some(Reason::ManualOnly),
+            (Mode::Off, _) => Some(RejectReason::ModeOff),
+            (Mode::On | Mode::Auto, Invocation::Manual) => Some(RejectReason::ManualOnly),
             (Mode::On | Mode::Auto, Invocation::Auto | Invocation::Hybrid) => None,
         }
     }
@@ -109,20 +109,27 @@ mod tests {
 
     #[test]
     fn only_enabled_skills_that_a_model_may_call_are_offered() {
-        use Reason::{Disabled, ManualOnly, ModeOff};
-        for (mode, enabled, invocation, standing, bar) in [
-            (Mode::On, true, Invocation::Auto, Standing::Always, None),
-            (Mode::On, true, Invocation::Hybrid, Standing::Always, None),
-            (Mode::Auto, true, Invocation::Auto, Standing::WhenItFits, None),
-            (Mode::Off, true, Invocation::Auto, Standing::Never, Some(ModeOff)),
-            (Mode::On, false, Invocation::Auto, Standing::Never, Some(Disabled)),
-            (Mode::On, true, Invocation::Manual, Standing::Never, Some(ManualOnly)),
-            (Mode::Auto, true, Invocation::Manual, Standing::Never, Some(ManualOnly)),
+        use RejectReason::{Disabled, ManualOnly, ModeOff};
+        for (mode, enabled, invocation, eligibility, blocked_by) in [
+            (Mode::On, true, Invocation::Auto, Eligibility::Always, None),
+            (Mode::On, true, Invocation::Hybrid, Eligibility::Always, None),
+            (Mode::Auto, true, Invocation::Auto, Eligibility::OnMatch, None),
+            (Mode::Off, true, Invocation::Auto, Eligibility::Never, Some(ModeOff)),
+            (Mode::On, false, Invocation::Auto, Eligibility::Never, Some(Disabled)),
+            (Mode::On, true, Invocation::Manual, Eligibility::Never, Some(ManualOnly)),
+            (Mode::Auto, true, Invocation::Manual, Eligibility::Never, Some(ManualOnly)),
         ] {
             let candidate = Candidate { mode, enabled, invocation, ..candidate("a", "", &[]) };
-            assert_eq!((candidate.standing(), candidate.bar()), (standing, bar), "{mode:?} {invocation:?}");
+            assert_eq!(
+                (candidate.eligibility(), candidate.blocked_by()),
+                (eligibility, blocked_by),
+                "{mode:?} {invocation:?}"
+            );
             let unsealed = Candidate { is_ready: false, ..candidate };
-            assert_eq!((unsealed.standing(), unsealed.bar()), (Standing::Never, Some(Reason::NotReady)));
+            assert_eq!(
+                (unsealed.eligibility(), unsealed.blocked_by()),
+                (Eligibility::Never, Some(RejectReason::NotReady))
+            );
         }
     }
 

@@ -3,8 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    Ask, Candidate, Index, Offer, Policy, Reason, Scorer, Scratch, Signal, Standing, Switch,
-    pick::{objection, pick},
+    Candidate, Eligibility, Index, Offer, RejectReason, Scorer, Scoring, Scratch, Selection, Signal,
+    SkillFilter,
+    select::{rejection, select},
 };
 
 /// One skill that the caller can see.
@@ -14,40 +15,42 @@ pub struct Explanation {
     /// The sum of the signals. It decides for skills of mode `auto` only.
     pub score: i32,
     pub signals: Vec<Signal>,
-    pub verdict: Verdict,
+    pub decision: OfferDecision,
 }
 
 /// What became of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Offered, at this place by importance.
+pub enum OfferDecision {
+    /// Offered, at this distance by importance.
     Offered {
         rank: usize,
     },
-    NotOffered(Reason),
+    NotOffered(RejectReason),
 }
 
-/// What [`pick`] does with the same arguments, told for every skill: the nearest namespace first, then by name.
+/// What [`select`] does with the same arguments, told for every skill: the nearest namespace first, then by name.
 pub fn explain(
-    policy: &Policy,
+    scoring: &Scoring,
     indexes: &[&Index],
-    ask: &Ask<'_>,
+    selection: &Selection<'_>,
     scratch: &mut Scratch,
 ) -> Vec<Explanation> {
-    let outcome = Outcome::of(&pick(policy, indexes, ask, scratch));
-    let scorer = Scorer::new(policy.weights, ask.query);
+    let outcome = Selected::of(&select(scoring, indexes, selection, scratch));
+    let scorer = Scorer::new(scoring.weights, selection.query);
     let mut explanations = Vec::new();
-    for (place, index) in indexes.iter().enumerate() {
+    for (distance, index) in indexes.iter().enumerate() {
         let mut candidates: Vec<&Arc<Candidate>> = index.candidates().collect();
         candidates.sort_by(|a, b| a.name.cmp(&b.name));
         for candidate in candidates {
             let signals = scorer.signals(candidate);
             let score = signals.iter().map(|signal| signal.points).sum();
-            let verdict = match outcome.ranks.get(&key(candidate)) {
-                Some(rank) => Verdict::Offered { rank: *rank },
-                None => Verdict::NotOffered(outcome.reason(policy, indexes, ask, candidate, place, score)),
+            let decision = match outcome.ranks.get(&key(candidate)) {
+                Some(rank) => OfferDecision::Offered { rank: *rank },
+                None => OfferDecision::NotOffered(
+                    outcome.reason(scoring, indexes, selection, candidate, distance, score),
+                ),
             };
-            explanations.push(Explanation { skill: candidate.clone(), score, signals, verdict });
+            explanations.push(Explanation { skill: candidate.clone(), score, signals, decision });
         }
     }
     explanations
@@ -59,52 +62,53 @@ fn key(candidate: &Candidate) -> Key {
     (candidate.namespace.clone(), candidate.name.clone())
 }
 
-/// What was picked and dropped, by namespace and name.
-struct Outcome {
+/// What was picked and rejected, by namespace and name.
+struct Selected {
     ranks: HashMap<Key, usize>,
-    dropped: HashMap<Key, Reason>,
+    rejected: HashMap<Key, RejectReason>,
 }
 
-impl Outcome {
+impl Selected {
     fn of(offer: &Offer) -> Self {
-        let dropped = offer.dropped.iter().filter_map(|dropped| {
-            Some(((dropped.namespace.clone()?, dropped.name.clone()), dropped.reason.clone()))
+        let rejected = offer.rejected.iter().filter_map(|rejected| {
+            Some(((rejected.namespace.clone()?, rejected.name.clone()), rejected.reason.clone()))
         });
         Self {
             ranks: offer.offered.iter().map(|offered| (key(&offered.skill), offered.rank)).collect(),
-            dropped: dropped.collect(),
+            rejected: rejected.collect(),
         }
     }
 
     /// Why a skill that is not offered is not.
     fn reason(
         &self,
-        policy: &Policy,
+        scoring: &Scoring,
         indexes: &[&Index],
-        ask: &Ask<'_>,
+        selection: &Selection<'_>,
         candidate: &Candidate,
-        place: usize,
+        distance: usize,
         score: i32,
-    ) -> Reason {
+    ) -> RejectReason {
         let is_named = |names: &[String]| names.iter().any(|name| **name == *candidate.name);
-        match ask.switch {
-            Switch::Off => return Reason::SwitchedOff,
-            Switch::Only(names) | Switch::Exactly(names) if !is_named(names) => return Reason::NotNamed,
-            Switch::All | Switch::Only(_) | Switch::Exactly(_) => {}
+        match selection.filter {
+            SkillFilter::Off => return RejectReason::SwitchedOff,
+            SkillFilter::Only(names) | SkillFilter::Exactly(names) if !is_named(names) => {
+                return RejectReason::NotNamed;
+            }
+            SkillFilter::All | SkillFilter::Only(_) | SkillFilter::Exactly(_) => {}
         }
-        if let Some(reason) = self.dropped.get(&key(candidate)) {
+        if let Some(reason) = self.rejected.get(&key(candidate)) {
             return reason.clone();
         }
-        if let Some(reason) = objection(indexes, ask, candidate, place) {
+        if let Some(reason) = rejection(indexes, selection, candidate, distance) {
             return reason;
         }
-        match candidate.standing() {
-            Standing::WhenItFits if score < policy.threshold => Reason::BelowThreshold,
-            Standing::WhenItFits | Standing::Always | Standing::Never => Reason::OverMaximum,
+        match candidate.eligibility() {
+            Eligibility::OnMatch if score < scoring.threshold => RejectReason::BelowThreshold,
+            Eligibility::OnMatch | Eligibility::Always | Eligibility::Never => RejectReason::OverMaximum,
         }
     }
 }
 
 #[cfg(test)]
-#[path = "explain_tests.rs"]
 mod tests;

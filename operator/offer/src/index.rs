@@ -11,12 +11,12 @@
 //! | `counting` | long lists | how many of them each skill is in, 512 skills at a time |
 //! | `search` | a request | the skills that fit, with exactly the scores of [`super::Scorer`] |
 
-mod counting;
-mod lists;
-mod marks;
+mod block_counts;
+mod inverted_index;
 mod postings;
 mod search;
-mod slots;
+mod slot_set;
+mod suffix_links;
 mod trie;
 
 use std::{
@@ -25,12 +25,12 @@ use std::{
     sync::Arc,
 };
 
-use self::lists::Lists;
-use super::{Candidate, Reading, Standing, profile::Profile};
+use self::inverted_index::InvertedIndex;
+use super::{Candidate, Eligibility, MatchMode, terms::SkillTerms};
 use skillet_core::version::SkillSemver;
 
+pub(crate) use self::search::Collector;
 pub use self::search::Scratch;
-pub(crate) use self::search::Sink;
 
 /// A change to one skill.
 #[derive(Clone, Debug)]
@@ -52,31 +52,31 @@ pub(crate) struct Entry {
 /// The prepared skills of one namespace. A name is in it at most once.
 #[derive(Clone, Debug)]
 pub struct Index {
-    reading: Reading,
-    /// Every skill has a number, its slot. Slots of removed skills are used again.
+    matching: MatchMode,
+    /// Every skill has a number, its slot. SlotSet of removed skills are used again.
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     names: HashMap<Arc<str>, u32>,
     /// Skills that are always offered, in their order.
     always: BTreeMap<(i64, Arc<str>), u32>,
     /// Skills that are offered when they fit: only these are searched.
-    lists: Lists,
+    lists: InvertedIndex,
 }
 
 impl Index {
-    pub fn new(reading: Reading) -> Self {
+    pub fn new(matching: MatchMode) -> Self {
         Self {
-            reading,
+            matching,
             entries: Vec::new(),
             free: Vec::new(),
             names: HashMap::new(),
             always: BTreeMap::new(),
-            lists: Lists::new(reading),
+            lists: InvertedIndex::new(matching),
         }
     }
 
     /// An index of all these. Of several with one name the newest that can be offered is taken, else the newest.
-    pub fn build(reading: Reading, candidates: impl IntoIterator<Item = Arc<Candidate>>) -> Self {
+    pub fn build(matching: MatchMode, candidates: impl IntoIterator<Item = Arc<Candidate>>) -> Self {
         let mut newest: BTreeMap<Arc<str>, Arc<Candidate>> = BTreeMap::new();
         for candidate in candidates {
             match newest.get_mut(&candidate.name) {
@@ -85,7 +85,7 @@ impl Index {
                 None => drop(newest.insert(candidate.name.clone(), candidate)),
             }
         }
-        let mut index = Self::new(reading);
+        let mut index = Self::new(matching);
         for candidate in newest.into_values() {
             index.apply(Change::Upsert(candidate));
         }
@@ -116,8 +116,8 @@ impl Index {
     }
 
     /// By which rules it was prepared. A request read by others is answered too, but slowly.
-    pub fn reading(&self) -> Reading {
-        self.reading
+    pub fn matching(&self) -> MatchMode {
+        self.matching
     }
 
     /// All skills, in no order.
@@ -149,10 +149,10 @@ impl Index {
             *place = entry;
         }
         self.names.insert(candidate.name.clone(), slot);
-        match candidate.standing() {
-            Standing::Always => drop(self.always.insert(always_key(candidate), slot)),
-            Standing::WhenItFits => self.lists.insert(&Profile::of(self.reading, candidate), slot),
-            Standing::Never => {}
+        match candidate.eligibility() {
+            Eligibility::Always => drop(self.always.insert(always_key(candidate), slot)),
+            Eligibility::OnMatch => self.lists.insert(&SkillTerms::of(self.matching, candidate), slot),
+            Eligibility::Never => {}
         }
     }
 
@@ -162,10 +162,10 @@ impl Index {
             return;
         };
         self.free.push(slot);
-        match candidate.standing() {
-            Standing::Always => drop(self.always.remove(&always_key(&candidate))),
-            Standing::WhenItFits => self.lists.remove(&Profile::of(self.reading, &candidate), slot),
-            Standing::Never => {}
+        match candidate.eligibility() {
+            Eligibility::Always => drop(self.always.remove(&always_key(&candidate))),
+            Eligibility::OnMatch => self.lists.remove(&SkillTerms::of(self.matching, &candidate), slot),
+            Eligibility::Never => {}
         }
     }
 }
@@ -177,11 +177,10 @@ fn always_key(candidate: &Candidate) -> (i64, Arc<str>) {
 fn preference(a: &Candidate, b: &Candidate) -> Ordering {
     let rank = |candidate: &Candidate| {
         let version: Option<SkillSemver> = candidate.version.parse().ok();
-        (candidate.bar().is_none(), version)
+        (candidate.blocked_by().is_none(), version)
     };
     rank(a).cmp(&rank(b))
 }
 
 #[cfg(test)]
-#[path = "index_tests.rs"]
 mod tests;

@@ -2,17 +2,17 @@
 
 use std::{collections::HashSet, ops::Range};
 
-use super::{Provider, Reading, RequestFacts};
+use super::{MatchMode, ProviderFamily, RequestFacts};
 
 /// Most different words of a text that are looked for. No language has so many; a text of them would take ten times its
 /// bytes.
 const MOST_WORDS: usize = 1 << 18;
 
-/// The text of a request and its words, as one reading has them.
+/// The text of a request and its words, as one matching has them.
 #[derive(Clone, Debug)]
 pub struct Query {
-    pub(crate) reading: Reading,
-    pub(crate) provider: Provider,
+    pub(crate) matching: MatchMode,
+    pub(crate) provider: ProviderFamily,
     pub(crate) text: String,
     /// Where each different word stands first in the text.
     words: Vec<Range<usize>>,
@@ -21,21 +21,21 @@ pub struct Query {
 }
 
 impl Query {
-    pub fn new(reading: Reading, facts: &RequestFacts<'_>) -> Self {
-        let text = reading.text(facts);
+    pub fn new(matching: MatchMode, facts: &RequestFacts<'_>) -> Self {
+        let text = matching.text(facts);
         let start = text.as_ptr().addr();
         let mut seen = HashSet::with_capacity(MOST_WORDS.min(text.len() / 8));
-        let words = reading
+        let words = matching
             .words(&text)
-            .filter(|word| seen.insert(*word) && reading.is_scoring(word))
+            .filter(|word| seen.insert(*word) && matching.is_scoring(word))
             .take(MOST_WORDS)
             .map(|word| {
                 let from = word.as_ptr().addr() - start;
                 from..from + word.len()
             })
             .collect();
-        let background = facts.background.map(|reason| reading.plain_words(reason)).unwrap_or_default();
-        Self { reading, provider: facts.provider, text, words, background }
+        let background = facts.background.map(|reason| matching.plain_words(reason)).unwrap_or_default();
+        Self { matching, provider: facts.provider, text, words, background }
     }
 
     /// The text as it is searched.
@@ -60,11 +60,11 @@ mod tests {
             background: Some("low_max_tokens_max"),
             ..RequestFacts::default()
         };
-        let query = Query::new(Reading::Reference, &facts);
+        let query = Query::new(MatchMode::Substring, &facts);
         assert_eq!(query.text(), "[] low_max_tokens_max run it web run web");
         assert_eq!(query.words().collect::<Vec<_>>(), ["low", "max", "tokens", "run", "web"]);
         assert_eq!(query.background, ["low", "max", "tokens"]);
-        let query = Query::new(Reading::Words, &facts);
+        let query = Query::new(MatchMode::Words, &facts);
         assert_eq!(query.words().collect::<Vec<_>>(), ["run", "web"]);
     }
 
@@ -73,8 +73,8 @@ mod tests {
         let text: Vec<String> = (0..MOST_WORDS + 10).map(|number| format!("w{number}")).collect();
         let text = text.join(" ");
         let facts = RequestFacts { texts: &[&text], ..RequestFacts::default() };
-        for reading in [Reading::Reference, Reading::Words] {
-            let query = Query::new(reading, &facts);
+        for matching in [MatchMode::Substring, MatchMode::Words] {
+            let query = Query::new(matching, &facts);
             assert_eq!(query.words().count(), MOST_WORDS);
             assert!(query.text().contains(text.as_str()), "names and tags are looked for in all of it");
         }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::{Candidate, Query, Weights, profile::Profile};
+use super::{Candidate, Query, Weights, terms::SkillTerms};
 
 /// What matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,21 +48,21 @@ impl<'q> Scorer<'q> {
 
     /// Everything that matched, in the order of the kinds.
     pub fn signals(&self, candidate: &Candidate) -> Vec<Signal> {
-        let profile = Profile::of(self.query.reading, candidate);
-        let mut signals = self.text_signals(&profile);
-        signals.extend(self.background_signals(&profile));
-        signals.extend(self.provider_signal(&profile));
+        let terms = SkillTerms::of(self.query.matching, candidate);
+        let mut signals = self.text_signals(&terms);
+        signals.extend(self.background_signals(&terms));
+        signals.extend(self.provider_signal(&terms));
         signals
     }
 
-    fn text_signals(&self, profile: &Profile) -> Vec<Signal> {
+    fn text_signals(&self, terms: &SkillTerms) -> Vec<Signal> {
         let weights = &self.weights;
         let is_in_text = |pattern: &&String| self.query.text.contains(pattern.as_str());
         let is_word = |word: &&String| self.words.contains(word.as_str());
-        let names = profile.name.iter().filter(is_in_text);
-        let name_words = profile.name_words.iter().filter(is_word);
-        let tags = profile.tags.iter().filter(is_in_text);
-        let description = profile.description_words.iter().filter(is_word);
+        let names = terms.name.iter().filter(is_in_text);
+        let name_words = terms.name_words.iter().filter(is_word);
+        let tags = terms.tags.iter().filter(is_in_text);
+        let description = terms.description_words.iter().filter(is_word);
         names
             .map(|name| signal(SignalKind::Name, name, weights.name))
             .chain(name_words.map(|word| signal(SignalKind::NameWord, word, weights.name_word)))
@@ -73,22 +73,22 @@ impl<'q> Scorer<'q> {
             .collect()
     }
 
-    fn background_signals(&self, profile: &Profile) -> Vec<Signal> {
+    fn background_signals(&self, terms: &SkillTerms) -> Vec<Signal> {
         let words = &self.query.background;
-        let in_name = words.iter().filter(|word| profile.name_words.contains(word));
-        let in_tags = words.iter().filter(|word| profile.relates(self.query.reading, word));
+        let in_name = words.iter().filter(|word| terms.name_words.contains(word));
+        let in_tags = words.iter().filter(|word| terms.relates(self.query.matching, word));
         in_name
             .map(|word| signal(SignalKind::BackgroundName, word, self.weights.background_name))
             .chain(in_tags.map(|word| signal(SignalKind::BackgroundTag, word, self.weights.background_tag)))
             .collect()
     }
 
-    fn provider_signal(&self, profile: &Profile) -> Option<Signal> {
+    fn provider_signal(&self, terms: &SkillTerms) -> Option<Signal> {
         let provider = self.query.provider;
-        if profile.families.is_empty() {
+        if terms.families.is_empty() {
             return None;
         }
-        let is_match = profile.families.contains(provider);
+        let is_match = terms.families.contains(provider);
         let points = if is_match { self.weights.provider_match } else { self.weights.provider_mismatch };
         Some(signal(SignalKind::Provider, provider.word(), points))
     }
@@ -99,5 +99,4 @@ fn signal(kind: SignalKind, text: &str, points: i32) -> Signal {
 }
 
 #[cfg(test)]
-#[path = "score_tests.rs"]
 mod tests;

@@ -16,7 +16,7 @@ const WORDS: &str = "search deploy docker image build test release issue ticket 
     folder read write parse json yaml table chart report invoice order customer payment email message calendar event \
     meeting note task project plan budget price stock market weather forecast city map route travel hotel flight \
     translate language text summary document page site crawl fetch download upload backup restore database query \
-    schema index cache queue worker cluster node service network proxy secret token key user group role policy audit \
+    schema index cache queue worker cluster node service network proxy secret token key user group role scoring audit \
     log metric alert trace dashboard graph monitor scale memory disk cpu kernel driver sensor device robot camera \
     photo video audio music openai claude gemini the and for with from into";
 
@@ -45,20 +45,20 @@ pub(crate) fn candidate(name: &str, description: &str, tags: &[&str]) -> Candida
 
 /// `number` skills of the corpus.
 pub fn corpus(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
-    made_of(number, seed, |rng| word(rng).to_owned())
+    generate(number, seed, |rng| word(rng).to_owned())
 }
 
 /// `number` skills that no request of [`request`] matches: each word begins as one of its words does and goes on
 /// otherwise.
-pub fn strangers(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
-    made_of(number, seed, |rng| {
+pub fn unrelated(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
+    generate(number, seed, |rng| {
         let known = word(rng);
         let stem = known.get(..known.len() - 1).unwrap_or_default();
         format!("{stem}qz{}", rng.below(10))
     })
 }
 
-fn made_of(number: u32, seed: u64, word: impl Fn(&mut TestRng) -> String) -> Vec<Arc<Candidate>> {
+fn generate(number: u32, seed: u64, word: impl Fn(&mut TestRng) -> String) -> Vec<Arc<Candidate>> {
     let mut rng = TestRng::new(seed);
     (0..number)
         .map(|at| {
@@ -81,7 +81,7 @@ pub fn request(seed: u64) -> (Vec<String>, Vec<Value>) {
             0 | 1 => word(rng),
             _ => filler.get(rng.below(10) as usize).copied().unwrap_or_default(),
         };
-        (0..words).map(|_| pick(&mut rng)).collect::<Vec<_>>().join(" ")
+        (0..words).map(|_| select(&mut rng)).collect::<Vec<_>>().join(" ")
     };
     let texts = vec![format!("You are a helpful assistant. {}", sentence(30)), sentence(220)];
     let tool = |name: &str, description: String| {
@@ -102,22 +102,22 @@ fn word(rng: &mut TestRng) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Policy, RequestFacts, Scorer};
+    use crate::{RequestFacts, Scorer, Scoring};
 
     #[test]
     fn a_request_matches_nearly_every_skill_of_the_corpus_and_no_stranger() {
-        let policy = Policy::default();
+        let scoring = Scoring::default();
         for seed in 0..20 {
             let (texts, tools) = request(seed);
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let tools: Vec<&Value> = tools.iter().collect();
             let facts = RequestFacts { client_tools: &tools, texts: &texts, ..RequestFacts::default() };
-            let query = policy.query(&facts);
-            let scorer = Scorer::new(policy.weights, &query);
+            let query = scoring.query(&facts);
+            let scorer = Scorer::new(scoring.weights, &query);
             let matching =
                 |skills: Vec<Arc<Candidate>>| skills.iter().filter(|skill| scorer.score(skill) > 0).count();
             assert!(matching(corpus(200, seed)) > 180);
-            assert_eq!(matching(strangers(200, seed)), 0);
+            assert_eq!(matching(unrelated(200, seed)), 0);
         }
     }
 }

@@ -9,7 +9,9 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use skillet_api::skill::Mode;
 use skillet_core::version::SkillSemver;
-use skillet_offer::{Ask, Candidate, Index, Policy, Scorer, Scratch, Standing, Switch, pick};
+use skillet_offer::{
+    Candidate, Eligibility, Index, Scorer, Scoring, Scratch, Selection, SkillFilter, select,
+};
 
 use super::offer::{candidate, client_tools, query};
 use crate::{
@@ -26,22 +28,22 @@ pub(super) fn inject(case: &Case) -> Result<Answer, String> {
     let owners: Vec<&str> =
         [asking].into_iter().chain(GLOBAL_OWNERS.into_iter().filter(|owner| *owner != asking)).collect();
     let skills = skills(&case.input["skills"])?;
-    let policy = Policy::default();
+    let scoring = Scoring::default();
     let of_owner = |owner: &&str| {
-        Index::build(policy.reading, skills.iter().filter(|skill| *skill.namespace == **owner).cloned())
+        Index::build(scoring.matching, skills.iter().filter(|skill| *skill.namespace == **owner).cloned())
     };
     let indexes: Vec<Index> = owners.iter().map(of_owner).collect();
     let indexes: Vec<&Index> = indexes.iter().collect();
-    let query = query(&policy, request);
+    let query = query(&scoring, request);
     let client_names: Vec<&str> = client_tools(request).into_iter().filter_map(tool_name).collect();
-    let ask = Ask {
+    let selection = Selection {
         query: &query,
         client_tools: &client_names,
-        switch: &Switch::All,
+        filter: &SkillFilter::All,
         token_budget: None,
-        can_ask: true,
+        can_confirm: true,
     };
-    let offer = pick(&policy, &indexes, &ask, &mut Scratch::default());
+    let offer = select(&scoring, &indexes, &selection, &mut Scratch::default());
 
     let names = |is_in: &dyn Fn(&Candidate) -> bool| {
         let ranked = offer.ranked().into_iter().filter(|offered| is_in(&offered.skill));
@@ -49,7 +51,7 @@ pub(super) fn inject(case: &Case) -> Result<Answer, String> {
         ranked.map(|offered| identifier(&offered.skill)).chain(clients).collect::<Vec<String>>()
     };
     let (ours, own) = (names(&|_| true), names(&|skill| *skill.namespace == *asking));
-    let points = points(&skills, &owners, &Scorer::new(policy.weights, &query));
+    let points = points(&skills, &owners, &Scorer::new(scoring.weights, &query));
     let are_points_same = points_agree(&case.expected["autoScores"], &points, case.baseline.as_deref());
     let expected = expected_names(case);
     let is_wanted = |word: &str| mentions(case.want.as_deref().unwrap_or_default(), &[word]);
@@ -74,7 +76,7 @@ fn points(skills: &[Arc<Candidate>], owners: &[&str], scorer: &Scorer<'_>) -> BT
     let mut points = BTreeMap::new();
     for owner in owners {
         for skill in skills.iter().filter(|skill| *skill.namespace == **owner) {
-            if skill.standing() == Standing::WhenItFits {
+            if skill.eligibility() == Eligibility::OnMatch {
                 points.entry(identifier(skill)).or_insert_with(|| scorer.score(skill));
             }
         }

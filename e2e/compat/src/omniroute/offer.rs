@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use skillet_api::skill::{Invocation, Mode};
 use skillet_llm::ToolDefinition;
 use skillet_offer::{
-    Candidate, Policy, Provider, Query, RequestFacts, Scorer,
+    Candidate, ProviderFamily, Query, RequestFacts, Scorer, Scoring, ascii_words as tokens,
     background::{BackgroundReason, background_reason},
-    context_text, detect_provider as provider_of, reference_texts, tokens,
+    context_text, provider_family, reference_texts,
 };
 
 use crate::{
@@ -53,13 +53,14 @@ fn split_tools(context: &str) -> Option<(Value, &str)> {
 
 pub(super) fn score(case: &Case) -> Result<Answer, String> {
     let skill = candidate(&case.input["skill"], Mode::Auto, 0)?;
-    let policy = Policy::default();
-    let score =
-        |policy: &Policy| Scorer::new(policy.weights, &query(policy, &case.input["request"])).score(&skill);
-    let reference = score(&policy);
-    let value = json!({"score": reference, "injectedIfAuto": reference >= policy.threshold});
-    let better = score(&Policy::words());
-    // What is wanted better is the policy `words`: no false match, or a match in any script.
+    let scoring = Scoring::default();
+    let score = |scoring: &Scoring| {
+        Scorer::new(scoring.weights, &query(scoring, &case.input["request"])).score(&skill)
+    };
+    let reference = score(&scoring);
+    let value = json!({"score": reference, "injectedIfAuto": reference >= scoring.threshold});
+    let better = score(&Scoring::words());
+    // What is wanted better is the scoring `words`: no false match, or a match in any script.
     let is_better = if mentions(case.want.as_deref().unwrap_or_default(), &["unicode", "token"]) {
         better > reference
     } else {
@@ -70,7 +71,7 @@ pub(super) fn score(case: &Case) -> Result<Answer, String> {
 }
 
 pub(super) fn detect_provider(case: &Case) -> Result<Answer, String> {
-    Ok(Answer::exact(case, json!({ "provider": provider_of(case.text("model")).word() })))
+    Ok(Answer::exact(case, json!({ "provider": provider_family(case.text("model")).word() })))
 }
 
 pub(super) fn background(case: &Case) -> Result<Answer, String> {
@@ -83,9 +84,9 @@ pub(super) fn background(case: &Case) -> Result<Answer, String> {
     Ok(Answer::exact(case, json!({ "reason": reason.map(BackgroundReason::word) })))
 }
 
-/// A request of a case, read for a policy.
-pub(super) fn query(policy: &Policy, request: &Value) -> Query {
-    with_facts(request, |facts| policy.query(facts))
+/// A request of a case, read for a scoring.
+pub(super) fn query(scoring: &Scoring, request: &Value) -> Query {
+    with_facts(request, |facts| scoring.query(facts))
 }
 
 fn with_facts<T>(request: &Value, read: impl FnOnce(&RequestFacts<'_>) -> T) -> T {
@@ -94,10 +95,10 @@ fn with_facts<T>(request: &Value, read: impl FnOnce(&RequestFacts<'_>) -> T) -> 
     let texts = reference_texts(request);
     read(&RequestFacts {
         provider: match text("provider") {
-            "openai" => Provider::OpenAi,
-            "anthropic" => Provider::Anthropic,
-            "google" => Provider::Google,
-            _ => Provider::Other,
+            "openai" => ProviderFamily::OpenAi,
+            "anthropic" => ProviderFamily::Anthropic,
+            "google" => ProviderFamily::Google,
+            _ => ProviderFamily::Other,
         },
         model: text("model"),
         source_format: text("sourceFormat"),

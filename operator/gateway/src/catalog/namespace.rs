@@ -6,7 +6,7 @@ use serde_json::json;
 use skillet_api::names::version_name;
 use skillet_core::{json_text::JsonText, version::SkillSemver};
 use skillet_llm::tool_schema;
-use skillet_offer::{Candidate, CandidateTool, Change, Index, Reading};
+use skillet_offer::{Candidate, CandidateTool, Change, Index, MatchMode};
 
 use super::entry::{CachedSkill, CachedVersion, CatalogEntry, Versions};
 
@@ -30,7 +30,7 @@ pub(super) struct Outcome {
 }
 
 impl Namespace {
-    pub fn new(name: Arc<str>, reading: Reading) -> Self {
+    pub fn new(name: Arc<str>, reading: MatchMode) -> Self {
         let index = Index::new(reading);
         Self { name, skills: BTreeMap::new(), early: BTreeMap::new(), index, last_change: 0 }
     }
@@ -124,8 +124,8 @@ impl Namespace {
     }
 
     /// Reads text by other rules from now on.
-    pub fn read_as(&mut self, reading: Reading) {
-        if self.index.reading() != reading {
+    pub fn read_as(&mut self, reading: MatchMode) {
+        if self.index.matching() != reading {
             let candidates: Vec<Arc<Candidate>> = self.index.candidates().cloned().collect();
             self.index = Index::build(reading, candidates);
         }

@@ -148,7 +148,7 @@ fn another_rule_of_offering_makes_every_index_anew() {
     let mut policy = SkillPolicySpec::default();
     policy.gateway.offer.matching = OfferMatching::Words;
     skills.set_policy(policy);
-    assert_eq!(skills.namespace("ns").unwrap().index().reading(), Reading::Words);
+    assert_eq!(skills.namespace("ns").unwrap().index().matching(), MatchMode::Words);
     assert_eq!(offered(&skills, "a"), some("1.0.0", "one"));
 }
 

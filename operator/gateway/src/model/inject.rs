@@ -17,7 +17,7 @@ use skillet_llm::{
     DialectName,
     json_edit::{field, render},
 };
-use skillet_offer::{Explanation, Verdict};
+use skillet_offer::{Explanation, OfferDecision};
 
 use crate::{
     auth::Caller,
@@ -234,14 +234,14 @@ async fn explain(State(gateway): State<GatewayState>, request: Request) -> Resul
 }
 
 fn told(explanation: &Explanation) -> Value {
-    let Explanation { skill, score, signals, verdict } = explanation;
+    let Explanation { skill, score, signals, decision } = explanation;
     let signals: Vec<Value> = signals
         .iter()
         .map(|signal| json!({ "kind": format!("{:?}", signal.kind), "points": signal.points, "text": signal.text }))
         .collect();
-    let (is_offered, reason) = match verdict {
-        Verdict::Offered { .. } => (true, "Offered"),
-        Verdict::NotOffered(reason) => (false, reason.as_str()),
+    let (is_offered, reason) = match decision {
+        OfferDecision::Offered { .. } => (true, "Offered"),
+        OfferDecision::NotOffered(reason) => (false, reason.as_str()),
     };
     json!({
         "namespace": *skill.namespace,

@@ -15,8 +15,8 @@ use skillet_llm::{
     tool_names::{OfferTable, SkillIdentity},
 };
 use skillet_offer::{
-    Ask, Candidate, Explanation, Index, Offer, Policy, Provider, Query, Reason, RequestFacts, Scratch,
-    Switch, Verdict, Weights, detect_provider, explain, pick,
+    Selection, Candidate, Explanation, Index, Offer, Scoring, ProviderFamily, Query, RejectReason, RequestFacts, Scratch,
+    SkillFilter, OfferDecision, Weights, explain, select,
 };
 
 use crate::{
@@ -45,7 +45,7 @@ pub struct OfferedTools {
     /// What a call of each name runs: the names in `tools`, and names under which a moved client may still call them.
     pub targets: HashMap<Arc<str>, Target>,
     /// Why nothing is offered, where the request itself forbids it.
-    pub withheld: Option<Reason>,
+    pub withheld: Option<RejectReason>,
 }
 
 /// A skill at the version that was offered.
@@ -98,7 +98,7 @@ impl Target {
 /// How a request wants its skills.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillPreferences {
-    pub switch: Switch,
+    pub filter: SkillFilter,
     pub without_own_skills: bool,
 }
 
@@ -107,9 +107,9 @@ impl SkillPreferences {
     pub fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
         let text =
             |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?").trim().to_owned());
-        let switch = match text(SKILLS_HEADER) {
-            None => Switch::All,
-            Some(text) => switch(&text).ok_or_else(|| {
+        let filter = match text(SKILLS_HEADER) {
+            None => SkillFilter::All,
+            Some(text) => filter(&text).ok_or_else(|| {
                 ApiError::bad_request(format!("{text:?} is none of off, all, only=a,b and exactly=a,b"))
                     .at(SKILLS_HEADER)
             })?,
@@ -123,28 +123,28 @@ impl SkillPreferences {
                 );
             }
         };
-        Ok(Self { switch, without_own_skills })
+        Ok(Self { filter, without_own_skills })
     }
 }
 
-fn switch(text: &str) -> Option<Switch> {
+fn filter(text: &str) -> Option<SkillFilter> {
     let names = |list: &str| -> Vec<String> {
         list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
     };
     match text.split_once('=') {
-        None if text == "off" => Some(Switch::Off),
-        None if text == "all" => Some(Switch::All),
-        Some(("only", list)) => Some(Switch::Only(names(list))),
-        Some(("exactly", list)) => Some(Switch::Exactly(names(list))),
+        None if text == "off" => Some(SkillFilter::Off),
+        None if text == "all" => Some(SkillFilter::All),
+        Some(("only", list)) => Some(SkillFilter::Only(names(list))),
+        Some(("exactly", list)) => Some(SkillFilter::Exactly(names(list))),
         None | Some(_) => None,
     }
 }
 
 /// The rules and numbers of the cluster's policy.
-pub fn policy(spec: &OfferPolicy) -> Policy {
+pub fn scoring(spec: &OfferPolicy) -> Scoring {
     let OfferPolicy { matching, max_auto_skills, min_auto_score, token_budget: _ } = spec;
-    Policy {
-        reading: (*matching).into(),
+    Scoring {
+        matching: (*matching).into(),
         weights: Weights::default(),
         threshold: i32::try_from(*min_auto_score).unwrap_or(i32::MAX),
         maximum: usize::try_from(*max_auto_skills).unwrap_or(usize::MAX),
@@ -183,9 +183,9 @@ pub fn offer(
 ) -> OfferedTools {
     let OfferRequest { dialect, request, .. } = *question;
     if dialect.wants_multiple_candidates(request) {
-        return OfferedTools { withheld: Some(Reason::SeveralAnswers), ..OfferedTools::default() };
+        return OfferedTools { withheld: Some(RejectReason::SeveralAnswers), ..OfferedTools::default() };
     }
-    let picked = search(policy_spec, namespaces, question, pick);
+    let picked = search(policy_spec, namespaces, question, select);
     table(picked, &dialect.dialect().client_tool_names(request))
 }
 
@@ -197,7 +197,7 @@ pub fn explained(
 ) -> Vec<Explanation> {
     let mut explained = search(policy_spec, namespaces, question, explain);
     if question.dialect.wants_multiple_candidates(question.request) {
-        explained.iter_mut().for_each(|of| of.verdict = Verdict::NotOffered(Reason::SeveralAnswers));
+        explained.iter_mut().for_each(|of| of.decision = OfferDecision::NotOffered(RejectReason::SeveralAnswers));
     }
     explained
 }
@@ -207,11 +207,11 @@ fn search<T>(
     policy_spec: &SkillPolicySpec,
     namespaces: &[Arc<Namespace>],
     question: &OfferRequest<'_>,
-    search: impl FnOnce(&Policy, &[&Index], &Ask<'_>, &mut Scratch) -> T,
+    search: impl FnOnce(&Scoring, &[&Index], &Selection<'_>, &mut Scratch) -> T,
 ) -> T {
     let OfferRequest { dialect: name, model, request, preferences, can_ask } = *question;
     let dialect: &dyn Dialect = name.dialect();
-    let policy = policy(&policy_spec.gateway.offer);
+    let scoring = scoring(&policy_spec.gateway.offer);
     let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
     let format = match name {
         DialectName::OpenAiChat => "openai",
@@ -220,8 +220,8 @@ fn search<T>(
         DialectName::Gemini => "gemini",
     };
     // A router behind the gateway may serve any family under one form: the model's name says more than the form.
-    let provider = match detect_provider(model) {
-        Provider::Other => name.into(),
+    let provider = match ProviderFamily::of_model(model) {
+        ProviderFamily::Other => name.into(),
         named => named,
     };
     let facts = RequestFacts {
@@ -229,21 +229,20 @@ fn search<T>(
         model,
         source_format: format,
         target_format: format,
-        // The reference looks for one only where its background downgrading is switched on; by default it is not.
         background: None,
         client_tools: &client_tools,
         texts: &texts,
     };
-    let query: Query = policy.query(&facts);
-    let ask = Ask {
+    let query: Query = scoring.query(&facts);
+    let selection = Selection {
         query: &query,
         client_tools: &dialect.client_tool_names(request),
-        switch: &preferences.switch,
+        filter: &preferences.filter,
         token_budget: Some(policy_spec.gateway.offer.token_budget),
-        can_ask,
+        can_confirm: can_ask,
     };
     let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
-    SCRATCH.with_borrow_mut(|scratch| search(&policy, &indexes, &ask, scratch))
+    SCRATCH.with_borrow_mut(|scratch| search(&scoring, &indexes, &selection, scratch))
 }
 
 fn table(picked: Offer, client_tools: &[&str]) -> OfferedTools {
@@ -276,7 +275,7 @@ pub fn add(dialect: DialectName, request: &mut Value, offering: &OfferedTools) -
 #[cfg(test)]
 mod tests {
     use skillet_api::gateway::OfferMatching;
-    use skillet_offer::Reading;
+    use skillet_offer::MatchMode;
 
     use super::*;
 
@@ -289,13 +288,13 @@ mod tests {
     #[test]
     fn a_request_names_the_skills_it_wants() {
         let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
-        for (value, switch) in [
-            ("off", Switch::Off),
-            ("all", Switch::All),
-            ("only=a, b,", Switch::Only(names(&["a", "b"]))),
-            ("exactly=a", Switch::Exactly(names(&["a"]))),
+        for (value, filter) in [
+            ("off", SkillFilter::Off),
+            ("all", SkillFilter::All),
+            ("only=a, b,", SkillFilter::Only(names(&["a", "b"]))),
+            ("exactly=a", SkillFilter::Exactly(names(&["a"]))),
         ] {
-            assert_eq!(preferences(SKILLS_HEADER, value).unwrap().switch, switch, "{value}");
+            assert_eq!(preferences(SKILLS_HEADER, value).unwrap().filter, filter, "{value}");
         }
         assert_eq!(SkillPreferences::of(&HeaderMap::new()).unwrap(), SkillPreferences::default());
         assert!(preferences(OWN_SKILLS_HEADER, "off").unwrap().without_own_skills);
@@ -317,8 +316,8 @@ mod tests {
             min_auto_score: 9,
             token_budget: 1,
         };
-        let policy = policy(&spec);
-        assert_eq!((policy.reading, policy.maximum, policy.threshold), (Reading::Words, 7, 9));
-        assert_eq!(super::policy(&OfferPolicy::default()), Policy::default());
+        let scoring = scoring(&spec);
+        assert_eq!((scoring.matching, scoring.maximum, scoring.threshold), (MatchMode::Words, 7, 9));
+        assert_eq!(super::scoring(&OfferPolicy::default()), Scoring::default());
     }
 }

@@ -6,7 +6,7 @@
 /// Bits come in blocks of this many words of 64.
 pub(super) const BLOCK_WORDS: usize = 8;
 
-/// Slots in a block of bits.
+/// SlotSet in a block of bits.
 pub(super) const BLOCK_SLOTS: usize = BLOCK_WORDS * 64;
 
 /// A list with more than one slot in this many becomes bits, and turns back below half of that.

@@ -6,13 +6,13 @@
 
 use super::{
     Entry, Index,
-    counting::add_counts,
-    lists::{Lists, UNUSED},
-    marks::Marks,
+    block_counts::add_counts,
+    inverted_index::{InvertedIndex, UNUSED},
     postings::{BLOCK_SLOTS, Postings},
+    suffix_links::SuffixLinks,
     trie::PatternId,
 };
-use crate::{Query, Scorer, Standing, Weights, provider::Families};
+use crate::{Eligibility, Query, Scorer, Weights, provider_family::FamilySet};
 
 /// Room for a search, to be used again and again. It grows with the largest index, never with a text.
 #[derive(Clone, Debug, Default)]
@@ -22,48 +22,48 @@ pub struct Scratch {
     /// Blocks that may have points other than zero, of the index that is searched.
     touched: Vec<bool>,
     patterns: Vec<PatternId>,
-    marks: Marks,
+    marks: SuffixLinks,
 }
 
 /// Most patterns that there is room for between searches.
 const KEPT_PATTERNS: usize = 1 << 16;
 
 /// Where found skills go.
-pub(crate) trait Sink {
+pub(crate) trait Collector {
     /// The least score that is wanted from now on. It never falls.
-    fn bar(&self) -> i32;
+    fn threshold(&self) -> i32;
 
     fn take(&mut self, entry: &Entry, score: i32);
 }
 
 impl Index {
-    /// Gives every skill that is offered when it fits, and whose score is at least the sink's bar.
+    /// Gives every skill that is offered when it fits, and whose score is at least the collector's bar.
     pub(crate) fn search(
         &self,
         weights: &Weights,
         query: &Query,
         scratch: &mut Scratch,
-        sink: &mut impl Sink,
+        collector: &mut impl Collector,
     ) {
-        if query.reading != self.reading {
-            self.search_one_by_one(weights, query, sink);
+        if query.matching != self.matching {
+            self.search_one_by_one(weights, query, collector);
             return;
         }
         scratch.prepare(self.entries.len());
         scratch.add_patterns(&self.lists, weights, query);
         let common = scratch.add_words(&self.lists, weights, query);
         self.add_background(weights, query, scratch);
-        self.collect(weights, query, &common, scratch, sink);
+        self.collect(weights, query, &common, scratch, collector);
     }
 
     /// For a request that was read by other rules: exact, but as slow as there are skills.
-    fn search_one_by_one(&self, weights: &Weights, query: &Query, sink: &mut impl Sink) {
+    fn search_one_by_one(&self, weights: &Weights, query: &Query, collector: &mut impl Collector) {
         let scorer = Scorer::new(*weights, query);
         for entry in self.entries.iter().flatten() {
-            if entry.candidate.standing() == Standing::WhenItFits {
+            if entry.candidate.eligibility() == Eligibility::OnMatch {
                 let score = scorer.score(&entry.candidate);
-                if score >= sink.bar() {
-                    sink.take(entry, score);
+                if score >= collector.threshold() {
+                    collector.take(entry, score);
                 }
             }
         }
@@ -84,23 +84,23 @@ impl Index {
 
     fn related_slots(&self, word: &str) -> Vec<u32> {
         let is_related = |entry: &Entry| {
-            let mut tags = entry.candidate.tags.iter().filter_map(|tag| self.reading.tag_pattern(tag));
-            entry.candidate.standing() == Standing::WhenItFits
-                && tags.any(|tag| self.reading.relates(word, &tag))
+            let mut tags = entry.candidate.tags.iter().filter_map(|tag| self.matching.tag_pattern(tag));
+            entry.candidate.eligibility() == Eligibility::OnMatch
+                && tags.any(|tag| self.matching.relates(word, &tag))
         };
         let related =
             |(slot, entry): (u32, &Option<Entry>)| entry.as_ref().filter(|e| is_related(e)).map(|_| slot);
         (0..).zip(&self.entries).filter_map(related).collect()
     }
 
-    /// Adds the common words block by block, gives what reaches the bar, and leaves all points zero.
+    /// Adds the common words block by block, gives what reaches the threshold, and leaves all points zero.
     fn collect(
         &self,
         weights: &Weights,
         query: &Query,
         common: &[&[u64]],
         scratch: &mut Scratch,
-        sink: &mut impl Sink,
+        collector: &mut impl Collector,
     ) {
         let extra = provider_points(weights, query);
         let most_extra = most(&extra);
@@ -110,12 +110,12 @@ impl Index {
         let blocks = scratch.points.chunks_exact_mut(BLOCK_SLOTS).zip(&mut scratch.touched);
         let families = self.lists.families().chunks(BLOCK_SLOTS);
         for (block, ((points, touched), families)) in blocks.zip(families).enumerate() {
-            let may_add_up = most_added >= sink.bar();
+            let may_add_up = most_added >= collector.threshold();
             let reached = if *touched && !may_add_up { most(points) } else { 0 };
-            if may_add_up || reached + most_added >= sink.bar() {
+            if may_add_up || reached + most_added >= collector.threshold() {
                 add_counts(common, block, weights.description_word, points);
                 *touched |= !common.is_empty();
-                self.give(block * BLOCK_SLOTS, points, families, &extra, sink);
+                self.give(block * BLOCK_SLOTS, points, families, &extra, collector);
             }
             if std::mem::take(touched) {
                 points.fill(0);
@@ -128,11 +128,18 @@ impl Index {
 const GROUP: usize = 16;
 
 impl Index {
-    /// Gives the slots from `start` on that reach the bar.
-    fn give(&self, start: usize, points: &[i32], families: &[u8], extra: &[i32], sink: &mut impl Sink) {
+    /// Gives the slots from `start` on that reach the threshold.
+    fn give(
+        &self,
+        start: usize,
+        points: &[i32],
+        families: &[u8],
+        extra: &[i32],
+        collector: &mut impl Collector,
+    ) {
         let most_extra = most(extra);
         for (group, (points, families)) in points.chunks(GROUP).zip(families.chunks(GROUP)).enumerate() {
-            let needed = sink.bar().saturating_sub(most_extra);
+            let needed = collector.threshold().saturating_sub(most_extra);
             // Without an early end, so that all are compared at once.
             if most(points) < needed {
                 continue;
@@ -143,9 +150,9 @@ impl Index {
                 }
                 let score = *points + extra.get(usize::from(*families)).copied().unwrap_or_default();
                 if let Some(Some(entry)) = self.entries.get(start + group * GROUP + at)
-                    && score >= sink.bar()
+                    && score >= collector.threshold()
                 {
-                    sink.take(entry, score);
+                    collector.take(entry, score);
                 }
             }
         }
@@ -187,7 +194,7 @@ impl Scratch {
         }
     }
 
-    fn add_patterns(&mut self, lists: &Lists, weights: &Weights, query: &Query) {
+    fn add_patterns(&mut self, lists: &InvertedIndex, weights: &Weights, query: &Query) {
         let mut found = std::mem::take(&mut self.patterns);
         found.clear();
         lists.find_patterns(&query.text, &mut self.marks, &mut found);
@@ -203,7 +210,12 @@ impl Scratch {
     }
 
     /// Adds names and rare words of descriptions; the common ones are left to the caller.
-    fn add_words<'l>(&mut self, lists: &'l Lists, weights: &Weights, query: &Query) -> Vec<&'l [u64]> {
+    fn add_words<'l>(
+        &mut self,
+        lists: &'l InvertedIndex,
+        weights: &Weights,
+        query: &Query,
+    ) -> Vec<&'l [u64]> {
         let mut common = Vec::new();
         for word in query.words().filter_map(|word| lists.word(word)) {
             self.add(word.names.as_slice(), weights.name_word);
@@ -217,10 +229,10 @@ impl Scratch {
 }
 
 /// Points for each set of families of providers that a skill's tags may name.
-fn provider_points(weights: &Weights, query: &Query) -> [i32; Families::COUNT as usize] {
-    let mut points = [0; Families::COUNT as usize];
+fn provider_points(weights: &Weights, query: &Query) -> [i32; FamilySet::COUNT as usize] {
+    let mut points = [0; FamilySet::COUNT as usize];
     for (number, points) in (0..).zip(&mut points) {
-        let families = Families::from_number(number);
+        let families = FamilySet::from_number(number);
         if families.contains(query.provider) {
             *points = weights.provider_match;
         } else if !families.is_empty() {

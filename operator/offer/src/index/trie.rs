@@ -9,7 +9,7 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use super::marks::Marks;
+use super::suffix_links::SuffixLinks;
 
 /// The number of a pattern; given out again after the pattern was removed.
 pub(super) type PatternId = u32;
@@ -112,7 +112,7 @@ impl Trie {
     }
 
     /// Appends the patterns in the text, each at least once and never oftener than a short text has places.
-    pub(super) fn find(&self, text: &[u8], marks: &mut Marks, found: &mut Vec<PatternId>) {
+    pub(super) fn find(&self, text: &[u8], marks: &mut SuffixLinks, found: &mut Vec<PatternId>) {
         if text.len() <= SHORT {
             self.find_from_each_place(text, found);
         } else {
@@ -137,7 +137,7 @@ impl Trie {
         }
     }
 
-    fn find_in_one_pass(&self, text: &[u8], marks: &mut Marks, found: &mut Vec<PatternId>) {
+    fn find_in_one_pass(&self, text: &[u8], marks: &mut SuffixLinks, found: &mut Vec<PatternId>) {
         marks.begin(self.nodes.len());
         let mut at = ROOT;
         let mut rest = text.iter();
@@ -156,7 +156,7 @@ impl Trie {
     }
 
     /// Appends the patterns that end with a node, unless that was done before.
-    fn give(&self, mut end: u32, marks: &mut Marks, found: &mut Vec<PatternId>) {
+    fn give(&self, mut end: u32, marks: &mut SuffixLinks, found: &mut Vec<PatternId>) {
         while end != ROOT && marks.give(end) {
             found.extend(self.pattern(end));
             end = self.suffix(end, marks);
@@ -164,7 +164,7 @@ impl Trie {
     }
 
     /// The longest text of the trie that the text so far and this byte end with.
-    fn step(&self, mut at: u32, byte: u8, marks: &mut Marks) -> u32 {
+    fn step(&self, mut at: u32, byte: u8, marks: &mut SuffixLinks) -> u32 {
         loop {
             match self.child(at, byte) {
                 Some(child) => return child,
@@ -175,7 +175,7 @@ impl Trie {
     }
 
     /// It goes no deeper than a pattern is long.
-    fn suffix(&self, at: u32, marks: &mut Marks) -> u32 {
+    fn suffix(&self, at: u32, marks: &mut SuffixLinks) -> u32 {
         let Some(Node { parent, byte, .. }) = self.nodes.get(at as usize).copied() else { return ROOT };
         if parent == ROOT {
             return ROOT;
@@ -280,5 +280,4 @@ impl Hasher for EdgeHasher {
 }
 
 #[cfg(test)]
-#[path = "trie_tests.rs"]
 mod tests;

@@ -4,14 +4,14 @@ use skillet_api::gateway::OfferMatching;
 
 use super::{
     Candidate, Query, RequestFacts,
-    context::context_text,
-    tokens::{self, distinct},
+    ascii_words::{self, distinct},
+    request::context_text,
     words,
 };
 
 /// By which rules text becomes words and phrases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Reading {
+pub enum MatchMode {
     /// As the reference does: names and tags are found anywhere in the text, inside of words too; tokens are ASCII;
     /// the text includes the client's tools, the model's id and the formats.
     #[default]
@@ -21,10 +21,10 @@ pub enum Reading {
     Words,
 }
 
-impl From<OfferMatching> for Reading {
+impl From<OfferMatching> for MatchMode {
     fn from(matching: OfferMatching) -> Self {
         match matching {
-            OfferMatching::Substring => Self::Reference,
+            OfferMatching::Substring => Self::Substring,
             OfferMatching::Words => Self::Words,
         }
     }
@@ -68,8 +68,8 @@ impl Default for Weights {
 
 /// Which skills fit a request, and how many are offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
-    pub reading: Reading,
+pub struct Scoring {
+    pub matching: MatchMode,
     pub weights: Weights,
     /// Points from which on an `auto` skill is offered.
     pub threshold: i32,
@@ -77,84 +77,87 @@ pub struct Policy {
     pub maximum: usize,
 }
 
-impl Default for Policy {
+impl Default for Scoring {
     fn default() -> Self {
-        Self { reading: Reading::default(), weights: Weights::default(), threshold: 3, maximum: 5 }
+        Self { matching: MatchMode::default(), weights: Weights::default(), threshold: 3, maximum: 5 }
     }
 }
 
-impl Policy {
-    /// The policy `words` with the same numbers.
+impl Scoring {
+    /// The scoring `words` with the same numbers.
     pub fn words() -> Self {
-        Self { reading: Reading::Words, ..Self::default() }
+        Self { matching: MatchMode::Words, ..Self::default() }
     }
 
-    /// Reads a request for this policy.
+    /// Reads a request for this scoring.
     pub fn query(&self, facts: &RequestFacts<'_>) -> Query {
-        Query::new(self.reading, facts)
+        Query::new(self.matching, facts)
     }
 }
 
-impl Reading {
+impl MatchMode {
     /// The text that is searched.
     pub(crate) fn text(self, facts: &RequestFacts<'_>) -> String {
         match self {
-            Self::Reference => context_text(facts),
-            Self::Words => words::line(facts.texts.iter().copied()),
+            Self::Substring => context_text(facts),
+            Self::Words => unicode_words::line(facts.texts.iter().copied()),
         }
     }
 
     /// All words of a text of [`Self::text`], those that score nothing included.
     pub(crate) fn words(self, text: &str) -> Box<dyn Iterator<Item = &str> + '_> {
         match self {
-            Self::Reference => Box::new(tokens::runs(text)),
+            Self::Substring => Box::new(ascii_words::runs(text)),
             Self::Words => Box::new(text.split(' ')),
         }
     }
 
     pub(crate) fn is_scoring(self, word: &str) -> bool {
         match self {
-            Self::Reference => true,
-            Self::Words => words::is_scoring(word),
+            Self::Substring => true,
+            Self::Words => unicode_words::is_scoring(word),
         }
     }
 
     /// What is searched for a name.
     pub(crate) fn name_pattern(self, name: &str) -> Option<String> {
         match self {
-            Self::Reference => Some(name.to_lowercase()).filter(|pattern| !pattern.is_empty()),
-            Self::Words => words::phrase(&words::split_name(name)),
+            Self::Substring => Some(name.to_lowercase()).filter(|pattern| !pattern.is_empty()),
+            Self::Words => unicode_words::phrase(&unicode_words::split_name(name)),
         }
     }
 
     /// What is searched for a tag.
     pub(crate) fn tag_pattern(self, tag: &str) -> Option<String> {
         match self {
-            Self::Reference => Some(tag.to_lowercase()).filter(|pattern| !pattern.is_empty()),
-            Self::Words => words::phrase(tag),
+            Self::Substring => Some(tag.to_lowercase()).filter(|pattern| !pattern.is_empty()),
+            Self::Words => unicode_words::phrase(tag),
         }
     }
 
     pub(crate) fn name_words(self, candidate: &Candidate) -> Vec<String> {
         match self {
-            Self::Reference => tokens::name_tokens(&candidate.name),
+            Self::Substring => ascii_words::name_tokens(&candidate.name),
             Self::Words => {
-                distinct(words::scoring_words(&words::line([words::split_name(&candidate.name).as_str()])))
+                distinct(unicode_words::scoring_words(&unicode_words::line([unicode_words::split_name(
+                    &candidate.name,
+                )
+                .as_str()])))
             }
         }
     }
 
     pub(crate) fn plain_words(self, text: &str) -> Vec<String> {
         match self {
-            Self::Reference => tokens::context_tokens(text),
-            Self::Words => distinct(words::scoring_words(&words::line([text]))),
+            Self::Substring => ascii_words::context_tokens(text),
+            Self::Words => distinct(unicode_words::scoring_words(&unicode_words::line([text]))),
         }
     }
 
     /// Whether a word of the reason for background is related to a tag, given as its pattern.
     pub(crate) fn relates(self, word: &str, tag_pattern: &str) -> bool {
         match self {
-            Self::Reference => tag_pattern.contains(word) || word.contains(tag_pattern),
+            Self::Substring => tag_pattern.contains(word) || word.contains(tag_pattern),
             Self::Words => tag_pattern.split(' ').any(|tag_word| tag_word == word),
         }
     }
@@ -176,27 +179,27 @@ mod tests {
             texts: &["Find it"],
             ..RequestFacts::default()
         };
-        assert_eq!(Reading::Reference.text(&facts), r#"[{"name":"x"}] gpt openai find it"#);
-        assert_eq!(Reading::Words.text(&facts), " find it ");
+        assert_eq!(MatchMode::Substring.text(&facts), r#"[{"name":"x"}] gpt openai find it"#);
+        assert_eq!(MatchMode::Words.text(&facts), " find it ");
     }
 
     #[test]
     fn a_tag_relates_as_a_part_or_as_a_word() {
-        for (reading, word, tag, expected) in [
-            (Reading::Reference, "background", "background-jobs", true),
-            (Reading::Reference, "background", "back", true),
-            (Reading::Reference, "background", "front", false),
-            (Reading::Words, "background", " background jobs ", true),
-            (Reading::Words, "background", " back ", false),
+        for (matching, word, tag, expected) in [
+            (MatchMode::Substring, "background", "background-jobs", true),
+            (MatchMode::Substring, "background", "back", true),
+            (MatchMode::Substring, "background", "front", false),
+            (MatchMode::Words, "background", " background jobs ", true),
+            (MatchMode::Words, "background", " back ", false),
         ] {
-            assert_eq!(reading.relates(word, tag), expected, "{reading:?} {word} {tag}");
+            assert_eq!(matching.relates(word, tag), expected, "{matching:?} {word} {tag}");
         }
     }
 
     #[test]
     fn an_empty_name_or_tag_is_searched_nowhere() {
-        for reading in [Reading::Reference, Reading::Words] {
-            assert_eq!((reading.name_pattern(""), reading.tag_pattern("")), (None, None));
+        for matching in [MatchMode::Substring, MatchMode::Words] {
+            assert_eq!((matching.name_pattern(""), matching.tag_pattern("")), (None, None));
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Families of model providers: which one a model belongs to, and which one a tag names.
+//! FamilySet of model providers: which one a model belongs to, and which one a tag names.
 
 use skillet_llm::DialectName;
 
 /// Whose model a request is for, as far as skills care.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Provider {
+pub enum ProviderFamily {
     OpenAi,
     Anthropic,
     Google,
@@ -13,20 +13,20 @@ pub enum Provider {
 }
 
 /// Words in a model's id, and as tags of skills; the first family with a match counts.
-const WORDS: [(Provider, [&str; 2]); 3] = [
-    (Provider::OpenAi, ["gpt", "openai"]),
-    (Provider::Anthropic, ["claude", "anthropic"]),
-    (Provider::Google, ["gemini", "google"]),
+const WORDS: [(ProviderFamily, [&str; 2]); 3] = [
+    (ProviderFamily::OpenAi, ["gpt", "openai"]),
+    (ProviderFamily::Anthropic, ["claude", "anthropic"]),
+    (ProviderFamily::Google, ["gemini", "google"]),
 ];
 
 /// The family of a model, by words anywhere in its id: `openrouter/anthropic/claude-x` is Anthropic's.
-pub fn detect_provider(model: &str) -> Provider {
+pub fn provider_family(model: &str) -> ProviderFamily {
     let model = model.to_lowercase();
-    let has_word = |(_, words): &&(Provider, [&str; 2])| words.iter().any(|word| model.contains(word));
-    WORDS.iter().find(has_word).map_or(Provider::Other, |(provider, _)| *provider)
+    let has_word = |(_, words): &&(ProviderFamily, [&str; 2])| words.iter().any(|word| model.contains(word));
+    WORDS.iter().find(has_word).map_or(ProviderFamily::Other, |(provider, _)| *provider)
 }
 
-impl Provider {
+impl ProviderFamily {
     /// The family that a tag in lower case names. The whole tag must be its word.
     pub(crate) fn of_tag(tag: &str) -> Option<Self> {
         WORDS.iter().find(|(_, words)| words.contains(&tag)).map(|(provider, _)| *provider)
@@ -42,7 +42,7 @@ impl Provider {
     }
 }
 
-impl From<DialectName> for Provider {
+impl From<DialectName> for ProviderFamily {
     fn from(dialect: DialectName) -> Self {
         match dialect {
             DialectName::OpenAiChat | DialectName::OpenAiResponses => Self::OpenAi,
@@ -54,14 +54,14 @@ impl From<DialectName> for Provider {
 
 /// The families that a skill's tags name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Families(u8);
+pub(crate) struct FamilySet(u8);
 
-impl Families {
+impl FamilySet {
     /// How many different sets there are.
     pub(crate) const COUNT: u8 = 8;
 
     pub(crate) fn of_tags<'a>(tags: impl Iterator<Item = &'a str>) -> Self {
-        Self(tags.filter_map(Provider::of_tag).fold(0, |set, provider| set | Self::bit(provider)))
+        Self(tags.filter_map(ProviderFamily::of_tag).fold(0, |set, provider| set | Self::bit(provider)))
     }
 
     pub(crate) fn from_number(number: u8) -> Self {
@@ -76,16 +76,16 @@ impl Families {
         self.0 == 0
     }
 
-    pub(crate) fn contains(self, provider: Provider) -> bool {
+    pub(crate) fn contains(self, provider: ProviderFamily) -> bool {
         self.0 & Self::bit(provider) != 0
     }
 
-    fn bit(provider: Provider) -> u8 {
+    fn bit(provider: ProviderFamily) -> u8 {
         match provider {
-            Provider::OpenAi => 1,
-            Provider::Anthropic => 2,
-            Provider::Google => 4,
-            Provider::Other => 0,
+            ProviderFamily::OpenAi => 1,
+            ProviderFamily::Anthropic => 2,
+            ProviderFamily::Google => 4,
+            ProviderFamily::Other => 0,
         }
     }
 }
@@ -96,24 +96,24 @@ mod tests {
 
     #[test]
     fn a_models_id_tells_its_family() {
-        let check = |model: &str, expected| assert_eq!(detect_provider(model), expected, "{model}");
-        check("anthropic/claude", Provider::Anthropic);
-        check("google/palm", Provider::Google);
-        check("GPT-4o", Provider::OpenAi);
-        check("mistral-large", Provider::Other);
-        check("", Provider::Other);
+        let check = |model: &str, expected| assert_eq!(provider_family(model), expected, "{model}");
+        check("anthropic/claude", ProviderFamily::Anthropic);
+        check("google/palm", ProviderFamily::Google);
+        check("GPT-4o", ProviderFamily::OpenAi);
+        check("mistral-large", ProviderFamily::Other);
+        check("", ProviderFamily::Other);
         // OpenAI is asked first.
-        check("claude-by-openai", Provider::OpenAi);
-        check("gemini-claude", Provider::Anthropic);
+        check("claude-by-openai", ProviderFamily::OpenAi);
+        check("gemini-claude", ProviderFamily::Anthropic);
     }
 
     #[test]
     fn a_tag_names_a_family_only_as_a_whole() {
-        let families = Families::of_tags(["claude", "google", "gpt-4"].into_iter());
-        assert!(families.contains(Provider::Anthropic) && families.contains(Provider::Google));
-        assert!(!families.contains(Provider::OpenAi) && !families.contains(Provider::Other));
-        assert!(Families::of_tags(["web"].into_iter()).is_empty());
-        assert_eq!(Families::from_number(families.number()), families);
+        let families = FamilySet::of_tags(["claude", "google", "gpt-4"].into_iter());
+        assert!(families.contains(ProviderFamily::Anthropic) && families.contains(ProviderFamily::Google));
+        assert!(!families.contains(ProviderFamily::OpenAi) && !families.contains(ProviderFamily::Other));
+        assert!(FamilySet::of_tags(["web"].into_iter()).is_empty());
+        assert_eq!(FamilySet::from_number(families.number()), families);
     }
 
     #[test]
@@ -124,8 +124,8 @@ mod tests {
             DialectName::Anthropic,
             DialectName::Gemini,
         ]
-        .map(|dialect| Provider::from(dialect).word());
+        .map(|dialect| ProviderFamily::from(dialect).word());
         assert_eq!(families, ["openai", "openai", "anthropic", "google"]);
-        assert_eq!(Provider::default().word(), "other");
+        assert_eq!(ProviderFamily::default().word(), "other");
     }
 }

@@ -4,10 +4,10 @@ use super::*;
 use skillet_core::test_rng::TestRng;
 
 fn found(trie: &Trie, text: &str) -> Vec<PatternId> {
-    found_with(trie, text, &mut Marks::default())
+    found_with(trie, text, &mut SuffixLinks::default())
 }
 
-fn found_with(trie: &Trie, text: &str, marks: &mut Marks) -> Vec<PatternId> {
+fn found_with(trie: &Trie, text: &str, marks: &mut SuffixLinks) -> Vec<PatternId> {
     let mut found = Vec::new();
     trie.find_in_one_pass(text.as_bytes(), marks, &mut found);
     found.sort_unstable();
@@ -40,7 +40,7 @@ fn patterns_inside_each_other_cost_neither_memory_nor_time_for_each_place_of_the
         trie.insert(pattern, number);
         trie.insert(&format!("{}b", "a".repeat(60)), 99);
     }
-    let (mut marks, mut found) = (Marks::default(), Vec::new());
+    let (mut marks, mut found) = (SuffixLinks::default(), Vec::new());
     trie.find(&vec![b'a'; 8_000_000], &mut marks, &mut found);
     found.sort_unstable();
     assert_eq!(found, (0..32).collect::<Vec<_>>());
@@ -52,7 +52,7 @@ fn after_any_changes_it_finds_what_a_plain_search_finds() {
     let mut rng = TestRng::new(5);
     let mut trie = Trie::new();
     // Its numbers of searches begin again in between.
-    let mut marks = Marks::after(u32::MAX - 1_000);
+    let mut marks = SuffixLinks::after(u32::MAX - 1_000);
     let mut patterns: Vec<Option<String>> = vec![None; 12];
     for round in 0..3_000 {
         let at = rng.below(12) as usize;

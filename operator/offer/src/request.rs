@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::Provider;
+use super::ProviderFamily;
 
 /// A model request as far as the choice of skills depends on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestFacts<'a> {
     /// Whose model it is for; decides about tags that name a provider.
-    pub provider: Provider,
+    pub provider: ProviderFamily,
     /// The model's id; empty where the request names none.
     pub model: &'a str,
     /// The form of the client's request, such as `openai`.

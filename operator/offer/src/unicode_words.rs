@@ -1,4 +1,4 @@
-//! Words of any script, for the reading `words`: what people mean by a word, not runs of ASCII.
+//! Words of any script, for the matching `words`: what people mean by a word, not runs of ASCII.
 //!
 //! | text | words |
 //! |---|---|
@@ -15,7 +15,7 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 use skillet_core::fold::fold;
 
-use super::tokens::split_camel_case;
+use super::ascii_words::split_camel_case;
 
 /// Words that nearly every text has: English, what descriptions of tools say of themselves, and the commonest of
 /// German, French, Spanish, Portuguese and Italian. In order, for the search.

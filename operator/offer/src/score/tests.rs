@@ -3,18 +3,18 @@
 use serde_json::json;
 
 use super::*;
-use crate::{Policy, Provider, RequestFacts, synthetic::candidate};
+use crate::{ProviderFamily, RequestFacts, Scoring, synthetic::candidate};
 
-fn score(policy: &Policy, skill: (&str, &str, &[&str]), facts: RequestFacts<'_>) -> i32 {
+fn score(scoring: &Scoring, skill: (&str, &str, &[&str]), facts: RequestFacts<'_>) -> i32 {
     let (name, description, tags) = skill;
-    let query = policy.query(&facts);
-    Scorer::new(policy.weights, &query).score(&candidate(name, description, tags))
+    let query = scoring.query(&facts);
+    Scorer::new(scoring.weights, &query).score(&candidate(name, description, tags))
 }
 
 /// Skill, text, points under `reference`, points under `words`.
 fn check(skill: (&str, &str, &[&str]), text: &str, reference: i32, words: i32) {
     let facts = RequestFacts { texts: &[text], ..RequestFacts::default() };
-    let scores = (score(&Policy::default(), skill, facts), score(&Policy::words(), skill, facts));
+    let scores = (score(&Scoring::default(), skill, facts), score(&Scoring::words(), skill, facts));
     assert_eq!(scores, (reference, words), "{skill:?} in {text:?}");
 }
 
@@ -51,15 +51,15 @@ fn each_word_of_the_description_counts_once() {
 #[test]
 fn tags_for_a_provider_count_once_for_or_against() {
     for (tags, provider, points) in [
-        (&["gpt"][..], Provider::OpenAi, 2),
-        (&["gpt", "openai", "claude"], Provider::OpenAi, 2),
-        (&["Claude", "anthropic"], Provider::OpenAi, -2),
-        (&["gemini"], Provider::Other, -2),
-        (&["gpt-4"], Provider::OpenAi, 0),
+        (&["gpt"][..], ProviderFamily::OpenAi, 2),
+        (&["gpt", "openai", "claude"], ProviderFamily::OpenAi, 2),
+        (&["Claude", "anthropic"], ProviderFamily::OpenAi, -2),
+        (&["gemini"], ProviderFamily::Other, -2),
+        (&["gpt-4"], ProviderFamily::OpenAi, 0),
     ] {
-        for policy in [Policy::default(), Policy::words()] {
+        for scoring in [Scoring::default(), Scoring::words()] {
             let facts = RequestFacts { provider, ..RequestFacts::default() };
-            assert_eq!(score(&policy, ("zzz", "", tags), facts), points, "{tags:?} {provider:?}");
+            assert_eq!(score(&scoring, ("zzz", "", tags), facts), points, "{tags:?} {provider:?}");
         }
     }
 }
@@ -68,7 +68,7 @@ fn tags_for_a_provider_count_once_for_or_against() {
 fn the_reason_for_background_counts_in_name_and_tags() {
     let check = |skill: (&str, &str, &[&str]), reference: i32, words: i32| {
         let facts = RequestFacts { background: Some("header_background"), ..RequestFacts::default() };
-        let scores = (score(&Policy::default(), skill, facts), score(&Policy::words(), skill, facts));
+        let scores = (score(&Scoring::default(), skill, facts), score(&Scoring::words(), skill, facts));
         assert_eq!(scores, (reference, words), "{skill:?}");
     };
     // The reference also searches the reason as text.
@@ -84,22 +84,22 @@ fn the_reference_also_searches_what_the_client_brings() {
     let tool = json!({"type": "function", "function": {"name": "x", "parameters": {"type": "object"}}});
     let facts = RequestFacts { client_tools: &[&tool], texts: &["hi"], ..RequestFacts::default() };
     let skill = ("function", "type name parameters", &[][..]);
-    assert_eq!(score(&Policy::default(), skill, facts), 6 + 2 + 3);
-    assert_eq!(score(&Policy::words(), skill, facts), 0);
+    assert_eq!(score(&Scoring::default(), skill, facts), 6 + 2 + 3);
+    assert_eq!(score(&Scoring::words(), skill, facts), 0);
 }
 
 #[test]
 fn every_signal_is_told() {
-    let policy = Policy::words();
+    let scoring = Scoring::words();
     let facts = RequestFacts {
-        provider: Provider::OpenAi,
+        provider: ProviderFamily::OpenAi,
         texts: &["Search the web"],
         background: Some("system_prompt_pattern"),
         ..RequestFacts::default()
     };
-    let query = policy.query(&facts);
+    let query = scoring.query(&facts);
     let skill = candidate("web-prompt", "Searches the web", &["Search", "openai", "system prompt"]);
-    let signals = Scorer::new(policy.weights, &query).signals(&skill);
+    let signals = Scorer::new(scoring.weights, &query).signals(&skill);
     let told: Vec<(SignalKind, &str, i32)> =
         signals.iter().map(|signal| (signal.kind, signal.text.as_str(), signal.points)).collect();
     let expected = [

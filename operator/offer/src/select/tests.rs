@@ -1,4 +1,4 @@
-//! What is picked over several namespaces, in which order, and what is reported as dropped.
+//! What is picked over several namespaces, in which order, and what is reported as rejected.
 
 use super::*;
 use crate::{RequestFacts, synthetic, synthetic::candidate};
@@ -19,56 +19,57 @@ fn skill(text: &str) -> Arc<Candidate> {
 }
 
 fn indexes(namespaces: &[&str]) -> Vec<Index> {
-    let policy = Policy::words();
-    let build = |texts: &&str| Index::build(policy.reading, texts.split_whitespace().map(skill));
+    let scoring = Scoring::words();
+    let build = |texts: &&str| Index::build(scoring.matching, texts.split_whitespace().map(skill));
     namespaces.iter().map(build).collect()
 }
 
 struct Setup<'a> {
-    policy: Policy,
+    scoring: Scoring,
     namespaces: Vec<Index>,
     text: &'a str,
     client_tools: &'a [&'a str],
-    switch: Switch,
+    filter: SkillFilter,
     token_budget: Option<u32>,
 }
 
 impl<'a> Setup<'a> {
     fn new(namespaces: &[&str], text: &'a str) -> Self {
         Self {
-            policy: Policy::words(),
+            scoring: Scoring::words(),
             namespaces: indexes(namespaces),
             text,
             client_tools: &[],
-            switch: Switch::All,
+            filter: SkillFilter::All,
             token_budget: None,
         }
     }
 
-    fn pick(&self) -> Offer {
+    fn select(&self) -> Offer {
         let facts = RequestFacts { texts: &[self.text], ..RequestFacts::default() };
-        let query = self.policy.query(&facts);
+        let query = self.scoring.query(&facts);
         let indexes: Vec<&Index> = self.namespaces.iter().collect();
-        let Self { client_tools, switch, token_budget, .. } = self;
-        let ask = Ask { query: &query, client_tools, switch, token_budget: *token_budget, can_ask: true };
-        pick(&self.policy, &indexes, &ask, &mut Scratch::default())
+        let Self { client_tools, filter, token_budget, .. } = self;
+        let selection =
+            Selection { query: &query, client_tools, filter, token_budget: *token_budget, can_confirm: true };
+        select(&self.scoring, &indexes, &selection, &mut Scratch::default())
     }
 
-    /// Names by rank, then what was dropped and why.
-    fn check(&self, ranked: &str, dropped: &[(&str, Reason)]) {
-        let offer = self.pick();
+    /// Names by rank, then what was rejected and why.
+    fn check(&self, ranked: &str, rejected: &[(&str, RejectReason)]) {
+        let offer = self.select();
         let names: Vec<String> = offer.ranked().iter().map(|offered| path(&offered.skill)).collect();
         assert_eq!(names.join(" "), ranked);
-        let reasons: Vec<(String, Reason)> = offer
-            .dropped
+        let reasons: Vec<(String, RejectReason)> = offer
+            .rejected
             .into_iter()
-            .map(|dropped| {
-                let namespace = dropped.namespace.as_deref().unwrap_or("?").to_owned();
-                (format!("{namespace}/{}", dropped.name), dropped.reason)
+            .map(|rejected| {
+                let namespace = rejected.namespace.as_deref().unwrap_or("?").to_owned();
+                (format!("{namespace}/{}", rejected.name), rejected.reason)
             })
             .collect();
-        let expected: Vec<(String, Reason)> =
-            dropped.iter().map(|(path, reason)| ((*path).to_owned(), reason.clone())).collect();
+        let expected: Vec<(String, RejectReason)> =
+            rejected.iter().map(|(path, reason)| ((*path).to_owned(), reason.clone())).collect();
         assert_eq!(reasons, expected);
     }
 }
@@ -77,15 +78,15 @@ fn path(skill: &Candidate) -> String {
     format!("{}/{}", skill.namespace, skill.name)
 }
 
-fn hidden(by: &str) -> Reason {
-    Reason::Hidden { by: by.into() }
+fn hidden(by: &str) -> RejectReason {
+    RejectReason::Hidden { by: by.into() }
 }
 
 #[test]
 fn always_offered_skills_go_before_fitting_ones_and_others_stay_out() {
     let setup = Setup::new(&["a/web +a/zoo +a/bee -a/web-off a/disk"], "web");
     setup.check("a/bee a/zoo a/web", &[]);
-    let scores: Vec<Option<i32>> = setup.pick().ranked().iter().map(|offered| offered.score).collect();
+    let scores: Vec<Option<i32>> = setup.select().ranked().iter().map(|offered| offered.score).collect();
     assert_eq!(scores, [None, None, Some(11)]);
 }
 
@@ -93,45 +94,45 @@ fn always_offered_skills_go_before_fitting_ones_and_others_stay_out() {
 fn fitting_skills_are_ranked_by_score_over_all_namespaces_up_to_the_maximum() {
     let mut setup = Setup::new(&["a/web a/disk", "b/web-disk b/cpu", "c/cpu-disk"], "web disk cpu");
     setup.check("b/web-disk b/cpu a/disk a/web c/cpu-disk", &[]);
-    setup.policy.maximum = 2;
+    setup.scoring.maximum = 2;
     setup.check("b/web-disk b/cpu", &[]);
-    setup.policy.maximum = 0;
+    setup.scoring.maximum = 0;
     setup.check("", &[]);
 }
 
 #[test]
 fn the_best_are_those_that_sorting_all_of_them_gives() {
-    for (seed, policy) in [(1, Policy::default()), (2, Policy::words()), (3, Policy::default())] {
+    for (seed, scoring) in [(1, Scoring::default()), (2, Scoring::words()), (3, Scoring::default())] {
         let namespaces = [seed * 7, seed * 7 + 1].map(|seed| synthetic::corpus(700, seed));
         let indexes =
-            namespaces.each_ref().map(|skills| Index::build(policy.reading, skills.iter().cloned()));
+            namespaces.each_ref().map(|skills| Index::build(scoring.matching, skills.iter().cloned()));
         let indexes: Vec<&Index> = indexes.iter().collect();
         for (request, many) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
             let (texts, _) = synthetic::request(request);
             let texts: Vec<&str> = texts.iter().map(String::as_str).take(many).collect();
-            let query = policy.query(&RequestFacts { texts: &texts, ..RequestFacts::default() });
-            let scorer = Scorer::new(policy.weights, &query);
+            let query = scoring.query(&RequestFacts { texts: &texts, ..RequestFacts::default() });
+            let scorer = Scorer::new(scoring.weights, &query);
             let mut ranked: Vec<Ranked> = Vec::new();
-            for (place, skills) in namespaces.iter().enumerate() {
-                let is_hidden = |skill: &Candidate| place > 0 && indexes[0].get(&skill.name).is_some();
+            for (distance, skills) in namespaces.iter().enumerate() {
+                let is_hidden = |skill: &Candidate| distance > 0 && indexes[0].get(&skill.name).is_some();
                 ranked.extend(skills.iter().filter(|skill| !is_hidden(skill)).map(|skill| Ranked {
                     candidate: skill.clone(),
                     score: scorer.score(skill),
                     tokens: 0,
-                    place,
+                    distance,
                 }));
             }
-            ranked.retain(|ranked| ranked.score >= policy.threshold);
+            ranked.retain(|ranked| ranked.score >= scoring.threshold);
             ranked.sort_by(Ranked::compare);
             let expected: Vec<&str> = ranked.iter().take(5).map(|ranked| &*ranked.candidate.name).collect();
-            let ask = Ask {
+            let selection = Selection {
                 query: &query,
                 client_tools: &[],
-                switch: &Switch::All,
+                filter: &SkillFilter::All,
                 token_budget: None,
-                can_ask: true,
+                can_confirm: true,
             };
-            let offer = pick(&policy, &indexes, &ask, &mut Scratch::default());
+            let offer = select(&scoring, &indexes, &selection, &mut Scratch::default());
             let names: Vec<&str> = offer.ranked().iter().map(|offered| &*offered.skill.name).collect();
             assert_eq!(names, expected, "{seed} {request}");
         }
@@ -153,15 +154,15 @@ fn a_nearer_name_hides_a_farther_one_whatever_its_mode() {
 fn what_is_left_out_by_name_takes_no_place_and_only_what_would_be_in_is_told() {
     let mut setup = Setup::new(&["a/web-disk a/web-cpu", "b/web b/disk"], "web-disk web-cpu");
     setup.client_tools = &["web-cpu", "disk"];
-    setup.policy.maximum = 1;
-    setup.check("a/web-disk", &[("a/web-cpu", Reason::ToolNameTaken)]);
+    setup.scoring.maximum = 1;
+    setup.check("a/web-disk", &[("a/web-cpu", RejectReason::ToolNameTaken)]);
 }
 
 #[test]
 fn the_clients_own_tools_win_over_skills_of_any_mode() {
     let mut setup = Setup::new(&["+a/web a/disk a/cpu"], "disk cpu");
     setup.client_tools = &["web", "cpu"];
-    setup.check("a/disk", &[("a/web", Reason::ToolNameTaken), ("a/cpu", Reason::ToolNameTaken)]);
+    setup.check("a/disk", &[("a/web", RejectReason::ToolNameTaken), ("a/cpu", RejectReason::ToolNameTaken)]);
 }
 
 #[test]
@@ -173,18 +174,18 @@ fn of_two_skills_with_one_tool_name_the_higher_is_kept() {
         parameters: Arc::new(serde_json::Value::Null),
     };
     let other = Candidate { tool: tool.into(), ..(*skill("b/disk")).clone() };
-    setup.namespaces.push(Index::build(setup.policy.reading, [Arc::new(other)]));
-    setup.check("a/web", &[("b/disk", Reason::ToolNameTaken)]);
+    setup.namespaces.push(Index::build(setup.scoring.matching, [Arc::new(other)]));
+    setup.check("a/web", &[("b/disk", RejectReason::ToolNameTaken)]);
 }
 
 #[test]
 fn over_the_budget_skills_go_from_the_end() {
     let mut setup = Setup::new(&["+a/bee +a/zoo a/web a/web-disk"], "web disk");
-    let one = setup.pick().offered[0].tokens;
-    let budget = |budget: u32, ranked: &str, dropped: &[&str]| {
-        let dropped: Vec<_> = dropped.iter().map(|path| (*path, Reason::OverBudget)).collect();
+    let one = setup.select().offered[0].tokens;
+    let budget = |budget: u32, ranked: &str, rejected: &[&str]| {
+        let rejected: Vec<_> = rejected.iter().map(|path| (*path, RejectReason::OverBudget)).collect();
         setup.token_budget = Some(budget);
-        setup.check(ranked, &dropped);
+        setup.check(ranked, &rejected);
     };
     let mut budget = budget;
     budget(one * 5, "a/bee a/zoo a/web-disk a/web", &[]);
@@ -196,7 +197,7 @@ fn over_the_budget_skills_go_from_the_end() {
 #[test]
 fn the_order_on_the_wire_does_not_depend_on_scores() {
     let order = |text: &str| {
-        let offer = Setup::new(&["+b/zoo +b/bee a/disk a/web", "+c/ant c/cpu"], text).pick();
+        let offer = Setup::new(&["+b/zoo +b/bee a/disk a/web", "+c/ant c/cpu"], text).select();
         offer.offered.iter().map(|offered| path(&offered.skill)).collect::<Vec<_>>()
     };
     let expected = ["c/ant", "b/bee", "b/zoo", "c/cpu", "a/disk", "a/web"];
@@ -207,23 +208,27 @@ fn the_order_on_the_wire_does_not_depend_on_scores() {
 #[test]
 fn a_request_may_want_no_skills() {
     let mut setup = Setup::new(&["+a/bee a/web"], "web");
-    setup.switch = Switch::Off;
+    setup.filter = SkillFilter::Off;
     setup.check("", &[]);
 }
 
 #[test]
 fn a_request_may_narrow_what_is_looked_at() {
     let mut setup = Setup::new(&["+a/zoo +a/bee a/web a/disk -a/off", "+b/ant b/web b/cpu"], "web cpu");
-    setup.switch =
-        Switch::Only(["cpu", "ant", "zoo", "disk", "web", "web", "off", "who"].map(Into::into).into());
+    setup.filter =
+        SkillFilter::Only(["cpu", "ant", "zoo", "disk", "web", "web", "off", "who"].map(Into::into).into());
     setup.client_tools = &["cpu"];
-    let dropped = [("?/who", Reason::Unknown), ("b/cpu", Reason::ToolNameTaken), ("a/off", Reason::ModeOff)];
-    setup.check("a/zoo b/ant a/web", &dropped);
+    let rejected = [
+        ("?/who", RejectReason::Unknown),
+        ("b/cpu", RejectReason::ToolNameTaken),
+        ("a/off", RejectReason::ModeOff),
+    ];
+    setup.check("a/zoo b/ant a/web", &rejected);
 }
 
 #[test]
 fn a_request_may_name_exactly_what_it_wants() {
     let mut setup = Setup::new(&["+a/zoo a/web a/disk -a/off", "b/cpu"], "web");
-    setup.switch = Switch::Exactly(["disk", "cpu", "off", "disk"].map(Into::into).into());
-    setup.check("a/disk b/cpu", &[("a/off", Reason::ModeOff)]);
+    setup.filter = SkillFilter::Exactly(["disk", "cpu", "off", "disk"].map(Into::into).into());
+    setup.check("a/disk b/cpu", &[("a/off", RejectReason::ModeOff)]);
 }

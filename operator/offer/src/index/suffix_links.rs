@@ -4,14 +4,14 @@ use super::trie::NONE;
 
 /// What a search notes of the nodes it comes to, to be used again for the next one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Marks {
-    /// Marks of another search are none.
+pub(super) struct SuffixLinks {
+    /// SuffixLinks of another search are none.
     search: u32,
-    nodes: Vec<Mark>,
+    nodes: Vec<Link>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct Link {
     search: u32,
     /// Whether the patterns that end with this node were given.
     is_given: bool,
@@ -19,7 +19,7 @@ struct Mark {
     suffix: u32,
 }
 
-impl Marks {
+impl SuffixLinks {
     /// For another search, in a trie of so many nodes.
     pub(super) fn begin(&mut self, nodes: usize) {
         self.search = self.search.wrapping_add(1);
@@ -28,14 +28,14 @@ impl Marks {
             self.search = 1;
         }
         if self.nodes.len() < nodes {
-            self.nodes.resize(nodes, Mark { search: 0, is_given: false, suffix: NONE });
+            self.nodes.resize(nodes, Link { search: 0, is_given: false, suffix: NONE });
         }
     }
 
-    fn of(&mut self, node: u32) -> Option<&mut Mark> {
+    fn of(&mut self, node: u32) -> Option<&mut Link> {
         let mark = self.nodes.get_mut(node as usize)?;
         if mark.search != self.search {
-            *mark = Mark { search: self.search, is_given: false, suffix: NONE };
+            *mark = Link { search: self.search, is_given: false, suffix: NONE };
         }
         Some(mark)
     }
@@ -58,7 +58,7 @@ impl Marks {
 }
 
 #[cfg(test)]
-impl Marks {
+impl SuffixLinks {
     /// As if there had been so many searches.
     pub(super) fn after(searches: u32) -> Self {
         Self { search: searches, nodes: Vec::new() }

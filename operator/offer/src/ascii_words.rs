@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-/// Shorter runs are dropped.
+/// Shorter runs are rejected.
 const MIN_LENGTH: usize = 3;
 
 /// The distinct tokens of a text, in the order of their first occurrence.

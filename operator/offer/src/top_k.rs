@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use super::{Candidate, Policy, compare_names, index::Entry};
+use super::{Candidate, Scoring, compare_names, index::Entry};
 
 /// A skill that fits, with what its rank depends on.
 #[derive(Clone, Debug)]
@@ -11,12 +11,12 @@ pub(crate) struct Ranked {
     pub(crate) score: i32,
     pub(crate) tokens: u32,
     /// Which namespace in the order of look-up.
-    pub(crate) place: usize,
+    pub(crate) distance: usize,
 }
 
 impl Ranked {
-    pub(crate) fn new(entry: &Entry, score: i32, place: usize) -> Self {
-        Self { candidate: entry.candidate.clone(), score, tokens: entry.tokens, place }
+    pub(crate) fn new(entry: &Entry, score: i32, distance: usize) -> Self {
+        Self { candidate: entry.candidate.clone(), score, tokens: entry.tokens, distance }
     }
 
     /// Less is better: more points, then more installs, then the name, then the nearer namespace, then the older.
@@ -27,7 +27,7 @@ impl Ranked {
             .cmp(&self.score)
             .then_with(|| b.install_count.cmp(&a.install_count))
             .then_with(|| compare_names(&a.name, &b.name))
-            .then_with(|| self.place.cmp(&other.place))
+            .then_with(|| self.distance.cmp(&other.distance))
             .then_with(|| a.registered.cmp(&b.registered))
             .then_with(|| a.name.cmp(&b.name))
     }
@@ -35,19 +35,19 @@ impl Ranked {
 
 /// Keeps the best of what it is given, in their order, with something noted for each.
 #[derive(Clone, Debug)]
-pub(crate) struct Best<T> {
+pub(crate) struct TopK<T> {
     threshold: i32,
     maximum: usize,
     items: Vec<(Ranked, T)>,
 }
 
-impl<T> Best<T> {
-    pub(crate) fn new(policy: &Policy) -> Self {
-        Self { threshold: policy.threshold, maximum: policy.maximum, items: Vec::new() }
+impl<T> TopK<T> {
+    pub(crate) fn new(scoring: &Scoring) -> Self {
+        Self { threshold: scoring.threshold, maximum: scoring.maximum, items: Vec::new() }
     }
 
     /// The least score that could still come in.
-    pub(crate) fn bar(&self) -> i32 {
+    pub(crate) fn threshold(&self) -> i32 {
         match self.items.last() {
             _ if self.maximum == 0 => i32::MAX,
             Some((worst, _)) if self.is_full() => worst.score,
@@ -61,7 +61,7 @@ impl<T> Best<T> {
 
     /// Whether it would be among the best.
     pub(crate) fn wants(&self, ranked: &Ranked) -> bool {
-        ranked.score >= self.bar()
+        ranked.score >= self.threshold()
             && (!self.is_full()
                 || self.items.last().is_some_and(|(worst, _)| ranked.compare(worst) == Ordering::Less))
     }
@@ -85,17 +85,17 @@ mod tests {
     use super::*;
     use crate::synthetic::candidate;
 
-    fn ranked(name: &str, score: i32, install_count: u64, place: usize) -> Ranked {
+    fn ranked(name: &str, score: i32, install_count: u64, distance: usize) -> Ranked {
         let candidate = Arc::new(Candidate { install_count, ..candidate(name, "", &[]) });
-        Ranked { candidate, score, tokens: 1, place }
+        Ranked { candidate, score, tokens: 1, distance }
     }
 
     fn names(maximum: usize, found: &[Ranked]) -> Vec<String> {
-        let mut best = Best::new(&Policy { maximum, ..Policy::default() });
+        let mut best = TopK::new(&Scoring { maximum, ..Scoring::default() });
         found.iter().for_each(|ranked| best.take(ranked.clone(), ()));
         best.into_items()
             .iter()
-            .map(|(ranked, ())| format!("{}{}", ranked.candidate.name, ranked.place))
+            .map(|(ranked, ())| format!("{}{}", ranked.candidate.name, ranked.distance))
             .collect()
     }
 
@@ -118,11 +118,11 @@ mod tests {
 
     #[test]
     fn the_bar_rises_once_all_places_are_taken() {
-        let mut best = Best::new(&Policy { maximum: 2, ..Policy::default() });
-        for (score, bar) in [(4, 3), (9, 4), (3, 4), (7, 7), (7, 7)] {
+        let mut best = TopK::new(&Scoring { maximum: 2, ..Scoring::default() });
+        for (score, threshold) in [(4, 3), (9, 4), (3, 4), (7, 7), (7, 7)] {
             best.take(ranked("a", score, 0, 0), ());
-            assert_eq!(best.bar(), bar, "after {score}");
+            assert_eq!(best.threshold(), threshold, "after {score}");
         }
-        assert_eq!(Best::<()>::new(&Policy { maximum: 0, ..Policy::default() }).bar(), i32::MAX);
+        assert_eq!(TopK::<()>::new(&Scoring { maximum: 0, ..Scoring::default() }).threshold(), i32::MAX);
     }
 }

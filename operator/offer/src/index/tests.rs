@@ -7,7 +7,7 @@ use serde_json::Value;
 use skillet_api::skill::{Invocation, Mode};
 
 use super::*;
-use crate::{Policy, Provider, Query, RequestFacts, Scorer, synthetic};
+use crate::{ProviderFamily, Query, RequestFacts, Scorer, Scoring, synthetic};
 use skillet_core::test_rng::TestRng;
 
 /// Takes everything above a bar.
@@ -16,7 +16,7 @@ struct All {
     found: BTreeMap<String, i32>,
 }
 
-impl Sink for All {
+impl Collector for All {
     fn bar(&self) -> i32 {
         self.bar
     }
@@ -29,24 +29,24 @@ impl Sink for All {
 
 fn found(
     index: &Index,
-    policy: &Policy,
+    scoring: &Scoring,
     query: &Query,
     scratch: &mut Scratch,
     bar: i32,
 ) -> BTreeMap<String, i32> {
     let mut all = All { bar, found: BTreeMap::new() };
-    index.search(&policy.weights, query, scratch, &mut all);
+    index.search(&scoring.weights, query, scratch, &mut all);
     all.found
 }
 
 fn expected<'a>(
     skills: impl IntoIterator<Item = &'a Arc<Candidate>>,
-    policy: &Policy,
+    scoring: &Scoring,
     query: &Query,
     bar: i32,
 ) -> BTreeMap<String, i32> {
-    let scorer = Scorer::new(policy.weights, query);
-    let fitting = skills.into_iter().filter(|skill| skill.standing() == Standing::WhenItFits);
+    let scorer = Scorer::new(scoring.weights, query);
+    let fitting = skills.into_iter().filter(|skill| skill.eligibility() == Eligibility::OnMatch);
     fitting
         .map(|skill| (skill.name.to_string(), scorer.score(skill)))
         .filter(|(_, score)| *score >= bar)
@@ -75,27 +75,31 @@ fn odd_candidate(rng: &mut TestRng, name: &str) -> Candidate {
     }
 }
 
-fn odd_query(rng: &mut TestRng, policy: &Policy) -> Query {
+fn odd_query(rng: &mut TestRng, scoring: &Scoring) -> Query {
     let texts: Vec<String> = (0..rng.below(4)).map(|_| odd_text(rng, 60)).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let facts = RequestFacts {
-        provider: [Provider::OpenAi, Provider::Anthropic, Provider::Google, Provider::Other]
-            [rng.below(4) as usize],
+        provider: [
+            ProviderFamily::OpenAi,
+            ProviderFamily::Anthropic,
+            ProviderFamily::Google,
+            ProviderFamily::Other,
+        ][rng.below(4) as usize],
         model: "gpt-ab",
         background: [None, Some("header_background"), Some("low_max_tokens"), Some("abc background aab")]
             [rng.below(4) as usize],
         texts: &texts,
         ..RequestFacts::default()
     };
-    policy.query(&facts)
+    scoring.query(&facts)
 }
 
 #[test]
 fn after_any_changes_the_scores_are_those_of_the_plain_rule() {
-    for (seed, policy) in [(1, Policy::default()), (2, Policy::words())] {
+    for (seed, scoring) in [(1, Scoring::default()), (2, Scoring::words())] {
         let mut rng = TestRng::new(seed);
         let mut scratch = Scratch::default();
-        let mut index = Index::new(policy.reading);
+        let mut index = Index::new(scoring.matching);
         let mut skills: BTreeMap<String, Arc<Candidate>> = BTreeMap::new();
         for round in 0..6_000 {
             let name = odd_text(&mut rng, 4);
@@ -109,10 +113,10 @@ fn after_any_changes_the_scores_are_those_of_the_plain_rule() {
             }
             assert_eq!(index.len(), skills.len());
             if round % 40 == 0 {
-                let query = odd_query(&mut rng, &policy);
+                let query = odd_query(&mut rng, &scoring);
                 let bar = i32::try_from(rng.below(12)).unwrap() - 3;
-                let expected = expected(skills.values(), &policy, &query, bar);
-                assert_eq!(found(&index, &policy, &query, &mut scratch, bar), expected, "{round} {query:?}");
+                let expected = expected(skills.values(), &scoring, &query, bar);
+                assert_eq!(found(&index, &scoring, &query, &mut scratch, bar), expected, "{round} {query:?}");
             }
         }
         for name in skills.keys() {
@@ -125,14 +129,14 @@ fn after_any_changes_the_scores_are_those_of_the_plain_rule() {
 #[test]
 fn common_words_and_many_blocks_change_no_score() {
     let skills = synthetic::corpus(1_200, 7);
-    for policy in [Policy::default(), Policy::words()] {
-        let index = Index::build(policy.reading, skills.iter().cloned());
+    for scoring in [Scoring::default(), Scoring::words()] {
+        let index = Index::build(scoring.matching, skills.iter().cloned());
         let mut scratch = Scratch::default();
         for seed in 0..5 {
-            let query = corpus_query(&policy, seed);
+            let query = corpus_query(&scoring, seed);
             for bar in [0, 8, 15] {
-                let expected = expected(&skills, &policy, &query, bar);
-                assert_eq!(found(&index, &policy, &query, &mut scratch, bar), expected, "{seed} {bar}");
+                let expected = expected(&skills, &scoring, &query, bar);
+                assert_eq!(found(&index, &scoring, &query, &mut scratch, bar), expected, "{seed} {bar}");
             }
         }
     }
@@ -141,26 +145,26 @@ fn common_words_and_many_blocks_change_no_score() {
 #[test]
 fn other_weights_change_the_scores_alike() {
     let skills = synthetic::corpus(600, 3);
-    let mut policy = Policy::default();
-    policy.weights.description_word = -2;
-    policy.weights.provider_mismatch = 5;
-    let index = Index::build(policy.reading, skills.iter().cloned());
-    let query = corpus_query(&policy, 1);
+    let mut scoring = Scoring::default();
+    scoring.weights.description_word = -2;
+    scoring.weights.provider_mismatch = 5;
+    let index = Index::build(scoring.matching, skills.iter().cloned());
+    let query = corpus_query(&scoring, 1);
     for bar in [-50, -4, 0, 9] {
-        let expected = expected(&skills, &policy, &query, bar);
-        assert_eq!(found(&index, &policy, &query, &mut Scratch::default(), bar), expected, "{bar}");
+        let expected = expected(&skills, &scoring, &query, bar);
+        assert_eq!(found(&index, &scoring, &query, &mut Scratch::default(), bar), expected, "{bar}");
     }
 }
 
 #[test]
 fn a_request_that_was_read_by_other_rules_is_answered_by_them() {
     let skills = synthetic::corpus(200, 3);
-    let index = Index::build(Reading::Reference, skills.iter().cloned());
-    let words = Policy::words();
+    let index = Index::build(MatchMode::Substring, skills.iter().cloned());
+    let words = Scoring::words();
     let query = corpus_query(&words, 1);
     let found = found(&index, &words, &query, &mut Scratch::default(), 3);
     assert_eq!(found, expected(&skills, &words, &query, 3));
-    assert_eq!(index.reading(), Reading::Reference);
+    assert_eq!(index.matching(), MatchMode::Substring);
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn of_several_versions_the_newest_that_can_be_offered_is_kept() {
     };
     let check = |versions: &[(&str, bool)], expected: &str| {
         let index =
-            Index::build(Reading::Words, versions.iter().map(|(text, enabled)| version(text, *enabled)));
+            Index::build(MatchMode::Words, versions.iter().map(|(text, enabled)| version(text, *enabled)));
         assert_eq!(&*index.get("a").unwrap().version, expected, "{versions:?}");
         assert_eq!(index.candidates().count(), 1);
     };
@@ -179,15 +183,15 @@ fn of_several_versions_the_newest_that_can_be_offered_is_kept() {
     check(&[("1.0.0", true), ("2.0.0", false)], "1.0.0");
     check(&[("1.0.0", false), ("2.0.0", false)], "2.0.0");
     check(&[("odd", true), ("0.0.1", true)], "0.0.1");
-    assert!(Index::build(Reading::Words, []).get("a").is_none());
+    assert!(Index::build(MatchMode::Words, []).get("a").is_none());
 }
 
-fn corpus_query(policy: &Policy, seed: u64) -> Query {
+fn corpus_query(scoring: &Scoring, seed: u64) -> Query {
     let (texts, tools) = synthetic::request(seed);
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let tools: Vec<&Value> = tools.iter().collect();
-    policy.query(&RequestFacts {
-        provider: Provider::OpenAi,
+    scoring.query(&RequestFacts {
+        provider: ProviderFamily::OpenAi,
         model: "gpt-4o",
         source_format: "openai",
         target_format: "openai",

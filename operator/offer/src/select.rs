@@ -6,7 +6,7 @@
 //!    where nothing of it can run.
 //! 2. A skill whose tool has the name of one of the client's own tools is left out: the client's tools always win.
 //! 3. Skills of mode `on` come first: the nearer namespace's, then the earlier registered. Then skills of mode `auto`
-//!    by score, at most the policy's maximum. What rules 1 and 2 leave out takes no place of that maximum.
+//!    by score, at most the scoring's maximum. What rules 1 and 2 leave out takes no distance of that maximum.
 //! 4. Where the definitions take more tokens than the budget, skills go from the end: the lowest `auto` first, the last
 //!    `on` after all `auto`.
 //! 5. What is left is listed by name, `on` before `auto`. Scores decide who is in the list, never the order of it:
@@ -17,14 +17,14 @@ use std::{collections::BTreeSet, sync::Arc};
 use skillet_api::skill::{Invocation, Mode};
 
 use super::{
-    Candidate, Index, Policy, Query, Scorer, Scratch, Standing,
-    best::{Best, Ranked},
-    index::{Entry, Sink},
+    Candidate, Eligibility, Index, Query, Scorer, Scoring, Scratch,
+    index::{Collector, Entry},
+    top_k::{Ranked, TopK},
 };
 
 /// What a request asks for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Switch {
+pub enum SkillFilter {
     /// Whatever fits.
     #[default]
     All,
@@ -38,33 +38,33 @@ pub enum Switch {
 
 /// A request that skills are picked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct Selection<'a> {
     pub query: &'a Query,
     /// Names of the client's own tools.
     pub client_tools: &'a [&'a str],
-    pub switch: &'a Switch,
+    pub filter: &'a SkillFilter,
     /// Most tokens of all definitions together; None is no limit.
     pub token_budget: Option<u32>,
     /// Whether a person's word can be asked for, without which no skill of invocation `hybrid` is offered.
-    pub can_ask: bool,
+    pub can_confirm: bool,
 }
 
 /// What a request is offered.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
     /// In the order in which the tools are sent.
-    pub offered: Vec<Offered>,
+    pub offered: Vec<OfferedSkill>,
     /// What would have been offered but for a clash or the budget.
-    pub dropped: Vec<Dropped>,
+    pub rejected: Vec<Rejected>,
 }
 
 /// A skill that is offered.
 #[derive(Clone, Debug)]
-pub struct Offered {
+pub struct OfferedSkill {
     pub skill: Arc<Candidate>,
     /// None where it is offered whatever its score.
     pub score: Option<i32>,
-    /// Its place by importance, from 0: the last goes first where not all fit.
+    /// Its distance by importance, from 0: the last goes first where not all fit.
     pub rank: usize,
     /// About how many tokens its definition takes.
     pub tokens: u32,
@@ -72,16 +72,16 @@ pub struct Offered {
 
 /// A skill that is not offered, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dropped {
+pub struct Rejected {
     /// None where no namespace has the name.
     pub namespace: Option<Arc<str>>,
     pub name: Arc<str>,
-    pub reason: Reason,
+    pub reason: RejectReason,
 }
 
 /// Why a skill is not offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RejectReason {
     /// The request wants no skills.
     SwitchedOff,
     /// The request wants several answers, of which only one can be gone on with.
@@ -97,7 +97,7 @@ pub enum Reason {
     /// Its invocation is `manual`.
     ManualOnly,
     /// Its invocation is `hybrid`, and a person's word cannot be asked for.
-    CannotAsk,
+    NoConfirmationKey,
     /// A nearer namespace has a skill of this name.
     Hidden {
         by: Arc<str>,
@@ -110,13 +110,13 @@ pub enum Reason {
     OverBudget,
 }
 
-impl Reason {
+impl RejectReason {
     /// As it is told.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::SwitchedOff => "SwitchedOff",
             Self::SeveralAnswers => "SeveralAnswers",
-            Self::CannotAsk => "NoConfirmationKey",
+            Self::NoConfirmationKey => "NoConfirmationKey",
             Self::NotNamed => "NotNamed",
             Self::Unknown => "Unknown",
             Self::NotReady => "SkillNotReady",
@@ -133,18 +133,23 @@ impl Reason {
 }
 
 /// Chooses among `indexes`, which are in the order of look-up: the nearest first.
-pub fn pick(policy: &Policy, indexes: &[&Index], ask: &Ask<'_>, scratch: &mut Scratch) -> Offer {
-    let mut picker = Picker { policy, indexes, ask, dropped: Vec::new() };
-    let selected = match ask.switch {
-        Switch::Off => Vec::new(),
-        Switch::All => picker.whatever_fits(scratch),
-        Switch::Only(names) => picker.fitting_of(names),
-        Switch::Exactly(names) => picker.exactly(names),
+pub fn select(
+    scoring: &Scoring,
+    indexes: &[&Index],
+    selection: &Selection<'_>,
+    scratch: &mut Scratch,
+) -> Offer {
+    let mut selector = Selector { scoring, indexes, selection, rejected: Vec::new() };
+    let selected = match selection.filter {
+        SkillFilter::Off => Vec::new(),
+        SkillFilter::All => selector.whatever_fits(scratch),
+        SkillFilter::Only(names) => selector.fitting_of(names),
+        SkillFilter::Exactly(names) => selector.exactly(names),
     };
-    let selected = picker.without_equal_tools(selected);
-    let mut offered = picker.within_budget(selected);
+    let selected = selector.without_equal_tools(selected);
+    let mut offered = selector.within_budget(selected);
     offered.sort_by(|a, b| wire_order(&a.skill).cmp(&wire_order(&b.skill)));
-    Offer { offered, dropped: picker.dropped }
+    Offer { offered, rejected: selector.rejected }
 }
 
 fn wire_order(skill: &Candidate) -> (bool, &str, &str) {
@@ -153,8 +158,8 @@ fn wire_order(skill: &Candidate) -> (bool, &str, &str) {
 
 impl Offer {
     /// What is offered, by importance.
-    pub fn ranked(&self) -> Vec<&Offered> {
-        let mut ranked: Vec<&Offered> = self.offered.iter().collect();
+    pub fn ranked(&self) -> Vec<&OfferedSkill> {
+        let mut ranked: Vec<&OfferedSkill> = self.offered.iter().collect();
         ranked.sort_by_key(|offered| offered.rank);
         ranked
     }
@@ -163,28 +168,29 @@ impl Offer {
 /// A skill that is in, with its score where that counted.
 type Selected = (Arc<Candidate>, Option<i32>, u32);
 
-struct Picker<'a> {
-    policy: &'a Policy,
+struct Selector<'a> {
+    scoring: &'a Scoring,
     indexes: &'a [&'a Index],
-    ask: &'a Ask<'a>,
-    dropped: Vec<Dropped>,
+    selection: &'a Selection<'a>,
+    rejected: Vec<Rejected>,
 }
 
-impl<'a> Picker<'a> {
+impl<'a> Selector<'a> {
     fn whatever_fits(&mut self, scratch: &mut Scratch) -> Vec<Selected> {
         let mut selected = Vec::new();
-        for (place, index) in self.indexes.iter().enumerate() {
+        for (distance, index) in self.indexes.iter().enumerate() {
             for entry in index.always() {
-                match self.objection(&entry.candidate, place) {
+                match self.rejection(&entry.candidate, distance) {
                     None => selected.push((entry.candidate.clone(), None, entry.tokens)),
                     Some(reason) => self.drop(&entry.candidate, reason),
                 }
             }
         }
-        let (mut best, mut missed) = (Best::new(self.policy), Best::new(self.policy));
-        for (place, index) in self.indexes.iter().enumerate() {
-            let mut sink = Judging { picker: self, place, best: &mut best, missed: &mut missed };
-            index.search(&self.policy.weights, self.ask.query, scratch, &mut sink);
+        let (mut best, mut missed) = (TopK::new(self.scoring), TopK::new(self.scoring));
+        for (distance, index) in self.indexes.iter().enumerate() {
+            let mut collector =
+                NamespaceCollector { selector: self, distance, best: &mut best, missed: &mut missed };
+            index.search(&self.scoring.weights, self.selection.query, scratch, &mut collector);
         }
         for (ranked, reason) in missed.into_items() {
             if best.wants(&ranked) {
@@ -196,21 +202,22 @@ impl<'a> Picker<'a> {
     }
 
     fn fitting_of(&mut self, names: &[String]) -> Vec<Selected> {
-        let scorer = Scorer::new(self.policy.weights, self.ask.query);
-        let (mut always, mut best) = (Vec::new(), Best::new(self.policy));
-        for (place, entry) in self.nearest(names) {
+        let scorer = Scorer::new(self.scoring.weights, self.selection.query);
+        let (mut always, mut best) = (Vec::new(), TopK::new(self.scoring));
+        for (distance, entry) in self.nearest(names) {
             let candidate = &entry.candidate;
-            match (self.objection(candidate, place), candidate.standing()) {
+            match (self.rejection(candidate, distance), candidate.eligibility()) {
                 (Some(reason), _) => self.drop(candidate, reason),
-                (None, Standing::Always) => always.push((place, entry)),
-                (None, Standing::WhenItFits) => {
-                    best.take(Ranked::new(entry, scorer.score(candidate), place), ());
+                (None, Eligibility::Always) => always.push((distance, entry)),
+                (None, Eligibility::OnMatch) => {
+                    best.take(Ranked::new(entry, scorer.score(candidate), distance), ());
                 }
-                (None, Standing::Never) => {}
+                (None, Eligibility::Never) => {}
             }
         }
-        always
-            .sort_by_key(|(place, entry)| (*place, entry.candidate.registered, entry.candidate.name.clone()));
+        always.sort_by_key(|(distance, entry)| {
+            (*distance, entry.candidate.registered, entry.candidate.name.clone())
+        });
         let always = always.into_iter().map(|(_, entry)| (entry.candidate.clone(), None, entry.tokens));
         always.chain(best.into_items().into_iter().map(|(ranked, ())| scored(ranked))).collect()
     }
@@ -218,8 +225,8 @@ impl<'a> Picker<'a> {
     /// The request's own order is their rank.
     fn exactly(&mut self, names: &[String]) -> Vec<Selected> {
         let mut selected = Vec::new();
-        for (place, entry) in self.nearest(names) {
-            match self.objection(&entry.candidate, place) {
+        for (distance, entry) in self.nearest(names) {
+            match self.rejection(&entry.candidate, distance) {
                 None => selected.push((entry.candidate.clone(), None, entry.tokens)),
                 Some(reason) => self.drop(&entry.candidate, reason),
             }
@@ -232,13 +239,13 @@ impl<'a> Picker<'a> {
         let mut seen = BTreeSet::new();
         let mut found = Vec::new();
         for name in names.iter().filter(|name| seen.insert(name.as_str())) {
-            let mut places = self.indexes.iter().enumerate();
-            match places.find_map(|(place, index)| Some((place, index.named(name)?))) {
+            let mut distances = self.indexes.iter().enumerate();
+            match distances.find_map(|(distance, index)| Some((distance, index.named(name)?))) {
                 Some(nearest) => found.push(nearest),
-                None => self.dropped.push(Dropped {
+                None => self.rejected.push(Rejected {
                     namespace: None,
                     name: name.as_str().into(),
-                    reason: Reason::Unknown,
+                    reason: RejectReason::Unknown,
                 }),
             }
         }
@@ -246,13 +253,13 @@ impl<'a> Picker<'a> {
     }
 
     /// Why a skill cannot be offered, whatever its score.
-    fn objection(&self, candidate: &Candidate, place: usize) -> Option<Reason> {
-        objection(self.indexes, self.ask, candidate, place)
+    fn rejection(&self, candidate: &Candidate, distance: usize) -> Option<RejectReason> {
+        rejection(self.indexes, self.selection, candidate, distance)
     }
 
-    fn drop(&mut self, candidate: &Candidate, reason: Reason) {
+    fn drop(&mut self, candidate: &Candidate, reason: RejectReason) {
         let namespace = Some(candidate.namespace.clone());
-        self.dropped.push(Dropped { namespace, name: candidate.name.clone(), reason });
+        self.rejected.push(Rejected { namespace, name: candidate.name.clone(), reason });
     }
 
     /// Two tools of one name would make a request that providers refuse.
@@ -261,68 +268,68 @@ impl<'a> Picker<'a> {
         selected.retain(|(candidate, _, _)| {
             let is_first = tools.insert(candidate.tool.name.clone());
             if !is_first {
-                self.drop(candidate, Reason::ToolNameTaken);
+                self.drop(candidate, RejectReason::ToolNameTaken);
             }
             is_first
         });
         selected
     }
 
-    fn within_budget(&mut self, mut selected: Vec<Selected>) -> Vec<Offered> {
-        let budget = self.ask.token_budget.map_or(u64::MAX, u64::from);
+    fn within_budget(&mut self, mut selected: Vec<Selected>) -> Vec<OfferedSkill> {
+        let budget = self.selection.token_budget.map_or(u64::MAX, u64::from);
         let mut total: u64 = selected.iter().map(|(_, _, tokens)| u64::from(*tokens)).sum();
         while total > budget
             && let Some((candidate, _, tokens)) = selected.pop()
         {
             total -= u64::from(tokens);
-            self.drop(&candidate, Reason::OverBudget);
+            self.drop(&candidate, RejectReason::OverBudget);
         }
-        let offered = |(rank, (skill, score, tokens))| Offered { skill, score, rank, tokens };
+        let offered = |(rank, (skill, score, tokens))| OfferedSkill { skill, score, rank, tokens };
         selected.into_iter().enumerate().map(offered).collect()
     }
 }
 
-/// Why a skill of the namespace at `place` cannot be offered, whatever its score.
-pub(super) fn objection(
+/// Why a skill of the namespace at `distance` cannot be offered, whatever its score.
+pub(super) fn rejection(
     indexes: &[&Index],
-    ask: &Ask<'_>,
+    selection: &Selection<'_>,
     candidate: &Candidate,
-    place: usize,
-) -> Option<Reason> {
-    if let Some(reason) = candidate.bar() {
+    distance: usize,
+) -> Option<RejectReason> {
+    if let Some(reason) = candidate.blocked_by() {
         return Some(reason);
     }
-    if candidate.invocation == Invocation::Hybrid && !ask.can_ask {
-        return Some(Reason::CannotAsk);
+    if candidate.invocation == Invocation::Hybrid && !selection.can_confirm {
+        return Some(RejectReason::NoConfirmationKey);
     }
-    let mut nearer = indexes.iter().take(place).filter_map(|index| index.get(&candidate.name));
+    let mut nearer = indexes.iter().take(distance).filter_map(|index| index.get(&candidate.name));
     if let Some(nearer) = nearer.next() {
-        return Some(Reason::Hidden { by: nearer.namespace.clone() });
+        return Some(RejectReason::Hidden { by: nearer.namespace.clone() });
     }
-    ask.client_tools.contains(&&*candidate.tool.name).then_some(Reason::ToolNameTaken)
+    selection.client_tools.contains(&&*candidate.tool.name).then_some(RejectReason::ToolNameTaken)
 }
 
 fn scored(ranked: Ranked) -> Selected {
     (ranked.candidate, Some(ranked.score), ranked.tokens)
 }
 
-/// Takes what a search finds, and keeps apart what would be among the best but for an objection.
-struct Judging<'p, 'a> {
-    picker: &'p Picker<'a>,
-    place: usize,
-    best: &'p mut Best<()>,
-    missed: &'p mut Best<Reason>,
+/// Takes what a search finds, and keeps apart what would be among the best but for an rejection.
+struct NamespaceCollector<'p, 'a> {
+    selector: &'p Selector<'a>,
+    distance: usize,
+    best: &'p mut TopK<()>,
+    missed: &'p mut TopK<RejectReason>,
 }
 
-impl Sink for Judging<'_, '_> {
-    fn bar(&self) -> i32 {
-        self.best.bar()
+impl Collector for NamespaceCollector<'_, '_> {
+    fn threshold(&self) -> i32 {
+        self.best.threshold()
     }
 
     fn take(&mut self, entry: &Entry, score: i32) {
-        let ranked = Ranked::new(entry, score, self.place);
+        let ranked = Ranked::new(entry, score, self.distance);
         if self.best.wants(&ranked) {
-            match self.picker.objection(&entry.candidate, self.place) {
+            match self.selector.rejection(&entry.candidate, self.distance) {
                 None => self.best.take(ranked, ()),
                 Some(reason) => self.missed.take(ranked, reason),
             }
@@ -331,5 +338,4 @@ impl Sink for Judging<'_, '_> {
 }
 
 #[cfg(test)]
-#[path = "pick_tests.rs"]
 mod tests;

@@ -5,19 +5,19 @@ use super::postings::{insert_sorted, remove_sorted};
 
 /// May hold a slot more than once.
 #[derive(Clone, Debug)]
-pub(super) enum Slots {
+pub(super) enum SlotSet {
     One(u32),
     /// None, or several.
     Several(Vec<u32>),
 }
 
-impl Default for Slots {
+impl Default for SlotSet {
     fn default() -> Self {
         Self::Several(Vec::new())
     }
 }
 
-impl Slots {
+impl SlotSet {
     pub(super) fn as_slice(&self) -> &[u32] {
         match self {
             Self::One(slot) => std::slice::from_ref(slot),
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn one_and_several_hold_what_was_put_in() {
         let mut rng = TestRng::new(3);
-        let (mut slots, mut expected) = (Slots::default(), Vec::new());
+        let (mut slots, mut expected) = (SlotSet::default(), Vec::new());
         for round in 0..3_000 {
             let slot = rng.below(4);
             if rng.below(2) == 0 && expected.len() < 4 {
@@ -77,7 +77,7 @@ mod tests {
             }
             assert_eq!(slots.as_slice(), expected, "{round}");
             assert_eq!(slots.is_empty(), expected.is_empty());
-            assert_eq!(matches!(slots, Slots::One(_)), expected.len() == 1);
+            assert_eq!(matches!(slots, SlotSet::One(_)), expected.len() == 1);
         }
     }
 }

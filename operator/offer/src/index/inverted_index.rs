@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 
 use super::{
-    marks::Marks,
     postings::{Postings, insert_sorted, remove_sorted},
-    slots::Slots,
+    slot_set::SlotSet,
+    suffix_links::SuffixLinks,
     trie::{PatternId, Trie},
 };
-use crate::{Reading, background::BackgroundReason, profile::Profile};
+use crate::{MatchMode, background::BackgroundReason, terms::SkillTerms};
 
 /// The lists of one index. A slot is in them only while its skill is offered when it fits.
 #[derive(Clone, Debug)]
-pub(super) struct Lists {
-    reading: Reading,
+pub(super) struct InvertedIndex {
+    matching: MatchMode,
     words: HashMap<Box<str>, Word>,
     trie: Trie,
     /// By number of the pattern.
@@ -33,27 +33,27 @@ pub(super) const UNUSED: u8 = u8::MAX;
 /// The skills with a word in the name or in the description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Word {
-    pub(super) names: Slots,
+    pub(super) names: SlotSet,
     pub(super) descriptions: Postings,
 }
 
 /// The skills with a name, and those with a tag; a slot is as often in `tags` as the skill has the tag.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pattern {
-    pub(super) names: Slots,
-    pub(super) tags: Slots,
+    pub(super) names: SlotSet,
+    pub(super) tags: SlotSet,
 }
 
-impl Lists {
-    pub(super) fn new(reading: Reading) -> Self {
+impl InvertedIndex {
+    pub(super) fn new(matching: MatchMode) -> Self {
         let mut background: Vec<(String, Vec<u32>)> = Vec::new();
-        for word in BackgroundReason::ALL.iter().flat_map(|reason| reading.plain_words(reason.word())) {
+        for word in BackgroundReason::ALL.iter().flat_map(|reason| matching.plain_words(reason.word())) {
             if background.iter().all(|(known, _)| *known != word) {
                 background.push((word, Vec::new()));
             }
         }
         Self {
-            reading,
+            matching,
             words: HashMap::new(),
             trie: Trie::new(),
             patterns: Vec::new(),
@@ -64,49 +64,49 @@ impl Lists {
         }
     }
 
-    pub(super) fn insert(&mut self, profile: &Profile, slot: u32) {
+    pub(super) fn insert(&mut self, terms: &SkillTerms, slot: u32) {
         if self.families.len() <= slot as usize {
             self.families.resize(slot as usize + 1, UNUSED);
         }
         if let Some(families) = self.families.get_mut(slot as usize) {
-            *families = profile.families.number();
+            *families = terms.families.number();
         }
-        self.longest_description = self.longest_description.max(profile.description_words.len());
+        self.longest_description = self.longest_description.max(terms.description_words.len());
         let total = self.families.len();
-        if let Some(name) = &profile.name {
+        if let Some(name) = &terms.name {
             self.change_pattern(name, |pattern| pattern.names.insert(slot));
         }
-        for tag in &profile.tags {
+        for tag in &terms.tags {
             self.change_pattern(tag, |pattern| pattern.tags.insert(slot));
         }
-        for word in &profile.name_words {
+        for word in &terms.name_words {
             self.change_word(word, |word| word.names.insert(slot));
         }
-        for word in &profile.description_words {
+        for word in &terms.description_words {
             self.change_word(word, |word| word.descriptions.insert(slot, total));
         }
         for (word, slots) in &mut self.background {
-            if profile.relates(self.reading, word) {
+            if terms.relates(self.matching, word) {
                 insert_sorted(slots, slot);
             }
         }
     }
 
-    pub(super) fn remove(&mut self, profile: &Profile, slot: u32) {
+    pub(super) fn remove(&mut self, terms: &SkillTerms, slot: u32) {
         if let Some(families) = self.families.get_mut(slot as usize) {
             *families = UNUSED;
         }
         let total = self.families.len();
-        if let Some(name) = &profile.name {
+        if let Some(name) = &terms.name {
             self.change_pattern(name, |pattern| pattern.names.remove(slot));
         }
-        for tag in &profile.tags {
+        for tag in &terms.tags {
             self.change_pattern(tag, |pattern| pattern.tags.remove(slot));
         }
-        for word in &profile.name_words {
+        for word in &terms.name_words {
             self.change_word(word, |word| word.names.remove(slot));
         }
-        for word in &profile.description_words {
+        for word in &terms.description_words {
             self.change_word(word, |word| word.descriptions.remove(slot, total));
         }
         for (_, slots) in &mut self.background {
@@ -119,7 +119,7 @@ impl Lists {
     }
 
     /// Appends the numbers of the patterns in a text, each at least once.
-    pub(super) fn find_patterns(&self, text: &str, marks: &mut Marks, found: &mut Vec<PatternId>) {
+    pub(super) fn find_patterns(&self, text: &str, marks: &mut SuffixLinks, found: &mut Vec<PatternId>) {
         self.trie.find(text.as_bytes(), marks, found);
     }
 
@@ -172,7 +172,7 @@ impl Lists {
 }
 
 #[cfg(test)]
-impl Lists {
+impl InvertedIndex {
     /// Whether nothing is left of any skill.
     pub(super) fn is_bare(&self) -> bool {
         self.words.is_empty()
