@@ -147,11 +147,9 @@ fn chosen(scoring: &Scoring, index: &Index, request: &Value, scratch: &mut Scrat
     let facts = RequestFacts {
         provider: ProviderFamily::OpenAi,
         model: MODEL,
-        source_format: "openai",
-        target_format: "openai",
+        format: "openai",
         client_tools: &client_tools,
         texts: &texts,
-        ..RequestFacts::default()
     };
     let query = scoring.query(&facts);
     let names = dialect.client_tool_names(request);

@@ -3,6 +3,8 @@
 // Every replay has the registry's signature, also where nothing keeps it from being run.
 #![allow(clippy::unnecessary_wraps)]
 
+mod arguments;
+mod background;
 mod calls;
 mod calls_anthropic_gemini;
 mod execute;
@@ -21,16 +23,16 @@ mod version;
 use crate::{case::Case, judge::Answer, registry::Replay};
 
 pub(crate) const KINDS: &[(&str, Replay)] = &[
-    ("background_reason", offer::background),
+    ("background_reason", background::background_reason),
     ("bounded_result", tool_loop::bounded_result),
-    ("command_args", limits::command_args),
+    ("command_args", arguments::replay_command_args),
     ("context_text", offer::context),
     ("context_tokens", offer::context_tokens),
     ("detect_provider", offer::detect_provider),
     ("execute", execute::execute),
     ("extract_tool_calls", extract_tool_calls),
     ("follow_up_body", follow_up_body),
-    ("image_normalise", image::image_normalise),
+    ("image_normalise", image::replay),
     ("inject", inject::inject),
     ("input_schema_normalise", schema::input_schema_normalise),
     ("list_search", lists::list_search),
@@ -39,7 +41,7 @@ pub(crate) const KINDS: &[(&str, Replay)] = &[
     ("name_tokens", offer::name_tokens),
     ("output_truncate", limits::output_truncate),
     ("pagination", lists::pagination),
-    ("positive_int", limits::positive_int),
+    ("positive_int", arguments::replay_positive_int),
     ("resolve_version", version::resolve_version),
     ("score", offer::score),
     ("splice_results", splice_results),

@@ -1,8 +1,4 @@
-//! Which images may run: what is a reference, what a policy's list allows, and the fixed list of built-in skills.
-
-use serde_json::Value;
-
-use crate::text::trim;
+//! Image references, and the list of images that a policy allows.
 
 /// Whether one of `allowed` allows `image`.
 ///
@@ -103,35 +99,8 @@ fn is_digest(digest: &str) -> bool {
     })
 }
 
-/// Images that built-in skills may always run.
-pub const BUILTIN_IMAGES: [&str; 3] = ["alpine:3.20", "node:22-alpine", "python:3.12-alpine"];
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Sandbox image is not allowed: {0}")]
-pub struct ImageError(pub String);
-
-/// The image a built-in skill runs: the text asked for, trimmed, else `fallback`.
-///
-/// `extra_allowed` is a comma list beside [`BUILTIN_IMAGES`]. Both are exact: no prefix, tag or digest is understood.
-pub fn normalise_image(
-    image: Option<&Value>,
-    fallback: &str,
-    extra_allowed: &str,
-) -> Result<String, ImageError> {
-    let asked = image.and_then(Value::as_str).map(trim).filter(|text| !text.is_empty());
-    let image = asked.unwrap_or(fallback);
-    let is_extra = || extra_allowed.split(',').map(trim).any(|extra| extra == image && !extra.is_empty());
-    if BUILTIN_IMAGES.contains(&image) || is_extra() {
-        Ok(image.to_owned())
-    } else {
-        Err(ImageError(image.to_owned()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
@@ -246,29 +215,5 @@ mod tests {
             }
         }
         assert!(allowed > 100, "{allowed}");
-    }
-
-    #[test]
-    fn a_builtin_runs_the_image_asked_for_if_it_is_listed() {
-        let check = |image: Value, extra: &str| normalise_image(Some(&image), "alpine:3.20", extra);
-        assert_eq!(check(json!(" node:22-alpine "), "").unwrap(), "node:22-alpine");
-        assert_eq!(check(json!("own:1"), "other:2, own:1 ,").unwrap(), "own:1");
-        assert_eq!(
-            check(json!("own:2"), "own:1").unwrap_err().to_string(),
-            "Sandbox image is not allowed: own:2"
-        );
-        assert_eq!(check(json!("own/x:1"), "own/*").unwrap_err(), ImageError("own/x:1".into()));
-        assert_eq!(check(json!("Alpine:3.20"), "").unwrap_err(), ImageError("Alpine:3.20".into()));
-        let digest = format!("alpine:3.20@{DIGEST}");
-        assert_eq!(check(json!(digest), "").unwrap_err(), ImageError(digest));
-    }
-
-    #[test]
-    fn a_builtin_without_an_image_runs_its_default() {
-        for image in [json!(null), json!(""), json!("  "), json!(5), json!(["node:22-alpine"]), json!({})] {
-            assert_eq!(normalise_image(Some(&image), "alpine:3.20", "").unwrap(), "alpine:3.20");
-        }
-        assert_eq!(normalise_image(None, "python:3.12-alpine", "").unwrap(), "python:3.12-alpine");
-        assert_eq!(normalise_image(None, "own:1", ",").unwrap_err(), ImageError("own:1".into()));
     }
 }

@@ -5,12 +5,12 @@
 
 pub mod admission;
 pub mod api_key;
-pub mod arguments;
 pub mod attempts;
 pub mod cache;
 pub mod content;
 pub mod fold;
 pub mod image;
+pub mod js_number;
 pub mod json_text;
 mod limits;
 pub mod outcome;

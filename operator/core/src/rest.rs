@@ -2,7 +2,7 @@
 
 use skillet_api::{Phase, Reason};
 
-use crate::{arguments::text_to_number, fold::fold, text::trim};
+use crate::{fold::fold, js_number::text_to_number, text::trim};
 
 /// A phase as the HTTP interface writes it.
 pub fn status_word(phase: Phase) -> &'static str {

@@ -41,7 +41,7 @@ pub(crate) fn without_cut_character(head: &[u8]) -> &[u8] {
 }
 
 /// White space as programs and people mean it: Unicode's, and the byte-order mark some tools print first.
-pub(crate) fn trim(text: &str) -> &str {
+pub fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
 

@@ -1,30 +1,30 @@
-//! Tokens as the reference makes them: runs of ASCII letters and digits of at least three characters, lower case.
+//! Words as OmniRoute splits them: runs of ASCII letters and digits of at least three characters, in lower case.
 //!
-//! Other letters end a run: `café` gives `caf`. What is better for people is in `words`.
+//! Other letters end a run: `café` gives `caf`. `unicode_words` has the words of every script.
 
 use std::collections::HashSet;
 
 /// Shorter runs are rejected.
 const MIN_LENGTH: usize = 3;
 
-/// The distinct tokens of a text, in the order of their first occurrence.
-pub fn context_tokens(text: &str) -> Vec<String> {
+/// Returns the distinct words of a text, in the order of their first occurrence.
+pub fn text_words(text: &str) -> Vec<String> {
     distinct(runs(&text.to_lowercase()))
 }
 
-/// The distinct tokens of a skill's name: as of a text, but a capital after a small letter or a digit begins a new one.
-pub fn name_tokens(name: &str) -> Vec<String> {
-    context_tokens(&split_camel_case(name))
+/// Returns the distinct words of a skill's name. A capital after a small letter or a digit also begins a word.
+pub fn name_words(name: &str) -> Vec<String> {
+    text_words(&split_camel_case(name))
 }
 
-/// All tokens of a text that is in lower case already, repeats included.
+/// Returns all words of a text that is in lower case, repeats included.
 pub(crate) fn runs(lower: &str) -> impl Iterator<Item = &str> {
     lower
         .split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit()))
         .filter(|run| run.len() >= MIN_LENGTH)
 }
 
-/// Puts a blank between a small ASCII letter or digit and a capital after it.
+/// Inserts a blank between a small ASCII letter or digit and a capital after it.
 pub(crate) fn split_camel_case(name: &str) -> String {
     let mut split = String::with_capacity(name.len() + 4);
     let mut was_small = false;
@@ -38,9 +38,9 @@ pub(crate) fn split_camel_case(name: &str) -> String {
     split
 }
 
-pub(crate) fn distinct<'a>(tokens: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut seen = HashSet::new();
-    tokens.filter(|token| seen.insert(*token)).map(str::to_owned).collect()
+    words.filter(|word| seen.insert(*word)).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -48,8 +48,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_gives_runs_of_three_and_more_once_each() {
-        let check = |text: &str, expected: &[&str]| assert_eq!(context_tokens(text), expected, "{text}");
+    fn a_text_gives_each_run_of_three_or_more_characters_once() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(text_words(text), expected, "{text}");
         check("a to go run it", &["run"]);
         check("foo_bar-baz.qux/quux@corge", &["foo", "bar", "baz", "qux", "quux", "corge"]);
         check("Web search, WEB", &["web", "search"]);
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_name_is_also_split_before_capitals() {
-        let check = |name: &str, expected: &[&str]| assert_eq!(name_tokens(name), expected, "{name}");
+        let check = |name: &str, expected: &[&str]| assert_eq!(name_words(name), expected, "{name}");
         check("webSearchV2", &["web", "search"]);
         check("getURLParser", &["get", "urlparser"]);
         check("HTTPServer", &["httpserver"]);

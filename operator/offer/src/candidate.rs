@@ -1,4 +1,4 @@
-//! A skill as it may be offered: what is scored, and the tool that the model would see.
+//! A skill that may be offered: the fields that are scored, and its tool definition.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use skillet_llm::ToolDefinition;
 
 use super::RejectReason;
 
-/// One skill of one namespace at its newest sealed version. One without such a version is never offered, and hides
-/// others of its name all the same.
+/// A skill of one namespace at its newest sealed version. A skill without a sealed version is never offered, but still
+/// hides skills of its name.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub namespace: Arc<str>,
     pub name: Arc<str>,
-    /// Empty where none is sealed.
+    /// Empty if no version is sealed.
     pub version: Arc<str>,
-    /// Whether a version is sealed, so that something can be run.
+    /// True if a version is sealed, so that the skill can run.
     pub is_ready: bool,
     pub description: Arc<str>,
     pub tags: Arc<[String]>,
     pub mode: Mode,
     pub enabled: bool,
     pub invocation: Invocation,
-    /// How often it was installed or used; of two skills with the same score the one with more goes first.
+    /// Installs or uses. Of two skills with the same score the skill with more installs comes first.
     pub install_count: u64,
-    /// Orders skills that are always offered, and those equal in everything else: the time of creation, say. The same
-    /// in every process, or processes would drop different skills where not all fit.
+    /// Orders skills that are always offered, and skills that are equal otherwise, such as by the time of creation. It must
+    /// be the same in every process, or processes would drop different skills over the budget.
     pub registered: i64,
     pub tool: CandidateTool,
 }
 
-/// The tool that the model would see. Of thousands of skills few are offered to any one request, so it is kept as text.
+/// The tool definition of a skill. Few of thousands of skills are offered to one request, so the parameters stay text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CandidateTool {
     pub name: Arc<str>,
@@ -41,7 +41,7 @@ pub struct CandidateTool {
 }
 
 impl CandidateTool {
-    /// As a request offers it.
+    /// Returns the definition that a request offers.
     pub fn definition(&self) -> ToolDefinition {
         let Self { name, description, parameters } = self;
         ToolDefinition {
@@ -59,11 +59,11 @@ impl From<ToolDefinition> for CandidateTool {
     }
 }
 
-/// When a skill is offered.
+/// Condition under which a skill is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eligibility {
     Always,
-    /// When the request's text fits.
+    /// If the request's text matches.
     OnMatch,
     Never,
 }
@@ -77,7 +77,7 @@ impl Candidate {
         }
     }
 
-    /// Why it is never offered, whatever the request.
+    /// Returns the reason that excludes the skill from every request.
     pub(crate) fn blocked_by(&self) -> Option<RejectReason> {
         if !self.is_ready {
             return Some(RejectReason::NotReady);
@@ -92,9 +92,9 @@ impl Candidate {
         }
     }
 
-    /// About how many tokens its definition takes of the model's context: a token is some four bytes.
+    /// Estimates the tokens of its definition, at four bytes a token.
     pub(crate) fn tokens(&self) -> u32 {
-        /// Field names and brackets around a definition.
+        /// Field names and brackets of a definition.
         const FRAME_BYTES: usize = 80;
         let CandidateTool { name, description, parameters } = &self.tool;
         let bytes = FRAME_BYTES + name.len() + description.len() + parameters.length();

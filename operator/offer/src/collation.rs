@@ -1,17 +1,17 @@
-//! The order of names as people read them, which breaks ties between equal scores.
+//! The order of names that breaks ties between equal scores.
 //!
-//! It is that of ICU's root collation for ASCII, in which names of skills are written; JavaScript's `localeCompare` gives
-//! the same. Of other characters, accented letters go where ICU has them; other scripts follow Latin by code point.
+//! For ASCII it is the order of ICU's root collation, which JavaScript's `localeCompare` also gives. Accented letters
+//! follow ICU too. Other scripts follow Latin by code point.
 
 use std::cmp::Ordering;
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// White space, punctuation and symbols in their order; digits and letters follow.
+/// White space, punctuation and symbols in their order. Digits and letters follow.
 const SIGNS: &str = "\t\n\u{b}\u{c}\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// Compares two names: first by letters, then by accents, then small letters before capitals.
-pub fn compare_names(a: &str, b: &str) -> Ordering {
+/// Compares two names: by letters, then by accents, then small letters before capitals.
+pub(crate) fn compare_names(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() {
         let letters = letters(a.chars()).cmp(letters(b.chars()));
         return letters.then_with(|| capitals(a.chars()).cmp(capitals(b.chars())));
@@ -23,11 +23,11 @@ pub fn compare_names(a: &str, b: &str) -> Ordering {
         .then_with(|| capitals(a.nfd()).cmp(capitals(b.nfd())))
 }
 
-/// Where each character stands whatever its case; accents and control characters do not count.
+/// Returns the sort keys of the characters without regard to case. Accents and control characters have none.
 fn letters(text: impl Iterator<Item = char>) -> impl Iterator<Item = (u8, u32)> {
     text.filter_map(|c| {
         let lower = c.to_lowercase().next().unwrap_or(c);
-        if let Some(at) = SIGNS.find(c).filter(|_| c.is_ascii()) {
+        if let Some(at) = SIGNS.find(c) {
             Some((0, u32::try_from(at).unwrap_or(u32::MAX)))
         } else if c.is_control() || is_combining_mark(c) {
             None
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ascii_stands_in_the_order_of_icu() {
+    fn ascii_characters_sort_as_in_icu() {
         let order = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRsStTuUvVwWxXyYzZ";
         let mut characters: Vec<String> = (' '..='~').map(String::from).collect();
         characters.sort_by(|a, b| compare_names(a, b));

@@ -1,4 +1,4 @@
-//! Why each skill was or was not offered: for people, and as slow as there are skills.
+//! The decision about each skill, for people. The time grows with the number of skills.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,34 +8,34 @@ use super::{
     select::{rejection, select},
 };
 
-/// One skill that the caller can see.
+/// The score and the decision of one skill.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     pub skill: Arc<Candidate>,
-    /// The sum of the signals. It decides for skills of mode `auto` only.
+    /// Sum of the signals. It decides for skills of mode `auto` only.
     pub score: i32,
     pub signals: Vec<Signal>,
     pub decision: OfferDecision,
 }
 
-/// What became of a skill.
+/// The decision about a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfferDecision {
-    /// Offered, at this distance by importance.
+    /// Offered, at this position by importance.
     Offered {
         rank: usize,
     },
     NotOffered(RejectReason),
 }
 
-/// What [`select`] does with the same arguments, told for every skill: the nearest namespace first, then by name.
+/// Explains the result of [`select`] for every skill: the nearest namespace first, then by name.
 pub fn explain(
     scoring: &Scoring,
     indexes: &[&Index],
     selection: &Selection<'_>,
     scratch: &mut Scratch,
 ) -> Vec<Explanation> {
-    let outcome = Selected::of(&select(scoring, indexes, selection, scratch));
+    let selected = Selected::of(&select(scoring, indexes, selection, scratch));
     let scorer = Scorer::new(scoring.weights, selection.query);
     let mut explanations = Vec::new();
     for (distance, index) in indexes.iter().enumerate() {
@@ -44,10 +44,10 @@ pub fn explain(
         for candidate in candidates {
             let signals = scorer.signals(candidate);
             let score = signals.iter().map(|signal| signal.points).sum();
-            let decision = match outcome.ranks.get(&key(candidate)) {
+            let decision = match selected.ranks.get(&key(candidate)) {
                 Some(rank) => OfferDecision::Offered { rank: *rank },
                 None => OfferDecision::NotOffered(
-                    outcome.reason(scoring, indexes, selection, candidate, distance, score),
+                    selected.reason(scoring, indexes, selection, candidate, distance, score),
                 ),
             };
             explanations.push(Explanation { skill: candidate.clone(), score, signals, decision });
@@ -62,7 +62,7 @@ fn key(candidate: &Candidate) -> Key {
     (candidate.namespace.clone(), candidate.name.clone())
 }
 
-/// What was picked and rejected, by namespace and name.
+/// Ranks and rejections of an offer, by namespace and name.
 struct Selected {
     ranks: HashMap<Key, usize>,
     rejected: HashMap<Key, RejectReason>,
@@ -79,7 +79,7 @@ impl Selected {
         }
     }
 
-    /// Why a skill that is not offered is not.
+    /// Returns the reason why a skill is not offered.
     fn reason(
         &self,
         scoring: &Scoring,

@@ -1,15 +1,16 @@
-//! The skills of one namespace, prepared for search.
+//! The skills of one namespace, indexed for search.
 //!
-//! A request is looked up, not compared: each word and each name or tag in its text leads straight to the skills that
-//! have it. A change touches only what the changed skill has; nothing is rebuilt.
+//! Each word, name or tag of a request leads to the skills that have it, so a search does not compare skill by skill. A
+//! change touches only the terms of the changed skill; nothing is rebuilt. A search returns exactly the scores of
+//! [`super::Scorer`].
 //!
-//! | part | leads from | to |
-//! |---|---|---|
-//! | `trie` | text | names and tags in it, at any place |
-//! | `words` | a word | skills with it in the name, skills with it in the description |
-//! | `postings` | | a list of skills, as numbers or, where it is long, as bits |
-//! | `counting` | long lists | how many of them each skill is in, 512 skills at a time |
-//! | `search` | a request | the skills that fit, with exactly the scores of [`super::Scorer`] |
+//! | module | content |
+//! |---|---|
+//! | `trie` | finds names and tags at any position of a text |
+//! | `inverted_index` | from words, names and tags to skills |
+//! | `postings` | a list of skills: numbers, or bits if it is long |
+//! | `block_counts` | counts of long lists, 512 skills at a time |
+//! | `search` | adds up the points and collects the best skills |
 
 mod block_counts;
 mod inverted_index;
@@ -35,32 +36,65 @@ pub use self::search::Scratch;
 /// A change to one skill.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// The skill is new, or is not what it was: whatever has its name is replaced.
+    /// The skill is new or changed; it replaces the skill of its name.
     Upsert(Arc<Candidate>),
-    /// There is no skill of this name any more.
+    /// The skill of this name is gone.
     Remove(Arc<str>),
 }
 
-/// A skill in its place.
+/// A skill of the index.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct IndexedSkill {
     pub(crate) candidate: Arc<Candidate>,
-    /// About how many tokens its definition takes.
+    /// Estimated tokens of its definition.
     pub(crate) tokens: u32,
 }
 
-/// The prepared skills of one namespace. A name is in it at most once.
+/// The indexed skills of one namespace. It holds each name at most once.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use skillet_api::skill::{Invocation, Mode};
+/// # use skillet_core::json_text::JsonText;
+/// use skillet_offer::{Change, Index, MatchMode, RequestFacts, Scoring, Scratch, Selection, SkillFilter, select};
+/// # use skillet_offer::{Candidate, CandidateTool};
+/// # fn skill(name: &str) -> Arc<Candidate> {
+/// #     let tool = CandidateTool {
+/// #         name: name.into(), description: "".into(), parameters: JsonText::new(&serde_json::json!({})),
+/// #     };
+/// #     Arc::new(Candidate {
+/// #         namespace: "team".into(), name: name.into(), version: "1.0.0".into(), is_ready: true,
+/// #         description: "".into(), tags: [].into(), mode: Mode::Auto, enabled: true,
+/// #         invocation: Invocation::Auto, install_count: 0, registered: 0, tool,
+/// #     })
+/// # }
+/// let mut index = Index::build(MatchMode::Words, [skill("web-search"), skill("word-count")]);
+/// let offered = |index: &Index| -> Vec<String> {
+///     let scoring = Scoring::words();
+///     let query = scoring.query(&RequestFacts { texts: &["search the web"], ..RequestFacts::default() });
+///     let filter = SkillFilter::All;
+///     let selection =
+///         Selection { query: &query, client_tools: &[], filter: &filter, token_budget: None, can_confirm: false };
+///     let offer = select(&scoring, &[index], &selection, &mut Scratch::default());
+///     offer.ranked().into_iter().map(|offered| offered.skill.name.to_string()).collect()
+/// };
+/// // A request finds the skills whose terms it contains.
+/// assert_eq!(offered(&index), ["web-search"]);
+/// // A change replaces or removes one skill, and the next search sees it.
+/// index.apply(Change::Remove("web-search".into()));
+/// assert_eq!((index.len(), offered(&index).len()), (1, 0));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Index {
     matching: MatchMode,
     /// Every skill has a number, its slot. SlotSet of removed skills are used again.
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<IndexedSkill>>,
     free: Vec<u32>,
     names: HashMap<Arc<str>, u32>,
-    /// Skills that are always offered, in their order.
+    /// Slots of skills that are always offered, in their order.
     always: BTreeMap<(i64, Arc<str>), u32>,
-    /// Skills that are offered when they fit: only these are searched.
-    lists: InvertedIndex,
+    /// Terms of the skills that are offered on a match. Only these skills are searched.
+    terms: InvertedIndex,
 }
 
 impl Index {
@@ -71,11 +105,11 @@ impl Index {
             free: Vec::new(),
             names: HashMap::new(),
             always: BTreeMap::new(),
-            lists: InvertedIndex::new(matching),
+            terms: InvertedIndex::new(),
         }
     }
 
-    /// An index of all these. Of several with one name the newest that can be offered is taken, else the newest.
+    /// Builds an index. Of several candidates of one name it takes the newest that can be offered, else the newest.
     pub fn build(matching: MatchMode, candidates: impl IntoIterator<Item = Arc<Candidate>>) -> Self {
         let mut newest: BTreeMap<Arc<str>, Arc<Candidate>> = BTreeMap::new();
         for candidate in candidates {
@@ -92,7 +126,7 @@ impl Index {
         index
     }
 
-    /// Makes a change. Costs as much as the one skill has words.
+    /// Applies a change. The cost grows with the words of that skill only.
     pub fn apply(&mut self, change: Change) {
         match change {
             Change::Upsert(candidate) => {
@@ -115,32 +149,32 @@ impl Index {
         self.names.is_empty()
     }
 
-    /// By which rules it was prepared. A request read by others is answered too, but slowly.
+    /// Returns the match mode of the index. A query of another mode is answered too, but slowly.
     pub fn matching(&self) -> MatchMode {
         self.matching
     }
 
-    /// All skills, in no order.
+    /// Returns all skills, in no order.
     pub fn candidates(&self) -> impl Iterator<Item = &Arc<Candidate>> {
         self.entries.iter().flatten().map(|entry| &entry.candidate)
     }
 
-    /// Skills that are always offered, by registration, then by name.
-    pub(crate) fn always(&self) -> impl Iterator<Item = &Entry> {
+    /// Returns the skills that are always offered, by registration, then by name.
+    pub(crate) fn always(&self) -> impl Iterator<Item = &IndexedSkill> {
         self.always.values().filter_map(|slot| self.entry(*slot))
     }
 
-    pub(crate) fn named(&self, name: &str) -> Option<&Entry> {
+    pub(crate) fn named(&self, name: &str) -> Option<&IndexedSkill> {
         self.entry(*self.names.get(name)?)
     }
 
-    fn entry(&self, slot: u32) -> Option<&Entry> {
+    fn entry(&self, slot: u32) -> Option<&IndexedSkill> {
         self.entries.get(slot as usize)?.as_ref()
     }
 
     fn insert(&mut self, candidate: &Arc<Candidate>) {
         let tokens = candidate.tokens();
-        let entry = Some(Entry { candidate: candidate.clone(), tokens });
+        let entry = Some(IndexedSkill { candidate: candidate.clone(), tokens });
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
@@ -151,20 +185,21 @@ impl Index {
         self.names.insert(candidate.name.clone(), slot);
         match candidate.eligibility() {
             Eligibility::Always => drop(self.always.insert(always_key(candidate), slot)),
-            Eligibility::OnMatch => self.lists.insert(&SkillTerms::of(self.matching, candidate), slot),
+            Eligibility::OnMatch => self.terms.insert(&SkillTerms::of(self.matching, candidate), slot),
             Eligibility::Never => {}
         }
     }
 
     fn remove(&mut self, name: &str) {
         let Some(slot) = self.names.remove(name) else { return };
-        let Some(Entry { candidate, .. }) = self.entries.get_mut(slot as usize).and_then(Option::take) else {
+        let Some(IndexedSkill { candidate, .. }) = self.entries.get_mut(slot as usize).and_then(Option::take)
+        else {
             return;
         };
         self.free.push(slot);
         match candidate.eligibility() {
             Eligibility::Always => drop(self.always.remove(&always_key(&candidate))),
-            Eligibility::OnMatch => self.lists.remove(&SkillTerms::of(self.matching, &candidate), slot),
+            Eligibility::OnMatch => self.terms.remove(&SkillTerms::of(self.matching, &candidate), slot),
             Eligibility::Never => {}
         }
     }

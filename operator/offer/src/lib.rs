@@ -1,14 +1,13 @@
-//! Which skills a model request is offered.
+//! Selection of the skills that one model request is offered as tools.
 //!
-//! A request is read into [`RequestFacts`], a [`Scoring`] says how text is read and what a match is worth, one
-//! [`Index`] per namespace finds the skills that fit, and [`select`] chooses among several namespaces. [`explain`] tells
-//! for every skill why it was or was not chosen.
+//! [`RequestFacts`] holds the parts of a request that selection reads. A [`Scoring`] says how text is matched and how many
+//! points a match gives. One [`Index`] per namespace finds the skills that match, and [`select`] chooses among the
+//! namespaces. [`explain`] returns the reason for every skill. The result depends on the arguments alone.
 //!
-//! Pure: nothing here reads a request body of a provider (see [`crate::dialect`]), watches a cluster or knows a caller's
-//! rights. Which indexes a caller may see, and in which order, is decided before.
+//! Nothing here parses the request body of a provider, watches a cluster or checks a caller's rights. The caller passes the
+//! indexes that it may see, the nearest namespace first.
 
 pub mod ascii_words;
-pub mod background;
 mod candidate;
 mod collation;
 mod explain;
@@ -23,15 +22,14 @@ mod select;
 pub mod synthetic;
 mod terms;
 mod top_k;
-pub mod unicode_words;
+mod unicode_words;
 
 pub use candidate::{Candidate, CandidateTool, Eligibility};
-pub use collation::compare_names;
 pub use explain::{Explanation, OfferDecision, explain};
 pub use index::{Change, Index, Scratch};
-pub use provider_family::{ProviderFamily, provider_family};
+pub use provider_family::ProviderFamily;
 pub use query::Query;
-pub use request::{RequestFacts, context_text, reference_texts};
+pub use request::RequestFacts;
 pub use score::{Scorer, Signal, SignalKind};
 pub use scoring::{MatchMode, Scoring, Weights};
 pub use select::{Offer, OfferedSkill, RejectReason, Rejected, Selection, SkillFilter, select};

@@ -1,8 +1,8 @@
-//! FamilySet of model providers: which one a model belongs to, and which one a tag names.
+//! Families of model providers, named by models and by tags of skills.
 
 use skillet_llm::DialectName;
 
-/// Whose model a request is for, as far as skills care.
+/// Family of the model that a request is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProviderFamily {
     OpenAi,
@@ -12,27 +12,27 @@ pub enum ProviderFamily {
     Other,
 }
 
-/// Words in a model's id, and as tags of skills; the first family with a match counts.
+/// Words of each family, in ids of models and as tags. The first family with a match counts.
 const WORDS: [(ProviderFamily, [&str; 2]); 3] = [
     (ProviderFamily::OpenAi, ["gpt", "openai"]),
     (ProviderFamily::Anthropic, ["claude", "anthropic"]),
     (ProviderFamily::Google, ["gemini", "google"]),
 ];
 
-/// The family of a model, by words anywhere in its id: `openrouter/anthropic/claude-x` is Anthropic's.
-pub fn provider_family(model: &str) -> ProviderFamily {
-    let model = model.to_lowercase();
-    let has_word = |(_, words): &&(ProviderFamily, [&str; 2])| words.iter().any(|word| model.contains(word));
-    WORDS.iter().find(has_word).map_or(ProviderFamily::Other, |(provider, _)| *provider)
-}
-
 impl ProviderFamily {
-    /// The family that a tag in lower case names. The whole tag must be its word.
+    /// Returns the family of a model, by words anywhere in its id: `openrouter/anthropic/claude-x` is Anthropic's.
+    pub fn of_model(model: &str) -> Self {
+        let model = model.to_lowercase();
+        let has_word = |(_, words): &&(Self, [&str; 2])| words.iter().any(|word| model.contains(word));
+        WORDS.iter().find(has_word).map_or(Self::Other, |(provider, _)| *provider)
+    }
+
+    /// Returns the family that a tag in lower case names. The whole tag must be the family's word.
     pub(crate) fn of_tag(tag: &str) -> Option<Self> {
         WORDS.iter().find(|(_, words)| words.contains(&tag)).map(|(provider, _)| *provider)
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
             Self::Anthropic => "anthropic",
@@ -52,12 +52,12 @@ impl From<DialectName> for ProviderFamily {
     }
 }
 
-/// The families that a skill's tags name.
+/// Set of the families that a skill's tags name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FamilySet(u8);
 
 impl FamilySet {
-    /// How many different sets there are.
+    /// Number of different sets.
     pub(crate) const COUNT: u8 = 8;
 
     pub(crate) fn of_tags<'a>(tags: impl Iterator<Item = &'a str>) -> Self {
@@ -95,20 +95,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_models_id_tells_its_family() {
-        let check = |model: &str, expected| assert_eq!(provider_family(model), expected, "{model}");
+    fn the_id_of_a_model_names_its_family() {
+        let check = |model: &str, expected| assert_eq!(ProviderFamily::of_model(model), expected, "{model}");
         check("anthropic/claude", ProviderFamily::Anthropic);
         check("google/palm", ProviderFamily::Google);
         check("GPT-4o", ProviderFamily::OpenAi);
         check("mistral-large", ProviderFamily::Other);
         check("", ProviderFamily::Other);
-        // OpenAI is asked first.
+        // OpenAI's words are tried first.
         check("claude-by-openai", ProviderFamily::OpenAi);
         check("gemini-claude", ProviderFamily::Anthropic);
     }
 
     #[test]
-    fn a_tag_names_a_family_only_as_a_whole() {
+    fn only_a_whole_tag_names_a_family() {
         let families = FamilySet::of_tags(["claude", "google", "gpt-4"].into_iter());
         assert!(families.contains(ProviderFamily::Anthropic) && families.contains(ProviderFamily::Google));
         assert!(!families.contains(ProviderFamily::OpenAi) && !families.contains(ProviderFamily::Other));
@@ -117,15 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn every_dialect_has_its_family() {
+    fn every_dialect_has_a_family() {
         let families = [
             DialectName::OpenAiChat,
             DialectName::OpenAiResponses,
             DialectName::Anthropic,
             DialectName::Gemini,
         ]
-        .map(|dialect| ProviderFamily::from(dialect).word());
+        .map(|dialect| ProviderFamily::from(dialect).as_str());
         assert_eq!(families, ["openai", "openai", "anthropic", "google"]);
-        assert_eq!(ProviderFamily::default().word(), "other");
+        assert_eq!(ProviderFamily::default().as_str(), "other");
     }
 }

@@ -1,29 +1,27 @@
 //! The score of one skill, signal by signal.
 //!
-//! This is the rule in its plain form. The index finds the same scores for many skills at once, and its tests compare
-//! it with this.
+//! This is the definition of a score. The index computes the same scores for many skills at once, and its tests compare
+//! both.
 
 use std::collections::HashSet;
 
 use super::{Candidate, Query, Weights, terms::SkillTerms};
 
-/// What matched.
+/// Kind of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SignalKind {
     Name,
     NameWord,
     Tag,
     DescriptionWord,
-    BackgroundName,
-    BackgroundTag,
     Provider,
 }
 
-/// One match and its points.
+/// A match and its points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signal {
     pub kind: SignalKind,
-    /// The name, word or tag that matched; the provider's name for [`SignalKind::Provider`].
+    /// Name, word or tag that matched; the provider's name for [`SignalKind::Provider`].
     pub text: String,
     pub points: i32,
 }
@@ -41,16 +39,15 @@ impl<'q> Scorer<'q> {
         Self { weights, query, words: query.words().collect() }
     }
 
-    /// The sum of all signals.
+    /// Returns the sum of all signals.
     pub fn score(&self, candidate: &Candidate) -> i32 {
         self.signals(candidate).iter().map(|signal| signal.points).sum()
     }
 
-    /// Everything that matched, in the order of the kinds.
+    /// Returns every match, in the order of the kinds.
     pub fn signals(&self, candidate: &Candidate) -> Vec<Signal> {
         let terms = SkillTerms::of(self.query.matching, candidate);
         let mut signals = self.text_signals(&terms);
-        signals.extend(self.background_signals(&terms));
         signals.extend(self.provider_signal(&terms));
         signals
     }
@@ -73,16 +70,6 @@ impl<'q> Scorer<'q> {
             .collect()
     }
 
-    fn background_signals(&self, terms: &SkillTerms) -> Vec<Signal> {
-        let words = &self.query.background;
-        let in_name = words.iter().filter(|word| terms.name_words.contains(word));
-        let in_tags = words.iter().filter(|word| terms.relates(self.query.matching, word));
-        in_name
-            .map(|word| signal(SignalKind::BackgroundName, word, self.weights.background_name))
-            .chain(in_tags.map(|word| signal(SignalKind::BackgroundTag, word, self.weights.background_tag)))
-            .collect()
-    }
-
     fn provider_signal(&self, terms: &SkillTerms) -> Option<Signal> {
         let provider = self.query.provider;
         if terms.families.is_empty() {
@@ -90,7 +77,7 @@ impl<'q> Scorer<'q> {
         }
         let is_match = terms.families.contains(provider);
         let points = if is_match { self.weights.provider_match } else { self.weights.provider_mismatch };
-        Some(signal(SignalKind::Provider, provider.word(), points))
+        Some(signal(SignalKind::Provider, provider.as_str(), points))
     }
 }
 

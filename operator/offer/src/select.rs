@@ -1,16 +1,15 @@
-//! Chooses what a request is offered, over all namespaces that its caller may look into.
+//! Selects the skills that a request is offered, over all namespaces that its caller may search.
 //!
 //! The rules, in their order:
 //!
-//! 1. A name in a nearer namespace hides the same name in a farther one, whatever the nearer skill's mode, and also
-//!    where nothing of it can run.
-//! 2. A skill whose tool has the name of one of the client's own tools is left out: the client's tools always win.
-//! 3. Skills of mode `on` come first: the nearer namespace's, then the earlier registered. Then skills of mode `auto`
-//!    by score, at most the scoring's maximum. What rules 1 and 2 leave out takes no distance of that maximum.
-//! 4. Where the definitions take more tokens than the budget, skills go from the end: the lowest `auto` first, the last
-//!    `on` after all `auto`.
-//! 5. What is left is listed by name, `on` before `auto`. Scores decide who is in the list, never the order of it:
-//!    requests that are offered the same skills have the same beginning, and providers' prompt caches hit.
+//! 1. A name in a nearer namespace hides the same name in a farther one, whatever the nearer skill's mode, and even if the
+//!    nearer skill cannot run.
+//! 2. A skill is left out if its tool has the name of one of the client's own tools.
+//! 3. Skills of mode `on` come first: by namespace, then by registration. Then skills of mode `auto` by score, up to the
+//!    scoring's maximum. Skills that rules 1 and 2 leave out do not count towards it.
+//! 4. If the definitions take more tokens than the budget, skills are dropped from the end: the lowest `auto` first.
+//! 5. The rest is listed by name, `on` before `auto`. Requests with the same skills then begin alike, whatever the scores,
+//!    and prompt caches of providers hit.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,43 +17,43 @@ use skillet_api::skill::{Invocation, Mode};
 
 use super::{
     Candidate, Eligibility, Index, Query, Scorer, Scoring, Scratch,
-    index::{Collector, Entry},
+    index::{Collector, IndexedSkill},
     top_k::{Ranked, TopK},
 };
 
-/// What a request asks for itself.
+/// The skills that a request wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SkillFilter {
-    /// Whatever fits.
+    /// Every skill that matches.
     #[default]
     All,
     /// No skill.
     Off,
-    /// Whatever fits among the skills of these names.
+    /// Skills of these names that match.
     Only(Vec<String>),
-    /// The skills of these names, whether they fit or not, and no others.
+    /// Skills of these names, whether they match or not.
     Exactly(Vec<String>),
 }
 
-/// A request that skills are picked for.
+/// Parameters of one selection.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection<'a> {
     pub query: &'a Query,
     /// Names of the client's own tools.
     pub client_tools: &'a [&'a str],
     pub filter: &'a SkillFilter,
-    /// Most tokens of all definitions together; None is no limit.
+    /// Most tokens of all definitions together; `None` is no limit.
     pub token_budget: Option<u32>,
-    /// Whether a person's word can be asked for, without which no skill of invocation `hybrid` is offered.
+    /// True if the gateway can ask a person to confirm calls. Skills of invocation `hybrid` need that.
     pub can_confirm: bool,
 }
 
-/// What a request is offered.
+/// The result of a selection.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
     /// In the order in which the tools are sent.
     pub offered: Vec<OfferedSkill>,
-    /// What would have been offered but for a clash or the budget.
+    /// Skills that only a clash or the budget keeps out of the offer.
     pub rejected: Vec<Rejected>,
 }
 
@@ -62,33 +61,33 @@ pub struct Offer {
 #[derive(Clone, Debug)]
 pub struct OfferedSkill {
     pub skill: Arc<Candidate>,
-    /// None where it is offered whatever its score.
+    /// `None` if the skill is offered whatever its score.
     pub score: Option<i32>,
-    /// Its distance by importance, from 0: the last goes first where not all fit.
+    /// Position by importance, from 0. If not all skills fit the budget, the last is dropped first.
     pub rank: usize,
-    /// About how many tokens its definition takes.
+    /// Estimated tokens of its definition.
     pub tokens: u32,
 }
 
-/// A skill that is not offered, and why.
+/// A skill that is not offered, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// None where no namespace has the name.
+    /// `None` if no namespace has the name.
     pub namespace: Option<Arc<str>>,
     pub name: Arc<str>,
     pub reason: RejectReason,
 }
 
-/// Why a skill is not offered.
+/// The reason why a skill is not offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RejectReason {
     /// The request wants no skills.
     SwitchedOff,
-    /// The request wants several answers, of which only one can be gone on with.
+    /// The request wants several candidates, of which only one could be continued.
     SeveralAnswers,
-    /// The request wants others only.
+    /// The request names other skills only.
     NotNamed,
-    /// The request names it, and it is not there.
+    /// The request names it, and no namespace has it.
     Unknown,
     /// No version of it is sealed.
     NotReady,
@@ -96,7 +95,7 @@ pub enum RejectReason {
     ModeOff,
     /// Its invocation is `manual`.
     ManualOnly,
-    /// Its invocation is `hybrid`, and a person's word cannot be asked for.
+    /// Its invocation is `hybrid`, and the gateway cannot ask a person.
     NoConfirmationKey,
     /// A nearer namespace has a skill of this name.
     Hidden {
@@ -105,13 +104,13 @@ pub enum RejectReason {
     /// The client, or a skill of higher rank, has a tool of this name.
     ToolNameTaken,
     BelowThreshold,
-    /// As many with a higher rank fit as are offered at most.
+    /// The maximum is reached by skills of higher rank.
     OverMaximum,
     OverBudget,
 }
 
 impl RejectReason {
-    /// As it is told.
+    /// Returns the word that the gateway's API shows.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::SwitchedOff => "SwitchedOff",
@@ -132,7 +131,7 @@ impl RejectReason {
     }
 }
 
-/// Chooses among `indexes`, which are in the order of look-up: the nearest first.
+/// Selects skills of `indexes`, which are in the order of resolution: the nearest first.
 pub fn select(
     scoring: &Scoring,
     indexes: &[&Index],
@@ -142,8 +141,8 @@ pub fn select(
     let mut selector = Selector { scoring, indexes, selection, rejected: Vec::new() };
     let selected = match selection.filter {
         SkillFilter::Off => Vec::new(),
-        SkillFilter::All => selector.whatever_fits(scratch),
-        SkillFilter::Only(names) => selector.fitting_of(names),
+        SkillFilter::All => selector.all_matching(scratch),
+        SkillFilter::Only(names) => selector.matching_of(names),
         SkillFilter::Exactly(names) => selector.exactly(names),
     };
     let selected = selector.without_equal_tools(selected);
@@ -157,7 +156,7 @@ fn wire_order(skill: &Candidate) -> (bool, &str, &str) {
 }
 
 impl Offer {
-    /// What is offered, by importance.
+    /// Returns the offered skills by importance.
     pub fn ranked(&self) -> Vec<&OfferedSkill> {
         let mut ranked: Vec<&OfferedSkill> = self.offered.iter().collect();
         ranked.sort_by_key(|offered| offered.rank);
@@ -165,7 +164,7 @@ impl Offer {
     }
 }
 
-/// A skill that is in, with its score where that counted.
+/// A selected skill, its score if that counted, and its tokens.
 type Selected = (Arc<Candidate>, Option<i32>, u32);
 
 struct Selector<'a> {
@@ -176,13 +175,13 @@ struct Selector<'a> {
 }
 
 impl<'a> Selector<'a> {
-    fn whatever_fits(&mut self, scratch: &mut Scratch) -> Vec<Selected> {
+    fn all_matching(&mut self, scratch: &mut Scratch) -> Vec<Selected> {
         let mut selected = Vec::new();
         for (distance, index) in self.indexes.iter().enumerate() {
             for entry in index.always() {
                 match self.rejection(&entry.candidate, distance) {
                     None => selected.push((entry.candidate.clone(), None, entry.tokens)),
-                    Some(reason) => self.drop(&entry.candidate, reason),
+                    Some(reason) => self.reject(&entry.candidate, reason),
                 }
             }
         }
@@ -193,24 +192,24 @@ impl<'a> Selector<'a> {
             index.search(&self.scoring.weights, self.selection.query, scratch, &mut collector);
         }
         for (ranked, reason) in missed.into_items() {
-            if best.wants(&ranked) {
-                self.drop(&ranked.candidate, reason);
+            if best.accepts(&ranked) {
+                self.reject(&ranked.candidate, reason);
             }
         }
         selected.extend(best.into_items().into_iter().map(|(ranked, ())| scored(ranked)));
         selected
     }
 
-    fn fitting_of(&mut self, names: &[String]) -> Vec<Selected> {
+    fn matching_of(&mut self, names: &[String]) -> Vec<Selected> {
         let scorer = Scorer::new(self.scoring.weights, self.selection.query);
         let (mut always, mut best) = (Vec::new(), TopK::new(self.scoring));
         for (distance, entry) in self.nearest(names) {
             let candidate = &entry.candidate;
             match (self.rejection(candidate, distance), candidate.eligibility()) {
-                (Some(reason), _) => self.drop(candidate, reason),
+                (Some(reason), _) => self.reject(candidate, reason),
                 (None, Eligibility::Always) => always.push((distance, entry)),
                 (None, Eligibility::OnMatch) => {
-                    best.take(Ranked::new(entry, scorer.score(candidate), distance), ());
+                    best.push(Ranked::new(entry, scorer.score(candidate), distance), ());
                 }
                 (None, Eligibility::Never) => {}
             }
@@ -222,20 +221,20 @@ impl<'a> Selector<'a> {
         always.chain(best.into_items().into_iter().map(|(ranked, ())| scored(ranked))).collect()
     }
 
-    /// The request's own order is their rank.
+    /// The order of the request is the rank.
     fn exactly(&mut self, names: &[String]) -> Vec<Selected> {
         let mut selected = Vec::new();
         for (distance, entry) in self.nearest(names) {
             match self.rejection(&entry.candidate, distance) {
                 None => selected.push((entry.candidate.clone(), None, entry.tokens)),
-                Some(reason) => self.drop(&entry.candidate, reason),
+                Some(reason) => self.reject(&entry.candidate, reason),
             }
         }
         selected
     }
 
-    /// For each different name the skill in the nearest namespace that has it.
-    fn nearest(&mut self, names: &[String]) -> Vec<(usize, &'a Entry)> {
+    /// Returns for each distinct name the skill of the nearest namespace that has it.
+    fn nearest(&mut self, names: &[String]) -> Vec<(usize, &'a IndexedSkill)> {
         let mut seen = BTreeSet::new();
         let mut found = Vec::new();
         for name in names.iter().filter(|name| seen.insert(name.as_str())) {
@@ -252,23 +251,23 @@ impl<'a> Selector<'a> {
         found
     }
 
-    /// Why a skill cannot be offered, whatever its score.
+    /// Returns the reason that excludes a skill whatever its score.
     fn rejection(&self, candidate: &Candidate, distance: usize) -> Option<RejectReason> {
         rejection(self.indexes, self.selection, candidate, distance)
     }
 
-    fn drop(&mut self, candidate: &Candidate, reason: RejectReason) {
+    fn reject(&mut self, candidate: &Candidate, reason: RejectReason) {
         let namespace = Some(candidate.namespace.clone());
         self.rejected.push(Rejected { namespace, name: candidate.name.clone(), reason });
     }
 
-    /// Two tools of one name would make a request that providers refuse.
+    /// Providers refuse a request with two tools of one name.
     fn without_equal_tools(&mut self, mut selected: Vec<Selected>) -> Vec<Selected> {
         let mut tools = BTreeSet::new();
         selected.retain(|(candidate, _, _)| {
             let is_first = tools.insert(candidate.tool.name.clone());
             if !is_first {
-                self.drop(candidate, RejectReason::ToolNameTaken);
+                self.reject(candidate, RejectReason::ToolNameTaken);
             }
             is_first
         });
@@ -282,14 +281,14 @@ impl<'a> Selector<'a> {
             && let Some((candidate, _, tokens)) = selected.pop()
         {
             total -= u64::from(tokens);
-            self.drop(&candidate, RejectReason::OverBudget);
+            self.reject(&candidate, RejectReason::OverBudget);
         }
         let offered = |(rank, (skill, score, tokens))| OfferedSkill { skill, score, rank, tokens };
         selected.into_iter().enumerate().map(offered).collect()
     }
 }
 
-/// Why a skill of the namespace at `distance` cannot be offered, whatever its score.
+/// Returns the reason that excludes a skill of the namespace at `distance`, whatever its score.
 pub(super) fn rejection(
     indexes: &[&Index],
     selection: &Selection<'_>,
@@ -313,7 +312,7 @@ fn scored(ranked: Ranked) -> Selected {
     (ranked.candidate, Some(ranked.score), ranked.tokens)
 }
 
-/// Takes what a search finds, and keeps apart what would be among the best but for an rejection.
+/// Collects the best skills of a search, and apart from them the skills that only a rejection keeps out.
 struct NamespaceCollector<'p, 'a> {
     selector: &'p Selector<'a>,
     distance: usize,
@@ -326,12 +325,12 @@ impl Collector for NamespaceCollector<'_, '_> {
         self.best.threshold()
     }
 
-    fn take(&mut self, entry: &Entry, score: i32) {
+    fn push(&mut self, entry: &IndexedSkill, score: i32) {
         let ranked = Ranked::new(entry, score, self.distance);
-        if self.best.wants(&ranked) {
+        if self.best.accepts(&ranked) {
             match self.selector.rejection(&entry.candidate, self.distance) {
-                None => self.best.take(ranked, ()),
-                Some(reason) => self.missed.take(ranked, reason),
+                None => self.best.push(ranked, ()),
+                Some(reason) => self.missed.push(ranked, reason),
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Skills and requests made up for tests and measurements: the same seed gives the same.
+//! Generated skills and requests for tests and measurements. The same seed gives the same result.
 //!
-//! The corpus is that of the reference's published figures: a name of two words and a number, a description of 14 words,
-//! three tags, a request of some 2 KB, all from one small list of words, so that nearly every skill matches something.
+//! The corpus is that of OmniRoute's published figures: a name of two words and a number, a description of 14 words, three
+//! tags, and a request of about 2 KB. All words come from one small list, so nearly every skill matches something.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const WORDS: &str = "search deploy docker image build test release issue ticket 
     log metric alert trace dashboard graph monitor scale memory disk cpu kernel driver sensor device robot camera \
     photo video audio music openai claude gemini the and for with from into";
 
-/// A skill of mode `auto` that a model may call.
+/// Returns a skill of mode `auto` that a model may call.
 pub(crate) fn candidate(name: &str, description: &str, tags: &[&str]) -> Candidate {
     let tool = ToolDefinition {
         name: name.into(),
@@ -43,13 +43,12 @@ pub(crate) fn candidate(name: &str, description: &str, tags: &[&str]) -> Candida
     }
 }
 
-/// `number` skills of the corpus.
+/// Generates `number` skills of the corpus.
 pub fn corpus(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
     generate(number, seed, |rng| word(rng).to_owned())
 }
 
-/// `number` skills that no request of [`request`] matches: each word begins as one of its words does and goes on
-/// otherwise.
+/// Generates `number` skills that match no request of [`request`]: their words share only a prefix with its words.
 pub fn unrelated(number: u32, seed: u64) -> Vec<Arc<Candidate>> {
     generate(number, seed, |rng| {
         let known = word(rng);
@@ -72,7 +71,7 @@ fn generate(number: u32, seed: u64, word: impl Fn(&mut TestRng) -> String) -> Ve
         .collect()
 }
 
-/// A system line, a question of the user and two tools of the client, about 2 KB as the reference searches them.
+/// Generates a system line, a user's question and two client tools, about 2 KB as `Substring` searches it.
 pub fn request(seed: u64) -> (Vec<String>, Vec<Value>) {
     let mut rng = TestRng::new(seed);
     let mut sentence = |words: usize| {
@@ -105,7 +104,7 @@ mod tests {
     use crate::{RequestFacts, Scorer, Scoring};
 
     #[test]
-    fn a_request_matches_nearly_every_skill_of_the_corpus_and_no_stranger() {
+    fn a_request_matches_nearly_every_skill_of_the_corpus_and_no_unrelated_skill() {
         let scoring = Scoring::default();
         for seed in 0..20 {
             let (texts, tools) = request(seed);

@@ -1,25 +1,25 @@
-//! The best few of what a search finds.
+//! The best few skills of a search.
 
 use std::{cmp::Ordering, sync::Arc};
 
-use super::{Candidate, Scoring, compare_names, index::Entry};
+use super::{Candidate, Scoring, collation::compare_names, index::IndexedSkill};
 
-/// A skill that fits, with what its rank depends on.
+/// A matching skill, with the facts that decide its rank.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranked {
     pub(crate) candidate: Arc<Candidate>,
     pub(crate) score: i32,
     pub(crate) tokens: u32,
-    /// Which namespace in the order of look-up.
+    /// Position of its namespace in the order of resolution.
     pub(crate) distance: usize,
 }
 
 impl Ranked {
-    pub(crate) fn new(entry: &Entry, score: i32, distance: usize) -> Self {
+    pub(crate) fn new(entry: &IndexedSkill, score: i32, distance: usize) -> Self {
         Self { candidate: entry.candidate.clone(), score, tokens: entry.tokens, distance }
     }
 
-    /// Less is better: more points, then more installs, then the name, then the nearer namespace, then the older.
+    /// Orders better skills first: by points, installs, name, namespace and age.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         let (a, b) = (&self.candidate, &other.candidate);
         other
@@ -33,41 +33,41 @@ impl Ranked {
     }
 }
 
-/// Keeps the best of what it is given, in their order, with something noted for each.
+/// Keeps the best `maximum` skills in their order, each with a note.
 #[derive(Clone, Debug)]
 pub(crate) struct TopK<T> {
-    threshold: i32,
+    min_score: i32,
     maximum: usize,
     items: Vec<(Ranked, T)>,
 }
 
 impl<T> TopK<T> {
     pub(crate) fn new(scoring: &Scoring) -> Self {
-        Self { threshold: scoring.threshold, maximum: scoring.maximum, items: Vec::new() }
+        Self { min_score: scoring.threshold, maximum: scoring.maximum, items: Vec::new() }
     }
 
-    /// The least score that could still come in.
+    /// Returns the lowest score that is still accepted.
     pub(crate) fn threshold(&self) -> i32 {
         match self.items.last() {
             _ if self.maximum == 0 => i32::MAX,
             Some((worst, _)) if self.is_full() => worst.score,
-            Some(_) | None => self.threshold,
+            Some(_) | None => self.min_score,
         }
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.items.len() >= self.maximum
     }
 
-    /// Whether it would be among the best.
-    pub(crate) fn wants(&self, ranked: &Ranked) -> bool {
+    /// True if the skill would be among the best.
+    pub(crate) fn accepts(&self, ranked: &Ranked) -> bool {
         ranked.score >= self.threshold()
             && (!self.is_full()
                 || self.items.last().is_some_and(|(worst, _)| ranked.compare(worst) == Ordering::Less))
     }
 
-    pub(crate) fn take(&mut self, ranked: Ranked, note: T) {
-        if !self.wants(&ranked) {
+    pub(crate) fn push(&mut self, ranked: Ranked, note: T) {
+        if !self.accepts(&ranked) {
             return;
         }
         let at = self.items.partition_point(|(other, _)| other.compare(&ranked) == Ordering::Less);
@@ -92,7 +92,7 @@ mod tests {
 
     fn names(maximum: usize, found: &[Ranked]) -> Vec<String> {
         let mut best = TopK::new(&Scoring { maximum, ..Scoring::default() });
-        found.iter().for_each(|ranked| best.take(ranked.clone(), ()));
+        found.iter().for_each(|ranked| best.push(ranked.clone(), ()));
         best.into_items()
             .iter()
             .map(|(ranked, ())| format!("{}{}", ranked.candidate.name, ranked.distance))
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn points_go_before_installs_and_installs_before_names() {
+    fn points_rank_before_installs_and_installs_before_names() {
         let found = [
             ranked("few", 4, 9, 0),
             ranked("b", 5, 1, 0),
@@ -120,7 +120,7 @@ mod tests {
     fn the_bar_rises_once_all_places_are_taken() {
         let mut best = TopK::new(&Scoring { maximum: 2, ..Scoring::default() });
         for (score, threshold) in [(4, 3), (9, 4), (3, 4), (7, 7), (7, 7)] {
-            best.take(ranked("a", score, 0, 0), ());
+            best.push(ranked("a", score, 0, 0), ());
             assert_eq!(best.threshold(), threshold, "after {score}");
         }
         assert_eq!(TopK::<()>::new(&Scoring { maximum: 0, ..Scoring::default() }).threshold(), i32::MAX);

@@ -1,10 +1,10 @@
-//! Words of any script, for the matching `words`: what people mean by a word, not runs of ASCII.
+//! Words of any script, for [`super::MatchMode::Words`].
 //!
 //! | text | words |
 //! |---|---|
 //! | `Use web-search!` | use, web, search |
 //! | `Café, ÜBER` | cafe, uber: case and accents do not count |
-//! | `网页搜索` | 网页, 页搜, 搜索: scripts without blanks give each two neighbouring characters |
+//! | `网页搜索` | 网页, 页搜, 搜索: scripts without blanks give each two neighboring characters |
 //! | `用docker部署` | 用, docker, 部署 |
 //!
 //! A text becomes one line: its words in order with a blank before, between and after. A phrase is then found as a
@@ -17,8 +17,8 @@ use skillet_core::fold::fold;
 
 use super::ascii_words::split_camel_case;
 
-/// Words that nearly every text has: English, what descriptions of tools say of themselves, and the commonest of
-/// German, French, Spanish, Portuguese and Italian. In order, for the search.
+/// Words that nearly every text has: English, frequent words of tool descriptions, and the most frequent words of German,
+/// French, Spanish, Portuguese and Italian. Sorted, for the binary search.
 #[rustfmt::skip]
 const STOP_WORDS: &[&str] = &[
     "about", "after", "again", "al", "all", "alle", "als", "also", "am", "an", "and", "any", "are", "as",
@@ -38,7 +38,7 @@ const STOP_WORDS: &[&str] = &[
     "will", "with", "wurde", "you", "your", "zu", "zum", "zur",
 ];
 
-/// The words of the texts in one line: ` use web search `. A lone blank where there are none.
+/// Returns the words of the texts in one line: ` use web search `. Texts without words give a single blank.
 pub fn line<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut line = String::from(" ");
     for text in texts {
@@ -47,7 +47,7 @@ pub fn line<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     line
 }
 
-/// A name or tag as a phrase in the form of [`line`]. None where it has no word but stop words, which would be found
+/// Returns a name or tag as a phrase in the form of [`line`]. `None` if all its words are stop words, which would match
 /// everywhere.
 pub fn phrase(text: &str) -> Option<String> {
     let line = line([text]);
@@ -55,12 +55,12 @@ pub fn phrase(text: &str) -> Option<String> {
     Some(line)
 }
 
-/// A name's words: as a tag's, but a capital after a small letter or a digit begins a new one.
+/// Returns a name with a blank before each capital that follows a small letter or a digit.
 pub fn split_name(name: &str) -> String {
     split_camel_case(name)
 }
 
-/// The words of a line that score by themselves, repeats included: no stop words, no single letters. A single
+/// Returns the words of a line that score by themselves, repeats included: no stop words, no single letters. A single
 /// character of a script without blanks is a word.
 pub fn scoring_words(line: &str) -> impl Iterator<Item = &str> {
     line.split(' ').filter(|word| is_scoring(word))
@@ -73,7 +73,7 @@ pub(crate) fn is_scoring(word: &str) -> bool {
     first.is_some_and(|first| is_longer || has_no_blanks(first)) && !is_stop_word(word)
 }
 
-/// The longest of [`STOP_WORDS`], in bytes.
+/// Length of the longest of [`STOP_WORDS`], in bytes.
 const LONGEST_STOP_WORD: usize = 7;
 
 fn is_stop_word(word: &str) -> bool {
@@ -85,14 +85,14 @@ fn push_words(text: &str, line: &mut String) {
         push_ascii_words(text, line);
         return;
     }
-    // Composed again: a syllable of Hangul is one character.
+    // Composed again, so that a syllable of Hangul is one character.
     let folded: String = fold(text).nfc().collect();
     for run in folded.split(|c: char| !is_letter(c)).filter(|run| !run.is_empty()) {
         push_run(run, line);
     }
 }
 
-/// The same without a look at other scripts.
+/// Does the same for ASCII text, faster.
 fn push_ascii_words(text: &str, line: &mut String) {
     line.reserve(text.len() + 1);
     for c in text.chars() {
@@ -107,7 +107,7 @@ fn push_ascii_words(text: &str, line: &mut String) {
     }
 }
 
-/// A run of letters: words of a script with blanks as they are, the others in pairs of neighbours.
+/// Appends a run of letters: words of scripts with blanks unchanged, other words in pairs of neighboring characters.
 fn push_run(run: &str, line: &mut String) {
     let mut last = None;
     let mut is_paired = false;
@@ -149,8 +149,8 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || (!c.is_ascii() && is_combining_mark(c))
 }
 
-/// Whether a character belongs to a script that is written without blanks between words: Han, kana, Hangul (whose
-/// particles cling to the words), Thai, Lao, Burmese, Khmer.
+/// True for characters of scripts that are written without blanks between words: Han, kana, Hangul (which joins particles
+/// to words), Thai, Lao, Burmese, Khmer.
 fn has_no_blanks(c: char) -> bool {
     matches!(u32::from(c),
         0x0E00..=0x0EFF
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_blanks_give_pairs_of_neighbours() {
+    fn scripts_without_blanks_give_pairs_of_neighboring_characters() {
         check("网页搜索", " 网页 页搜 搜索 ");
         check("网页", " 网页 ");
         check("网", " 网 ");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_is_found_between_word_borders_only() {
+    fn a_phrase_matches_between_word_borders_only() {
         let is_in = |tag: &str, text: &str| phrase(tag).is_some_and(|phrase| line([text]).contains(&phrase));
         assert!(is_in("git", "use GIT, please"));
         assert!(!is_in("git", "a legitimate question"));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_every_text_is_no_phrase_and_scores_nothing() {
+    fn stop_words_alone_are_no_phrase_and_score_nothing() {
         assert_eq!(phrase("how to"), None);
         assert_eq!(phrase("..."), None);
         assert_eq!(phrase("a"), None);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stop_words_are_in_order_and_folded() {
+    fn stop_words_are_sorted_and_folded() {
         assert!(STOP_WORDS.windows(2).all(|pair| pair[0] < pair[1]), "{STOP_WORDS:?}");
         assert!(STOP_WORDS.iter().all(|word| fold(word) == **word && word.len() <= LONGEST_STOP_WORD));
     }

@@ -1,28 +1,25 @@
-//! `context_tokens`, `name_tokens`, `context_text`, `score`, `detect_provider`, `background_reason`: how a request is
-//! read and what a skill scores.
+//! `context_tokens`, `name_tokens`, `context_text`, `score`, `detect_provider`: words and texts of requests, and scores of
+//! skills.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use skillet_api::skill::{Invocation, Mode};
 use skillet_llm::ToolDefinition;
-use skillet_offer::{
-    Candidate, ProviderFamily, Query, RequestFacts, Scorer, Scoring, ascii_words as tokens,
-    background::{BackgroundReason, background_reason},
-    context_text, provider_family, reference_texts,
-};
+use skillet_offer::{Candidate, ProviderFamily, Query, RequestFacts, Scorer, Scoring, ascii_words};
 
+use super::background;
 use crate::{
     case::Case,
     judge::{Answer, Sense, mentions},
 };
 
 pub(super) fn context_tokens(case: &Case) -> Result<Answer, String> {
-    Ok(compare_sets(case, &tokens::context_tokens(case.text("text"))))
+    Ok(compare_sets(case, &ascii_words::text_words(case.text("text"))))
 }
 
 pub(super) fn name_tokens(case: &Case) -> Result<Answer, String> {
-    Ok(compare_sets(case, &tokens::name_tokens(case.text("name"))))
+    Ok(compare_sets(case, &ascii_words::name_words(case.text("name"))))
 }
 
 /// Tokens are a set; their order does not count.
@@ -38,7 +35,7 @@ fn compare_sets(case: &Case, tokens: &[String]) -> Answer {
 }
 
 pub(super) fn context(case: &Case) -> Result<Answer, String> {
-    let text = with_facts(&case.input, context_text);
+    let text = with_facts(&case.input, |facts| facts.substring_text());
     let expected = case.expected["text"].as_str().unwrap_or_default();
     let is_same = text == expected || split_tools(&text) == split_tools(expected);
     Ok(Answer { is_same, ..Answer::exact(case, json!({ "text": text })) })
@@ -53,38 +50,29 @@ fn split_tools(context: &str) -> Option<(Value, &str)> {
 
 pub(super) fn score(case: &Case) -> Result<Answer, String> {
     let skill = candidate(&case.input["skill"], Mode::Auto, 0)?;
-    let scoring = Scoring::default();
-    let score = |scoring: &Scoring| {
-        Scorer::new(scoring.weights, &query(scoring, &case.input["request"])).score(&skill)
-    };
-    let reference = score(&scoring);
-    let value = json!({"score": reference, "injectedIfAuto": reference >= scoring.threshold});
-    let better = score(&Scoring::words());
-    // What is wanted better is the scoring `words`: no false match, or a match in any script.
+    let (scoring, request) = (Scoring::default(), &case.input["request"]);
+    let background =
+        request["backgroundReason"].as_str().map_or(0, |reason| background::points(&skill, reason));
+    let score =
+        |scoring: &Scoring| background + Scorer::new(scoring.weights, &query(scoring, request)).score(&skill);
+    let substring = score(&scoring);
+    let value = json!({"score": substring, "injectedIfAuto": substring >= scoring.threshold});
+    let words = score(&Scoring::words());
+    // The better result that cases want is that of `Words`: no false match, or a match in any script.
     let is_better = if mentions(case.want.as_deref().unwrap_or_default(), &["unicode", "token"]) {
-        better > reference
+        words > substring
     } else {
-        better < reference
+        words < substring
     };
     let meets_want = if case.want.is_some() { Sense::of(is_better) } else { Sense::Unknown };
     Ok(Answer { meets_want, ..Answer::exact(case, value) })
 }
 
 pub(super) fn detect_provider(case: &Case) -> Result<Answer, String> {
-    Ok(Answer::exact(case, json!({ "provider": provider_family(case.text("model")).word() })))
+    Ok(Answer::exact(case, json!({ "provider": ProviderFamily::of_model(case.text("model")).as_str() })))
 }
 
-pub(super) fn background(case: &Case) -> Result<Answer, String> {
-    let headers = case.input["headers"].as_object();
-    let header = |name: &str| {
-        let mut headers = headers.into_iter().flatten();
-        headers.find(|(given, _)| given.eq_ignore_ascii_case(name)).and_then(|(_, value)| value.as_str())
-    };
-    let reason = background_reason(&case.input["body"], header);
-    Ok(Answer::exact(case, json!({ "reason": reason.map(BackgroundReason::word) })))
-}
-
-/// A request of a case, read for a scoring.
+/// Prepares the request of a case for a scoring.
 pub(super) fn query(scoring: &Scoring, request: &Value) -> Query {
     with_facts(request, |facts| scoring.query(facts))
 }
@@ -92,7 +80,10 @@ pub(super) fn query(scoring: &Scoring, request: &Value) -> Query {
 fn with_facts<T>(request: &Value, read: impl FnOnce(&RequestFacts<'_>) -> T) -> T {
     let text = |field: &str| request[field].as_str().unwrap_or_default();
     let client_tools = client_tools(request);
-    let texts = reference_texts(request);
+    let texts = texts(request);
+    // OmniRoute searches both formats and the reason for background, in this order.
+    let parts = [text("sourceFormat"), text("targetFormat"), text("backgroundReason")];
+    let format: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     read(&RequestFacts {
         provider: match text("provider") {
             "openai" => ProviderFamily::OpenAi,
@@ -101,25 +92,45 @@ fn with_facts<T>(request: &Value, read: impl FnOnce(&RequestFacts<'_>) -> T) -> 
             _ => ProviderFamily::Other,
         },
         model: text("model"),
-        source_format: text("sourceFormat"),
-        target_format: text("targetFormat"),
-        background: request["backgroundReason"].as_str(),
+        format: &format.join(" "),
         client_tools: &client_tools,
         texts: &texts,
     })
+}
+
+/// Returns the texts that OmniRoute reads from a request body: the `content` of each message of `messages`, else of `input`
+/// if that is a list. A `content` is a text, or a list of texts and of items with a `text`.
+///
+/// The product's dialects read more: a text as `input`, instructions beside the messages, Gemini's contents.
+fn texts(body: &Value) -> Vec<&str> {
+    let list = |field: &str| body.get(field).and_then(Value::as_array);
+    let messages = list("messages").or_else(|| list("input")).map(Vec::as_slice).unwrap_or_default();
+    messages.iter().filter_map(|message| message.get("content")).flat_map(content_texts).collect()
+}
+
+fn content_texts(content: &Value) -> Vec<&str> {
+    match content {
+        Value::String(text) => vec![text.as_str()],
+        Value::Array(items) => items.iter().filter_map(item_text).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    }
+}
+
+fn item_text(item: &Value) -> Option<&str> {
+    item.as_str().or_else(|| item.get("text")?.as_str())
 }
 
 pub(super) fn client_tools(request: &Value) -> Vec<&Value> {
     request["existingTools"].as_array().into_iter().flatten().collect()
 }
 
-/// A skill of a case; its place in the list is when it was registered.
+/// Reads a skill of a case; its position in the list is its registration.
 pub(super) fn candidate(skill: &Value, mode: Mode, registered: i64) -> Result<Candidate, String> {
     let text = |field: &str| skill[field].as_str().unwrap_or_default();
     let name = skill["name"].as_str().ok_or("the skill has no name")?;
     let tags = skill["tags"].as_array().into_iter().flatten();
     let tool = ToolDefinition {
-        // Until the product's own names and schemas are plugged in here.
+        // Other kinds compare names and schemas of tools.
         name: format!("{name}@{}", text("version")).into(),
         description: text("description").into(),
         parameters: Arc::new(skill["inputSchema"].clone()),
@@ -138,4 +149,24 @@ pub(super) fn candidate(skill: &Value, mode: Mode, registered: i64) -> Result<Ca
         registered,
         tool: tool.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_from_messages_of_every_role() {
+        let check = |body: Value, expected: &[&str]| assert_eq!(texts(&body), expected, "{body}");
+        let items = json!(["b", {"text": "c"}, {"text": 1}, {"image": "d"}, null, ["e"]]);
+        check(
+            json!({"messages": [{"role": "system", "content": "a"}, {"role": "tool", "content": items}]}),
+            &["a", "b", "c"],
+        );
+        check(json!({"input": [{"content": "a"}], "messages": null}), &["a"]);
+        check(json!({"messages": [], "input": [{"content": "a"}]}), &[]);
+        check(json!({"messages": [1, null, {"content": {"text": "a"}}, {}]}), &[]);
+        check(json!({"input": "a", "instructions": "b", "system": "c", "contents": [{"content": "d"}]}), &[]);
+        check(json!(null), &[]);
+    }
 }

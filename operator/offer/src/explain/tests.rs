@@ -1,4 +1,4 @@
-//! Each skill's decision, and that it is that of the offer.
+//! The decision about each skill, and its agreement with the offer.
 
 use super::*;
 use crate::{RequestFacts, SignalKind, synthetic};
@@ -40,12 +40,12 @@ fn indexes() -> [Index; 2] {
 }
 
 #[test]
-fn every_skill_is_told_with_its_reason() {
+fn explain_returns_every_skill_with_its_reason() {
     let indexes = indexes();
     let scoring = Scoring { maximum: 2, ..Scoring::words() };
-    let told = explanations(&[&indexes[0], &indexes[1]], &scoring, "the web page", &SkillFilter::All);
-    let verdicts: Vec<(&str, i32, OfferDecision)> =
-        told.iter().map(|told| (&*told.skill.name, told.score, told.decision.clone())).collect();
+    let explained = explanations(&[&indexes[0], &indexes[1]], &scoring, "the web page", &SkillFilter::All);
+    let decisions: Vec<(&str, i32, OfferDecision)> =
+        explained.iter().map(|of| (&*of.skill.name, of.score, of.decision.clone())).collect();
     let not = OfferDecision::NotOffered;
     let expected = [
         ("always", 0, OfferDecision::Offered { rank: 0 }),
@@ -59,16 +59,16 @@ fn every_skill_is_told_with_its_reason() {
         ("web-two", 5, not(RejectReason::OverBudget)),
         ("off", 3, not(RejectReason::Hidden { by: "own".into() })),
     ];
-    assert_eq!(verdicts, expected);
-    assert_eq!(told[6].signals[0].kind, SignalKind::NameWord);
+    assert_eq!(decisions, expected);
+    assert_eq!(explained[6].signals[0].kind, SignalKind::NameWord);
 }
 
 #[test]
-fn the_requests_switch_is_a_reason() {
+fn the_filter_of_a_request_is_a_reason() {
     let indexes = indexes();
     let reason = |filter: SkillFilter, name: &str| {
-        let told = explanations(&[&indexes[0]], &Scoring::words(), "the web page", &filter);
-        told.into_iter().find(|told| &*told.skill.name == name).unwrap().decision
+        let explained = explanations(&[&indexes[0]], &Scoring::words(), "the web page", &filter);
+        explained.into_iter().find(|of| &*of.skill.name == name).unwrap().decision
     };
     let not = OfferDecision::NotOffered;
     assert_eq!(reason(SkillFilter::Off, "always"), not(RejectReason::SwitchedOff));
@@ -81,7 +81,7 @@ fn the_requests_switch_is_a_reason() {
 }
 
 #[test]
-fn what_is_told_is_what_is_offered() {
+fn explain_agrees_with_select() {
     let mut rng = TestRng::new(8);
     let scoring = Scoring::default();
     for seed in 0..20 {
@@ -106,9 +106,9 @@ fn what_is_told_is_what_is_offered() {
         let indexes = [&indexes[0], &indexes[1]];
         let offer = select(&scoring, &indexes, &selection, &mut Scratch::default());
         let mut offered: Vec<(usize, Option<i32>)> = Vec::new();
-        for told in explain(&scoring, &indexes, &selection, &mut Scratch::default()) {
-            if let OfferDecision::Offered { rank } = told.decision {
-                offered.push((rank, (told.skill.mode == Mode::Auto).then_some(told.score)));
+        for explained in explain(&scoring, &indexes, &selection, &mut Scratch::default()) {
+            if let OfferDecision::Offered { rank } = explained.decision {
+                offered.push((rank, (explained.skill.mode == Mode::Auto).then_some(explained.score)));
             }
         }
         offered.sort_unstable();
@@ -118,7 +118,7 @@ fn what_is_told_is_what_is_offered() {
 }
 
 #[test]
-fn a_hybrid_skill_is_offered_only_where_a_person_can_be_asked() {
+fn a_hybrid_skill_is_offered_only_if_the_gateway_can_ask_a_person() {
     let hybrid = Candidate { invocation: Invocation::Hybrid, ..skill("web-one", &["web", "page"]) };
     let index = Index::build(Scoring::words().matching, [Arc::new(hybrid)]);
     let query = Scoring::words().query(&RequestFacts { texts: &["the web page"], ..RequestFacts::default() });
@@ -133,8 +133,8 @@ fn a_hybrid_skill_is_offered_only_where_a_person_can_be_asked() {
             token_budget: None,
             can_confirm,
         };
-        let told = explain(&Scoring::words(), &[&index], &selection, &mut Scratch::default());
-        assert_eq!(told[0].decision, decision);
+        let explained = explain(&Scoring::words(), &[&index], &selection, &mut Scratch::default());
+        assert_eq!(explained[0].decision, decision);
         assert_eq!(
             select(&Scoring::words(), &[&index], &selection, &mut Scratch::default()).offered.len(),
             usize::from(can_confirm)

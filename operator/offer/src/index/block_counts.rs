@@ -1,18 +1,18 @@
-//! In how many of some sets of bits each of 512 slots is.
+//! Counts for each of 512 slots how many of several bit sets contain it.
 //!
-//! The counts are kept as binary numbers across: one word of bits for the ones of 64 slots, one for the twos, and so on.
-//! Adding a set is then a few logical operations for 64 slots at a time, where a list would take a step for each slot.
+//! The counts are bit-sliced: one word of bits holds the ones of 64 slots, one the twos, and so on. Adding a set is then a
+//! few logical operations for 64 slots at a time.
 
 use super::postings::BLOCK_WORDS;
 
-/// Most sets that are counted at once: a count is then one byte.
+/// Most sets that are counted at once, so that a count fits one byte.
 const MAX_SETS: usize = 255;
 
 const PLANES: usize = 8;
 
 type Block = [u64; BLOCK_WORDS];
 
-/// Adds to each of the 512 `points` `weight` for each of the `sets` that its slot is in. `block` counts blocks of slots.
+/// Adds `weight` to each of the 512 `points` for each of the `sets` that contains its slot. `block` is the block's number.
 pub(super) fn add_counts(sets: &[&[u64]], block: usize, weight: i32, points: &mut [i32]) {
     let start = block * BLOCK_WORDS;
     for sets in sets.chunks(MAX_SETS) {
@@ -30,11 +30,11 @@ pub(super) fn add_counts(sets: &[&[u64]], block: usize, weight: i32, points: &mu
     }
 }
 
-/// Adds up bits of the same value two at a time: a full adder takes a sum and two more, and hands on one carry. What
-/// waits for its second stands in `waiting`.
+/// Adds up bits of the same value two at a time: a full adder takes a sum and two more, and passes on one carry. `waiting`
+/// holds the bits that have no second yet.
 #[derive(Default)]
 struct Counter {
-    /// Plane `p` has the bits of value 2^p.
+    /// Plane `p` holds the bits of value 2^p.
     sums: [Block; PLANES],
     waiting: [Option<Block>; PLANES],
 }
@@ -82,7 +82,7 @@ fn add_word(planes: &[Block], word: usize, weight: i32, points: &mut [i32]) {
     }
 }
 
-/// Eight bits as the lowest bits of eight bytes, the first in the lowest.
+/// For each byte its eight bits as the lowest bits of eight bytes, the first in the lowest.
 static SPREAD: [u64; 256] = {
     let mut table = [0; 256];
     let mut bits = 0;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_those_of_looking_at_each_slot() {
+    fn counts_equal_a_count_slot_by_slot() {
         let mut rng = TestRng::new(11);
         for number in [0, 1, 2, 3, 7, 8, 64, 255, 256, 300] {
             let mut sets: Vec<Vec<u64>> = (0..number)

@@ -1,64 +1,53 @@
-//! From words, names and tags to the skills that have them.
+//! The inverted index: from words, names and tags to the skills that have them.
 
 use std::collections::HashMap;
 
 use super::{
-    postings::{Postings, insert_sorted, remove_sorted},
+    postings::Postings,
     slot_set::SlotSet,
     suffix_links::SuffixLinks,
     trie::{PatternId, Trie},
 };
-use crate::{MatchMode, background::BackgroundReason, terms::SkillTerms};
+use crate::{MatchMode, terms::SkillTerms};
 
-/// The lists of one index. A slot is in them only while its skill is offered when it fits.
+/// The lists of one index. They hold a slot only while its skill is offered on a match.
 #[derive(Clone, Debug)]
 pub(super) struct InvertedIndex {
-    matching: MatchMode,
-    words: HashMap<Box<str>, Word>,
+    words: HashMap<Box<str>, WordEntry>,
     trie: Trie,
-    /// By number of the pattern.
-    patterns: Vec<Pattern>,
+    /// Entries by number of the pattern.
+    patterns: Vec<PatternEntry>,
     free_patterns: Vec<PatternId>,
-    /// For each word of the known reasons for background, the skills with a tag related to it.
-    background: Vec<(String, Vec<u32>)>,
-    /// For each slot the families of providers that its tags name; [`UNUSED`] where it is in no list.
+    /// For each slot the provider families that its tags name, or [`UNUSED`].
     families: Vec<u8>,
-    /// Most words that a description had so far.
+    /// Most words of any description so far.
     longest_description: usize,
 }
 
-/// No number of families.
+/// Marks a slot that is in no list.
 pub(super) const UNUSED: u8 = u8::MAX;
 
-/// The skills with a word in the name or in the description.
+/// Skills with a word in the name, and skills with it in the description.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Word {
+pub(super) struct WordEntry {
     pub(super) names: SlotSet,
     pub(super) descriptions: Postings,
 }
 
-/// The skills with a name, and those with a tag; a slot is as often in `tags` as the skill has the tag.
+/// Skills with a name, and skills with a tag. `tags` holds a slot as often as the skill has the tag.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pattern {
+pub(super) struct PatternEntry {
     pub(super) names: SlotSet,
     pub(super) tags: SlotSet,
 }
 
 impl InvertedIndex {
-    pub(super) fn new(matching: MatchMode) -> Self {
-        let mut background: Vec<(String, Vec<u32>)> = Vec::new();
-        for word in BackgroundReason::ALL.iter().flat_map(|reason| matching.plain_words(reason.word())) {
-            if background.iter().all(|(known, _)| *known != word) {
-                background.push((word, Vec::new()));
-            }
-        }
+    pub(super) fn new() -> Self {
         Self {
-            matching,
             words: HashMap::new(),
             trie: Trie::new(),
             patterns: Vec::new(),
             free_patterns: Vec::new(),
-            background,
             families: Vec::new(),
             longest_description: 0,
         }
@@ -85,11 +74,6 @@ impl InvertedIndex {
         for word in &terms.description_words {
             self.change_word(word, |word| word.descriptions.insert(slot, total));
         }
-        for (word, slots) in &mut self.background {
-            if terms.relates(self.matching, word) {
-                insert_sorted(slots, slot);
-            }
-        }
     }
 
     pub(super) fn remove(&mut self, terms: &SkillTerms, slot: u32) {
@@ -109,30 +93,22 @@ impl InvertedIndex {
         for word in &terms.description_words {
             self.change_word(word, |word| word.descriptions.remove(slot, total));
         }
-        for (_, slots) in &mut self.background {
-            remove_sorted(slots, slot);
-        }
     }
 
-    pub(super) fn word(&self, word: &str) -> Option<&Word> {
+    pub(super) fn word(&self, word: &str) -> Option<&WordEntry> {
         self.words.get(word)
     }
 
     /// Appends the numbers of the patterns in a text, each at least once.
-    pub(super) fn find_patterns(&self, text: &str, marks: &mut SuffixLinks, found: &mut Vec<PatternId>) {
-        self.trie.find(text.as_bytes(), marks, found);
+    pub(super) fn find_patterns(&self, text: &str, links: &mut SuffixLinks, found: &mut Vec<PatternId>) {
+        self.trie.find(text.as_bytes(), links, found);
     }
 
-    pub(super) fn pattern(&self, number: PatternId) -> Option<&Pattern> {
+    pub(super) fn pattern(&self, number: PatternId) -> Option<&PatternEntry> {
         self.patterns.get(number as usize)
     }
 
-    /// The skills with a tag related to a word of a known reason for background; None for other words.
-    pub(super) fn related(&self, word: &str) -> Option<&[u32]> {
-        self.background.iter().find(|(known, _)| known == word).map(|(_, slots)| slots.as_slice())
-    }
-
-    /// No description has more words.
+    /// Returns an upper bound for the words of one description.
     pub(super) fn longest_description(&self) -> usize {
         self.longest_description
     }
@@ -141,9 +117,9 @@ impl InvertedIndex {
         &self.families
     }
 
-    fn change_word(&mut self, text: &str, change: impl FnOnce(&mut Word)) {
+    fn change_word(&mut self, text: &str, change: impl FnOnce(&mut WordEntry)) {
         if !self.words.contains_key(text) {
-            self.words.insert(text.into(), Word::default());
+            self.words.insert(text.into(), WordEntry::default());
         }
         let Some(word) = self.words.get_mut(text) else { return };
         change(word);
@@ -152,7 +128,7 @@ impl InvertedIndex {
         }
     }
 
-    fn change_pattern(&mut self, text: &str, change: impl FnOnce(&mut Pattern)) {
+    fn change_pattern(&mut self, text: &str, change: impl FnOnce(&mut PatternEntry)) {
         let number = self.trie.get(text).unwrap_or_else(|| self.new_pattern(text));
         let Some(pattern) = self.patterns.get_mut(number as usize) else { return };
         change(pattern);
@@ -164,7 +140,7 @@ impl InvertedIndex {
 
     fn new_pattern(&mut self, text: &str) -> PatternId {
         let number = self.free_patterns.pop().unwrap_or_else(|| {
-            self.patterns.push(Pattern::default());
+            self.patterns.push(PatternEntry::default());
             u32::try_from(self.patterns.len() - 1).unwrap_or(u32::MAX)
         });
         self.trie.insert(text, number)
@@ -173,11 +149,10 @@ impl InvertedIndex {
 
 #[cfg(test)]
 impl InvertedIndex {
-    /// Whether nothing is left of any skill.
+    /// True if no skill is left in any list.
     pub(super) fn is_bare(&self) -> bool {
         self.words.is_empty()
             && self.patterns.len() == self.free_patterns.len()
-            && self.background.iter().all(|(_, slots)| slots.is_empty())
             && self.families.iter().all(|families| *families == UNUSED)
     }
 }

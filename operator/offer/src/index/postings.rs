@@ -1,15 +1,14 @@
-//! The skills with one word in their description: a sorted list of slots, or bits where the word is a common one.
+//! The skills with one word in their description: a sorted list of slots, or bits if the word is common.
 //!
-//! A word that one skill in thirty has would cost as many steps as it has skills, for a single point each. As bits it
-//! costs one step for every 64 skills, and `counting` adds up many such words at once.
+//! A list costs a step for each skill. Bits cost one step for 64 skills, and `block_counts` adds up many words at once.
 
-/// Bits come in blocks of this many words of 64.
+/// Number of 64-bit words in a block.
 pub(super) const BLOCK_WORDS: usize = 8;
 
-/// SlotSet in a block of bits.
+/// Number of slots in a block.
 pub(super) const BLOCK_SLOTS: usize = BLOCK_WORDS * 64;
 
-/// A list with more than one slot in this many becomes bits, and turns back below half of that.
+/// A list with more than one slot in this many becomes bits. It becomes a list again below half of that.
 const COMMON_ONE_IN: usize = 32;
 
 /// Shorter lists never become bits.
@@ -39,7 +38,7 @@ impl Postings {
         }
     }
 
-    /// Adds a slot; `total` is the number of slots of the index.
+    /// Inserts a slot; `total` is the number of slots of the index.
     pub(super) fn insert(&mut self, slot: u32, total: usize) {
         match self {
             Self::Few(slots) => {
@@ -65,7 +64,7 @@ impl Postings {
         }
     }
 
-    /// Takes a slot out.
+    /// Removes a slot.
     pub(super) fn remove(&mut self, slot: u32, total: usize) {
         match self {
             Self::Few(slots) => remove_sorted(slots, slot),
@@ -83,9 +82,9 @@ impl Postings {
     }
 }
 
-/// Adds a slot to a sorted list, again where it is in it.
+/// Inserts a slot into a sorted list, also if the list has it.
 pub(super) fn insert_sorted(slots: &mut Vec<u32>, slot: u32) {
-    // Most additions are of the newest slot.
+    // Most insertions are of the newest slot.
     if slots.last().is_none_or(|last| *last <= slot) {
         slots.push(slot);
     } else {
@@ -94,7 +93,7 @@ pub(super) fn insert_sorted(slots: &mut Vec<u32>, slot: u32) {
     }
 }
 
-/// Takes a slot out of a sorted list once.
+/// Removes a slot from a sorted list once.
 pub(super) fn remove_sorted(slots: &mut Vec<u32>, slot: u32) {
     if let Ok(at) = slots.binary_search(&slot) {
         slots.remove(at);
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn either_form_holds_what_was_put_in() {
+    fn list_and_bits_hold_the_same_slots() {
         let mut rng = TestRng::new(2);
         let (mut postings, mut expected) = (Postings::default(), BTreeSet::new());
         let mut changes = 0;
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_may_hold_a_slot_twice() {
+    fn a_list_can_hold_a_slot_twice() {
         let mut slots = vec![1, 5];
         for slot in [5, 3, 9] {
             insert_sorted(&mut slots, slot);

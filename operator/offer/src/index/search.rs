@@ -1,11 +1,11 @@
-//! Finds the skills that fit a request.
+//! Finds the skills that match a request.
 //!
-//! Points are added up per slot from the lists that the request leads to, the common words of descriptions last and 512
-//! slots at a time. A block of slots is passed over where not even all points that could still be added would reach
-//! the worst score that is wanted.
+//! A search adds up points per slot from the lists that the request leads to. Common words of descriptions come last, 512
+//! slots at a time. The search skips a block of slots if even all points that could still be added would not reach the
+//! collector's threshold.
 
 use super::{
-    Entry, Index,
+    Index, IndexedSkill,
     block_counts::add_counts,
     inverted_index::{InvertedIndex, UNUSED},
     postings::{BLOCK_SLOTS, Postings},
@@ -14,26 +14,26 @@ use super::{
 };
 use crate::{Eligibility, Query, Scorer, Weights, provider_family::FamilySet};
 
-/// Room for a search, to be used again and again. It grows with the largest index, never with a text.
+/// Memory that searches reuse. It grows with the largest index, never with a text.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// Points per slot; zero between searches.
+    /// Points of each slot; zero between searches.
     points: Vec<i32>,
-    /// Blocks that may have points other than zero, of the index that is searched.
+    /// Blocks of the searched index that may have points other than zero.
     touched: Vec<bool>,
     patterns: Vec<PatternId>,
-    marks: SuffixLinks,
+    links: SuffixLinks,
 }
 
-/// Most patterns that there is room for between searches.
+/// Most patterns whose memory is kept between searches.
 const KEPT_PATTERNS: usize = 1 << 16;
 
-/// Where found skills go.
+/// Receives the skills that a search finds.
 pub(crate) trait Collector {
-    /// The least score that is wanted from now on. It never falls.
+    /// Returns the lowest score that is still wanted. It never falls.
     fn threshold(&self) -> i32;
 
-    fn take(&mut self, entry: &Entry, score: i32);
+    fn push(&mut self, entry: &IndexedSkill, score: i32);
 }
 
 impl Index {
@@ -50,50 +50,25 @@ impl Index {
             return;
         }
         scratch.prepare(self.entries.len());
-        scratch.add_patterns(&self.lists, weights, query);
-        let common = scratch.add_words(&self.lists, weights, query);
-        self.add_background(weights, query, scratch);
+        scratch.add_patterns(&self.terms, weights, query);
+        let common = scratch.add_words(&self.terms, weights, query);
         self.collect(weights, query, &common, scratch, collector);
     }
 
-    /// For a request that was read by other rules: exact, but as slow as there are skills.
+    /// Searches for a query of another match mode. Exact, but the time grows with the number of skills.
     fn search_one_by_one(&self, weights: &Weights, query: &Query, collector: &mut impl Collector) {
         let scorer = Scorer::new(*weights, query);
         for entry in self.entries.iter().flatten() {
             if entry.candidate.eligibility() == Eligibility::OnMatch {
                 let score = scorer.score(&entry.candidate);
                 if score >= collector.threshold() {
-                    collector.take(entry, score);
+                    collector.push(entry, score);
                 }
             }
         }
     }
 
-    fn add_background(&self, weights: &Weights, query: &Query, scratch: &mut Scratch) {
-        for word in &query.background {
-            if let Some(word) = self.lists.word(word) {
-                scratch.add(word.names.as_slice(), weights.background_name);
-            }
-            match self.lists.related(word) {
-                Some(slots) => scratch.add(slots, weights.background_tag),
-                // A reason of the caller's own: no list is kept for it.
-                None => scratch.add(&self.related_slots(word), weights.background_tag),
-            }
-        }
-    }
-
-    fn related_slots(&self, word: &str) -> Vec<u32> {
-        let is_related = |entry: &Entry| {
-            let mut tags = entry.candidate.tags.iter().filter_map(|tag| self.matching.tag_pattern(tag));
-            entry.candidate.eligibility() == Eligibility::OnMatch
-                && tags.any(|tag| self.matching.relates(word, &tag))
-        };
-        let related =
-            |(slot, entry): (u32, &Option<Entry>)| entry.as_ref().filter(|e| is_related(e)).map(|_| slot);
-        (0..).zip(&self.entries).filter_map(related).collect()
-    }
-
-    /// Adds the common words block by block, gives what reaches the threshold, and leaves all points zero.
+    /// Adds the common words block by block, pushes the skills that reach the threshold, and resets all points.
     fn collect(
         &self,
         weights: &Weights,
@@ -104,18 +79,18 @@ impl Index {
     ) {
         let extra = provider_points(weights, query);
         let most_extra = most(&extra);
-        let most_words = common.len().min(self.lists.longest_description());
+        let most_words = common.len().min(self.terms.longest_description());
         let most_added =
             weights.description_word.max(0) * i32::try_from(most_words).unwrap_or(i32::MAX) + most_extra;
         let blocks = scratch.points.chunks_exact_mut(BLOCK_SLOTS).zip(&mut scratch.touched);
-        let families = self.lists.families().chunks(BLOCK_SLOTS);
+        let families = self.terms.families().chunks(BLOCK_SLOTS);
         for (block, ((points, touched), families)) in blocks.zip(families).enumerate() {
             let may_add_up = most_added >= collector.threshold();
             let reached = if *touched && !may_add_up { most(points) } else { 0 };
             if may_add_up || reached + most_added >= collector.threshold() {
                 add_counts(common, block, weights.description_word, points);
                 *touched |= !common.is_empty();
-                self.give(block * BLOCK_SLOTS, points, families, &extra, collector);
+                self.push_block(block * BLOCK_SLOTS, points, families, &extra, collector);
             }
             if std::mem::take(touched) {
                 points.fill(0);
@@ -124,12 +99,12 @@ impl Index {
     }
 }
 
-/// How many slots are looked at together: few enough that most such groups have none that is wanted.
+/// Slots that are compared together: few enough that most groups have none above the threshold.
 const GROUP: usize = 16;
 
 impl Index {
-    /// Gives the slots from `start` on that reach the threshold.
-    fn give(
+    /// Pushes the slots from `start` on that reach the threshold.
+    fn push_block(
         &self,
         start: usize,
         points: &[i32],
@@ -140,7 +115,7 @@ impl Index {
         let most_extra = most(extra);
         for (group, (points, families)) in points.chunks(GROUP).zip(families.chunks(GROUP)).enumerate() {
             let needed = collector.threshold().saturating_sub(most_extra);
-            // Without an early end, so that all are compared at once.
+            // Without an early exit, so that the compiler can vectorize the comparison.
             if most(points) < needed {
                 continue;
             }
@@ -152,7 +127,7 @@ impl Index {
                 if let Some(Some(entry)) = self.entries.get(start + group * GROUP + at)
                     && score >= collector.threshold()
                 {
-                    collector.take(entry, score);
+                    collector.push(entry, score);
                 }
             }
         }
@@ -194,30 +169,30 @@ impl Scratch {
         }
     }
 
-    fn add_patterns(&mut self, lists: &InvertedIndex, weights: &Weights, query: &Query) {
+    fn add_patterns(&mut self, terms: &InvertedIndex, weights: &Weights, query: &Query) {
         let mut found = std::mem::take(&mut self.patterns);
         found.clear();
-        lists.find_patterns(&query.text, &mut self.marks, &mut found);
+        terms.find_patterns(&query.text, &mut self.links, &mut found);
         found.sort_unstable();
         found.dedup();
-        for pattern in found.iter().filter_map(|number| lists.pattern(*number)) {
+        for pattern in found.iter().filter_map(|number| terms.pattern(*number)) {
             self.add(pattern.names.as_slice(), weights.name);
             self.add(pattern.tags.as_slice(), weights.tag);
         }
-        // What repeats have taken is given back.
+        // Repeats may have taken much memory.
         found.shrink_to(KEPT_PATTERNS);
         self.patterns = found;
     }
 
-    /// Adds names and rare words of descriptions; the common ones are left to the caller.
-    fn add_words<'l>(
+    /// Adds words of names and rare words of descriptions. Returns the common words of descriptions.
+    fn add_words<'t>(
         &mut self,
-        lists: &'l InvertedIndex,
+        terms: &'t InvertedIndex,
         weights: &Weights,
         query: &Query,
-    ) -> Vec<&'l [u64]> {
+    ) -> Vec<&'t [u64]> {
         let mut common = Vec::new();
-        for word in query.words().filter_map(|word| lists.word(word)) {
+        for word in query.words().filter_map(|word| terms.word(word)) {
             self.add(word.names.as_slice(), weights.name_word);
             match &word.descriptions {
                 Postings::Few(slots) => self.add(slots, weights.description_word),
@@ -228,7 +203,7 @@ impl Scratch {
     }
 }
 
-/// Points for each set of families of providers that a skill's tags may name.
+/// Returns the points for each set of provider families that a skill's tags may name.
 fn provider_points(weights: &Weights, query: &Query) -> [i32; FamilySet::COUNT as usize] {
     let mut points = [0; FamilySet::COUNT as usize];
     for (number, points) in (0..).zip(&mut points) {

@@ -1,13 +1,14 @@
-//! The skills with one name, one tag, or one word in the name: a sorted list of slots. Most have one slot only, which
-//! stands in the list's own place: of thousands of lists an allocation each would be a good part of the index.
+//! The skills with one name, one tag, or one word in the name: a sorted set of slots.
+//!
+//! Most sets have one slot only, which needs no allocation. With thousands of sets that is a good part of the index.
 
 use super::postings::{insert_sorted, remove_sorted};
 
-/// May hold a slot more than once.
+/// A sorted multiset: it may hold a slot more than once.
 #[derive(Clone, Debug)]
 pub(super) enum SlotSet {
     One(u32),
-    /// None, or several.
+    /// No slot, or several.
     Several(Vec<u32>),
 }
 
@@ -29,7 +30,7 @@ impl SlotSet {
         self.as_slice().is_empty()
     }
 
-    /// Adds a slot, again where it is in it.
+    /// Inserts a slot, also if the set has it.
     pub(super) fn insert(&mut self, slot: u32) {
         match self {
             Self::One(first) => {
@@ -42,7 +43,7 @@ impl SlotSet {
         }
     }
 
-    /// Takes a slot out once.
+    /// Removes a slot once.
     pub(super) fn remove(&mut self, slot: u32) {
         match self {
             Self::One(only) if *only == slot => *self = Self::default(),
@@ -63,7 +64,7 @@ mod tests {
     use skillet_core::test_rng::TestRng;
 
     #[test]
-    fn one_and_several_hold_what_was_put_in() {
+    fn a_set_holds_each_slot_as_often_as_it_was_inserted() {
         let mut rng = TestRng::new(3);
         let (mut slots, mut expected) = (SlotSet::default(), Vec::new());
         for round in 0..3_000 {

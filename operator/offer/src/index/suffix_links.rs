@@ -1,26 +1,26 @@
-//! What one search notes of the nodes of a trie: memory that is kept for the next, whose marks are others.
+//! Suffix links of a trie, as one search discovers them. The next search reuses the memory, not the links.
 
 use super::trie::NONE;
 
-/// What a search notes of the nodes it comes to, to be used again for the next one.
+/// State that a search keeps for each node of a trie.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SuffixLinks {
-    /// SuffixLinks of another search are none.
+    /// Number of the search. State of another search does not count.
     search: u32,
-    nodes: Vec<Link>,
+    nodes: Vec<NodeState>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct NodeState {
     search: u32,
-    /// Whether the patterns that end with this node were given.
-    is_given: bool,
-    /// The node of the longest text that ends with this one; [`NONE`] where it is not known yet.
+    /// True once the search has returned the patterns that end with this node.
+    is_reported: bool,
+    /// Node of the longest text that ends with this node's text; [`NONE`] until it is computed.
     suffix: u32,
 }
 
 impl SuffixLinks {
-    /// For another search, in a trie of so many nodes.
+    /// Starts another search, in a trie of this many nodes.
     pub(super) fn begin(&mut self, nodes: usize) {
         self.search = self.search.wrapping_add(1);
         if self.search == 0 {
@@ -28,38 +28,38 @@ impl SuffixLinks {
             self.search = 1;
         }
         if self.nodes.len() < nodes {
-            self.nodes.resize(nodes, Link { search: 0, is_given: false, suffix: NONE });
+            self.nodes.resize(nodes, NodeState { search: 0, is_reported: false, suffix: NONE });
         }
     }
 
-    fn of(&mut self, node: u32) -> Option<&mut Link> {
-        let mark = self.nodes.get_mut(node as usize)?;
-        if mark.search != self.search {
-            *mark = Link { search: self.search, is_given: false, suffix: NONE };
+    fn state(&mut self, node: u32) -> Option<&mut NodeState> {
+        let state = self.nodes.get_mut(node as usize)?;
+        if state.search != self.search {
+            *state = NodeState { search: self.search, is_reported: false, suffix: NONE };
         }
-        Some(mark)
+        Some(state)
     }
 
-    /// Whether this is the first time.
-    pub(super) fn give(&mut self, node: u32) -> bool {
-        self.of(node).is_some_and(|mark| !std::mem::replace(&mut mark.is_given, true))
+    /// Marks a node as reported. True if it was not yet.
+    pub(super) fn mark_reported(&mut self, node: u32) -> bool {
+        self.state(node).is_some_and(|state| !std::mem::replace(&mut state.is_reported, true))
     }
 
-    /// The node of the longest text that ends with this one, where it is known.
+    /// Returns the suffix link of a node, if it is computed.
     pub(super) fn suffix(&mut self, node: u32) -> Option<u32> {
-        self.of(node).map(|mark| mark.suffix).filter(|suffix| *suffix != NONE)
+        self.state(node).map(|state| state.suffix).filter(|suffix| *suffix != NONE)
     }
 
     pub(super) fn set_suffix(&mut self, node: u32, suffix: u32) {
-        if let Some(mark) = self.of(node) {
-            mark.suffix = suffix;
+        if let Some(state) = self.state(node) {
+            state.suffix = suffix;
         }
     }
 }
 
 #[cfg(test)]
 impl SuffixLinks {
-    /// As if there had been so many searches.
+    /// Returns the state after this many searches.
     pub(super) fn after(searches: u32) -> Self {
         Self { search: searches, nodes: Vec::new() }
     }

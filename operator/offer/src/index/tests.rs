@@ -1,4 +1,4 @@
-//! The index against the plain rule.
+//! The index against the scorer.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use super::*;
 use crate::{ProviderFamily, Query, RequestFacts, Scorer, Scoring, synthetic};
 use skillet_core::test_rng::TestRng;
 
-/// Takes everything above a bar.
+/// Collects every skill above a threshold.
 struct All {
-    bar: i32,
+    threshold: i32,
     found: BTreeMap<String, i32>,
 }
 
 impl Collector for All {
-    fn bar(&self) -> i32 {
-        self.bar
+    fn threshold(&self) -> i32 {
+        self.threshold
     }
 
-    fn take(&mut self, entry: &Entry, score: i32) {
+    fn push(&mut self, entry: &IndexedSkill, score: i32) {
         let earlier = self.found.insert(entry.candidate.name.to_string(), score);
-        assert_eq!(earlier, None, "{} was given twice", entry.candidate.name);
+        assert_eq!(earlier, None, "{} was pushed twice", entry.candidate.name);
     }
 }
 
@@ -32,9 +32,9 @@ fn found(
     scoring: &Scoring,
     query: &Query,
     scratch: &mut Scratch,
-    bar: i32,
+    threshold: i32,
 ) -> BTreeMap<String, i32> {
-    let mut all = All { bar, found: BTreeMap::new() };
+    let mut all = All { threshold, found: BTreeMap::new() };
     index.search(&scoring.weights, query, scratch, &mut all);
     all.found
 }
@@ -43,13 +43,13 @@ fn expected<'a>(
     skills: impl IntoIterator<Item = &'a Arc<Candidate>>,
     scoring: &Scoring,
     query: &Query,
-    bar: i32,
+    threshold: i32,
 ) -> BTreeMap<String, i32> {
     let scorer = Scorer::new(scoring.weights, query);
     let fitting = skills.into_iter().filter(|skill| skill.eligibility() == Eligibility::OnMatch);
     fitting
         .map(|skill| (skill.name.to_string(), scorer.score(skill)))
-        .filter(|(_, score)| *score >= bar)
+        .filter(|(_, score)| *score >= threshold)
         .collect()
 }
 
@@ -86,8 +86,7 @@ fn odd_query(rng: &mut TestRng, scoring: &Scoring) -> Query {
             ProviderFamily::Other,
         ][rng.below(4) as usize],
         model: "gpt-ab",
-        background: [None, Some("header_background"), Some("low_max_tokens"), Some("abc background aab")]
-            [rng.below(4) as usize],
+        format: ["", "header_background", "low_max_tokens", "abc background aab"][rng.below(4) as usize],
         texts: &texts,
         ..RequestFacts::default()
     };
@@ -95,7 +94,7 @@ fn odd_query(rng: &mut TestRng, scoring: &Scoring) -> Query {
 }
 
 #[test]
-fn after_any_changes_the_scores_are_those_of_the_plain_rule() {
+fn after_changes_the_scores_equal_those_of_the_scorer() {
     for (seed, scoring) in [(1, Scoring::default()), (2, Scoring::words())] {
         let mut rng = TestRng::new(seed);
         let mut scratch = Scratch::default();
@@ -114,15 +113,19 @@ fn after_any_changes_the_scores_are_those_of_the_plain_rule() {
             assert_eq!(index.len(), skills.len());
             if round % 40 == 0 {
                 let query = odd_query(&mut rng, &scoring);
-                let bar = i32::try_from(rng.below(12)).unwrap() - 3;
-                let expected = expected(skills.values(), &scoring, &query, bar);
-                assert_eq!(found(&index, &scoring, &query, &mut scratch, bar), expected, "{round} {query:?}");
+                let threshold = i32::try_from(rng.below(12)).unwrap() - 3;
+                let expected = expected(skills.values(), &scoring, &query, threshold);
+                assert_eq!(
+                    found(&index, &scoring, &query, &mut scratch, threshold),
+                    expected,
+                    "{round} {query:?}"
+                );
             }
         }
         for name in skills.keys() {
             index.apply(Change::Remove(name.as_str().into()));
         }
-        assert!(index.is_empty() && index.lists.is_bare() && index.always.is_empty());
+        assert!(index.is_empty() && index.terms.is_bare() && index.always.is_empty());
     }
 }
 
@@ -134,30 +137,38 @@ fn common_words_and_many_blocks_change_no_score() {
         let mut scratch = Scratch::default();
         for seed in 0..5 {
             let query = corpus_query(&scoring, seed);
-            for bar in [0, 8, 15] {
-                let expected = expected(&skills, &scoring, &query, bar);
-                assert_eq!(found(&index, &scoring, &query, &mut scratch, bar), expected, "{seed} {bar}");
+            for threshold in [0, 8, 15] {
+                let expected = expected(&skills, &scoring, &query, threshold);
+                assert_eq!(
+                    found(&index, &scoring, &query, &mut scratch, threshold),
+                    expected,
+                    "{seed} {threshold}"
+                );
             }
         }
     }
 }
 
 #[test]
-fn other_weights_change_the_scores_alike() {
+fn other_weights_change_the_scores_of_index_and_scorer_alike() {
     let skills = synthetic::corpus(600, 3);
     let mut scoring = Scoring::default();
     scoring.weights.description_word = -2;
     scoring.weights.provider_mismatch = 5;
     let index = Index::build(scoring.matching, skills.iter().cloned());
     let query = corpus_query(&scoring, 1);
-    for bar in [-50, -4, 0, 9] {
-        let expected = expected(&skills, &scoring, &query, bar);
-        assert_eq!(found(&index, &scoring, &query, &mut Scratch::default(), bar), expected, "{bar}");
+    for threshold in [-50, -4, 0, 9] {
+        let expected = expected(&skills, &scoring, &query, threshold);
+        assert_eq!(
+            found(&index, &scoring, &query, &mut Scratch::default(), threshold),
+            expected,
+            "{threshold}"
+        );
     }
 }
 
 #[test]
-fn a_request_that_was_read_by_other_rules_is_answered_by_them() {
+fn a_query_of_another_match_mode_is_answered_in_its_mode() {
     let skills = synthetic::corpus(200, 3);
     let index = Index::build(MatchMode::Substring, skills.iter().cloned());
     let words = Scoring::words();
@@ -168,7 +179,7 @@ fn a_request_that_was_read_by_other_rules_is_answered_by_them() {
 }
 
 #[test]
-fn of_several_versions_the_newest_that_can_be_offered_is_kept() {
+fn of_several_versions_the_newest_offerable_one_is_kept() {
     let version = |version: &str, enabled: bool| {
         let candidate = synthetic::candidate("a", "", &[]);
         Arc::new(Candidate { version: version.into(), enabled, ..candidate })
@@ -193,10 +204,8 @@ fn corpus_query(scoring: &Scoring, seed: u64) -> Query {
     scoring.query(&RequestFacts {
         provider: ProviderFamily::OpenAi,
         model: "gpt-4o",
-        source_format: "openai",
-        target_format: "openai",
+        format: "openai",
         client_tools: &tools,
         texts: &texts,
-        ..RequestFacts::default()
     })
 }

@@ -1,8 +1,8 @@
-//! Names and tags as a trie of bytes: finds every one of them at every place of a text.
+//! A trie over the bytes of names and tags, which finds each of them at every position of a text.
 //!
-//! It takes a change in as many steps as the pattern has bytes. An automaton's failure links, which a change would make
-//! anew, are found while a long text is searched, for the nodes that the text leads to. So that takes as many steps as
-//! the text has bytes, whatever text and patterns there are, and gives each pattern once.
+//! A change takes as many steps as the pattern has bytes. The suffix links of an Aho-Corasick automaton would have to be
+//! rebuilt after a change, so a search of a long text computes them for the nodes that it visits. Such a search takes as
+//! many steps as the text has bytes, whatever the text and the patterns, and returns each pattern once.
 
 use std::{
     collections::HashMap,
@@ -11,12 +11,12 @@ use std::{
 
 use super::suffix_links::SuffixLinks;
 
-/// The number of a pattern; given out again after the pattern was removed.
+/// Number of a pattern. Numbers of removed patterns are used again.
 pub(super) type PatternId = u32;
 
 pub(super) const NONE: u32 = u32::MAX;
 const ROOT: u32 = 0;
-/// Bytes of a text that is searched from each place anew: at worst some milliseconds, and repeats of some megabytes.
+/// Longest text that is searched from each position anew, in bytes. At worst it takes milliseconds and megabytes.
 const SHORT: usize = 16 * 1024;
 
 #[derive(Clone, Debug)]
@@ -25,10 +25,10 @@ pub(super) struct Trie {
     free_nodes: Vec<u32>,
     /// Children of the root by their byte.
     roots: Box<[u32; 256]>,
-    /// Which two bytes a pattern may begin with, by their lowest six bits: nearly all places of a text are done with
-    /// after a look at this. Bits stay when patterns go; then it only saves less.
+    /// Pairs of first bytes of the patterns, by their lowest six bits. This filter rules out nearly all positions of a
+    /// text. Bits stay when patterns go, which only weakens the filter.
     beginnings: [u64; 64],
-    /// Children of all other nodes, but for those that stand in the node.
+    /// Children of all other nodes, except the child in the node itself.
     edges: HashMap<u64, u32, BuildHasherDefault<EdgeHasher>>,
 }
 
@@ -38,7 +38,7 @@ struct Node {
     pattern: PatternId,
     children: u32,
     parent: u32,
-    /// One of the children, and the byte that leads to it: most nodes have no other.
+    /// One child, and the byte that leads to it. Most nodes have no other child.
     first: u32,
     first_byte: u8,
     /// The byte that leads here from the parent.
@@ -58,7 +58,7 @@ impl Trie {
         }
     }
 
-    /// The pattern's number; `new` is taken as its number where it is not in yet.
+    /// Returns the pattern's number, which is `new` if the pattern is new.
     pub(super) fn insert(&mut self, pattern: &str, new: PatternId) -> PatternId {
         if let [first, second, ..] = pattern.as_bytes()
             && let Some(seconds) = self.beginnings.get_mut(usize::from(first & 63))
@@ -88,7 +88,7 @@ impl Trie {
         self.pattern(end)
     }
 
-    /// Forgets a pattern, and the nodes that only it had.
+    /// Removes a pattern, and the nodes that only it had.
     pub(super) fn remove(&mut self, pattern: &str) {
         let mut path = vec![ROOT];
         for byte in pattern.bytes() {
@@ -111,17 +111,17 @@ impl Trie {
         }
     }
 
-    /// Appends the patterns in the text, each at least once and never oftener than a short text has places.
-    pub(super) fn find(&self, text: &[u8], marks: &mut SuffixLinks, found: &mut Vec<PatternId>) {
+    /// Appends the patterns in the text, each at least once, and at most once for each position of a short text.
+    pub(super) fn find(&self, text: &[u8], links: &mut SuffixLinks, found: &mut Vec<PatternId>) {
         if text.len() <= SHORT {
-            self.find_from_each_place(text, found);
+            self.find_from_each_position(text, found);
         } else {
-            self.find_in_one_pass(text, marks, found);
+            self.find_in_one_pass(text, links, found);
         }
     }
 
-    /// The faster way where nothing can go wrong by much: nearly all places end after one or two steps.
-    fn find_from_each_place(&self, text: &[u8], found: &mut Vec<PatternId>) {
+    /// Searches a short text. Nearly all positions end after one or two steps.
+    fn find_from_each_position(&self, text: &[u8], found: &mut Vec<PatternId>) {
         for (start, first) in text.iter().enumerate() {
             let Some(mut at) = self.child(ROOT, *first) else { continue };
             found.extend(self.pattern(at));
@@ -137,17 +137,20 @@ impl Trie {
         }
     }
 
-    fn find_in_one_pass(&self, text: &[u8], marks: &mut SuffixLinks, found: &mut Vec<PatternId>) {
-        marks.begin(self.nodes.len());
+    fn find_in_one_pass(&self, text: &[u8], links: &mut SuffixLinks, found: &mut Vec<PatternId>) {
+        links.begin(self.nodes.len());
         let mut at = ROOT;
         let mut rest = text.iter();
         while let Some(byte) = rest.next() {
-            at = self.step(at, *byte, marks);
-            let Some(node) = self.nodes.get(at as usize).filter(|_| at != ROOT) else { continue };
+            at = self.step(at, *byte, links);
+            if at == ROOT {
+                continue;
+            }
+            let Some(node) = self.nodes.get(at as usize) else { continue };
             let is_first = node.parent == ROOT;
-            // Nearly all places of a text come to a first node where no pattern ends, and not to a second.
+            // Nearly all positions of a text reach a first node where no pattern ends, and no second node.
             if !is_first || node.pattern != NONE {
-                self.give(at, marks, found);
+                self.report(at, links, found);
             }
             if is_first && rest.as_slice().first().is_some_and(|second| !self.may_begin(*byte, *second)) {
                 at = ROOT;
@@ -155,37 +158,37 @@ impl Trie {
         }
     }
 
-    /// Appends the patterns that end with a node, unless that was done before.
-    fn give(&self, mut end: u32, marks: &mut SuffixLinks, found: &mut Vec<PatternId>) {
-        while end != ROOT && marks.give(end) {
+    /// Appends the patterns that end with a node, unless the search has returned them.
+    fn report(&self, mut end: u32, links: &mut SuffixLinks, found: &mut Vec<PatternId>) {
+        while end != ROOT && links.mark_reported(end) {
             found.extend(self.pattern(end));
-            end = self.suffix(end, marks);
+            end = self.suffix(end, links);
         }
     }
 
-    /// The longest text of the trie that the text so far and this byte end with.
-    fn step(&self, mut at: u32, byte: u8, marks: &mut SuffixLinks) -> u32 {
+    /// Returns the node of the longest text in the trie that ends with this byte.
+    fn step(&self, mut at: u32, byte: u8, links: &mut SuffixLinks) -> u32 {
         loop {
             match self.child(at, byte) {
                 Some(child) => return child,
                 None if at == ROOT => return ROOT,
-                None => at = self.suffix(at, marks),
+                None => at = self.suffix(at, links),
             }
         }
     }
 
-    /// It goes no deeper than a pattern is long.
-    fn suffix(&self, at: u32, marks: &mut SuffixLinks) -> u32 {
+    /// Returns the suffix link of a node. The recursion is no deeper than a pattern is long.
+    fn suffix(&self, at: u32, links: &mut SuffixLinks) -> u32 {
         let Some(Node { parent, byte, .. }) = self.nodes.get(at as usize).copied() else { return ROOT };
         if parent == ROOT {
             return ROOT;
         }
-        if let Some(known) = marks.suffix(at) {
+        if let Some(known) = links.suffix(at) {
             return known;
         }
-        let of_parent = self.suffix(parent, marks);
-        let suffix = self.step(of_parent, byte, marks);
-        marks.set_suffix(at, suffix);
+        let of_parent = self.suffix(parent, links);
+        let suffix = self.step(of_parent, byte, links);
+        links.set_suffix(at, suffix);
         suffix
     }
 
@@ -258,7 +261,7 @@ fn edge(at: u32, byte: u8) -> u64 {
     u64::from(at) << 8 | u64::from(byte)
 }
 
-/// One multiplication: edges are numbers that nobody outside chooses, so there is no flooding to defend against.
+/// A hash of one multiplication. Nobody outside chooses the edges, so no defense against flooding is needed.
 #[derive(Clone, Copy, Debug, Default)]
 struct EdgeHasher(u64);
 

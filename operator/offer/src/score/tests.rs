@@ -1,4 +1,4 @@
-//! Scores by the table of points, for both policies.
+//! Scores by the table of points, in both match modes.
 
 use serde_json::json;
 
@@ -11,11 +11,11 @@ fn score(scoring: &Scoring, skill: (&str, &str, &[&str]), facts: RequestFacts<'_
     Scorer::new(scoring.weights, &query).score(&candidate(name, description, tags))
 }
 
-/// Skill, text, points under `reference`, points under `words`.
-fn check(skill: (&str, &str, &[&str]), text: &str, reference: i32, words: i32) {
+/// Checks the points of a skill in `Substring` mode and in `Words` mode.
+fn check(skill: (&str, &str, &[&str]), text: &str, substring: i32, words: i32) {
     let facts = RequestFacts { texts: &[text], ..RequestFacts::default() };
     let scores = (score(&Scoring::default(), skill, facts), score(&Scoring::words(), skill, facts));
-    assert_eq!(scores, (reference, words), "{skill:?} in {text:?}");
+    assert_eq!(scores, (substring, words), "{skill:?} in {text:?}");
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_name_counts_as_a_whole_and_by_its_words() {
 }
 
 #[test]
-fn each_tag_counts_even_where_it_is_given_twice() {
+fn a_tag_given_twice_counts_twice() {
     check(("zzz", "", &["GitHub"]), "github", 3, 3);
     check(("zzz", "", &["web", "web", ""]), "web", 6, 6);
     check(("zzz", "", &["web search"]), "do a web search", 3, 3);
@@ -65,22 +65,7 @@ fn tags_for_a_provider_count_once_for_or_against() {
 }
 
 #[test]
-fn the_reason_for_background_counts_in_name_and_tags() {
-    let check = |skill: (&str, &str, &[&str]), reference: i32, words: i32| {
-        let facts = RequestFacts { background: Some("header_background"), ..RequestFacts::default() };
-        let scores = (score(&Scoring::default(), skill, facts), score(&Scoring::words(), skill, facts));
-        assert_eq!(scores, (reference, words), "{skill:?}");
-    };
-    // The reference also searches the reason as text.
-    check(("zzz", "", &["background"]), 3 + 2, 2);
-    check(("zzz", "", &["background-jobs"]), 2, 2);
-    check(("background-header", "", &[]), 2 * 2 + 2 * 2, 2 * 2);
-    check(("zzz", "", &["ground", "head"]), 3 + 3 + 2 + 2, 0);
-    check(("zzz", "", &[""]), 0, 0);
-}
-
-#[test]
-fn the_reference_also_searches_what_the_client_brings() {
+fn substring_mode_also_searches_the_clients_tools() {
     let tool = json!({"type": "function", "function": {"name": "x", "parameters": {"type": "object"}}});
     let facts = RequestFacts { client_tools: &[&tool], texts: &["hi"], ..RequestFacts::default() };
     let skill = ("function", "type name parameters", &[][..]);
@@ -89,27 +74,23 @@ fn the_reference_also_searches_what_the_client_brings() {
 }
 
 #[test]
-fn every_signal_is_told() {
+fn signals_list_every_match() {
     let scoring = Scoring::words();
     let facts = RequestFacts {
         provider: ProviderFamily::OpenAi,
         texts: &["Search the web"],
-        background: Some("system_prompt_pattern"),
         ..RequestFacts::default()
     };
     let query = scoring.query(&facts);
     let skill = candidate("web-prompt", "Searches the web", &["Search", "openai", "system prompt"]);
     let signals = Scorer::new(scoring.weights, &query).signals(&skill);
-    let told: Vec<(SignalKind, &str, i32)> =
+    let listed: Vec<(SignalKind, &str, i32)> =
         signals.iter().map(|signal| (signal.kind, signal.text.as_str(), signal.points)).collect();
     let expected = [
         (SignalKind::NameWord, "web", 2),
         (SignalKind::Tag, "search", 3),
         (SignalKind::DescriptionWord, "web", 1),
-        (SignalKind::BackgroundName, "prompt", 2),
-        (SignalKind::BackgroundTag, "system", 2),
-        (SignalKind::BackgroundTag, "prompt", 2),
         (SignalKind::Provider, "openai", 2),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(listed, expected);
 }

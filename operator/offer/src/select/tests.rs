@@ -1,4 +1,4 @@
-//! What is picked over several namespaces, in which order, and what is reported as rejected.
+//! Selection over several namespaces: order, limits and rejected skills.
 
 use super::*;
 use crate::{RequestFacts, synthetic, synthetic::candidate};
@@ -55,7 +55,7 @@ impl<'a> Setup<'a> {
         select(&self.scoring, &indexes, &selection, &mut Scratch::default())
     }
 
-    /// Names by rank, then what was rejected and why.
+    /// Checks the names by rank, then the rejected skills with their reasons.
     fn check(&self, ranked: &str, rejected: &[(&str, RejectReason)]) {
         let offer = self.select();
         let names: Vec<String> = offer.ranked().iter().map(|offered| path(&offered.skill)).collect();
@@ -83,7 +83,7 @@ fn hidden(by: &str) -> RejectReason {
 }
 
 #[test]
-fn always_offered_skills_go_before_fitting_ones_and_others_stay_out() {
+fn skills_of_mode_on_come_before_matching_auto_skills() {
     let setup = Setup::new(&["a/web +a/zoo +a/bee -a/web-off a/disk"], "web");
     setup.check("a/bee a/zoo a/web", &[]);
     let scores: Vec<Option<i32>> = setup.select().ranked().iter().map(|offered| offered.score).collect();
@@ -91,7 +91,7 @@ fn always_offered_skills_go_before_fitting_ones_and_others_stay_out() {
 }
 
 #[test]
-fn fitting_skills_are_ranked_by_score_over_all_namespaces_up_to_the_maximum() {
+fn matching_skills_are_ranked_by_score_up_to_the_maximum() {
     let mut setup = Setup::new(&["a/web a/disk", "b/web-disk b/cpu", "c/cpu-disk"], "web disk cpu");
     setup.check("b/web-disk b/cpu a/disk a/web c/cpu-disk", &[]);
     setup.scoring.maximum = 2;
@@ -101,7 +101,7 @@ fn fitting_skills_are_ranked_by_score_over_all_namespaces_up_to_the_maximum() {
 }
 
 #[test]
-fn the_best_are_those_that_sorting_all_of_them_gives() {
+fn top_k_equals_the_first_of_all_skills_sorted() {
     for (seed, scoring) in [(1, Scoring::default()), (2, Scoring::words()), (3, Scoring::default())] {
         let namespaces = [seed * 7, seed * 7 + 1].map(|seed| synthetic::corpus(700, seed));
         let indexes =
@@ -151,7 +151,7 @@ fn a_nearer_name_hides_a_farther_one_whatever_its_mode() {
 }
 
 #[test]
-fn what_is_left_out_by_name_takes_no_place_and_only_what_would_be_in_is_told() {
+fn a_name_clash_does_not_count_towards_the_maximum() {
     let mut setup = Setup::new(&["a/web-disk a/web-cpu", "b/web b/disk"], "web-disk web-cpu");
     setup.client_tools = &["web-cpu", "disk"];
     setup.scoring.maximum = 1;
@@ -166,7 +166,7 @@ fn the_clients_own_tools_win_over_skills_of_any_mode() {
 }
 
 #[test]
-fn of_two_skills_with_one_tool_name_the_higher_is_kept() {
+fn of_two_skills_with_one_tool_name_the_higher_ranked_is_offered() {
     let mut setup = Setup::new(&["+a/web"], "disk");
     let tool = ToolDefinition {
         name: "web".into(),
@@ -179,7 +179,7 @@ fn of_two_skills_with_one_tool_name_the_higher_is_kept() {
 }
 
 #[test]
-fn over_the_budget_skills_go_from_the_end() {
+fn skills_over_the_budget_are_dropped_from_the_end() {
     let mut setup = Setup::new(&["+a/bee +a/zoo a/web a/web-disk"], "web disk");
     let one = setup.select().offered[0].tokens;
     let budget = |budget: u32, ranked: &str, rejected: &[&str]| {
@@ -195,7 +195,7 @@ fn over_the_budget_skills_go_from_the_end() {
 }
 
 #[test]
-fn the_order_on_the_wire_does_not_depend_on_scores() {
+fn the_order_of_tools_does_not_depend_on_scores() {
     let order = |text: &str| {
         let offer = Setup::new(&["+b/zoo +b/bee a/disk a/web", "+c/ant c/cpu"], text).select();
         offer.offered.iter().map(|offered| path(&offered.skill)).collect::<Vec<_>>()
@@ -206,14 +206,14 @@ fn the_order_on_the_wire_does_not_depend_on_scores() {
 }
 
 #[test]
-fn a_request_may_want_no_skills() {
+fn a_request_can_switch_skills_off() {
     let mut setup = Setup::new(&["+a/bee a/web"], "web");
     setup.filter = SkillFilter::Off;
     setup.check("", &[]);
 }
 
 #[test]
-fn a_request_may_narrow_what_is_looked_at() {
+fn a_request_can_narrow_the_skills_to_names() {
     let mut setup = Setup::new(&["+a/zoo +a/bee a/web a/disk -a/off", "+b/ant b/web b/cpu"], "web cpu");
     setup.filter =
         SkillFilter::Only(["cpu", "ant", "zoo", "disk", "web", "web", "off", "who"].map(Into::into).into());
@@ -227,7 +227,7 @@ fn a_request_may_narrow_what_is_looked_at() {
 }
 
 #[test]
-fn a_request_may_name_exactly_what_it_wants() {
+fn a_request_can_name_exactly_the_skills_it_wants() {
     let mut setup = Setup::new(&["+a/zoo a/web a/disk -a/off", "b/cpu"], "web");
     setup.filter = SkillFilter::Exactly(["disk", "cpu", "off", "disk"].map(Into::into).into());
     setup.check("a/disk b/cpu", &[("a/off", RejectReason::ModeOff)]);

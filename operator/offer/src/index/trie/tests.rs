@@ -1,4 +1,4 @@
-//! What is found in which texts, by both ways of looking, and what is left after changes.
+//! Matches in texts, by both ways of searching, and the state after changes.
 
 use super::*;
 use skillet_core::test_rng::TestRng;
@@ -7,12 +7,12 @@ fn found(trie: &Trie, text: &str) -> Vec<PatternId> {
     found_with(trie, text, &mut SuffixLinks::default())
 }
 
-fn found_with(trie: &Trie, text: &str, marks: &mut SuffixLinks) -> Vec<PatternId> {
+fn found_with(trie: &Trie, text: &str, links: &mut SuffixLinks) -> Vec<PatternId> {
     let mut found = Vec::new();
-    trie.find_in_one_pass(text.as_bytes(), marks, &mut found);
+    trie.find_in_one_pass(text.as_bytes(), links, &mut found);
     found.sort_unstable();
     let mut short = Vec::new();
-    trie.find(text.as_bytes(), marks, &mut short);
+    trie.find(text.as_bytes(), links, &mut short);
     short.sort_unstable();
     short.dedup();
     assert_eq!(found, short, "{text}");
@@ -20,7 +20,7 @@ fn found_with(trie: &Trie, text: &str, marks: &mut SuffixLinks) -> Vec<PatternId
 }
 
 #[test]
-fn patterns_are_found_inside_each_other_and_across() {
+fn nested_and_overlapping_patterns_are_found() {
     let mut trie = Trie::new();
     for (number, pattern) in ["cat", "at", "cater", "网页", "页"].into_iter().enumerate() {
         assert_eq!(trie.insert(pattern, u32::try_from(number).unwrap()), u32::try_from(number).unwrap());
@@ -33,26 +33,26 @@ fn patterns_are_found_inside_each_other_and_across() {
 }
 
 #[test]
-fn patterns_inside_each_other_cost_neither_memory_nor_time_for_each_place_of_the_text() {
+fn nested_patterns_cost_no_memory_or_time_for_each_position_of_the_text() {
     let mut trie = Trie::new();
     let nested: Vec<String> = (1..=32).map(|length| "a".repeat(length)).collect();
     for (number, pattern) in (0..).zip(&nested) {
         trie.insert(pattern, number);
         trie.insert(&format!("{}b", "a".repeat(60)), 99);
     }
-    let (mut marks, mut found) = (SuffixLinks::default(), Vec::new());
-    trie.find(&vec![b'a'; 8_000_000], &mut marks, &mut found);
+    let (mut links, mut found) = (SuffixLinks::default(), Vec::new());
+    trie.find(&vec![b'a'; 8_000_000], &mut links, &mut found);
     found.sort_unstable();
     assert_eq!(found, (0..32).collect::<Vec<_>>());
-    assert!(found.capacity() <= 64, "nothing stays of the text's length");
+    assert!(found.capacity() <= 64, "memory does not depend on the length of the text");
 }
 
 #[test]
-fn after_any_changes_it_finds_what_a_plain_search_finds() {
+fn after_changes_the_trie_finds_the_same_as_a_plain_search() {
     let mut rng = TestRng::new(5);
     let mut trie = Trie::new();
-    // Its numbers of searches begin again in between.
-    let mut marks = SuffixLinks::after(u32::MAX - 1_000);
+    // The number of searches wraps around in between.
+    let mut links = SuffixLinks::after(u32::MAX - 1_000);
     let mut patterns: Vec<Option<String>> = vec![None; 12];
     for round in 0..3_000 {
         let at = rng.below(12) as usize;
@@ -67,7 +67,7 @@ fn after_any_changes_it_finds_what_a_plain_search_finds() {
         let text = rng.text("abéc", 10);
         let is_in = |pattern: &Option<String>| pattern.as_ref().is_some_and(|p| text.contains(p));
         let expected: Vec<usize> = (0..12).filter(|at| is_in(&patterns[*at])).collect();
-        let found: Vec<usize> = found_with(&trie, &text, &mut marks).iter().map(|id| *id as usize).collect();
+        let found: Vec<usize> = found_with(&trie, &text, &mut links).iter().map(|id| *id as usize).collect();
         assert_eq!(found, expected, "{round} {text} {patterns:?}");
     }
     for pattern in patterns.into_iter().flatten() {

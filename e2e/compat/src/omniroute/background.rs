@@ -1,28 +1,55 @@
-//! Requests that clients send on their own behalf: titles, summaries, labels. No person waits for the answer.
+//! `background_reason`: requests that clients send on their own behalf, such as for titles, summaries and labels.
 //!
-//! Whether an operator wants them told apart at all is decided by the caller. The gateway does not, as the reference does
-//! not unless it is told to: this is replayed against the reference's cases only.
+//! Skillet does not detect them, as OmniRoute does not by default. This is OmniRoute's rule, for its cases only: how it
+//! detects such a request, and how the reason counts in a skill's score.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use skillet_core::js_number::text_to_number;
+use skillet_offer::{
+    Candidate,
+    ascii_words::{name_words, text_words},
+};
 
-use skillet_core::arguments::text_to_number;
+use crate::{case::Case, judge::Answer};
 
-/// By what a request was taken for one in the background.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BackgroundReason {
+/// Points for each word of the reason that is a word of the name, and for each that is related to a tag.
+const POINTS: i32 = 2;
+
+pub(super) fn background_reason(case: &Case) -> Result<Answer, String> {
+    let headers = case.input["headers"].as_object();
+    let header = |name: &str| {
+        let mut headers = headers.into_iter().flatten();
+        headers.find(|(given, _)| given.eq_ignore_ascii_case(name)).and_then(|(_, value)| value.as_str())
+    };
+    let reason = detect(&case.input["body"], header);
+    Ok(Answer::exact(case, json!({ "reason": reason.map(BackgroundReason::as_str) })))
+}
+
+/// Returns the points that a reason adds to the score of a skill.
+pub(super) fn points(skill: &Candidate, reason: &str) -> i32 {
+    let tags: Vec<String> =
+        skill.tags.iter().map(|tag| tag.to_lowercase()).filter(|tag| !tag.is_empty()).collect();
+    let name = name_words(&skill.name);
+    let of_word = |word: &String| {
+        let is_related = tags.iter().any(|tag| tag.contains(word.as_str()) || word.contains(tag.as_str()));
+        POINTS * (i32::from(name.contains(word)) + i32::from(is_related))
+    };
+    text_words(reason).iter().map(of_word).sum()
+}
+
+/// The sign of a background request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BackgroundReason {
     /// A header says so.
     Header,
-    /// It asks for so few tokens that no person could want the answer.
+    /// It asks for so few tokens that no person could want the response.
     LowMaxTokens,
     /// Its instructions selection for a title or the like, and the conversation is short.
     SystemPrompt,
 }
 
 impl BackgroundReason {
-    pub const ALL: [Self; 3] = [Self::Header, Self::LowMaxTokens, Self::SystemPrompt];
-
-    /// The reason's name, which is also searched for words.
-    pub fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Header => "header_background",
             Self::LowMaxTokens => "low_max_tokens",
@@ -31,19 +58,19 @@ impl BackgroundReason {
     }
 }
 
-/// Headers that may say `background`. Only the first that says anything counts.
+/// Headers that may say `background`. Only the first with a value counts.
 const HEADERS: [&str; 3] = ["x-task-type", "x-request-priority", "x-initiator"];
 
-/// Fields for the most tokens of an answer; the first one given counts.
+/// Fields for the most tokens of a response; the first one given counts.
 const MAX_TOKENS: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
-/// From here on an answer may be meant for a person.
+/// From this number of tokens on, a response may be meant for a person.
 const FEW_TOKENS: f64 = 50.0;
 
-/// With more turns of the user it is a conversation, whatever its instructions say.
+/// With more messages of the user, a request is a conversation whatever its instructions say.
 const MAX_USER_MESSAGES: usize = 3;
 
-/// What clients write when they want a title, a label or a summary.
+/// Phrases of clients that want a title, a label or a summary.
 const PHRASES: [&str; 19] = [
     "generate a title",
     "generate title",
@@ -66,14 +93,11 @@ const PHRASES: [&str; 19] = [
     "label this",
 ];
 
-/// Why a request is one in the background; None for one that a person waits for.
+/// Returns the sign of a background request; `None` if a person waits for the response.
 ///
-/// `header` gives a header's value by its name in lower case. `body` is in the form of OpenAI's requests: `messages`, or
-/// `input` as a list.
-pub fn background_reason<'h>(
-    body: &Value,
-    header: impl Fn(&str) -> Option<&'h str>,
-) -> Option<BackgroundReason> {
+/// `header` gives a header's value by its name in lower case. `body` is a request in OpenAI's format: `messages`, or `input`
+/// as a list.
+fn detect<'h>(body: &Value, header: impl Fn(&str) -> Option<&'h str>) -> Option<BackgroundReason> {
     body.as_object()?;
     if says_background(header) {
         Some(BackgroundReason::Header)
@@ -115,7 +139,7 @@ fn is_short_and_asks_for_a_label(body: &Value) -> bool {
         && messages.iter().filter(|message| role(message) == "user").count() <= MAX_USER_MESSAGES
 }
 
-/// The first field that is there and not null.
+/// Returns the first field that is present and not null.
 fn first_given<'a>(body: &'a Value, fields: &[&str]) -> Option<&'a Value> {
     fields.iter().filter_map(|field| body.get(field)).find(|value| !value.is_null())
 }
@@ -128,11 +152,11 @@ mod tests {
 
     fn check(body: &Value, headers: &[(&str, &'static str)], expected: Option<BackgroundReason>) {
         let header = |name: &str| headers.iter().find(|(given, _)| *given == name).map(|(_, value)| *value);
-        assert_eq!(background_reason(body, header), expected, "{body} {headers:?}");
+        assert_eq!(detect(body, header), expected, "{body} {headers:?}");
     }
 
     #[test]
-    fn the_first_header_that_says_anything_decides() {
+    fn the_first_header_with_a_value_decides() {
         let body = json!({});
         check(&body, &[("x-request-priority", " Background ")], Some(BackgroundReason::Header));
         check(&body, &[("x-task-type", ""), ("x-initiator", "background")], Some(BackgroundReason::Header));
@@ -141,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn few_tokens_are_more_than_none_and_less_than_fifty() {
+    fn a_token_limit_from_one_to_below_fifty_is_low() {
         for (tokens, reason) in [
             (json!(1), Some(BackgroundReason::LowMaxTokens)),
             (json!(49.5), Some(BackgroundReason::LowMaxTokens)),
@@ -159,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_for_a_label_count_in_a_short_conversation_only() {
+    fn instructions_for_a_label_count_only_in_a_short_conversation() {
         let body = |role: &str, text: &str, users: usize| {
             let mut messages = vec![json!({"role": role, "content": text})];
             messages.extend(vec![json!({"role": "user", "content": "x"}); users]);
@@ -174,5 +198,21 @@ mod tests {
         check(&json!({"input": [{"role": "system", "content": "label this"}]}), &[], label);
         check(&json!({"input": "label this"}), &[], None);
         check(&json!({"messages": [7, {"role": "system", "content": [{"text": "label this"}]}]}), &[], None);
+    }
+
+    #[test]
+    fn a_reason_scores_by_words_of_the_name_and_by_related_tags() {
+        for (name, tags, expected) in [
+            ("zzz", &["background"][..], 2),
+            ("zzz", &["background-jobs"], 2),
+            ("background-header", &[], 2 * 2),
+            ("zzz", &["ground", "head"], 2 + 2),
+            ("zzz", &["front"], 0),
+            ("zzz", &[""], 0),
+        ] {
+            let skill = json!({ "name": name, "tags": tags });
+            let skill = super::super::offer::candidate(&skill, skillet_api::skill::Mode::Auto, 0).unwrap();
+            assert_eq!(points(&skill, "header_background"), expected, "{name} {tags:?}");
+        }
     }
 }

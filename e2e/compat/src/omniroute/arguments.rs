@@ -1,31 +1,40 @@
-//! Arguments that a model gives to built-in skills, read as leniently as the reference reads them.
+//! `command_args`, `positive_int`: arguments of OmniRoute's built-in skills, read as leniently as OmniRoute reads them.
 //!
-//! Models write `"10000"` for a number now and then. Numbers are therefore read as JavaScript's `Number` reads them, the
-//! odd cases too (`true` is 1, `"0x10"` is 16, `[5]` is 5): they are harmless, and one known rule beats an own one.
+//! Skillet has no such skills. Numbers are read as JavaScript's `Number` reads them: `true` is 1, `"0x10"` is 16, `[5]` is 5.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use skillet_core::js_number::text_to_number;
 
-use crate::text::trim;
+use crate::{case::Case, judge::Answer};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ArgumentsError {
-    #[error("Field args must be an array")]
-    NotAnArray,
-    #[error("Command arguments must be strings, numbers, or booleans")]
-    NotAScalar,
+pub(super) fn replay_command_args(case: &Case) -> Result<Answer, String> {
+    let value = match command_args(case.given("args")) {
+        Ok(args) => json!({"ok": true, "args": args}),
+        Err(error) => json!({"ok": false, "error": error}),
+    };
+    Ok(Answer::by_fields(case, value, &["ok", "args"]))
 }
 
-/// The arguments of a command. Absent means none; `null` is not absent.
-pub fn command_args(value: Option<&Value>) -> Result<Vec<String>, ArgumentsError> {
+pub(super) fn replay_positive_int(case: &Case) -> Result<Answer, String> {
+    let number = |field: &str| {
+        case.input[field].as_u64().ok_or_else(|| format!("{field} is no whole number, so it is no limit"))
+    };
+    let value = positive_int(case.given("value"), number("fallback")?, number("max")?);
+    Ok(Answer::exact(case, json!({ "value": value })))
+}
+
+/// Reads the arguments of a command. An absent field means none; `null` is not absent.
+fn command_args(value: Option<&Value>) -> Result<Vec<String>, &'static str> {
     let Some(value) = value else {
         return Ok(Vec::new());
     };
-    let items = value.as_array().ok_or(ArgumentsError::NotAnArray)?;
-    items.iter().map(|item| scalar_text(item).ok_or(ArgumentsError::NotAScalar)).collect()
+    let items = value.as_array().ok_or("Field args must be an array")?;
+    let not_a_scalar = "Command arguments must be strings, numbers, or booleans";
+    items.iter().map(|item| scalar_text(item).ok_or(not_a_scalar)).collect()
 }
 
-/// A whole number above zero, at most `max`. What is absent, null, or no such number gives `fallback` as it is.
-pub fn positive_int(value: Option<&Value>, fallback: u64, max: u64) -> u64 {
+/// Reads a whole number above zero, at most `max`. An absent field, null or any other value gives `fallback` unchanged.
+fn positive_int(value: Option<&Value>, fallback: u64, max: u64) -> u64 {
     let number = match value {
         None | Some(Value::Null) => return fallback,
         Some(value) => to_number(value),
@@ -48,7 +57,7 @@ fn scalar_text(value: &Value) -> Option<String> {
     }
 }
 
-/// A number as JavaScript writes it: shortest digits, an exponent only far from 1.
+/// Writes a number as JavaScript does: shortest digits, an exponent only far from 1.
 fn number_text(number: f64) -> String {
     let size = number.abs();
     if number == 0.0 {
@@ -72,39 +81,13 @@ fn to_number(value: &Value) -> f64 {
         Value::String(text) => text_to_number(text),
         Value::Array(items) => match items.as_slice() {
             [] => 0.0,
-            // A list is read through its text, in which a boolean is a word.
+            // JavaScript reads a list through its text, in which a boolean is a word.
             [Value::Bool(_)] => f64::NAN,
             [item] => to_number(item),
             _ => f64::NAN,
         },
         Value::Object(_) => f64::NAN,
     }
-}
-
-pub fn text_to_number(text: &str) -> f64 {
-    let text = trim(text);
-    if text.is_empty() {
-        return 0.0;
-    }
-    for (signs, radix) in [(["0x", "0X"], 16), (["0b", "0B"], 2), (["0o", "0O"], 8)] {
-        if let Some(digits) = signs.iter().find_map(|sign| text.strip_prefix(sign)) {
-            return radix_to_number(digits, radix);
-        }
-    }
-    // Rust also reads "inf", "nan" and "infinity" in any case; JavaScript's Infinity is no whole number either.
-    let is_decimal =
-        text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
-    if is_decimal { text.parse().unwrap_or(f64::NAN) } else { f64::NAN }
-}
-
-fn radix_to_number(digits: &str, radix: u32) -> f64 {
-    if digits.is_empty() {
-        return f64::NAN;
-    }
-    digits
-        .chars()
-        .try_fold(0.0, |sum: f64, digit| Some(sum * f64::from(radix) + f64::from(digit.to_digit(radix)?)))
-        .unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]
@@ -114,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_scalars_written_as_javascript_writes_them() {
+    fn arguments_are_written_as_javascript_writes_scalars() {
         let args =
             json!(["a b", "", 1, 1.0, -0.5, 1e21, 1.5e-7, 123_456_789_012_345_680.0, 0.0, true, false]);
         let expected =
@@ -125,8 +108,8 @@ mod tests {
     }
 
     #[test]
-    fn other_arguments_are_refused() {
-        let refuse = |args: Value| command_args(Some(&args)).unwrap_err().to_string();
+    fn arguments_that_are_no_scalars_are_refused() {
+        let refuse = |args: Value| command_args(Some(&args)).unwrap_err();
         for args in [json!(null), json!("ls"), json!({"0": "a"}), json!(1), json!(true)] {
             assert_eq!(refuse(args), "Field args must be an array");
         }
@@ -140,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_above_zero_are_taken_up_to_the_maximum() {
+    fn whole_numbers_above_zero_are_read_up_to_the_maximum() {
         check(&json!(5), 5);
         check(&json!(5.0), 5);
         check(&json!(60_000), 60_000);
@@ -152,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn javascript_coercions_are_followed() {
+    fn javascript_coercions_apply() {
         check(&json!(true), 1);
         check(&json!("0x10"), 16);
         check(&json!("0B11"), 3);
@@ -164,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_gives_the_default() {
+    fn every_other_value_gives_the_fallback() {
         assert_eq!(positive_int(None, 7, 5), 7);
         for value in
             [json!(null), json!(0), json!(-5), json!(2.5), json!(false), json!({}), json!([]), json!([1, 2])]
