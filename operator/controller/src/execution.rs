@@ -31,8 +31,8 @@ use jiff::Timestamp;
 use skillet_api::{Phase, Reason, SkillExecution};
 use skillet_core::{
     admission::{self, Admitted, Refusal},
-    attempts::{self, Next},
-    cache::ContentCache,
+    retry::{self, RetryDecision},
+    content_cache::ContentCache,
 };
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -63,14 +63,14 @@ fn admit(
 ) -> Result<Admitted, Refusal> {
     let observed = gather::observe(ctx, &reference.namespace, &execution.spec.skill);
     let policy = ctx.catalog.policy();
-    let request = admission::Request {
+    let request = admission::AdmissionRequest {
         execution: &execution.spec,
         skill: observed.skill.as_deref(),
         versions: &observed.versions,
         policy: &policy,
     };
     match version {
-        Some(version) => admission::admit_begun(&request, version, contents),
+        Some(version) => admission::admit_resumed(&request, version, contents),
         None => admission::admit(&request, contents),
     }
 }
@@ -215,9 +215,9 @@ fn next_step(outcome: AttemptOutcome, attempt: u32, unused: u32, admitted: &Admi
     let conclusion = conclude::conclude(outcome, &admitted.content, admitted.timeout);
     let conclusion = Box::new(Conclusion { must_end, ..conclusion });
     let reason = conclusion.reason.unwrap_or(Reason::ApiError);
-    match attempts::next(reason, attempt, admitted.retries, admitted.content.limits.retry_on) {
-        Next::Finish => Step::Finish(conclusion),
-        Next::Retry => Step::Retry(conclusion),
+    match retry::decide(reason, attempt, admitted.retries, admitted.content.limits.retry_on) {
+        RetryDecision::Finish => Step::Finish(conclusion),
+        RetryDecision::Retry => Step::Retry(conclusion),
     }
 }
 

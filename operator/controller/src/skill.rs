@@ -15,7 +15,7 @@ use kube::{
     runtime::{Controller, controller::Action, reflector::ObjectRef, watcher},
 };
 use skillet_api::{Reason, Skill, SkillVersion, names};
-use skillet_core::skill::{SkillProblem, validate_skill};
+use skillet_core::skill::{FieldError, validate_skill};
 use skillet_kube::{PAGE_SIZE, ParseError, RawObject};
 use thiserror::Error;
 use tracing::{debug, warn};
@@ -33,7 +33,7 @@ pub enum Error {
     #[error(transparent)]
     Gather(#[from] gather::Error),
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Validate(Vec<SkillProblem>),
+    Validate(Vec<FieldError>),
     #[error(transparent)]
     Build(#[from] build::Conflict),
     #[error(transparent)]

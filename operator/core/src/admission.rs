@@ -1,6 +1,7 @@
-//! May this execution run, and what exactly.
+//! Admission of an execution: the decision if it runs, and with which version, content, input and limits.
 //!
-//! The order of the checks is part of the interface: the first that fails is the reason the user sees.
+//! The order of the checks is part of the interface: the user sees the reason of the first check that fails. Admission does
+//! not check rights; the caller passes the objects of the execution's own namespace.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,15 +11,15 @@ use skillet_api::{
 };
 
 use crate::{
-    cache::ContentCache,
-    schema::tell,
-    skill::{SkillProblem, ValidContent},
+    content_cache::ContentCache,
+    schema::summarize,
+    skill::{FieldError, ValidContent},
     version::{Constraint, SkillSemver, resolve},
 };
 
-/// Everything the decision looks at.
+/// Everything that the decision depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct AdmissionRequest<'a> {
     pub execution: &'a SkillExecutionSpec,
     /// The Skill of that name in the execution's namespace.
     pub skill: Option<&'a Skill>,
@@ -27,7 +28,7 @@ pub struct Request<'a> {
     pub policy: &'a SkillPolicySpec,
 }
 
-/// What is to be run.
+/// An admitted run.
 #[derive(Clone, Debug)]
 pub struct Admitted {
     pub skill: String,
@@ -40,20 +41,20 @@ pub struct Admitted {
     pub retries: u32,
 }
 
-/// Why it is not run.
+/// The reason why an execution does not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
     pub reason: Reason,
     pub message: String,
-    /// True where the Skill was changed and the operator has not looked at the change yet: the same request may be
-    /// admitted in a moment, so the execution should wait instead of failing.
-    pub may_pass_soon: bool,
+    /// True if the Skill was changed and the operator has not yet observed the change. The same request may be admitted in a
+    /// moment, so the execution should wait instead of failing.
+    pub is_transient: bool,
 }
 
 impl Refusal {
     fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), may_pass_soon: false }
+        Self { reason, message: message.into(), is_transient: false }
     }
 
     pub fn reason(&self) -> Reason {
@@ -61,8 +62,8 @@ impl Refusal {
     }
 }
 
-/// What is to be run, or why nothing is.
-pub fn admit(request: &Request<'_>, contents: &ContentCache) -> Result<Admitted, Refusal> {
+/// Admits an execution, or returns the reason against it.
+pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<Admitted, Refusal> {
     let skill = allowed_skill(request)?;
     let constraint = match &request.execution.version {
         None => Constraint::any(),
@@ -74,34 +75,34 @@ pub fn admit(request: &Request<'_>, contents: &ContentCache) -> Result<Admitted,
     with_version(request, chosen, contents)
 }
 
-/// What an execution runs that was begun by an earlier operator: the version that was chosen then. Switches that were
-/// turned since do not end a run.
-pub fn admit_begun(
-    request: &Request<'_>,
+/// Admits an execution that an earlier operator started, with the version of that start. A Skill that was switched off since
+/// does not end the run.
+pub fn admit_resumed(
+    request: &AdmissionRequest<'_>,
     version: &str,
     contents: &ContentCache,
 ) -> Result<Admitted, Refusal> {
     let sealed = sealed_versions(request);
-    let begun = sealed.iter().find(|(semver, _)| semver.to_string() == version).ok_or_else(|| {
+    let started = sealed.iter().find(|(semver, _)| semver.to_string() == version).ok_or_else(|| {
         let message =
             format!("version {version} of Skill {} was deleted while it ran", request.execution.skill);
         Refusal::new(Reason::VersionNotFound, message)
     })?;
-    with_version(request, begun, contents)
+    with_version(request, started, contents)
 }
 
 fn with_version(
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     (semver, object): &Sealed<'_>,
     contents: &ContentCache,
 ) -> Result<Admitted, Refusal> {
     let name = request.execution.skill.as_str();
     let content =
-        contents.get(object, request.policy).map_err(|problems| unusable(name, semver, &problems))?;
+        contents.get(object, request.policy).map_err(|errors| refuse_content(name, semver, &errors))?;
     let input = request.execution.input.clone().unwrap_or_else(|| json!({}));
     if let Some(schema) = &content.input_schema {
         schema.check(&input).map_err(|violations| {
-            Refusal::new(Reason::InputInvalid, format!("spec.input: {}", tell(&violations)))
+            Refusal::new(Reason::InputInvalid, format!("spec.input: {}", summarize(&violations)))
         })?;
     }
     let limit = content.limits.timeout;
@@ -116,8 +117,8 @@ fn with_version(
     })
 }
 
-/// The Skill, if it and the cluster let anything of it run.
-fn allowed_skill<'a>(request: &Request<'a>) -> Result<&'a Skill, Refusal> {
+/// Returns the Skill if it and the SkillPolicy allow runs.
+fn allowed_skill<'a>(request: &AdmissionRequest<'a>) -> Result<&'a Skill, Refusal> {
     let name = &request.execution.skill;
     if !request.policy.execution_enabled {
         let message = "SkillPolicy default has executionEnabled: false; no skill is run in this cluster";
@@ -142,8 +143,8 @@ fn allowed_skill<'a>(request: &Request<'a>) -> Result<&'a Skill, Refusal> {
 
 type Sealed<'a> = (SkillSemver, &'a SkillVersion);
 
-/// The versions of the skill that was asked for, highest first.
-fn sealed_versions<'a>(request: &Request<'a>) -> Vec<Sealed<'a>> {
+/// Returns the sealed versions of the requested skill, highest first.
+fn sealed_versions<'a>(request: &AdmissionRequest<'a>) -> Vec<Sealed<'a>> {
     let mut sealed: Vec<Sealed<'a>> = request
         .versions
         .iter()
@@ -155,31 +156,31 @@ fn sealed_versions<'a>(request: &Request<'a>) -> Vec<Sealed<'a>> {
     sealed
 }
 
-/// The newest sealed version that fits.
+/// Chooses the newest sealed version that matches the constraint.
 fn choose<'s, 'a>(
     skill: &Skill,
     constraint: &Constraint,
     sealed: &'s [Sealed<'a>],
 ) -> Result<&'s Sealed<'a>, Refusal> {
     let best = resolve(constraint, sealed.iter().map(|(semver, _)| semver));
-    let may_pass_soon = is_better_to_come(skill, constraint, best);
+    let is_transient = newer_version_pending(skill, constraint, best);
     match sealed.iter().find(|(semver, _)| Some(semver) == best) {
-        Some(found) if !may_pass_soon => Ok(found),
-        _ => Err(Refusal { may_pass_soon, ..nothing_fits(skill, constraint, sealed) }),
+        Some(found) if !is_transient => Ok(found),
+        _ => Err(Refusal { is_transient, ..no_match(skill, constraint, sealed) }),
     }
 }
 
-/// Whether the Skill's present version fits better than what is sealed, and the operator has not yet decided about it.
+/// True if the Skill's current version matches better than every sealed one, and the operator has not yet observed it.
 ///
-/// Who applies a new version and runs it right away must not get the one before.
-fn is_better_to_come(skill: &Skill, constraint: &Constraint, best: Option<&SkillSemver>) -> bool {
+/// A user who applies a new version and runs it at once must not get the version before.
+fn newer_version_pending(skill: &Skill, constraint: &Constraint, best: Option<&SkillSemver>) -> bool {
     let observed = skill.status.as_ref().and_then(|status| status.observed_generation);
     let is_decided = observed >= skill.metadata.generation;
     let present: Option<SkillSemver> = skill.spec.version.parse().ok();
     !is_decided && present.is_some_and(|present| constraint.matches(&present) && Some(&present) > best)
 }
 
-fn nothing_fits(skill: &Skill, constraint: &Constraint, sealed: &[Sealed<'_>]) -> Refusal {
+fn no_match(skill: &Skill, constraint: &Constraint, sealed: &[Sealed<'_>]) -> Refusal {
     let name = skill.metadata.name.as_deref().unwrap_or_default();
     if sealed.is_empty() {
         return match not_ready(skill) {
@@ -200,10 +201,10 @@ fn nothing_fits(skill: &Skill, constraint: &Constraint, sealed: &[Sealed<'_>]) -
     Refusal::new(Reason::VersionNotFound, message)
 }
 
-/// Versions that one message lists.
+/// Most versions that one message lists.
 const MAX_SHOWN: usize = 10;
 
-/// Reason and message of a Skill that is not Ready.
+/// Returns the reason and the message of a Skill that is not Ready.
 fn not_ready(skill: &Skill) -> Option<(&str, &str)> {
     let conditions = &skill.status.as_ref()?.conditions;
     let ready =
@@ -211,23 +212,23 @@ fn not_ready(skill: &Skill) -> Option<(&str, &str)> {
     Some((&ready.reason, &ready.message))
 }
 
-/// What SkillPolicy forbids is told as itself where nothing else is wrong; all else is for the Skill's author.
-fn reason_of(problems: &[&str]) -> Reason {
+/// Returns the policy's own reason if all errors have it. All other errors are for the Skill's author: `SkillNotReady`.
+fn reason_of(errors: &[&str]) -> Reason {
     [Reason::ImageNotAllowed, Reason::LimitTooHigh]
         .into_iter()
-        .find(|reason| problems.iter().all(|problem| *problem == reason.as_str()))
+        .find(|reason| errors.iter().all(|error| *error == reason.as_str()))
         .unwrap_or(Reason::SkillNotReady)
 }
 
-/// The refusal for a sealed version that is valid no longer, or under this policy not.
-fn unusable(name: &str, version: &SkillSemver, problems: &[SkillProblem]) -> Refusal {
-    let Some(first) = problems.first() else {
+/// Refuses a sealed version that is not valid under this policy.
+fn refuse_content(name: &str, version: &SkillSemver, errors: &[FieldError]) -> Refusal {
+    let Some(first) = errors.first() else {
         return Refusal::new(
             Reason::SkillNotReady,
             format!("version {version} of Skill {name} is not valid"),
         );
     };
-    let reason = reason_of(&problems.iter().map(|problem| problem.reason.as_str()).collect::<Vec<_>>());
+    let reason = reason_of(&errors.iter().map(|error| error.reason.as_str()).collect::<Vec<_>>());
     Refusal::new(reason, format!("version {version} of Skill {name} cannot run: {first}"))
 }
 

@@ -1,18 +1,18 @@
-//! API keys of the gateway: their text, and the hash that is all the cluster keeps of it.
+//! API keys of the gateway: their text and their hash. The cluster stores the hash only.
 //!
-//! Not where keys are stored or whom they stand for, and no source of randomness: the bytes come in.
+//! Storage and owners of keys are elsewhere. The caller passes the random bytes.
 
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
-/// What every key begins with.
+/// Prefix of every key.
 pub const PREFIX: &str = "sk_";
-/// Random bytes of a key: nobody guesses one, so that a plain hash of it is enough.
+/// Random bytes of a key. Nobody can guess that many, so a plain hash is enough.
 pub const RANDOM_BYTES: usize = 32;
 
-/// A key as its owner has it. It has no `Debug`, so that it does not get into a log.
+/// The text of a key. It has no `Debug`, so that it does not get into a log.
 pub struct ApiKey(String);
 
 impl ApiKey {
@@ -20,7 +20,7 @@ impl ApiKey {
         Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    /// The key that a text is, if it has the form of one.
+    /// Parses a key.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text.strip_prefix(PREFIX)?).ok()?;
         (bytes.len() == RANDOM_BYTES).then(|| Self(text.to_owned()))
@@ -49,7 +49,10 @@ impl KeyHash {
         let pairs = text.as_bytes().as_chunks::<2>();
         let bytes: Option<Vec<u8>> =
             pairs.0.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect();
-        Some(Self(bytes.filter(|_| pairs.1.is_empty())?.try_into().ok()?))
+        if !pairs.1.is_empty() {
+            return None;
+        }
+        Some(Self(bytes?.try_into().ok()?))
     }
 }
 

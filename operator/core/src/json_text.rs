@@ -1,4 +1,4 @@
-//! JSON that is kept and seldom looked at: as text, which takes a tenth of the memory of what is read from it.
+//! JSON values kept as text, for values that are seldom read. The text takes a tenth of the memory of a parsed value.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ impl JsonText {
         Self(value.to_string().into())
     }
 
-    /// Reads it.
+    /// Parses the text.
     pub fn value(&self) -> Value {
-        // It was written from a value, and nothing else can be in it.
+        // The text was written from a value, so it always parses.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    /// As it is kept.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// In bytes.
+    /// Returns the length of the text in bytes.
     pub fn length(&self) -> usize {
         self.0.len()
     }
 
-    /// Keeps the other's text where it is the same, so that it is there once.
+    /// Shares the other's memory if both texts are equal.
     pub fn share(&mut self, other: &Self) {
         if self == other {
             self.0 = other.0.clone();
@@ -37,9 +37,8 @@ impl JsonText {
     }
 }
 
-/// A JSON text without blanks and needless escapes, as a value that is read from it would be written, but in the order it
-/// has and without that value's memory. None for a text that is no JSON, or nested too deep or with a number too large to
-/// be read.
+/// Rewrites JSON text without blanks and needless escapes, in the same order and without the memory of a parsed value. `None`
+/// if the text is no JSON, is nested too deep, or has a number that is too large.
 pub fn compact(text: &str) -> Option<String> {
     let mut written = Vec::with_capacity(text.len());
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_what_was_written() {
+    fn a_value_survives_the_round_trip() {
         for value in [json!({ "a": [1, 0.1, null, "ü\n"], "b": {} }), json!(null), json!(u64::MAX)] {
             let text = JsonText::new(&value);
             assert_eq!(
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_made_compact_without_reading_it_into_a_value() {
+    fn compact_writes_the_text_of_the_parsed_value() {
         for text in [
             r#" {"a" : [1, -2, 1.50, 1e3, 18446744073709551615], "b": {}, "c": [] } "#,
             "\"\\u003cü\\n\"",
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_is_kept_once() {
+    fn equal_texts_share_memory() {
         let kept = JsonText::new(&json!({ "a": 1 }));
         let (mut same, mut other) = (JsonText::new(&json!({ "a": 1 })), JsonText::new(&json!(2)));
         same.share(&kept);

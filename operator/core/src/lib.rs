@@ -1,26 +1,22 @@
-//! Decisions of the product: what a skill says, which version runs, whether a run is admitted, what its end means.
+//! Decisions about skills and runs: validation, versions, admission, retries, outcome and retention.
 //!
-//! No cluster and no I/O: nothing here knows a client, a clock or a runtime. The operator, the gateway and the tools
-//! call the same functions, so that a rule is written once.
+//! The functions are pure. Nothing here knows a client, a clock, an async runtime or a model provider; time and randomness
+//! come in as parameters. The operator, the gateway and the command-line plugin call the same functions, so that each rule
+//! is written once.
 
 pub mod admission;
 pub mod api_key;
-pub mod attempts;
-pub mod cache;
+pub mod case_fold;
 pub mod content;
-pub mod fold;
-pub mod image;
+pub mod content_cache;
 pub mod js_number;
 pub mod json_text;
-mod limits;
 pub mod outcome;
 pub mod output;
-mod problem;
-pub mod quantity;
 pub mod queue;
 pub mod rest;
 pub mod retention;
-mod sandbox;
+pub mod retry;
 pub mod schema;
 pub mod skill;
 pub mod start_window;

@@ -1,4 +1,4 @@
-//! What the end of a program means for its execution: phase, reason, message, output.
+//! The outcome of an execution, from the end of its program: phase, reason, message and output.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use skillet_api::{Phase, Reason, duration::SkillDuration};
 
 use crate::{
     output::interpret,
-    schema::{Schema, tell},
+    schema::{Schema, summarize},
     text::{text_tail, trim},
 };
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum Termination {
     Exited { code: i32 },
     Signaled { signal: i32 },
     TimedOut,
@@ -22,72 +22,74 @@ pub enum Ending {
     StartFailed { message: String },
 }
 
-/// A program that ended, and what it left.
+/// A program that ended, with its output.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended<'a> {
-    pub ending: &'a Ending,
-    /// What was kept of standard output.
+pub struct FinishedProgram<'a> {
+    pub termination: &'a Termination,
+    /// Captured standard output.
     pub stdout: &'a [u8],
-    /// Whether the program wrote more than that.
+    /// True if the program wrote more than that.
     pub is_truncated: bool,
     /// The end of standard error.
     pub stderr_end: &'a [u8],
-    /// The time limit it ran under.
+    /// Time limit of the run.
     pub timeout: Duration,
     pub output_schema: Option<&'a Schema>,
 }
 
-/// What the execution's status says.
+/// The result that goes into the execution's status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub phase: Phase,
     pub reason: Reason,
-    /// Empty where the run succeeded.
+    /// Empty if the run succeeded.
     pub message: String,
-    /// Set where the run succeeded.
+    /// Set if the run succeeded.
     pub output: Option<Value>,
-    /// 128 plus the number where a signal ended the program.
+    /// 128 plus the number of the signal, if a signal ended the program.
     pub exit_code: Option<i32>,
 }
 
 /// Bytes of standard error that a message quotes.
 const MAX_QUOTED: usize = 500;
 
-/// What the end means. A program that succeeded must also satisfy the output schema, unless its output was cut: then
-/// nothing is left that could be checked.
-pub fn conclude(ended: Ended<'_>) -> Outcome {
-    let stderr = ended.stderr_end;
-    match ended.ending {
-        Ending::Exited { code: 0 } => succeeded(ended),
-        Ending::Exited { code } => {
-            failed(Reason::ExitCode, quote(&format!("exit code {code}"), stderr), Some(*code))
+/// Returns the outcome. The output of a successful program must also satisfy the output schema, unless it was cut: a part of
+/// a document cannot be checked.
+pub fn conclude(program: FinishedProgram<'_>) -> Outcome {
+    let stderr = program.stderr_end;
+    match program.termination {
+        Termination::Exited { code: 0 } => success(program),
+        Termination::Exited { code } => {
+            failure(Reason::ExitCode, quote(&format!("exit code {code}"), stderr), Some(*code))
         }
-        Ending::Signaled { signal } => {
+        Termination::Signaled { signal } => {
             let message = quote(&format!("ended by signal {signal}"), stderr);
-            failed(Reason::ExitCode, message, Some(signal.saturating_add(128)))
+            failure(Reason::ExitCode, message, Some(signal.saturating_add(128)))
         }
-        Ending::TimedOut => {
-            let message = format!("ran longer than its limit of {}", SkillDuration(ended.timeout));
-            Outcome { phase: Phase::TimedOut, ..failed(Reason::TimedOut, quote(&message, stderr), None) }
+        Termination::TimedOut => {
+            let message = format!("ran longer than its limit of {}", SkillDuration(program.timeout));
+            Outcome { phase: Phase::TimedOut, ..failure(Reason::TimedOut, quote(&message, stderr), None) }
         }
-        Ending::Cancelled => {
+        Termination::Cancelled => {
             let message = "cancelled while running".to_owned();
-            Outcome { phase: Phase::Cancelled, ..failed(Reason::Cancelled, message, None) }
+            Outcome { phase: Phase::Cancelled, ..failure(Reason::Cancelled, message, None) }
         }
-        Ending::OutOfMemory => {
+        Termination::OutOfMemory => {
             let message = "needed more memory than spec.limits.memory of the Skill gives";
-            failed(Reason::OutOfMemory, quote(message, stderr), None)
+            failure(Reason::OutOfMemory, quote(message, stderr), None)
         }
-        Ending::StartFailed { message } => failed(Reason::StartFailed, message.clone(), None),
+        Termination::StartFailed { message } => failure(Reason::StartFailed, message.clone(), None),
     }
 }
 
-fn succeeded(ended: Ended<'_>) -> Outcome {
-    let output = interpret(ended.stdout, ended.is_truncated);
-    let schema = ended.output_schema.filter(|_| !ended.is_truncated);
-    if let Some(Err(violations)) = schema.map(|schema| schema.check(&output)) {
-        let message = format!("the output breaks tool.outputSchema: {}", tell(&violations));
-        return failed(Reason::OutputInvalid, message, Some(0));
+fn success(program: FinishedProgram<'_>) -> Outcome {
+    let output = interpret(program.stdout, program.is_truncated);
+    if let Some(schema) = program.output_schema
+        && !program.is_truncated
+        && let Err(violations) = schema.check(&output)
+    {
+        let message = format!("the output breaks tool.outputSchema: {}", summarize(&violations));
+        return failure(Reason::OutputInvalid, message, Some(0));
     }
     Outcome {
         phase: Phase::Succeeded,
@@ -98,11 +100,11 @@ fn succeeded(ended: Ended<'_>) -> Outcome {
     }
 }
 
-fn failed(reason: Reason, message: String, exit_code: Option<i32>) -> Outcome {
+fn failure(reason: Reason, message: String, exit_code: Option<i32>) -> Outcome {
     Outcome { phase: Phase::Failed, reason, message, output: None, exit_code }
 }
 
-/// The message with the end of standard error, where there is one.
+/// Appends the end of standard error to the message, if there is one.
 fn quote(message: &str, stderr: &[u8]) -> String {
     let end = text_tail(stderr, MAX_QUOTED);
     match trim(&end) {
@@ -117,21 +119,35 @@ mod tests {
 
     use super::*;
 
-    fn end(ending: &Ending, stdout: &str, stderr: &str) -> Outcome {
+    fn end(termination: &Termination, stdout: &str, stderr: &str) -> Outcome {
         let (stdout, stderr_end) = (stdout.as_bytes(), stderr.as_bytes());
         let timeout = Duration::from_secs(90);
-        conclude(Ended { ending, stdout, is_truncated: false, stderr_end, timeout, output_schema: None })
+        conclude(FinishedProgram {
+            termination,
+            stdout,
+            is_truncated: false,
+            stderr_end,
+            timeout,
+            output_schema: None,
+        })
     }
 
-    fn check(ending: &Ending, stderr: &str, phase: Phase, reason: Reason, message: &str, code: Option<i32>) {
-        let outcome = end(ending, "{\"a\": 1}", stderr);
+    fn check(
+        termination: &Termination,
+        stderr: &str,
+        phase: Phase,
+        reason: Reason,
+        message: &str,
+        code: Option<i32>,
+    ) {
+        let outcome = end(termination, "{\"a\": 1}", stderr);
         assert_eq!((outcome.phase, outcome.reason, outcome.exit_code), (phase, reason, code));
         assert_eq!((outcome.message.as_str(), outcome.output), (message, None));
     }
 
     #[test]
     fn exit_code_zero_is_success_whatever_was_written_to_stderr() {
-        let outcome = end(&Ending::Exited { code: 0 }, "{\"a\": 1}", "a warning");
+        let outcome = end(&Termination::Exited { code: 0 }, "{\"a\": 1}", "a warning");
         assert_eq!((outcome.phase, outcome.reason), (Phase::Succeeded, Reason::Succeeded));
         assert_eq!((outcome.output, outcome.exit_code), (Some(json!({"a": 1})), Some(0)));
         assert_eq!(outcome.message, "");
@@ -139,9 +155,9 @@ mod tests {
 
     #[test]
     fn other_ends_have_their_own_reason_and_the_end_of_stderr() {
-        use Ending::{Cancelled, Exited, OutOfMemory, Signaled, StartFailed, TimedOut};
-        let failed = |ending: &Ending, stderr: &str, reason: Reason, message: &str, code| {
-            check(ending, stderr, Phase::Failed, reason, message, code);
+        use Termination::{Cancelled, Exited, OutOfMemory, Signaled, StartFailed, TimedOut};
+        let failed = |termination: &Termination, stderr: &str, reason: Reason, message: &str, code| {
+            check(termination, stderr, Phase::Failed, reason, message, code);
         };
         failed(&Exited { code: 3 }, "no\nsuch row\n", Reason::ExitCode, "exit code 3: no\nsuch row", Some(3));
         failed(&Exited { code: 1 }, " \n", Reason::ExitCode, "exit code 1", Some(1));
@@ -157,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_message_quotes_only_the_end_of_a_long_stderr() {
-        let outcome = end(&Ending::Exited { code: 1 }, "", &("é".repeat(600) + "the end"));
+        let outcome = end(&Termination::Exited { code: 1 }, "", &("é".repeat(600) + "the end"));
         assert!(outcome.message.ends_with("éthe end"), "{}", outcome.message);
         assert!(outcome.message.len() <= MAX_QUOTED + 20);
     }
@@ -167,9 +183,9 @@ mod tests {
         let schema = Schema::compile("spec.tool.outputSchema", &json!({"required": ["sum"]})).unwrap();
         let run = |stdout: &str, is_truncated| {
             let (stdout, timeout) = (stdout.as_bytes(), Duration::ZERO);
-            let ending = &Ending::Exited { code: 0 };
-            conclude(Ended {
-                ending,
+            let termination = &Termination::Exited { code: 0 };
+            conclude(FinishedProgram {
+                termination,
                 stdout,
                 is_truncated,
                 stderr_end: b"",

@@ -1,18 +1,18 @@
-//! What a program's standard output means as the output of a skill.
+//! The output of a skill, from its program's standard output.
 
 use serde_json::{Value, json};
 
 pub use crate::text::{text_head, text_tail, truncate};
 use crate::text::{trim, without_cut_character};
 
-/// Bytes of output that are kept where nothing else is said.
+/// Default limit of the output, in bytes.
 pub const DEFAULT_LIMIT: usize = 100_000;
 
-/// The output: a JSON object or list as it is, a JSON scalar as `{"value": ...}`, other text, trimmed, as
+/// Returns a JSON object or list unchanged, a JSON scalar as `{"value": ...}`, and other text, trimmed, as
 /// `{"output": ...}`.
 ///
-/// Bytes that are not UTF-8 become U+FFFD. Output that was cut is never read as JSON, since half a document can
-/// be a valid one: it is text. So is JSON nested deeper than 127 levels or with a number no double can hold.
+/// Bytes that are not UTF-8 become U+FFFD. Output that was cut is always text, since half a document can be valid JSON. JSON
+/// that is nested deeper than 127 levels, or that has a number beyond a double, is text too.
 pub fn interpret(stdout: &[u8], truncated: bool) -> Value {
     if truncated {
         let text = text_head(without_cut_character(stdout), stdout.len());

@@ -1,7 +1,8 @@
-//! A fair queue: first come, first served within a namespace, namespaces in turn.
+//! A fair queue: first come, first served within a namespace, round-robin among namespaces.
 //!
-//! An entry that its skill's own limit holds back does not hold back entries of other skills behind it. Finding the
-//! next entry looks at no more namespaces and skills than are at their limits, and those have something running.
+//! An entry that waits for its skill's own limit does not block entries of other skills behind it. A search for the next
+//! entry visits only namespaces and skills at their limits, and those have runs. The queue holds no clock and starts nothing;
+//! the caller counts its runs in [`RunningCounts`].
 
 use std::{
     collections::{BTreeMap, HashMap, btree_map},
@@ -9,21 +10,21 @@ use std::{
     ops::Bound,
 };
 
-/// When an entry arrived: seconds since the epoch, then a sequence number of the caller's.
+/// Time of arrival: seconds since the epoch, then a sequence number of the caller.
 pub type Arrival = (i64, u64);
 
-/// How many may run at one time.
+/// Most runs at one time.
 #[derive(Clone, Copy)]
-pub struct Limits<'a> {
+pub struct ConcurrencyLimits<'a> {
     pub total: u32,
     pub per_namespace: u32,
-    /// The limit of a skill, by namespace and name; `None` is no limit of its own.
+    /// Limit of a skill, by namespace and name; `None` if the skill sets no limit.
     pub per_skill: &'a dyn Fn(&str, &str) -> Option<u32>,
 }
 
-/// What runs now.
+/// Numbers of current runs.
 #[derive(Clone, Debug, Default)]
-pub struct Running {
+pub struct RunningCounts {
     total: u32,
     namespaces: HashMap<String, NamespaceCount>,
 }
@@ -34,7 +35,7 @@ struct NamespaceCount {
     skills: HashMap<String, u32>,
 }
 
-impl Running {
+impl RunningCounts {
     pub fn start(&mut self, namespace: &str, skill: &str) {
         let counts = self.namespaces.entry(namespace.to_owned()).or_default();
         *counts.skills.entry(skill.to_owned()).or_default() += 1;
@@ -42,7 +43,7 @@ impl Running {
         self.total += 1;
     }
 
-    /// Counts one run less; what was never started is ignored.
+    /// Counts one run less; ignores a run that was never counted.
     pub fn finish(&mut self, namespace: &str, skill: &str) {
         let Some(counts) = self.namespaces.get_mut(namespace) else { return };
         let Some(count) = counts.skills.get_mut(skill) else { return };
@@ -70,31 +71,53 @@ impl Running {
     }
 }
 
-/// What comes off the queue.
+/// An entry that the queue returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry<K> {
+pub struct QueuedRun<K> {
     pub namespace: String,
     pub skill: String,
     pub key: K,
 }
 
-/// Place in the order of arrival; the last number tells apart what the caller did not.
-type Place = (i64, u64, u64);
+/// Position in the order of arrival. The last number makes it unique.
+type Position = (i64, u64, u64);
 
 /// The entries of one namespace.
 #[derive(Clone, Debug)]
 struct Lane<K> {
-    skills: HashMap<String, BTreeMap<Place, K>>,
-    /// The first entry of each skill, in order of arrival.
-    heads: BTreeMap<Place, String>,
+    skills: HashMap<String, BTreeMap<Position, K>>,
+    /// First entry of each skill, in order of arrival.
+    heads: BTreeMap<Position, String>,
 }
 
+/// A queue of runs by namespace and skill.
+///
+/// ```
+/// use skillet_core::queue::{ConcurrencyLimits, FairQueue, RunningCounts};
+///
+/// let mut queue = FairQueue::new();
+/// for (second, (namespace, key)) in (0..).zip([("a", "a1"), ("a", "a2"), ("b", "b1")]) {
+///     queue.push(namespace, "report", (second, 0), key);
+/// }
+/// let limits = ConcurrencyLimits { total: 2, per_namespace: 2, per_skill: &|_, _| None };
+/// let mut running = RunningCounts::default();
+/// let mut started = Vec::new();
+/// while let Some(run) = queue.pop(&limits, &running) {
+///     running.start(&run.namespace, &run.skill);
+///     started.push(run.key);
+/// }
+/// // Namespaces take turns, and the total limit holds back the rest.
+/// assert_eq!((started, queue.len()), (vec!["a1", "b1"], 1));
+///
+/// running.finish("a", "report");
+/// assert_eq!(queue.pop(&limits, &running).map(|run| run.key), Some("a2"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct FairQueue<K> {
     lanes: BTreeMap<String, Lane<K>>,
-    places: HashMap<K, (String, String, Place)>,
+    places: HashMap<K, (String, String, Position)>,
     pushed: u64,
-    /// The namespace that was served last.
+    /// Namespace of the last entry that was returned.
     last: String,
 }
 
@@ -109,7 +132,7 @@ impl<K: Clone + Eq + Hash> FairQueue<K> {
         Self::default()
     }
 
-    /// Adds an entry; false where the key is in the queue already, which then keeps its place.
+    /// Adds an entry. False if the queue has the key, which then keeps its position.
     pub fn push(&mut self, namespace: &str, skill: &str, arrival: Arrival, key: K) -> bool {
         if self.places.contains_key(&key) {
             return false;
@@ -121,15 +144,15 @@ impl<K: Clone + Eq + Hash> FairQueue<K> {
         true
     }
 
-    /// Takes an entry out; false where it was not in the queue.
+    /// Removes an entry. False if the queue does not have it.
     pub fn remove(&mut self, key: &K) -> bool {
         let Some((namespace, skill, place)) = self.places.remove(key) else { return false };
         self.take(&namespace, &skill, place);
         true
     }
 
-    /// The next entry that the limits let run. The caller counts it as running before it asks again.
-    pub fn pop(&mut self, limits: &Limits<'_>, running: &Running) -> Option<Entry<K>> {
+    /// Returns the next entry that the limits allow. The caller counts it as running before the next call.
+    pub fn pop(&mut self, limits: &ConcurrencyLimits<'_>, running: &RunningCounts) -> Option<QueuedRun<K>> {
         if running.total() >= limits.total {
             return None;
         }
@@ -148,7 +171,7 @@ impl<K: Clone + Eq + Hash> FairQueue<K> {
         let key = self.take(&namespace, &skill, place)?;
         self.places.remove(&key);
         self.last.clone_from(&namespace);
-        Some(Entry { namespace, skill, key })
+        Some(QueuedRun { namespace, skill, key })
     }
 
     pub fn contains(&self, key: &K) -> bool {
@@ -163,7 +186,7 @@ impl<K: Clone + Eq + Hash> FairQueue<K> {
         self.places.is_empty()
     }
 
-    fn take(&mut self, namespace: &str, skill: &str, place: Place) -> Option<K> {
+    fn take(&mut self, namespace: &str, skill: &str, place: Position) -> Option<K> {
         let lane = self.lanes.get_mut(namespace)?;
         let key = lane.take(skill, place);
         if lane.heads.is_empty() {
@@ -180,7 +203,7 @@ impl<K> Default for Lane<K> {
 }
 
 impl<K> Lane<K> {
-    fn push(&mut self, skill: &str, place: Place, key: K) {
+    fn push(&mut self, skill: &str, place: Position, key: K) {
         let entries = self.skills.entry(skill.to_owned()).or_default();
         let head = entries.first_key_value().map(|(head, _)| *head);
         entries.insert(place, key);
@@ -192,7 +215,7 @@ impl<K> Lane<K> {
         }
     }
 
-    fn take(&mut self, skill: &str, place: Place) -> Option<K> {
+    fn take(&mut self, skill: &str, place: Position) -> Option<K> {
         let entries = self.skills.get_mut(skill)?;
         let btree_map::Entry::Occupied(entry) = entries.entry(place) else { return None };
         let key = entry.remove();

@@ -2,7 +2,7 @@
 
 use skillet_api::{Phase, Reason};
 
-use crate::{fold::fold, js_number::text_to_number, text::trim};
+use crate::{case_fold::fold, js_number::text_to_number, text::trim};
 
 /// A phase as the HTTP interface writes it.
 pub fn status_word(phase: Phase) -> &'static str {

@@ -1,12 +1,12 @@
-//! What may be deleted: finished executions past their time or number, sealed versions past the history limit.
+//! Retention: the finished executions and the sealed versions that are deleted.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::version::{SkillSemver, newest_first};
 
-/// Which of one namespace's finished executions go: those older than `ttl`, and the oldest above `per_namespace`.
+/// Returns the finished executions of one namespace to delete: those older than `ttl`, and the oldest above `per_namespace`.
 ///
-/// Times are seconds since the epoch. The answer is oldest first.
+/// Times are seconds since the epoch. The result is oldest first.
 pub fn expired<N: Clone + Ord>(
     finished: &[(N, i64)],
     ttl: Duration,
@@ -25,7 +25,7 @@ pub fn expired<N: Clone + Ord>(
         .collect()
 }
 
-/// Which sealed versions go: all but the newest `keep`, `current`, and those in use. The answer is oldest first.
+/// Returns the sealed versions to delete: all but the newest `keep`, `current`, and those in use. The result is oldest first.
 pub fn surplus_versions(
     all: &[SkillSemver],
     keep: usize,

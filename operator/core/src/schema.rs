@@ -1,7 +1,7 @@
-//! JSON Schema: whether a skill's schemas are valid, and whether a value satisfies one.
+//! JSON Schema: compiles a skill's schemas, and checks values against them.
 //!
-//! Nothing is fetched, and no schema can make a check hang or overflow the stack: references stay inside the schema,
-//! patterns match in linear time, and what a check may cost is known before it starts (`cost`).
+//! Nothing is fetched, and no schema can make a check hang or overflow the stack. References stay inside the schema,
+//! patterns match in linear time, and `cost` bounds the work of a check before it starts.
 
 mod cost;
 mod shape;
@@ -11,9 +11,9 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 pub use shape::SchemaError;
-pub use violation::{Violation, tell};
+pub use violation::{Violation, summarize};
 
-/// Largest compiled pattern in bytes. Far above what a sensible pattern needs, far below what would be felt.
+/// Largest compiled pattern in bytes: far above any sensible pattern, far below a noticeable amount.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// Violations that are collected; more are not counted.
@@ -28,7 +28,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles `schema`; `field` is where the user wrote it, for the message.
+    /// Compiles `schema`; the message of an error names `field`.
     pub fn compile(field: &str, schema: &Value) -> Result<Self, SchemaError> {
         let size = shape::check(schema).map_err(|why| SchemaError { field: field.to_owned(), why })?;
         let validator = jsonschema::options()
@@ -41,7 +41,7 @@ impl Schema {
         Ok(Self { source: schema.clone(), validator, size })
     }
 
-    /// Every place where `value` breaks the schema.
+    /// Returns every position at which `value` violates the schema.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
         let shape = cost::Instance::of(value);
         if let Some(why) = self.size.refuses(&shape) {
@@ -51,7 +51,7 @@ impl Schema {
             return Ok(());
         }
         if !cost::can_be_explained(&self.source, &shape) {
-            // Telling why costs more than telling whether: alternatives within alternatives are all listed.
+            // An explanation costs more than a check: it lists alternatives within alternatives.
             let expected =
                 "a value that satisfies the schema, which is too recursive to say where it does not";
             return Err(vec![Violation { pointer: String::new(), expected: expected.to_owned() }]);

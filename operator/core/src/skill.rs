@@ -1,6 +1,13 @@
-//! Validation of what one Skill says, and of a sealed version: raw spec in, the valid type or every problem out.
+//! Validation of a Skill's spec and of a sealed version: raw spec in, the valid type or every error out.
 //!
-//! Everything that the CRD refuses is refused here too, since an object may have been stored under an older CRD.
+//! Validation also refuses everything that the CRD refuses, since an object may have been stored under an older CRD. It reads
+//! the spec and the SkillPolicy only; whether Secrets and images exist shows when a run starts.
+
+mod field_error;
+mod image;
+mod limits;
+mod quantity;
+mod sandbox_spec;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,13 +19,12 @@ use skillet_api::{
 
 use crate::{
     content::{Content, digest},
-    limits,
-    problem::Problems,
-    sandbox,
     schema::Schema,
     version::{SkillSemver, VersionError},
 };
-pub use crate::{limits::ValidLimits, problem::SkillProblem};
+use field_error::FieldErrors;
+
+pub use self::{field_error::FieldError, limits::ValidLimits};
 
 /// A Skill whose present content can be sealed and run.
 #[derive(Clone, Debug)]
@@ -28,7 +34,7 @@ pub struct ValidSkill {
     pub content: ValidContent,
 }
 
-/// Content that was checked: builders need ask nothing more.
+/// Content that was validated; builders check nothing again.
 #[derive(Clone, Debug)]
 pub struct ValidContent {
     pub image: ImageChoice,
@@ -43,9 +49,9 @@ pub struct ValidContent {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ImageChoice {
-    /// One of the images that come with Skillet.
+    /// One of Skillet's own images.
     Runtime(Runtime),
-    /// An image of the user's, which the policy allows.
+    /// An image of the user that the policy allows.
     Image(String),
 }
 
@@ -53,11 +59,11 @@ pub enum ImageChoice {
 pub enum Program {
     /// A text that the runtime's interpreter runs.
     Script { runtime: Runtime, text: String, args: Vec<String> },
-    /// Program and all its arguments, at least one element.
+    /// The program and its arguments, at least one element.
     Command { argv: Vec<String> },
 }
 
-/// The name under which a script lies in the working directory, beside its files.
+/// Returns the name of the script in the working directory, beside the skill's files.
 pub fn script_file_name(runtime: Runtime) -> &'static str {
     match runtime {
         Runtime::Shell => "main.sh",
@@ -73,50 +79,50 @@ pub struct ValidFile {
     pub bytes: Vec<u8>,
 }
 
-/// The valid Skill, or everything that is wrong with it.
+/// Validates a Skill; returns all its errors at once.
 pub fn validate_skill(
     name: &str,
     spec: &SkillSpec,
     policy: &SkillPolicySpec,
-) -> Result<ValidSkill, Vec<SkillProblem>> {
-    let mut problems = Problems::default();
+) -> Result<ValidSkill, Vec<FieldError>> {
+    let mut errors = FieldErrors::default();
     if !is_skill_name(name) {
-        problems.spec(
+        errors.spec(
             "metadata.name",
             "must be at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit",
         );
     }
     let version: Result<SkillSemver, VersionError> = spec.version.parse();
     if let Err(error) = &version {
-        problems.spec("spec.version", error.to_string());
+        errors.spec("spec.version", error.to_string());
     }
-    problems.at_most_items("spec.tags", spec.tags.len(), 32);
+    errors.at_most_items("spec.tags", spec.tags.len(), 32);
     for (place, tag) in spec.tags.iter().enumerate() {
-        problems.not_empty(format_args!("spec.tags[{place}]"), tag);
-        problems.at_most(format_args!("spec.tags[{place}]"), tag, 64);
+        errors.not_empty(format_args!("spec.tags[{place}]"), tag);
+        errors.at_most(format_args!("spec.tags[{place}]"), tag, 64);
     }
-    let content = read_content(spec.into(), policy, &mut problems);
+    let content = read_content(spec.into(), policy, &mut errors);
     match (version, content) {
-        (Ok(version), Some(content)) if problems.is_empty() => {
+        (Ok(version), Some(content)) if errors.is_empty() => {
             Ok(ValidSkill { version, digest: digest(spec), content })
         }
-        _ => Err(problems.into_vec()),
+        _ => Err(errors.into_vec()),
     }
 }
 
-/// The same rules for the content alone, such as that of a sealed version.
+/// Validates content alone, such as that of a sealed version.
 pub fn validate_content<'a>(
     content: impl Into<Content<'a>>,
     policy: &SkillPolicySpec,
-) -> Result<ValidContent, Vec<SkillProblem>> {
-    let mut problems = Problems::default();
-    match read_content(content.into(), policy, &mut problems) {
-        Some(content) if problems.is_empty() => Ok(content),
-        _ => Err(problems.into_vec()),
+) -> Result<ValidContent, Vec<FieldError>> {
+    let mut errors = FieldErrors::default();
+    match read_content(content.into(), policy, &mut errors) {
+        Some(content) if errors.is_empty() => Ok(content),
+        _ => Err(errors.into_vec()),
     }
 }
 
-/// A DNS label, which also is a legal label value and part of an object's name.
+/// True for a DNS label, which is also a legal label value and part of an object's name.
 pub fn is_skill_name(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = name.as_bytes();
@@ -125,23 +131,23 @@ pub fn is_skill_name(name: &str) -> bool {
     are_edges_plain && bytes.len() <= 63 && bytes.iter().all(|b| is_plain(*b) || *b == b'-')
 }
 
-/// `None` only where a problem was added.
+/// Returns `None` only if it added an error.
 fn read_content(
     content: Content<'_>,
     policy: &SkillPolicySpec,
-    problems: &mut Problems,
+    errors: &mut FieldErrors,
 ) -> Option<ValidContent> {
-    problems.at_most("spec.description", content.description, 1024);
+    errors.at_most("spec.description", content.description, 1024);
     let input = content.tool.and_then(|tool| tool.input_schema.as_ref());
     let output = content.tool.and_then(|tool| tool.output_schema.as_ref());
-    let input_schema = read_schema("spec.tool.inputSchema", input, problems);
-    let output_schema = read_schema("spec.tool.outputSchema", output, problems);
+    let input_schema = read_schema("spec.tool.inputSchema", input, errors);
+    let output_schema = read_schema("spec.tool.outputSchema", output, errors);
     let sandbox = content.run.sandbox.as_ref();
     if sandbox.is_none() {
-        problems.spec("spec.run", "needs exactly one handler: sandbox");
+        errors.spec("spec.run", "needs exactly one handler: sandbox");
     }
-    let sandbox = sandbox.and_then(|sandbox| sandbox::read(sandbox, policy, problems));
-    let limits = limits::read(content.limits, policy, problems);
+    let sandbox = sandbox.and_then(|sandbox| sandbox_spec::read(sandbox, policy, errors));
+    let limits = limits::read(content.limits, policy, errors);
     let (sandbox, limits) = (sandbox?, limits?);
     Some(ValidContent {
         image: sandbox.image,
@@ -155,11 +161,11 @@ fn read_content(
     })
 }
 
-fn read_schema(field: &str, schema: Option<&Value>, problems: &mut Problems) -> Option<Arc<Schema>> {
+fn read_schema(field: &str, schema: Option<&Value>, errors: &mut FieldErrors) -> Option<Arc<Schema>> {
     match Schema::compile(field, schema?) {
         Ok(schema) => Some(Arc::new(schema)),
         Err(error) => {
-            problems.add(
+            errors.add(
                 error.reason(),
                 field,
                 format!("is not a JSON Schema that can be used: {}", error.why),

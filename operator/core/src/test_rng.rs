@@ -1,6 +1,6 @@
 //! Repeatable random numbers for tests, and how many cases of each are tried.
 
-/// So many cases as `SKILLET_CASES` says, else `usual`: `make fuzz` tries a million of each.
+/// Returns the number of cases in `SKILLET_CASES`, else `usual`. `make fuzz` tries a million of each.
 pub fn cases(usual: u64) -> u64 {
     std::env::var("SKILLET_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
@@ -20,7 +20,7 @@ impl TestRng {
         u32::try_from((self.0 >> 33) % u64::from(limit.max(1))).unwrap_or_default()
     }
 
-    /// Up to `longest` characters of `alphabet`.
+    /// Returns up to `longest` characters of `alphabet`.
     pub fn text(&mut self, alphabet: &str, longest: u32) -> String {
         let letters: Vec<char> = alphabet.chars().collect();
         let length = self.below(longest + 1);

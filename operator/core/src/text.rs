@@ -1,6 +1,6 @@
-//! Cutting text and bytes for people: never inside a character, never longer than asked.
+//! Truncation of text and bytes for people: never inside a character, never longer than the limit.
 
-/// The longest beginning of `text` of at most `limit` bytes, and whether anything was cut.
+/// Returns the longest prefix of `text` of at most `limit` bytes, and true if that is not all.
 pub fn truncate(text: &str, limit: usize) -> (&str, bool) {
     if text.len() <= limit {
         return (text, false);
@@ -9,18 +9,18 @@ pub fn truncate(text: &str, limit: usize) -> (&str, bool) {
     (&text[..end], true)
 }
 
-/// The beginning of `bytes`, at most `limit` of them, as text; what is not UTF-8 becomes U+FFFD.
+/// Returns the first `limit` bytes as text; bytes that are not UTF-8 become U+FFFD.
 pub fn text_head(bytes: &[u8], limit: usize) -> String {
     let head = &bytes[..limit.min(bytes.len())];
-    // A character cut in two by the limit is left out; the same bytes at the real end are shown as damaged.
+    // A character that the limit cuts is left out; the same bytes at the real end become U+FFFD.
     let whole = if head.len() < bytes.len() { without_cut_character(head) } else { head };
     String::from_utf8_lossy(whole).into_owned()
 }
 
-/// The end of `bytes`, at most `limit` of them, as text; what is not UTF-8 becomes U+FFFD.
+/// Returns the last `limit` bytes as text; bytes that are not UTF-8 become U+FFFD.
 pub fn text_tail(bytes: &[u8], limit: usize) -> String {
     let start = bytes.len().saturating_sub(limit);
-    // A character takes at most four bytes, so one cut in two began at most three before.
+    // A character takes at most four bytes, so a cut character began at most three bytes earlier.
     let cut_character = (start.saturating_sub(3)..start).find_map(|first| {
         (start + 1..=bytes.len().min(first + 4)).find(|end| is_character(&bytes[first..*end]))
     });
@@ -31,7 +31,7 @@ fn is_character(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| text.chars().count() == 1)
 }
 
-/// `head` without the beginning of a character at its end.
+/// Removes a cut character from the end of `head`.
 pub(crate) fn without_cut_character(head: &[u8]) -> &[u8] {
     let is_cut = |rest: &[u8]| {
         std::str::from_utf8(rest).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
@@ -40,7 +40,7 @@ pub(crate) fn without_cut_character(head: &[u8]) -> &[u8] {
     &head[..cut.unwrap_or(head.len())]
 }
 
-/// White space as programs and people mean it: Unicode's, and the byte-order mark some tools print first.
+/// Trims Unicode white space, and the byte-order mark that some tools print first.
 pub fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }

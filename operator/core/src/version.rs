@@ -43,7 +43,7 @@ impl fmt::Display for SkillSemver {
     }
 }
 
-/// Which versions are acceptable: `*`, `latest`, one version, or comparisons that must all hold.
+/// The set of acceptable versions: `*`, `latest`, one version, or comparisons that must all hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constraint {
     text: String,
@@ -87,7 +87,7 @@ const OPERATORS: [(&str, Op); 8] = [
 ];
 
 impl Constraint {
-    /// Every version is acceptable; the newest is taken.
+    /// Returns the constraint that every version matches.
     pub fn any() -> Self {
         Self { text: "*".to_owned(), requirement: VersionReq::STAR }
     }
@@ -127,7 +127,7 @@ fn is_any(part: &str) -> bool {
     matches!(part, "*" | "latest")
 }
 
-/// Reads one comparison, such as `^1.2.3`, and adds what it means.
+/// Parses one comparison, such as `^1.2.3`, and appends its comparators.
 fn read_part(text: &str, part: &str, comparators: &mut Vec<Comparator>) -> Result<(), ConstraintError> {
     if is_any(part) {
         return Err(ConstraintError::NotAlone { text: text.to_owned(), part: part.to_owned() });
@@ -139,11 +139,11 @@ fn read_part(text: &str, part: &str, comparators: &mut Vec<Comparator>) -> Resul
     let version: SkillSemver = rest.parse().map_err(|_| ConstraintError::Part {
         text: text.to_owned(),
         part: part.to_owned(),
-        why: what_is_wrong(rest),
+        why: explain_part(rest),
     })?;
     let version = version.0;
     if operator == Op::Caret {
-        // The crate's caret stops at 0.4.0 for ^0.3.0; ours means "same major" for every major.
+        // The crate's caret ends at 0.4.0 for ^0.3.0; here it means "same major" for every major.
         comparators.push(comparator(Op::Less, &Version::new(version.major + 1, 0, 0)));
         comparators.push(comparator(Op::GreaterEq, &version));
     } else {
@@ -162,8 +162,8 @@ fn comparator(op: Op, version: &Version) -> Comparator {
     }
 }
 
-/// Why the text behind an operator is no version, for the mistakes people make.
-fn what_is_wrong(rest: &str) -> &'static str {
+/// Returns a hint for frequent mistakes in the version after an operator.
+fn explain_part(rest: &str) -> &'static str {
     if rest.is_empty() {
         return "the version must follow its operator without a blank, like ^1.2.3";
     }
@@ -196,7 +196,7 @@ impl fmt::Display for Constraint {
     }
 }
 
-/// The highest version that fits.
+/// Returns the highest version that matches.
 pub fn resolve<'a>(
     constraint: &Constraint,
     available: impl IntoIterator<Item = &'a SkillSemver>,

@@ -13,7 +13,7 @@
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-use skillet_core::fold::fold;
+use skillet_core::case_fold::fold;
 
 use super::ascii_words::split_camel_case;
 

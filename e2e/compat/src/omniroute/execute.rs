@@ -8,10 +8,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecutionSpec, SkillPolicySpec, SkillSpec, SkillVersion};
 use skillet_core::{
-    admission::{Admitted, Refusal, Request, admit},
-    cache::ContentCache,
+    admission::{AdmissionRequest, Admitted, Refusal, admit},
     content::seal,
-    outcome::{Ended, Ending, conclude},
+    content_cache::ContentCache,
+    outcome::{FinishedProgram, Termination, conclude},
     rest::{http_status, split_name, status_word},
     version::SkillSemver,
 };
@@ -90,8 +90,12 @@ pub(super) fn run(skill_name: &str, input: Option<Value>, owner: &str, is_switch
     };
     let policy = SkillPolicySpec { execution_enabled: is_switched_on, ..SkillPolicySpec::default() };
     let (skill, versions) = if owner == OWNER { objects(name) } else { (None, Vec::new()) };
-    let request =
-        Request { execution: &execution, skill: skill.as_ref(), versions: &versions, policy: &policy };
+    let request = AdmissionRequest {
+        execution: &execution,
+        skill: skill.as_ref(),
+        versions: &versions,
+        policy: &policy,
+    };
     match admit(&request, &ContentCache::new()) {
         Ok(admitted) => ran(&admitted),
         Err(refusal) => refused(&refusal),
@@ -131,9 +135,9 @@ fn refused(refusal: &Refusal) -> Value {
 }
 
 fn ran(admitted: &Admitted) -> Value {
-    let (ending, stdout, stderr) = end(&admitted.skill, &admitted.version, &admitted.input);
-    let outcome = conclude(Ended {
-        ending: &ending,
+    let (termination, stdout, stderr) = end(&admitted.skill, &admitted.version, &admitted.input);
+    let outcome = conclude(FinishedProgram {
+        termination: &termination,
         stdout: stdout.as_bytes(),
         is_truncated: false,
         stderr_end: stderr.as_bytes(),
@@ -151,7 +155,7 @@ fn ran(admitted: &Admitted) -> Value {
 }
 
 /// What the fixture's program does.
-fn end(name: &str, version: &SkillSemver, input: &Value) -> (Ending, String, String) {
+fn end(name: &str, version: &SkillSemver, input: &Value) -> (Termination, String, String) {
     let version = version.to_string();
     let fixture = FIXTURES.iter().find(|fixture| fixture.0 == name && fixture.1 == version);
     match fixture.map(|fixture| fixture.3) {
@@ -159,12 +163,12 @@ fn end(name: &str, version: &SkillSemver, input: &Value) -> (Ending, String, Str
             let id = input["id"].as_str().map_or_else(|| input["id"].to_string(), str::to_owned);
             let id = if input.get("id").is_none() { "undefined".to_owned() } else { id };
             let printed = json!({"record": format!("{prefix}{id}")});
-            (Ending::Exited { code: 0 }, printed.to_string(), String::new())
+            (Termination::Exited { code: 0 }, printed.to_string(), String::new())
         }
-        Some(Program::AnswersNull) => (Ending::Exited { code: 0 }, "null".to_owned(), String::new()),
-        Some(Program::RunsTooLong) => (Ending::TimedOut, String::new(), String::new()),
-        Some(Program::Fails(message)) => (Ending::Exited { code: 1 }, String::new(), message.to_owned()),
-        None => (Ending::Exited { code: 1 }, String::new(), "no such fixture".to_owned()),
+        Some(Program::AnswersNull) => (Termination::Exited { code: 0 }, "null".to_owned(), String::new()),
+        Some(Program::RunsTooLong) => (Termination::TimedOut, String::new(), String::new()),
+        Some(Program::Fails(message)) => (Termination::Exited { code: 1 }, String::new(), message.to_owned()),
+        None => (Termination::Exited { code: 1 }, String::new(), "no such fixture".to_owned()),
     }
 }
 

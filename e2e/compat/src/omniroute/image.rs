@@ -43,10 +43,7 @@ mod tests {
         let check = |image: Value, extra: &str| normalize_image(Some(&image), "alpine:3.20", extra);
         assert_eq!(check(json!(" node:22-alpine "), "").unwrap(), "node:22-alpine");
         assert_eq!(check(json!("own:1"), "other:2, own:1 ,").unwrap(), "own:1");
-        assert_eq!(
-            check(json!("own:2"), "own:1").unwrap_err(),
-            "Sandbox image is not allowed: own:2"
-        );
+        assert_eq!(check(json!("own:2"), "own:1").unwrap_err(), "Sandbox image is not allowed: own:2");
         assert_eq!(check(json!("own/x:1"), "own/*").unwrap_err(), refused("own/x:1"));
         assert_eq!(check(json!("Alpine:3.20"), "").unwrap_err(), refused("Alpine:3.20"));
         let digest = format!("alpine:3.20@sha256:{}", "0".repeat(64));

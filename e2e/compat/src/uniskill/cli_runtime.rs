@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use skillet_api::{Reason, SkillExecutionSpec, SkillPolicySpec};
 use skillet_core::{
-    admission::{Request, admit},
-    cache::ContentCache,
-    outcome::{Ended, Ending, Outcome, conclude},
+    admission::{AdmissionRequest, admit},
+    content_cache::ContentCache,
+    outcome::{FinishedProgram, Outcome, Termination, conclude},
     rest::status_word,
 };
 
@@ -18,7 +18,7 @@ use crate::{case::Case, judge::Answer};
 
 pub(super) fn stdout(case: &Case) -> Result<Answer, String> {
     let code = exit_code(case)?.unwrap_or(0);
-    let outcome = end(case, &Ending::Exited { code });
+    let outcome = end(case, &Termination::Exited { code });
     let value = json!({"status": status(&outcome), "result": outcome.output});
     Ok(Answer::by_fields(case, value, &["status", "result"]))
 }
@@ -26,22 +26,22 @@ pub(super) fn stdout(case: &Case) -> Result<Answer, String> {
 pub(super) fn outcome(case: &Case) -> Result<Answer, String> {
     let what = case.text("what").to_lowercase();
     let http = case.input["http"].as_u64();
-    let ending = if let Some(code) = exit_code(case)? {
-        Ending::Exited { code }
+    let termination = if let Some(code) = exit_code(case)? {
+        Termination::Exited { code }
     } else if what.contains("no sandbox configured") {
         return nothing_to_run_in(case);
     } else if http == Some(504)
         || ["timeout", "timed out", "time limit", "abort"].iter().any(|word| what.contains(word))
     {
-        Ending::TimedOut
+        Termination::TimedOut
     } else if http.is_some_and(|status| status >= 300)
         || ["network", "fetch", "unreachable", "throws"].iter().any(|word| what.contains(word))
     {
-        Ending::StartFailed { message: format!("the sandbox answered {http:?}") }
+        Termination::StartFailed { message: format!("the sandbox answered {http:?}") }
     } else {
         return Err("the input says not how the run ended".to_owned());
     };
-    let outcome = end(case, &ending);
+    let outcome = end(case, &termination);
     let mut value = json!({
         "status": status(&outcome), "called": true, "reason": outcome.reason.as_str(), "message": outcome.message,
         "exit_code": outcome.exit_code, "result": outcome.output,
@@ -54,7 +54,7 @@ pub(super) fn outcome(case: &Case) -> Result<Answer, String> {
 fn nothing_to_run_in(case: &Case) -> Result<Answer, String> {
     let policy = SkillPolicySpec { execution_enabled: false, ..SkillPolicySpec::default() };
     let execution = SkillExecutionSpec { skill: "tool".to_owned(), ..SkillExecutionSpec::default() };
-    let request = Request { execution: &execution, skill: None, versions: &[], policy: &policy };
+    let request = AdmissionRequest { execution: &execution, skill: None, versions: &[], policy: &policy };
     match admit(&request, &ContentCache::new()) {
         Ok(_) => Err("admission let a run pass without anything to run in".to_owned()),
         Err(refusal) => {
@@ -97,9 +97,9 @@ fn exit_code(case: &Case) -> Result<Option<i32>, String> {
     code.map(Some).ok_or_else(|| "exit_code is no exit code".to_owned())
 }
 
-fn end(case: &Case, ending: &Ending) -> Outcome {
-    conclude(Ended {
-        ending,
+fn end(case: &Case, termination: &Termination) -> Outcome {
+    conclude(FinishedProgram {
+        termination,
         stdout: case.text("stdout").as_bytes(),
         is_truncated: false,
         stderr_end: case.text("stderr").as_bytes(),

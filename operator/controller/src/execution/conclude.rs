@@ -10,7 +10,7 @@ use skillet_api::{
 };
 use skillet_core::{
     admission::Refusal,
-    outcome::{self, Ended, Ending, Outcome},
+    outcome::{self, FinishedProgram, Outcome, Termination},
     output,
     skill::ValidContent,
 };
@@ -85,13 +85,13 @@ pub(crate) fn conclude(end: AttemptOutcome, content: &ValidContent, timeout: Dur
             let known = receipt.map(|receipt| without_output(&receipt)).unwrap_or_default();
             Conclusion { phase: Phase::Failed, reason: Some(reason), message: Some(message), ..known }
         }
-        AttemptOutcome::OutOfMemory => without_receipt(&Ending::OutOfMemory, content, timeout),
-        AttemptOutcome::TimedOut => without_receipt(&Ending::TimedOut, content, timeout),
+        AttemptOutcome::OutOfMemory => without_receipt(&Termination::OutOfMemory, content, timeout),
+        AttemptOutcome::TimedOut => without_receipt(&Termination::TimedOut, content, timeout),
         AttemptOutcome::Cancelled => Conclusion::cancelled(),
     }
 }
 
-fn without_receipt(ending: &Ending, content: &ValidContent, timeout: Duration) -> Conclusion {
+fn without_receipt(ending: &Termination, content: &ValidContent, timeout: Duration) -> Conclusion {
     let nothing = Captured::default();
     with_outcome(Conclusion::default(), outcome::conclude(describe_end(ending, &nothing, content, timeout)))
 }
@@ -118,7 +118,7 @@ fn from_receipt(
     };
     let is_truncated = receipt.stdout.is_truncated();
     let outcome =
-        outcome::conclude(Ended { is_truncated, ..describe_end(&ending, captured, content, timeout) });
+        outcome::conclude(FinishedProgram { is_truncated, ..describe_end(&ending, captured, content, timeout) });
     // The text in `output` is not repeated in `stdout`, which keeps size and digest.
     let stdout_head: &[u8] = if outcome.output.is_some() { &[] } else { &captured.stdout };
     let known = Conclusion {
@@ -138,14 +138,14 @@ fn with_outcome(known: Conclusion, outcome: Outcome) -> Conclusion {
 }
 
 fn describe_end<'a>(
-    ending: &'a Ending,
+    ending: &'a Termination,
     captured: &'a Captured,
     content: &'a ValidContent,
     timeout: Duration,
-) -> Ended<'a> {
+) -> FinishedProgram<'a> {
     let stderr_end = if captured.stderr_tail.is_empty() { &captured.stderr } else { &captured.stderr_tail };
-    Ended {
-        ending,
+    FinishedProgram {
+        termination: ending,
         stdout: &captured.stdout,
         is_truncated: false,
         stderr_end,
@@ -155,14 +155,14 @@ fn describe_end<'a>(
 }
 
 /// The runner's outcome as core's; `None` if nothing ran.
-fn ending(outcome: &protocol::RunOutcome) -> Option<Ending> {
+fn ending(outcome: &protocol::RunOutcome) -> Option<Termination> {
     Some(match outcome {
-        protocol::RunOutcome::Exited { code } => Ending::Exited { code: *code },
-        protocol::RunOutcome::Signaled { signal } => Ending::Signaled { signal: *signal },
-        protocol::RunOutcome::TimedOut => Ending::TimedOut,
-        protocol::RunOutcome::Cancelled => Ending::Cancelled,
-        protocol::RunOutcome::OutOfMemory => Ending::OutOfMemory,
-        protocol::RunOutcome::StartFailed { message } => Ending::StartFailed { message: message.clone() },
+        protocol::RunOutcome::Exited { code } => Termination::Exited { code: *code },
+        protocol::RunOutcome::Signaled { signal } => Termination::Signaled { signal: *signal },
+        protocol::RunOutcome::TimedOut => Termination::TimedOut,
+        protocol::RunOutcome::Cancelled => Termination::Cancelled,
+        protocol::RunOutcome::OutOfMemory => Termination::OutOfMemory,
+        protocol::RunOutcome::StartFailed { message } => Termination::StartFailed { message: message.clone() },
         protocol::RunOutcome::Unused => return None,
     })
 }

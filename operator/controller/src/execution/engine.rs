@@ -17,8 +17,8 @@ use kube::{Resource as _, runtime::watcher};
 use skillet_api::{Reason, SkillExecution};
 use skillet_core::{
     admission::{Admitted, Refusal},
-    cache::ContentCache,
-    queue::{FairQueue, Running},
+    content_cache::ContentCache,
+    queue::{FairQueue, RunningCounts},
     start_window::StartWindow,
 };
 use tokio::{
@@ -47,7 +47,7 @@ pub(crate) struct Engine {
     contents: Arc<ContentCache>,
     entries: HashMap<Uid, Entry>,
     queue: FairQueue<Uid>,
-    running: Running,
+    running: RunningCounts,
     window: StartWindow,
     /// Running executions for whose sandboxes the scheduler finds no room.
     without_room: HashSet<Uid>,
@@ -71,7 +71,7 @@ impl Engine {
             contents: Arc::new(ContentCache::new()),
             entries: HashMap::new(),
             queue: FairQueue::new(),
-            running: Running::default(),
+            running: RunningCounts::default(),
             window: StartWindow::default(),
             without_room: HashSet::new(),
             leftovers,
@@ -251,7 +251,7 @@ impl Engine {
         let Some(entry) = self.entries.get(uid) else { return };
         match self.admit(entry) {
             Ok(admitted) => self.enqueue(uid, &admitted),
-            Err(refusal) if refusal.may_pass_soon && since.elapsed() < SETTLING => {
+            Err(refusal) if refusal.is_transient && since.elapsed() < SETTLING => {
                 self.set_stage(uid, Stage::Settling { since });
             }
             Err(refusal) => self.conclude(uid, Conclusion::refused(&refusal)),

@@ -162,7 +162,7 @@ fn refuse(variable: &SecretEnvVar, what: &str) -> Refusal {
     Refusal {
         reason: Reason::SecretMissing,
         message: format!("spec.run.sandbox.secretEnv {}: {what}", variable.name),
-        may_pass_soon: false,
+        is_transient: false,
     }
 }
 

@@ -59,14 +59,14 @@ impl Scene {
             serde_saphyr::from_str(&format!("{{skill: demo, {execution}}}")).unwrap();
         let skill = self.skill.as_ref();
         let request =
-            Request { execution: &execution, skill, versions: &self.versions, policy: &self.policy };
+            AdmissionRequest { execution: &execution, skill, versions: &self.versions, policy: &self.policy };
         admit(&request, &ContentCache::new())
     }
 
     fn refuse(&self, execution: &str, reason: Reason, message: &str) {
         let refusal = self.admit(execution).unwrap_err();
         assert_eq!((refusal.reason(), refusal.to_string().as_str()), (reason, message));
-        assert!(!refusal.may_pass_soon, "{message}");
+        assert!(!refusal.is_transient, "{message}");
     }
 }
 
@@ -174,12 +174,12 @@ fn a_change_that_the_operator_has_not_seen_is_waited_for() {
         (unseen(&no_status).with_versions(vec![]), ""),
         (unseen(&behind), "version: 1.2.0"),
     ] {
-        assert!(scene.admit(execution).unwrap_err().may_pass_soon, "{execution}");
+        assert!(scene.admit(execution).unwrap_err().is_transient, "{execution}");
     }
     // What is asked for cannot come from that change, or the change was decided on.
     assert_eq!(unseen(&behind).admit("version: 1.1.0").unwrap().version.to_string(), "1.1.0");
     assert_eq!(unseen(SKILL).admit("").unwrap().version.to_string(), "1.1.0");
-    assert!(!unseen(&behind).admit("version: ^2.0.0").unwrap_err().may_pass_soon);
+    assert!(!unseen(&behind).admit("version: ^2.0.0").unwrap_err().is_transient);
     assert_eq!(Scene::new(&behind).admit("").unwrap().version.to_string(), "1.1.0");
 }
 

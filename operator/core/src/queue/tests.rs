@@ -16,8 +16,8 @@ fn check(pushed: &str, total: u32, per_namespace: u32, skill_limit: Option<u32>,
         assert!(queue.push(namespace, skill, (100, place), key));
     }
     let per_skill = |_: &str, skill: &str| skill_limit.filter(|_| skill.starts_with("limited"));
-    let limits = Limits { total, per_namespace, per_skill: &per_skill };
-    let mut running = Running::default();
+    let limits = ConcurrencyLimits { total, per_namespace, per_skill: &per_skill };
+    let mut running = RunningCounts::default();
     let mut popped = Vec::new();
     while let Some(entry) = queue.pop(&limits, &running) {
         running.start(&entry.namespace, &entry.skill);
@@ -61,9 +61,9 @@ fn arrival_decides_not_the_order_of_pushing() {
     {
         assert!(queue.push("n", "s", (seconds, sequence), key));
     }
-    let limits = Limits { total: 9, per_namespace: 9, per_skill: NO_SKILL_LIMIT };
+    let limits = ConcurrencyLimits { total: 9, per_namespace: 9, per_skill: NO_SKILL_LIMIT };
     let popped: Vec<&str> =
-        std::iter::from_fn(|| queue.pop(&limits, &Running::default())).map(|entry| entry.key).collect();
+        std::iter::from_fn(|| queue.pop(&limits, &RunningCounts::default())).map(|entry| entry.key).collect();
     assert_eq!(popped, ["first", "second", "second again", "later"]);
     assert!(queue.is_empty());
 }
@@ -78,15 +78,15 @@ fn an_entry_is_queued_once_and_can_be_taken_out() {
     assert!(queue.remove(&"a"));
     assert!(!queue.remove(&"a"));
     assert!(!queue.contains(&"a"));
-    let limits = Limits { total: 9, per_namespace: 9, per_skill: NO_SKILL_LIMIT };
-    let next = queue.pop(&limits, &Running::default()).unwrap();
-    assert_eq!(next, Entry { namespace: "n".into(), skill: "s".into(), key: "b" });
+    let limits = ConcurrencyLimits { total: 9, per_namespace: 9, per_skill: NO_SKILL_LIMIT };
+    let next = queue.pop(&limits, &RunningCounts::default()).unwrap();
+    assert_eq!(next, QueuedRun { namespace: "n".into(), skill: "s".into(), key: "b" });
     assert!(queue.push("n", "s", (1, 0), "b"), "what was popped can come back");
 }
 
 #[test]
 fn running_counts_by_namespace_and_skill() {
-    let mut running = Running::default();
+    let mut running = RunningCounts::default();
     running.start("n", "a");
     running.start("n", "a");
     running.start("n", "b");
@@ -108,7 +108,7 @@ struct Plain {
 }
 
 impl Plain {
-    fn pop(&mut self, limits: &Limits<'_>, running: &Running) -> Option<u32> {
+    fn pop(&mut self, limits: &ConcurrencyLimits<'_>, running: &RunningCounts) -> Option<u32> {
         if running.total() >= limits.total {
             return None;
         }
@@ -138,10 +138,11 @@ impl Plain {
 fn it_does_what_the_plain_rules_say_at_every_step() {
     for seed in 0..20 {
         let mut rng = TestRng::new(seed);
-        let (mut queue, mut plain, mut running) = (FairQueue::new(), Plain::default(), Running::default());
-        let mut started: Vec<Entry<u32>> = Vec::new();
+        let (mut queue, mut plain, mut running) =
+            (FairQueue::new(), Plain::default(), RunningCounts::default());
+        let mut started: Vec<QueuedRun<u32>> = Vec::new();
         let per_skill = |_: &str, skill: &str| (skill == "0").then_some(1);
-        let limits = Limits { total: 6, per_namespace: 3, per_skill: &per_skill };
+        let limits = ConcurrencyLimits { total: 6, per_namespace: 3, per_skill: &per_skill };
         for key in 0..2_000_u32 {
             match rng.below(10) {
                 0..4 => {
@@ -183,13 +184,13 @@ fn it_does_what_the_plain_rules_say_at_every_step() {
 #[test]
 fn a_hundred_thousand_entries_are_no_burden() {
     let start = Instant::now();
-    let (mut queue, mut running) = (FairQueue::new(), Running::default());
+    let (mut queue, mut running) = (FairQueue::new(), RunningCounts::default());
     for key in 0..100_000_u64 {
         let skill = if key % 2 == 0 { "limited" } else { "free" };
         queue.push(&format!("n{}", key % 1_000), skill, (0, key), key);
     }
     let per_skill = |_: &str, skill: &str| (skill == "limited").then_some(1);
-    let limits = Limits { total: 64, per_namespace: 16, per_skill: &per_skill };
+    let limits = ConcurrencyLimits { total: 64, per_namespace: 16, per_skill: &per_skill };
     let mut started = std::collections::VecDeque::new();
     let mut ended = 0;
     while !queue.is_empty() || !started.is_empty() {

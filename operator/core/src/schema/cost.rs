@@ -1,18 +1,18 @@
-//! How much work a check can be: an upper bound from the schema and the size of the value, before the check.
+//! An upper bound for the work of a check, from the schema and the size of the value, before the check starts.
 //!
-//! The validator remembers nothing between alternatives, so sixty lines of `anyOf` over `anyOf` would run for years.
+//! The validator does not memoize alternatives, so sixty lines of `anyOf` over `anyOf` would run for years.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::shape::{Place, resolve, subschemas};
+use super::shape::{AppliesTo, resolve, subschemas};
 
 /// Most evaluations of subschemas that one check may need.
 const MAX_WORK: u64 = 5_000_000;
 /// Most evaluations for one path into a value.
 pub(super) const MAX_COST: u64 = 20_000;
-/// Most levels of recursion: a quarter of what fits on a thread's usual 2 MiB stack, without optimisation.
+/// Most levels of recursion: a quarter of what fits on a thread's usual 2 MiB stack, without optimization.
 pub(super) const MAX_LEVELS: u64 = 2_000;
 
 /// Size of a value.
@@ -49,7 +49,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Why a value of this size is not checked.
+    /// Returns the reason to refuse a check of a value of this size.
     pub(super) fn refuses(&self, value: &Instance) -> Option<&'static str> {
         let rounds = if self.has_references { value.depth } else { 1 };
         if self.levels.saturating_mul(rounds) > MAX_LEVELS {
@@ -60,12 +60,12 @@ impl Size {
     }
 }
 
-/// Evaluations that one path into a value can need, where a recursive reference counts once.
+/// Returns the evaluations for one path into a value, if a recursive reference counts once.
 pub(super) fn cost(root: &Value) -> u64 {
     Walk { root, step: 0, known: HashMap::new() }.cost(root, 0)
 }
 
-/// Whether collecting every error for a value of this size is affordable.
+/// True if collecting every error of a value of this size is affordable.
 pub(super) fn can_be_explained(root: &Value, value: &Instance) -> bool {
     let mut walk = Walk { root, step: 1, known: HashMap::new() };
     walk.cost(root, value.depth).saturating_mul(value.values) <= MAX_WORK
@@ -73,7 +73,7 @@ pub(super) fn can_be_explained(root: &Value, value: &Instance) -> bool {
 
 struct Walk<'a> {
     root: &'a Value,
-    /// What one level down in the value takes off the remaining depth.
+    /// Depth that one level of the value uses up.
     step: u64,
     /// Cost of reference targets by address and remaining depth; `None` while being computed.
     known: HashMap<(*const Value, u64), Option<u64>>,
@@ -84,10 +84,10 @@ impl<'a> Walk<'a> {
         let mut sum: u64 = 1;
         let (mut named, mut any_name, mut any_item): (u64, u64, u64) = (0, 0, 0);
         for (place, sub) in subschemas(schema) {
-            if place == Place::Definition {
+            if place == AppliesTo::Definition {
                 continue;
             }
-            if place == Place::Here {
+            if place == AppliesTo::Here {
                 sum = sum.saturating_add(self.cost(sub, depth));
                 continue;
             }
@@ -96,11 +96,11 @@ impl<'a> Walk<'a> {
             }
             let below = self.cost(sub, depth - self.step);
             match place {
-                // Of several named properties a path into the value goes through one.
-                Place::Property => named = named.max(below),
-                Place::AnyProperty => any_name = any_name.saturating_add(below),
-                Place::Item => any_item = any_item.saturating_add(below),
-                Place::Here | Place::Definition => (),
+                // A path into the value goes through one of several named properties.
+                AppliesTo::Property => named = named.max(below),
+                AppliesTo::AnyProperty => any_name = any_name.saturating_add(below),
+                AppliesTo::Item => any_item = any_item.saturating_add(below),
+                AppliesTo::Here | AppliesTo::Definition => (),
             }
         }
         for target in resolve(self.root, schema) {

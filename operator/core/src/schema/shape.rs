@@ -1,4 +1,4 @@
-//! What a schema may look like, beyond being valid JSON Schema: small, local and without surprises.
+//! Restrictions on schemas beyond valid JSON Schema: small, local, and bounded in cost.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 128 * 1024;
 /// Most patterns in one schema.
 const MAX_PATTERNS: usize = 100;
 
-/// Why a schema cannot be used.
+/// The reason why a schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is not a JSON Schema that can be used: {why}")]
 pub struct SchemaError {
@@ -22,7 +22,7 @@ pub struct SchemaError {
 }
 
 impl SchemaError {
-    /// By the field: the input's schema or the output's.
+    /// Returns the reason for the input's schema or the output's, by the field.
     pub fn reason(&self) -> Reason {
         if self.field.ends_with("outputSchema") {
             Reason::OutputSchemaInvalid
@@ -32,34 +32,38 @@ impl SchemaError {
     }
 }
 
-/// Where a subschema applies, seen from its parent's value.
+/// The part of the parent's value that a subschema applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// To the same value.
+pub(super) enum AppliesTo {
+    /// The same value.
     Here,
-    /// To one named property.
+    /// One named property.
     Property,
-    /// To properties not told by name.
+    /// Properties by other criteria than their name.
     AnyProperty,
     Item,
-    /// Nowhere, unless referred to.
+    /// Nothing, unless a reference leads to it.
     Definition,
 }
 
-/// The subschemas directly in `schema`.
-pub(super) fn subschemas(schema: &Value) -> Vec<(Place, &Value)> {
+/// Returns the direct subschemas of `schema`.
+pub(super) fn subschemas(schema: &Value) -> Vec<(AppliesTo, &Value)> {
     let mut found = Vec::new();
     for (keyword, value) in schema.as_object().into_iter().flatten() {
         let (place, is_map) = match keyword.as_str() {
-            "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "extends" => (Place::Here, false),
-            "dependentSchemas" | "dependencies" => (Place::Here, true),
-            "properties" => (Place::Property, true),
-            "patternProperties" => (Place::AnyProperty, true),
-            "additionalProperties" | "unevaluatedProperties" | "propertyNames" => (Place::AnyProperty, false),
-            "items" | "prefixItems" | "additionalItems" | "contains" | "unevaluatedItems" => {
-                (Place::Item, false)
+            "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "extends" => {
+                (AppliesTo::Here, false)
             }
-            "$defs" | "definitions" => (Place::Definition, true),
+            "dependentSchemas" | "dependencies" => (AppliesTo::Here, true),
+            "properties" => (AppliesTo::Property, true),
+            "patternProperties" => (AppliesTo::AnyProperty, true),
+            "additionalProperties" | "unevaluatedProperties" | "propertyNames" => {
+                (AppliesTo::AnyProperty, false)
+            }
+            "items" | "prefixItems" | "additionalItems" | "contains" | "unevaluatedItems" => {
+                (AppliesTo::Item, false)
+            }
+            "$defs" | "definitions" => (AppliesTo::Definition, true),
             _ => continue,
         };
         match value {
@@ -73,13 +77,13 @@ pub(super) fn subschemas(schema: &Value) -> Vec<(Place, &Value)> {
 
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// What `schema` refers to; [`check`] has seen that every reference leads somewhere.
+/// Returns the targets of the references of `schema`; [`check`] has verified that every reference has a target.
 pub(super) fn resolve<'a>(root: &'a Value, schema: &Value) -> Vec<&'a Value> {
     let texts = REFERENCES.into_iter().filter_map(|keyword| schema.get(keyword)?.as_str());
     texts.filter_map(|text| root.pointer(text.strip_prefix('#')?)).collect()
 }
 
-/// Refuses what could not be checked safely, with the reason; says how large the rest is.
+/// Refuses a schema that could not be checked safely; returns the size of other schemas.
 pub(super) fn check(root: &Value) -> Result<Size, String> {
     if !root.is_object() && !root.is_boolean() {
         return Err("a schema is an object".to_owned());
@@ -151,7 +155,7 @@ fn count_patterns(schema: &Value) -> usize {
     own + schema.get("patternProperties").and_then(Value::as_object).map_or(0, serde_json::Map::len)
 }
 
-/// How deeply a JSON value is nested.
+/// Returns the nesting depth of a JSON value.
 fn levels(value: &Value) -> u64 {
     let mut deepest = 0;
     let mut waiting = vec![(value, 1)];
@@ -166,7 +170,7 @@ fn levels(value: &Value) -> u64 {
     deepest
 }
 
-/// What the compiler says, with the place in the schema.
+/// Returns the compiler's message, with the position in the schema.
 pub(super) fn explain(error: &ValidationError<'_>) -> String {
     let pointer = error.instance_path().to_string();
     let why = match error.kind() {

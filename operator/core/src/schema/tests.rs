@@ -104,10 +104,10 @@ fn every_common_keyword_has_plain_words() {
 fn at_most_five_violations_are_told_and_the_rest_counted() {
     let schema = compile(&json!({"items": {"type": "integer"}})).unwrap();
     let violations = schema.check(&json!(["a", "b", "c", "d", "e", "f", "g"])).unwrap_err();
-    let message = tell(&violations);
+    let message = summarize(&violations);
     assert!(message.starts_with(r#"/0: expected integer, got "a"; /1: "#), "{message}");
     assert!(message.ends_with(r#"/4: expected integer, got "e"; and 2 more"#), "{message}");
-    assert_eq!(tell(&violations[..1]), r#"/0: expected integer, got "a""#);
+    assert_eq!(summarize(&violations[..1]), r#"/0: expected integer, got "a""#);
 }
 
 #[test]

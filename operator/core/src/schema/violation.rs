@@ -1,4 +1,4 @@
-//! Violations as people read them: where, what was expected, what was there.
+//! Violations of a schema in words: the position, the expectation and the value.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ use crate::text::truncate;
 
 /// Longest value that is shown, in bytes.
 const MAX_SHOWN: usize = 72;
-/// How many violations one message tells.
-const MAX_TOLD: usize = 5;
+/// Most violations that one message lists.
+const MAX_LISTED: usize = 5;
 
-/// One place where a value breaks a schema.
+/// A position at which a value violates a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// JSON pointer into the value; empty is the value itself.
     pub pointer: String,
-    /// What was expected there and what was found, such as `integer, got "x"`.
+    /// The expectation and the value, such as `integer, got "x"`.
     pub expected: String,
 }
 
@@ -37,23 +37,23 @@ impl From<&ValidationError<'_>> for Violation {
     }
 }
 
-/// At most five violations in one sentence, and how many more there are.
-pub fn tell(violations: &[Violation]) -> String {
-    let told: Vec<String> = violations.iter().take(MAX_TOLD).map(ToString::to_string).collect();
-    match violations.len().saturating_sub(MAX_TOLD) {
-        0 => told.join("; "),
-        more => format!("{}; and {more} more", told.join("; ")),
+/// Lists at most five violations in one sentence, and the number of the others.
+pub fn summarize(violations: &[Violation]) -> String {
+    let listed: Vec<String> = violations.iter().take(MAX_LISTED).map(ToString::to_string).collect();
+    match violations.len().saturating_sub(MAX_LISTED) {
+        0 => listed.join("; "),
+        more => format!("{}; and {more} more", listed.join("; ")),
     }
 }
 
-/// A value as compact JSON, cut where it is long.
+/// Returns a value as compact JSON, cut if it is long.
 pub(super) fn short(value: &Value) -> String {
     let text = value.to_string();
     let (head, is_cut) = truncate(&text, MAX_SHOWN);
     if is_cut { format!("{head}...") } else { text }
 }
 
-/// What was expected and what was there.
+/// Returns the expectation and the value.
 pub(super) fn expectation(error: &ValidationError<'_>) -> String {
     match error.kind() {
         Kind::Required { .. }
@@ -93,7 +93,7 @@ fn wanted(error: &ValidationError<'_>) -> String {
         Kind::Pattern { pattern } => format!("text that matches {}", short(&Value::from(pattern.as_str()))),
         Kind::Format { format } => format!("format {format}"),
         Kind::PropertyNames { error } => format!("other property names: {}", expectation(error)),
-        // The rest is rare, and the library's own words are whole sentences.
+        // Other kinds are rare, and the library describes them in whole sentences.
         _ => {
             let text = error.masked().to_string();
             let (head, is_cut) = truncate(&text, 3 * MAX_SHOWN);
@@ -102,7 +102,7 @@ fn wanted(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// `integer or null` where every alternative fails at the value itself; else only that none fits.
+/// Returns `integer or null` if every alternative fails at the value itself; else only that none matches.
 fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> String {
     let simple = |branch: &Vec<ValidationError<'static>>| {
         let first = branch.first().filter(|first| first.instance_path() == error.instance_path())?;
@@ -111,7 +111,7 @@ fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'sta
     };
     let branches: Option<Vec<String>> = context.iter().map(simple).collect();
     match branches {
-        Some(branches) if (1..=MAX_TOLD).contains(&branches.len()) => branches.join(" or "),
+        Some(branches) if (1..=MAX_LISTED).contains(&branches.len()) => branches.join(" or "),
         _ => format!("what one of {} describes", error.kind().keyword()),
     }
 }
@@ -134,7 +134,7 @@ fn types(kind: &TypeKind) -> String {
 
 fn names(unexpected: &[String]) -> String {
     let shown: Vec<String> =
-        unexpected.iter().take(MAX_TOLD).map(|name| short(&Value::from(name.as_str()))).collect();
-    let more = if unexpected.len() > MAX_TOLD { ", ..." } else { "" };
+        unexpected.iter().take(MAX_LISTED).map(|name| short(&Value::from(name.as_str()))).collect();
+    let more = if unexpected.len() > MAX_LISTED { ", ..." } else { "" };
     format!("{}{more}", shown.join(", "))
 }

@@ -14,7 +14,7 @@ fn policy(yaml: &str) -> SkillPolicySpec {
     serde_saphyr::from_str(yaml).unwrap()
 }
 
-fn validate(yaml: &str, policy_yaml: &str) -> Result<ValidSkill, Vec<SkillProblem>> {
+fn validate(yaml: &str, policy_yaml: &str) -> Result<ValidSkill, Vec<FieldError>> {
     let spec: SkillSpec = serde_saphyr::from_str(yaml).unwrap();
     validate_skill("demo", &spec, &policy(policy_yaml))
 }
@@ -25,9 +25,9 @@ fn valid(yaml: &str) -> ValidContent {
 
 /// A skill with this sandbox is refused for exactly these reasons.
 fn refuse(yaml: &str, expected: &[(Reason, &str)]) {
-    let problems = validate(yaml, "{}").unwrap_err();
+    let errors = validate(yaml, "{}").unwrap_err();
     let found: Vec<(Reason, String)> =
-        problems.iter().map(|problem| (problem.reason(), problem.to_string())).collect();
+        errors.iter().map(|error| (error.reason(), error.to_string())).collect();
     let expected: Vec<(Reason, String)> =
         expected.iter().map(|(reason, text)| (*reason, (*text).to_owned())).collect();
     assert_eq!(found, expected, "{yaml}");
@@ -115,8 +115,8 @@ fn a_name_is_a_dns_label() {
     }
     let too_long = "a".repeat(64);
     for bad in ["", "-a", "a-", "A", "a.b", "a_b", "é", &too_long] {
-        let problems = validate_skill(bad, &spec, &policy("{}")).unwrap_err();
-        assert!(problems[0].to_string().starts_with("metadata.name: must be at most 63 characters"), "{bad}");
+        let errors = validate_skill(bad, &spec, &policy("{}")).unwrap_err();
+        assert!(errors[0].to_string().starts_with("metadata.name: must be at most 63 characters"), "{bad}");
     }
 }
 
@@ -297,9 +297,9 @@ fn a_file_has_one_path_and_one_content() {
     }
     let others = "{version: 1.0.0, run: {sandbox: {runtime: node, command: [node, main.js], files: [{path: main.js, content: x}, {path: a/main.js, content: x}]}}}";
     assert_eq!(valid(others).files.len(), 2);
-    let problems =
+    let errors =
         validate(&SHORTEST.replace("cat", "cat, files: [{path: a, contentBase64: '*'}]"), "{}").unwrap_err();
-    assert!(problems[0].to_string().starts_with("spec.run.sandbox.files[0].contentBase64: is not base64: "));
+    assert!(errors[0].to_string().starts_with("spec.run.sandbox.files[0].contentBase64: is not base64: "));
 }
 
 #[test]
@@ -336,6 +336,6 @@ fn a_sealed_version_is_held_to_the_same_rules() {
     let mut sealed = crate::content::seal("demo", &spec);
     assert!(validate_content(&sealed, &policy("{}")).is_ok());
     sealed.run.sandbox = None;
-    let problems = validate_content(&sealed, &policy("{}")).unwrap_err();
-    assert_eq!(problems[0].to_string(), "spec.run: needs exactly one handler: sandbox");
+    let errors = validate_content(&sealed, &policy("{}")).unwrap_err();
+    assert_eq!(errors[0].to_string(), "spec.run: needs exactly one handler: sandbox");
 }

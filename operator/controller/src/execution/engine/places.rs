@@ -1,6 +1,6 @@
 //! Places: who gets one, who gives it back, and how many there are while the cluster has no room.
 
-use skillet_core::{admission::Admitted, queue::Limits, start_window};
+use skillet_core::{admission::Admitted, queue::ConcurrencyLimits, start_window};
 use tokio::{sync::watch, time::Instant};
 use tracing::Instrument as _;
 
@@ -73,7 +73,7 @@ impl Engine {
         let per_skill =
             |namespace: &str, skill: &str| catalog.skill(namespace, skill)?.spec.limits.as_ref()?.concurrency;
         loop {
-            let limits = Limits {
+            let limits = ConcurrencyLimits {
                 total: self.window.limit(policy.concurrency.total, Instant::now().into_std()),
                 per_namespace: policy.concurrency.per_namespace,
                 per_skill: &per_skill,

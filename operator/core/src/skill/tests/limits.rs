@@ -65,6 +65,6 @@ fn a_policy_that_contradicts_itself_is_told_apart_from_the_skills_mistakes() {
     let unreadable = "spec.limits.memory: spec.maximums.memory of the SkillPolicy, much, cannot be read";
     assert_eq!(told("{maximums: {memory: much}}"), unreadable);
     let large = SHORTEST.replace("run:", "limits: {processes: 5000}, run:");
-    let problems = validate(&large, "{maximums: {processes: 9000}}").unwrap_err();
-    assert_eq!(problems[0].to_string(), "spec.limits.processes: 5000 is too large; the most is 4096");
+    let errors = validate(&large, "{maximums: {processes: 9000}}").unwrap_err();
+    assert_eq!(errors[0].to_string(), "spec.limits.processes: 5000 is too large; the most is 4096");
 }

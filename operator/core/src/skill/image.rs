@@ -1,13 +1,13 @@
 //! Image references, and the list of images that a policy allows.
 
-/// Whether one of `allowed` allows `image`.
+/// True if one of `allowed` allows `image`.
 ///
-/// An entry is an exact reference, tag and digest included, or a beginning: one that ends in `/` allows everything below
-/// it, one that ends in `*` allows the rest of that path segment, tag and digest, and no further segment. So
-/// `registry.example/team*` allows `registry.example/team-a:1` but nothing of another registry or folder. A
-/// lone `*` allows every image. Names are compared as written: `python` is not `docker.io/library/python`.
+/// An entry is an exact reference, tag and digest included, or a prefix. A prefix that ends in `/` allows everything below
+/// it. A prefix that ends in `*` allows the rest of that path segment, tag and digest, and no further segment:
+/// `registry.example/team*` allows `registry.example/team-a:1` and nothing of another registry or folder. A lone `*` allows
+/// every image. Names are compared as written: `python` is not `docker.io/library/python`.
 pub fn is_image_allowed(image: &str, allowed: &[String]) -> bool {
-    // Beginnings are compared as text, which is sound only for what is a reference and nothing else.
+    // Prefixes are compared as text, which is sound only if the whole text is a reference.
     is_image_reference(image) && allowed.iter().any(|entry| is_allowed_by(image, entry.trim()))
 }
 
@@ -25,7 +25,7 @@ fn is_allowed_by(image: &str, entry: &str) -> bool {
     image == entry
 }
 
-/// Whether `text` is an image reference: `[registry[:port]/]path[:tag][@algorithm:hex]`.
+/// True for an image reference: `[registry[:port]/]path[:tag][@algorithm:hex]`.
 pub fn is_image_reference(text: &str) -> bool {
     let (name_and_tag, digest) = match text.split_once('@') {
         Some((before, digest)) => (before, Some(digest)),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_references_are_references() {
+    fn only_legal_image_references_are_accepted() {
         let long = "a".repeat(256);
         for good in [
             "a",

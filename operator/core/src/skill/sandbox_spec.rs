@@ -8,10 +8,11 @@ use skillet_api::{
     skill::{File, Sandbox, SecretEnvVar},
 };
 
-use crate::{
+use super::{
+    ImageChoice, Program, ValidFile,
+    field_error::FieldErrors,
     image::{is_image_allowed, is_image_reference},
-    problem::Problems,
-    skill::{ImageChoice, Program, ValidFile, script_file_name},
+    script_file_name,
 };
 
 const FIELD: &str = "spec.run.sandbox";
@@ -26,17 +27,17 @@ pub(crate) struct ValidSandbox {
     pub(crate) secret_env: Vec<SecretEnvVar>,
 }
 
-/// `None` only where a problem was added.
+/// Returns `None` only if it added an error.
 pub(crate) fn read(
     sandbox: &Sandbox,
     policy: &SkillPolicySpec,
-    problems: &mut Problems,
+    errors: &mut FieldErrors,
 ) -> Option<ValidSandbox> {
-    let image = read_image(sandbox, policy, problems);
-    let program = read_program(sandbox, problems);
+    let image = read_image(sandbox, policy, errors);
+    let program = read_program(sandbox, errors);
     let script = sandbox.script.as_ref().and(sandbox.runtime).map(script_file_name);
-    let files = read_files(&sandbox.files, script, problems);
-    let env = read_env(sandbox, problems);
+    let files = read_files(&sandbox.files, script, errors);
+    let env = read_env(sandbox, errors);
     Some(ValidSandbox {
         image: image?,
         program: program?,
@@ -46,17 +47,17 @@ pub(crate) fn read(
     })
 }
 
-fn read_image(sandbox: &Sandbox, policy: &SkillPolicySpec, problems: &mut Problems) -> Option<ImageChoice> {
+fn read_image(sandbox: &Sandbox, policy: &SkillPolicySpec, errors: &mut FieldErrors) -> Option<ImageChoice> {
     let field = format!("{FIELD}.image");
     match (&sandbox.image, sandbox.runtime) {
         (None, Some(runtime)) => Some(ImageChoice::Runtime(runtime)),
         (None, None) | (Some(_), Some(_)) => {
-            problems.spec(FIELD, "give exactly one of image and runtime");
+            errors.spec(FIELD, "give exactly one of image and runtime");
             None
         }
         (Some(image), None) if image.chars().count() > 512 || !is_image_reference(image) => {
             let shown = crate::text::truncate(image, 100).0;
-            problems.spec(
+            errors.spec(
                 field,
                 format!("{shown:?} is not an image reference; write it like ghcr.io/acme/tool:1.2"),
             );
@@ -69,137 +70,137 @@ fn read_image(sandbox: &Sandbox, policy: &SkillPolicySpec, problems: &mut Proble
             let message = format!(
                 "SkillPolicy does not allow {image}; use runtime, or have it added to spec.allowedImages of the SkillPolicy"
             );
-            problems.add(Reason::ImageNotAllowed, field, message);
+            errors.add(Reason::ImageNotAllowed, field, message);
             None
         }
     }
 }
 
-fn read_program(sandbox: &Sandbox, problems: &mut Problems) -> Option<Program> {
-    problems.at_most_items(format_args!("{FIELD}.command"), sandbox.command.len(), 64);
-    problems.at_most_items(format_args!("{FIELD}.args"), sandbox.args.len(), 256);
+fn read_program(sandbox: &Sandbox, errors: &mut FieldErrors) -> Option<Program> {
+    errors.at_most_items(format_args!("{FIELD}.command"), sandbox.command.len(), 64);
+    errors.at_most_items(format_args!("{FIELD}.args"), sandbox.args.len(), 256);
     for (list, words) in [("command", &sandbox.command), ("args", &sandbox.args)] {
         for (place, word) in words.iter().enumerate() {
-            problems.at_most(format_args!("{FIELD}.{list}[{place}]"), word, 4096);
-            problems.no_nul(format_args!("{FIELD}.{list}[{place}]"), word);
+            errors.at_most(format_args!("{FIELD}.{list}[{place}]"), word, 4096);
+            errors.no_nul(format_args!("{FIELD}.{list}[{place}]"), word);
         }
     }
     match (&sandbox.script, sandbox.command.first()) {
         (Some(_), Some(_)) | (None, None) => {
-            problems.spec(FIELD, "give exactly one of script and command");
+            errors.spec(FIELD, "give exactly one of script and command");
             None
         }
         (Some(script), None) => {
-            problems.not_empty(format_args!("{FIELD}.script"), script);
-            problems.at_most(format_args!("{FIELD}.script"), script, MAX_TEXT);
+            errors.not_empty(format_args!("{FIELD}.script"), script);
+            errors.at_most(format_args!("{FIELD}.script"), script, MAX_TEXT);
             let Some(runtime) = sandbox.runtime else {
                 let message = "script needs runtime: shell, python or node; with image, use command";
-                problems.spec(FIELD, message);
+                errors.spec(FIELD, message);
                 return None;
             };
             Some(Program::Script { runtime, text: script.clone(), args: sandbox.args.clone() })
         }
         (None, Some(program)) => {
-            problems.not_empty(format_args!("{FIELD}.command[0]"), program);
+            errors.not_empty(format_args!("{FIELD}.command[0]"), program);
             Some(Program::Command { argv: sandbox.command.iter().chain(&sandbox.args).cloned().collect() })
         }
     }
 }
 
-fn read_files(files: &[File], script: Option<&str>, problems: &mut Problems) -> Vec<ValidFile> {
-    problems.at_most_items(format_args!("{FIELD}.files"), files.len(), 64);
+fn read_files(files: &[File], script: Option<&str>, errors: &mut FieldErrors) -> Vec<ValidFile> {
+    errors.at_most_items(format_args!("{FIELD}.files"), files.len(), 64);
     let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let mut seen = BTreeSet::new();
     let mut valid = Vec::with_capacity(files.len());
     for (place, file) in files.iter().enumerate() {
         let field = format!("{FIELD}.files[{place}]");
-        check_path(&field, &file.path, problems);
+        check_path(&field, &file.path, errors);
         if !seen.insert(&file.path) {
-            problems.spec(&field, format!("the path {:?} is used twice", file.path));
+            errors.spec(&field, format!("the path {:?} is used twice", file.path));
         }
         let first = file.path.split('/').next();
         if script.is_some() && first == script {
-            problems
+            errors
                 .spec(&field, format!("{:?} is where the script itself lies; take another path", file.path));
         }
         let folders = file.path.match_indices('/').map(|(slash, _)| &file.path[..slash]);
         if let Some(folder) = folders.into_iter().find(|folder| paths.contains(folder)) {
-            problems.spec(&field, format!("{folder:?} is a file, so {:?} cannot be below it", file.path));
+            errors.spec(&field, format!("{folder:?} is a file, so {:?} cannot be below it", file.path));
         }
-        if let Some(bytes) = read_bytes(&field, file, problems) {
+        if let Some(bytes) = read_bytes(&field, file, errors) {
             valid.push(ValidFile { path: file.path.clone(), bytes });
         }
     }
     valid
 }
 
-fn check_path(field: &str, path: &str, problems: &mut Problems) {
+fn check_path(field: &str, path: &str, errors: &mut FieldErrors) {
     let field = format!("{field}.path");
-    problems.at_most(&field, path, 256);
-    problems.no_nul(&field, path);
+    errors.at_most(&field, path, 256);
+    errors.no_nul(&field, path);
     if path.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
-        problems.spec(&field, "must be relative, without empty, . or .. segments, like lib/words.txt");
+        errors.spec(&field, "must be relative, without empty, . or .. segments, like lib/words.txt");
     }
     if path.split('/').any(|segment| segment.len() > 255) {
-        problems.spec(&field, "has a segment of more than 255 bytes");
+        errors.spec(&field, "has a segment of more than 255 bytes");
     }
 }
 
-fn read_bytes(field: &str, file: &File, problems: &mut Problems) -> Option<Vec<u8>> {
+fn read_bytes(field: &str, file: &File, errors: &mut FieldErrors) -> Option<Vec<u8>> {
     match (&file.content, &file.content_base64) {
         (Some(text), None) => {
-            problems.at_most(format_args!("{field}.content"), text, MAX_TEXT);
+            errors.at_most(format_args!("{field}.content"), text, MAX_TEXT);
             Some(text.clone().into_bytes())
         }
         (None, Some(text)) => {
-            problems.at_most(format_args!("{field}.contentBase64"), text, 350_000);
+            errors.at_most(format_args!("{field}.contentBase64"), text, 350_000);
             // The base64 command and YAML's block form break lines.
             let joined: String = text.split_ascii_whitespace().collect();
             STANDARD
                 .decode(joined)
                 .map_err(|error| {
-                    problems.spec(format_args!("{field}.contentBase64"), format!("is not base64: {error}"));
+                    errors.spec(format_args!("{field}.contentBase64"), format!("is not base64: {error}"));
                 })
                 .ok()
         }
         (Some(_), Some(_)) | (None, None) => {
-            problems.spec(field, "give exactly one of content and contentBase64");
+            errors.spec(field, "give exactly one of content and contentBase64");
             None
         }
     }
 }
 
-fn read_env(sandbox: &Sandbox, problems: &mut Problems) -> BTreeMap<String, String> {
-    problems.at_most_items(format_args!("{FIELD}.env"), sandbox.env.len(), 128);
-    problems.at_most_items(format_args!("{FIELD}.secretEnv"), sandbox.secret_env.len(), 64);
+fn read_env(sandbox: &Sandbox, errors: &mut FieldErrors) -> BTreeMap<String, String> {
+    errors.at_most_items(format_args!("{FIELD}.env"), sandbox.env.len(), 128);
+    errors.at_most_items(format_args!("{FIELD}.secretEnv"), sandbox.secret_env.len(), 64);
     let mut seen = BTreeSet::new();
     let mut env = BTreeMap::new();
     for (place, variable) in sandbox.env.iter().enumerate() {
         let field = format!("{FIELD}.env[{place}]");
-        check_variable(&field, &variable.name, &mut seen, problems);
-        problems.at_most(format_args!("{field}.value"), &variable.value, 32_768);
-        problems.no_nul(format_args!("{field}.value"), &variable.value);
+        check_variable(&field, &variable.name, &mut seen, errors);
+        errors.at_most(format_args!("{field}.value"), &variable.value, 32_768);
+        errors.no_nul(format_args!("{field}.value"), &variable.value);
         env.insert(variable.name.clone(), variable.value.clone());
     }
     for (place, variable) in sandbox.secret_env.iter().enumerate() {
         let field = format!("{FIELD}.secretEnv[{place}]");
-        check_variable(&field, &variable.name, &mut seen, problems);
+        check_variable(&field, &variable.name, &mut seen, errors);
         for (part, text) in [("secret", &variable.secret), ("key", &variable.key)] {
-            problems.not_empty(format_args!("{field}.{part}"), text);
-            problems.at_most(format_args!("{field}.{part}"), text, 253);
+            errors.not_empty(format_args!("{field}.{part}"), text);
+            errors.at_most(format_args!("{field}.{part}"), text, 253);
         }
     }
     env
 }
 
-fn check_variable<'a>(field: &str, name: &'a str, seen: &mut BTreeSet<&'a str>, problems: &mut Problems) {
+fn check_variable<'a>(field: &str, name: &'a str, seen: &mut BTreeSet<&'a str>, errors: &mut FieldErrors) {
     let is_first_legal = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let are_others_legal = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if !is_first_legal || !are_others_legal || name.len() > 128 {
         let message = "must be at most 128 letters, digits and _, not beginning with a digit";
-        problems.spec(format_args!("{field}.name"), message);
+        errors.spec(format_args!("{field}.name"), message);
     }
     if !seen.insert(name) {
-        problems.spec(format_args!("{field}.name"), format!("{name} is set twice in env and secretEnv"));
+        errors.spec(format_args!("{field}.name"), format!("{name} is set twice in env and secretEnv"));
     }
 }

@@ -1,6 +1,6 @@
-//! Amounts of CPU and memory as pods write them.
+//! Amounts of CPU and memory in the notation of pods.
 
-/// Thousandths of a CPU: `500m`, `1`, `0.5`. `None` for anything else, and for less than one thousandth.
+/// Parses thousandths of a CPU: `500m`, `1`, `0.5`. `None` for other text and for less than one thousandth.
 pub fn cpu_millis(text: &str) -> Option<u64> {
     let millis = match text.strip_suffix('m') {
         Some(number) => decimal(number, 1)?,
@@ -9,7 +9,7 @@ pub fn cpu_millis(text: &str) -> Option<u64> {
     (millis > 0).then_some(millis)
 }
 
-/// Bytes: `134217728`, `128Mi`, `1G`. `None` for anything else, and for zero.
+/// Parses bytes: `134217728`, `128Mi`, `1G`. `None` for other text and for zero.
 pub fn memory_bytes(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 6] = [
         ("Ki", 1 << 10),
@@ -33,7 +33,7 @@ fn whole(text: &str) -> Option<u64> {
     text.parse().ok()
 }
 
-/// `text` times `scale`, rounded up as Kubernetes does.
+/// Multiplies `text` by `scale`, rounded up as Kubernetes does.
 fn decimal(text: &str, scale: u64) -> Option<u64> {
     let Some((before, after)) = text.split_once('.') else {
         return whole(text)?.checked_mul(scale);

@@ -1,4 +1,4 @@
-//! Validated contents of sealed versions, kept because compiling a schema costs more than every other check.
+//! A cache of validated content of sealed versions. Compiling a schema costs more than every other check.
 
 use std::{
     collections::HashMap,
@@ -9,16 +9,16 @@ use skillet_api::{Reason, SkillPolicySpec, SkillVersion};
 
 use crate::{
     content::digest,
-    skill::{SkillProblem, ValidContent, validate_content},
+    skill::{FieldError, ValidContent, validate_content},
 };
 
-/// What validation said about one sealed version.
-pub type CheckedContent = Result<Arc<ValidContent>, Arc<[SkillProblem]>>;
+/// Result of the validation of one sealed version.
+pub type CheckedContent = Result<Arc<ValidContent>, Arc<[FieldError]>>;
 
-/// Versions that are kept. Each is a few kilobytes, its files apart.
+/// Most cached versions. Each takes a few kilobytes, without its files.
 const CAPACITY: usize = 1024;
 
-/// A cache of [`CheckedContent`], shared between threads. It empties itself when the policy changes.
+/// A cache of [`CheckedContent`], shared between threads. It clears itself when the policy changes.
 #[derive(Debug, Default)]
 pub struct ContentCache {
     state: Mutex<State>,
@@ -26,7 +26,7 @@ pub struct ContentCache {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The policy under which the entries were validated.
+    /// Policy under which the entries were validated.
     policy: SkillPolicySpec,
     entries: HashMap<String, Entry>,
     clock: u64,
@@ -43,18 +43,18 @@ impl ContentCache {
         Self::default()
     }
 
-    /// The valid content of `version` under `policy`, validated only when it is not known yet.
+    /// Returns the content of `version` under `policy`, and validates it if it is not cached.
     ///
-    /// An object's uid is the key, not the digest it carries: that is a claim of whoever made the object, and a copied one
-    /// must not bring another namespace's content. An object without uid is not kept.
+    /// The key is the object's uid, not its digest. The digest is a claim of the object's author, and a copied digest must
+    /// not give access to another namespace's content. An object without uid is not cached.
     pub fn get(&self, version: &SkillVersion, policy: &SkillPolicySpec) -> CheckedContent {
         let Some(uid) = &version.metadata.uid else {
             return validate(version, policy);
         };
-        if let Some(known) = self.lock(policy).touch(uid) {
-            return known;
+        if let Some(cached) = self.lock(policy).touch(uid) {
+            return cached;
         }
-        // Two threads may validate the same version at once; they come to the same answer.
+        // Two threads may validate the same version at once, with the same result.
         let content = validate(version, policy);
         self.lock(policy).insert(uid, content.clone());
         content
@@ -109,7 +109,7 @@ fn validate(version: &SkillVersion, policy: &SkillPolicySpec) -> CheckedContent 
             "the content has the digest {actual}; delete this SkillVersion, it was not made by the operator"
         );
         let field = "spec.digest".to_owned();
-        return Err(Arc::from(vec![SkillProblem { reason: Reason::SpecInvalid, field, message }]));
+        return Err(Arc::from(vec![FieldError { reason: Reason::SpecInvalid, field, message }]));
     }
     validate_content(&version.spec, policy).map(Arc::new).map_err(Arc::from)
 }
@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_uid_is_not_kept() {
+    fn an_object_without_uid_is_not_cached() {
         let cache = ContentCache::new();
         assert!(cache.get(&version("", "cat"), &SkillPolicySpec::default()).is_ok());
         assert!(cache.is_empty());
     }
 
     #[test]
-    fn another_policy_means_another_answer() {
+    fn another_policy_clears_the_cache() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
         assert!(cache.get(&version("u", "cat"), &policy).is_ok());
         let strict: SkillPolicySpec = serde_saphyr::from_str("{maximums: {memory: 1Mi}}").unwrap();
@@ -154,16 +154,16 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_that_does_not_fit_the_content_is_refused() {
+    fn a_digest_that_differs_from_the_content_is_refused() {
         let mut forged = version("u", "cat");
         forged.spec.digest = version("v", "rm").spec.digest;
-        let problems = ContentCache::new().get(&forged, &SkillPolicySpec::default()).unwrap_err();
-        assert_eq!((problems[0].reason(), problems[0].field.as_str()), (Reason::SpecInvalid, "spec.digest"));
-        assert!(problems[0].message.contains("delete this SkillVersion"), "{}", problems[0]);
+        let errors = ContentCache::new().get(&forged, &SkillPolicySpec::default()).unwrap_err();
+        assert_eq!((errors[0].reason(), errors[0].field.as_str()), (Reason::SpecInvalid, "spec.digest"));
+        assert!(errors[0].message.contains("delete this SkillVersion"), "{}", errors[0]);
     }
 
     #[test]
-    fn what_was_used_last_stays_when_the_cache_is_full() {
+    fn a_full_cache_keeps_the_most_recently_used_versions() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
         let hot = cache.get(&version("hot", "cat"), &policy).unwrap();
         for n in 0..=CAPACITY {

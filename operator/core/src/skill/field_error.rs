@@ -1,42 +1,42 @@
-//! What is wrong with a Skill: one entry for each thing, collected so that a user sees all of them at once.
+//! Errors of a Skill's fields, collected so that a user sees all of them at once.
 
 use std::fmt;
 
 use skillet_api::Reason;
 
-/// One thing that is wrong with a Skill.
+/// An error of one field of a Skill.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
-pub struct SkillProblem {
+pub struct FieldError {
     pub reason: Reason,
     /// Path from the object's root, such as `spec.limits.timeout`.
     pub field: String,
-    /// What is wrong there and what to write instead.
+    /// Description of the error, with what to write instead.
     pub message: String,
 }
 
-impl SkillProblem {
+impl FieldError {
     pub fn reason(&self) -> Reason {
         self.reason
     }
 }
 
-/// Problems found so far, in the order of the fields.
+/// Errors so far, in the order of the fields.
 #[derive(Debug, Default)]
-pub(crate) struct Problems(Vec<SkillProblem>);
+pub(crate) struct FieldErrors(Vec<FieldError>);
 
-impl Problems {
+impl FieldErrors {
     pub(crate) fn add(&mut self, reason: Reason, field: impl fmt::Display, message: impl Into<String>) {
-        self.0.push(SkillProblem { reason, field: field.to_string(), message: message.into() });
+        self.0.push(FieldError { reason, field: field.to_string(), message: message.into() });
     }
 
     pub(crate) fn spec(&mut self, field: impl fmt::Display, message: impl Into<String>) {
         self.add(Reason::SpecInvalid, field, message);
     }
 
-    /// As the CRD's `maxLength` counts: in characters, not in bytes.
+    /// Bounds a text in characters, as the CRD's `maxLength` does.
     pub(crate) fn at_most(&mut self, field: impl fmt::Display, text: &str, limit: usize) {
-        // No text has more characters than bytes; most are so short that nothing is counted.
+        // No text has more characters than bytes, so a short text needs no count.
         if text.len() > limit {
             let length = text.chars().count();
             if length > limit {
@@ -57,7 +57,7 @@ impl Problems {
         }
     }
 
-    /// The system passes arguments and variables as C strings.
+    /// Refuses NUL, since the system passes arguments and variables as C strings.
     pub(crate) fn no_nul(&mut self, field: impl fmt::Display, text: &str) {
         if text.contains('\0') {
             self.spec(field, "must not contain a NUL character");
@@ -68,7 +68,7 @@ impl Problems {
         self.0.is_empty()
     }
 
-    pub(crate) fn into_vec(self) -> Vec<SkillProblem> {
+    pub(crate) fn into_vec(self) -> Vec<FieldError> {
         self.0
     }
 }

@@ -1,11 +1,11 @@
-//! Text folded for search: neither case nor accents count.
+//! Case folding for search: case and accents do not count.
 //!
-//! Not a collation and not a stemmer: only letters are made alike.
+//! It is neither a collation nor a stemmer.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Lower case, without accents, and with one `i`: Turkish writes `I` and `ı`, `İ` and `i` in pairs, so that telling
-/// them apart would hide `İstanbul` from whoever types `istanbul`.
+/// Returns the text in lower case, without accents, and with one `i`. Turkish pairs `I` with `ı` and `İ` with `i`; without
+/// one `i`, a search for `istanbul` would miss `İstanbul`.
 ///
 /// The result is decomposed (NFD).
 pub fn fold(text: &str) -> String {
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn the_four_turkish_letters_are_one() {
+    fn the_four_turkish_letters_i_are_one() {
         for word in ["ISPARTA", "ısparta", "İSPARTA", "isparta"] {
             assert_eq!(fold(word), "isparta");
         }

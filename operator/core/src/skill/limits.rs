@@ -1,4 +1,4 @@
-//! The limits of one run: the skill's own, else the policy's defaults, never above the policy's maximums.
+//! The limits of one run: those of the skill, else the policy's defaults, never above the policy's maximums.
 
 use std::{fmt, time::Duration};
 
@@ -8,12 +8,12 @@ use skillet_api::{
     skill::{Limits, RetryOn},
 };
 
-use crate::{
-    problem::Problems,
+use super::{
+    field_error::FieldErrors,
     quantity::{cpu_millis, memory_bytes},
 };
 
-/// Limits that were checked; nothing is unset any more.
+/// Validated limits, in which every field is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidLimits {
     pub timeout: Duration,
@@ -23,28 +23,28 @@ pub struct ValidLimits {
     pub memory_bytes: u64,
     pub processes: u32,
     pub output_bytes: u32,
-    /// Most runs of this skill at one time; `None` is no limit of its own.
+    /// Most runs of this skill at one time; `None` if the skill sets no limit.
     pub concurrency: Option<u32>,
 }
 
-/// Less does not hold a container and the runner in it.
+/// Least memory in which a container and the runner fit.
 const MIN_MEMORY: u64 = 4 << 20;
 
-/// `None` only where a problem was added.
+/// Returns `None` only if it added an error.
 pub(crate) fn read(
     limits: Option<&Limits>,
     policy: &SkillPolicySpec,
-    problems: &mut Problems,
+    errors: &mut FieldErrors,
 ) -> Option<ValidLimits> {
     let unset = Limits::default();
     let limits = limits.unwrap_or(&unset);
     let [timeout, cpu, memory, processes, output_bytes] =
-        choices(limits, policy).map(|choice| choice.read(problems));
+        choices(limits, policy).map(|choice| choice.read(errors));
     if limits.retries.is_some_and(|retries| retries > 10) {
-        problems.spec("spec.limits.retries", "must be at most 10");
+        errors.spec("spec.limits.retries", "must be at most 10");
     }
     if limits.concurrency.is_some_and(|concurrency| !(1..=1000).contains(&concurrency)) {
-        problems.spec("spec.limits.concurrency", "must be from 1 to 1000");
+        errors.spec("spec.limits.concurrency", "must be from 1 to 1000");
     }
     Some(ValidLimits {
         timeout: Duration::from_millis(timeout?),
@@ -58,11 +58,11 @@ pub(crate) fn read(
     })
 }
 
-/// The limits that the policy bounds, in the order of the fields.
-fn choices(limits: &Limits, policy: &SkillPolicySpec) -> [Choice; 5] {
+/// Returns the limits that the policy bounds, in the order of the fields.
+fn choices(limits: &Limits, policy: &SkillPolicySpec) -> [LimitChoice; 5] {
     let (default, maximum) = (&policy.defaults, &policy.maximums);
     [
-        Choice {
+        LimitChoice {
             name: "timeout",
             skill: limits.timeout.map(Amount::span),
             default: Amount::span(default.timeout),
@@ -70,7 +70,7 @@ fn choices(limits: &Limits, policy: &SkillPolicySpec) -> [Choice; 5] {
             least: 1,
             most: u64::MAX,
         },
-        Choice {
+        LimitChoice {
             name: "cpu",
             skill: limits.cpu.as_deref().map(Amount::cpu),
             default: Amount::cpu(&default.cpu),
@@ -78,7 +78,7 @@ fn choices(limits: &Limits, policy: &SkillPolicySpec) -> [Choice; 5] {
             least: 1,
             most: u64::MAX,
         },
-        Choice {
+        LimitChoice {
             name: "memory",
             skill: limits.memory.as_deref().map(Amount::memory),
             default: Amount::memory(&default.memory),
@@ -86,7 +86,7 @@ fn choices(limits: &Limits, policy: &SkillPolicySpec) -> [Choice; 5] {
             least: MIN_MEMORY,
             most: u64::MAX,
         },
-        Choice {
+        LimitChoice {
             name: "processes",
             skill: limits.processes.map(Amount::count),
             default: Amount::count(default.processes),
@@ -94,7 +94,7 @@ fn choices(limits: &Limits, policy: &SkillPolicySpec) -> [Choice; 5] {
             least: 1,
             most: 4096,
         },
-        Choice {
+        LimitChoice {
             name: "outputBytes",
             skill: limits.output_bytes.map(Amount::count),
             default: Amount::count(default.output_bytes),
@@ -105,7 +105,7 @@ fn choices(limits: &Limits, policy: &SkillPolicySpec) -> [Choice; 5] {
     ]
 }
 
-/// A limit as written, and what it means; `None` where it cannot be read.
+/// A limit as written, and its value; `None` if the text is no amount.
 struct Amount {
     value: Option<u64>,
     text: String,
@@ -135,24 +135,24 @@ impl fmt::Display for Amount {
     }
 }
 
-/// One limit, as the skill and the policy have it.
-struct Choice {
+/// One limit of the skill, with the policy's default and maximum.
+struct LimitChoice {
     name: &'static str,
     skill: Option<Amount>,
     default: Amount,
     maximum: Amount,
-    /// What the CRD and the sandbox can hold.
+    /// Bounds of the CRD and of the sandbox.
     least: u64,
     most: u64,
 }
 
-impl Choice {
-    fn read(&self, problems: &mut Problems) -> Option<u64> {
+impl LimitChoice {
+    fn read(&self, errors: &mut FieldErrors) -> Option<u64> {
         let field = format!("spec.limits.{}", self.name);
         match self.decide() {
             Ok(value) => Some(value),
             Err((reason, message)) => {
-                problems.add(reason, field, message);
+                errors.add(reason, field, message);
                 None
             }
         }

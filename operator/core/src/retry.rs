@@ -1,18 +1,22 @@
-//! Whether an attempt that ended is tried again.
+//! The decision to retry an attempt.
 
 use skillet_api::{Reason, skill::RetryOn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum RetryDecision {
     /// Start another attempt.
     Retry,
-    /// The execution has ended with this outcome.
+    /// End the execution with this outcome.
     Finish,
 }
 
 /// Decides after attempt number `attempt`, counted from 1, of at most `1 + retries`.
-pub fn next(outcome: Reason, attempt: u32, retries: u32, retry_on: RetryOn) -> Next {
-    if attempt <= retries && is_retried(outcome, retry_on) { Next::Retry } else { Next::Finish }
+pub fn decide(outcome: Reason, attempt: u32, retries: u32, retry_on: RetryOn) -> RetryDecision {
+    if attempt <= retries && is_retried(outcome, retry_on) {
+        RetryDecision::Retry
+    } else {
+        RetryDecision::Finish
+    }
 }
 
 fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
@@ -57,30 +61,40 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
 mod tests {
     use super::*;
 
-    fn check(outcome: Reason, expected_lost: Next, expected_failure: Next) {
-        assert_eq!(next(outcome, 1, 1, RetryOn::Lost), expected_lost, "{outcome} on Lost");
-        assert_eq!(next(outcome, 1, 1, RetryOn::Failure), expected_failure, "{outcome} on Failure");
-        assert_eq!(next(outcome, 2, 1, RetryOn::Failure), Next::Finish, "{outcome} without retries left");
-        assert_eq!(next(outcome, 1, 0, RetryOn::Failure), Next::Finish, "{outcome} without retries");
+    fn check(outcome: Reason, expected_lost: RetryDecision, expected_failure: RetryDecision) {
+        assert_eq!(decide(outcome, 1, 1, RetryOn::Lost), expected_lost, "{outcome} on Lost");
+        assert_eq!(decide(outcome, 1, 1, RetryOn::Failure), expected_failure, "{outcome} on Failure");
+        assert_eq!(
+            decide(outcome, 2, 1, RetryOn::Failure),
+            RetryDecision::Finish,
+            "{outcome} without retries left"
+        );
+        assert_eq!(
+            decide(outcome, 1, 0, RetryOn::Failure),
+            RetryDecision::Finish,
+            "{outcome} without retries"
+        );
     }
 
     #[test]
-    fn what_was_lost_is_retried_and_what_failed_only_when_asked() {
+    fn lost_attempts_are_retried_and_failed_attempts_only_on_failure() {
         for outcome in Reason::ALL {
             match outcome {
-                Reason::SandboxLost | Reason::ResultLost => check(*outcome, Next::Retry, Next::Retry),
-                Reason::ExitCode | Reason::OutOfMemory | Reason::TimedOut | Reason::StartFailed => {
-                    check(*outcome, Next::Finish, Next::Retry);
+                Reason::SandboxLost | Reason::ResultLost => {
+                    check(*outcome, RetryDecision::Retry, RetryDecision::Retry)
                 }
-                _ => check(*outcome, Next::Finish, Next::Finish),
+                Reason::ExitCode | Reason::OutOfMemory | Reason::TimedOut | Reason::StartFailed => {
+                    check(*outcome, RetryDecision::Finish, RetryDecision::Retry);
+                }
+                _ => check(*outcome, RetryDecision::Finish, RetryDecision::Finish),
             }
         }
     }
 
     #[test]
-    fn retries_count_attempts_beyond_the_first() {
+    fn retries_count_the_attempts_after_the_first() {
         let mut attempt = 1;
-        while next(Reason::SandboxLost, attempt, 3, RetryOn::Lost) == Next::Retry {
+        while decide(Reason::SandboxLost, attempt, 3, RetryOn::Lost) == RetryDecision::Retry {
             attempt += 1;
         }
         assert_eq!(attempt, 4);
