@@ -1,4 +1,4 @@
-//! Durations as users write them: `500ms`, `30s`, `1m30s`, `1h`.
+//! Durations in the notation of users: `500ms`, `30s`, `1m30s`, `1h`.
 
 use std::{borrow::Cow, fmt, str::FromStr, time::Duration};
 
@@ -12,7 +12,7 @@ pub struct SkillDuration(pub Duration);
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 /// Most characters of the written form.
 const LONGEST: usize = 32;
-/// The form as a regular expression, for the schema.
+/// Regular expression of the notation, for the schema.
 pub const PATTERN: &str = "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 
 impl FromStr for SkillDuration {

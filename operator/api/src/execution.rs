@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Reason, duration::SkillDuration, schema};
 
-/// What to run, with what input. Everything but `cancel` is immutable.
+/// Skill, version and input of one run. Every field but `cancel` is immutable.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "skillet.dev",
@@ -19,7 +19,7 @@ use crate::{Reason, duration::SkillDuration, schema};
     category = "skillet",
     status = "SkillExecutionStatus",
     derive = "PartialEq",
-    doc = "A SkillExecution is one run of a skill. Creating it asks for the run; its status becomes the result.",
+    doc = "A SkillExecution is one run of a skill. Creating it requests the run; its status holds the result.",
     printcolumn(name = "Skill", type_ = "string", json_path = ".spec.skill"),
     printcolumn(name = "Version", type_ = "string", json_path = ".status.resolvedVersion"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
@@ -42,7 +42,7 @@ pub struct SkillExecutionSpec {
     /// Name of the Skill, in this namespace.
     #[schemars(length(min = 1, max = 63))]
     pub skill: String,
-    /// Which version: exact `1.2.3`, `^1.2.3`, `~1.2.3`, `>`, `>=`, `<`, `<=`, `==`, `=`, `*`, `latest`, or several of them separated by blanks or commas. The newest sealed version that fits is run. Default `*`.
+    /// Version constraint: exact `1.2.3`, `^1.2.3`, `~1.2.3`, `>`, `>=`, `<`, `<=`, `==`, `=`, `*`, `latest`, or several of them separated by blanks or commas. The newest sealed version that matches runs. Default `*`.
     #[schemars(length(max = 256))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -53,15 +53,15 @@ pub struct SkillExecutionSpec {
     /// Time limit of this run, such as `10s`; it can only lower the skill's own. Default the skill's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<SkillDuration>,
-    /// How many more attempts a lost run gets. Default the skill's.
+    /// Most further attempts after a lost run. Default the skill's.
     #[schemars(range(max = 10))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// Conversation this run belongs to, free text for the caller. At most 256 characters.
+    /// Conversation of this run, free text for the caller. At most 256 characters.
     #[schemars(length(max = 256))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Who asked, set by the gateway.
+    /// Caller of the run, set by the gateway.
     #[schemars(length(max = 256))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
@@ -70,7 +70,7 @@ pub struct SkillExecutionSpec {
     pub cancel: bool,
 }
 
-/// Where a run stands.
+/// Phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
     #[default]
@@ -83,7 +83,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Whether nothing will change any more.
+    /// True for a phase that never changes again.
     pub fn is_terminal(self) -> bool {
         match self {
             Phase::Pending | Phase::Running => false,
@@ -92,31 +92,31 @@ impl Phase {
     }
 }
 
-/// The result, or how far the run is.
+/// The progress or the result of a run.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[x_kube(validation = kube::core::Rule::new("!has(oldSelf.phase) || !(oldSelf.phase in ['Succeeded', 'Failed', 'TimedOut', 'Cancelled']) || (has(self.phase) && self.phase == oldSelf.phase)").message("the execution has ended; its phase does not change any more"))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillExecutionStatus {
-    /// Where the run stands.
+    /// Phase of the run.
     #[serde(default)]
     pub phase: Phase,
-    /// One word for why; see docs/reference/reasons.md.
+    /// Reason of the phase, one word; see docs/reference/reasons.md.
     #[schemars(with = "Option<String>")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// A sentence for people, naming the field and the fix where there is one.
+    /// A sentence for people, with the field and the fix if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Version that was run.
+    /// Version that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_version: Option<String>,
-    /// How many attempts were started.
+    /// Number of started attempts.
     #[serde(default)]
     pub attempts: u32,
-    /// When the program was started.
+    /// Start of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<MicroTime>,
-    /// When the run ended.
+    /// End of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<MicroTime>,
     /// Run time of the program in milliseconds, measured inside the sandbox.
@@ -126,16 +126,16 @@ pub struct SkillExecutionStatus {
     #[schemars(schema_with = "schema::any_json")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// Standard output, kept where the run failed or the output was cut.
+    /// Standard output, if the run failed or the output was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<StreamStatus>,
     /// Standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<StreamStatus>,
-    /// Whether the program wrote more than was kept.
+    /// True if the program wrote more than the status keeps.
     #[serde(default)]
     pub truncated: bool,
-    /// Exit code of the program; 128 plus the number where a signal ended it.
+    /// Exit code of the program, or 128 plus the number of the signal that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Name of the sandbox's Job.
@@ -144,13 +144,13 @@ pub struct SkillExecutionStatus {
     /// Name of the sandbox's Pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
-    /// Node on which it ran.
+    /// Node of the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// What the sandbox proved about its isolation before the program started.
+    /// Isolation that the sandbox proved before the program started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationStatus>,
-    /// `Finished`: the run has ended. `Succeeded`: it ended well.
+    /// `Finished`: the run has ended. `Succeeded`: it ended with success.
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -160,10 +160,10 @@ pub struct SkillExecutionStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamStatus {
-    /// The beginning, as text; bytes that are not UTF-8 are replaced.
+    /// Beginning of the stream, as text; bytes that are not UTF-8 are replaced.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub head: String,
-    /// The end, where the stream was longer than what is kept.
+    /// End of the stream, if it is longer than the status keeps.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tail: String,
     /// Size of the whole stream in bytes.
@@ -172,21 +172,21 @@ pub struct StreamStatus {
     pub sha256: String,
 }
 
-/// What a sandbox proved by trying to break its own confinement.
+/// Isolation that a sandbox proved: its runner tried to break the confinement and failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-// Each is one rule of the sandbox, read by name.
+// Each field is one rule of the sandbox, and readers access it by name.
 #[allow(clippy::struct_excessive_bools)]
 pub struct IsolationStatus {
-    /// No socket but local ones can be opened.
+    /// Only local sockets can be opened.
     pub no_network: bool,
-    /// Nothing written to scratch can be executed, by any way.
+    /// Files in scratch cannot be executed in any way.
     pub noexec_scratch: bool,
-    /// Nothing written to scratch can be executed directly.
+    /// Files in scratch cannot be executed directly.
     pub no_direct_exec: bool,
     /// The number of processes is limited.
     pub process_limit: bool,
-    /// That limit counts this sandbox alone.
+    /// The limit of processes counts this sandbox alone.
     pub own_process_limit: bool,
     /// No program can gain privileges.
     pub no_new_privileges: bool,
@@ -194,11 +194,11 @@ pub struct IsolationStatus {
     pub user_namespace: bool,
     /// The root file system is read-only.
     pub read_only_root: bool,
-    /// Landlock ABI of the kernel; 0 where it has none.
+    /// Landlock ABI of the kernel; 0 if it has none.
     pub landlock_abi: u32,
     /// Kernel release of the node.
     pub kernel: String,
-    /// What the kernel lacks, in words.
+    /// Features that the kernel lacks, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

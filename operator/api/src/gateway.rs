@@ -26,7 +26,7 @@ pub struct GatewayPolicy {
     pub providers: Providers,
 }
 
-/// How names, tags and words of a skill are matched with a request.
+/// Comparison of a skill's names, tags and words with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OfferMatching {
     #[default]

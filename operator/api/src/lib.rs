@@ -1,7 +1,7 @@
-//! The Skillet kinds: what users write and what the operator reports back.
+//! The Skillet kinds: the specs that users write, and the status that the operator reports.
 //!
-//! One file per kind. No client, no runtime: anything with I/O belongs to `skillet-controller`.
-//! Doc comments on these types are what `kubectl explain` shows, so they speak to users.
+//! Each kind has one file. The crate has no client and no runtime. `kubectl explain` shows the doc comments of these types,
+//! so they are written for users.
 
 // The derive puts each spec in a module of its own, where the lint cannot see that it is exported.
 #![allow(unreachable_pub)]
@@ -27,7 +27,7 @@ pub use version::{SkillVersion, SkillVersionSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-/// Every custom resource definition of the product, in the order in which they are written to `crds/`.
+/// Returns every custom resource definition of the product, in the order of `crds/`.
 pub fn custom_resource_definitions() -> Vec<CustomResourceDefinition> {
     let mut crds = vec![Skill::crd(), SkillVersion::crd(), SkillExecution::crd(), SkillPolicy::crd()];
     let versions = crds.iter_mut().flat_map(|crd| &mut crd.spec.versions);

@@ -1,18 +1,18 @@
-//! Names that several parts must agree on: the API group, field managers, labels, annotations.
+//! Names that several crates share: the API group, field managers, labels, annotations.
 
 /// API group of every Skillet kind.
 pub const GROUP: &str = "skillet.dev";
 /// Served and stored API version.
 pub const VERSION: &str = "v1alpha1";
 
-/// Field manager under which the operator applies objects.
+/// Field manager of the operator.
 pub const FIELD_MANAGER: &str = "skillet-operator";
-/// Field manager under which the gateway makes and changes objects.
+/// Field manager of the gateway.
 pub const GATEWAY_FIELD_MANAGER: &str = "skillet-gateway";
 /// Controller name that events report as their source.
 pub const REPORTING_CONTROLLER: &str = "skillet.dev/operator";
 
-/// The one SkillPolicy that is read.
+/// Name of the one SkillPolicy that is read.
 pub const POLICY_NAME: &str = "default";
 
 /// On sandbox Jobs and Pods: uid of the execution they serve.
@@ -27,39 +27,39 @@ pub const LABEL_ATTEMPT: &str = "skillet.dev/attempt";
 pub const LABEL_VERSION: &str = "skillet.dev/version";
 /// On SkillVersions and sandboxes: name of the skill.
 pub const LABEL_SKILL: &str = "skillet.dev/skill";
-/// On sandboxes: what they are for, see the `PURPOSE_` constants.
+/// On sandboxes: their purpose, one of the `PURPOSE_` constants.
 pub const LABEL_PURPOSE: &str = "skillet.dev/purpose";
 /// On sandboxes that serve an execution.
 pub const PURPOSE_RUN: &str = "run";
-/// On sandboxes that only prove what a node can isolate.
+/// On sandboxes that only prove the isolation of a node.
 pub const PURPOSE_PROBE: &str = "probe";
 /// On sandboxes: name of the execution they serve.
 pub const ANNOTATION_EXECUTION: &str = "skillet.dev/execution";
 /// On executions that the gateway created: id of the request, as in its `x-request-id` header and in every log line.
 pub const ANNOTATION_REQUEST_ID: &str = "skillet.dev/request-id";
-/// On executions that the gateway made: namespace of who asked, which is not always the execution's own.
+/// On executions of the gateway: namespace of the caller, which may differ from the execution's.
 pub const LABEL_CALLER_NAMESPACE: &str = "skillet.dev/caller-namespace";
-/// Standard label that tells which tool manages an object.
+/// Standard label of the tool that manages an object.
 pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// Value of [`LABEL_MANAGED_BY`] on everything the operator makes.
+/// Value of [`LABEL_MANAGED_BY`] on everything that the operator creates.
 pub const MANAGED_BY: &str = "skillet";
 
-/// Audience that a service-account token must be made for, to be known to the gateway.
+/// Audience that a service-account token needs for the gateway.
 pub const GATEWAY_AUDIENCE: &str = "skillet";
 /// On Secrets that hold the hash of an API key; its value is `true`.
 pub const LABEL_API_KEY: &str = "skillet.dev/api-key";
-/// What the name of such a Secret begins with, before the key's own name.
+/// Prefix of the name of such a Secret, before the key's own name.
 pub const API_KEY_SECRET_PREFIX: &str = "skillet-key-";
 /// Entry of such a Secret: sha256 of the key's text, in hexadecimal digits.
 pub const API_KEY_HASH: &str = "sha256";
-/// On such a Secret: the service account of its namespace that the key stands for.
+/// On such a Secret: the service account of the key, in the Secret's namespace.
 pub const ANNOTATION_SERVICE_ACCOUNT: &str = "skillet.dev/service-account";
-/// The service account of a key that names none.
+/// Service account of a key that names none.
 pub const DEFAULT_SERVICE_ACCOUNT: &str = "default";
-/// On such a Secret: when the key ends, in the form of RFC 3339.
+/// On such a Secret: expiry of the key, in the format of RFC 3339.
 pub const ANNOTATION_EXPIRES_AT: &str = "skillet.dev/expires-at";
 
-/// Name of the SkillVersion that seals `version` of `skill`.
+/// Returns the name of the SkillVersion that seals `version` of `skill`.
 pub fn version_name(skill: &str, version: &str) -> String {
     format!("{skill}-{version}")
 }

@@ -19,7 +19,7 @@ use crate::{duration::SkillDuration, execution::IsolationStatus, gateway::Gatewa
     status = "SkillPolicyStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "SkillPolicy holds the cluster's settings for skills. One object is read, named default; the operator makes it when it is missing.",
+    doc = "SkillPolicy holds the cluster's settings for skills. The operator reads one object, named default, and creates it if it is missing.",
     printcolumn(name = "Execution", type_ = "boolean", json_path = ".spec.executionEnabled"),
     printcolumn(name = "Isolation", type_ = "string", json_path = ".spec.isolation"),
     printcolumn(name = "Proven", type_ = "string", json_path = ".status.conditions[?(@.type=='IsolationProven')].status"),
@@ -31,7 +31,7 @@ pub struct SkillPolicySpec {
     /// Master switch: false refuses every execution. Default true.
     #[serde(default = "yes")]
     pub execution_enabled: bool,
-    /// What a sandbox must prove: `Strict` no network, noexec scratch, a process limit of its own, no new privileges, a user namespace; `Compatible` no network, no direct exec from scratch, a process limit, no new privileges. Default `Strict`.
+    /// Isolation that a sandbox must prove: `Strict` no network, noexec scratch, a process limit of its own, no new privileges, a user namespace; `Compatible` no network, no direct exec from scratch, a process limit, no new privileges. Default `Strict`.
     #[serde(default)]
     pub isolation: IsolationLevel,
     /// Images that `run.sandbox.image` may name: an exact reference, a reference with a digest, or a prefix that ends in `/` or `*`. Skillet's own runtimes are always allowed. Default none.
@@ -41,23 +41,23 @@ pub struct SkillPolicySpec {
     /// Limits for skills that set none.
     #[serde(default)]
     pub defaults: LimitDefaults,
-    /// Most that a skill may ask for.
+    /// Highest limits that a skill may set.
     #[serde(default)]
     pub maximums: LimitMaximums,
-    /// How long a sandbox may take to become usable. Default `60s`.
+    /// Longest time until a sandbox is usable. Default `60s`.
     #[serde(default = "start_timeout")]
     pub start_timeout: SkillDuration,
-    /// How long finished executions are kept.
+    /// Retention of finished executions.
     #[serde(default)]
     pub retention: Retention,
-    /// How many runs there may be at one time.
+    /// Most runs at one time.
     #[serde(default)]
     pub concurrency: Concurrency,
-    /// How many sealed versions a Skill keeps; the newest and those in use are always kept. Default 20.
+    /// Sealed versions that a Skill keeps; the newest and those in use always stay. Default 20.
     #[schemars(range(min = 1, max = 1000))]
     #[serde(default = "version_history")]
     pub version_history: u32,
-    /// What the gateway offers, runs and forwards.
+    /// Settings of the gateway.
     #[serde(default)]
     pub gateway: GatewayPolicy,
 }
@@ -95,7 +95,7 @@ fn version_history() -> u32 {
     20
 }
 
-/// What a sandbox must prove before a program may run in it.
+/// Isolation that a sandbox must prove before a program may run in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum IsolationLevel {
     #[default]
@@ -181,7 +181,7 @@ impl LimitDefaults {
     }
 }
 
-/// How long finished executions are kept.
+/// Retention of finished executions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Retention {
@@ -198,7 +198,7 @@ impl Default for Retention {
     }
 }
 
-/// How many runs there may be at one time. What is over the limit waits in order of arrival.
+/// Most runs at one time. Further runs wait in order of arrival.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Concurrency {
@@ -216,14 +216,14 @@ impl Default for Concurrency {
     }
 }
 
-/// What the operator found.
+/// State of the policy, as the operator sees it.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillPolicyStatus {
     /// Generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What each probed node proves, at most 100 nodes.
+    /// Isolation that each probed node proves, at most 100 nodes.
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["name".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeStatus>,
@@ -233,20 +233,20 @@ pub struct SkillPolicyStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// What one node proves.
+/// Isolation that one node proves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
     /// Name of the node.
     pub name: String,
-    /// When it was probed.
+    /// Time of the probe.
     pub probed_at: Time,
     /// Container runtime and version, as the node reports them.
     pub container_runtime: String,
-    /// What a sandbox on this node proved.
+    /// Isolation that a sandbox on this node proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationStatus>,
-    /// What the policy requires and the node does not prove, and why where it is known.
+    /// Requirements of the policy that the node does not prove, with the cause if it is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }

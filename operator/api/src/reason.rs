@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// Why an object is in the state it reports.
+        /// The reason for the state that an object reports.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Reason { $($(#[doc = $doc])+ $name,)+ }
 
@@ -16,7 +16,7 @@ macro_rules! reasons {
             /// Every reason, in the order of the reference page.
             pub const ALL: &'static [Reason] = &[$(Reason::$name,)+];
 
-            /// The word itself.
+            /// Returns the word.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Reason::$name => stringify!($name),)+ }
             }
@@ -33,11 +33,11 @@ reasons! {
     Running,
     /// The namespace has no Skill of that name.
     SkillNotFound,
-    /// The Skill exists but nothing of it can run; its own conditions say why.
+    /// The Skill exists but cannot run; its conditions give the reason.
     SkillNotReady,
     /// No sealed version satisfies the constraint.
     VersionNotFound,
-    /// The version constraint cannot be read.
+    /// The version constraint does not parse.
     ConstraintInvalid,
     /// The Skill's mode is `off`.
     SkillOff,
@@ -45,9 +45,9 @@ reasons! {
     SkillDisabled,
     /// SkillPolicy has `executionEnabled: false`.
     ExecutionDisabled,
-    /// The input breaks the Skill's input schema.
+    /// The input violates the Skill's input schema.
     InputInvalid,
-    /// The output breaks the Skill's output schema.
+    /// The output violates the Skill's output schema.
     OutputInvalid,
     /// The Skill's `tool.inputSchema` is not a valid JSON Schema.
     InputSchemaInvalid,
@@ -83,13 +83,13 @@ reasons! {
     Cancelled,
     /// The sandbox vanished while the program ran.
     SandboxLost,
-    /// The program ran, but its result did not arrive whole.
+    /// The program ran, but its result did not arrive completely.
     ResultLost,
     /// The object does not parse.
     ParseFailed,
-    /// The operator could not read or write what it needed; it tries again.
+    /// A request to the API server failed; the operator retries.
     ApiError,
-    /// All is well.
+    /// The object can be used.
     Ready,
     /// The version is sealed.
     Sealed,
@@ -103,11 +103,11 @@ impl fmt::Display for Reason {
 
 /// Condition type: the object can be used.
 pub const READY: &str = "Ready";
-/// Condition type: the Skill's present content is sealed under its version.
+/// Condition type: the Skill's current content is sealed under its version.
 pub const SEALED: &str = "Sealed";
-/// Condition type: the execution has ended, well or badly.
+/// Condition type: the execution has ended, with success or failure.
 pub const FINISHED: &str = "Finished";
-/// Condition type: the execution has ended well.
+/// Condition type: the execution has succeeded.
 pub const SUCCEEDED: &str = "Succeeded";
-/// Condition type: every node that was probed proves the isolation the policy requires.
+/// Condition type: every probed node proves the isolation the policy requires.
 pub const ISOLATION_PROVEN: &str = "IsolationProven";

@@ -1,4 +1,4 @@
-//! JSON Schema fragments for fields that no Rust type can describe: free-form JSON and YAML's `on`.
+//! JSON Schema fragments for fields of free-form JSON.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -15,7 +15,7 @@ pub fn any_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
-/// Takes out the formats of unsigned numbers, which the API server does not know and warns of.
+/// Removes the formats of unsigned numbers, which the API server does not know and warns of.
 pub fn drop_formats(schema: &mut JSONSchemaProps) {
     if schema.format.as_deref().is_some_and(|format| format.starts_with("uint")) {
         schema.format = None;

@@ -1,4 +1,4 @@
-//! Skill: what a user edits. Content, mode and version of one unit of work.
+//! Skill: the object that users edit, with content, mode and version of one unit of work.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{duration::SkillDuration, schema};
 
-/// What the skill is, how it is offered and how it runs.
+/// Version, description, mode and program of a skill.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "skillet.dev",
@@ -35,29 +35,29 @@ pub struct SkillSpec {
     /// Version of the content, three numbers `a.b.c`. Content under a version never changes once sealed: raise it with every change of `tool`, `run`, `limits` or `description`.
     #[schemars(regex(pattern = r"^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$"))]
     pub version: String,
-    /// What the skill does and when to use it, for the model. At most 1024 characters.
+    /// Description of the skill and of its use, for the model. At most 1024 characters.
     #[schemars(length(max = 1024))]
     #[serde(default)]
     pub description: String,
-    /// Whether the skill is offered to models: `on` always, `auto` when it fits the request, `off` never; `off` is never executed either. Default `auto`.
+    /// Offer to models: `on` always, `auto` if it matches the request, `off` never. A skill that is `off` does not run either. Default `auto`.
     #[serde(default)]
     pub mode: Mode,
-    /// Whether the skill can be used at all. Default true.
+    /// False disables the skill completely. Default true.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Who may call it: `auto` a model, `hybrid` a model with a person's confirmation, `manual` only an explicit API call or kubectl. Default `auto`.
+    /// Allowed callers: `auto` a model, `hybrid` a model with a person's confirmation, `manual` only an explicit API call or kubectl. Default `auto`.
     #[serde(default)]
     pub invocation: Invocation,
-    /// Words under which the skill is found. At most 32 of at most 64 characters.
+    /// Words that match requests to this skill. At most 32 of at most 64 characters.
     #[schemars(length(max = 32), inner(length(min = 1, max = 64)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// What a caller passes and gets back.
+    /// Schemas of input and output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Tool>,
-    /// How the skill runs.
+    /// Program that the skill runs.
     pub run: Run,
-    /// Time, size and number limits of one run. What is unset comes from SkillPolicy.
+    /// Time, size and number limits of one run. Unset limits come from SkillPolicy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
 }
@@ -66,15 +66,15 @@ fn yes() -> bool {
     true
 }
 
-/// Whether a skill is offered to models.
+/// Offer of a skill to models.
 ///
-/// YAML 1.1, which kubectl and Helm read, takes a bare `on` or `off` for a boolean. Both forms mean the same here.
+/// YAML 1.1, which kubectl and Helm read, takes a bare `on` or `off` for a boolean. Both forms have the same meaning here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Always offered.
     On,
-    /// Offered when it fits the request.
+    /// Offered if it matches the request.
     #[default]
     Auto,
     /// Neither offered nor executed.
@@ -108,7 +108,7 @@ impl JsonSchema for Mode {
     }
 }
 
-/// Who may call a skill.
+/// Allowed callers of a skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Invocation {
@@ -132,7 +132,7 @@ pub struct Tool {
     pub output_schema: Option<Value>,
 }
 
-/// How a skill runs: exactly one handler.
+/// The program of a skill: exactly one handler.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[x_kube(validation = ("has(self.sandbox)", "run needs exactly one handler: sandbox"))]
 #[serde(rename_all = "camelCase")]
@@ -149,18 +149,18 @@ pub struct Run {
 #[x_kube(validation = ("!has(self.script) || has(self.runtime)", "script needs runtime: shell, python or node; with image, use command"))]
 #[serde(rename_all = "camelCase")]
 pub struct Sandbox {
-    /// Image to run, which SkillPolicy must allow. The runner is added to it; it needs nothing of Skillet's inside.
+    /// Image to run, which SkillPolicy must allow. Skillet mounts its runner into it, so the image needs nothing of Skillet.
     #[schemars(length(min = 1, max = 512))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// One of the images that come with Skillet: `shell`, `python` or `node`.
+    /// One of Skillet's own images: `shell`, `python` or `node`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Runtime>,
-    /// Text of the program, run by the runtime's interpreter. It reads its input as JSON on standard input. At most 256 KiB.
+    /// Text of the program, which the runtime's interpreter runs. The program reads its input as JSON on standard input. At most 256 KiB.
     #[schemars(length(min = 1, max = 262_144))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Program and first arguments, run without a shell.
+    /// Program and its first arguments. It runs without a shell.
     #[schemars(length(min = 1, max = 64), inner(length(max = 4096)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
@@ -168,12 +168,12 @@ pub struct Sandbox {
     #[schemars(length(max = 256), inner(length(max = 4096)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Files laid beside the program in its working directory before it starts. At most 64.
+    /// Files in the program's working directory. At most 64.
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["path".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
-    /// Environment variables. The program sees these, `secretEnv`, and nothing of the cluster.
+    /// Environment variables. The program sees these, `secretEnv`, and no variables of the cluster.
     #[schemars(length(max = 128))]
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["name".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -185,7 +185,7 @@ pub struct Sandbox {
     pub secret_env: Vec<SecretEnvVar>,
 }
 
-/// An image that comes with Skillet.
+/// One of Skillet's own images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Runtime {
@@ -207,7 +207,7 @@ pub struct File {
     #[schemars(length(max = 262_144))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// The file's bytes in base64, for what is not text. At most 350 000 characters.
+    /// The file's bytes in base64, for files that are not text. At most 350,000 characters.
     #[schemars(length(max = 350_000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_base64: Option<String>,
@@ -248,11 +248,11 @@ pub struct Limits {
     /// Longest time the program may run, such as `30s`. Default from SkillPolicy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<SkillDuration>,
-    /// How many more attempts a run that failed in a way named by `retryOn` gets. Default 0.
+    /// Most further attempts after a failure that `retryOn` names. Default 0.
     #[schemars(range(max = 10))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// What is tried again: `Lost` only runs whose sandbox or result was lost, `Failure` also programs that failed. Default `Lost`.
+    /// Failures that are retried: `Lost` only runs whose sandbox or result was lost, `Failure` also programs that failed. Default `Lost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_on: Option<RetryOn>,
     /// CPU limit, as in a pod (`500m`, `1`). Default from SkillPolicy.
@@ -267,17 +267,17 @@ pub struct Limits {
     #[schemars(range(min = 1, max = 4096))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// Most bytes of standard output, and of standard error, that are kept; the rest is counted and digested. Default from SkillPolicy.
+    /// Most bytes of standard output, and of standard error, that the status keeps; size and digest cover the whole stream. Default from SkillPolicy.
     #[schemars(range(min = 1, max = 524_288))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u32>,
-    /// Most runs of this skill at one time. Default no limit of its own.
+    /// Most runs of this skill at one time. Default no limit for the skill.
     #[schemars(range(min = 1, max = 1000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
 }
 
-/// Which failures are tried again.
+/// Failures that are retried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RetryOn {
     #[default]
@@ -285,7 +285,7 @@ pub enum RetryOn {
     Failure,
 }
 
-/// What the operator found.
+/// Validation and versions of the skill, as the operator sees them.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillStatus {
@@ -301,7 +301,7 @@ pub struct SkillStatus {
     /// sha256 of the content of `spec.version`, as sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// `Ready`: the present content can run. `Sealed`: it is kept under its version.
+    /// `Ready`: the current content can run. `Sealed`: the current content is sealed under its version.
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::skill::{Limits, Run, Tool};
 
-/// Content that decides behaviour. Mode, enabled and tags stay on the Skill: they change without a new version.
+/// Content that decides behavior. Mode, enabled and tags stay on the Skill, since they change without a new version.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "skillet.dev",
@@ -15,7 +15,7 @@ use crate::skill::{Limits, Run, Tool};
     shortname = "skv",
     category = "skillet",
     derive = "PartialEq",
-    doc = "A SkillVersion is the immutable content of one version of a Skill. The operator makes it when it first sees the version; it is never edited.",
+    doc = "A SkillVersion is the immutable content of one version of a Skill. The operator creates it when it first sees the version, and nobody edits it.",
     printcolumn(name = "Skill", type_ = "string", json_path = ".spec.skill"),
     printcolumn(name = "Version", type_ = "string", json_path = ".spec.version"),
     printcolumn(name = "Digest", type_ = "string", json_path = ".spec.digest", priority = 1),
@@ -35,14 +35,14 @@ pub struct SkillVersionSpec {
     /// sha256 of the content below, in hex.
     #[schemars(length(min = 64, max = 64))]
     pub digest: String,
-    /// What the skill does and when to use it.
+    /// Description of the skill and of its use.
     #[schemars(length(max = 1024))]
     #[serde(default)]
     pub description: String,
-    /// What a caller passes and gets back.
+    /// Schemas of input and output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Tool>,
-    /// How the skill runs.
+    /// Program that the skill runs.
     pub run: Run,
     /// Limits of one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

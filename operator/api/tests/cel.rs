@@ -1,5 +1,5 @@
-//! What every definition must hold so that its rules can be checked and its fields explained, without a cluster.
-//! What an API server makes of the rules is tested in `skillet-controller`'s integration tests.
+//! Requirements on every definition: its rules can be checked and its fields explained, without a cluster.
+//! The integration tests of `skillet-controller` apply the rules on an API server.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
