@@ -12,7 +12,7 @@ pub(crate) struct Case {
     /// Name of the folder the file is in.
     #[serde(skip)]
     pub(crate) set: String,
-    /// What the head of the file says it is from, if anything.
+    /// Origin that the head of the file names, if any.
     #[serde(skip)]
     pub(crate) origin: Option<String>,
     pub(crate) id: String,
@@ -25,12 +25,12 @@ pub(crate) struct Case {
     pub(crate) expected: Value,
     #[serde(default)]
     pub(crate) verdict: Verdict,
-    /// The better behaviour, in words.
+    /// The better behavior, in words.
     #[serde(default)]
     pub(crate) want: Option<String>,
 }
 
-/// What the authors of the cases think of the reference's answer.
+/// Verdict of the cases' authors on the reference's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
@@ -44,7 +44,7 @@ pub(crate) enum Verdict {
 }
 
 impl Case {
-    /// A field of the input as the product would be given it: `None` where the case says it was absent.
+    /// Returns a field of the input as the product gets it; `None` if the case says that it is absent.
     pub(crate) fn given(&self, field: &str) -> Option<&Value> {
         if self.input["absent"] == Value::Bool(true) { None } else { self.input.get(field) }
     }
@@ -65,7 +65,7 @@ enum File {
     Bare(Vec<Value>),
 }
 
-/// The cases of a file, or of every `*.json` in a folder and below, by name.
+/// Reads the cases of a file, or of every `*.json` in a folder and below, by name.
 pub(crate) fn read(path: &Path) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for file in files(path)? {

@@ -1,32 +1,32 @@
-//! From an answer of the product to passed, failed or skipped, by the verdict of the case.
+//! Judges an answer of the product by the verdict of the case: passed, failed or skipped.
 
 use serde_json::Value;
 
 use crate::case::{Case, Verdict};
 
-/// What the product said to a case.
+/// The answer of the product to a case.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
     /// In the form of `expected`.
     pub(crate) value: Value,
-    /// Whether it is the reference's answer, as far as the kind compares it.
+    /// True if it equals the reference's answer, as far as the kind compares it.
     pub(crate) is_same: bool,
-    /// Whether it does what `want` asks for.
+    /// Agreement with the sentence in `want`.
     pub(crate) meets_want: Sense,
-    /// Where the product differs on purpose: what it does instead, or where that is written.
+    /// An intended difference of the product, or the document that describes it.
     pub(crate) difference: Option<String>,
 }
 
-/// Whether an answer does what a sentence asks for.
+/// Agreement of an answer with a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sense {
     Met,
     Missed,
-    /// The sentence says nothing that the kind can tell.
+    /// The kind cannot evaluate the sentence.
     Unknown,
 }
 
-/// What becomes of a case.
+/// Result of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Judgement {
     Passed,
@@ -35,12 +35,12 @@ pub(crate) enum Judgement {
 }
 
 impl Answer {
-    /// An answer that is compared with all of `expected`.
+    /// Creates an answer that is compared with all of `expected`.
     pub(crate) fn exact(case: &Case, value: Value) -> Self {
         Self { is_same: value == case.expected, value, meets_want: Sense::Unknown, difference: None }
     }
 
-    /// An answer of which only `fields` are compared, those that `expected` has.
+    /// Creates an answer of which only those `fields` are compared that `expected` has.
     pub(crate) fn by_fields(case: &Case, value: Value, fields: &[&str]) -> Self {
         let is_same = fields
             .iter()
@@ -51,7 +51,7 @@ impl Answer {
 }
 
 impl Sense {
-    /// Both sentences, where they say something.
+    /// Combines two sentences.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Missed, _) | (_, Self::Missed) => Self::Missed,
@@ -91,7 +91,7 @@ pub(crate) fn wanted_statuses(want: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Whether a sentence has one of these words in it, upper or lower case.
+/// True if a sentence has one of these words, in upper or lower case.
 pub(crate) fn mentions(want: &str, parts: &[&str]) -> bool {
     let want = want.to_lowercase();
     parts.iter().any(|part| want.contains(part))

@@ -1,7 +1,7 @@
-//! `skillet-compat DIR...`: replays reference cases through the product's own code and tells how many it answers.
+//! `skillet-compat DIR...`: replays cases of reference implementations through the product's own code.
 //!
-//! A case names a kind, an input and what the reference answered. The rule is never written a second time here:
-//! `registry` says which kinds are implemented, the files below it call the product and compare.
+//! A case has a kind, an input and the answer of the reference, such as OmniRoute. `registry` lists the kinds; each file below
+//! it calls the product and compares. Rules of a reference that the product does not have are implemented here.
 
 mod arguments;
 mod case;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether nothing failed.
+/// Replays all cases. True if none failed.
 fn run() -> Result<bool> {
     let arguments = match arguments::read(std::env::args().skip(1))? {
         Command::Help => {

@@ -1,4 +1,4 @@
-//! Which kinds of which set are replayed, and by what.
+//! The kinds of each set of cases, and the function that replays each kind.
 
 use crate::{
     case::Case,
@@ -9,7 +9,7 @@ use crate::{
 #[cfg(test)]
 use serde_json::{Value, json};
 
-/// Runs a case through the product; `Err` says why it cannot be run.
+/// Runs a case through the product; `Err` is the reason why it cannot run.
 pub(crate) type Replay = fn(&Case) -> Result<Answer, String>;
 
 const SETS: [(&str, &[(&str, Replay)]); 2] = [("omniroute", omniroute::KINDS), ("uniskill", uniskill::KINDS)];
@@ -24,16 +24,22 @@ pub(crate) fn replay(case: &Case) -> Judgement {
     }
 }
 
-/// By the set's folder, else by what the head of the file says: folders of cases get copied and renamed.
+/// Finds the set by its folder, else by the head of the file, since folders of cases get copied and renamed.
 fn find(case: &Case) -> Option<Replay> {
     let named = |name: &str| SETS.iter().find(|(set, _)| set.eq_ignore_ascii_case(name));
     let (_, kinds) = named(&case.set).or_else(|| named(case.origin.as_deref()?))?;
     kinds.iter().find(|(kind, _)| *kind == case.kind).map(|(_, replay)| *replay)
 }
 
-/// What becomes of a made-up case of the set `omniroute`: `passed`, `failed`, or why it is skipped.
+/// Replays a case of the set `omniroute`. Returns `passed`, `failed` or the reason why it is skipped.
 #[cfg(test)]
-pub(crate) fn told(kind: &str, verdict: &str, want: Option<&str>, input: &Value, expected: &Value) -> String {
+pub(crate) fn replay_case(
+    kind: &str,
+    verdict: &str,
+    want: Option<&str>,
+    input: &Value,
+    expected: &Value,
+) -> String {
     let case = json!({"id": "i", "kind": kind, "verdict": verdict, "want": want, "input": input, "expected": expected});
     let case: Case = serde_json::from_value(case).unwrap();
     match replay(&Case { set: "omniroute".to_owned(), ..case }) {

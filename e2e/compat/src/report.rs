@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_pass_is_told_on_demand() {
+    fn verbose_lists_the_cases_that_did_not_pass() {
         let expected = "s/k 1 passed 1 failed 1 skipped\n  failed bad (Defect)\n    input    {\"a\":1}\n    expected 2\n    got      4\n    want     3\n  skipped odd: reasons\n";
         assert_eq!(report().to_text(true), expected);
     }

@@ -8,7 +8,7 @@ use crate::{
     judge::{Answer, Sense},
 };
 
-/// Whose form an answer has, as the reference tells it from the model's name.
+/// Returns the provider whose format a response has, as OmniRoute derives it from the model's name.
 pub(super) fn provider(model: &str) -> &'static str {
     let is = |parts: [&str; 2]| parts.into_iter().any(|part| model.to_lowercase().contains(part));
     match model {
@@ -19,7 +19,7 @@ pub(super) fn provider(model: &str) -> &'static str {
     }
 }
 
-/// Whether an answer is one of OpenAI's responses, which goes under the same provider.
+/// True for a response of OpenAI's Responses API, which has the same provider.
 pub(super) fn is_responses(response: &Value) -> bool {
     [&response["output"], &response["response"]["output"]].into_iter().any(Value::is_array)
 }
@@ -39,12 +39,12 @@ fn answer(case: &Case, calls: &[ToolCall]) -> Answer {
     let has_broken = calls.iter().any(|call| matches!(call.arguments, Arguments::NotJson(_)));
     let calls: Vec<Value> =
         calls.iter().enumerate().map(|(place, call)| written(call, &expected[place])).collect();
-    // The reference throws where the product finds no calls.
+    // OmniRoute throws where the product finds no calls.
     let throws = case.expected.get("throws").is_some();
     Answer {
         meets_want: if throws { Sense::Met } else { Sense::Unknown },
         difference: has_broken.then(|| {
-            "arguments that are no JSON are told to the model; the reference runs with {}".to_owned()
+            "arguments that are no JSON are reported to the model; OmniRoute runs with {}".to_owned()
         }),
         ..Answer::exact(case, json!({ "calls": calls }))
     }
@@ -64,16 +64,16 @@ fn written(call: &ToolCall, expected: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::told;
+    use crate::registry::replay_case;
 
     fn check(model: &str, response: &Value, expected: &Value, verdict: &str, result: &str) {
         let input = json!({"model": model, "response": response});
-        let told = told("extract_tool_calls", verdict, Some("do not throw"), &input, expected);
-        assert!(told.starts_with(result), "{model}: {told}");
+        let verdict_text = replay_case("extract_tool_calls", verdict, Some("do not throw"), &input, expected);
+        assert!(verdict_text.starts_with(result), "{model}: {verdict_text}");
     }
 
     #[test]
-    fn the_provider_is_told_by_the_model_and_the_form() {
+    fn model_and_format_decide_the_provider() {
         // Forms of other dialects are read by these, and here there is nothing in them.
         for model in ["claude-x", "Gemini", "m"] {
             check(model, &json!({}), &json!({"calls": []}), "compat", "passed");

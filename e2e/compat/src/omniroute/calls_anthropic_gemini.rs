@@ -1,8 +1,8 @@
 //! `extract_tool_calls`, `splice_results` and `follow_up_body` for Anthropic's and Gemini's answers.
 //!
-//! A call is ours when a skill that would run is offered under its name. The reference puts results into the answer;
+//! A call is ours when a skill that would run is offered under its name. OmniRoute puts results into the answer;
 //! the product can (`response`), and also asks the model again with them (`nextRequest`). Both are shown, and the
-//! first is compared. Words of errors are the reference's own: that there is one is compared, not which.
+//! first is compared. Words of errors are OmniRoute's own: that there is one is compared, not which.
 
 use serde_json::{Value, json};
 use skillet_llm::{Arguments, Dialect, ToolCall, ToolResult, anthropic::Anthropic, gemini::Gemini};
@@ -18,7 +18,7 @@ use crate::{
 enum Form {
     Anthropic,
     Gemini,
-    /// A provider that neither the reference nor the product reads calls of.
+    /// A provider that neither OmniRoute nor the product reads calls of.
     Unread,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn shown(call: &ToolCall) -> Value {
     json!({"id": call.id, "name": call.name, "arguments": arguments})
 }
 
-/// Any identifier is as good as the reference's where it made one up.
+/// Accepts any identifier if OmniRoute generated its own.
 pub(super) fn take_generated_ids(value: &mut Value, expected: &Value) {
     let wanted = expected["calls"].as_array().into_iter().flatten();
     let got = value.get_mut("calls").and_then(Value::as_array_mut).into_iter().flatten();
@@ -129,7 +129,7 @@ fn hide_error_words(value: &mut Value) {
     }
 }
 
-/// Where the product's answer is another on purpose.
+/// Returns the intended difference of the product's result.
 fn named_difference(value: &Value, expected: &Value) -> Option<String> {
     let (got, wanted) = (value["response"].to_string(), expected["response"].to_string());
     if wanted.contains("Handler not found") || wanted.contains("Skill is disabled") {
@@ -158,7 +158,7 @@ fn sense(want: &str, value: &Value, answer: &Value) -> Sense {
     Sense::Unknown
 }
 
-/// Whether a round is streamed is for who asks to decide, not for the turns: `stream` is not compared.
+/// The caller decides if a round is streamed, so `stream` is not compared.
 pub(super) fn follow_up_body(case: &Case) -> Result<Answer, String> {
     let Some(dialect) = dialect(case)? else { return Err("the format is not known".to_owned()) };
     let results = case.input["results"].as_array().ok_or("there are no results")?;

@@ -1,4 +1,4 @@
-//! Cases as the reference would give them, and what becomes of each.
+//! Cases as OmniRoute would give them, and what becomes of each.
 
 use super::*;
 use crate::judge::{Judgement, judge};
@@ -74,7 +74,7 @@ fn tool_use(name: &str) -> Value {
     json!({"type": "tool_use", "id": name, "name": name, "input": {"id": "9"}})
 }
 
-fn told(name: &str, result: &str) -> Value {
+fn tool_result(name: &str, result: &str) -> Value {
     json!({"type": "text", "text": format!("[Skill result: {name}]\n{result}")})
 }
 
@@ -82,8 +82,10 @@ fn told(name: &str, result: &str) -> Value {
 fn results_stand_in_an_anthropic_answer_as_the_reference_puts_them() {
     let response =
         json!({"content": [tool_use("lookup@1.0.0"), tool_use("broken@1.0.0")], "stop_reason": "tool_use"});
-    let content =
-        [told("lookup@1.0.0", "{\"record\":\"resolved:9\"}"), told("broken@1.0.0", "{\"error\":\"x\"}")];
+    let content = [
+        tool_result("lookup@1.0.0", "{\"record\":\"resolved:9\"}"),
+        tool_result("broken@1.0.0", "{\"error\":\"x\"}"),
+    ];
     let ended = json!({"content": content, "stop_reason": "end_turn", "stop_sequence": null});
     splice("claude", &response, &json!({"response": ended, "executionsRecorded": 2}), None, "passed");
     splice("claude", &response, &json!({"response": ended, "executionsRecorded": 1}), None, "failed");
@@ -98,14 +100,14 @@ fn a_skill_that_cannot_run_is_left_to_the_client() {
         [("offskill@1.0.0", "Skill is disabled", 0), ("nohandler@1.0.0", "Handler not found", 1)]
     {
         let response = json!({"content": [tool_use(name)], "stop_reason": "tool_use"});
-        let content = [told(name, &json!({ "error": words }).to_string())];
+        let content = [tool_result(name, &json!({ "error": words }).to_string())];
         let ended = json!({"content": content, "stop_reason": "end_turn", "stop_sequence": null});
         let expected = json!({"response": ended, "executionsRecorded": recorded});
         splice("claude", &response, &expected, Some("should be left to the client"), "passed");
         splice("claude", &response, &expected, None, "a skill that cannot run");
     }
     let empty = json!({"content": [tool_use("empty@1.0.0")], "stop_reason": "tool_use"});
-    let content = [told("empty@1.0.0", "{\"error\":\"Skill execution returned no output\"}")];
+    let content = [tool_result("empty@1.0.0", "{\"error\":\"Skill execution returned no output\"}")];
     let ended = json!({"content": content, "stop_reason": "end_turn", "stop_sequence": null});
     splice(
         "claude",

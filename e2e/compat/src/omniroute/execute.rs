@@ -68,8 +68,8 @@ fn check_fixtures(case: &Case) -> Result<(), String> {
     }
 }
 
-/// What comes of a model's call in the case's answer. None where no such skill is offered: what would not run is not,
-/// and an offer is of one version, so that no constraint is ever part of a tool's name.
+/// Runs a model's call of the case's response. `None` if no such skill is offered: a skill that cannot run is not offered, and
+/// an offer names one version, so a tool's name never has a constraint.
 pub(super) fn called(case: &Case, tool: &str, input: Value) -> Result<Option<Value>, String> {
     check_fixtures(case)?;
     let owner = case.input["context"]["owner"].as_str().unwrap_or_default();
@@ -79,7 +79,7 @@ pub(super) fn called(case: &Case, tool: &str, input: Value) -> Result<Option<Val
     Ok(Some(ran).filter(|ran| ran["rejected"] != true && is_exact))
 }
 
-/// What comes of a request to run a skill, in the form of `expected`.
+/// Runs a skill. Returns the result in the form of `expected`.
 pub(super) fn run(skill_name: &str, input: Option<Value>, owner: &str, is_switched_on: bool) -> Value {
     let (name, version) = split_name(skill_name);
     let execution = SkillExecutionSpec {
@@ -154,7 +154,7 @@ fn ran(admitted: &Admitted) -> Value {
     })
 }
 
-/// What the fixture's program does.
+/// Returns the end and the output of the fixture's program.
 fn end(name: &str, version: &SkillSemver, input: &Value) -> (Termination, String, String) {
     let version = version.to_string();
     let fixture = FIXTURES.iter().find(|fixture| fixture.0 == name && fixture.1 == version);
@@ -172,7 +172,7 @@ fn end(name: &str, version: &SkillSemver, input: &Value) -> (Termination, String
     }
 }
 
-/// Words of errors are the reference's own: that there is one is compared, not which.
+/// Compares only the presence of errors, since their words are OmniRoute's own.
 fn compare(case: &Case, value: Value, version: Option<&str>) -> Answer {
     let fields: &[&str] = if value["rejected"] == true {
         &["rejected", "httpStatus"]
@@ -181,8 +181,8 @@ fn compare(case: &Case, value: Value, version: Option<&str>) -> Answer {
     };
     let answer = Answer::by_fields(case, value, fields);
     let has_same_errors = ["errorMessage", "historyError"].iter().all(|field| {
-        let is_told = |value: &Value| value.get(field).is_some_and(|text| !text.is_null());
-        answer.value["rejected"] == true || is_told(&answer.value) == is_told(&case.expected)
+        let has_error = |value: &Value| value.get(field).is_some_and(|text| !text.is_null());
+        answer.value["rejected"] == true || has_error(&answer.value) == has_error(&case.expected)
     });
     let meets_want = case.want.as_deref().map_or(Sense::Unknown, |want| sense(want, &answer.value));
     let difference = named_difference(case, &answer.value, version);
@@ -201,7 +201,7 @@ fn sense(want: &str, value: &Value) -> Sense {
     by_status.and(by_refusal).and(by_timeout)
 }
 
-/// Where the product's answer is another on purpose.
+/// Returns the intended difference of the product's result.
 fn named_difference(case: &Case, value: &Value, version: Option<&str>) -> Option<String> {
     let is_exact = version.is_none_or(|version| version.parse::<SkillSemver>().is_ok());
     if !is_exact {

@@ -1,6 +1,6 @@
-//! `inject`: which skills a request is offered, in which order, and what each scores.
+//! `inject`: the skills that a request is offered, their order and their scores.
 //!
-//! The owners of a case are namespaces: the asking key's own, then the reference's global ones. Names and shapes of the
+//! The owners of a case are namespaces: the asking key's own, then OmniRoute's global ones. Names and shapes of the
 //! tools are compared by other kinds; here a tool stands for the `name@version` that it is.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -108,7 +108,7 @@ fn tool_name(tool: &Value) -> Option<&str> {
     tool["function"]["name"].as_str().or_else(|| tool["name"].as_str())
 }
 
-/// The reference's tools, each as the `name@version` that its name says.
+/// OmniRoute's tools, each as the `name@version` that its name says.
 fn expected_names(case: &Case) -> Vec<String> {
     let decoded = |name: &str| {
         let bytes = URL_SAFE_NO_PAD.decode(name.strip_prefix("omr_skill_")?).ok()?;

@@ -1,6 +1,6 @@
 //! `extract_tool_calls` and `splice_results` for answers in the form of OpenAI's Responses API.
 //!
-//! A call is ours when a skill that would run is offered under its name. The reference hands results to the client; the
+//! A call is ours when a skill that would run is offered under its name. OmniRoute hands results to the client; the
 //! product gives them to the model and asks again, and only an answer with calls of the client's goes back with results in it.
 
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::{
     judge::{Answer, Sense, mentions},
 };
 
-/// Whether the case's answer is one of the Responses API, whole or inside the end event of a stream.
+/// True if the case's response is one of the Responses API, buffered or inside the end event of a stream.
 pub(super) fn is_in_form(case: &Case) -> bool {
     let response = &case.input["response"];
     let is_openai = mentions(case.text("model"), &["gpt", "openai"]);
@@ -28,11 +28,11 @@ pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
     let mut value = json!({ "calls": calls.iter().map(shown).collect::<Value>() });
     take_generated_ids(&mut value, &case.expected);
     let difference = has_broken
-        .then(|| "arguments that are no JSON are kept as text, so that the model can be told".to_owned());
+        .then(|| "arguments that are no JSON are kept as text, so that the model learns of it".to_owned());
     Ok(Answer { difference, ..Answer::exact(case, value) })
 }
 
-/// The function calls; the reference does not read calls of other kinds, which the product does to leave them to the client.
+/// Returns the function calls. OmniRoute does not read other kinds of calls; the product reads them to leave them to the client.
 fn calls(case: &Case) -> Result<Vec<ToolCall>, String> {
     if !is_in_form(case) {
         return Err("the answer is in another form than that of the Responses API".to_owned());
@@ -74,7 +74,7 @@ pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
 
 struct Run {
     result: ToolResult,
-    /// Whether there is a SkillExecution of it.
+    /// True if the run has a SkillExecution.
     is_recorded: bool,
 }
 

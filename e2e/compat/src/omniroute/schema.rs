@@ -45,7 +45,7 @@ fn sorted(schema: &Value) -> Value {
     }
 }
 
-/// What the product does otherwise on purpose, see `skillet_llm::tool_schema`.
+/// Returns the intended difference of the product, see `skillet_llm::tool_schema`.
 fn named_difference(given: &Value, expected: &Value, normal: &Value) -> Option<String> {
     if !given.is_object() {
         return Some("the parameters of a tool are always an object".to_owned());
@@ -78,12 +78,12 @@ fn has_object_at(value: &Value, names: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::told;
+    use crate::registry::replay_case;
 
     fn check(schema: &Value, expected: &Value, verdict: &str, want: Option<&str>, result: &str) {
         let (input, expected) = (json!({ "schema": schema }), json!({ "schema": expected }));
-        let told = told("input_schema_normalise", verdict, want, &input, &expected);
-        assert!(told.starts_with(result), "{schema}: {told}");
+        let verdict_text = replay_case("input_schema_normalise", verdict, want, &input, &expected);
+        assert!(verdict_text.starts_with(result), "{schema}: {verdict_text}");
     }
 
     #[test]

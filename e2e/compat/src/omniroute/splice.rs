@@ -15,8 +15,8 @@ use crate::{
     judge::{Answer, Sense, mentions},
 };
 
-/// What became of an answer.
-enum Outcome {
+/// The result of an intercepted response.
+enum Interception {
     /// No call is ours: the client gets it as it is.
     Untouched,
     /// All are ours: the model is asked again with this request.
@@ -38,9 +38,9 @@ pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
     let (outcome, runs) = intercept(response, context);
     let meets_want = case.want.as_deref().map_or(Sense::Unknown, |want| sense(want, &outcome));
     let (field, value, difference) = match outcome {
-        Outcome::Untouched => ("response", response.clone(), None),
-        Outcome::Continued(request) => ("continued", request, Some("the conversation is continued")),
-        Outcome::Mixed(answer) => {
+        Interception::Untouched => ("response", response.clone(), None),
+        Interception::Continued(request) => ("continued", request, Some("the conversation is continued")),
+        Interception::Mixed(answer) => {
             ("response", answer, Some("results are text, beside the client's own calls"))
         }
     };
@@ -48,8 +48,8 @@ pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
     Ok(Answer { meets_want, difference: difference.map(str::to_owned), ..answer })
 }
 
-/// What the gateway does with a whole answer, and how many executions that makes.
-fn intercept(response: &Value, context: &Value) -> (Outcome, usize) {
+/// Intercepts a buffered response as the gateway does. Returns the result and the number of executions.
+fn intercept(response: &Value, context: &Value) -> (Interception, usize) {
     let owner = context["owner"].as_str().unwrap_or_default();
     let mut offered = execute::offered(owner);
     if context["customSkillExecutionEnabled"] == false {
@@ -59,11 +59,11 @@ fn intercept(response: &Value, context: &Value) -> (Outcome, usize) {
     let ours: Vec<&ToolCall> = calls.iter().filter(|call| offered.contains(call.name.as_str())).collect();
     let results: Vec<ToolResult> = ours.iter().map(|call| result(call, owner)).collect();
     let outcome = if ours.is_empty() {
-        Outcome::Untouched
+        Interception::Untouched
     } else if ours.len() < calls.len() {
-        Outcome::Mixed(OpenAiChat.client_response(response, &results))
+        Interception::Mixed(OpenAiChat.client_response(response, &results))
     } else {
-        Outcome::Continued(OpenAiChat.next_request(&json!({"messages": []}), response, &results))
+        Interception::Continued(OpenAiChat.next_request(&json!({"messages": []}), response, &results))
     };
     (outcome, ours.len())
 }
@@ -79,25 +79,25 @@ fn result(call: &ToolCall, owner: &str) -> ToolResult {
     ToolResult { id: id.clone(), name: name.clone(), content: content.to_string(), is_error: error.is_some() }
 }
 
-fn sense(want: &str, outcome: &Outcome) -> Sense {
+fn sense(want: &str, outcome: &Interception) -> Sense {
     if mentions(want, &["left to the client", "left alone", "untouched", "not run", "not be taken"]) {
-        return Sense::of(matches!(outcome, Outcome::Untouched));
+        return Sense::of(matches!(outcome, Interception::Untouched));
     }
     match outcome {
-        Outcome::Continued(_) => {
+        Interception::Continued(_) => {
             Sense::of(mentions(want, &["continue", "ask again", "asked again", "next round"]))
         }
-        Outcome::Mixed(_) => {
+        Interception::Mixed(_) => {
             Sense::of(mentions(want, &["mixed", "client's", "own calls", "text", "continue"]))
         }
-        Outcome::Untouched => Sense::Missed,
+        Interception::Untouched => Sense::Missed,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::told;
+    use crate::registry::replay_case;
 
     fn check(names: &[&str], verdict: &str, want: Option<&str>, expected: &str) {
         let calls =
@@ -105,14 +105,14 @@ mod tests {
         let message = json!({"tool_calls": calls.collect::<Vec<_>>()});
         let response = json!({"choices": [{"finish_reason": "tool_calls", "message": message}]});
         let input = json!({"model": "gpt", "response": response, "context": {"owner": "key-a"}});
-        let told = told(
+        let verdict_text = replay_case(
             "splice_results",
             verdict,
             want,
             &input,
             &json!({"response": response, "executionsRecorded": 0}),
         );
-        assert!(told.starts_with(expected), "{names:?}: {told}");
+        assert!(verdict_text.starts_with(expected), "{names:?}: {verdict_text}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use skillet_llm::{
 
 use crate::{case::Case, judge::Answer};
 
-/// Whose name the reference's mark carries.
+/// Name in OmniRoute's mark.
 const MARK: &str = "OMNIROUTE";
 
 pub(super) fn bounded_result(case: &Case) -> Result<Answer, String> {
@@ -45,7 +45,7 @@ pub(super) fn follow_up_body(case: &Case) -> Result<Answer, String> {
         return Err(format.to_owned());
     }
     let mut request = case.input["sourceBody"].clone();
-    // The reference's loop asks for whole answers only; whether the product streams is the gateway's choice.
+    // OmniRoute's loop asks for whole answers only; whether the product streams is the gateway's choice.
     request["stream"] = json!(false);
     let answer = with_calls(case);
     let body = OpenAiChat.next_request(&request, &answer, &results(case));
@@ -97,15 +97,15 @@ fn limit(case: &Case, is_named: impl Fn(&str) -> bool) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::told;
+    use crate::registry::replay_case;
 
     #[test]
     fn a_cut_object_is_compared_by_size_and_mark() {
         let input = json!({"value": {"b": "x".repeat(50), "a": 1}, "maxBytes": 45});
         let expected = |text: &str| json!({"text": text, "truncated": true, "originalBytes": 64});
         let check = |text: &str, result: &str| {
-            let told = told("bounded_result", "compat", None, &input, &expected(text));
-            assert!(told.starts_with(result), "{told}");
+            let verdict_text = replay_case("bounded_result", "compat", None, &input, &expected(text));
+            assert!(verdict_text.starts_with(result), "{verdict_text}");
         };
         check("{\"b\":\"xxxxxx[TRUNCATED 52 BYTES BY OMNIROUTE]", "passed");
         check("{\"b\":\"xxxxxx[TRUNCATED 53 BYTES BY OMNIROUTE]", "failed");
@@ -131,12 +131,13 @@ mod tests {
             ]}})
         };
         let check = |expected: &Value, result: &str| {
-            let told = told("follow_up_body", "compat", None, &input, expected);
-            assert!(told.starts_with(result), "{told}");
+            let verdict_text = replay_case("follow_up_body", "compat", None, &input, expected);
+            assert!(verdict_text.starts_with(result), "{verdict_text}");
         };
         check(&expected("[TRUNCATED "), "passed");
         check(&expected("[TRUNCATED 102"), "failed");
-        let other = told("follow_up_body", "compat", None, &json!({"sourceFormat": "claude"}), &Value::Null);
+        let other =
+            replay_case("follow_up_body", "compat", None, &json!({"sourceFormat": "claude"}), &Value::Null);
         assert_eq!(other, "claude");
     }
 }

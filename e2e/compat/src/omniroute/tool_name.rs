@@ -8,7 +8,7 @@ use crate::{
     judge::{Answer, Sense, mentions},
 };
 
-/// The reference's name as far as the product takes it for a skill's; where that is no legal name, the product's own.
+/// OmniRoute's name as far as the product takes it for a skill's; where that is no legal name, the product's own.
 pub(super) fn tool_name_encode(case: &Case) -> Result<Answer, String> {
     let (name, version) = (case.text("name"), case.text("version"));
     let tool_name = omniroute::encode(name, version).unwrap_or_else(|| {
@@ -52,11 +52,11 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::registry::told;
+    use crate::registry::replay_case;
 
     fn check(kind: &str, input: &Value, expected: &Value, verdict: &str, want: Option<&str>, result: &str) {
-        let told = told(kind, verdict, want, input, expected);
-        assert!(told.starts_with(result), "{kind} {input}: {told}");
+        let verdict_text = replay_case(kind, verdict, want, input, expected);
+        assert!(verdict_text.starts_with(result), "{kind} {input}: {verdict_text}");
     }
 
     #[test]

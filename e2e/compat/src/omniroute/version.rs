@@ -43,20 +43,20 @@ fn sense(want: &str, constraint: &Result<Constraint, ConstraintError>, found: Op
     Sense::Unknown
 }
 
-/// Where docs/adr/0003 says that the product answers otherwise.
+/// Returns the intended difference that docs/adr/0003 describes.
 fn named_difference(case: &Case, text: Option<&str>, is_refused: bool) -> Option<String> {
     let text = text.unwrap_or("*");
     if is_refused {
         let version = text.trim_start_matches(['^', '~', '>', '<', '=']);
         let is_guessed = version.parse::<SkillSemver>().is_err();
-        return is_guessed.then(|| "docs/adr/0003: refused, where the reference guesses".to_owned());
+        return is_guessed.then(|| "docs/adr/0003: refused, where OmniRoute guesses".to_owned());
     }
     let is_single_equals = text.starts_with('=') && !text.starts_with("==");
     let is_repaired_later = case.baseline.as_deref() == Some("v3.8.49")
         && [">=", "<=", "=="].iter().any(|sign| text.starts_with(sign));
     let is_added =
         matches!(text, "*" | "latest") || is_single_equals || is_repaired_later || text.contains([' ', ',']);
-    is_added.then(|| "docs/adr/0003: a constraint the reference does not know".to_owned())
+    is_added.then(|| "docs/adr/0003: a constraint OmniRoute does not know".to_owned())
 }
 
 pub(super) fn list_versions(case: &Case) -> Result<Answer, String> {

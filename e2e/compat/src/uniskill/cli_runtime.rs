@@ -50,7 +50,7 @@ pub(super) fn outcome(case: &Case) -> Result<Answer, String> {
     Ok(compare(case, value))
 }
 
-/// The cluster offers nothing to run in: admission refuses, and no sandbox is asked for.
+/// The cluster has no place to run: admission refuses, and no sandbox is created.
 fn nothing_to_run_in(case: &Case) -> Result<Answer, String> {
     let policy = SkillPolicySpec { execution_enabled: false, ..SkillPolicySpec::default() };
     let execution = SkillExecutionSpec { skill: "tool".to_owned(), ..SkillExecutionSpec::default() };
@@ -71,15 +71,15 @@ fn compare(case: &Case, value: Value) -> Answer {
     let failure = &case.expected["result"];
     let has_same_code =
         failure.get("exit_code").is_none_or(|code| answer.value.get("exit_code") == Some(code));
-    let is_failure_told = failure.get("error").is_none()
+    let has_failure_message = failure.get("error").is_none()
         || answer.value["message"].as_str().is_some_and(|text| !text.is_empty());
     let has_same_result = failure.is_null()
         || case.expected["status"] != "SUCCESS"
         || answer.value.get("result") == Some(failure);
-    Answer { is_same: answer.is_same && has_same_code && is_failure_told && has_same_result, ..answer }
+    Answer { is_same: answer.is_same && has_same_code && has_failure_message && has_same_result, ..answer }
 }
 
-/// Which keys of the reference's result have a counterpart in the product's status.
+/// Returns the keys of the reference's result that have a counterpart in the product's status.
 fn keys(case: &Case, outcome: &Outcome) -> Value {
     let has = |key: &str| match key {
         "output" | "error" => outcome.output.is_some() || !outcome.message.is_empty(),
@@ -108,7 +108,7 @@ fn end(case: &Case, termination: &Termination) -> Outcome {
     })
 }
 
-/// The reference's word for a phase, by the product's own.
+/// Returns the reference's word for a phase of the product.
 fn status(outcome: &Outcome) -> &'static str {
     match (status_word(outcome.phase), outcome.reason) {
         ("success", Reason::Succeeded) => "SUCCESS",
