@@ -44,7 +44,7 @@ pub struct SkillPolicySpec {
     /// Highest limits that a skill may set.
     #[serde(default)]
     pub maximums: LimitMaximums,
-    /// Longest time until a sandbox is usable. Default `60s`.
+    /// Longest time until a sandbox is usable once its pod has a node. Default `60s`.
     #[serde(default = "start_timeout")]
     pub start_timeout: SkillDuration,
     /// Retention of finished executions.

@@ -9,7 +9,7 @@ use skillet_api::{
     skill::{Limits, RetryOn, Run, Tool},
 };
 
-/// What a Skill and a sealed version have in common.
+/// The content that a Skill and a sealed version share.
 #[derive(Clone, Copy, Debug)]
 pub struct Content<'a> {
     pub description: &'a str,

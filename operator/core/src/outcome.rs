@@ -199,9 +199,9 @@ mod tests {
             (broken.phase, broken.reason, broken.output),
             (Phase::Failed, Reason::OutputInvalid, None)
         );
-        let told =
+        let message =
             r#"the output breaks tool.outputSchema: (root): expected property "sum", which is missing"#;
-        assert_eq!(broken.message, told);
+        assert_eq!(broken.message, message);
         assert_eq!(run("{\"sum\": 3", true).reason, Reason::Succeeded);
     }
 }

@@ -58,7 +58,7 @@ pub fn http_status(reason: Reason) -> u16 {
     }
 }
 
-/// Splits `name@constraint` at the first `@`. Without one, no version is asked for.
+/// Splits `name@constraint` at the first `@`. Without `@` there is no constraint.
 pub fn split_name(text: &str) -> (&str, Option<&str>) {
     match text.split_once('@') {
         Some((name, constraint)) => (name, Some(constraint)),
@@ -66,8 +66,8 @@ pub fn split_name(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// What a list is searched for: a part of a text, without regard to case, accents and the different Turkish letters i.
-/// Nothing is a part of every text.
+/// A search text: a part of a text, without regard to case, accents and the different Turkish letters i. An empty search
+/// text matches every text.
 #[derive(Clone, Debug)]
 pub struct Search(String);
 
@@ -121,7 +121,7 @@ impl Page {
         all.into_iter().skip(before).take(self.limit).collect()
     }
 
-    /// How many pages `total` entries take; none where there are none.
+    /// Returns the number of pages of `total` entries; 0 if there are none.
     pub fn total_pages(self, total: usize) -> usize {
         total.div_ceil(self.limit.max(1))
     }

@@ -131,7 +131,7 @@ fn a_skill_that_is_switched_off_is_never_run() {
 }
 
 #[test]
-fn a_constraint_that_is_nonsense_is_told_apart_from_one_that_nothing_fits() {
+fn an_invalid_constraint_has_another_reason_than_one_without_a_match() {
     let scene = Scene::new(SKILL);
     let message = r#"spec.version: in the version constraint "v1.0.0", "v1.0.0" is not read: write the version without v, like 1.2.3"#;
     scene.refuse("version: v1.0.0", Reason::ConstraintInvalid, message);
@@ -176,7 +176,7 @@ fn a_change_that_the_operator_has_not_seen_is_waited_for() {
     ] {
         assert!(scene.admit(execution).unwrap_err().is_transient, "{execution}");
     }
-    // What is asked for cannot come from that change, or the change was decided on.
+    // The requested version cannot come from that change, or the change was observed.
     assert_eq!(unseen(&behind).admit("version: 1.1.0").unwrap().version.to_string(), "1.1.0");
     assert_eq!(unseen(SKILL).admit("").unwrap().version.to_string(), "1.1.0");
     assert!(!unseen(&behind).admit("version: ^2.0.0").unwrap_err().is_transient);

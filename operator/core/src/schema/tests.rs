@@ -1,4 +1,4 @@
-//! What is accepted as a schema, what a broken value is told, and that hostile schemas cost nothing.
+//! Accepted schemas, messages for violations, and the bounded cost of hostile schemas.
 
 use std::time::Instant;
 
@@ -11,15 +11,18 @@ fn compile(schema: &Value) -> Result<Schema, String> {
 }
 
 fn check(schema: &Value, value: &Value, expected: &[&str]) {
-    let told = compile(schema).unwrap().check(value).err().unwrap_or_default();
-    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
-    assert_eq!(told, expected, "{value} against {schema}");
+    let message = compile(schema).unwrap().check(value).err().unwrap_or_default();
+    let message: Vec<String> = message.iter().map(ToString::to_string).collect();
+    assert_eq!(message, expected, "{value} against {schema}");
 }
 
 fn refuse(schema: &Value, expected: &str) {
-    let told = compile(schema).map(|_| ()).unwrap_err();
-    assert!(told.contains(expected), "{told}");
-    assert!(told.starts_with("spec.tool.inputSchema is not a JSON Schema that can be used: "), "{told}");
+    let message = compile(schema).map(|_| ()).unwrap_err();
+    assert!(message.contains(expected), "{message}");
+    assert!(
+        message.starts_with("spec.tool.inputSchema is not a JSON Schema that can be used: "),
+        "{message}"
+    );
 }
 
 #[test]
@@ -96,12 +99,12 @@ fn every_common_keyword_has_plain_words() {
         &json!("x"),
         &[r#"(root): expected format date, got "x""#],
     );
-    let told = compile(&json!({"contains": {"type": "null"}})).unwrap().check(&json!([1])).unwrap_err();
-    assert!(told[0].expected.starts_with("otherwise ("), "{}", told[0]);
+    let message = compile(&json!({"contains": {"type": "null"}})).unwrap().check(&json!([1])).unwrap_err();
+    assert!(message[0].expected.starts_with("otherwise ("), "{}", message[0]);
 }
 
 #[test]
-fn at_most_five_violations_are_told_and_the_rest_counted() {
+fn a_message_lists_five_violations_and_counts_the_others() {
     let schema = compile(&json!({"items": {"type": "integer"}})).unwrap();
     let violations = schema.check(&json!(["a", "b", "c", "d", "e", "f", "g"])).unwrap_err();
     let message = summarize(&violations);
@@ -112,9 +115,9 @@ fn at_most_five_violations_are_told_and_the_rest_counted() {
 
 #[test]
 fn long_values_are_cut() {
-    let told = compile(&json!({"type": "null"})).unwrap().check(&json!("é".repeat(500))).unwrap_err();
-    assert!(told[0].expected.ends_with("..."), "{}", told[0]);
-    assert!(told[0].expected.len() < 100, "{}", told[0]);
+    let message = compile(&json!({"type": "null"})).unwrap().check(&json!("é".repeat(500))).unwrap_err();
+    assert!(message[0].expected.ends_with("..."), "{}", message[0]);
+    assert!(message[0].expected.len() < 100, "{}", message[0]);
 }
 
 #[test]
@@ -209,8 +212,8 @@ fn a_recursive_schema_with_alternatives_answers_at_once() {
 #[test]
 fn a_recursive_schema_without_alternatives_says_where_at_any_depth() {
     let schema = json!({"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}});
-    let told = compile(&schema).unwrap().check(&nested(100)).unwrap_err();
-    assert_eq!(told[0].to_string(), format!("{}: expected object, got 1", "/a".repeat(100)));
+    let message = compile(&schema).unwrap().check(&nested(100)).unwrap_err();
+    assert_eq!(message[0].to_string(), format!("{}: expected object, got 1", "/a".repeat(100)));
 }
 
 #[test]
@@ -223,15 +226,15 @@ fn nothing_overflows_the_stack() {
     refuse(&json!({"$defs": definitions, "$ref": "#/$defs/d0"}), "it is nested too deeply");
     let deep = (0..30).fold(json!({"$ref": "#"}), |schema, _| json!({ "allOf": [schema] }));
     let schema = json!({"type": "object", "properties": {"a": deep}});
-    let told =
+    let message =
         "(root): expected a value that is nested less deeply; this one is too deep for its recursive schema";
-    check(&schema, &nested(110), &[told]);
+    check(&schema, &nested(110), &[message]);
     // The largest that is let pass runs on the smallest stack a runtime gives.
     let near_limit = (0..40).fold(json!({"$ref": "#"}), |schema, _| json!({ "allOf": [schema] }));
     let schema = json!({"type": "object", "properties": {"a": near_limit}});
     let run = move || compile(&schema).unwrap().check(&nested(10)).unwrap_err()[0].to_string();
-    let told = std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
-    assert_eq!(told, "/a/a/a/a/a/a/a/a/a/a: expected object, got 1");
+    let message = std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
+    assert_eq!(message, "/a/a/a/a/a/a/a/a/a/a: expected object, got 1");
     check(&json!({"$ref": "#"}), &json!(1), &[]);
 }
 
@@ -242,7 +245,7 @@ fn large_inputs_of_ordinary_schemas_are_checked() {
     let rows = vec![json!({"name": "a", "count": 1}); 30_000];
     check(&json!({"type": "array", "items": row}), &Value::Array(rows), &[]);
     let wide = json!({"allOf": vec![json!({"items": {"anyOf": vec![json!({"type": "null"}); 100]}}); 10]});
-    let told = "(root): expected a smaller value; this one is too large to be checked against its schema";
-    check(&wide, &json!(vec![0; 30_000]), &[told]);
+    let message = "(root): expected a smaller value; this one is too large to be checked against its schema";
+    check(&wide, &json!(vec![0; 30_000]), &[message]);
     refuse(&json!({"description": "x".repeat(200_000)}), "bytes, at most 131072 are allowed");
 }

@@ -121,7 +121,7 @@ fn a_name_is_a_dns_label() {
 }
 
 #[test]
-fn every_problem_is_told_not_only_the_first() {
+fn every_error_is_returned_not_only_the_first() {
     refuse(
         "{version: v1, tags: [''], tool: {inputSchema: {type: x}, outputSchema: {type: z}}, limits: {memory: 3Gi, cpu: x}, run: {sandbox: {image: evil/a, script: cat}}}",
         &[

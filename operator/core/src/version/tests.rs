@@ -1,4 +1,4 @@
-//! Which versions and constraints are read, what each means, and what a refused one is told.
+//! Versions and constraints: parsing, matching, and messages of refusals.
 
 use super::*;
 use crate::test_rng::TestRng;

@@ -1,4 +1,4 @@
-//! Which limits a skill may ask for, and whose mistake it is where one cannot be used.
+//! Limits of skills, and errors of the policy in contrast to errors of the skill.
 
 use super::*;
 
@@ -55,15 +55,15 @@ fn a_limit_that_cannot_be_used_is_refused() {
 }
 
 #[test]
-fn a_policy_that_contradicts_itself_is_told_apart_from_the_skills_mistakes() {
+fn an_error_of_the_policy_is_not_reported_as_the_skills() {
     let limits = |policy: &str| validate(SHORTEST, policy).map(|skill| skill.content.limits);
     assert_eq!(limits("{maximums: {timeout: 10s}}").unwrap().timeout, Duration::from_secs(10));
     assert_eq!(limits("{defaults: {processes: 9000}, maximums: {processes: 9000}}").unwrap().processes, 4096);
-    let told = |policy: &str| limits(policy).unwrap_err()[0].to_string();
+    let message = |policy: &str| limits(policy).unwrap_err()[0].to_string();
     let unusable = "spec.limits.cpu: spec.defaults.cpu of the SkillPolicy, x, cannot be used";
-    assert_eq!(told("{defaults: {cpu: x}}"), unusable);
+    assert_eq!(message("{defaults: {cpu: x}}"), unusable);
     let unreadable = "spec.limits.memory: spec.maximums.memory of the SkillPolicy, much, cannot be read";
-    assert_eq!(told("{maximums: {memory: much}}"), unreadable);
+    assert_eq!(message("{maximums: {memory: much}}"), unreadable);
     let large = SHORTEST.replace("run:", "limits: {processes: 5000}, run:");
     let errors = validate(&large, "{maximums: {processes: 9000}}").unwrap_err();
     assert_eq!(errors[0].to_string(), "spec.limits.processes: 5000 is too large; the most is 4096");
