@@ -14,7 +14,7 @@ pub mod gateway;
 pub mod names;
 pub mod policy;
 pub mod reason;
-pub mod schema;
+mod schema;
 pub mod skill;
 pub mod version;
 

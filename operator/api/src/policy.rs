@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{duration::SkillDuration, execution::IsolationStatus, gateway::GatewayPolicy, skill::Limits};
+use crate::{duration::SkillDuration, execution::IsolationStatus, gateway::GatewayPolicy};
 
 /// Settings for all skills of the cluster.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,20 +163,6 @@ impl Default for LimitMaximums {
             memory: "2Gi".into(),
             processes: 1024,
             output_bytes: 524_288,
-        }
-    }
-}
-
-impl LimitDefaults {
-    /// The same values in the form a Skill would write them.
-    pub fn as_limits(&self) -> Limits {
-        Limits {
-            timeout: Some(self.timeout),
-            cpu: Some(self.cpu.clone()),
-            memory: Some(self.memory.clone()),
-            processes: Some(self.processes),
-            output_bytes: Some(self.output_bytes),
-            ..Limits::default()
         }
     }
 }

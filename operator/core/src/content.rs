@@ -1,4 +1,4 @@
-//! The content of a version: what decides behaviour, its digest, and how it is sealed.
+//! The content of a version: the fields that decide behavior, their digest, and the sealing.
 
 use std::fmt::Write as _;
 

@@ -5,9 +5,6 @@ use serde_json::{Value, json};
 pub use crate::text::{text_head, text_tail, truncate};
 use crate::text::{trim, without_cut_character};
 
-/// Default limit of the output, in bytes.
-pub const DEFAULT_LIMIT: usize = 100_000;
-
 /// Returns a JSON object or list unchanged, a JSON scalar as `{"value": ...}`, and other text, trimmed, as
 /// `{"output": ...}`.
 ///

@@ -106,8 +106,7 @@ impl Page {
     pub const MAX_LIMIT: usize = 200;
     const DEFAULT_LIMIT: usize = 50;
 
-    /// From the query parameters `page` and `limit`, each as it was given or not. Numbers are read as those in
-    /// arguments are.
+    /// Reads the query parameters `page` and `limit`. Numbers are read as JavaScript reads them.
     pub fn read(page: Option<&str>, limit: Option<&str>) -> Result<Self, PageError> {
         Ok(Self {
             number: whole_number("page", page, 1, None)?,

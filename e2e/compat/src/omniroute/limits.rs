@@ -1,7 +1,8 @@
 //! `output_truncate`: the bound of a skill's output.
 
 use serde_json::json;
-use skillet_core::output;
+use skillet_api::SkillPolicySpec;
+use skillet_core::text::truncate;
 
 use crate::{case::Case, judge::Answer};
 
@@ -13,6 +14,7 @@ pub(super) fn output_truncate(case: &Case) -> Result<Answer, String> {
         return Err(format!("the unit {unit} is not known"));
     };
     let text = "x".repeat(length);
-    let (kept, is_cut) = output::truncate(&text, output::DEFAULT_LIMIT);
+    let limit = usize::try_from(SkillPolicySpec::default().defaults.output_bytes).unwrap_or(usize::MAX);
+    let (kept, is_cut) = truncate(&text, limit);
     Ok(Answer::exact(case, json!({"length": kept.encode_utf16().count(), "truncated": is_cut})))
 }
