@@ -79,7 +79,7 @@ impl Retained {
         let of_namespace = |(namespace, of): (&String, &HashMap<(String, String), i64>)| {
             let finished: Vec<((String, String), i64)> =
                 of.iter().map(|(id, at)| (id.clone(), *at)).collect();
-            let expired = retention::expired(&finished, ttl, per_namespace, now);
+            let expired = retention::expired_executions(&finished, ttl, per_namespace, now);
             let namespace = namespace.clone();
             expired.into_iter().map(move |(name, uid)| (namespace.clone(), name, uid)).collect::<Vec<_>>()
         };

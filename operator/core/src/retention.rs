@@ -7,7 +7,7 @@ use crate::version::{SkillSemver, newest_first};
 /// Returns the finished executions of one namespace to delete: those older than `ttl`, and the oldest above `per_namespace`.
 ///
 /// Times are seconds since the epoch. The result is oldest first.
-pub fn expired<N: Clone + Ord>(
+pub fn expired_executions<N: Clone + Ord>(
     finished: &[(N, i64)],
     ttl: Duration,
     per_namespace: usize,
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     fn check_expired(finished: &[(&str, i64)], per_namespace: usize, expected: &[&str]) {
-        assert_eq!(expired(finished, Duration::from_secs(100), per_namespace, 1000), expected);
+        assert_eq!(expired_executions(finished, Duration::from_secs(100), per_namespace, 1000), expected);
     }
 
     #[test]
@@ -57,7 +57,7 @@ mod tests {
         check_expired(&[("new", 901), ("at", 900), ("old", 899)], 10, &["old", "at"]);
         check_expired(&[("future", 2000)], 10, &[]);
         check_expired(&[], 0, &[]);
-        assert_eq!(expired(&[("a", i64::MIN)], Duration::MAX, 1, i64::MAX), ["a"]);
+        assert_eq!(expired_executions(&[("a", i64::MIN)], Duration::MAX, 1, i64::MAX), ["a"]);
     }
 
     #[test]

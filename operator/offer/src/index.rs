@@ -138,7 +138,7 @@ impl Index {
     }
 
     pub fn get(&self, name: &str) -> Option<&Arc<Candidate>> {
-        self.entry(*self.names.get(name)?).map(|entry| &entry.candidate)
+        self.get_entry(name).map(|entry| &entry.candidate)
     }
 
     pub fn len(&self) -> usize {
@@ -164,7 +164,7 @@ impl Index {
         self.always.values().filter_map(|slot| self.entry(*slot))
     }
 
-    pub(crate) fn named(&self, name: &str) -> Option<&IndexedSkill> {
+    pub(crate) fn get_entry(&self, name: &str) -> Option<&IndexedSkill> {
         self.entry(*self.names.get(name)?)
     }
 

@@ -196,7 +196,7 @@ impl<'a> Selector<'a> {
                 self.reject(&ranked.candidate, reason);
             }
         }
-        selected.extend(best.into_items().into_iter().map(|(ranked, ())| scored(ranked)));
+        selected.extend(best.into_items().into_iter().map(|(ranked, ())| into_selected(ranked)));
         selected
     }
 
@@ -218,7 +218,7 @@ impl<'a> Selector<'a> {
             (*distance, entry.candidate.registered, entry.candidate.name.clone())
         });
         let always = always.into_iter().map(|(_, entry)| (entry.candidate.clone(), None, entry.tokens));
-        always.chain(best.into_items().into_iter().map(|(ranked, ())| scored(ranked))).collect()
+        always.chain(best.into_items().into_iter().map(|(ranked, ())| into_selected(ranked))).collect()
     }
 
     /// The order of the request is the rank.
@@ -239,7 +239,7 @@ impl<'a> Selector<'a> {
         let mut found = Vec::new();
         for name in names.iter().filter(|name| seen.insert(name.as_str())) {
             let mut distances = self.indexes.iter().enumerate();
-            match distances.find_map(|(distance, index)| Some((distance, index.named(name)?))) {
+            match distances.find_map(|(distance, index)| Some((distance, index.get_entry(name)?))) {
                 Some(nearest) => found.push(nearest),
                 None => self.rejected.push(Rejected {
                     namespace: None,
@@ -308,7 +308,7 @@ pub(super) fn rejection(
     selection.client_tools.contains(&&*candidate.tool.name).then_some(RejectReason::ToolNameTaken)
 }
 
-fn scored(ranked: Ranked) -> Selected {
+fn into_selected(ranked: Ranked) -> Selected {
     (ranked.candidate, Some(ranked.score), ranked.tokens)
 }
 

@@ -80,7 +80,7 @@ pub fn request(seed: u64) -> (Vec<String>, Vec<Value>) {
             0 | 1 => word(rng),
             _ => filler.get(rng.below(10) as usize).copied().unwrap_or_default(),
         };
-        (0..words).map(|_| select(&mut rng)).collect::<Vec<_>>().join(" ")
+        (0..words).map(|_| pick(&mut rng)).collect::<Vec<_>>().join(" ")
     };
     let texts = vec![format!("You are a helpful assistant. {}", sentence(30)), sentence(220)];
     let tool = |name: &str, description: String| {

@@ -38,7 +38,7 @@ fn answer(case: &Case, calls: &[ToolCall]) -> Answer {
     let expected = &case.expected["calls"];
     let has_broken = calls.iter().any(|call| matches!(call.arguments, Arguments::NotJson(_)));
     let calls: Vec<Value> =
-        calls.iter().enumerate().map(|(place, call)| written(call, &expected[place])).collect();
+        calls.iter().enumerate().map(|(place, call)| to_json(call, &expected[place])).collect();
     // OmniRoute throws where the product finds no calls.
     let throws = case.expected.get("throws").is_some();
     Answer {
@@ -50,7 +50,7 @@ fn answer(case: &Case, calls: &[ToolCall]) -> Answer {
     }
 }
 
-fn written(call: &ToolCall, expected: &Value) -> Value {
+fn to_json(call: &ToolCall, expected: &Value) -> Value {
     let ToolCall { id, name, arguments } = call;
     let is_any_id = expected["id"] == "$generated" && !id.is_empty();
     let id = if is_any_id { "$generated" } else { id };

@@ -44,7 +44,7 @@ fn dialect(case: &Case) -> Result<Option<&'static dyn Dialect>, String> {
 
 pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
     let calls = dialect(case)?.map(|dialect| dialect.tool_calls(&case.input["response"])).unwrap_or_default();
-    let mut value = json!({"calls": calls.iter().map(shown).collect::<Value>()});
+    let mut value = json!({"calls": calls.iter().map(to_json).collect::<Value>()});
     take_generated_ids(&mut value, &case.expected);
     let meets_want = match case.want.as_deref() {
         // That it was answered at all is what is wanted.
@@ -57,7 +57,7 @@ pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
     Ok(Answer { meets_want, ..Answer::exact(case, value) })
 }
 
-pub(super) fn shown(call: &ToolCall) -> Value {
+pub(super) fn to_json(call: &ToolCall) -> Value {
     let arguments = match &call.arguments {
         Arguments::Json(arguments) => arguments.clone(),
         Arguments::NotJson(text) => json!(text),
@@ -83,8 +83,10 @@ pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
     };
     let is_on = case.input["context"]["customSkillExecutionEnabled"] != false;
     let mut results: Vec<ToolResult> = Vec::new();
-    for call in dialect.tool_calls(answer).iter().filter(|_| is_on) {
-        results.extend(run(case, call)?);
+    if is_on {
+        for call in &dialect.tool_calls(answer) {
+            results.extend(run(case, call)?);
+        }
     }
     let mut value =
         json!({"response": dialect.client_response(answer, &results), "executionsRecorded": results.len()});
@@ -105,7 +107,7 @@ pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
 /// Runs a call of a skill that is offered. None where no such skill is: what would not run is not offered.
 fn run(case: &Case, call: &ToolCall) -> Result<Option<ToolResult>, String> {
     let Arguments::Json(input) = &call.arguments else { return Ok(None) };
-    let Some(ran) = execute::called(case, &call.name, input.clone())? else { return Ok(None) };
+    let Some(ran) = execute::run_call(case, &call.name, input.clone())? else { return Ok(None) };
     let is_error = ran["status"] != "success";
     let content = if is_error { json!({ "error": ran["errorMessage"] }) } else { ran["output"].clone() };
     let (id, name) = (call.id.clone(), call.name.clone());
@@ -181,5 +183,4 @@ pub(super) fn follow_up_body(case: &Case) -> Result<Answer, String> {
 }
 
 #[cfg(test)]
-#[path = "calls_anthropic_gemini_tests.rs"]
 mod tests;

@@ -70,7 +70,7 @@ fn check_fixtures(case: &Case) -> Result<(), String> {
 
 /// Runs a model's call of the case's response. `None` if no such skill is offered: a skill that cannot run is not offered, and
 /// an offer names one version, so a tool's name never has a constraint.
-pub(super) fn called(case: &Case, tool: &str, input: Value) -> Result<Option<Value>, String> {
+pub(super) fn run_call(case: &Case, tool: &str, input: Value) -> Result<Option<Value>, String> {
     check_fixtures(case)?;
     let owner = case.input["context"]["owner"].as_str().unwrap_or_default();
     let ran = run(tool, Some(input), owner, true);
@@ -97,13 +97,13 @@ pub(super) fn run(skill_name: &str, input: Option<Value>, owner: &str, is_switch
         policy: &policy,
     };
     match admit(&request, &ContentCache::new()) {
-        Ok(admitted) => ran(&admitted),
-        Err(refusal) => refused(&refusal),
+        Ok(admitted) => run_admitted(&admitted),
+        Err(refusal) => refusal_result(&refusal),
     }
 }
 
 /// Names of the fixtures that a request of this owner offers, with their version and without.
-pub(super) fn offered(owner: &str) -> OfferedNames {
+pub(super) fn offered_names(owner: &str) -> OfferedNames {
     let ready = FIXTURES.iter().filter(|fixture| fixture.2 == Switch::On && owner == OWNER);
     ready.flat_map(|(name, version, ..)| [Arc::from(*name), format!("{name}@{version}").into()]).collect()
 }
@@ -127,14 +127,14 @@ fn objects(name: &str) -> (Option<Skill>, Vec<Arc<SkillVersion>>) {
     (skill, versions)
 }
 
-fn refused(refusal: &Refusal) -> Value {
+fn refusal_result(refusal: &Refusal) -> Value {
     json!({
         "rejected": true, "message": refusal.message, "httpStatus": http_status(refusal.reason),
         "reason": refusal.reason.as_str(),
     })
 }
 
-fn ran(admitted: &Admitted) -> Value {
+fn run_admitted(admitted: &Admitted) -> Value {
     let (termination, stdout, stderr) = end(&admitted.skill, &admitted.version, &admitted.input);
     let outcome = conclude(FinishedProgram {
         termination: &termination,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use skillet_llm::{Arguments, Dialect as _, ToolCall, ToolResult, openai_responses::OpenAiResponses};
 
 use super::{
-    calls_anthropic_gemini::{shown, take_generated_ids},
+    calls_anthropic_gemini::{take_generated_ids, to_json},
     execute,
 };
 use crate::{
@@ -25,7 +25,7 @@ pub(super) fn is_in_form(case: &Case) -> bool {
 pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
     let calls = calls(case)?;
     let has_broken = calls.iter().any(|call| matches!(call.arguments, Arguments::NotJson(_)));
-    let mut value = json!({ "calls": calls.iter().map(shown).collect::<Value>() });
+    let mut value = json!({ "calls": calls.iter().map(to_json).collect::<Value>() });
     take_generated_ids(&mut value, &case.expected);
     let difference = has_broken
         .then(|| "arguments that are no JSON are kept as text, so that the model learns of it".to_owned());
@@ -49,9 +49,9 @@ pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
     let is_on = context["customSkillExecutionEnabled"] != false;
     let calls = calls(case)?;
     let mut runs = Vec::new();
-    for call in calls.iter().filter(|_| is_on) {
-        if let Some(run) = run(case, call)? {
-            runs.push(run);
+    if is_on {
+        for call in &calls {
+            runs.extend(run(case, call)?);
         }
     }
     let answer = &case.input["response"];
@@ -84,7 +84,7 @@ fn run(case: &Case, call: &ToolCall) -> Result<Option<Run>, String> {
         Arguments::Json(input) => input.clone(),
         Arguments::NotJson(_) => json!({}),
     };
-    let Some(ran) = execute::called(case, &call.name, input)? else { return Ok(None) };
+    let Some(ran) = execute::run_call(case, &call.name, input)? else { return Ok(None) };
     let (content, is_error, is_recorded) = match (&call.arguments, ran["status"] == "success") {
         (Arguments::NotJson(_), _) => (json!({"error": "the arguments are not JSON"}), true, false),
         (Arguments::Json(_), true) => (ran["output"].clone(), false, true),
@@ -107,5 +107,4 @@ fn sense(want: &str, value: &Value, answer: &Value) -> Sense {
 }
 
 #[cfg(test)]
-#[path = "responses_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! `input_schema_normalise`: the parameters that a model is shown, from the schema of a skill.
+//! `input_schema_normalise`: the parameters that a model sees, from the schema of a skill.
 
 use serde_json::{Value, json};
 use skillet_llm::tool_schema::{normalize, problem};
@@ -11,7 +11,7 @@ use crate::{
 pub(super) fn input_schema_normalise(case: &Case) -> Result<Answer, String> {
     let given = case.given("schema").unwrap_or(&Value::Null);
     let normal = normalize(given);
-    let is_same = sorted(&normal) == sorted(&case.expected["schema"]);
+    let is_same = sort_required(&normal) == sort_required(&case.expected["schema"]);
     let refusal = problem(given);
     let want = case.want.as_deref().unwrap_or_default();
     let is_refusal_wanted = mentions(want, &["reject", "refuse", "admission"]);
@@ -28,13 +28,15 @@ pub(super) fn input_schema_normalise(case: &Case) -> Result<Answer, String> {
 }
 
 /// `required` is in the order of the properties, and objects are read without order.
-fn sorted(schema: &Value) -> Value {
+fn sort_required(schema: &Value) -> Value {
     match schema {
-        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Array(items) => items.iter().map(sort_required).collect(),
         Value::Object(fields) => {
             let field = |(name, value): (&String, &Value)| {
-                let mut value = sorted(value);
-                if let Some(names) = value.as_array_mut().filter(|_| name == "required") {
+                let mut value = sort_required(value);
+                if name == "required"
+                    && let Some(names) = value.as_array_mut()
+                {
                     names.sort_by_key(Value::to_string);
                 }
                 (name.clone(), value)

@@ -51,7 +51,7 @@ pub(super) fn splice_results(case: &Case) -> Result<Answer, String> {
 /// Intercepts a buffered response as the gateway does. Returns the result and the number of executions.
 fn intercept(response: &Value, context: &Value) -> (Interception, usize) {
     let owner = context["owner"].as_str().unwrap_or_default();
-    let mut offered = execute::offered(owner);
+    let mut offered = execute::offered_names(owner);
     if context["customSkillExecutionEnabled"] == false {
         offered = OfferedNames::default();
     }

@@ -15,7 +15,7 @@ fn check(pushed: &str, total: u32, per_namespace: u32, skill_limit: Option<u32>,
         let (namespace, skill) = place_of.split_once('/').unwrap();
         assert!(queue.push(namespace, skill, (100, place), key));
     }
-    let per_skill = |_: &str, skill: &str| skill_limit.filter(|_| skill.starts_with("limited"));
+    let per_skill = |_: &str, skill: &str| if skill.starts_with("limited") { skill_limit } else { None };
     let limits = ConcurrencyLimits { total, per_namespace, per_skill: &per_skill };
     let mut running = RunningCounts::default();
     let mut popped = Vec::new();

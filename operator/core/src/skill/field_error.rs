@@ -23,19 +23,19 @@ impl FieldError {
 
 /// Errors so far, in the order of the fields.
 #[derive(Debug, Default)]
-pub(crate) struct FieldErrors(Vec<FieldError>);
+pub(super) struct FieldErrors(Vec<FieldError>);
 
 impl FieldErrors {
-    pub(crate) fn add(&mut self, reason: Reason, field: impl fmt::Display, message: impl Into<String>) {
+    pub(super) fn add(&mut self, reason: Reason, field: impl fmt::Display, message: impl Into<String>) {
         self.0.push(FieldError { reason, field: field.to_string(), message: message.into() });
     }
 
-    pub(crate) fn spec(&mut self, field: impl fmt::Display, message: impl Into<String>) {
+    pub(super) fn spec(&mut self, field: impl fmt::Display, message: impl Into<String>) {
         self.add(Reason::SpecInvalid, field, message);
     }
 
     /// Bounds a text in characters, as the CRD's `maxLength` does.
-    pub(crate) fn at_most(&mut self, field: impl fmt::Display, text: &str, limit: usize) {
+    pub(super) fn at_most(&mut self, field: impl fmt::Display, text: &str, limit: usize) {
         // No text has more characters than bytes, so a short text needs no count.
         if text.len() > limit {
             let length = text.chars().count();
@@ -45,30 +45,30 @@ impl FieldErrors {
         }
     }
 
-    pub(crate) fn at_most_items(&mut self, field: impl fmt::Display, count: usize, limit: usize) {
+    pub(super) fn at_most_items(&mut self, field: impl fmt::Display, count: usize, limit: usize) {
         if count > limit {
             self.spec(field, format!("has {count} entries, at most {limit} are allowed"));
         }
     }
 
-    pub(crate) fn not_empty(&mut self, field: impl fmt::Display, text: &str) {
+    pub(super) fn not_empty(&mut self, field: impl fmt::Display, text: &str) {
         if text.is_empty() {
             self.spec(field, "must not be empty");
         }
     }
 
     /// Refuses NUL, since the system passes arguments and variables as C strings.
-    pub(crate) fn no_nul(&mut self, field: impl fmt::Display, text: &str) {
+    pub(super) fn no_nul(&mut self, field: impl fmt::Display, text: &str) {
         if text.contains('\0') {
             self.spec(field, "must not contain a NUL character");
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn into_vec(self) -> Vec<FieldError> {
+    pub(super) fn into_vec(self) -> Vec<FieldError> {
         self.0
     }
 }

@@ -6,7 +6,7 @@
 /// it. A prefix that ends in `*` allows the rest of that path segment, tag and digest, and no further segment:
 /// `registry.example/team*` allows `registry.example/team-a:1` and nothing of another registry or folder. A lone `*` allows
 /// every image. Names are compared as written: `python` is not `docker.io/library/python`.
-pub fn is_image_allowed(image: &str, allowed: &[String]) -> bool {
+pub(super) fn is_image_allowed(image: &str, allowed: &[String]) -> bool {
     // Prefixes are compared as text, which is sound only if the whole text is a reference.
     is_image_reference(image) && allowed.iter().any(|entry| is_allowed_by(image, entry.trim()))
 }
@@ -26,7 +26,7 @@ fn is_allowed_by(image: &str, entry: &str) -> bool {
 }
 
 /// True for an image reference: `[registry[:port]/]path[:tag][@algorithm:hex]`.
-pub fn is_image_reference(text: &str) -> bool {
+pub(super) fn is_image_reference(text: &str) -> bool {
     let (name_and_tag, digest) = match text.split_once('@') {
         Some((before, digest)) => (before, Some(digest)),
         None => (text, None),

@@ -31,7 +31,7 @@ pub struct ValidLimits {
 const MIN_MEMORY: u64 = 4 << 20;
 
 /// Returns `None` only if it added an error.
-pub(crate) fn read(
+pub(super) fn read(
     limits: Option<&Limits>,
     policy: &SkillPolicySpec,
     errors: &mut FieldErrors,

@@ -19,16 +19,16 @@ const FIELD: &str = "spec.run.sandbox";
 /// Longest script and longest file, in characters, as in the CRD.
 const MAX_TEXT: usize = 262_144;
 
-pub(crate) struct ValidSandbox {
-    pub(crate) image: ImageChoice,
-    pub(crate) program: Program,
-    pub(crate) files: Vec<ValidFile>,
-    pub(crate) env: BTreeMap<String, String>,
-    pub(crate) secret_env: Vec<SecretEnvVar>,
+pub(super) struct ValidSandbox {
+    pub(super) image: ImageChoice,
+    pub(super) program: Program,
+    pub(super) files: Vec<ValidFile>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) secret_env: Vec<SecretEnvVar>,
 }
 
 /// Returns `None` only if it added an error.
-pub(crate) fn read(
+pub(super) fn read(
     sandbox: &Sandbox,
     policy: &SkillPolicySpec,
     errors: &mut FieldErrors,

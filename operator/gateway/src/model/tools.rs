@@ -227,9 +227,7 @@ fn search<T>(
     let facts = RequestFacts {
         provider,
         model,
-        source_format: format,
-        target_format: format,
-        background: None,
+        format,
         client_tools: &client_tools,
         texts: &texts,
     };

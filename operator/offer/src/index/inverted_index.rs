@@ -8,7 +8,7 @@ use super::{
     suffix_links::SuffixLinks,
     trie::{PatternId, Trie},
 };
-use crate::{MatchMode, terms::SkillTerms};
+use crate::terms::SkillTerms;
 
 /// The lists of one index. They hold a slot only while its skill is offered on a match.
 #[derive(Clone, Debug)]

@@ -27,7 +27,7 @@ impl Collector for All {
     }
 }
 
-fn found(
+fn search(
     index: &Index,
     scoring: &Scoring,
     query: &Query,
@@ -116,7 +116,7 @@ fn after_changes_the_scores_equal_those_of_the_scorer() {
                 let threshold = i32::try_from(rng.below(12)).unwrap() - 3;
                 let expected = expected(skills.values(), &scoring, &query, threshold);
                 assert_eq!(
-                    found(&index, &scoring, &query, &mut scratch, threshold),
+                    search(&index, &scoring, &query, &mut scratch, threshold),
                     expected,
                     "{round} {query:?}"
                 );
@@ -140,7 +140,7 @@ fn common_words_and_many_blocks_change_no_score() {
             for threshold in [0, 8, 15] {
                 let expected = expected(&skills, &scoring, &query, threshold);
                 assert_eq!(
-                    found(&index, &scoring, &query, &mut scratch, threshold),
+                    search(&index, &scoring, &query, &mut scratch, threshold),
                     expected,
                     "{seed} {threshold}"
                 );
@@ -160,7 +160,7 @@ fn other_weights_change_the_scores_of_index_and_scorer_alike() {
     for threshold in [-50, -4, 0, 9] {
         let expected = expected(&skills, &scoring, &query, threshold);
         assert_eq!(
-            found(&index, &scoring, &query, &mut Scratch::default(), threshold),
+            search(&index, &scoring, &query, &mut Scratch::default(), threshold),
             expected,
             "{threshold}"
         );
@@ -173,7 +173,7 @@ fn a_query_of_another_match_mode_is_answered_in_its_mode() {
     let index = Index::build(MatchMode::Substring, skills.iter().cloned());
     let words = Scoring::words();
     let query = corpus_query(&words, 1);
-    let found = found(&index, &words, &query, &mut Scratch::default(), 3);
+    let found = search(&index, &words, &query, &mut Scratch::default(), 3);
     assert_eq!(found, expected(&skills, &words, &query, 3));
     assert_eq!(index.matching(), MatchMode::Substring);
 }

@@ -3,11 +3,11 @@
 use super::*;
 use skillet_core::test_rng::TestRng;
 
-fn found(trie: &Trie, text: &str) -> Vec<PatternId> {
-    found_with(trie, text, &mut SuffixLinks::default())
+fn search(trie: &Trie, text: &str) -> Vec<PatternId> {
+    search_with(trie, text, &mut SuffixLinks::default())
 }
 
-fn found_with(trie: &Trie, text: &str, links: &mut SuffixLinks) -> Vec<PatternId> {
+fn search_with(trie: &Trie, text: &str, links: &mut SuffixLinks) -> Vec<PatternId> {
     let mut found = Vec::new();
     trie.find_in_one_pass(text.as_bytes(), links, &mut found);
     found.sort_unstable();
@@ -27,9 +27,9 @@ fn nested_and_overlapping_patterns_are_found() {
     }
     assert_eq!(trie.insert("cat", 9), 0);
     assert_eq!((trie.get("cat"), trie.get("ca"), trie.get("dog")), (Some(0), None, None));
-    assert_eq!(found(&trie, "concatenate"), [0, 1]);
-    assert_eq!(found(&trie, "caterer 网页"), [0, 1, 2, 3, 4]);
-    assert_eq!(found(&trie, "dog"), [0; 0]);
+    assert_eq!(search(&trie, "concatenate"), [0, 1]);
+    assert_eq!(search(&trie, "caterer 网页"), [0, 1, 2, 3, 4]);
+    assert_eq!(search(&trie, "dog"), [0; 0]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn after_changes_the_trie_finds_the_same_as_a_plain_search() {
         let text = rng.text("abéc", 10);
         let is_in = |pattern: &Option<String>| pattern.as_ref().is_some_and(|p| text.contains(p));
         let expected: Vec<usize> = (0..12).filter(|at| is_in(&patterns[*at])).collect();
-        let found: Vec<usize> = found_with(&trie, &text, &mut links).iter().map(|id| *id as usize).collect();
+        let found: Vec<usize> = search_with(&trie, &text, &mut links).iter().map(|id| *id as usize).collect();
         assert_eq!(found, expected, "{round} {text} {patterns:?}");
     }
     for pattern in patterns.into_iter().flatten() {

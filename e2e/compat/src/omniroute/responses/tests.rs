@@ -3,7 +3,7 @@
 use super::*;
 use crate::{judge::Judgement, registry::replay};
 
-fn judged(case: Value) -> String {
+fn replay_case(case: Value) -> String {
     let case: Case = serde_json::from_value(case).unwrap();
     match replay(&Case { set: "omniroute".into(), ..case }) {
         Judgement::Passed => "passed".to_owned(),
@@ -17,7 +17,7 @@ fn call(id: &str, name: &str, arguments: &str) -> Value {
 }
 
 fn check_extract(model: &str, response: &Value, expected: &Value, result: &str) {
-    let judgement = judged(json!({
+    let judgement = replay_case(json!({
         "id": "i", "kind": "extract_tool_calls", "verdict": "compat",
         "input": {"model": model, "response": response}, "expected": {"calls": expected},
     }));
@@ -47,7 +47,7 @@ fn made_up_ids_other_kinds_and_broken_arguments_are_known() {
 }
 
 fn check_splice(output: &[Value], is_on: bool, verdict: (&str, &str), expected: &Value, result: &str) {
-    let judgement = judged(json!({
+    let judgement = replay_case(json!({
         "id": "i", "kind": "splice_results", "verdict": verdict.0, "want": verdict.1, "expected": expected,
         "input": {"fixtures": "runtime", "model": "openai", "response": {"output": output},
             "context": {"owner": "key-a", "customSkillExecutionEnabled": is_on}},
