@@ -65,7 +65,9 @@ impl Report {
             let Tally { passed, failed, skipped, cases } = tally;
             let _ = writeln!(text, "{set}/{kind} {passed} passed {failed} failed {skipped} skipped");
             if is_verbose {
-                cases.iter().for_each(|line| drop(writeln!(text, "{line}")));
+                for line in cases {
+                    let _ = writeln!(text, "{line}");
+                }
             }
         }
         text

@@ -39,7 +39,7 @@ const STOP_WORDS: &[&str] = &[
 ];
 
 /// Returns the words of the texts in one line: ` use web search `. Texts without words give a single blank.
-pub fn line<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn line<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut line = String::from(" ");
     for text in texts {
         push_words(text, &mut line);
@@ -49,20 +49,20 @@ pub fn line<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 
 /// Returns a name or tag as a phrase in the form of [`line`]. `None` if all its words are stop words, which would match
 /// everywhere.
-pub fn phrase(text: &str) -> Option<String> {
+pub(crate) fn phrase(text: &str) -> Option<String> {
     let line = line([text]);
     scoring_words(&line).next()?;
     Some(line)
 }
 
 /// Returns a name with a blank before each capital that follows a small letter or a digit.
-pub fn split_name(name: &str) -> String {
+pub(crate) fn split_name(name: &str) -> String {
     split_camel_case(name)
 }
 
 /// Returns the words of a line that score by themselves, repeats included: no stop words, no single letters. A single
 /// character of a script without blanks is a word.
-pub fn scoring_words(line: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn scoring_words(line: &str) -> impl Iterator<Item = &str> {
     line.split(' ').filter(|word| is_scoring(word))
 }
 
