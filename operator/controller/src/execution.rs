@@ -31,8 +31,8 @@ use jiff::Timestamp;
 use skillet_api::{Phase, Reason, SkillExecution};
 use skillet_core::{
     admission::{self, Admitted, Refusal},
-    retry::{self, RetryDecision},
     content_cache::ContentCache,
+    retry::{self, RetryDecision},
 };
 use tokio::sync::watch;
 use tracing::{info, warn};

@@ -117,8 +117,10 @@ fn from_receipt(
         return Conclusion::failed(Reason::SandboxUnavailable, "the sandbox ran nothing".into());
     };
     let is_truncated = receipt.stdout.is_truncated();
-    let outcome =
-        outcome::conclude(FinishedProgram { is_truncated, ..describe_end(&ending, captured, content, timeout) });
+    let outcome = outcome::conclude(FinishedProgram {
+        is_truncated,
+        ..describe_end(&ending, captured, content, timeout)
+    });
     // The text in `output` is not repeated in `stdout`, which keeps size and digest.
     let stdout_head: &[u8] = if outcome.output.is_some() { &[] } else { &captured.stdout };
     let known = Conclusion {
@@ -162,7 +164,9 @@ fn ending(outcome: &protocol::RunOutcome) -> Option<Termination> {
         protocol::RunOutcome::TimedOut => Termination::TimedOut,
         protocol::RunOutcome::Cancelled => Termination::Cancelled,
         protocol::RunOutcome::OutOfMemory => Termination::OutOfMemory,
-        protocol::RunOutcome::StartFailed { message } => Termination::StartFailed { message: message.clone() },
+        protocol::RunOutcome::StartFailed { message } => {
+            Termination::StartFailed { message: message.clone() }
+        }
         protocol::RunOutcome::Unused => return None,
     })
 }

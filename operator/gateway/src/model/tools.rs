@@ -15,8 +15,8 @@ use skillet_llm::{
     tool_names::{OfferTable, SkillIdentity},
 };
 use skillet_offer::{
-    Selection, Candidate, Explanation, Index, Offer, Scoring, ProviderFamily, Query, RejectReason, RequestFacts, Scratch,
-    SkillFilter, OfferDecision, Weights, explain, select,
+    Candidate, Explanation, Index, Offer, OfferDecision, ProviderFamily, Query, RejectReason, RequestFacts,
+    Scoring, Scratch, Selection, SkillFilter, Weights, explain, select,
 };
 
 use crate::{
@@ -197,7 +197,9 @@ pub fn explained(
 ) -> Vec<Explanation> {
     let mut explained = search(policy_spec, namespaces, question, explain);
     if question.dialect.wants_multiple_candidates(question.request) {
-        explained.iter_mut().for_each(|of| of.decision = OfferDecision::NotOffered(RejectReason::SeveralAnswers));
+        explained
+            .iter_mut()
+            .for_each(|of| of.decision = OfferDecision::NotOffered(RejectReason::SeveralAnswers));
     }
     explained
 }
@@ -224,13 +226,7 @@ fn search<T>(
         ProviderFamily::Other => name.into(),
         named => named,
     };
-    let facts = RequestFacts {
-        provider,
-        model,
-        format,
-        client_tools: &client_tools,
-        texts: &texts,
-    };
+    let facts = RequestFacts { provider, model, format, client_tools: &client_tools, texts: &texts };
     let query: Query = scoring.query(&facts);
     let selection = Selection {
         query: &query,
