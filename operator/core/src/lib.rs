@@ -13,6 +13,7 @@ pub mod js_number;
 pub mod json_text;
 pub mod outcome;
 pub mod output;
+pub mod quantity;
 pub mod queue;
 pub mod rest;
 pub mod retention;

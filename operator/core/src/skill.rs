@@ -6,7 +6,6 @@
 mod field_error;
 mod image;
 mod limits;
-mod quantity;
 mod sandbox_spec;
 
 use std::{collections::BTreeMap, sync::Arc};

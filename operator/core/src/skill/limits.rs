@@ -8,10 +8,8 @@ use skillet_api::{
     skill::{Limits, RetryOn},
 };
 
-use super::{
-    field_error::FieldErrors,
-    quantity::{cpu_millis, memory_bytes},
-};
+use super::field_error::FieldErrors;
+use crate::quantity::{cpu_millis, memory_bytes};
 
 /// Validated limits, in which every field is set.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Amounts of CPU and memory in the notation of pods.
 
 /// Parses thousandths of a CPU: `500m`, `1`, `0.5`. `None` for other text and for less than one thousandth.
-pub(super) fn cpu_millis(text: &str) -> Option<u64> {
+pub fn cpu_millis(text: &str) -> Option<u64> {
     let millis = match text.strip_suffix('m') {
         Some(number) => decimal(number, 1)?,
         None => decimal(text, 1000)?,
@@ -10,7 +10,7 @@ pub(super) fn cpu_millis(text: &str) -> Option<u64> {
 }
 
 /// Parses bytes: `134217728`, `128Mi`, `1G`. `None` for other text and for zero.
-pub(super) fn memory_bytes(text: &str) -> Option<u64> {
+pub fn memory_bytes(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 6] = [
         ("Ki", 1 << 10),
         ("Mi", 1 << 20),
