@@ -24,7 +24,7 @@ impl TestRng {
     pub fn text(&mut self, alphabet: &str, longest: u32) -> String {
         let letters: Vec<char> = alphabet.chars().collect();
         let length = self.below(longest + 1);
-        let choices = u32::try_from(letters.len()).unwrap();
+        let choices = u32::try_from(letters.len()).unwrap_or(u32::MAX);
         (0..length).map(|_| letters[self.below(choices) as usize]).collect()
     }
 }
