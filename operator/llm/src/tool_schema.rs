@@ -110,7 +110,7 @@ fn repair(schema: &mut Value, place: Position, depth: usize) {
         let name = name.as_str();
         match place {
             Position::Top | Position::Below if MAPS.contains(&name) => {
-                repair(value, Position::Map, depth + 1)
+                repair(value, Position::Map, depth + 1);
             }
             Position::Top | Position::Below if DATA.contains(&name) => (),
             Position::Map | Position::Top | Position::Below => repair(value, Position::Below, depth + 1),
