@@ -271,7 +271,10 @@ fn a_truncated_response_awaits_no_confirmation() {
             Err(error) => assert_eq!(error, StreamError::Truncated, "{dialect:?}"),
             // A chunk is whole or not there, and Gemini's end may be left out.
             Ok(end) => {
-                assert!(dialect == DialectName::Gemini && end.awaiting_confirmation.is_empty(), "{dialect:?}");
+                assert!(
+                    dialect == DialectName::Gemini && end.awaiting_confirmation.is_empty(),
+                    "{dialect:?}"
+                );
             }
         }
     }
