@@ -92,22 +92,22 @@ async fn operators(client: &Client) -> Result<Vec<OperatorDeployment>, kube::Err
     let is_operator = |deployment: &&Deployment| {
         deployment.labels().get(COMPONENT_LABEL).is_none_or(|component| component == "operator")
     };
-    Ok(list.items.iter().filter(is_operator).map(operator).collect())
+    Ok(list.items.iter().filter(is_operator).filter_map(operator).collect())
 }
 
-fn operator(deployment: &Deployment) -> OperatorDeployment {
+fn operator(deployment: &Deployment) -> Option<OperatorDeployment> {
     let conditions = deployment.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let available = conditions.into_iter().find(|condition| condition.type_ == "Available");
     let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
     let container = pod.and_then(|pod| pod.containers.first());
-    OperatorDeployment {
-        namespace: deployment.namespace().unwrap_or_default(),
+    Some(OperatorDeployment {
+        namespace: deployment.namespace()?,
         name: deployment.name_any(),
         image: container.and_then(|container| container.image.clone()).unwrap_or_default(),
         is_available: available.is_some_and(|condition| condition.status == "True"),
         message: available.and_then(|condition| condition.message.clone()).unwrap_or_default(),
         sandbox_namespace: container.and_then(sandbox_namespace),
-    }
+    })
 }
 
 /// Reads the operator's environment, else its flag.
@@ -180,7 +180,7 @@ mod tests {
             "status": { "conditions": [{ "type": "Available", "status": available, "message": "no pod is ready" }] },
         }))
         .unwrap();
-        operator(&deployment)
+        operator(&deployment).unwrap()
     }
 
     #[test]

@@ -59,7 +59,11 @@ pub(crate) async fn follow(
     interrupts: &mut Interrupts,
     progress: &mut Progress,
 ) -> Result<SkillExecution, CliError> {
-    let (namespace, name) = (created.namespace().unwrap_or_default(), created.name_any());
+    let name = created.name_any();
+    let Some(namespace) = created.metadata.namespace.clone() else {
+        let action = format!("follow SkillExecution {name}");
+        return Err(CliError::Unexpected { action, message: "the API server returned no namespace".into() });
+    };
     let started = Instant::now();
     let mut deadline = wait.map(|wait| started + wait.0);
     let mut is_cancelling = false;
