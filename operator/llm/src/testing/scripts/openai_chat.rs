@@ -6,7 +6,7 @@ use super::{
     super::contract::{Provider, SECRET, Script, View},
     events, pick,
 };
-use crate::{ToolResult, wire};
+use crate::{ToolResult, sse::RawEvent, wire};
 use skillet_core::test_rng::TestRng;
 
 const SKILLS: [&str; 2] = ["web-search", "web-search-deep"];
@@ -45,7 +45,7 @@ impl Provider for Chat {
     fn read(&self, bytes: &[u8], _is_changed: bool) -> View {
         let (mut text, mut calls) = (String::new(), Vec::<(String, String)>::new());
         let (mut roles, mut reasons, mut done) = (0, Vec::new(), 0);
-        for data in events(bytes).iter().filter_map(|event| event.data()) {
+        for data in events(bytes).iter().filter_map(RawEvent::data) {
             assert_eq!(done, 0, "nothing comes after the end");
             if data == "[DONE]" {
                 done += 1;
