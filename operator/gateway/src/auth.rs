@@ -1,4 +1,4 @@
-//! Who asks, and what they may.
+//! Authenticates callers and authorizes what they do.
 //!
 //! A service-account token (TokenReview, audience `skillet`) or an API key of a tenant. Never anything else: no field
 //! of a body, no name in a path, no default.
@@ -27,18 +27,18 @@ use self::{
 };
 use crate::error::ApiError;
 
-/// How long a token that was reviewed is taken without asking again: so long may one be used after its pod is gone.
+/// The time that a reviewed token stays in the cache. A token may be used for so long after its pod is gone.
 const TOKEN_TTL: Duration = Duration::from_secs(30);
-/// How long a token that the API server does not know is refused without asking again.
+/// The time that an unknown token stays in the cache.
 const UNKNOWN_TOKEN_TTL: Duration = Duration::from_secs(5);
-/// How long a right, or the lack of one, is remembered.
+/// The time that a granted or refused right stays in the cache.
 const ACCESS_TTL: Duration = Duration::from_secs(5);
 /// Most tokens that are remembered, by hash.
 const MAX_TOKENS: usize = 4096;
 /// Most rights that are remembered: callers, times the skills of a conversation.
 const MAX_ACCESS_ANSWERS: usize = 16_384;
 
-/// Who asks.
+/// An authenticated service account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
     /// The caller's own namespace, where look-up begins and executions are made.
@@ -48,7 +48,7 @@ pub struct Caller {
     pub groups: Arc<[String]>,
 }
 
-/// Who asks, and where the token was found that told.
+/// The caller, and the header or query parameter that carried its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authenticated {
     pub caller: Caller,
@@ -57,7 +57,7 @@ pub struct Authenticated {
     pub token_header: &'static str,
 }
 
-/// What is to be done with a skill.
+/// An action on skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     Get,
@@ -97,7 +97,7 @@ pub enum AuthError {
     Unreachable(String),
 }
 
-/// Whether it is allowed; an error only where that could not be found out.
+/// Returns whether access was granted, and an error only if that could not be found out.
 pub fn is_allowed(checked: Result<(), AuthError>) -> Result<bool, AuthError> {
     match checked {
         Ok(()) => Ok(true),
@@ -118,7 +118,7 @@ impl From<AuthError> for ApiError {
     }
 }
 
-/// The time twice: the one that only grows is for what is remembered, the calendar's for what has a date.
+/// Monotonic time for cache entries, wall-clock time for expiry dates.
 #[derive(Clone, Copy)]
 struct Now {
     instant: Instant,
@@ -141,6 +141,20 @@ impl Auth {
         Self::with_clock(client, Box::new(|| Now { instant: Instant::now(), timestamp: Timestamp::now() }))
     }
 
+    /// Asks the API server each time: each look at the clock is later than any answer is kept.
+    #[cfg(test)]
+    pub(crate) fn uncached(client: kube::Client) -> Self {
+        let looks = std::sync::atomic::AtomicU64::new(0);
+        let start = Instant::now();
+        let now = move || {
+            let passed = TOKEN_TTL
+                * 2
+                * u32::try_from(looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed)).unwrap();
+            Now { instant: start + passed, timestamp: Timestamp::now() }
+        };
+        Self::with_clock(client, Box::new(now))
+    }
+
     fn with_clock(client: kube::Client, clock: Clock) -> Self {
         let (tokens, rights) = (TtlCache::at_most(MAX_TOKENS), TtlCache::at_most(MAX_ACCESS_ANSWERS));
         Self { client, clock, keys: ApiKeys::default(), tokens, rights }
@@ -151,23 +165,15 @@ impl Auth {
         self.keys.follow(self.client.clone()).await;
     }
 
-    /// Whether the API keys are in: before that the gateway is not ready.
+    /// Reports that the API keys have been listed. Before that the gateway is not ready.
     pub fn is_synced(&self) -> bool {
         self.keys.is_synced()
     }
 
-    /// Who sent these headers.
-    pub async fn caller(&self, headers: &HeaderMap) -> Result<Caller, AuthError> {
-        Ok(self.identify(headers).await?.caller)
-    }
-
-    /// Who sent these headers, and which of them must not be passed on to a provider.
-    pub async fn identify(&self, headers: &HeaderMap) -> Result<Authenticated, AuthError> {
-        self.caller_with_query(headers, None).await
-    }
-
-    /// The same, where the client may have its key in the URL's query, as old ones of Google do.
-    pub async fn caller_with_query(
+    /// Returns the caller, and the header or query parameter that carried its token.
+    ///
+    /// `query` is the URL's query, if the client may have its key in it, as old clients of Google do.
+    pub async fn authenticate(
         &self,
         headers: &HeaderMap,
         query: Option<&str>,
@@ -193,7 +199,7 @@ impl Auth {
     }
 
     /// Fails unless the caller may do this with skills of the namespace, or with one of them.
-    pub async fn check(
+    pub async fn authorize(
         &self,
         caller: &Caller,
         verb: Verb,

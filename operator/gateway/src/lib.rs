@@ -20,6 +20,7 @@ pub mod request_id;
 pub mod resolve;
 pub mod rest;
 pub mod server;
+mod service;
 pub mod state;
 pub mod tls;
 

@@ -1,9 +1,9 @@
 //! The MCP server at `/mcp`: one tool for each skill that the caller may run, and four to manage them.
 //!
-//! A request goes `front` (who asks) -> rmcp (the protocol) -> `server` -> `catalogue` (what is listed), `call` (a
-//! skill is run; with a key, `keyed` tells who may cancel that) or `manage` (the four tools). `notices` tells clients
-//! that their list has changed. What the server needs of the gateway is `backend`, so that none of this knows the
-//! cluster.
+//! A request goes through `http` (authentication and sessions), rmcp (the protocol) and `server`. Then `tools` lists
+//! what the caller may call, `call` runs a skill, or `management` does what a person would do with kubectl.
+//! `idempotent_calls` decides who may cancel a call with a key. `notifications` reports changes of a tool list.
+//! `backend` is what the server needs of the gateway, so that no other module knows the cluster.
 //!
 //! Nothing here outlives a request but notices. Clients of protocol 2026-07-28 send requests that stand for themselves,
 //! and any replica answers them. Clients of earlier protocols open a session; its id names its owner, and a replica
@@ -29,14 +29,14 @@ use std::{sync::Arc, time::Duration};
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 
-pub use self::backend::{Backend, BackendError, Runs, Switch};
+pub use self::backend::{Backend, Runs, Switch};
 
-/// How long the server waits for what.
+/// The timeouts and intervals of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// Between two progress notices of a run.
     pub progress: Duration,
-    /// The longest a call waits for its run; the run itself goes on.
+    /// The longest time that a call waits for its run. The run itself continues after that.
     pub call: Duration,
     /// From the first change to the notice of it: changes come in bursts.
     pub settle: Duration,

@@ -11,7 +11,6 @@ use std::{collections::HashMap, future::Future, sync::Arc};
 use crate::{
     auth::{AuthError, Caller, Verb, is_allowed},
     catalog::CatalogEntry,
-    state::GatewayState,
 };
 
 /// Namespaces with their skills, and who may do what with them.
@@ -35,30 +34,6 @@ pub trait Shelves: Send + Sync {
     fn skill(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>>;
 }
 
-impl Shelves for GatewayState {
-    async fn check(
-        &self,
-        caller: &Caller,
-        verb: Verb,
-        namespace: &str,
-        skill: Option<&str>,
-    ) -> Result<(), AuthError> {
-        self.auth.check(caller, verb, namespace, skill).await
-    }
-
-    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
-        self.catalog.namespaces(caller)
-    }
-
-    fn skills(&self, namespace: &str) -> Vec<Arc<CatalogEntry>> {
-        self.catalog.list(namespace)
-    }
-
-    fn skill(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>> {
-        self.catalog.get(namespace, name)
-    }
-}
-
 /// A skill as a caller's look-up finds it.
 #[derive(Clone, Debug)]
 pub struct ResolvedSkill {
@@ -75,7 +50,7 @@ impl ResolvedSkill {
 }
 
 /// Namespaces of the caller's look-up in which it may do all of `verbs` with any skill, the nearest first.
-pub async fn namespaces(
+pub async fn allowed_namespaces(
     shelves: &impl Shelves,
     caller: &Caller,
     verbs: &[Verb],
@@ -93,29 +68,29 @@ pub async fn namespaces(
 }
 
 /// Every skill of these namespaces, which are in the order of look-up: the nearest first, then by name.
-pub fn all(shelves: &impl Shelves, namespaces: &[Arc<str>]) -> Vec<ResolvedSkill> {
+pub fn list(shelves: &impl Shelves, namespaces: &[Arc<str>]) -> Vec<ResolvedSkill> {
     let mut nearest: HashMap<Arc<str>, Arc<str>> = HashMap::new();
-    let mut all = Vec::new();
+    let mut list = Vec::new();
     for namespace in namespaces {
-        for known in shelves.skills(namespace).into_iter().filter(is_there) {
+        for known in shelves.skills(namespace).into_iter().filter(is_live) {
             let first = nearest.entry(known.skill.name.clone()).or_insert_with(|| namespace.clone());
             let shadowed_by = Some(first.clone()).filter(|first| first != namespace);
-            all.push(ResolvedSkill { known, namespace: namespace.clone(), shadowed_by });
+            list.push(ResolvedSkill { known, namespace: namespace.clone(), shadowed_by });
         }
     }
-    all
+    list
 }
 
 /// The skill that a name means in these namespaces, which are in the order of look-up.
-pub fn nearest(shelves: &impl Shelves, namespaces: &[Arc<str>], name: &str) -> Option<ResolvedSkill> {
+pub fn resolve_in(shelves: &impl Shelves, namespaces: &[Arc<str>], name: &str) -> Option<ResolvedSkill> {
     namespaces.iter().find_map(|namespace| {
-        let known = shelves.skill(namespace, name).filter(is_there)?;
+        let known = shelves.skill(namespace, name).filter(is_live)?;
         Some(ResolvedSkill { known, namespace: namespace.clone(), shadowed_by: None })
     })
 }
 
 /// The skill that the caller means by a name, or the one of the chosen namespace, where it may see it.
-pub async fn one(
+pub async fn resolve(
     shelves: &impl Shelves,
     caller: &Caller,
     name: &str,
@@ -124,7 +99,7 @@ pub async fn one(
     let mut nearest = None;
     for namespace in shelves.namespaces(caller) {
         let is_chosen = chosen == Some(&*namespace);
-        let known = shelves.skill(&namespace, name).filter(is_there);
+        let known = shelves.skill(&namespace, name).filter(is_live);
         if let Some(known) = known
             && is_allowed(shelves.check(caller, Verb::Get, &namespace, Some(name)).await)?
         {
@@ -141,24 +116,24 @@ pub async fn one(
 
 /// Namespaces of the caller's look-up, but for one, in which it may run the skill of a name: where a key of its may have
 /// made a run while the name meant another skill.
-pub async fn elsewhere(
+pub async fn other_namespaces(
     shelves: &impl Shelves,
     caller: &Caller,
     name: &str,
     besides: Option<&str>,
 ) -> Result<Vec<Arc<str>>, AuthError> {
-    let mut elsewhere = Vec::new();
+    let mut others = Vec::new();
     for namespace in shelves.namespaces(caller) {
         if besides != Some(&*namespace)
             && is_allowed(shelves.check(caller, Verb::Execute, &namespace, Some(name)).await)?
         {
-            elsewhere.push(namespace);
+            others.push(namespace);
         }
     }
-    Ok(elsewhere)
+    Ok(others)
 }
 
-fn is_there(known: &Arc<CatalogEntry>) -> bool {
+fn is_live(known: &Arc<CatalogEntry>) -> bool {
     !known.skill.is_being_deleted
 }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use skillet_llm::confirmation::ConfirmationKey;
 use tokio_util::sync::CancellationToken;
 
+use axum::extract::FromRef;
+
 use crate::{
     auth::Auth, catalog::SkillCatalog, executions::ExecutionClient, memory::MemoryPool, metrics::Metrics,
-    model::upstream::ProviderKeys,
+    model::upstream::ProviderKeys, service::SkillService,
 };
 
 /// Shared by all requests; cheap to clone.
@@ -32,8 +34,26 @@ pub struct GatewayState {
 }
 
 impl GatewayState {
+    /// Returns the services that REST and MCP share.
+    pub fn service(&self) -> SkillService {
+        let Self { auth, catalog, executions, memory, client, .. } = self.clone();
+        SkillService { auth, catalog, executions, memory, client }
+    }
+
     /// Whether every watch has seen the cluster as it is.
     pub fn is_synced(&self) -> bool {
         self.catalog.is_synced() && self.auth.is_synced() && self.executions.is_synced()
+    }
+}
+
+impl FromRef<GatewayState> for SkillService {
+    fn from_ref(gateway: &GatewayState) -> Self {
+        gateway.service()
+    }
+}
+
+impl FromRef<GatewayState> for CancellationToken {
+    fn from_ref(gateway: &GatewayState) -> Self {
+        gateway.stop.clone()
     }
 }

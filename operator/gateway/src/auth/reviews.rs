@@ -18,12 +18,12 @@ use tracing::warn;
 
 use super::{AuthError, Caller, Verb};
 
-/// A request that waits for who asks it must end before its client gives up.
+/// The longest time of one review. It must end before the client of the waiting request times out.
 const LIMIT: Duration = Duration::from_secs(10);
 const SKILLS: &str = "skills";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// What a caller wants to do with the skills of a namespace, or with one of them.
+/// An action of a caller on the skills of a namespace, or on one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct AccessRequest {
     pub(super) caller: Caller,
@@ -48,7 +48,7 @@ pub(super) async fn review_token(client: Client, token: String) -> Result<Option
     status.as_ref().map(caller_of).ok_or_else(|| unanswered("TokenReview"))
 }
 
-/// Whether the request is granted.
+/// Asks the API server whether it grants the request.
 pub(super) async fn review_access(client: Client, request: AccessRequest) -> Result<bool, AuthError> {
     let review = SubjectAccessReview { spec: access(&request), ..SubjectAccessReview::default() };
     let status = ask(client, "SubjectAccessReview", &review).await?.status;
@@ -63,7 +63,7 @@ where
     let api: Api<K> = Api::all(client);
     match tokio::time::timeout(LIMIT, api.create(&PostParams::default(), review)).await {
         Ok(Ok(answer)) => Ok(answer),
-        // Told here and not to the client: who is not known yet learns nothing of the cluster.
+        // Only the log gets the cause: a caller without a known token learns nothing of the cluster.
         Ok(Err(error)) => {
             warn!(review = kind, error = %error, "Review failed");
             Err(unanswered(kind))

@@ -44,7 +44,7 @@ impl Scene {
 
     async fn user(&self, token: &str) -> Result<String, AuthError> {
         let headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, bearer(token))]);
-        self.auth.caller(&headers).await.map(|caller| caller.user.to_string())
+        self.auth.authenticate(&headers, None).await.map(|found| found.caller.user.to_string())
     }
 
     fn reviews(&self) -> usize {
@@ -52,7 +52,7 @@ impl Scene {
     }
 
     async fn may(&self, user: &Caller, verb: Verb, skill: Option<&str>) -> Result<(), AuthError> {
-        self.auth.check(user, verb, "team-a", skill).await
+        self.auth.authorize(user, verb, "team-a", skill).await
     }
 
     async fn watch_keys(&self) {
@@ -125,7 +125,7 @@ async fn many_requests_with_one_new_token_make_one_review() {
     scene.api.add_token(&token, "team-a", "agent");
     scene.api.hold_reviews(true);
     let release = async {
-        eventually("a review is asked for", || scene.reviews() == 1).await;
+        eventually("the API server gets a review", || scene.reviews() == 1).await;
         scene.api.hold_reviews(false);
     };
     let (users, ()) = futures::join!(join_all((0..20).map(|_| scene.user(&token))), release);
@@ -168,19 +168,19 @@ async fn a_review_that_is_never_answered_ends() {
 }
 
 #[tokio::test]
-async fn the_place_of_the_token_is_told() {
+async fn the_place_of_the_token_is_returned() {
     let scene = scene();
     let token = token_until("t", 3600);
     scene.api.add_token(&token, "team-a", "agent");
     let mut headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, bearer("sk-provider"))]);
     let query = format!("key={token}");
-    let found = scene.auth.caller_with_query(&headers, Some(&query)).await;
-    assert_eq!(found, Err(AuthError::Unknown), "a token that is not known is not made up for by another");
+    let found = scene.auth.authenticate(&headers, Some(&query)).await;
+    assert_eq!(found, Err(AuthError::Unknown), "a valid token elsewhere does not replace an unknown token");
     headers.insert(SKILLET_TOKEN, token.parse().unwrap());
-    assert_eq!(scene.auth.identify(&headers).await.unwrap().token_header, SKILLET_TOKEN);
-    let found = scene.auth.caller_with_query(&HeaderMap::new(), Some(&query)).await.unwrap();
+    assert_eq!(scene.auth.authenticate(&headers, None).await.unwrap().token_header, SKILLET_TOKEN);
+    let found = scene.auth.authenticate(&HeaderMap::new(), Some(&query)).await.unwrap();
     assert_eq!(found.token_header, QUERY_PARAMETER);
-    assert_eq!(scene.auth.caller(&HeaderMap::new()).await, Err(AuthError::Missing));
+    assert_eq!(scene.auth.authenticate(&HeaderMap::new(), None).await, Err(AuthError::Missing));
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn a_name_that_no_skill_can_have_is_neither_asked_for_nor_kept() {
         let refused = scene.may(&caller, Verb::Execute, Some(&name)).await;
         assert_eq!(refused, Err(AuthError::Forbidden { verb: Verb::Execute, namespace: "team-a".into() }));
     }
-    assert_eq!(scene.api.count_reviews("subjectaccessreviews"), 1, "the namespace is asked for, once");
+    assert_eq!(scene.api.count_reviews("subjectaccessreviews"), 1, "one review of the namespace");
     scene.pass(5);
     // Who may do it with every skill learns as before that there is none of that name.
     scene.api.allow(AGENT, "execute", "team-a", None);

@@ -28,7 +28,7 @@ pub(super) struct PresentedToken<'a> {
     pub(super) place: &'static str,
 }
 
-/// The first place that holds a token decides: a token that is not known is never made up for by another.
+/// Returns the token of the first place that holds one. A valid token elsewhere never replaces an unknown token.
 pub(super) fn presented<'a>(
     headers: &'a HeaderMap,
     query: Option<&'a str>,
@@ -69,14 +69,14 @@ fn key_value(parameter: &str) -> Option<&str> {
     (name == QUERY_PARAMETER && !value.is_empty()).then_some(value)
 }
 
-/// What a token is by its form.
+/// A token by its form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Credential {
     ApiKey(KeyHash),
     ServiceAccount(TokenClaims),
 }
 
-/// What a service-account token says of itself: not to be believed before the API server has reviewed it.
+/// The claims of a service-account token. They count only after the API server has reviewed the token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TokenClaims {
     /// sha256 of the text: the token itself is kept nowhere.

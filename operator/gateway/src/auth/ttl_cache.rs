@@ -1,6 +1,6 @@
 //! Answers of the API server, kept for some seconds, and asked for once however many wait for one.
 //!
-//! It does not know what is asked, and reads no clock. An error is told to all who wait and is not kept.
+//! It knows nothing of its keys and reads no clock. Every waiting request gets an error, and the cache does not keep it.
 
 use std::{
     collections::HashMap,

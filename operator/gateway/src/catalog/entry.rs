@@ -1,6 +1,6 @@
-//! What is kept of a Skill and of its versions, under the kinds' own words: what is told of them, and what they are
-//! offered by. Not what is run, and nothing that the API server keeps for others: of thousands of skills that would be
-//! nearly all of the process's memory.
+//! The cached part of a Skill: the fields that the APIs return and that selection needs.
+//!
+//! Programs are dropped: for thousands of skills they would be most of the memory.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -31,19 +31,19 @@ pub struct CachedSkill {
     pub namespace: Arc<str>,
     pub name: Arc<str>,
     pub uid: Option<Box<str>>,
-    /// When it was made, in seconds since 1970.
+    /// Creation time in seconds since 1970.
     pub created: i64,
     pub is_being_deleted: bool,
     pub spec: CachedSpec,
     /// Versions that its status lists.
     pub listed: Box<[SkillSemver]>,
-    /// Whether the present content can run.
+    /// True if the present content can run.
     pub is_ready: bool,
-    /// Why it is not ready, in one word.
+    /// The reason of a skill that is not ready, in one word.
     pub reason: Option<Box<str>>,
 }
 
-/// What a Skill says itself.
+/// The cached part of a Skill's spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedSpec {
     pub mode: Mode,
@@ -61,7 +61,7 @@ pub struct CachedVersion {
     pub spec: CachedContent,
 }
 
-/// What is sealed.
+/// The cached part of a SkillVersion's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedContent {
     pub version: Arc<str>,
@@ -83,7 +83,7 @@ pub struct ToolSchemas {
 pub struct Versions(Vec<Arc<CachedVersion>>);
 
 impl CatalogEntry {
-    /// What can be looked at. It is offered only by a [`super::Namespace`].
+    /// Returns an entry without a candidate for offers. It is offered only by a [`super::Namespace`].
     pub fn new(skill: Arc<CachedSkill>, versions: Versions) -> Self {
         Self { skill, versions, candidate: None }
     }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_keeps_what_is_told_of_it() {
+    fn a_cached_skill_has_the_fields_of_the_apis() {
         let known = skill(&condition("True", "Ready"));
         assert_eq!((&*known.namespace, &*known.name, known.uid.as_deref()), ("ns", "a", Some("u")));
         assert_eq!((known.created, known.is_being_deleted), (60, false));

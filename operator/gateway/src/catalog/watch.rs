@@ -19,7 +19,7 @@ pub(super) const ALL: u8 = 0b111;
 
 type Key = (String, String);
 
-/// What the watch does with one kind.
+/// A kind of object that the catalog watches.
 trait Watched: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static {
     const BIT: u8;
     fn put(self, skills: &SkillCatalog);
@@ -128,7 +128,7 @@ fn take<K: Watched>(skills: &SkillCatalog, known: &mut HashSet<Key>, object: &Ra
         }
         Err(error) => error,
     };
-    // The operator tells of it; what was read of it before goes on.
+    // The operator reports the problem; the catalog keeps the object as it was before.
     let (namespace, name) = key;
     warn!(kind = %K::kind(&()), %namespace, %name, %problem, "Object could not be read");
 }

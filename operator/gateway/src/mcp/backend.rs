@@ -6,7 +6,6 @@ use futures::stream::BoxStream;
 use http::HeaderMap;
 use serde::Serialize;
 use skillet_api::{Skill, skill::Mode};
-use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
@@ -15,6 +14,7 @@ use crate::{
     executions::{Execution, ExecutionError, ExecutionRequest, Metadata},
     memory::MemoryPool,
     resolve::Shelves,
+    service::ServiceError,
 };
 
 /// What is changed at a skill.
@@ -24,14 +24,6 @@ pub struct Switch {
     pub enabled: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-}
-
-#[derive(Debug, Error)]
-pub enum BackendError {
-    #[error("could not change Skill {namespace}/{name}")]
-    Switch { namespace: String, name: String, source: Box<kube::Error> },
-    #[error(transparent)]
-    Executions(#[from] ExecutionError),
 }
 
 /// Executions, the newest first. They are read while they are taken: each may be as large as its output.
@@ -79,7 +71,7 @@ pub trait Backend: Shelves + 'static {
         &self,
         skill: &CachedSkill,
         switch: Switch,
-    ) -> impl Future<Output = Result<Skill, BackendError>> + Send;
+    ) -> impl Future<Output = Result<Skill, ServiceError>> + Send;
 
     /// The caller's executions in these namespaces, of which at most `limit` are read.
     fn executions(
@@ -87,5 +79,5 @@ pub trait Backend: Shelves + 'static {
         caller: &Caller,
         namespaces: &[Arc<str>],
         limit: usize,
-    ) -> impl Future<Output = Result<Runs<'_>, BackendError>> + Send;
+    ) -> impl Future<Output = Result<Runs<'_>, ServiceError>> + Send;
 }

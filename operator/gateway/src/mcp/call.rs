@@ -1,4 +1,4 @@
-//! One run for one tool call: started, told of while it goes on, cancelled when the client says so.
+//! One run for one tool call: starts it, reports its progress, and cancels it if the client cancels the call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,13 +26,13 @@ use crate::{
     auth::{AuthError, Caller},
     executions::{Execution, ExecutionError, ExecutionRequest, Metadata},
     memory::MemoryReservation,
-    resolve::{ResolvedSkill, elsewhere},
+    resolve::{ResolvedSkill, other_namespaces},
 };
 
 /// Key of a request's `_meta`: the same text is the same run, whatever is retried.
 const IDEMPOTENCY: &str = "skillet.dev/idempotencyKey";
 
-/// What a call asks for.
+/// The skill, version and input of a call.
 pub(super) struct Wish {
     pub(super) seen: ResolvedSkill,
     pub(super) version: Option<String>,
@@ -76,7 +76,7 @@ pub(super) async fn run<B: Backend>(
         Ok((execution, end)) => {
             // With its input; the answer takes its place.
             drop(order);
-            told(backend, caller, &execution, end, timing, room).await
+            result_of(backend, caller, &execution, end, timing, room).await
         }
         Err(NotBegun::Unwanted) => cancelled(),
         Err(NotBegun::ExecutionClient(error)) => refused(&error),
@@ -100,7 +100,7 @@ async fn followed<B: Backend>(
     Ok((execution, end))
 }
 
-async fn told<B: Backend>(
+async fn result_of<B: Backend>(
     backend: &B,
     caller: &Caller,
     execution: &Execution,
@@ -115,7 +115,7 @@ async fn told<B: Backend>(
         End::TooLate => tool_result::failed(
             "TooLate",
             &format!(
-                "the run {} goes on, but has not ended within {:?}; skillet_executions tells how it ends",
+                "the run {} continues, but has not ended within {:?}; skillet_executions shows how it ends",
                 execution.metadata.name, timing.call
             ),
         ),
@@ -167,7 +167,9 @@ fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> E
 /// nearest the execution's name itself tells.
 async fn begun<B: Backend>(backend: &B, order: &ExecutionRequest) -> Result<Arc<Execution>, NotBegun> {
     if order.idempotency.is_some() {
-        for namespace in elsewhere(backend, &order.caller, &order.skill, Some(&order.namespace)).await? {
+        for namespace in
+            other_namespaces(backend, &order.caller, &order.skill, Some(&order.namespace)).await?
+        {
             if let Some(made) = backend.made(order, &namespace).await? {
                 return Ok(made);
             }
@@ -176,7 +178,7 @@ async fn begun<B: Backend>(backend: &B, order: &ExecutionRequest) -> Result<Arc<
     Ok(backend.start(order).await?)
 }
 
-/// Why there is no run.
+/// The reason why a call has no run.
 #[derive(Debug, Error)]
 enum NotBegun {
     #[error("the request has ended before anything was made")]
@@ -187,7 +189,7 @@ enum NotBegun {
     ExecutionClient(#[from] ExecutionError),
 }
 
-/// How the waiting ended.
+/// The end of a wait for a run.
 #[derive(Debug)]
 pub(super) enum End {
     Ended(Arc<Execution>),
@@ -200,7 +202,7 @@ pub(super) enum End {
 /// A notice on its way to the client.
 type Notice = BoxFuture<'static, ()>;
 
-/// Waits for the end of a run. A client that takes no notices is told none, and holds nothing up.
+/// Waits for the end of a run. A client that takes no notifications gets none, and delays nothing.
 pub(super) async fn follow<B: Backend>(
     backend: &B,
     timing: &Timing,
@@ -258,7 +260,7 @@ fn refused(error: &ExecutionError) -> CallToolResult {
 /// Makes notices of one run, for a client that asked for them.
 fn notices(context: &RequestContext<RoleServer>) -> Option<impl FnMut(Phase) -> Notice + Send> {
     let (token, peer) = (context.meta.get_progress_token()?, context.peer.clone());
-    let mut told = 0_u32;
+    let mut count = 0_u32;
     Some(move |phase| {
         let message = match phase {
             Phase::Pending => "queued",
@@ -269,10 +271,10 @@ fn notices(context: &RequestContext<RoleServer>) -> Option<impl FnMut(Phase) -> 
             }
         };
         // How much is left nobody knows, so the number only counts the notices.
-        let notice = ProgressNotificationParam::new(token.clone(), f64::from(told)).with_message(message);
-        told += 1;
+        let notice = ProgressNotificationParam::new(token.clone(), f64::from(count)).with_message(message);
+        count += 1;
         let peer = peer.clone();
-        // A client that is gone is told of by the cancellation of its request.
+        // If the client is gone, its request is cancelled, so an error here needs no handling.
         async move { drop(peer.notify_progress(notice).await) }.boxed()
     })
 }

@@ -10,18 +10,18 @@ use http::HeaderMap;
 use skillet_api::Skill;
 use tokio::sync::watch;
 
-use super::backend::{Backend, BackendError, Runs, Switch};
+use super::backend::{Backend, Runs, Switch};
 use crate::{
     auth::{AuthError, Caller},
-    catalog::{self, CachedSkill},
+    catalog::CachedSkill,
     executions::{Execution, ExecutionError, ExecutionRequest, Metadata},
     memory::MemoryPool,
-    state::GatewayState,
+    service::{ServiceError, SkillService},
 };
 
-impl Backend for GatewayState {
+impl Backend for SkillService {
     async fn identify(&self, headers: &HeaderMap) -> Result<Caller, AuthError> {
-        self.auth.caller(headers).await
+        Ok(self.auth.authenticate(headers, None).await?.caller)
     }
 
     fn memory(&self) -> &MemoryPool {
@@ -58,13 +58,8 @@ impl Backend for GatewayState {
         self.executions.cancel_unless_wanted(execution).await;
     }
 
-    async fn switch(&self, skill: &CachedSkill, switch: Switch) -> Result<Skill, BackendError> {
-        let changed = catalog::update_skill(self.client.clone(), skill, &switch).await;
-        changed.map_err(|source| BackendError::Switch {
-            namespace: skill.namespace.to_string(),
-            name: skill.name.to_string(),
-            source: Box::new(source),
-        })
+    async fn switch(&self, skill: &CachedSkill, switch: Switch) -> Result<Skill, ServiceError> {
+        self.write_update(skill, &switch).await
     }
 
     async fn executions(
@@ -72,7 +67,7 @@ impl Backend for GatewayState {
         caller: &Caller,
         namespaces: &[Arc<str>],
         limit: usize,
-    ) -> Result<Runs<'_>, BackendError> {
+    ) -> Result<Runs<'_>, ServiceError> {
         let entries = self.executions.list(caller, namespaces, &[]).await?;
         let total = entries.len();
         Ok(Runs { total, newest: self.executions.read(entries.into_iter().take(limit)) })
@@ -100,13 +95,13 @@ mod tests {
         let seen = CachedSkill::of(&seen).unwrap();
         let off = Switch { enabled: Some(false), mode: None };
         bed.api.put("skills", object("second"));
-        let error = bed.gateway.switch(&seen, off).await.unwrap_err();
+        let error = bed.gateway.service().switch(&seen, off).await.unwrap_err();
         assert_eq!(error.to_string(), "could not change Skill team/sum");
         let is_enabled =
             || bed.api.object(&path("team", "skills", "sum")).unwrap()["spec"]["enabled"].clone();
         assert_eq!(is_enabled(), true);
         bed.api.put("skills", object("first"));
-        assert!(!bed.gateway.switch(&seen, off).await.unwrap().spec.enabled);
+        assert!(!bed.gateway.service().switch(&seen, off).await.unwrap().spec.enabled);
         assert_eq!(is_enabled(), false);
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP side: who asks, whose session it is, and then rmcp.
+//! The HTTP transport: authenticates the caller, checks the session's owner, and passes the request to rmcp.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, request: Request)
 }
 
 impl<B: Backend> Front<B> {
-    /// Whether a request of this caller may use the session it names, or open one.
+    /// Fails unless a request of this caller may use the session that it names, or open a session.
     async fn admit(&self, owner: &Owner, headers: &HeaderMap) -> Result<(), ApiError> {
         let opens = match headers.get(SESSION) {
             None => {
@@ -126,7 +126,7 @@ impl<B: Backend> Front<B> {
     }
 }
 
-/// An answer in one piece is made when it is here; a stream goes on with what was asked.
+/// Holds the request's memory until a stream ends. A response in one piece is complete already.
 fn holding(answer: Response, room: Arc<Mutex<MemoryReservation>>) -> Response {
     let content = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !content.is_some_and(|content| content.starts_with(b"text/event-stream")) {

@@ -15,7 +15,7 @@ use tracing::warn;
 
 pub(super) use self::schema::{ManagementTool, tools};
 use super::{
-    backend::{Backend, BackendError, Runs, Switch},
+    backend::{Backend, Runs, Switch},
     call::{self, CallContext, Wish},
     tool_result,
     tools::ToolList,
@@ -24,6 +24,7 @@ use crate::{
     auth::{AuthError, Caller, Verb, is_allowed},
     executions::{Execution, ExecutionError, Status},
     resolve::{self, ResolvedSkill},
+    service::ServiceError,
 };
 
 /// Most skills that one answer lists.
@@ -108,8 +109,8 @@ async fn list<B: Backend>(
 ) -> Result<CallToolResult, AuthError> {
     let catalogue = ToolList::of(backend, caller).await?;
     let search = Search::new(wanted.name.as_deref().unwrap_or_default());
-    let namespaces = resolve::namespaces(backend, caller, &[Verb::Get]).await?;
-    let mut found = resolve::all(backend, &namespaces);
+    let namespaces = resolve::allowed_namespaces(backend, caller, &[Verb::Get]).await?;
+    let mut found = resolve::list(backend, &namespaces);
     found.retain(|seen| {
         seen.shadowed_by.is_none()
             && search.is_in(seen.name())
@@ -146,7 +147,7 @@ async fn enable<B: Backend>(
     if switch == (Switch { enabled: None, mode: None }) {
         return Ok(tool_result::failed(Reason::InputInvalid.as_str(), "give enabled, mode or both"));
     }
-    let Some(seen) = resolve::one(backend, caller, name, None).await? else { return Ok(unknown(name)) };
+    let Some(seen) = resolve::resolve(backend, caller, name, None).await? else { return Ok(unknown(name)) };
     if let Some(forbidden) = forbidden(backend, caller, Verb::Patch, &seen).await? {
         return Ok(forbidden);
     }
@@ -167,7 +168,7 @@ async fn execute<B: Backend>(
     asked: ManagementCall<'_>,
 ) -> Result<CallToolResult, AuthError> {
     let ManagementCall { caller, session, request } = asked;
-    let Some(seen) = resolve::one(backend, caller, &wanted.skill, None).await? else {
+    let Some(seen) = resolve::resolve(backend, caller, &wanted.skill, None).await? else {
         return Ok(unknown(&wanted.skill));
     };
     if let Some(forbidden) = forbidden(backend, caller, Verb::Execute, &seen).await? {
@@ -198,7 +199,7 @@ async fn executions<B: Backend>(
     caller: &Caller,
     wanted: &ExecutionsArguments,
 ) -> Result<CallToolResult, AuthError> {
-    let namespaces = resolve::namespaces(backend, caller, &[Verb::Execute]).await?;
+    let namespaces = resolve::allowed_namespaces(backend, caller, &[Verb::Execute]).await?;
     let limit = wanted.limit.unwrap_or(EXECUTIONS).min(MAX_EXECUTIONS);
     let Runs { total, newest } = match backend.executions(caller, &namespaces, limit).await {
         Ok(runs) => runs,
@@ -251,14 +252,19 @@ fn unknown(name: &str) -> CallToolResult {
     )
 }
 
-fn failed(error: &BackendError) -> CallToolResult {
+fn failed(error: &ServiceError) -> CallToolResult {
     warn!(error = ?error, "Management tool failed");
     let (reason, message) = match error {
-        BackendError::Executions(error) => (error.reason(), error.to_string()),
-        BackendError::Switch { source, .. } => match &**source {
+        ServiceError::Auth(_) => ("Forbidden", error.to_string()),
+        ServiceError::Execution(error) => (error.reason(), error.to_string()),
+        ServiceError::Update { source, .. } => match &**source {
             kube::Error::Api(status) => (refusal(status.code), format!("{error}: {}", status.message)),
             _ => (Reason::ApiError.as_str(), error.to_string()),
         },
+        ServiceError::UnknownNamespace(_)
+        | ServiceError::SkillNotFound { .. }
+        | ServiceError::SkillNotFoundIn { .. }
+        | ServiceError::ExecutionNotFound(_) => (Reason::SkillNotFound.as_str(), error.to_string()),
     };
     tool_result::failed(reason, &message)
 }

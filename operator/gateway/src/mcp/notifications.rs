@@ -1,7 +1,7 @@
-//! Tells a client that its list of tools is another one.
+//! Notifies a client of a change of its tool list.
 //!
-//! Every session hears of every change in the cluster. Whether it was one in its own namespaces is told by their
-//! numbers; only then the list is looked at, once for all sessions that look into the same namespaces.
+//! Every session sees every change in the cluster. The numbers of its namespaces show whether the change was in one of
+//! them; only then the list is looked at, once for all sessions that look into the same namespaces.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ const MAX_KEPT: usize = 1024;
 /// Namespaces with the number of the last change in each.
 type Numbered = Vec<(Arc<str>, u64)>;
 
-/// What the lists of all callers look like, as far as it was asked.
+/// Fingerprints of the tool lists that callers have seen.
 #[derive(Default)]
 pub(super) struct Fingerprints(Mutex<HashMap<Vec<Arc<str>>, Kept>>);
 
@@ -43,7 +43,7 @@ impl Fingerprints {
         Ok(*cell.get_or_init(|| fingerprint(backend, &namespaces)))
     }
 
-    /// Where the fingerprint is, or is to be put.
+    /// Returns the cell of the fingerprint, which may be empty.
     fn cell(&self, namespaces: &[Arc<str>], numbered: Numbered) -> Arc<OnceLock<u64>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match kept.get(namespaces) {
@@ -69,7 +69,7 @@ fn numbered<B: Backend>(backend: &B, namespaces: Vec<Arc<str>>) -> Numbered {
     namespaces.into_iter().map(number).collect()
 }
 
-/// The list as it was when the client was last told, or first asked.
+/// The list as it was at the client's last notification, or at its first request.
 pub(super) struct ToolListState {
     changes: watch::Receiver<u64>,
     /// The caller's namespaces as they were then.

@@ -67,9 +67,9 @@ impl<B: Backend> Server<B> {
         }
     }
 
-    /// Notices for as long as the session is open. What it is told first does not depend on how long spawning takes.
+    /// Sends notifications for as long as the session is open. The first of them does not depend on how fast a task starts.
     async fn notify(&self, caller: Caller, context: &RequestContext<RoleServer>) {
-        let told = if context.extensions.get::<SessionRestoreMarker>().is_some() {
+        let list = if context.extensions.get::<SessionRestoreMarker>().is_some() {
             ToolListState::unknown(&*self.backend)
         } else {
             ToolListState::now(&*self.backend, &self.fingerprints, &caller).await
@@ -79,7 +79,7 @@ impl<B: Backend> Server<B> {
         let peer = context.peer.clone();
         tokio::spawn(async move {
             let tell = || peer.notify_tool_list_changed();
-            ended.run_until_cancelled(told.follow(&*backend, &fingerprints, &caller, &timing, tell)).await;
+            ended.run_until_cancelled(list.follow(&*backend, &fingerprints, &caller, &timing, tell)).await;
         });
     }
 }
@@ -153,18 +153,18 @@ impl<B: Backend> ServerHandler for Server<B> {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = caller(&context.request_context().extensions)?;
-        let told = ToolListState::now(&*self.backend, &self.fingerprints, &caller).await;
+        let list = ToolListState::now(&*self.backend, &self.fingerprints, &caller).await;
         let tell = || context.sink().notify_tool_list_changed();
         tokio::select! {
             () = self.stop.cancelled() => {}
             () = context.cancelled() => {}
-            () = told.follow(&*self.backend, &self.fingerprints, &caller, &self.timing, tell) => {}
+            () = list.follow(&*self.backend, &self.fingerprints, &caller, &self.timing, tell) => {}
         }
         Ok(())
     }
 }
 
-/// Whom the front has let in with this very request.
+/// Returns the caller that the transport has authenticated for this request.
 fn caller(extensions: &Extensions) -> Result<Caller, ErrorData> {
     let caller = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
     caller.cloned().ok_or_else(|| ErrorData::internal_error("the request has no caller", None))

@@ -67,7 +67,7 @@ impl World {
 
     async fn client_of(&self, token: &str, lifecycle: ClientLifecycleMode) -> Client {
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str()).auth_header(token);
-        let seen = Arc::new(ResolvedSkill::default());
+        let seen = Arc::new(Received::default());
         let transport = StreamableHttpClientTransport::from_config(config);
         let service = Handler(seen.clone()).serve_with_lifecycle(transport, lifecycle).await.unwrap();
         Client { service, seen }
@@ -84,14 +84,14 @@ fn timing() -> Timing {
     Timing { progress: short, call: LIMIT, settle: short, idle: LIMIT }
 }
 
-/// What a client was told without asking.
+/// The notifications that a client has received.
 #[derive(Default)]
-struct ResolvedSkill {
+struct Received {
     progress: Mutex<Vec<(f64, String)>>,
     list_changed: watch::Sender<u32>,
 }
 
-struct Handler(Arc<ResolvedSkill>);
+struct Handler(Arc<Received>);
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
@@ -99,8 +99,8 @@ impl ClientHandler for Handler {
     }
 
     async fn on_progress(&self, notice: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let told = (notice.progress, notice.message.unwrap_or_default());
-        self.0.progress.lock().unwrap().push(told);
+        let progress = (notice.progress, notice.message.unwrap_or_default());
+        self.0.progress.lock().unwrap().push(progress);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -110,7 +110,7 @@ impl ClientHandler for Handler {
 
 struct Client {
     service: RunningService<RoleClient, Handler>,
-    seen: Arc<ResolvedSkill>,
+    seen: Arc<Received>,
 }
 
 impl Client {

@@ -1,4 +1,4 @@
-//! What a tool call answers: the result of a run, or why there is none, in words that a model can use.
+//! Results of tool calls: the output of a run, or the reason why there is none, in words that a model can use.
 
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json, value::RawValue};
@@ -46,7 +46,7 @@ pub(super) fn ended(execution: &Execution) -> CallToolResult {
     result.with_meta(Some(about(execution, status)))
 }
 
-/// Structured content is an object; what is none is in one.
+/// Returns the output as structured content. MCP requires an object, so any other value is wrapped as `{"value": ...}`.
 fn succeeded(output: Option<&RawValue>) -> CallToolResult {
     let Some(output) = output else { return done(json!({})) };
     match serde_json::from_str(output.get()) {

@@ -90,11 +90,11 @@ fn object(schema: Value) -> Map<String, Value> {
 
 /// Where a caller's tools come from, the nearest first.
 pub(super) async fn namespaces<B: Backend>(backend: &B, caller: &Caller) -> Result<Vec<Arc<str>>, AuthError> {
-    resolve::namespaces(backend, caller, &[Verb::Get, Verb::Execute]).await
+    resolve::allowed_namespaces(backend, caller, &[Verb::Get, Verb::Execute]).await
 }
 
 fn runnable<B: Backend>(backend: &B, namespaces: &[Arc<str>]) -> Vec<Runnable> {
-    let seen = resolve::all(backend, namespaces).into_iter().filter(|seen| seen.shadowed_by.is_none());
+    let seen = resolve::list(backend, namespaces).into_iter().filter(|seen| seen.shadowed_by.is_none());
     seen.filter_map(Runnable::new).collect()
 }
 
@@ -106,7 +106,7 @@ pub(super) async fn tool<B: Backend>(
 ) -> Result<Option<Runnable>, AuthError> {
     if is_plain(tool_name) {
         let namespaces = namespaces(backend, caller).await?;
-        return Ok(resolve::nearest(backend, &namespaces, tool_name).and_then(Runnable::new));
+        return Ok(resolve::resolve_in(backend, &namespaces, tool_name).and_then(Runnable::new));
     }
     Ok(ToolList::of(backend, caller).await?.get(tool_name).cloned())
 }

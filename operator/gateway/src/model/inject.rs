@@ -106,7 +106,7 @@ struct Sent<T> {
 /// Who asks comes first: nobody unknown makes the gateway hold a body.
 async fn sent<T: DeserializeOwned>(gateway: &GatewayState, request: Request) -> Result<Sent<T>, ApiError> {
     let (Parts { headers, .. }, body) = request.into_parts();
-    let caller = gateway.auth.caller(&headers).await?;
+    let caller = gateway.auth.authenticate(&headers, None).await?.caller;
     let (bytes, room) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
     Ok(Sent { caller, headers, body: body::read(&bytes)?, bytes, room })
 }

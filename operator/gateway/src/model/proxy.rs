@@ -98,7 +98,7 @@ async fn answer(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let headers = parts.headers;
-    let identified = gateway.auth.caller_with_query(&headers, parts.uri.query()).await?;
+    let identified = gateway.auth.authenticate(&headers, parts.uri.query()).await?;
     let mut passed_on = headers.clone();
     identified.strip_token(&mut passed_on);
     let path = path(&parts.uri, &identified);

@@ -1,4 +1,4 @@
-//! What each name means, whatever lies nearer.
+//! Resolution of names, with nearer skills in the way.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -69,18 +69,18 @@ fn caller() -> Caller {
     Caller { namespace: "a".into(), user: "u".into(), groups: [].into() }
 }
 
-fn told(seen: &ResolvedSkill) -> String {
+fn display(seen: &ResolvedSkill) -> String {
     let hidden = seen.shadowed_by.as_ref().map(|by| format!(" hidden by {by}")).unwrap_or_default();
     format!("{}/{}{hidden}", seen.namespace, seen.name())
 }
 
 #[tokio::test]
-async fn every_skill_is_told_with_what_hides_it() {
+async fn every_skill_is_listed_with_the_namespace_that_shadows_it() {
     let few = few(&["a: one two~", "b: one two three", "c: one two"], &[("c", None)]);
-    let namespaces = namespaces(&few, &caller(), &[Verb::Get]).await.unwrap();
-    let all: Vec<String> = all(&few, &namespaces).iter().map(told).collect();
+    let namespaces = allowed_namespaces(&few, &caller(), &[Verb::Get]).await.unwrap();
+    let all: Vec<String> = list(&few, &namespaces).iter().map(display).collect();
     assert_eq!(all, ["a/one", "b/one hidden by a", "b/two", "b/three"]);
-    let nearest = |name: &str| nearest(&few, &namespaces, name).map(|seen| told(&seen));
+    let nearest = |name: &str| resolve_in(&few, &namespaces, name).map(|seen| display(&seen));
     assert_eq!((nearest("one"), nearest("two")), (Some("a/one".into()), Some("b/two".into())));
     assert_eq!(nearest("four"), None);
 }
@@ -101,7 +101,7 @@ async fn a_name_means_the_nearest_that_is_there_and_may_be_seen() {
         ("four", None, None),
         ("one", Some("d"), None),
     ] {
-        let seen = one(&few, &caller(), name, chosen).await.unwrap();
-        assert_eq!(seen.as_ref().map(told).as_deref(), expected, "{name} {chosen:?}");
+        let seen = resolve(&few, &caller(), name, chosen).await.unwrap();
+        assert_eq!(seen.as_ref().map(display).as_deref(), expected, "{name} {chosen:?}");
     }
 }

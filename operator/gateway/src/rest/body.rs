@@ -7,7 +7,7 @@ use serde_path_to_error::{Path, Segment};
 use crate::{
     error::ApiError,
     memory::{BodyBudget, MemoryReservation},
-    rest::Rest,
+    service::SkillService,
 };
 
 /// Most bytes of a body; a SkillExecution of more the cluster would not keep. An input is held in the order and in the
@@ -22,15 +22,15 @@ impl<S, T> FromRequest<S> for Body<T>
 where
     S: Send + Sync,
     T: DeserializeOwned,
-    Rest: FromRef<S>,
+    SkillService: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let rest = Rest::from_ref(state);
+        let service = SkillService::from_ref(state);
         let (head, body) = request.into_parts();
-        let caller = rest.rights.caller(&head.headers).await?;
-        let (bytes, room) = rest.room.read(&caller.namespace, body, BODY_BUDGET).await?;
+        let caller = service.auth.authenticate(&head.headers, None).await?.caller;
+        let (bytes, room) = service.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
         Ok(Self(read(&bytes)?, room))
     }
 }
@@ -39,16 +39,16 @@ where
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     // A list would be read as the fields in their order, which nobody means.
     if bytes.trim_ascii_start().starts_with(b"[") {
-        return Err(ApiError::bad_request("the body is not what is asked for: it must be a JSON object"));
+        return Err(ApiError::bad_request("the body does not fit the schema: it must be a JSON object"));
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let pointer = pointer(error.path());
         let inner = error.into_inner();
         if inner.is_data() && !pointer.is_empty() {
-            ApiError::bad_request(format!("the body is not what is asked for: {inner}")).at(pointer)
+            ApiError::bad_request(format!("the body does not fit the schema: {inner}")).at(pointer)
         } else if inner.is_data() {
-            ApiError::bad_request(format!("the body is not what is asked for: {inner}"))
+            ApiError::bad_request(format!("the body does not fit the schema: {inner}"))
         } else {
             ApiError::bad_request(format!("the body is not JSON: {inner}"))
         }
@@ -105,7 +105,7 @@ mod tests {
         ] {
             let (message, found) = refused(body.as_bytes());
             assert_eq!(found.as_deref(), field, "{body}");
-            assert!(message.starts_with("the body is not what is asked for"), "{message}");
+            assert!(message.starts_with("the body does not fit the schema"), "{message}");
         }
     }
 

@@ -7,12 +7,11 @@ use crate::{
     auth::Caller,
     error::ApiError,
     rest::{
-        Rest,
         execution_view::ExecutionView,
-        executions,
         openapi::{AuthErrors, GoneErrors, NotFoundErrors},
         params::{AuthenticatedCaller, ObjectName, Params},
     },
+    service::SkillService,
 };
 
 type Answer = Result<(StatusCode, Json<ExecutionView>), ApiError>;
@@ -32,11 +31,11 @@ type Answer = Result<(StatusCode, Json<ExecutionView>), ApiError>;
 )]
 pub(crate) async fn delete(
     AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(rest): State<Rest>,
+    State(service): State<SkillService>,
     ObjectName(id): ObjectName,
     params: Params,
 ) -> Answer {
-    end(&rest, &caller, &id, params).await
+    end(&service, &caller, &id, params).await
 }
 
 /// Cancel a run.
@@ -54,19 +53,17 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn cancel(
     AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(rest): State<Rest>,
+    State(service): State<SkillService>,
     ObjectName(id): ObjectName,
     params: Params,
 ) -> Answer {
-    end(&rest, &caller, &id, params).await
+    end(&service, &caller, &id, params).await
 }
 
-async fn end(rest: &Rest, caller: &Caller, id: &str, params: Params) -> Answer {
-    let execution = executions::find(rest, caller, id, params).await?;
-    let view = Json(ExecutionView::from(&*execution));
-    if execution.is_ended() {
-        return Ok((StatusCode::OK, view));
-    }
-    rest.executor.cancel(&execution.metadata).await?;
-    Ok((StatusCode::ACCEPTED, view))
+async fn end(service: &SkillService, caller: &Caller, id: &str, mut params: Params) -> Answer {
+    let namespace = params.take("namespace")?;
+    params.finish()?;
+    let execution = service.cancel(caller, id, namespace.as_deref()).await?;
+    let status = if execution.is_ended() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(ExecutionView::from(&*execution))))
 }

@@ -1,6 +1,6 @@
 //! Running a skill and, unless asked not to, waiting for its end.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Json,
@@ -14,21 +14,21 @@ use skillet_api::{Phase, Reason, duration::SkillDuration};
 use skillet_core::rest::{http_status, split_name};
 use utoipa::ToSchema;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{
-    auth::{Caller, Verb},
+    auth::Caller,
     error::ApiError,
     executions::{Execution, ExecutionError, ExecutionRequest},
     idempotency,
-    resolve::elsewhere,
     rest::{
-        Rest,
         body::Body,
         execution_view::ExecutionView,
         openapi::{AuthErrors, BodyErrors, ConflictErrors, GoneErrors, NotFoundErrors, ValidationErrors},
         params::{AuthenticatedCaller, Params},
-        resolve,
         skills::constraint,
     },
+    service::SkillService,
 };
 
 const DEFAULT_WAIT: u32 = 60;
@@ -76,7 +76,8 @@ pub(crate) struct RunRequest {
 )]
 pub(crate) async fn create(
     AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(rest): State<Rest>,
+    State(service): State<SkillService>,
+    State(stop): State<CancellationToken>,
     params: Params,
     headers: HeaderMap,
     Body(request, _room): Body<RunRequest>,
@@ -85,58 +86,19 @@ pub(crate) async fn create(
     let wait = wait(&request)?;
     let chosen = request.namespace.clone();
     let order = order(caller, request, &headers)?;
-    let execution = begun(&rest, order, chosen.as_deref()).await?;
+    let execution = service.start_or_find(order, chosen.as_deref()).await?;
     let Some(limit) = wait else { return Ok(accepted(&execution)) };
     let end = tokio::select! {
         biased;
-        end = rest.executor.wait(&execution, limit) => end,
+        end = service.executions.wait(&execution, limit) => end,
         // The gateway ends before such a wait may: the client asks again, and another replica tells it.
-        () = rest.stop.cancelled() => return Ok(accepted(&execution)),
+        () = stop.cancelled() => return Ok(accepted(&execution)),
     };
     match end {
         Ok(ended) => answer(&ended),
         Err(ExecutionError::TooLate { .. }) => Ok(accepted(&execution)),
         Err(error) => Err(error.into()),
     }
-}
-
-/// The run that the order's key has made, or a new one.
-async fn begun(
-    rest: &Rest,
-    order: ExecutionRequest,
-    chosen: Option<&str>,
-) -> Result<Arc<Execution>, ApiError> {
-    let found = resolve::find(rest, &order.caller, &order.skill, chosen).await;
-    let nearest = found.as_ref().ok().map(|seen| seen.namespace.clone());
-    if let Some(made) = made_elsewhere(rest, &order, chosen, nearest.as_deref()).await? {
-        return Ok(made);
-    }
-    let order = ExecutionRequest { namespace: found?.namespace, ..order };
-    rest.rights.check(&order.caller, Verb::Execute, &order.namespace, Some(&order.skill)).await?;
-    Ok(rest.executor.start(&order).await?)
-}
-
-/// What the key has made while the name meant the skill of another namespace than it means now. In the nearest the
-/// execution's name itself tells.
-async fn made_elsewhere(
-    rest: &Rest,
-    order: &ExecutionRequest,
-    chosen: Option<&str>,
-    nearest: Option<&str>,
-) -> Result<Option<Arc<Execution>>, ApiError> {
-    if order.idempotency.is_none() {
-        return Ok(None);
-    }
-    resolve::namespaces(rest, &order.caller, chosen)?;
-    for namespace in elsewhere(rest, &order.caller, &order.skill, nearest).await? {
-        if chosen.is_some_and(|chosen| chosen != &*namespace) {
-            continue;
-        }
-        if let Some(made) = rest.executor.find_by_key(order, &namespace).await? {
-            return Ok(Some(made));
-        }
-    }
-    Ok(None)
 }
 
 /// How long to wait; none where the answer does not.
@@ -146,8 +108,8 @@ fn wait(request: &RunRequest) -> Result<Option<Duration>, ApiError> {
         let message = format!("waitSeconds must be at most {MAX_WAIT}");
         return Err(ApiError::bad_request(message).at("/waitSeconds"));
     }
-    let limit = Duration::from_secs(seconds.into());
-    Ok(Some(limit).filter(|_| request.wait.unwrap_or(true)))
+    let is_waiting = request.wait.unwrap_or(true);
+    Ok(is_waiting.then(|| Duration::from_secs(seconds.into())))
 }
 
 /// The order, all but its namespace, which is looked up.

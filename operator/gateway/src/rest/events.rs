@@ -17,17 +17,19 @@ use serde::Serialize;
 use skillet_api::{Phase, Reason};
 use utoipa::ToSchema;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{
     error::{ApiError, ErrorResponse},
     executions::{Execution, ExecutionWatch},
     memory::{MemoryPool, MemoryReservation},
     rest::{
-        Rest,
         execution_view::ExecutionView,
         executions,
         openapi::{AuthErrors, NotFoundErrors},
         params::{AuthenticatedCaller, ObjectName, Params},
     },
+    service::SkillService,
 };
 
 /// Follow a run: events `status`, then one `end` or `error`, each with JSON.
@@ -45,15 +47,16 @@ use crate::{
 )]
 pub(crate) async fn events(
     AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(rest): State<Rest>,
+    State(service): State<SkillService>,
+    State(stop): State<CancellationToken>,
     ObjectName(id): ObjectName,
     params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let execution = executions::find(&rest, &caller, &id, params).await?;
-    let following = rest.executor.watch(&execution);
-    let teller = Teller { room: rest.room.clone(), tenant: caller.namespace.clone(), following };
-    // A client that is let go asks again, and is told how the run is then.
-    let stream = stream::unfold(Next::Tell(execution, teller), next).take_until(rest.stop.cancelled_owned());
+    let execution = executions::find(&service, &caller, &id, params).await?;
+    let following = service.executions.watch(&execution);
+    let teller = Teller { room: service.memory.clone(), tenant: caller.namespace.clone(), following };
+    // The client reconnects to another replica, and gets the state that the run has then.
+    let stream = stream::unfold(Next::Tell(execution, teller), next).take_until(stop.cancelled_owned());
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 
@@ -61,42 +64,42 @@ pub(crate) async fn events(
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "only its schema is used: axum writes events")]
 pub(crate) struct ExecutionEvent {
-    /// `status` with every change, `end` with the result, `error` where the run is gone or cannot be told of.
+    /// `status` with every change, `end` with the result, `error` if the run is gone or there is no memory for its event.
     event: String,
     /// JSON: an Execution, with `error` an ErrorResponse.
     data: String,
 }
 
-/// Follows the run for one client, who may take what is told as slowly as it likes.
+/// Follows the run for one client, which may read its events slowly.
 struct Teller {
     room: Arc<MemoryPool>,
     tenant: Arc<str>,
     following: ExecutionWatch,
 }
 
-/// What the stream does next. The room of what was told is held until the client has taken it.
+/// The next step of the stream. An event holds its memory until the client has read the event.
 enum Next {
     Tell(Arc<Execution>, Teller),
-    /// Wait for something else than was told last.
+    /// Wait for a state that differs from that of the last event.
     Wait(Facts, Teller, MemoryReservation),
     Close(Option<MemoryReservation>),
 }
 
 async fn next(next: Next) -> Option<(Result<Event, Infallible>, Next)> {
-    let (told, mut teller) = match next {
+    let (sent, mut teller) = match next {
         Next::Close(room) => {
             drop(room);
             return None;
         }
         Next::Tell(execution, teller) => return Some(tell(&execution, teller).await),
-        Next::Wait(told, teller, taken) => {
+        Next::Wait(sent, teller, taken) => {
             drop(taken);
-            (told, teller)
+            (sent, teller)
         }
     };
     loop {
         match teller.following.next().await {
-            Ok(execution) if execution.is_ended() || facts(&execution) != told => {
+            Ok(execution) if execution.is_ended() || facts(&execution) != sent => {
                 return Some(tell(&execution, teller).await);
             }
             Ok(_) => {}
@@ -122,7 +125,7 @@ fn broken_off(error: ApiError) -> (Result<Event, Infallible>, Next) {
     (Ok(event("error", &ErrorResponse { error })), Next::Close(None))
 }
 
-/// What a client is told the change of.
+/// The fields whose change makes a new event.
 type Facts = Option<(Phase, Option<Reason>, u32, Option<String>)>;
 
 fn facts(execution: &Execution) -> Facts {

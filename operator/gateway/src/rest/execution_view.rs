@@ -11,7 +11,7 @@ use crate::{
     rest::pagination,
 };
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = ExecutionStatus)]
@@ -34,8 +34,7 @@ impl Status {
         ("cancelled", Self::Cancelled),
     ];
 
-    /// What the API server is asked for. Pending is also a run whose status was not written yet, so it is asked for by
-    /// what it is not.
+    /// The field selector of this status. Pending is also a run without a status, so its selector excludes all others.
     pub(crate) fn field_selector(self) -> &'static str {
         match self {
             Self::Pending => {

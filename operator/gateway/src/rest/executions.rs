@@ -5,21 +5,19 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use futures::TryStreamExt as _;
 use serde::Serialize;
-use skillet_api::names;
 use utoipa::ToSchema;
 
 use crate::{
-    auth::{Caller, Verb},
+    auth::Caller,
     error::ApiError,
     executions::Execution,
     rest::{
-        Rest,
         execution_view::{ExecutionView, Status},
         openapi::{AuthErrors, NotFoundErrors},
         pagination,
         params::{AuthenticatedCaller, ObjectName, Params},
-        resolve,
     },
+    service::SkillService,
 };
 
 /// A page of runs, newest first.
@@ -47,7 +45,7 @@ pub(crate) struct ExecutionPage {
 )]
 pub(crate) async fn list(
     AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(rest): State<Rest>,
+    State(service): State<SkillService>,
     mut params: Params,
 ) -> Result<Json<ExecutionPage>, ApiError> {
     let page = pagination::take(&mut params)?;
@@ -55,22 +53,19 @@ pub(crate) async fn list(
     let status = params.take_word("status", &Status::WORDS)?;
     let namespace = params.take("namespace")?;
     params.finish()?;
-    let among = resolve::namespaces(&rest, &caller, namespace.as_deref())?;
-    // Who may run skills there may see what came of it; with rights to some skills only, one has to be named.
-    let allowed = resolve::allowed(&rest, &caller, Verb::Execute, among, skill.as_deref()).await?;
-    let entries = match selectors(skill.as_deref(), status) {
-        Some(fields) => rest.executor.list(&caller, &allowed, &fields).await?,
-        None => Vec::new(),
-    };
+    let fields = selectors(skill.as_deref(), status);
+    let entries =
+        service.list_executions(&caller, namespace.as_deref(), skill.as_deref(), fields.as_deref()).await?;
     let total = entries.len();
-    let runs = rest.executor.read(page.of(entries));
+    let runs = service.executions.read(page.of(entries));
     let mut left = pagination::CONTENT;
     let data = runs.map_ok(|run| ExecutionView::from(&*run).within(&mut left)).try_collect().await?;
     let (number, limit) = (page.number, page.limit);
     Ok(Json(ExecutionPage { data, total, page: number, limit, total_pages: page.total_pages(total) }))
 }
 
-/// What the API server is asked for. None for a text that is no skill's name: it reads commas and signs in a selector.
+/// Returns the field selectors of a list, or none for a text that is no skill's name: commas and signs have a meaning in
+/// a selector.
 fn selectors(skill: Option<&str>, status: Option<Status>) -> Option<Vec<String>> {
     let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if skill.is_some_and(|name| !is_name(name)) {
@@ -91,41 +86,24 @@ fn selectors(skill: Option<&str>, status: Option<Status>) -> Option<Vec<String>>
 )]
 pub(crate) async fn get(
     AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(rest): State<Rest>,
+    State(service): State<SkillService>,
     ObjectName(id): ObjectName,
     params: Params,
 ) -> Result<Json<ExecutionView>, ApiError> {
-    let execution = find(&rest, &caller, &id, params).await?;
+    let execution = find(&service, &caller, &id, params).await?;
     Ok(Json(ExecutionView::from(&*execution)))
 }
 
-/// The caller's run of that name, nearest namespace first. What is not the caller's is not there.
+/// Returns the caller's run of this name. The only query parameter is `namespace`.
 pub(crate) async fn find(
-    rest: &Rest,
+    service: &SkillService,
     caller: &Caller,
     id: &str,
     mut params: Params,
 ) -> Result<Arc<Execution>, ApiError> {
     let namespace = params.take("namespace")?;
     params.finish()?;
-    for namespace in resolve::namespaces(rest, caller, namespace.as_deref())? {
-        let Some(execution) = rest.executor.find(&namespace, id).await? else { continue };
-        if !is_of(caller, &namespace, &execution) {
-            continue;
-        }
-        let right = vec![namespace];
-        match resolve::allowed(rest, caller, Verb::Execute, right, Some(&execution.spec.skill)).await {
-            Ok(_) => return Ok(execution),
-            Err(error) if error.status == http::StatusCode::FORBIDDEN => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(ApiError::not_found(format!("there is no run {id} of this caller")))
-}
-
-fn is_of(caller: &Caller, namespace: &str, execution: &Execution) -> bool {
-    let made_for = execution.metadata.labels.get(names::LABEL_CALLER_NAMESPACE);
-    *namespace == *caller.namespace || made_for.is_some_and(|made_for| *made_for == *caller.namespace)
+    Ok(service.execution(caller, id, namespace.as_deref()).await?)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which page of a list is asked for. What is out of bounds is refused, not bent.
+//! The page of a list that a request names. A value out of bounds is refused, not clamped.
 
 use serde_json::value::RawValue;
 use skillet_core::rest::{Page, PageError};
@@ -8,7 +8,7 @@ use crate::{error::ApiError, rest::params::Params};
 /// Most bytes of inputs and outputs, or of schemas, in one list; what is more is left out and asked for by name.
 pub(crate) const CONTENT: usize = 8 << 20;
 
-/// Whether as many bytes are left as both documents have, which are then taken.
+/// Takes the size of both documents from the bytes that are left, if they are enough.
 pub(crate) fn has_room(left: &mut usize, documents: [&Option<Box<RawValue>>; 2]) -> bool {
     let bytes = documents.into_iter().flatten().map(|document| document.get().len()).sum();
     let rest = left.checked_sub(bytes);

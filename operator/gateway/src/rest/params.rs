@@ -1,4 +1,4 @@
-//! What is in a request beside its body: query parameters, names in the path, the caller.
+//! The parts of a request beside its body: query parameters, names in the path, the caller.
 //!
 //! A parameter that is not known is refused: a filter with a typing error must not answer everything.
 
@@ -7,7 +7,7 @@ use axum::{
     http::{Uri, request::Parts},
 };
 
-use crate::{auth::Caller, error::ApiError, rest::Rest};
+use crate::{auth::Caller, error::ApiError, service::SkillService};
 
 /// Query parameters that were not taken yet.
 #[derive(Debug)]
@@ -91,19 +91,19 @@ fn is_object_name(name: &str) -> bool {
     are_ends_plain && bytes.len() <= 253 && bytes.iter().all(|byte| is_plain(*byte) || b"-.".contains(byte))
 }
 
-/// Who asks; the first argument of every handler, so that nobody unknown learns what is wrong with a request.
+/// The caller. It is the first argument of every handler: nobody unknown learns what is wrong with a request.
 #[derive(Debug)]
 pub(crate) struct AuthenticatedCaller(pub(crate) Caller);
 
 impl<S> FromRequestParts<S> for AuthenticatedCaller
 where
     S: Send + Sync,
-    Rest: FromRef<S>,
+    SkillService: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        Ok(Self(Rest::from_ref(state).rights.caller(&parts.headers).await?))
+        Ok(Self(SkillService::from_ref(state).auth.authenticate(&parts.headers, None).await?.caller))
     }
 }
 

@@ -15,10 +15,11 @@ use utoipa::ToSchema;
 use crate::{
     auth::Caller,
     catalog::{CachedSpec, CatalogEntry},
-    rest::{pagination, resolve::ResolvedSkill},
+    resolve::ResolvedSkill,
+    rest::pagination,
 };
 
-/// Whether a skill is offered to models.
+/// The rule by which a skill is offered to models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
@@ -41,7 +42,7 @@ impl From<skill::Mode> for Mode {
     }
 }
 
-/// Where a skill comes from, seen from the caller.
+/// The origin of a skill, seen from the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Source {
@@ -110,7 +111,7 @@ impl SkillView {
         let skill = &seen.known.skill;
         let CachedSpec { mode, enabled, invocation, tags, description, tool } = &skill.spec;
         let sealed = seen.known.newest().map(|version| &version.spec);
-        // What would run is told, not what is being edited.
+        // The schemas of the version that would run, not those of a spec that is being edited.
         let tool = sealed.map_or(tool, |sealed| &sealed.tool);
         Self {
             namespace: seen.namespace.to_string(),

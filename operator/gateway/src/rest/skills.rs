@@ -12,16 +12,17 @@ use skillet_core::{
 use utoipa::ToSchema;
 
 use crate::{
+    auth::Caller,
     catalog::{CachedSkill, CachedSpec},
     error::ApiError,
+    resolve::ResolvedSkill,
     rest::{
-        Rest,
         openapi::{AuthErrors, NotFoundErrors, ValidationErrors},
         pagination,
         params::{AuthenticatedCaller, ObjectName, Params},
-        resolve::{self, ResolvedSkill},
         skill_view::{Mode, SkillView, Source, versions as sealed_versions},
     },
+    service::SkillService,
 };
 
 /// A page of skills, nearest namespace first and then by name.
@@ -86,7 +87,7 @@ pub(crate) struct ResolvedVersion {
 )]
 pub(crate) async fn list(
     AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(rest): State<Rest>,
+    State(service): State<SkillService>,
     mut params: Params,
 ) -> Result<Json<SkillPage>, ApiError> {
     let page = pagination::take(&mut params)?;
@@ -96,8 +97,8 @@ pub(crate) async fn list(
     let tag = params.take("tag")?;
     let namespace = params.take("namespace")?;
     params.finish()?;
-    let policy = rest.catalogue.policy();
-    let mut found = resolve::all(&rest, &caller, namespace.as_deref()).await?;
+    let policy = service.catalog.policy();
+    let mut found = service.list(&caller, namespace.as_deref()).await?;
     found.retain(|seen| {
         let skill = &seen.known.skill;
         mode.is_none_or(|mode| mode == skill.spec.mode.into())
@@ -135,12 +136,12 @@ fn finds(search: &Search, skill: &CachedSkill) -> bool {
 )]
 pub(crate) async fn get(
     AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(rest): State<Rest>,
+    State(service): State<SkillService>,
     ObjectName(name): ObjectName,
     params: Params,
 ) -> Result<Json<SkillView>, ApiError> {
-    let seen = named(&rest, &caller, &name, params).await?;
-    Ok(Json(SkillView::of(&seen, &caller, &rest.catalogue.policy())))
+    let seen = named(&service, &caller, &name, params).await?;
+    Ok(Json(SkillView::of(&seen, &caller, &service.catalog.policy())))
 }
 
 /// The sealed versions of a skill.
@@ -154,11 +155,11 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn versions(
     AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(rest): State<Rest>,
+    State(service): State<SkillService>,
     ObjectName(name): ObjectName,
     params: Params,
 ) -> Result<Json<SkillVersions>, ApiError> {
-    let seen = named(&rest, &caller, &name, params).await?;
+    let seen = named(&service, &caller, &name, params).await?;
     let versions: Vec<String> = sealed_versions(&seen.known).iter().map(ToString::to_string).collect();
     Ok(Json(SkillVersions {
         namespace: seen.namespace.to_string(),
@@ -180,12 +181,12 @@ pub(crate) async fn versions(
 )]
 pub(crate) async fn resolve(
     AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(rest): State<Rest>,
+    State(service): State<SkillService>,
     ObjectName(name): ObjectName,
     mut params: Params,
 ) -> Result<Json<ResolvedVersion>, ApiError> {
     let text = params.take("constraint")?.unwrap_or_else(|| "*".to_owned());
-    let seen = named(&rest, &caller, &name, params).await?;
+    let seen = named(&service, &caller, &name, params).await?;
     let constraint = constraint(&text, "constraint")?;
     let versions = sealed_versions(&seen.known);
     let Some(version) = best(&constraint, &versions) else {
@@ -209,14 +210,14 @@ pub(crate) fn constraint(text: &str, field: &str) -> Result<Constraint, ApiError
 }
 
 async fn named(
-    rest: &Rest,
-    caller: &crate::auth::Caller,
+    service: &SkillService,
+    caller: &Caller,
     name: &str,
     mut params: Params,
 ) -> Result<ResolvedSkill, ApiError> {
     let namespace = params.take("namespace")?;
     params.finish()?;
-    resolve::find(rest, caller, name, namespace.as_deref()).await
+    Ok(service.get(caller, name, namespace.as_deref()).await?)
 }
 
 #[cfg(test)]

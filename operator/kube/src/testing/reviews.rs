@@ -15,7 +15,20 @@ pub(super) struct Reviews {
     tokens: HashMap<String, Value>,
     /// User and resource attributes of everything that is allowed.
     rights: HashSet<(String, String)>,
+    /// Namespaces that every service account may use beside its own; none allows only `rights`.
+    open: Option<Vec<String>>,
+    denied: Vec<Denial>,
     is_down: bool,
+    are_access_reviews_down: bool,
+}
+
+/// One skill, or all skills of a namespace, that an account or every account may not use.
+struct Denial {
+    /// Empty for every account.
+    account: String,
+    verb: String,
+    namespace: String,
+    skill: Option<String>,
 }
 
 /// Returns a token as the API server would sign it, without the signature.
@@ -49,6 +62,27 @@ impl FakeApiServer {
         self.state().reviews.rights.insert((user.to_owned(), attributes.to_string()));
     }
 
+    /// Allows every service account everything in its own namespace and in these, unless it is denied.
+    pub fn open(&self, namespaces: &[&str]) {
+        let namespaces = namespaces.iter().map(|namespace| (*namespace).to_owned()).collect();
+        self.state().reviews.open = Some(namespaces);
+    }
+
+    /// Denies what [`Self::open`] allows. An empty `account` means every account.
+    pub fn deny(&self, account: &str, verb: &str, namespace: &str, skill: Option<&str>) {
+        self.state().reviews.denied.push(Denial {
+            account: account.to_owned(),
+            verb: verb.to_owned(),
+            namespace: namespace.to_owned(),
+            skill: skill.map(str::to_owned),
+        });
+    }
+
+    /// Fails every access review from now on. Token reviews succeed.
+    pub fn fail_access_reviews(&self) {
+        self.state().reviews.are_access_reviews_down = true;
+    }
+
     /// Withdraws all rights of all users.
     pub fn remove_rights(&self) {
         self.state().reviews.rights.clear();
@@ -72,7 +106,7 @@ impl FakeApiServer {
 
 impl Reviews {
     pub(super) fn handle(&self, path: &str, review: &Value) -> Response<Body> {
-        if self.is_down {
+        if self.is_down || (self.are_access_reviews_down && path.ends_with("subjectaccessreviews")) {
             return failure(500, "InternalError", "secret words of the cluster");
         }
         if path.ends_with("tokenreviews") { self.review_token(review) } else { self.review_access(review) }
@@ -90,9 +124,23 @@ impl Reviews {
 
     fn review_access(&self, review: &Value) -> Response<Body> {
         let user = review["spec"]["user"].as_str().unwrap_or_default().to_owned();
-        let attributes = review["spec"]["resourceAttributes"].to_string();
-        let is_allowed = self.rights.contains(&(user, attributes));
+        let attributes = &review["spec"]["resourceAttributes"];
+        let is_allowed =
+            self.is_open(&user, attributes) || self.rights.contains(&(user, attributes.to_string()));
         respond(&json!({ "kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": {},
             "status": { "allowed": is_allowed } }))
+    }
+
+    fn is_open(&self, user: &str, attributes: &Value) -> bool {
+        let Some(open) = &self.open else { return false };
+        let text = |name: &str| attributes[name].as_str();
+        let namespace = text("namespace").unwrap_or_default();
+        let is_own = user.starts_with(&format!("system:serviceaccount:{namespace}:"));
+        let is_denied = |denial: &Denial| {
+            (denial.account.is_empty() || user.ends_with(&format!(":{}", denial.account)))
+                && (&*denial.namespace, Some(&*denial.verb)) == (namespace, text("verb"))
+                && (denial.skill.is_none() || denial.skill.as_deref() == text("name"))
+        };
+        (is_own || open.iter().any(|open| open == namespace)) && !self.denied.iter().any(is_denied)
     }
 }

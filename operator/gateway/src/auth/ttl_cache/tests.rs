@@ -43,7 +43,7 @@ async fn an_answer_that_has_ended_when_it_comes_is_given_and_not_kept() {
 }
 
 #[tokio::test]
-async fn an_error_is_told_and_not_kept() {
+async fn an_error_is_returned_and_not_kept() {
     let (cache, now) = (TtlCache::<_, u32>::at_most(8), Instant::now());
     let failed = cache.get(&"a", now, || async { Err(unreachable_now()) }).await;
     assert_eq!(failed, Err(unreachable_now()));

@@ -136,7 +136,7 @@ async fn a_call_runs_what_the_list_shows_under_its_name() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_is_told_how_far_the_run_is() {
+async fn a_client_gets_progress_notifications_of_its_run() {
     let world = World::new().await;
     world.fake.put_plain("a", "slow");
     for lifecycle in [ClientLifecycleMode::Initialize, without_sessions()] {
@@ -144,12 +144,12 @@ async fn a_client_that_asks_is_told_how_far_the_run_is() {
         // rmcp's client sends a progress token with every request.
         let client = world.client_of("a", lifecycle).await;
         let call = called(&world, &client, "slow", json!({})).await;
-        let told =
-            |word: &str| client.seen.progress.lock().unwrap().iter().filter(|(_, told)| told == word).count();
-        until(|| told("queued") > 0).await;
+        let count =
+            |word: &str| client.seen.progress.lock().unwrap().iter().filter(|(_, text)| text == word).count();
+        until(|| count("queued") > 0).await;
         world.fake.set(run, &json!({ "phase": "Running" }));
         // Again and again, so that clients that give up without news do not.
-        until(|| told("running") > 2).await;
+        until(|| count("running") > 2).await;
         world.fake.set(run, &json!({ "phase": "Succeeded" }));
         assert_eq!(call.await.unwrap().is_error, Some(false));
         let numbers: Vec<f64> =
@@ -164,14 +164,14 @@ async fn notices_that_a_client_never_takes_hold_up_neither_the_end_nor_the_limit
     let ends = async |timing: Timing, change: fn(&Fake, &CancellationToken)| {
         let caller = Caller { namespace: "a".into(), user: "u".into(), groups: [].into() };
         let execution = fake.start(&ExecutionRequest::new(caller, "a", "slow")).await.unwrap();
-        let told = Mutex::new(0);
+        let count = Mutex::new(0);
         let notices = |_| {
-            *told.lock().unwrap() += 1;
+            *count.lock().unwrap() += 1;
             pending().boxed()
         };
         let following = follow(&fake, &timing, &execution, &unwanted, Some(notices));
         let changing = async {
-            until(|| *told.lock().unwrap() == 1).await;
+            until(|| *count.lock().unwrap() == 1).await;
             change(&fake, &unwanted);
         };
         tokio::time::timeout(LIMIT, async { tokio::join!(following, changing).0 }).await.expect("an end")
@@ -248,7 +248,10 @@ async fn an_output_of_more_values_than_there_is_room_for_is_named_and_left() {
     world.fake.set(0, &json!({ "phase": "Succeeded", "output": vec![json!({ "": 0 }); 170_000] }));
     let result = call.await.unwrap();
     assert_eq!((result.is_error, &result.structured_content), (Some(true), &None));
-    let told = text(&result);
-    assert_eq!(told["reason"], "TooLarge");
-    assert!(told["message"].as_str().unwrap().ends_with("the SkillExecution run-0 has its output"), "{told}");
+    let message = text(&result);
+    assert_eq!(message["reason"], "TooLarge");
+    assert!(
+        message["message"].as_str().unwrap().ends_with("the SkillExecution run-0 has its output"),
+        "{message}"
+    );
 }

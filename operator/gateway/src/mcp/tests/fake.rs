@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 use skillet_api::Skill;
 use tokio::sync::watch;
 
-use super::super::backend::{Backend, BackendError, Runs, Switch};
+use super::super::backend::{Backend, Runs, Switch};
 use crate::{
     auth::{AuthError, Caller, Verb},
     catalog::{CachedSkill, CachedVersion, CatalogEntry, Versions},
     executions::{Execution, ExecutionError, ExecutionRequest, Metadata, Spec},
     memory::MemoryPool,
     resolve::Shelves,
+    service::ServiceError,
 };
 
 /// User, verb, namespace of the skill, and the skill or any.
@@ -255,12 +256,12 @@ impl Backend for Fake {
         }
     }
 
-    async fn switch(&self, skill: &CachedSkill, switch: Switch) -> Result<Skill, BackendError> {
+    async fn switch(&self, skill: &CachedSkill, switch: Switch) -> Result<Skill, ServiceError> {
         let CachedSkill { namespace, name, spec, .. } = skill;
         if let Some(code) = self.switch_refusals.lock().unwrap().pop() {
             let status = serde_json::from_value(json!({ "code": code, "message": "says why" })).unwrap();
             let source = Box::new(kube::Error::Api(Box::new(status)));
-            return Err(BackendError::Switch {
+            return Err(ServiceError::Update {
                 namespace: namespace.to_string(),
                 name: name.to_string(),
                 source,
@@ -280,7 +281,7 @@ impl Backend for Fake {
         caller: &Caller,
         namespaces: &[Arc<str>],
         limit: usize,
-    ) -> Result<Runs<'_>, BackendError> {
+    ) -> Result<Runs<'_>, ServiceError> {
         let orders = self.orders.lock().unwrap();
         let own = orders.iter().enumerate().filter(|(_, order)| {
             order.caller.namespace == caller.namespace && namespaces.contains(&order.namespace)

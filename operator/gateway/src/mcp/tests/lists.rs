@@ -118,7 +118,7 @@ async fn a_long_list_comes_in_pages_that_a_change_between_them_does_not_shift() 
         let page = client.service.list_tools(Some(asked)).await.unwrap();
         sizes.push(page.tools.len());
         names.extend(page.tools.iter().map(|tool| tool.name.to_string()));
-        // Before the cursor: whoever goes on misses nothing that was there all the time.
+        // Before the cursor: the next page still misses nothing that was there all the time.
         world.fake.put_plain("a", &format!("early-{}", names.len()));
         cursor = page.next_cursor;
         if cursor.is_none() {

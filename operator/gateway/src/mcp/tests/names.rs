@@ -61,9 +61,9 @@ impl Routes {
     }
 
     /// The namespace that the name means over REST, that of the tool listed here, and why each is or is not offered.
-    async fn told(&self) -> Value {
+    async fn meanings(&self) -> Value {
         let caller = Caller { namespace: "team".into(), user: USER.into(), groups: [].into() };
-        let listed = ToolList::of(&self.gateway, &caller).await.unwrap();
+        let listed = ToolList::of(&self.gateway.service(), &caller).await.unwrap();
         let listed = listed.get("report").map(|skill| skill.seen.namespace.to_string());
         let rest = self.ask("GET", "/api/skills/report", &json!(null)).await;
         let request = json!({ "dialect": "openai-chat", "request": { "model": "gpt-x", "messages": [] } });
@@ -83,17 +83,17 @@ async fn a_name_means_the_same_by_every_route() {
     let routes = Routes::new();
     let behind = json!(["platform", "1.0.0", "Hidden"]);
     let alone = json!(["platform", "platform", [["platform", "1.0.0", "Offered"]]]);
-    assert_eq!(routes.told().await, alone);
+    assert_eq!(routes.meanings().await, alone);
     routes.put(|_| {});
     assert_eq!(
-        routes.told().await,
+        routes.meanings().await,
         json!(["team", null, [["team", null, "SkillNotReady"], behind]]),
         "not sealed"
     );
     routes.seal();
-    assert_eq!(routes.told().await, json!(["team", "team", [["team", "1.0.0", "Offered"], behind]]));
+    assert_eq!(routes.meanings().await, json!(["team", "team", [["team", "1.0.0", "Offered"], behind]]));
     routes.put(|skill| skill["spec"]["mode"] = json!("off"));
-    assert_eq!(routes.told().await, json!(["team", null, [["team", "1.0.0", "SkillOff"], behind]]));
+    assert_eq!(routes.meanings().await, json!(["team", null, [["team", "1.0.0", "SkillOff"], behind]]));
     routes.put(|skill| skill["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
-    assert_eq!(routes.told().await, alone, "on its way out");
+    assert_eq!(routes.meanings().await, alone, "on its way out");
 }

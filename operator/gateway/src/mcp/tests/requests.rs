@@ -56,7 +56,7 @@ async fn answer(response: Response) -> Value {
 #[tokio::test]
 async fn who_has_no_token_or_an_unknown_one_is_not_let_in() {
     let world = World::new().await;
-    for token in [None, Some("stranger")] {
+    for token in [None, Some("unknown")] {
         for request in [
             post(&world, token, None).body(initialize()),
             post(&world, token, Some("x")).body(message("tools/list", &json!({}))),
@@ -124,7 +124,7 @@ async fn a_request_that_stands_for_itself_needs_no_session() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_told_in_json_rpc() {
+async fn a_malformed_message_gets_a_json_rpc_error() {
     let world = World::new().await;
     for body in ["", "{", "[]", "null", "{\"jsonrpc\":\"1.0\"}", "\u{0}", &"[".repeat(100_000)] {
         let refused = post(&world, Some("a"), None).body(body.to_owned()).send().await.unwrap();

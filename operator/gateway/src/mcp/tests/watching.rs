@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::*;
 
-/// Changes something until the client is told: its stream of notices may not be open yet.
-async fn told(client: &Client, mut change: impl FnMut(u32)) {
+/// Changes something until the client is notified: its stream of notifications may not be open yet.
+async fn notified(client: &Client, mut change: impl FnMut(u32)) {
     let before = *client.seen.list_changed.borrow();
     let mut round = 0;
     until(|| {
@@ -18,23 +18,23 @@ async fn told(client: &Client, mut change: impl FnMut(u32)) {
 }
 
 #[tokio::test]
-async fn an_open_session_is_told_when_its_list_changes() {
+async fn an_open_session_is_notified_when_its_list_changes() {
     let world = World::new().await;
     world.fake.put_plain("a", "sum");
     let client = world.client("a").await;
-    told(&client, |round| {
+    notified(&client, |round| {
         world.fake.put("a", "sum", &json!({ "version": format!("1.0.{round}") }), &json!({}));
     })
     .await;
-    told(&client, |round| world.fake.put_plain("a", &format!("new-{round}"))).await;
+    notified(&client, |round| world.fake.put_plain("a", &format!("new-{round}"))).await;
 }
 
 #[tokio::test]
-async fn a_session_is_not_told_of_what_it_does_not_see() {
+async fn a_session_is_not_notified_of_what_it_does_not_see() {
     let world = World::new().await;
     world.fake.put("a", "manual", &json!({ "invocation": "manual" }), &json!({}));
     let (of_a, of_b) = (world.client("a").await, world.client("b").await);
-    told(&of_b, |round| {
+    notified(&of_b, |round| {
         world.fake.put_plain("b", &format!("new-{round}"));
         world.fake.put(
             "a",
@@ -44,10 +44,10 @@ async fn a_session_is_not_told_of_what_it_does_not_see() {
         );
     })
     .await;
-    // Later than all of the above, and told by the same stream.
+    // Later than all of the above, and sent on the same stream.
     let unseen = *of_a.seen.list_changed.borrow();
     assert_eq!(unseen, 0);
-    told(&of_a, |_| world.fake.put_plain("a", "sum")).await;
+    notified(&of_a, |_| world.fake.put_plain("a", "sum")).await;
     assert_eq!(*of_a.seen.list_changed.borrow(), 1);
 }
 
@@ -61,14 +61,14 @@ async fn a_change_is_looked_at_where_it_is_seen_and_once_for_all_who_see_the_sam
     }
     // With the streams of notices open.
     for client in &of_a {
-        told(client, |round| world.fake.put_plain("a", &format!("early-{round}"))).await;
+        notified(client, |round| world.fake.put_plain("a", &format!("early-{round}"))).await;
     }
-    // What came of the above has passed, and each has been told of the last state.
+    // What came of the above has passed, and each has a notification of the last state.
     let last = of_a.last().unwrap();
-    told(last, |round| world.fake.put_plain("a", &format!("early-{round}-{round}"))).await;
+    notified(last, |round| world.fake.put_plain("a", &format!("early-{round}-{round}"))).await;
     let looks = ["a", "b"].map(|namespace| world.fake.looks(namespace));
     let mut changes = 0;
-    told(&of_b, |round| {
+    notified(&of_b, |round| {
         changes = round as usize;
         world.fake.put_plain("b", &format!("new-{round}"));
     })
@@ -82,8 +82,8 @@ async fn a_change_is_looked_at_where_it_is_seen_and_once_for_all_who_see_the_sam
     );
     let looks = world.fake.looks("a");
     world.fake.put_plain("a", "late");
-    let told: Vec<u32> = of_a.iter().map(|client| *client.seen.list_changed.borrow()).collect();
-    until(|| of_a.iter().zip(&told).all(|(client, before)| *client.seen.list_changed.borrow() > *before))
+    let before: Vec<u32> = of_a.iter().map(|client| *client.seen.list_changed.borrow()).collect();
+    until(|| of_a.iter().zip(&before).all(|(client, before)| *client.seen.list_changed.borrow() > *before))
         .await;
     assert!(world.fake.looks("a") <= looks + 2, "four sessions, one look and at most one of a change before");
 }

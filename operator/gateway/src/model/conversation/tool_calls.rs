@@ -125,7 +125,7 @@ pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result
     let checked = conversation
         .gateway
         .auth
-        .check(&conversation.caller, Verb::Execute, &skill.namespace, Some(&skill.skill))
+        .authorize(&conversation.caller, Verb::Execute, &skill.namespace, Some(&skill.skill))
         .await;
     checked.map_err(|error| match &error {
         AuthError::Forbidden { .. } => Denied::Refused(failed("Forbidden", &error.to_string())),

@@ -222,7 +222,7 @@ async fn a_request_that_cannot_be_read_makes_nothing() {
 }
 
 #[tokio::test]
-async fn a_constraint_that_cannot_be_read_is_told_before_anything_is_made() {
+async fn a_malformed_constraint_is_refused_before_anything_is_created() {
     let bed = stocked();
     for (body, field) in
         [(json!({ "skill": "sum@1" }), "/skill"), (json!({ "skill": "sum", "version": "v1" }), "/version")]
@@ -277,7 +277,7 @@ async fn an_input_takes_room_for_as_long_as_somebody_waits_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tenant_that_has_all_its_room_is_told_to_come_again() {
+async fn a_tenant_without_free_memory_gets_retry_after() {
     let bed = stocked();
     let all = bed.room.fill("team").await;
     let answer = post(&bed, json!({ "skill": "sum", "wait": false })).await;

@@ -69,7 +69,7 @@ async fn who_may_run_only_some_skills_has_to_name_one() {
 }
 
 #[tokio::test]
-async fn one_run_is_told_whole() {
+async fn one_run_has_all_fields() {
     let bed = stocked();
     let status = json!({
         "phase": "Failed", "reason": "ExitCode", "message": "exited with 3", "resolvedVersion": "1.0.0", "attempts": 1,
@@ -143,7 +143,7 @@ async fn a_cluster_that_does_not_answer_is_503() {
 }
 
 /// Names of the events, and the status each tells.
-fn told(stream: &str) -> Vec<(String, String)> {
+fn events(stream: &str) -> Vec<(String, String)> {
     let events = stream.split("\n\n").filter(|event| event.starts_with("event"));
     events
         .map(|event| {
@@ -164,7 +164,7 @@ async fn a_run_is_followed_to_its_end() {
     let bed = stocked();
     let ended = bed.get("/api/skills/executions/first/events").await;
     assert_eq!(ended.headers["content-type"], "text/event-stream");
-    assert_eq!(told(&ended.text), pairs(&[("end", "success")]));
+    assert_eq!(events(&ended.text), pairs(&[("end", "success")]));
     let question = format!("GET {}", path("team", "skillexecutions", "second"));
     let steps = async {
         // The second question is that of the one who follows, so the change comes by the watch.
@@ -180,11 +180,11 @@ async fn a_run_is_followed_to_its_end() {
         );
     };
     let (followed, ()) = tokio::join!(bed.get("/api/skills/executions/second/events"), steps);
-    assert_eq!(told(&followed.text), pairs(&[("status", "pending"), ("end", "cancelled")]));
+    assert_eq!(events(&followed.text), pairs(&[("status", "pending"), ("end", "cancelled")]));
 }
 
 #[tokio::test]
-async fn who_follows_a_run_that_vanishes_is_told() {
+async fn the_event_stream_of_a_deleted_run_ends_with_an_error() {
     let bed = stocked();
     let question = format!("GET {}", path("team", "skillexecutions", "second"));
     let steps = async {
@@ -196,12 +196,12 @@ async fn who_follows_a_run_that_vanishes_is_told() {
         bed.api.delete(&path("team", "skillexecutions", "second"));
     };
     let (followed, ()) = tokio::join!(bed.get("/api/skills/executions/second/events"), steps);
-    assert_eq!(told(&followed.text), pairs(&[("status", "pending"), ("error", "Gone")]));
+    assert_eq!(events(&followed.text), pairs(&[("status", "pending"), ("error", "Gone")]));
     assert_eq!(bed.get("/api/skills/executions/none/events").await.error().0, 404);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_told_of_where_there_is_room_for_it() {
+async fn an_event_is_sent_if_there_is_memory_for_it() {
     let bed = stocked();
     let large = json!({
         "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
@@ -211,10 +211,10 @@ async fn a_run_is_told_of_where_there_is_room_for_it() {
     bed.api.put("skillexecutions", large);
     let all = bed.room.fill("team").await;
     let refused = bed.get("/api/skills/executions/large/events").await;
-    assert_eq!(told(&refused.text), pairs(&[("error", "Overloaded")]));
+    assert_eq!(events(&refused.text), pairs(&[("error", "Overloaded")]));
     drop(all);
     let followed = bed.get("/api/skills/executions/large/events").await;
-    assert_eq!(told(&followed.text), pairs(&[("end", "success")]));
+    assert_eq!(events(&followed.text), pairs(&[("end", "success")]));
     assert_eq!(bed.room.reserved(), 0);
 }
 

@@ -58,7 +58,7 @@ async fn filters_narrow_the_list() {
 }
 
 #[tokio::test]
-async fn a_skill_is_told_with_what_a_caller_needs() {
+async fn a_skill_has_the_fields_that_a_caller_needs() {
     let bed = Bed::new();
     let tool = json!({ "inputSchema": { "type": "object" } });
     bed.skill("team", "sum", &json!({ "description": "Adds", "tags": ["math"], "tool": tool }));
@@ -207,7 +207,7 @@ async fn versions_are_listed_and_constraints_resolved() {
 }
 
 #[tokio::test]
-async fn a_method_that_a_path_does_not_take_is_told_in_the_one_shape() {
+async fn a_method_that_a_path_does_not_take_gets_the_common_error() {
     let answer = stocked().send("DELETE", "/api/skills", Some(TOKEN), &[], "").await;
     assert_eq!(answer.error().1, "MethodNotAllowed");
     assert_eq!(answer.status, 405);
@@ -223,8 +223,8 @@ async fn a_list_leaves_out_schemas_beyond_a_sum_of_bytes() {
     bed.skill("team", "small", &json!({ "tool": { "inputSchema": { "type": "object" } } }));
     let page = bed.get("/api/skills").await.json();
     assert_eq!(page["data"], page["skills"]);
-    let told = |skill: &Value| (skill["inputSchema"].is_object(), skill["omitted"] == true);
-    let told: Vec<(bool, bool)> = page["data"].as_array().unwrap().iter().map(told).collect();
-    assert_eq!(told, [(true, false), (true, false), (false, true), (true, false)]);
+    let shown = |skill: &Value| (skill["inputSchema"].is_object(), skill["omitted"] == true);
+    let shown: Vec<(bool, bool)> = page["data"].as_array().unwrap().iter().map(shown).collect();
+    assert_eq!(shown, [(true, false), (true, false), (false, true), (true, false)]);
     assert!(bed.get("/api/skills/c").await.json()["inputSchema"].is_object());
 }

@@ -30,9 +30,9 @@ async fn each_field_sets_exactly_itself() {
     ] {
         let answer = bed.with_body(method, "/api/skills/sum", &body).await;
         assert_eq!(answer.status, 200, "{answer:?}");
-        let told = answer.json();
-        assert_eq!((told["enabled"].clone(), told["mode"].clone()), expected);
-        assert_eq!(told["version"], "1.0.0");
+        let view = answer.json();
+        assert_eq!((view["enabled"].clone(), view["mode"].clone()), expected);
+        assert_eq!(view["version"], "1.0.0");
         assert_eq!(spec(&bed), expected);
     }
 }
