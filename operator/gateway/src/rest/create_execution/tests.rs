@@ -253,7 +253,7 @@ async fn only_what_the_caller_may_run_is_run() {
 async fn what_the_api_server_refuses_is_passed_on() {
     let bed = stocked();
     for (code, status) in [(403, 403), (404, 404), (422, 422), (429, 503)] {
-        bed.api.fail_next("POST ", code, "says why");
+        bed.api.fail_next("POST /apis/skillet.dev", code, "says why");
         assert_eq!(post(&bed, json!({ "skill": "sum" })).await.error().0, status, "{code}");
     }
 }

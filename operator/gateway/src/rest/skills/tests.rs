@@ -33,9 +33,9 @@ async fn check(query: &str, expected: &[&str]) {
 #[tokio::test]
 async fn skills_are_listed_nearest_first_and_hidden_ones_say_by_whom() {
     let page = stocked().get("/api/skills").await.json();
-    assert_eq!(names(&page), ["team/sum", "platform/sum", "platform/fetch", "shop/sum"]);
+    assert_eq!(names(&page), ["team/sum", "platform/fetch", "platform/sum", "shop/sum"]);
     let hidden: Vec<&Value> = page["data"].as_array().unwrap().iter().map(|s| &s["hiddenBy"]).collect();
-    assert_eq!(hidden, [&json!(null), &json!("team"), &json!(null), &json!("team")]);
+    assert_eq!(hidden, [&json!(null), &json!(null), &json!("team"), &json!("team")]);
     assert_eq!(page["skills"], page["data"]);
     let numbers = ["total", "page", "limit", "totalPages"].map(|name| page[name].as_u64().unwrap());
     assert_eq!(numbers, [4, 1, 50, 1]);
@@ -50,7 +50,7 @@ async fn filters_narrow_the_list() {
     check("?mode=off", &["shop/sum"]).await;
     check("?tag=web", &["platform/fetch"]).await;
     check("?tag=we", &[]).await;
-    check("?source=platform", &["platform/sum", "platform/fetch"]).await;
+    check("?source=platform", &["platform/fetch", "platform/sum"]).await;
     check("?source=own&mode=on", &["team/sum"]).await;
     check("?namespace=shop", &["shop/sum"]).await;
     check("?page=2&limit=3", &["shop/sum"]).await;
@@ -139,8 +139,8 @@ async fn what_may_not_be_seen_is_not_there_and_hides_nothing() {
     bed.deny("team", None, Verb::Get);
     assert_eq!(bed.get("/api/skills/sum").await.json()["namespace"], "platform");
     let page = bed.get("/api/skills").await.json();
-    assert_eq!(names(&page), ["platform/sum", "platform/fetch", "shop/sum"]);
-    assert_eq!(page["data"][0]["hiddenBy"], json!(null));
+    assert_eq!(names(&page), ["platform/fetch", "platform/sum", "shop/sum"]);
+    assert_eq!(page["data"][1]["hiddenBy"], json!(null));
     for uri in
         ["/api/skills/sum?namespace=team", "/api/skills/none?namespace=team", "/api/skills?namespace=team"]
     {
