@@ -2,7 +2,6 @@
 //!
 //! `run` lists the parts. Each kind has a driver (`skill`, `execution`, `policy`) that reads as its own explanation.
 
-pub mod applied;
 pub mod catalog;
 pub mod context;
 pub mod execution;

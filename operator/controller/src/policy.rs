@@ -83,8 +83,8 @@ async fn reconcile(raw: Arc<RawObject<SkillPolicy>>, ctx: Arc<Context>) -> Resul
     let nodes = nodes.list(&ListParams::default()).await.map_err(|e| Error::Nodes(Box::new(e)))?.items;
     let known = policy.status.as_ref().map(|status| status.nodes.as_slice()).unwrap_or_default();
     let now = Timestamp::now();
-    let due = probe::due(&nodes, known, policy.metadata.generation, policy.status.as_ref(), now);
-    let mut found = probe::still_there(known, &nodes);
+    let due = probe::select_due(&nodes, known, policy.metadata.generation, policy.status.as_ref(), now);
+    let mut found = probe::existing(known, &nodes);
     for node in due {
         let proven = probe::probe(&ctx, &policy.spec, &node, now).await;
         found.retain(|known| known.name != proven.name);

@@ -47,7 +47,7 @@ impl Finished {
     }
 
     /// Returns the execution as an object that no longer exists.
-    pub fn gone(execution: &SkillExecution) -> Self {
+    pub fn gone(execution: &impl ResourceExt) -> Self {
         Self {
             namespace: execution.namespace().unwrap_or_default(),
             name: execution.name_any(),

@@ -10,10 +10,8 @@ use k8s_openapi::api::{batch::v1::Job, core::v1::Node};
 use kube::{Api, ResourceExt as _, api::ListParams};
 use skillet_api::Reason;
 use skillet_core::skill::ImageChoice;
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep},
-};
+use skillet_kube::Backoff;
+use tokio::{sync::watch, time::Instant};
 use tracing::warn;
 
 use super::{
@@ -38,8 +36,7 @@ use crate::{
 /// A pod without room is left to the scheduler for this long: used sandboxes may be about to go.
 const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 /// Pauses between two looks for the acceptance of a run in its log.
-const FIRST_LOOK: Duration = Duration::from_millis(250);
-const LAST_LOOK: Duration = Duration::from_secs(5);
+const LOOKS: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
 /// One attempt and its sandbox.
 pub(crate) struct Attempt<'a> {
@@ -267,7 +264,7 @@ impl Attempt<'_> {
 
     /// Reports the run as Running once the log holds the runner's `Accepted`.
     async fn report_acceptance(&self, mut sandbox: SandboxRef, pod: PodReceiver) -> Infallible {
-        let mut pause = FIRST_LOOK;
+        let mut backoff = LOOKS;
         while !self.status.is_accepted() && !settle::has_ended(&pod) {
             let view = pod.borrow().clone();
             if let Some(view) = view {
@@ -279,8 +276,7 @@ impl Attempt<'_> {
                     break;
                 }
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(LAST_LOOK);
+            backoff.pause().await;
         }
         self.status.start(&sandbox);
         pending().await

@@ -9,11 +9,13 @@ mod places;
 
 use std::{
     collections::{HashMap, HashSet},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
 
-use kube::{Resource as _, runtime::watcher};
+use futures::{Stream, StreamExt as _};
+use kube::{Resource as _, ResourceExt as _, runtime::watcher};
 use skillet_api::{Reason, SkillExecution};
 use skillet_core::{
     admission::{Admitted, Refusal},
@@ -21,6 +23,7 @@ use skillet_core::{
     queue::{FairQueue, RunningCounts},
     start_window::StartWindow,
 };
+use skillet_kube::{Mirror, ParseError, RawObject, Unlisted};
 use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval},
@@ -55,7 +58,43 @@ pub(crate) struct Engine {
     finished: mpsc::UnboundedSender<Finished>,
     inbox: mpsc::UnboundedReceiver<Message>,
     outbox: mpsc::UnboundedSender<Message>,
-    listed: HashSet<Uid>,
+    /// The revision in which an unparsable execution was reported.
+    unparsable: HashMap<Uid, String>,
+}
+
+impl Mirror for Engine {
+    type Object = RawObject<SkillExecution>;
+    type Key = Uid;
+
+    fn key(&self, raw: &Self::Object) -> Option<Uid> {
+        raw.uid()
+    }
+
+    fn keys(&self) -> impl IntoIterator<Item = Uid> {
+        self.entries.keys().cloned()
+    }
+
+    fn apply(&mut self, raw: Self::Object) {
+        match raw.parse() {
+            Ok(execution) => self.on_execution(execution),
+            Err(error) => self.report_unparsable(&raw, &error),
+        }
+    }
+
+    fn remove(&mut self, uid: Uid) {
+        self.forget(&uid);
+    }
+
+    fn delete(&mut self, raw: Self::Object) {
+        let Some(uid) = raw.uid() else { return };
+        self.unparsable.remove(&uid);
+        self.finished.send(Finished::gone(&raw)).ok();
+        self.forget(&uid);
+    }
+
+    fn finish_list(&mut self) {
+        self.leftovers.clear();
+    }
 }
 
 impl Engine {
@@ -78,19 +117,24 @@ impl Engine {
             finished,
             inbox,
             outbox,
-            listed: HashSet::new(),
+            unparsable: HashMap::new(),
         }
     }
 
-    /// Works until `events` closes, which it does only with the process.
-    pub(crate) async fn work(mut self, mut events: mpsc::UnboundedReceiver<watcher::Event<SkillExecution>>) {
+    /// Works until `events` ends, which it does only with the process.
+    pub(crate) async fn work(
+        mut self,
+        events: impl Stream<Item = watcher::Event<RawObject<SkillExecution>>>,
+    ) {
+        let mut events = pin!(events);
+        let mut unlisted = Unlisted::default();
         let mut changes = self.ctx.catalog.changes();
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                event = events.recv() => match event {
-                    Some(event) => self.on_watch_event(event),
+                event = events.next() => match event {
+                    Some(event) => unlisted.handle(event, &mut self),
                     None => return,
                 },
                 Some(message) = self.inbox.recv() => self.on_message(message),
@@ -101,28 +145,17 @@ impl Engine {
         }
     }
 
-    fn on_watch_event(&mut self, event: watcher::Event<SkillExecution>) {
-        match event {
-            watcher::Event::Init => self.listed.clear(),
-            watcher::Event::InitApply(execution) => {
-                self.listed.extend(execution.meta().uid.clone());
-                self.on_execution(execution);
-            }
-            watcher::Event::InitDone => {
-                let listed = std::mem::take(&mut self.listed);
-                let missing: Vec<Uid> =
-                    self.entries.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
-                missing.iter().for_each(|uid| self.forget(uid));
-                self.leftovers.clear();
-            }
-            watcher::Event::Apply(execution) => self.on_execution(execution),
-            watcher::Event::Delete(execution) => {
-                self.finished.send(Finished::gone(&execution)).ok();
-                if let Some(uid) = &execution.meta().uid {
-                    self.forget(uid);
-                }
-            }
+    /// Reports each revision of an execution that does not parse once.
+    fn report_unparsable(&mut self, raw: &RawObject<SkillExecution>, error: &ParseError) {
+        let (Some(uid), Some(revision)) = (raw.uid(), raw.resource_version()) else { return };
+        if self.unparsable.insert(uid, revision.clone()) == Some(revision) {
+            return;
         }
+        let (reporter, reference, message) =
+            (self.ctx.reporter.clone(), raw.object_ref(&()), error.to_string());
+        tokio::spawn(async move {
+            reporter.problem(&reference, "SkillExecution", Reason::ParseFailed, &message).await;
+        });
     }
 
     fn on_execution(&mut self, execution: SkillExecution) {

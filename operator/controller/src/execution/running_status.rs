@@ -5,11 +5,12 @@
 
 use std::{
     mem,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
 use jiff::Timestamp;
+use skillet_kube::{Backoff, lock};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 use tracing::{Instrument as _, warn};
 
@@ -21,8 +22,7 @@ use super::{
 };
 use crate::{context::Context, report::chain};
 
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LAST_PAUSE: Duration = Duration::from_secs(10);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(10));
 
 /// The writer of one attempt.
 pub(crate) struct RunningStatusWriter {
@@ -61,7 +61,7 @@ impl RunningStatusWriter {
     /// Starts to write. Does nothing before the runner has accepted the run, nor a second time.
     pub(crate) fn start(&self, sandbox: &SandboxRef) {
         let Some(accepted_at) = self.accepted_at.get() else { return };
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut task = lock(&self.task);
         if task.is_some() {
             return;
         }
@@ -78,7 +78,7 @@ impl RunningStatusWriter {
     /// arrive after the next status.
     pub(crate) async fn finish(self) -> Option<Timestamp> {
         self.is_over.send_replace(true);
-        let task = mem::take(&mut *self.task.lock().unwrap_or_else(PoisonError::into_inner));
+        let task = mem::take(&mut *lock(&self.task));
         if let Some(task) = task {
             // A panic in it was logged by the runtime; the next status replaces this one.
             task.await.ok();
@@ -92,7 +92,7 @@ async fn write_until_over<W>(mut is_over: watch::Receiver<bool>, write: impl Fn(
 where
     W: Future<Output = Result<(), StatusError>>,
 {
-    let mut pause = FIRST_PAUSE;
+    let mut backoff = BACKOFF;
     loop {
         match write().await {
             Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
@@ -100,10 +100,9 @@ where
                 warn!(error = %chain(&error), "Running status could not be written yet");
             }
         }
-        if timeout(pause, is_over.wait_for(|is_over| *is_over)).await.is_ok() {
+        if timeout(backoff.next_pause(), is_over.wait_for(|is_over| *is_over)).await.is_ok() {
             return;
         }
-        pause = (pause * 2).min(LAST_PAUSE);
     }
 }
 

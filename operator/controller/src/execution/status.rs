@@ -3,25 +3,24 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
-use kube::{Api, Client, Resource};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
+use kube::Client;
 use serde_json::{Value, json};
 use skillet_api::{
     Phase, Reason, SkillExecution, SkillExecutionStatus,
     reason::{FINISHED, SUCCEEDED},
 };
 use skillet_core::output;
+use skillet_kube::{Backoff, Conditions, apply_status};
 use thiserror::Error;
-use tokio::time::sleep;
 use tracing::warn;
 
 use super::{attempt_outcome::SandboxRef, conclude::Conclusion, reference::ExecutionRef};
-use crate::{applied::apply_status, report::chain};
+use crate::report::chain;
 
 /// Serialised output above this is cut: etcd refuses objects of 1.5 MiB, and field ownership needs room too.
 const OUTPUT_LIMIT_BYTES: usize = 600 * 1024;
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LAST_PAUSE: Duration = Duration::from_secs(10);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
 
 #[derive(Debug, Error)]
 pub enum StatusError {
@@ -162,15 +161,14 @@ fn fit(value: Value) -> (Value, bool) {
 
 fn conditions(conclusion: &Conclusion, generation: Option<i64>, now: Timestamp) -> Vec<Condition> {
     let reason = conclusion.reason.map(Reason::as_str).unwrap_or_default();
-    let condition = |type_: &str, is_true: bool| Condition {
-        type_: type_.to_owned(),
-        status: if is_true { "True" } else { "False" }.to_owned(),
-        reason: reason.to_owned(),
-        message: conclusion.message.clone().unwrap_or_default(),
-        observed_generation: generation,
-        last_transition_time: Time(now),
-    };
-    vec![condition(FINISHED, true), condition(SUCCEEDED, conclusion.phase == Phase::Succeeded)]
+    let message = conclusion.message.as_deref().unwrap_or_default();
+    let has_succeeded = if conclusion.phase == Phase::Succeeded { "True" } else { "False" };
+    // Both are written once, with the end.
+    let conditions = Conditions { old: &[], generation, now };
+    vec![
+        conditions.build(FINISHED, "True", reason, message),
+        conditions.build(SUCCEEDED, has_succeeded, reason, message),
+    ]
 }
 
 /// Applies a status once.
@@ -179,22 +177,13 @@ pub async fn apply(
     execution: &ExecutionRef,
     status: &SkillExecutionStatus,
 ) -> Result<(), StatusError> {
-    let ExecutionRef { namespace, name, uid } = execution;
-    let api: Api<SkillExecution> = Api::namespaced(client.clone(), namespace);
-    let patch = json!({
-        "apiVersion": SkillExecution::api_version(&()),
-        "kind": SkillExecution::kind(&()),
-        // With the uid, another object under the same name is never taken for this one.
-        "metadata": { "name": name, "uid": uid },
-        "status": status,
-    });
-    match apply_status(client, &api, name, &patch).await {
+    match apply_status::<SkillExecution>(client, &execution.object(), status).await {
         Ok(()) => Ok(()),
         Err(kube::Error::Api(answer)) if is_gone(answer.code, &answer.message) => Err(StatusError::Gone),
         Err(kube::Error::Api(answer)) if has_ended(answer.code, &answer.message) => Err(StatusError::Ended),
         Err(source) => Err(StatusError::Apply {
-            namespace: namespace.clone(),
-            name: name.clone(),
+            namespace: execution.namespace.clone(),
+            name: execution.name.clone(),
             source: Box::new(source),
         }),
     }
@@ -216,7 +205,7 @@ pub(crate) async fn apply_until_done(
     execution: &ExecutionRef,
     status: &mut SkillExecutionStatus,
 ) {
-    let mut pause = FIRST_PAUSE;
+    let mut backoff = BACKOFF;
     loop {
         match apply(client, execution, status).await {
             Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
@@ -225,8 +214,7 @@ pub(crate) async fn apply_until_done(
                     drop_texts(status);
                 }
                 warn!(error = %chain(&error), "Status could not be written yet");
-                sleep(pause).await;
-                pause = (pause * 2).min(LAST_PAUSE);
+                backoff.pause().await;
             }
         }
     }

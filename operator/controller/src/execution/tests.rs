@@ -6,6 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use futures::{StreamExt as _, stream};
 use http::{Method, Request, Response};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -19,6 +20,7 @@ use kube::{
 use serde_json::{Value, json};
 use skillet_api::{SkillExecutionSpec, SkillExecutionStatus, SkillPolicySpec, SkillSpec, names};
 use skillet_core::skill::validate_content;
+use skillet_kube::RawObject;
 use skillet_protocol::{Isolation, Receipt};
 use tokio::sync::mpsc;
 use tracing_subscriber::fmt::MakeWriter;
@@ -290,16 +292,16 @@ async fn every_log_line_of_a_run_names_the_execution_and_the_request() {
         .finish();
     let _logging = tracing::subscriber::set_default(subscriber);
     let (client, seen) = api_server(false);
-    let (events, watched) = mpsc::unbounded_channel();
     let engine = Engine::new(context(client), LeftoverRuns::default(), mpsc::unbounded_channel().0);
-    events.send(watcher::Event::Apply(execution("missing"))).unwrap();
+    let raw = RawObject::new(&execution("missing")).unwrap();
+    let events = stream::iter([watcher::Event::Apply(raw)]).chain(stream::pending());
     let is_refused = async {
         while !calls(&seen).iter().any(|call| call.path.contains("events")) {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
     tokio::select! {
-        () = engine.work(watched) => {}
+        () = engine.work(events) => {}
         () = is_refused => {}
     }
     let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Probing a node: which nodes are due, and what a sandbox on one of them proves.
+//! Probes nodes: selects those that are due, and asks the runner of a sandbox on each of them.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,14 +17,14 @@ use crate::{
     },
 };
 
-/// What a node proved is believed for this long.
+/// The time for which the proof of a node counts.
 const FRESH: SignedDuration = SignedDuration::from_hours(24);
-/// A node that could not be probed is tried again after this long.
+/// The pause after which a node that could not be probed is probed again.
 const AGAIN: SignedDuration = SignedDuration::from_mins(5);
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Nodes to be probed now: new ones, changed ones, and all of them when the policy was changed.
-pub fn due(
+/// Selects the nodes to probe: new and changed ones, and all of them if the policy was changed.
+pub fn select_due(
     nodes: &[Node],
     known: &[NodeStatus],
     generation: Option<i64>,
@@ -42,8 +42,8 @@ pub fn due(
     nodes.iter().filter(|node| is_usable(node)).filter(is_due).cloned().collect()
 }
 
-/// What is known of nodes that still exist.
-pub fn still_there(known: &[NodeStatus], nodes: &[Node]) -> Vec<NodeStatus> {
+/// Returns the proofs of the nodes that still exist.
+pub fn existing(known: &[NodeStatus], nodes: &[Node]) -> Vec<NodeStatus> {
     let exists = |known: &&NodeStatus| nodes.iter().any(|node| node.name_any() == known.name);
     known.iter().filter(exists).cloned().collect()
 }
@@ -158,7 +158,7 @@ mod tests {
     fn due_names(nodes: &[Node], known: &[NodeStatus], observed: i64) -> Vec<String> {
         let status =
             SkillPolicyStatus { observed_generation: Some(observed), ..SkillPolicyStatus::default() };
-        due(nodes, known, Some(1), Some(&status), now()).iter().map(ResourceExt::name_any).collect()
+        select_due(nodes, known, Some(1), Some(&status), now()).iter().map(ResourceExt::name_any).collect()
     }
 
     #[test]
@@ -185,16 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_takes_no_pods_is_not_probed() {
+    fn a_node_that_accepts_no_pods_is_not_probed() {
         let mut closed = node("closed", "c", "True");
         closed.spec.get_or_insert_default().unschedulable = Some(true);
         assert_eq!(due_names(&[closed, node("down", "c", "False")], &[], 1), Vec::<String>::new());
     }
 
     #[test]
-    fn nodes_that_are_gone_are_forgotten() {
+    fn the_proofs_of_removed_nodes_are_dropped() {
         let kept =
-            still_there(&[known("a", "c", 1, true), known("b", "c", 1, true)], &[node("b", "c", "True")]);
+            existing(&[known("a", "c", 1, true), known("b", "c", 1, true)], &[node("b", "c", "True")]);
         assert_eq!(kept.len(), 1);
         assert_eq!(kept[0].name, "b");
     }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::{Api, ResourceExt as _, api::PostParams};
+use skillet_kube::Backoff;
 use thiserror::Error;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tracing::warn;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LAST_PAUSE: Duration = Duration::from_secs(1);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 /// The error of a Job that was not created.
 #[derive(Debug, Error)]
@@ -26,7 +26,7 @@ pub enum CreateError {
 /// Creates `job`. Waits for an API server that cannot be reached, as no status could be written either. Retries an error of
 /// the API server for at most `limit`.
 pub async fn create(jobs: &Api<Job>, job: &Job, limit: Duration) -> Result<(), CreateError> {
-    let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
+    let (begun, mut backoff) = (Instant::now(), BACKOFF);
     loop {
         let error = match jobs.create(&PostParams::default(), job).await {
             Ok(_) => return Ok(()),
@@ -40,8 +40,7 @@ pub async fn create(jobs: &Api<Job>, job: &Job, limit: Duration) -> Result<(), C
             Err(error) => error,
         };
         warn!(job = job.name_any(), %error, "Sandbox could not be created yet");
-        sleep(pause).await;
-        pause = (pause * 2).min(LAST_PAUSE);
+        backoff.pause().await;
     }
 }
 
@@ -120,6 +119,6 @@ mod tests {
         assert_eq!(made_after(&[Some(500), Some(429), Some(503), Some(201)]).await.0, Ok(()));
         let (made, took) = made_after(&[Some(500)]).await;
         assert_eq!(made, Err("the sandbox could not be created within 60s: no".to_owned()));
-        assert!(took >= LIMIT && took < LIMIT + 2 * LAST_PAUSE, "{took:?}");
+        assert!(took >= LIMIT && took < LIMIT + Duration::from_secs(2), "{took:?}");
     }
 }

@@ -1,20 +1,15 @@
 //! One watch over all sandbox pods, shared by every run: a receiver gets each change of its Job's pod.
 
 use std::{
-    collections::{HashMap, HashSet},
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError},
+    collections::HashMap,
+    sync::{Arc, Mutex},
 };
 
-use futures::{Stream, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, ResourceExt,
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::{Api, ResourceExt, runtime::watcher};
 use skillet_api::names;
+use skillet_kube::{Mirror, lock, mirror};
 use tokio::sync::watch;
-use tracing::warn;
 
 /// Label that the Job controller puts on its pods.
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
@@ -39,13 +34,13 @@ pub struct PodWatch {
 impl PodWatch {
     /// Follows the pod of `job`, which need not exist yet.
     pub fn follow(&self, job: &str) -> PodReceiver {
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jobs = lock(&self.jobs);
         jobs.entry(job.to_owned()).or_insert_with(|| watch::channel(None).0).subscribe()
     }
 
     /// Drops `job` if it has no pod.
     pub fn forget(&self, job: &str) {
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jobs = lock(&self.jobs);
         if jobs.get(job).is_some_and(|sender| sender.borrow().as_ref().is_none_or(|view| view.is_deleted)) {
             jobs.remove(job);
         }
@@ -54,39 +49,12 @@ impl PodWatch {
     /// Reads from the API server until the stream ends, which it does only with the process.
     pub async fn watch(&self, pods: Api<Pod>) {
         let config = watcher::Config::default().labels(names::LABEL_PURPOSE);
-        self.feed(watcher(pods, config).default_backoff()).await;
-    }
-
-    async fn feed(&self, events: impl Stream<Item = watcher::Result<watcher::Event<Pod>>>) {
-        let mut events = pin!(events);
-        let mut listed = HashSet::new();
-        loop {
-            match events.try_next().await {
-                Ok(Some(event)) => self.take(event, &mut listed),
-                Ok(None) => return,
-                Err(error) => warn!(%error, "Pod watch was interrupted"),
-            }
-        }
-    }
-
-    fn take(&self, event: watcher::Event<Pod>, listed: &mut HashSet<String>) {
-        match event {
-            watcher::Event::Init => listed.clear(),
-            watcher::Event::InitApply(pod) => {
-                if let Some(job) = job_name(&pod) {
-                    listed.insert(job.to_owned());
-                }
-                self.show(pod, false);
-            }
-            watcher::Event::InitDone => self.mark_missing_deleted(listed),
-            watcher::Event::Apply(pod) => self.show(pod, false),
-            watcher::Event::Delete(pod) => self.show(pod, true),
-        }
+        mirror(skillet_kube::watch(pods, config), &mut &*self).await;
     }
 
     pub(crate) fn show(&self, pod: Pod, is_deleted: bool) {
         let Some(job) = job_name(&pod).map(ToOwned::to_owned) else { return };
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jobs = lock(&self.jobs);
         let sender = jobs.entry(job.clone()).or_insert_with(|| watch::channel(None).0);
         sender.send_replace(Some(PodView { pod: Arc::new(pod), is_deleted }));
         // Receivers keep the last view; the map keeps only pods that may still change.
@@ -94,16 +62,37 @@ impl PodWatch {
             jobs.remove(&job);
         }
     }
+}
 
-    fn mark_missing_deleted(&self, listed: &HashSet<String>) {
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        jobs.retain(|job, sender| {
-            let Some(view) = sender.borrow().clone() else { return true };
-            if listed.contains(job) {
-                return true;
+impl Mirror for &PodWatch {
+    type Object = Pod;
+    type Key = String;
+
+    fn key(&self, pod: &Pod) -> Option<String> {
+        job_name(pod).map(ToOwned::to_owned)
+    }
+
+    /// Leaves out the Jobs whose pod has not come yet.
+    fn keys(&self) -> impl IntoIterator<Item = String> {
+        let jobs = lock(&self.jobs);
+        let with_pod = jobs.iter().filter(|(_, sender)| sender.borrow().is_some());
+        with_pod.map(|(job, _)| job.clone()).collect::<Vec<_>>()
+    }
+
+    fn apply(&mut self, pod: Pod) {
+        self.show(pod, false);
+    }
+
+    fn delete(&mut self, pod: Pod) {
+        self.show(pod, true);
+    }
+
+    fn remove(&mut self, job: String) {
+        let Some(sender) = lock(&self.jobs).remove(&job) else { return };
+        sender.send_modify(|view| {
+            if let Some(view) = view {
+                view.is_deleted = true;
             }
-            sender.send_replace(Some(PodView { is_deleted: true, ..view }));
-            false
         });
     }
 }
@@ -126,7 +115,7 @@ mod tests {
     }
 
     async fn feed(pods: &PodWatch, events: Vec<watcher::Event<Pod>>) {
-        pods.feed(stream::iter(events.into_iter().map(Ok))).await;
+        mirror(stream::iter(events), &mut &*pods).await;
     }
 
     fn seen(receiver: &PodReceiver) -> Option<(String, bool)> {
