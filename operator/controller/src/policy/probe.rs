@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::Time};
-use kube::{ResourceExt, api::PostParams};
+use kube::ResourceExt;
 use skillet_api::{SkillPolicySpec, SkillPolicyStatus, names, policy::NodeStatus, skill::Runtime};
 use tracing::info;
 
@@ -92,29 +92,26 @@ async fn ask(
     spec: &SandboxSpec,
 ) -> Result<skillet_protocol::Isolation, String> {
     let mut pod = ctx.pods.follow(&spec.job);
-    let job = manifest::job(spec, &ctx.settings);
-    match ctx.sandbox_jobs().create(&PostParams::default(), &job).await {
-        Ok(_) => {}
-        Err(error) => return Err(error.to_string()),
-    }
-    let limit = policy.start_timeout.0;
-    let bound =
-        sandbox::wait_until_bound(&mut pod, BindLimits { undecided: limit, no_room: limit }, || {}).await;
-    let attached = match bound {
-        Ok(()) => sandbox::attach(&ctx.sandbox_pods(), &mut pod, ctx.epoch, limit).await,
-        Err(error) => Err(error),
+    let (job, limit) = (manifest::job(spec, &ctx.settings), policy.start_timeout.0);
+    let attached = async {
+        sandbox::create(&ctx.sandbox_jobs(), &job, limit).await.map_err(|error| error.to_string())?;
+        let limits = BindLimits { undecided: limit, no_room: limit };
+        sandbox::wait_until_bound(&mut pod, limits, || {}).await.map_err(|error| error.to_string())?;
+        let attached = sandbox::attach(&ctx.sandbox_pods(), &mut pod, ctx.epoch, limit).await;
+        attached.map_err(|error| error.to_string())
     };
+    let attached = attached.await;
     ctx.pods.forget(&spec.job);
-    attached.map(|attached| attached.ready.isolation).map_err(|error| error.to_string())
+    attached.map(|attached| attached.ready.isolation)
 }
 
 fn sandbox_on(ctx: &Context, policy: &SkillPolicySpec, node: &Node) -> SandboxSpec {
     let name = node.name_any();
-    // The node's uid keeps the Job's name short whatever the node is called, the epoch keeps it new.
-    let uid = node.uid().unwrap_or_default();
+    // The node's uid keeps the Job's name short, the time keeps it new.
+    let uid = node.metadata.uid.as_deref().unwrap_or("node");
     let since = Timestamp::now().as_millisecond();
     SandboxSpec {
-        job: format!("probe-{}-{since}", uid.split('-').next().unwrap_or("node")),
+        job: format!("probe-{}-{since}", uid.split('-').next().unwrap_or(uid)),
         image: ctx.settings.runtime_image(Runtime::Shell).to_owned(),
         needs_runner: false,
         cpu_millis: 500,
@@ -193,8 +190,7 @@ mod tests {
 
     #[test]
     fn the_proofs_of_removed_nodes_are_dropped() {
-        let kept =
-            existing(&[known("a", "c", 1, true), known("b", "c", 1, true)], &[node("b", "c", "True")]);
+        let kept = existing(&[known("a", "c", 1, true), known("b", "c", 1, true)], &[node("b", "c", "True")]);
         assert_eq!(kept.len(), 1);
         assert_eq!(kept[0].name, "b");
     }

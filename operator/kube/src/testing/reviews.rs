@@ -7,7 +7,10 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::Response;
 use serde_json::{Value, json};
 
-use super::{FakeApiServer, failure, respond};
+use super::{
+    FakeApiServer,
+    state::{failure, respond},
+};
 
 #[derive(Default)]
 pub(super) struct Reviews {
