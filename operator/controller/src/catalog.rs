@@ -19,10 +19,10 @@ use skillet_kube::{Mirror, RawObject};
 use tokio::sync::watch;
 
 /// Namespace and name.
-pub type Key = (String, String);
+pub(crate) type Key = (String, String);
 
 /// The newest known skills, versions and policy.
-pub struct Catalog {
+pub(crate) struct Catalog {
     state: RwLock<State>,
     changes: watch::Sender<u64>,
     policy_changes: watch::Sender<i64>,
@@ -42,12 +42,12 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    pub fn skill(&self, namespace: &str, name: &str) -> Option<Arc<Skill>> {
+    pub(crate) fn skill(&self, namespace: &str, name: &str) -> Option<Arc<Skill>> {
         self.read(|state| state.skills.get(&key(namespace, name)).cloned())
     }
 
     /// Sealed versions of a skill, newest first.
-    pub fn versions(&self, namespace: &str, skill: &str) -> Vec<Arc<SkillVersion>> {
+    pub(crate) fn versions(&self, namespace: &str, skill: &str) -> Vec<Arc<SkillVersion>> {
         self.read(|state| {
             let versions = state.versions.get(&key(namespace, skill));
             versions.map(|of| of.values().rev().cloned().collect()).unwrap_or_default()
@@ -55,29 +55,29 @@ impl Catalog {
     }
 
     /// The policy in force, or the defaults if there is no SkillPolicy.
-    pub fn policy(&self) -> Arc<SkillPolicySpec> {
+    pub(crate) fn policy(&self) -> Arc<SkillPolicySpec> {
         self.read(|state| state.policy.clone())
     }
 
     /// The number of skills.
-    pub fn skill_count(&self) -> usize {
+    pub(crate) fn skill_count(&self) -> usize {
         self.read(|state| state.skills.len())
     }
 
     /// Receives a new number whenever anything in the catalog changed.
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
     /// Yields one item per change of the policy's content.
-    pub fn policy_changes(&self) -> impl Stream<Item = ()> + Send + Sync + use<> {
+    pub(crate) fn policy_changes(&self) -> impl Stream<Item = ()> + Send + Sync + use<> {
         futures::stream::unfold(self.policy_changes.subscribe(), |mut changes| async move {
             changes.changed().await.ok().map(|()| ((), changes))
         })
     }
 
     /// Adds a skill that was read outside the watch, unless the catalog has a newer state.
-    pub fn learn_skill(&self, skill: Skill) {
+    pub(crate) fn learn_skill(&self, skill: Skill) {
         self.write(|state| {
             if state.skills.get(&key_of(&skill)).is_none_or(|known| revision(known) < revision(&skill)) {
                 state.put_skill(skill);
@@ -86,7 +86,7 @@ impl Catalog {
     }
 
     /// Adds a version that was created or read outside the watch.
-    pub fn learn_version(&self, version: SkillVersion) {
+    pub(crate) fn learn_version(&self, version: SkillVersion) {
         self.write(|state| state.put_version(Arc::new(version)));
     }
 
@@ -152,7 +152,7 @@ fn key(namespace: &str, name: &str) -> Key {
 }
 
 /// A kind that the catalog holds.
-pub trait Catalogued: Resource<DynamicType = ()> + Sized {
+pub(crate) trait Catalogued: Resource<DynamicType = ()> + Sized {
     /// Adds the object.
     fn put(self, catalog: &Catalog);
     /// Removes the object of a key.
@@ -219,7 +219,7 @@ impl Catalogued for SkillPolicy {
 }
 
 /// Keeps one kind of the catalog in step with its watch.
-pub struct CatalogMirror<K> {
+pub(crate) struct CatalogMirror<K> {
     catalog: Arc<Catalog>,
     is_synced: watch::Sender<bool>,
     kind: PhantomData<fn() -> K>,
@@ -227,7 +227,7 @@ pub struct CatalogMirror<K> {
 
 impl<K> CatalogMirror<K> {
     /// `is_synced` becomes true with the first complete list.
-    pub fn new(catalog: Arc<Catalog>, is_synced: watch::Sender<bool>) -> Self {
+    pub(crate) fn new(catalog: Arc<Catalog>, is_synced: watch::Sender<bool>) -> Self {
         Self { catalog, is_synced, kind: PhantomData }
     }
 }

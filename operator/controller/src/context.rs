@@ -17,39 +17,39 @@ use crate::{
 };
 
 /// Far longer than a killed process lives.
-pub const YOUNG: Duration = Duration::from_secs(60);
+pub(crate) const YOUNG: Duration = Duration::from_secs(60);
 
 /// Shared handles; cheap to clone through its Arc.
-pub struct Context {
-    pub client: Client,
-    pub settings: SandboxSettings,
-    pub catalog: Arc<Catalog>,
-    pub pods: PodWatch,
-    pub remover: Remover,
-    pub newest_version: NewestRevision,
+pub(crate) struct Context {
+    pub(crate) client: Client,
+    pub(crate) settings: SandboxSettings,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) pods: PodWatch,
+    pub(crate) remover: Remover,
+    pub(crate) newest_version: NewestRevision,
     /// Versions that queued and running executions use.
-    pub version_pins: Arc<VersionPins>,
-    pub reporter: Reporter,
-    pub metrics: Metrics,
+    pub(crate) version_pins: Arc<VersionPins>,
+    pub(crate) reporter: Reporter,
+    pub(crate) metrics: Metrics,
     /// Milliseconds since 1970 at the operator's start, so that it grows with every start: a sandbox obeys only the newest it has heard of.
-    pub epoch: u64,
+    pub(crate) epoch: u64,
 }
 
 impl Context {
     /// An operator that was killed may go on for some seconds beside the next one, end a run and remove its sandbox. Until
     /// then what the watch shows is not enough to begin a run.
-    pub fn is_young(&self) -> bool {
+    pub(crate) fn is_young(&self) -> bool {
         let started = i64::try_from(self.epoch).unwrap_or_default();
         i128::from(Timestamp::now().as_millisecond() - started) < YOUNG.as_millis().cast_signed()
     }
 
     /// Jobs of the sandbox namespace.
-    pub fn sandbox_jobs(&self) -> Api<Job> {
+    pub(crate) fn sandbox_jobs(&self) -> Api<Job> {
         Api::namespaced(self.client.clone(), &self.settings.namespace)
     }
 
     /// Pods of the sandbox namespace.
-    pub fn sandbox_pods(&self) -> Api<Pod> {
+    pub(crate) fn sandbox_pods(&self) -> Api<Pod> {
         Api::namespaced(self.client.clone(), &self.settings.namespace)
     }
 }

@@ -18,10 +18,10 @@ pub(crate) mod engine;
 mod entry;
 mod gather;
 mod plan;
-pub mod reference;
+pub(crate) mod reference;
 mod running_status;
 mod settle;
-pub mod status;
+pub(crate) mod status;
 
 pub(crate) use adopt::LeftoverRuns;
 

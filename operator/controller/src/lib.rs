@@ -2,17 +2,17 @@
 //!
 //! `run` lists the parts. Each kind has a driver (`skill`, `execution`, `policy`) that reads as its own explanation.
 
-pub mod catalog;
-pub mod context;
-pub mod execution;
+mod catalog;
+mod context;
+mod execution;
 mod isolation;
 pub mod metrics;
-pub mod policy;
-pub mod report;
-pub mod retention;
+mod policy;
+mod report;
+mod retention;
 mod revision;
 pub mod run;
-pub mod sandbox;
+mod sandbox;
 pub mod settings;
-pub mod skill;
-pub mod version_pins;
+mod skill;
+mod version_pins;

@@ -3,8 +3,8 @@
 //! A probe opens a sandbox on the node and asks its runner, like every run. A cluster that cannot isolate programs shows
 //! so in the policy's status before anyone runs a skill.
 
-pub mod probe;
-pub mod status;
+pub(crate) mod probe;
+pub(crate) mod status;
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ pub enum Error {
 
 impl Error {
     /// Returns one word for event and metric.
-    pub fn reason(&self) -> Reason {
+    pub(crate) fn reason(&self) -> Reason {
         match self {
             Error::Parse(_) => Reason::ParseFailed,
             Error::Nodes(_) | Error::Create(_) | Error::Status(_) => Reason::ApiError,
@@ -51,7 +51,7 @@ impl Error {
 }
 
 /// Creates the default policy if there is none, so that there is something to edit.
-pub async fn create_default(ctx: &Context) -> Result<(), Error> {
+pub(crate) async fn create_default(ctx: &Context) -> Result<(), Error> {
     let api: Api<SkillPolicy> = Api::all(ctx.client.clone());
     let policy = SkillPolicy::new(names::POLICY_NAME, SkillPolicySpec::default());
     match api.create(&PostParams::default(), &policy).await {
@@ -65,7 +65,7 @@ pub async fn create_default(ctx: &Context) -> Result<(), Error> {
 }
 
 /// Reconciles the policy and probes new nodes. Ends with the process.
-pub async fn controller(ctx: Arc<Context>) {
+pub(crate) async fn controller(ctx: Arc<Context>) {
     let policies: Api<RawObject<SkillPolicy>> = Api::all(ctx.client.clone());
     Controller::new(policies, watcher::Config::default())
         .run(reconcile, error_policy, ctx)

@@ -16,18 +16,24 @@ use crate::metrics::Metrics;
 
 /// Publishes events under the operator's name.
 #[derive(Clone)]
-pub struct Reporter {
+pub(crate) struct Reporter {
     recorder: Recorder,
     metrics: Metrics,
 }
 
 impl Reporter {
-    pub fn new(recorder: Recorder, metrics: Metrics) -> Self {
+    pub(crate) fn new(recorder: Recorder, metrics: Metrics) -> Self {
         Self { recorder, metrics }
     }
 
     /// Reports a problem with an object: event, log line and metric, all with the same reason.
-    pub async fn problem(&self, object: &ObjectReference, kind: &'static str, reason: Reason, message: &str) {
+    pub(crate) async fn problem(
+        &self,
+        object: &ObjectReference,
+        kind: &'static str,
+        reason: Reason,
+        message: &str,
+    ) {
         self.metrics.problem(kind, reason);
         warn!(
             kind,
@@ -41,7 +47,7 @@ impl Reporter {
     }
 
     /// Parses an object, and reports a problem if it does not parse.
-    pub async fn parse<K>(&self, kind: &'static str, raw: &RawObject<K>) -> Result<K, ParseError>
+    pub(crate) async fn parse<K>(&self, kind: &'static str, raw: &RawObject<K>) -> Result<K, ParseError>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned,
     {
@@ -53,7 +59,13 @@ impl Reporter {
     }
 
     /// Publishes a warning event only: the caller counts and logs.
-    pub async fn warning(&self, object: &ObjectReference, kind: &'static str, reason: Reason, message: &str) {
+    pub(crate) async fn warning(
+        &self,
+        object: &ObjectReference,
+        kind: &'static str,
+        reason: Reason,
+        message: &str,
+    ) {
         self.publish(object, action(kind), reason, message).await;
     }
 
@@ -79,7 +91,7 @@ fn action(kind: &str) -> &'static str {
 }
 
 /// An error with its causes, outermost first.
-pub fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -30,24 +30,24 @@ const UNFINISHED: &str =
 
 /// An execution that has ended, or is gone altogether.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
-    pub namespace: String,
-    pub name: String,
-    pub uid: String,
+pub(crate) struct Finished {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
     /// Seconds since 1970, or `None` if the object is gone.
-    pub at: Option<i64>,
+    pub(crate) at: Option<i64>,
 }
 
 impl Finished {
     /// Returns the execution if it has ended.
-    pub fn of(execution: &SkillExecution) -> Option<Self> {
+    pub(crate) fn of(execution: &SkillExecution) -> Option<Self> {
         let status = execution.status.as_ref().filter(|status| status.phase.is_terminal())?;
         let at = status.finished_at.as_ref().map_or_else(Timestamp::now, |at| at.0);
         Some(Self { at: Some(at.as_second()), ..Self::gone(execution) })
     }
 
     /// Returns the execution as an object that no longer exists.
-    pub fn gone(execution: &impl ResourceExt) -> Self {
+    pub(crate) fn gone(execution: &impl ResourceExt) -> Self {
         Self {
             namespace: execution.namespace().unwrap_or_default(),
             name: execution.name_any(),
@@ -88,7 +88,7 @@ impl Retained {
 }
 
 /// Receives finished executions and deletes them in time, until `finished` closes.
-pub async fn executions(ctx: Arc<Context>, mut finished: mpsc::UnboundedReceiver<Finished>) {
+pub(crate) async fn executions(ctx: Arc<Context>, mut finished: mpsc::UnboundedReceiver<Finished>) {
     let mut kept = Retained::default();
     let mut period = interval(PERIOD);
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -124,7 +124,7 @@ async fn delete(ctx: &Context, namespace: &str, name: &str, uid: &str) {
 }
 
 /// Removes sandboxes whose execution has ended or is gone, left by a stopped operator or a failed removal.
-pub async fn sandboxes(ctx: Arc<Context>) {
+pub(crate) async fn sandboxes(ctx: Arc<Context>) {
     let mut period = interval(PERIOD * 3);
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -12,16 +12,16 @@ use kube::{
 /// The API server answers a list of at least this revision at once. A consistent list waits until the API server's cache
 /// has heard from etcd, which takes a tenth of a second if nothing else is written.
 #[derive(Default)]
-pub struct NewestRevision(AtomicU64);
+pub(crate) struct NewestRevision(AtomicU64);
 
 impl NewestRevision {
-    pub fn observe(&self, object: &impl Resource) {
+    pub(crate) fn observe(&self, object: &impl Resource) {
         let revision = object.meta().resource_version.as_deref().and_then(|text| text.parse().ok());
         self.0.fetch_max(revision.unwrap_or_default(), Ordering::AcqRel);
     }
 
     /// Returns `list` for this revision or a newer one. Before any revision was observed the list stays consistent.
-    pub fn at_least(&self, list: ListParams) -> ListParams {
+    pub(crate) fn at_least(&self, list: ListParams) -> ListParams {
         match self.0.load(Ordering::Acquire) {
             0 => list,
             revision => list.at(&revision.to_string()).matching(VersionMatch::NotOlderThan),

@@ -3,19 +3,19 @@
 //! Nothing here knows what an execution is. A run takes a ready stream from [`attach`], whether the sandbox was created
 //! a moment ago or long before.
 
-pub mod attach;
-pub mod capacity;
-pub mod create;
-pub mod logs;
-pub mod manifest;
-pub mod pod_state;
-pub mod pod_watch;
-pub mod remove;
-pub mod runner_stream;
+pub(crate) mod attach;
+pub(crate) mod capacity;
+pub(crate) mod create;
+pub(crate) mod logs;
+pub(crate) mod manifest;
+pub(crate) mod pod_state;
+pub(crate) mod pod_watch;
+pub(crate) mod remove;
+pub(crate) mod runner_stream;
 
-pub use attach::{AttachError, BindLimits, attach, wait_until_bound};
-pub use create::{CreateError, create};
-pub use pod_state::{Ended, PodState, is_node_unreachable};
-pub use pod_watch::{PodReceiver, PodWatch};
-pub use remove::Remover;
-pub use runner_stream::{RunnerStream, StreamEnd};
+pub(crate) use attach::{AttachError, BindLimits, attach, wait_until_bound};
+pub(crate) use create::{CreateError, create};
+pub(crate) use pod_state::{Ended, PodState, is_node_unreachable};
+pub(crate) use pod_watch::{PodReceiver, PodWatch};
+pub(crate) use remove::Remover;
+pub(crate) use runner_stream::{RunnerStream, StreamEnd};

@@ -2,10 +2,10 @@
 //!
 //! gather -> validate (`skillet_core::skill`) -> build -> apply -> status, in this order and on every path.
 
-pub mod apply;
-pub mod build;
-pub mod gather;
-pub mod status;
+pub(crate) mod apply;
+pub(crate) mod build;
+pub(crate) mod gather;
+pub(crate) mod status;
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ const KIND: &str = "Skill";
 const RETRY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error(transparent)]
     Parse(#[from] ParseError),
     #[error(transparent)]
@@ -44,7 +44,7 @@ pub enum Error {
 
 impl Error {
     /// Returns one word for condition, event and metric.
-    pub fn reason(&self) -> Reason {
+    pub(crate) fn reason(&self) -> Reason {
         match self {
             Error::Parse(_) => Reason::ParseFailed,
             Error::Validate(problems) => {
@@ -57,7 +57,10 @@ impl Error {
 }
 
 /// Reconciles Skills whenever they or their versions change. Ends with the process.
-pub async fn controller(ctx: Arc<Context>, policy_changes: impl Stream<Item = ()> + Send + Sync + 'static) {
+pub(crate) async fn controller(
+    ctx: Arc<Context>,
+    policy_changes: impl Stream<Item = ()> + Send + Sync + 'static,
+) {
     let client = ctx.client.clone();
     let skills: Api<RawObject<Skill>> = Api::all(client.clone());
     let versions: Api<RawObject<SkillVersion>> = Api::all(client);

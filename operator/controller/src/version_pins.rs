@@ -12,24 +12,24 @@ type Key = (String, String, SkillSemver);
 
 /// The number of pins of each version.
 #[derive(Default)]
-pub struct VersionPins(Mutex<HashMap<Key, usize>>);
+pub(crate) struct VersionPins(Mutex<HashMap<Key, usize>>);
 
 /// Keeps one version from deletion until it is dropped.
-pub struct Pin {
+pub(crate) struct Pin {
     pins: Arc<VersionPins>,
     key: Key,
 }
 
 impl VersionPins {
     /// Pins a version of a skill.
-    pub fn pin(self: &Arc<Self>, namespace: &str, skill: &str, version: &SkillSemver) -> Pin {
+    pub(crate) fn pin(self: &Arc<Self>, namespace: &str, skill: &str, version: &SkillSemver) -> Pin {
         let key = (namespace.to_owned(), skill.to_owned(), version.clone());
         *lock(&self.0).entry(key.clone()).or_default() += 1;
         Pin { pins: self.clone(), key }
     }
 
     /// Returns the pinned versions of a skill.
-    pub fn of(&self, namespace: &str, skill: &str) -> BTreeSet<SkillSemver> {
+    pub(crate) fn of(&self, namespace: &str, skill: &str) -> BTreeSet<SkillSemver> {
         let pins = lock(&self.0);
         pins.keys().filter(|key| key.0 == namespace && key.1 == skill).map(|key| key.2.clone()).collect()
     }

@@ -7,21 +7,21 @@ use tracing::{Span, error_span, field::Empty};
 
 /// Namespace, name and uid. With the uid, an object created again under the same name is never taken for this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExecutionRef {
-    pub namespace: String,
-    pub name: String,
-    pub uid: String,
+pub(crate) struct ExecutionRef {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
 }
 
 impl ExecutionRef {
     /// `None` for an object that no API server has stored.
-    pub fn of(execution: &SkillExecution) -> Option<Self> {
+    pub(crate) fn of(execution: &SkillExecution) -> Option<Self> {
         let meta = execution.meta();
         Some(Self { namespace: meta.namespace.clone()?, name: meta.name.clone()?, uid: meta.uid.clone()? })
     }
 
     /// The object as events name it.
-    pub fn object(&self) -> ObjectReference {
+    pub(crate) fn object(&self) -> ObjectReference {
         ObjectReference {
             api_version: Some(SkillExecution::api_version(&()).into_owned()),
             kind: Some(SkillExecution::kind(&()).into_owned()),
@@ -34,7 +34,7 @@ impl ExecutionRef {
 
     /// The span of everything that the operator does for this execution, so that each log line of it names the
     /// execution and the gateway's request. Its level is the highest one: no log filter removes it.
-    pub fn span(&self, execution: &SkillExecution) -> Span {
+    pub(crate) fn span(&self, execution: &SkillExecution) -> Span {
         let Self { namespace, name, uid } = self;
         let span = error_span!("execution", namespace, name, uid, request_id = Empty);
         let annotations = execution.metadata.annotations.as_ref();

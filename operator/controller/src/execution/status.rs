@@ -23,7 +23,7 @@ const OUTPUT_LIMIT_BYTES: usize = 600 * 1024;
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
 
 #[derive(Debug, Error)]
-pub enum StatusError {
+pub(crate) enum StatusError {
     /// Deleted, or deleted and created again under the same name: there is nothing to report to.
     #[error("the execution is gone")]
     Gone,
@@ -172,7 +172,7 @@ fn conditions(conclusion: &Conclusion, generation: Option<i64>, now: Timestamp) 
 }
 
 /// Applies a status once.
-pub async fn apply(
+pub(crate) async fn apply(
     client: &Client,
     execution: &ExecutionRef,
     status: &SkillExecutionStatus,

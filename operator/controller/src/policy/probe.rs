@@ -24,7 +24,7 @@ const AGAIN: SignedDuration = SignedDuration::from_mins(5);
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Selects the nodes to probe: new and changed ones, and all of them if the policy was changed.
-pub fn select_due(
+pub(crate) fn select_due(
     nodes: &[Node],
     known: &[NodeStatus],
     generation: Option<i64>,
@@ -43,7 +43,7 @@ pub fn select_due(
 }
 
 /// Returns the proofs of the nodes that still exist.
-pub fn existing(known: &[NodeStatus], nodes: &[Node]) -> Vec<NodeStatus> {
+pub(crate) fn existing(known: &[NodeStatus], nodes: &[Node]) -> Vec<NodeStatus> {
     let exists = |known: &&NodeStatus| nodes.iter().any(|node| node.name_any() == known.name);
     known.iter().filter(exists).cloned().collect()
 }
@@ -60,7 +60,12 @@ fn container_runtime(node: &Node) -> String {
 }
 
 /// Opens a sandbox on `node`, asks its runner, and removes the sandbox.
-pub async fn probe(ctx: &Context, policy: &SkillPolicySpec, node: &Node, now: Timestamp) -> NodeStatus {
+pub(crate) async fn probe(
+    ctx: &Context,
+    policy: &SkillPolicySpec,
+    node: &Node,
+    now: Timestamp,
+) -> NodeStatus {
     let spec = sandbox_on(ctx, policy, node);
     let asked = ask(ctx, policy, &spec).await;
     ctx.remover.later(spec.job.clone());

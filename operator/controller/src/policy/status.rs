@@ -14,7 +14,7 @@ use super::KIND;
 use crate::context::Context;
 
 /// The most nodes in the status. Further nodes are probed but not listed.
-pub const MOST_NODES: usize = 100;
+pub(crate) const MOST_NODES: usize = 100;
 
 #[derive(Debug, ThisError)]
 pub enum Error {
@@ -23,7 +23,7 @@ pub enum Error {
 }
 
 /// Writes the proofs of the nodes.
-pub async fn report(ctx: &Context, policy: &SkillPolicy, nodes: Vec<NodeStatus>) -> Result<(), Error> {
+pub(crate) async fn report(ctx: &Context, policy: &SkillPolicy, nodes: Vec<NodeStatus>) -> Result<(), Error> {
     let old = policy.status.clone().unwrap_or_default();
     let new = status(policy, &old, nodes, Timestamp::now());
     if new == old {

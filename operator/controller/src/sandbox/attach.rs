@@ -24,7 +24,7 @@ const LAST_GAP: Duration = Duration::from_millis(500);
 
 /// The error of a sandbox that gave no stream.
 #[derive(Debug, Error)]
-pub enum AttachError {
+pub(crate) enum AttachError {
     #[error("the image cannot be started: {0}")]
     Image(String),
     /// The pod has no node, so nothing of it ran.
@@ -43,7 +43,7 @@ pub enum AttachError {
 
 /// Returns true if the kubelet is still pulling `image` for `pod`. Its events say so, late under load. A pod whose
 /// sandbox is ready and whose container does not exist waits for its image.
-pub async fn is_pulling(events: &Api<Event>, pod: &Pod, image: &str) -> bool {
+pub(crate) async fn is_pulling(events: &Api<Event>, pod: &Pod, image: &str) -> bool {
     let of_pod = ListParams::default().fields(&format!("involvedObject.name={}", pod.name_any()));
     let Ok(found) = events.list(&of_pod).await else { return false };
     let quoted = format!("\"{image}\"");
@@ -65,25 +65,25 @@ fn is_ready_to_start(pod: &Pod) -> bool {
 }
 
 /// A stream to an idle runner, and where it runs.
-pub struct Attached {
-    pub stream: RunnerStream,
-    pub ready: Ready,
-    pub pod: String,
-    pub node: String,
+pub(crate) struct Attached {
+    pub(crate) stream: RunnerStream,
+    pub(crate) ready: Ready,
+    pub(crate) pod: String,
+    pub(crate) node: String,
 }
 
 /// The times for which a pod may be without a node.
 #[derive(Clone, Copy, Debug)]
-pub struct BindLimits {
+pub(crate) struct BindLimits {
     /// Until a Job has a pod, and until the scheduler has decided about that pod.
-    pub undecided: Duration,
+    pub(crate) undecided: Duration,
     /// After the scheduler found no room.
-    pub no_room: Duration,
+    pub(crate) no_room: Duration,
 }
 
 /// Waits until the pod that `receiver` follows has a node, or needs none because it has ended. Calls `on_no_room`
 /// once, when the scheduler first finds no room.
-pub async fn wait_until_bound(
+pub(crate) async fn wait_until_bound(
     receiver: &mut PodReceiver,
     limits: BindLimits,
     on_no_room: impl FnOnce(),
@@ -123,7 +123,7 @@ pub async fn wait_until_bound(
 }
 
 /// Attaches to the pod that `receiver` follows, within `limit`. The pod has a node, see [`wait_until_bound`].
-pub async fn attach(
+pub(crate) async fn attach(
     pods: &Api<Pod>,
     receiver: &mut PodReceiver,
     epoch: u64,

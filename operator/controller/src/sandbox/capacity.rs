@@ -19,7 +19,7 @@ const RESOURCES: [(&str, Read); 3] =
 
 /// Says why `pod` can never be scheduled; `None` if an empty node of the cluster could take it. A cluster without
 /// nodes may get some. A quantity that cannot be read hinders nothing.
-pub fn never_fits(pod: &Pod, nodes: &[Node]) -> Option<String> {
+pub(crate) fn never_fits(pod: &Pod, nodes: &[Node]) -> Option<String> {
     if nodes.is_empty() {
         return None;
     }

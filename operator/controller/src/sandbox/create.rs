@@ -13,7 +13,7 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_
 
 /// The error of a Job that was not created.
 #[derive(Debug, Error)]
-pub enum CreateError {
+pub(crate) enum CreateError {
     /// Created before: by another operator, or by an own request whose response was lost.
     #[error("the sandbox already exists")]
     AlreadyExists,
@@ -25,7 +25,7 @@ pub enum CreateError {
 
 /// Creates `job`. Waits for an API server that cannot be reached, as no status could be written either. Retries an error of
 /// the API server for at most `limit`.
-pub async fn create(jobs: &Api<Job>, job: &Job, limit: Duration) -> Result<(), CreateError> {
+pub(crate) async fn create(jobs: &Api<Job>, job: &Job, limit: Duration) -> Result<(), CreateError> {
     let (begun, mut backoff) = (Instant::now(), BACKOFF);
     loop {
         let error = match jobs.create(&PostParams::default(), job).await {

@@ -16,7 +16,7 @@ const HEAD_BYTES: i64 = 64 * 1024;
 
 /// The content of a sandbox's log.
 #[derive(Debug)]
-pub enum Logged {
+pub(crate) enum Logged {
     /// No run was accepted.
     NotAccepted,
     /// Every message of the run, the last one an `Exit` whose digest is right.
@@ -26,7 +26,7 @@ pub enum Logged {
 }
 
 /// Reads the log of `pod` and checks it as a stream would be.
-pub async fn read(pods: &Api<Pod>, pod: &str) -> Result<Logged, kube::Error> {
+pub(crate) async fn read(pods: &Api<Pod>, pod: &str) -> Result<Logged, kube::Error> {
     let params = LogParams { limit_bytes: Some(LOG_LIMIT_BYTES.cast_signed()), ..LogParams::default() };
     let mut stream = pin!(pods.log_stream(pod, &params).await?);
     let mut bytes = Vec::new();
@@ -35,7 +35,7 @@ pub async fn read(pods: &Api<Pod>, pod: &str) -> Result<Logged, kube::Error> {
 }
 
 /// Returns true if the log of `pod` says that its runner has accepted a run.
-pub async fn is_accepted(pods: &Api<Pod>, pod: &str) -> Result<bool, kube::Error> {
+pub(crate) async fn is_accepted(pods: &Api<Pod>, pod: &str) -> Result<bool, kube::Error> {
     let params = LogParams { limit_bytes: Some(HEAD_BYTES), ..LogParams::default() };
     let mut stream = pin!(pods.log_stream(pod, &params).await?);
     let mut bytes = Vec::new();
@@ -47,7 +47,7 @@ pub async fn is_accepted(pods: &Api<Pod>, pod: &str) -> Result<bool, kube::Error
 }
 
 /// Sorts the bytes of a log into [`Logged`]. Anything after the `Exit` is the log's own, such as a last line feed.
-pub fn parse(bytes: &[u8]) -> Logged {
+pub(crate) fn parse(bytes: &[u8]) -> Logged {
     let mut reader = StreamReader::new();
     reader.push(bytes);
     let mut messages = Vec::new();

@@ -20,11 +20,11 @@ use skillet_api::IsolationLevel;
 use crate::settings::{RunnerDelivery, SandboxSettings};
 
 /// Path of the runner in every sandbox.
-pub const RUNNER_PATH: &str = "/skillet/skillet-runner";
+pub(crate) const RUNNER_PATH: &str = "/skillet/skillet-runner";
 const RUNNER_FOLDER: &str = "/skillet";
 const RUNNER_VOLUME: &str = "runner";
 /// Name of the one container.
-pub const CONTAINER: &str = "sandbox";
+pub(crate) const CONTAINER: &str = "sandbox";
 /// Under a user namespace every sandbox has this uid, which no other has on the node.
 const OWN_UID: i64 = 65_532;
 /// The kubelet may take this long to end a pod; the runner needs far less.
@@ -36,25 +36,25 @@ const MIB: u64 = 1024 * 1024;
 
 /// The differences between sandboxes.
 #[derive(Clone, Debug)]
-pub struct SandboxSpec {
+pub(crate) struct SandboxSpec {
     /// Name of the Job.
-    pub job: String,
-    pub image: String,
+    pub(crate) job: String,
+    pub(crate) image: String,
     /// The image does not hold the runner.
-    pub needs_runner: bool,
-    pub cpu_millis: u64,
-    pub memory_bytes: u64,
+    pub(crate) needs_runner: bool,
+    pub(crate) cpu_millis: u64,
+    pub(crate) memory_bytes: u64,
     /// After this long the kubelet ends the pod, whatever else happened.
-    pub deadline: Duration,
-    pub isolation: IsolationLevel,
-    pub labels: BTreeMap<String, String>,
-    pub annotations: BTreeMap<String, String>,
+    pub(crate) deadline: Duration,
+    pub(crate) isolation: IsolationLevel,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) annotations: BTreeMap<String, String>,
     /// Only on this node; any node when unset.
-    pub node: Option<String>,
+    pub(crate) node: Option<String>,
 }
 
 /// The Job that makes the sandbox.
-pub fn job(spec: &SandboxSpec, settings: &SandboxSettings) -> Job {
+pub(crate) fn job(spec: &SandboxSpec, settings: &SandboxSettings) -> Job {
     let metadata = |name: Option<String>| ObjectMeta {
         name,
         labels: Some(spec.labels.clone()),

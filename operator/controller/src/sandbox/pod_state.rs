@@ -7,7 +7,7 @@ use super::pod_watch::PodView;
 
 /// The state of a sandbox as the API shows it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum PodState {
+pub(crate) enum PodState {
     /// The Job has no pod yet.
     NoPod,
     /// The pod has no node, and the scheduler has not said why.
@@ -26,25 +26,25 @@ pub enum PodState {
 
 /// The end of a container.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// A container was started and ended; else the pod ended without one, such as by eviction.
-    pub is_container: bool,
+    pub(crate) is_container: bool,
     /// The kernel ended the container for its memory limit.
-    pub is_out_of_memory: bool,
+    pub(crate) is_out_of_memory: bool,
     /// The runner's receipt from the termination message.
-    pub receipt: Option<Box<Receipt>>,
+    pub(crate) receipt: Option<Box<Receipt>>,
     /// Kubernetes' own message, for people.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl Ended {
     /// Returns true if the runner's receipt is that of a run.
-    pub fn was_used(&self) -> bool {
+    pub(crate) fn was_used(&self) -> bool {
         self.receipt.as_ref().is_some_and(|receipt| !receipt.is_unused())
     }
 
     /// Returns true if the kubelet refused the pod because its node had no room, as in `OutOfcpu`.
-    pub fn had_no_room(&self) -> bool {
+    pub(crate) fn had_no_room(&self) -> bool {
         !self.is_container && self.message.starts_with("OutOf")
     }
 }
@@ -66,7 +66,7 @@ const IMAGE_WAITING: [&str; 8] = [
 
 impl PodState {
     /// Reads the newest known state of a sandbox's pod.
-    pub fn of(view: Option<&PodView>) -> Self {
+    pub(crate) fn of(view: Option<&PodView>) -> Self {
         let Some(view) = view else { return Self::NoPod };
         let ended = read_end(&view.pod);
         if view.is_deleted {
@@ -84,7 +84,7 @@ impl PodState {
 
 /// Returns true if the control plane has lost the pod's node: a pod whose container runs is then not ready. A sandbox has
 /// no readiness check of its own.
-pub fn is_node_unreachable(view: &PodView) -> bool {
+pub(crate) fn is_node_unreachable(view: &PodView) -> bool {
     let Some(status) = view.pod.status.as_ref().filter(|_| !view.is_deleted) else { return false };
     let is_running = status
         .container_statuses

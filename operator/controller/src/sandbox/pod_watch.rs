@@ -16,30 +16,30 @@ const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 
 /// The newest known state of a pod.
 #[derive(Clone, Debug)]
-pub struct PodView {
-    pub pod: Arc<Pod>,
+pub(crate) struct PodView {
+    pub(crate) pod: Arc<Pod>,
     /// The object is gone from the API server; `pod` is its last state.
-    pub is_deleted: bool,
+    pub(crate) is_deleted: bool,
 }
 
 /// Receives a view for each change of one Job's pod. Holds the newest.
-pub type PodReceiver = watch::Receiver<Option<PodView>>;
+pub(crate) type PodReceiver = watch::Receiver<Option<PodView>>;
 
 /// Passes the views of pods on to the receivers of their Jobs.
 #[derive(Default)]
-pub struct PodWatch {
+pub(crate) struct PodWatch {
     jobs: Mutex<HashMap<String, watch::Sender<Option<PodView>>>>,
 }
 
 impl PodWatch {
     /// Follows the pod of `job`, which need not exist yet.
-    pub fn follow(&self, job: &str) -> PodReceiver {
+    pub(crate) fn follow(&self, job: &str) -> PodReceiver {
         let mut jobs = lock(&self.jobs);
         jobs.entry(job.to_owned()).or_insert_with(|| watch::channel(None).0).subscribe()
     }
 
     /// Drops `job` if it has no pod.
-    pub fn forget(&self, job: &str) {
+    pub(crate) fn forget(&self, job: &str) {
         let mut jobs = lock(&self.jobs);
         if jobs.get(job).is_some_and(|sender| sender.borrow().as_ref().is_none_or(|view| view.is_deleted)) {
             jobs.remove(job);
@@ -47,7 +47,7 @@ impl PodWatch {
     }
 
     /// Reads from the API server until the stream ends, which it does only with the process.
-    pub async fn watch(&self, pods: Api<Pod>) {
+    pub(crate) async fn watch(&self, pods: Api<Pod>) {
         let config = watcher::Config::default().labels(names::LABEL_PURPOSE);
         mirror(skillet_kube::watch(pods, config), &mut &*self).await;
     }

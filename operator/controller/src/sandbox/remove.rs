@@ -28,27 +28,27 @@ struct Used {
 
 /// Takes the names of used sandboxes and deletes their Jobs, one after the other.
 #[derive(Clone)]
-pub struct Remover {
+pub(crate) struct Remover {
     used: mpsc::UnboundedSender<Used>,
     jobs: Api<Job>,
 }
 
 impl Remover {
     /// The remover and the task that does its work; the task ends when every handle is dropped.
-    pub fn new(jobs: Api<Job>) -> (Self, impl Future<Output = ()>) {
+    pub(crate) fn new(jobs: Api<Job>) -> (Self, impl Future<Output = ()>) {
         let (used, removals) = mpsc::unbounded_channel();
         let task = work(jobs.clone(), removals);
         (Self { used, jobs }, task)
     }
 
     /// Removes a used sandbox, some time soon.
-    pub fn later(&self, job: String) {
+    pub(crate) fn later(&self, job: String) {
         // The receiver lives as long as the process; at shutdown the sweep of the next operator does it.
         self.used.send(Used { due: Instant::now() + REST, job, span: Span::current() }).ok();
     }
 
     /// Removes a sandbox now, with whatever runs in it.
-    pub async fn now(&self, job: &str) -> Result<(), kube::Error> {
+    pub(crate) async fn now(&self, job: &str) -> Result<(), kube::Error> {
         let params = DeleteParams { grace_period_seconds: Some(0), ..background() };
         ignore_missing(self.jobs.delete(job, &params).await)
     }

@@ -25,7 +25,7 @@ const READY_LIMIT: Duration = Duration::from_secs(3);
 
 /// The error that ends a stream.
 #[derive(Debug, Error)]
-pub enum StreamEnd {
+pub(crate) enum StreamEnd {
     #[error("the stream ended early")]
     Closed,
     #[error("the stream could not be read")]
@@ -45,7 +45,7 @@ pub enum StreamEnd {
 }
 
 /// The attach connection to one runner.
-pub struct RunnerStream {
+pub(crate) struct RunnerStream {
     // Dropping it ends the connection.
     _process: AttachedProcess,
     stdin: Box<dyn AsyncWrite + Send + Unpin>,
@@ -56,7 +56,7 @@ pub struct RunnerStream {
 
 impl RunnerStream {
     /// Attaches to `pod` and greets its runner. Fails at once where the container does not run yet.
-    pub async fn attach(pods: &Api<Pod>, pod: &str, epoch: u64) -> Result<(Self, Ready), StreamEnd> {
+    pub(crate) async fn attach(pods: &Api<Pod>, pod: &str, epoch: u64) -> Result<(Self, Ready), StreamEnd> {
         let params = AttachParams {
             stdin: true,
             stdout: true,
@@ -87,19 +87,19 @@ impl RunnerStream {
     }
 
     /// Keeps the stream open until the run in the sandbox has ended, whichever operator started it.
-    pub async fn wait_for_end(&mut self) {
+    pub(crate) async fn wait_for_end(&mut self) {
         while !matches!(self.next().await, Ok(RunnerMessage::Exit(_)) | Err(_)) {}
     }
 
     /// Sends one frame.
-    pub async fn send(&mut self, message: &OperatorMessage) -> Result<(), StreamEnd> {
+    pub(crate) async fn send(&mut self, message: &OperatorMessage) -> Result<(), StreamEnd> {
         let bytes = message.encode()?;
         self.stdin.write_all(&bytes).await.map_err(StreamEnd::Write)?;
         self.stdin.flush().await.map_err(StreamEnd::Write)
     }
 
     /// The next message. Safe to drop and call again: nothing read is lost.
-    pub async fn next(&mut self) -> Result<RunnerMessage, StreamEnd> {
+    pub(crate) async fn next(&mut self) -> Result<RunnerMessage, StreamEnd> {
         loop {
             if let Some(message) = self.reader.next_message()? {
                 return Ok(message);

@@ -13,7 +13,7 @@ use super::build::Desired;
 use crate::context::Context;
 
 #[derive(Debug, Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error("could not seal SkillVersion {name}")]
     Seal { name: String, source: Box<kube::Error> },
     #[error("could not delete SkillVersion {name}")]
@@ -22,7 +22,7 @@ pub enum Error {
 
 impl Error {
     /// Tells if the API server refuses new objects because the namespace is being deleted.
-    pub fn is_in_ending_namespace(&self) -> bool {
+    pub(crate) fn is_in_ending_namespace(&self) -> bool {
         match self {
             Error::Seal { source, .. } => matches!(
                 source.as_ref(),
@@ -34,15 +34,15 @@ impl Error {
 }
 
 /// The state of the cluster after the writes.
-pub struct Applied {
+pub(crate) struct Applied {
     /// Sealed versions, newest first.
-    pub versions: Vec<SkillSemver>,
+    pub(crate) versions: Vec<SkillSemver>,
     /// Digest of the Skill's content.
-    pub digest: String,
+    pub(crate) digest: String,
 }
 
 /// Writes what was built. A version that another client sealed meanwhile is found at the next reconcile.
-pub async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Error> {
+pub(crate) async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Error> {
     let Desired { seal, surplus, versions, digest } = desired;
     if let Some(version) = seal {
         let api: Api<SkillVersion> =

@@ -17,25 +17,25 @@ use super::gather::Observed;
 /// The version is sealed with other content.
 #[derive(Debug, Error)]
 #[error("{version} is sealed with another content; raise spec.version")]
-pub struct Conflict {
-    pub version: SkillSemver,
+pub(crate) struct Conflict {
+    pub(crate) version: SkillSemver,
     /// The sealed versions, newest first.
-    pub sealed: Vec<SkillSemver>,
+    pub(crate) sealed: Vec<SkillSemver>,
 }
 
 /// The writes that a Skill needs.
-pub struct Desired {
+pub(crate) struct Desired {
     /// The version to create, or `None` if it is sealed already.
-    pub seal: Option<SkillVersion>,
+    pub(crate) seal: Option<SkillVersion>,
     /// Versions past the history limit, oldest first.
-    pub surplus: Vec<SkillVersion>,
+    pub(crate) surplus: Vec<SkillVersion>,
     /// Every version after the writes, newest first.
-    pub versions: Vec<SkillSemver>,
-    pub digest: String,
+    pub(crate) versions: Vec<SkillSemver>,
+    pub(crate) digest: String,
 }
 
 /// Decides what to seal and what to delete.
-pub fn build(
+pub(crate) fn build(
     skill: &Skill,
     valid: &ValidSkill,
     observed: &Observed,

@@ -12,21 +12,21 @@ use skillet_kube::RawObject;
 use crate::context::Context;
 
 #[derive(Debug, Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error("could not list the versions of Skill {namespace}/{name}")]
     Versions { namespace: String, name: String, source: Box<kube::Error> },
 }
 
 /// The sealed versions of a Skill.
-pub struct Observed {
-    pub versions: Vec<SkillVersion>,
+pub(crate) struct Observed {
+    pub(crate) versions: Vec<SkillVersion>,
     /// Versions that executions wait for or run.
-    pub pinned: BTreeSet<SkillSemver>,
+    pub(crate) pinned: BTreeSet<SkillSemver>,
 }
 
 /// The age that a read may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Consistency {
+pub(crate) enum Consistency {
     /// At least as new as every version that this operator has seen.
     AtLeastSeen,
     /// As new as the API server's store.
@@ -37,7 +37,11 @@ pub enum Consistency {
 ///
 /// The catalog does not suffice: it may get a change later than the watch that started this reconcile. A version that
 /// another client seals unseen is not sealed with other content, because its name is taken.
-pub async fn gather(ctx: &Context, skill: &Skill, consistency: Consistency) -> Result<Observed, Error> {
+pub(crate) async fn gather(
+    ctx: &Context,
+    skill: &Skill,
+    consistency: Consistency,
+) -> Result<Observed, Error> {
     let (namespace, name) = (skill.namespace().unwrap_or_default(), skill.name_any());
     let api: Api<RawObject<SkillVersion>> = Api::namespaced(ctx.client.clone(), &namespace);
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));

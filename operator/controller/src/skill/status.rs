@@ -14,13 +14,17 @@ use super::{Error as SkillError, KIND, apply::Applied};
 use crate::{context::Context, report::chain};
 
 #[derive(Debug, ThisError)]
-pub enum Error {
+pub(crate) enum Error {
     #[error("could not apply the status of Skill {name}")]
     Apply { name: String, source: Box<kube::Error> },
 }
 
 /// Writes the status for `result`, and reports a problem that is new.
-pub async fn report(ctx: &Context, skill: &Skill, result: &Result<Applied, SkillError>) -> Result<(), Error> {
+pub(crate) async fn report(
+    ctx: &Context,
+    skill: &Skill,
+    result: &Result<Applied, SkillError>,
+) -> Result<(), Error> {
     let old = skill.status.clone().unwrap_or_default();
     let new = status(skill.metadata.generation, &old, result, Timestamp::now());
     if new == old {

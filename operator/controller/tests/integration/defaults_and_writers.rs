@@ -1,9 +1,9 @@
 //! Objects as the API server stores them: defaults, unknown fields, YAML's booleans, and several field managers.
 
-use kube::Api;
+use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecution, SkillExecutionStatus, skill::Mode};
-use skillet_controller::execution::{reference::ExecutionRef, status};
+use skillet_kube::apply_status;
 
 use crate::{
     requests::{apply, create, create_yaml, keep},
@@ -162,7 +162,7 @@ async fn an_output_of_any_characters_is_stored_unchanged() {
         "numbers": [i64::MAX, i64::MIN, 1e300, 0.1, 0], "words": ["yes", "~", "1:30", "0o7", "2001-01-01", ""],
     });
     let status = SkillExecutionStatus { output: Some(output.clone()), ..SkillExecutionStatus::default() };
-    status::apply(&client, &ExecutionRef::of(&execution).unwrap(), &status).await.unwrap();
+    apply_status::<SkillExecution>(&client, &execution.object_ref(&()), &status).await.unwrap();
     let api: Api<SkillExecution> = Api::namespaced(client, &at);
     let stored = api.get("e").await.unwrap().status.unwrap().output.unwrap();
     for (key, value) in output.as_object().unwrap() {
