@@ -25,7 +25,7 @@ use self::{
     token::{Credential, PresentedToken, TokenClaims, credential, presented},
     ttl_cache::{Answer, TtlCache},
 };
-use crate::error::ApiError;
+use crate::{error::ApiError, request_id};
 
 /// The time that a reviewed token stays in the cache. A token may be used for so long after its pod is gone.
 const TOKEN_TTL: Duration = Duration::from_secs(30);
@@ -183,6 +183,7 @@ impl Auth {
             Credential::ApiKey(hash) => self.keys.caller(hash, (self.clock)().timestamp)?,
             Credential::ServiceAccount(claims) => self.reviewed(text, &claims).await?,
         };
+        request_id::record_caller(&caller.namespace);
         Ok(Authenticated { caller, token_header: place })
     }
 

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use skillet_api::names;
 use skillet_kube::PAGE_SIZE;
 use tokio::sync::oneshot;
-use tracing::warn;
+use tracing::{Instrument as _, warn};
 
 use crate::auth::Caller;
 pub use error::ExecutionError;
@@ -50,6 +50,8 @@ pub struct ExecutionRequest {
     pub input: Value,
     pub session: Option<String>,
     pub timeout: Option<Duration>,
+    /// The HTTP request that asks for the run; the execution carries it as an annotation.
+    pub request_id: Option<String>,
     /// The same key is the same execution, whatever replica or restart lies between.
     pub idempotency: Option<String>,
     /// Whether the run is cancelled when nobody waits for it any more; only `ExecutionClient::run` looks at it.
@@ -69,6 +71,7 @@ impl ExecutionRequest {
             input: Value::Null,
             session: None,
             timeout: None,
+            request_id: None,
             idempotency: None,
             cancel_when_dropped: false,
             ignore_version: false,
@@ -189,7 +192,8 @@ impl ExecutionClient {
             return self.wait(&execution, limit).await;
         }
         let (answer, answered) = oneshot::channel();
-        tokio::spawn(self.clone().run_until_dropped(order.clone(), limit, answer));
+        let run = self.clone().run_until_dropped(order.clone(), limit, answer);
+        tokio::spawn(run.in_current_span());
         answered.await.unwrap_or(Err(ExecutionError::Stopping))
     }
 

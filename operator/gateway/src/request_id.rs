@@ -1,31 +1,62 @@
-//! A name for every request, told in the answer's headers: the client's own where it gave one, else one made here.
+//! Request ids and spans: every request has an id, and every log line of it carries the id.
+//!
+//! The id is the client's `x-request-id` if it is at most 128 visible ASCII characters, else a generated one. The
+//! response returns it, unless a provider has set one of its own. Executions that the request creates carry it as an
+//! annotation. Tasks that outlive the handler keep the span only if they are spawned with it.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use axum::{extract::Request, middleware::Next, response::Response};
-use http::{HeaderName, HeaderValue};
+use axum::{
+    extract::{MatchedPath, Request},
+    middleware::Next,
+    response::Response,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tracing::{Instrument as _, Span, field, info_span};
 
-const HEADER: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest id of a client's that is passed on.
-const LONGEST: usize = 128;
+pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest client id that is kept.
+const MAX_LENGTH: usize = 128;
 
-/// Sees to it that request and answer carry the same id. A provider's own id, where it has one, stays.
-pub async fn name(mut request: Request, next: Next) -> Response {
-    let given = request.headers().get(HEADER).filter(|value| value.len() <= LONGEST).cloned();
-    let id = given.unwrap_or_else(made);
+/// Runs a request in its span, and gives request and response the same id.
+pub async fn trace(mut request: Request, next: Next) -> Response {
+    let id = request.headers().get(HEADER).filter(|value| is_valid(value)).cloned().unwrap_or_else(generate);
     request.headers_mut().insert(HEADER, id.clone());
-    let mut response = next.run(request).await;
+    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str);
+    let id_text = id.to_str().unwrap_or_default();
+    let span = info_span!("request", id = id_text, route, caller_namespace = field::Empty);
+    // MCP handles a request in a task of its own, which finds the span here.
+    request.extensions_mut().insert(span.clone());
+    let mut response = next.run(request).instrument(span).await;
     response.headers_mut().entry(HEADER).or_insert(id);
     response
 }
 
-/// Unlike those of other processes by the time of its first use, unlike those of this one by a number.
-fn made() -> HeaderValue {
+/// Adds the authenticated caller's namespace to the span of the current request.
+pub fn record_caller(namespace: &str) {
+    Span::current().record("caller_namespace", namespace);
+}
+
+/// Returns the id that [`trace`] has put into these headers.
+pub fn of(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(HEADER).filter(|value| is_valid(value))?;
+    id.to_str().ok().map(ToOwned::to_owned)
+}
+
+fn is_valid(id: &HeaderValue) -> bool {
+    (1..=MAX_LENGTH).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+}
+
+/// Process start time plus a counter: unique across processes and within one.
+fn generate() -> HeaderValue {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    static STARTED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    static STARTED: OnceLock<u64> = OnceLock::new();
     let started = STARTED.get_or_init(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_nanos()).unwrap_or_default()
@@ -41,20 +72,27 @@ mod tests {
 
     use super::*;
 
-    async fn answered(id: Option<&str>) -> String {
-        let routes = Router::new().route("/", get(async || "")).layer(middleware::from_fn(name));
+    async fn id_of_response(id: Option<&[u8]>) -> String {
+        let echo = async |headers: HeaderMap| of(&headers).unwrap();
+        let routes = Router::new().route("/", get(echo)).layer(middleware::from_fn(trace));
         let mut request = Request::new(Body::empty());
         if let Some(id) = id {
-            request.headers_mut().insert(HEADER, id.parse().unwrap());
+            request.headers_mut().insert(HEADER, HeaderValue::from_bytes(id).unwrap());
         }
-        routes.oneshot(request).await.unwrap().headers()[HEADER].to_str().unwrap().to_owned()
+        let (parts, body) = routes.oneshot(request).await.unwrap().into_parts();
+        let seen = axum::body::to_bytes(body, 1024).await.unwrap();
+        assert_eq!(parts.headers[HEADER].as_bytes(), seen, "handler and client see the same id");
+        parts.headers[HEADER].to_str().unwrap().to_owned()
     }
 
     #[tokio::test]
-    async fn a_request_keeps_its_id_and_gets_one_where_it_has_none() {
-        assert_eq!(answered(Some("mine")).await, "mine");
-        let (one, two) = (answered(None).await, answered(None).await);
+    async fn a_valid_client_id_is_kept_and_any_other_is_replaced() {
+        assert_eq!(id_of_response(Some(b"mine-1:a/b")).await, "mine-1:a/b");
+        let (one, two) = (id_of_response(None).await, id_of_response(None).await);
         assert!(one != two && one.len() > 16, "{one} {two}");
-        assert_ne!(answered(Some(&"x".repeat(200))).await, "x".repeat(200));
+        for wrong in [&b"x".repeat(129)[..], b"", b"a b", b"caf\xe9", b"a\tb"] {
+            assert!(id_of_response(Some(wrong)).await.len() > 16, "{wrong:?}");
+        }
+        assert_eq!(id_of_response(Some(&b"x".repeat(128))).await, "x".repeat(128));
     }
 }

@@ -81,7 +81,7 @@ pub fn router(gateway: GatewayState) -> Router {
         .route_layer(middleware::from_fn_with_state(gateway.clone(), synced))
         .merge(admin::health(readiness(&gateway)))
         .route_layer(middleware::from_fn_with_state(gateway.metrics.clone(), metrics::count))
-        .layer(middleware::from_fn(request_id::name))
+        .layer(middleware::from_fn(request_id::trace))
         .with_state(gateway)
 }
 

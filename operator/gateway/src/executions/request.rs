@@ -34,11 +34,14 @@ pub(super) fn object(order: &ExecutionRequest) -> SkillExecution {
     let name = order.idempotency.as_deref().map(|key| keyed_name(&order.caller, key));
     let generate_name = name.is_none().then(|| format!("{}-", order.skill));
     let caller_namespace = order.caller.namespace.to_string();
+    let request_id = order.request_id.clone();
+    let annotations = request_id.map(|id| [(names::ANNOTATION_REQUEST_ID.to_owned(), id)].into());
     let metadata = ObjectMeta {
         name,
         generate_name,
         namespace: Some(order.namespace.to_string()),
         labels: Some([(names::LABEL_CALLER_NAMESPACE.to_owned(), caller_namespace)].into()),
+        annotations,
         ..ObjectMeta::default()
     };
     SkillExecution { metadata, spec, status: None }
@@ -137,12 +140,14 @@ mod tests {
             version: Some("^1.0.0".into()),
             session: Some("s".into()),
             timeout: Some(std::time::Duration::from_secs(3)),
+            request_id: Some("r-1".into()),
             ..order(json!({ "a": 1 }))
         };
         let object = serde_json::to_value(object(&order)).unwrap();
         assert_eq!(
             object["metadata"],
-            json!({ "generateName": "sum-", "namespace": "platform", "labels": { "skillet.dev/caller-namespace": "team" } })
+            json!({ "generateName": "sum-", "namespace": "platform", "labels": { "skillet.dev/caller-namespace": "team" },
+                "annotations": { "skillet.dev/request-id": "r-1" } })
         );
         assert_eq!(
             object["spec"],

@@ -237,6 +237,22 @@ async fn what_the_api_server_refuses_is_a_typed_error() {
 }
 
 #[tokio::test]
+async fn an_execution_keeps_the_id_of_the_request_that_created_it() {
+    let api = FakeApi::default();
+    let executor = watching(&api).await;
+    for id in ["first", "second"] {
+        let request = ExecutionRequest {
+            idempotency: Some("k".into()),
+            request_id: Some(id.into()),
+            ..ExecutionRequest::new(caller(), "team", "sum")
+        };
+        executor.start(&request).await.unwrap();
+    }
+    let [execution] = api.executions().try_into().unwrap();
+    assert_eq!(execution["metadata"]["annotations"], json!({ "skillet.dev/request-id": "first" }));
+}
+
+#[tokio::test]
 async fn following_shows_the_states_in_order_to_everyone_who_follows() {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;

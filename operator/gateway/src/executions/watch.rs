@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{FutureExt as _, future::BoxFuture};
 use kube::Api;
 use tokio::sync::watch;
-use tracing::warn;
+use tracing::{Span, warn};
 
 use super::{
     error::ExecutionError,
@@ -31,6 +31,8 @@ pub struct ExecutionWatch {
     updates: watch::Receiver<Update>,
     question: BoxFuture<'static, Answer>,
     has_reported: bool,
+    /// Of the request that waits.
+    span: Span,
 }
 
 impl ExecutionWatch {
@@ -39,7 +41,17 @@ impl ExecutionWatch {
         let updates = subscriptions.subscribe(&uid);
         // Only now: an end that came before joining is there for the question to find.
         let question = ask(api.clone(), name.clone(), Duration::ZERO);
-        Self { api, namespace, name, uid, subscriptions, updates, question, has_reported: false }
+        Self {
+            api,
+            namespace,
+            name,
+            uid,
+            subscriptions,
+            updates,
+            question,
+            has_reported: false,
+            span: Span::current(),
+        }
     }
 
     /// The next state that is seen; states in between may be left out, an end never is. Losing this future loses nothing.
@@ -81,7 +93,7 @@ impl ExecutionWatch {
             }
             Ok(_) => Some(Err(self.gone())),
             Err(error) => {
-                warn!(namespace = self.namespace, name = self.name, %error, "Execution could not be read");
+                warn!(parent: &self.span, namespace = self.namespace, name = self.name, %error, "Execution could not be read");
                 self.read_in(RETRY_INTERVAL);
                 None
             }

@@ -6,6 +6,7 @@ use futures::{
     FutureExt as _, StreamExt as _,
     future::{BoxFuture, ready},
 };
+use http::request::Parts;
 use rmcp::{
     RoleServer,
     model::{CallToolResult, ProgressNotificationParam},
@@ -26,6 +27,7 @@ use crate::{
     auth::{AuthError, Caller},
     executions::{Execution, ExecutionError, ExecutionRequest, Metadata},
     memory::MemoryReservation,
+    request_id,
     resolve::{ResolvedSkill, other_namespaces},
 };
 
@@ -157,6 +159,7 @@ fn order(caller: &Caller, wish: Wish, context: &RequestContext<RoleServer>) -> E
         version,
         input,
         session,
+        request_id: context.extensions.get::<Parts>().and_then(|parts| request_id::of(&parts.headers)),
         idempotency: key.map(str::to_owned),
         ignore_version,
         ..ExecutionRequest::new(caller.clone(), seen.namespace.clone(), seen.name().clone())

@@ -16,6 +16,7 @@ use rmcp::{
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{Instrument as _, Span};
 
 use super::{
     Timing,
@@ -65,6 +66,34 @@ impl<B: Backend> Server<B> {
             ended: ended.clone(),
             _end: ended.drop_guard(),
         }
+    }
+
+    async fn call_in_span(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = caller(&context.extensions)?;
+        let input = Value::Object(request.arguments.unwrap_or_default());
+        let session = session(&context.extensions);
+        let asking = CallContext {
+            context: &context,
+            timing: &self.timing,
+            keyed: &self.keyed,
+            room: room(&context.extensions),
+        };
+        if let Some(tool) = ManagementTool::of(&request.name) {
+            let asked = management::ManagementCall { caller: &caller, session, request: asking };
+            let result = management::call(&*self.backend, tool, input, asked).await;
+            return result.map(Into::into).map_err(|error| unanswered(&error));
+        }
+        let skill = tools::tool(&*self.backend, &caller, &request.name).await;
+        let Some(skill) = skill.map_err(|error| unanswered(&error))? else {
+            return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
+        };
+        let version = Some(skill.version.spec.version.to_string());
+        let wish = Wish { seen: skill.seen, version, input, session, ignore_version: true };
+        Ok(call::run(&*self.backend, &caller, wish, asking).await.into())
     }
 
     /// Sends notifications for as long as the session is open. The first of them does not depend on how fast a task starts.
@@ -117,27 +146,8 @@ impl<B: Backend> ServerHandler for Server<B> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = caller(&context.extensions)?;
-        let input = Value::Object(request.arguments.unwrap_or_default());
-        let session = session(&context.extensions);
-        let asking = CallContext {
-            context: &context,
-            timing: &self.timing,
-            keyed: &self.keyed,
-            room: room(&context.extensions),
-        };
-        if let Some(tool) = ManagementTool::of(&request.name) {
-            let asked = management::ManagementCall { caller: &caller, session, request: asking };
-            let result = management::call(&*self.backend, tool, input, asked).await;
-            return result.map(Into::into).map_err(|error| unanswered(&error));
-        }
-        let skill = tools::tool(&*self.backend, &caller, &request.name).await;
-        let Some(skill) = skill.map_err(|error| unanswered(&error))? else {
-            return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
-        };
-        let version = Some(skill.version.spec.version.to_string());
-        let wish = Wish { seen: skill.seen, version, input, session, ignore_version: true };
-        Ok(call::run(&*self.backend, &caller, wish, asking).await.into())
+        let span = span(&context.extensions);
+        self.call_in_span(request, context).instrument(span).await
     }
 
     async fn on_cancelled(&self, cancelled: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
@@ -168,6 +178,12 @@ impl<B: Backend> ServerHandler for Server<B> {
 fn caller(extensions: &Extensions) -> Result<Caller, ErrorData> {
     let caller = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
     caller.cloned().ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
+}
+
+/// The span of the HTTP request: the protocol's library handles each request in a task of its own.
+fn span(extensions: &Extensions) -> Span {
+    let span = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Span>());
+    span.cloned().unwrap_or_else(Span::current)
 }
 
 fn room(extensions: &Extensions) -> Option<Arc<Mutex<MemoryReservation>>> {

@@ -49,6 +49,7 @@ pub struct Conversation {
     pub limits: Limits,
     pub idempotency: Option<String>,
     pub session: Option<String>,
+    pub request_id: Option<String>,
     /// Tokens of the request's header that confirm calls.
     pub confirmations: Vec<String>,
     /// What it takes of the memory for all, given back at its end.

@@ -33,6 +33,7 @@ use crate::{
         proxy::{BODY_BUDGET, with_text},
         tools::{self, OfferRequest, OfferedTools, SkillPreferences, Target},
     },
+    request_id,
     rest::body,
     state::GatewayState,
 };
@@ -188,6 +189,7 @@ fn conversation(
         written,
         idempotency: idempotency::key(headers)?,
         session: session(headers)?,
+        request_id: request_id::of(headers),
         confirmations: confirmations(headers)?,
         room: Some(room),
     })

@@ -24,6 +24,7 @@ use crate::{
         tools::{self, OfferRequest, SkillPreferences},
         upstream::Upstream,
     },
+    request_id,
     state::GatewayState,
 };
 
@@ -133,6 +134,7 @@ async fn answer(
         limits,
         idempotency,
         session: session(&headers)?,
+        request_id: request_id::of(&headers),
         confirmations: confirmations(&headers)?,
         room: Some(room),
         gateway,

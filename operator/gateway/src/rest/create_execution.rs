@@ -20,7 +20,7 @@ use crate::{
     auth::Caller,
     error::ApiError,
     executions::{Execution, ExecutionError, ExecutionRequest},
-    idempotency,
+    idempotency, request_id,
     rest::{
         body::Body,
         execution_view::ExecutionView,
@@ -140,6 +140,7 @@ fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<Exe
         input: input.unwrap_or_default(),
         session: session_id,
         timeout: timeout.map(|timeout| timeout.0),
+        request_id: request_id::of(headers),
         idempotency: idempotency::key(headers)?,
         ..order
     })

@@ -11,7 +11,7 @@ use futures::stream;
 use serde_json::Value;
 use skillet_llm::{StreamFilter, ToolResult};
 use tokio::{sync::mpsc, time::timeout};
-use tracing::{info, warn};
+use tracing::{Instrument as _, info, warn};
 
 use super::{
     Conversation, Progress,
@@ -56,12 +56,14 @@ pub async fn respond_streaming(
     let (status, headers) = (first.status(), response_headers(first.headers()));
     let (chunks, received) = mpsc::channel(BUFFERED_CHUNKS);
     if status.is_success() {
-        tokio::spawn(converse(conversation, upstream, progress, request, first, chunks));
+        let conversed = converse(conversation, upstream, progress, request, first, chunks);
+        tokio::spawn(conversed.in_current_span());
     } else {
-        tokio::spawn(async move {
+        let passed = async move {
             let passed = pass_whole(first, &chunks).await;
             end(passed, 0, &chunks).await;
-        });
+        };
+        tokio::spawn(passed.in_current_span());
     }
     Ok((status, headers, body(received)).into_response())
 }

@@ -1,5 +1,7 @@
 //! What of a request and an answer goes on as it was written, whatever is added to it.
 
+mod spans;
+
 use super::test_bed::{Bed, key};
 
 const CHAT: &str = "/v1/chat/completions";

@@ -166,6 +166,7 @@ pub(super) fn order(
         input,
         session: conversation.session.clone(),
         timeout: None,
+        request_id: conversation.request_id.clone(),
         // A client that gave a key may come back for what it has begun.
         cancel_when_dropped: idempotency.is_none(),
         idempotency,

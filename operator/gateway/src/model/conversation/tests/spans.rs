@@ -1,0 +1,94 @@
+//! Log lines and executions of a request carry its id.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use axum::{body::Body, middleware};
+use http::Request;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+use tracing::subscriber::DefaultGuard;
+
+use super::{Bed, CALLING, CHAT, SAYING, key};
+use crate::{auth::fake_api as reviews, model::proxy, request_id};
+
+/// The log of this test's thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn capture() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        (log, tracing::subscriber::set_default(subscriber.finish()))
+    }
+
+    fn line(&self, message: &str) -> String {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let line = text.lines().find(|line| line.contains(message));
+        line.unwrap_or_else(|| panic!("{message} is not in {text}")).to_owned()
+    }
+}
+
+/// Sends a request of `team/agent` through the middleware, and reads the response to its end.
+async fn send(bed: &Bed, id: &str, mut body: Value) {
+    let token = reviews::token("team-agent", &json!({ "aud": ["skillet"], "exp": 4_000_000_000_u32 }));
+    body["messages"] = json!([{ "role": "user", "content": "x" }]);
+    let request = Request::post(CHAT)
+        .header("authorization", format!("Bearer {token}"))
+        .header("x-request-id", id)
+        .body(Body::from(body.to_string()))
+        .unwrap();
+    let routes = proxy::routes().layer(middleware::from_fn(request_id::trace));
+    let response = routes.with_state(bed.gateway.clone()).oneshot(request).await.unwrap();
+    // A stream that breaks off is an error here.
+    axum::body::to_bytes(response.into_body(), 1 << 20).await.ok();
+}
+
+fn check(line: &str, id: &str) {
+    let span = format!("request{{id=\"{id}\" route=\"{CHAT}\" caller_namespace=\"team\"}}");
+    assert!(line.contains(&span), "{line}");
+}
+
+#[tokio::test]
+async fn log_lines_of_a_request_and_of_its_execution_carry_the_request_id() {
+    let (log, _guard) = Log::capture();
+    let bed = Bed::new(Some(key())).await;
+    bed.api.fail("POST /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions", 500, "no");
+    bed.will_write("application/json", CALLING.to_owned());
+    bed.will_write("application/json", SAYING.to_owned());
+    send(&bed, "r-1", json!({ "model": "m" })).await;
+    check(&log.line("Skill could not be run"), "r-1");
+}
+
+#[tokio::test]
+async fn log_lines_of_a_broken_stream_carry_the_request_id() {
+    let (log, _guard) = Log::capture();
+    let bed = Bed::new(Some(key())).await;
+    bed.will_write("text/event-stream", "data: {\"choices\":[".to_owned());
+    send(&bed, "r-2", json!({ "model": "m", "stream": true })).await;
+    check(&log.line("Stream was broken off"), "r-2");
+}
+
+#[tokio::test]
+async fn an_execution_carries_the_request_id_as_an_annotation() {
+    let bed = Bed::new(Some(key())).await;
+    bed.will_write("application/json", CALLING.to_owned());
+    bed.will_write("application/json", SAYING.to_owned());
+    send(&bed, "r-3", json!({ "model": "m" })).await;
+    let executions = bed.api.executions();
+    assert_eq!(executions[0]["metadata"]["annotations"], json!({ "skillet.dev/request-id": "r-3" }));
+}
