@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_too_early_is_told_when_to_come_again() {
+    fn an_overloaded_response_has_a_retry_after_header() {
         let response = ApiError::overloaded(Duration::from_secs(5)).into_response();
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(response.headers()[RETRY_AFTER], "5");

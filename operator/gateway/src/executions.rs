@@ -1,6 +1,9 @@
-//! Runs a skill: makes a SkillExecution and waits for its end on the one watch that all requests share.
+//! The client for SkillExecutions: creates them, waits for their end, cancels them.
 //!
-//! Nothing is remembered that another replica would need: an idempotency key is the name of its execution.
+//! One watch serves all requests. A run that its request drops is cancelled if the request asked for that and no other
+//! request of this gateway waits for it. The name of a keyed execution is derived from the caller and its idempotency
+//! key, so every replica finds the same run and nothing is stored. The client does not check the caller's rights, and
+//! nothing is executed here: the operator does that.
 
 mod error;
 mod execution;

@@ -1,8 +1,8 @@
-//! The gateway: agents talk to it, and models behind it get the platform's skills.
+//! The gateway: agents talk to it, and their models get the platform's skills as tools.
 //!
-//! A request goes one way: `identity` (who asks) -> `skills` (what that caller sees) -> `proxy` or `rest` or `mcp`
-//! (what is asked) -> `executor` (runs it as a SkillExecution) -> answer. It keeps no state of its own: two replicas
-//! give the same answers, and a restart loses nothing.
+//! A request passes `auth` (the caller), `catalog` (its skills), one of `model`, `rest` or `mcp` (the route) and
+//! `executions` (the SkillExecution). `memory` bounds what a request may hold. The gateway keeps no state of its own: two
+//! replicas give the same answers, and a restart loses nothing.
 
 pub mod admin;
 pub mod auth;

@@ -1,10 +1,12 @@
-//! Memory for requests, shared by all, so that no tenant can take the others' process away.
+//! The memory pool for requests: no tenant can use up the memory of the process.
 //!
-//! A request takes room twice: for its bytes before they are read, and for all that is made of them once they are in. An
-//! answer of any size that is made of values, or may be read slowly, takes room of its own.
-//! What is being read has room of its own, so that requests that are half in never keep each other from going on. Who
-//! finds none waits for some seconds and is then told to come again. There is no queue: a small request passes large
-//! ones that wait, and a tenant's share is all that it can hold up.
+//! A request reserves memory twice: for its bytes before they are read, and for its parsed document afterwards. A
+//! response that is parsed, or that a client may read slowly, has a reservation of its own. Bodies that are being read
+//! have a part of the pool of their own, so that two half-read requests never wait for each other.
+//!
+//! A request that does not fit waits up to 5 s, then fails with 503 and `Retry-After`. There is no queue: small
+//! requests overtake large ones, and a tenant can only block its own share. A reservation is freed when it is dropped.
+//! The pool counts estimates (see [`parsed_size`]); it does not measure the allocator.
 
 mod body;
 
@@ -106,8 +108,8 @@ impl MemoryReservation {
         self.change(Reserved { reading: 0, whole: needed }).await
     }
 
-    /// Gives back what the request needs no more, and waits for room for what is made instead. Nothing is held meanwhile:
-    /// two who wait would keep each other from going on.
+    /// Frees the reservation, then waits for one of `needed` bytes. Nothing is reserved meanwhile: two requests that
+    /// wait with a reservation could block each other.
     pub async fn resize(&mut self, needed: usize) -> Result<(), ApiError> {
         self.shrink_to(0);
         if needed > SHARE {

@@ -1,4 +1,4 @@
-//! What the gateway counts. Labels come from closed sets; no name of an object or a caller is one.
+//! Metrics of the gateway. Labels come from closed sets; no name of an object or a caller is a label.
 
 use std::{sync::Arc, time::Duration};
 

@@ -174,12 +174,12 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
 }
 
-/// What is written goes out now. A stream's first event would otherwise wait until the client has acknowledged the
-/// headers, for which clients take 40 milliseconds.
+/// Sets TCP_NODELAY. Otherwise the first event of a stream waits until the client has acknowledged the headers, which
+/// takes 40 milliseconds.
 fn set_nodelay(stream: &TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
-        // It is slower then, and as good as lost.
-        debug!(%error, "Connection keeps what is written back");
+        // Such a connection is slower, or already closed.
+        debug!(%error, "Could not set TCP_NODELAY");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What every route is given.
+//! Shared state of all routes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What can go wrong with making an execution and waiting for it, and how the HTTP interface says so.
+//! Errors of creating, reading and waiting for an execution, and their HTTP form.
 
 use std::time::Duration;
 
@@ -122,11 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_server_refuses_is_told_with_its_own_words() {
+    fn a_refusal_keeps_the_message_of_the_api_server() {
         for (code, status) in [(400, 422), (403, 403), (404, 404), (422, 422), (429, 503), (500, 503)] {
-            let told = answer(code, "");
-            assert_eq!(told.status.as_u16(), status, "{code}");
-            assert_eq!(told.message.ends_with("says why"), status != 503, "{told:?}");
+            let error = answer(code, "");
+            assert_eq!(error.status.as_u16(), status, "{code}");
+            assert_eq!(error.message.ends_with("says why"), status != 503, "{error:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The execution that an order asks for, and whether an execution that is there already is that one. No client.
+//! Builds the execution for a request, and compares an existing execution with it. Pure: no client.
 
 use std::fmt::Write as _;
 

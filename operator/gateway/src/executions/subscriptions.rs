@@ -1,4 +1,4 @@
-//! What the watch tells those who wait. Of all executions, only those that someone waits for are kept.
+//! Subscriptions of requests to single executions. The gateway keeps no execution without a subscriber.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,12 +34,12 @@ struct State {
 }
 
 impl Subscriptions {
-    /// Everything the watch shows from now on of this execution is told.
+    /// Delivers every later update of this execution.
     pub(super) fn subscribe(&self, uid: &str) -> watch::Receiver<Update> {
         self.state().senders.entry(uid.to_owned()).or_default().subscribe()
     }
 
-    /// The opposite of `join`; the last one out leaves nothing behind.
+    /// Ends a subscription; the last one removes the entry.
     pub(super) fn unsubscribe(&self, uid: &str, updates: watch::Receiver<Update>) {
         let mut state = self.state();
         // Within the lock, so that of two who leave at once the second sees that it is the last.
@@ -130,22 +130,22 @@ mod tests {
         }
     }
 
-    /// What one who waits for `u` knows after each of these events.
+    /// Compares the update that a subscriber of `u` sees after each of these events.
     fn check(events: Vec<Event<Found>>, expected: &[&str]) {
         let subscriptions = Subscriptions::default();
         let updates = subscriptions.subscribe("u");
-        let told: Vec<String> = events
+        let seen: Vec<String> = events
             .into_iter()
             .map(|event| {
                 subscriptions.on_event(event);
                 word(&updates)
             })
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(seen, expected);
     }
 
     #[test]
-    fn states_of_the_execution_are_told_and_those_of_others_are_not() {
+    fn a_subscriber_gets_updates_of_its_own_execution_only() {
         check(
             vec![
                 Event::Apply(execution("other", "Succeeded")),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_is_told_unless_the_execution_had_ended() {
+    fn a_deletion_is_an_update_unless_the_execution_had_ended() {
         check(vec![Event::Delete(execution("u", "Running"))], &["deleted"]);
         check(vec![Event::Delete(execution("u", "Failed"))], &["Failed"]);
         check(
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_does_not_show_the_execution_makes_it_doubtful() {
+    fn an_execution_missing_from_the_relist_becomes_unknown() {
         check(vec![Event::Init, Event::InitDone], &["nothing", "doubtful"]);
         check(
             vec![Event::Init, Event::InitApply(execution("u", "Running")), Event::InitDone],
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_during_a_list_is_not_doubted_for_it() {
+    fn a_subscription_during_a_relist_does_not_become_unknown() {
         let subscriptions = Subscriptions::default();
         subscriptions.on_event(Event::Init);
         let updates = subscriptions.subscribe("u");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_out_leaves_nothing_behind() {
+    fn the_last_unsubscribe_removes_the_entry() {
         let subscriptions = Subscriptions::default();
         let (first, second) = (subscriptions.subscribe("u"), subscriptions.subscribe("u"));
         subscriptions.unsubscribe("u", first);

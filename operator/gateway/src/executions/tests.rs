@@ -63,7 +63,7 @@ async fn waiting(
 }
 
 #[tokio::test]
-async fn a_run_is_made_and_its_end_is_told_by_the_watch() {
+async fn a_run_is_created_and_the_watch_reports_its_end() {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_deletion_during_an_interruption_is_found_by_asking() {
 }
 
 #[tokio::test]
-async fn a_deletion_is_told_by_the_watch() {
+async fn the_watch_reports_a_deletion() {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;
     let execution = executor.start(&order()).await.unwrap();

@@ -1,5 +1,6 @@
-//! One execution followed from state to state: what the shared watch tells, and what one question after joining it
-//! finds, so that an end that came before is not missed.
+//! A watch of one execution: updates from the shared watch, and a read after the subscription.
+//!
+//! The read finds an end that came before the subscription.
 
 use std::{sync::Arc, time::Duration};
 
@@ -88,7 +89,7 @@ impl ExecutionWatch {
         match answer {
             Ok(Some(execution)) if execution.metadata.uid == self.uid => {
                 self.read_in(REREAD_INTERVAL);
-                // The watch may have told of a newer state while the question was on its way; an end is an end.
+                // The watch may have reported a newer state during the read; an end is final.
                 (execution.is_ended() || !self.has_reported).then(|| Ok(Arc::new(execution)))
             }
             Ok(_) => Some(Err(self.gone())),

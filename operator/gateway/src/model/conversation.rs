@@ -1,6 +1,11 @@
-//! One conversation: ask the model, run what it calls of ours, give it the results, ask again, until it is done.
+//! A conversation with a model: send the request, run the skill calls of the response, send their results, repeat.
 //!
-//! Two drivers share everything else: [`whole`] for answers in one piece, [`streamed`] for streams.
+//! It ends when a response has no skill call, has a call for the client or for a person, or a limit is reached (rounds,
+//! time, bytes of results). Every skill call of a response gets exactly one result; a failure is a result too. The
+//! caller's rights are checked for each call. The client's own JSON is forwarded byte for byte.
+//!
+//! [`buffered`] drives responses in one piece, [`streaming`] drives streams; all else is shared. A conversation keeps
+//! nothing between requests: what the next request needs is in its messages.
 
 mod buffered;
 mod confirmation_prompt;
@@ -35,7 +40,7 @@ use crate::{
 
 pub use self::{buffered::respond_buffered, streaming::respond_streaming};
 
-/// So much of a request's time is the model's, whatever is waited for before it is asked; half where it has less.
+/// Time reserved for the model, or half of the request's time if that is shorter.
 const FOR_THE_MODEL: Duration = Duration::from_secs(60);
 
 /// Everything about a conversation that does not change.
@@ -56,7 +61,7 @@ pub struct Conversation {
     pub room: Option<MemoryReservation>,
 }
 
-/// How far it may go.
+/// Limits of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How often the model is asked again.
@@ -77,7 +82,7 @@ pub struct SplitCalls {
     pub has_client_calls: bool,
 }
 
-/// How far it has come.
+/// Progress of a conversation.
 pub struct Progress {
     /// The round that it began with.
     start: u32,
@@ -132,12 +137,12 @@ impl Conversation {
         }
     }
 
-    /// Whether the model may be asked once more.
+    /// Returns true if neither rounds nor time are used up.
     pub fn may_continue(&self, progress: &Progress) -> bool {
         progress.round < self.limits.rounds && Instant::now() < progress.deadline
     }
 
-    /// Whose the calls of an answer are.
+    /// Splits the calls of a response by who handles them.
     pub fn split_calls(&self, answer: &Value) -> SplitCalls {
         let mut called = SplitCalls::default();
         for call in self.dialect().tool_calls(answer) {
@@ -153,13 +158,13 @@ impl Conversation {
         called
     }
 
-    /// Whether a person confirms each call of this skill: it was offered so, or it is so by now.
+    /// Returns true if a person confirms each call of this skill: it was offered so, or it is so by now.
     fn needs_confirmation(&self, target: &Target) -> bool {
         target.confirm || self.invocation(target) == Some(Invocation::Hybrid)
     }
 
-    /// How the skill may be called now, whatever was true when it was offered and whoever says what was offered. None
-    /// for one that is not there: whether it was deleted or is not seen yet, the operator knows.
+    /// Returns the skill's invocation mode as it is now, not as it was offered. `None` if the catalog has no such skill;
+    /// the operator decides whether it was deleted.
     fn invocation(&self, target: &Target) -> Option<Invocation> {
         let known = self.gateway.catalog.get(&target.namespace, &target.skill)?;
         Some(known.skill.spec.invocation)
@@ -191,7 +196,7 @@ impl Conversation {
         tool_calls::run(self, calls, progress).await
     }
 
-    /// A request as the provider gets it: whatever is not changed of it goes on as the client wrote it.
+    /// Renders the request for the provider; unchanged parts keep the bytes of the client.
     pub fn sent(&self, request: &Value) -> Bytes {
         render(&self.written, request).into()
     }
@@ -203,7 +208,7 @@ impl Conversation {
         next
     }
 
-    /// What the model is told of calls that nothing is left for.
+    /// Results for calls that no round or time is left for.
     pub fn not_run(calls: &[ToolCall]) -> Vec<ToolResult> {
         let message = "the limit of rounds or of time for this request is reached; the skill was not run";
         calls.iter().map(|call| tool_calls::refusal(call, "LimitReached", message)).collect()

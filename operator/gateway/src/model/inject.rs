@@ -1,5 +1,6 @@
-//! For routers that call the model themselves: a request in, the same with skills out; an answer in, results and the
-//! next request out. And for people: why a request is offered what it is.
+//! Stateless routes for routers that call the model themselves, and `explain` for people.
+//!
+//! `inject` adds tools to a request. `intercept` runs the skill calls of a response and builds the next request.
 
 use std::sync::Arc;
 
@@ -88,8 +89,7 @@ struct Intercept {
     answer: Value,
     /// What `inject` said of this request.
     offered: std::collections::BTreeMap<String, Target>,
-    /// How often the model was asked again before: the limit of rounds counts it, and no call is taken for an earlier
-    /// round's.
+    /// Rounds before this one: they count against the limit, and keep idempotency keys of rounds apart.
     #[serde(default)]
     round: u32,
 }
@@ -104,7 +104,7 @@ struct Sent<T> {
     room: MemoryReservation,
 }
 
-/// Who asks comes first: nobody unknown makes the gateway hold a body.
+/// Authenticates first: no unknown caller makes the gateway hold a body.
 async fn sent<T: DeserializeOwned>(gateway: &GatewayState, request: Request) -> Result<Sent<T>, ApiError> {
     let (Parts { headers, .. }, body) = request.into_parts();
     let caller = gateway.auth.authenticate(&headers, None).await?.caller;
@@ -211,19 +211,19 @@ async fn intercept(State(gateway): State<GatewayState>, request: Request) -> Res
     let may_go_on = conversation.may_continue(&progress);
     let results =
         if may_go_on { conversation.run(&ours, &mut progress).await } else { Conversation::not_run(&ours) };
-    let told: Vec<Value> = results
+    let listed: Vec<Value> = results
         .iter()
         .map(|result| json!({ "id": result.id, "tool": result.name, "content": result.content, "isError": result.is_error }))
         .collect();
     let dialect = conversation.dialect.dialect();
-    let told = json!({ "results": told });
+    let fields = json!({ "results": listed });
     Ok(if has_client_calls || !may_go_on {
         let mut mixed = dialect.client_response(&answer, &results);
         conversation.ask(&answer, &asked, &mut mixed);
-        with_text(&told, "answer", &render(&as_written, &mixed))
+        with_text(&fields, "answer", &render(&as_written, &mixed))
     } else {
         let next = conversation.next(&request, &answer, &results);
-        with_text(&told, "nextRequest", &conversation.sent(&next))
+        with_text(&fields, "nextRequest", &conversation.sent(&next))
     })
 }
 
@@ -231,11 +231,11 @@ async fn explain(State(gateway): State<GatewayState>, request: Request) -> Resul
     let asked = asked(&gateway, request).await?;
     let policy = gateway.catalog.policy();
     let explained = tools::explained(&policy, &asked.namespaces, &asked.question(&gateway));
-    let skills: Vec<Value> = explained.iter().map(told).collect();
+    let skills: Vec<Value> = explained.iter().map(explanation_json).collect();
     Ok(Json(json!({ "skills": skills })))
 }
 
-fn told(explanation: &Explanation) -> Value {
+fn explanation_json(explanation: &Explanation) -> Value {
     let Explanation { skill, score, signals, decision } = explanation;
     let signals: Vec<Value> = signals
         .iter()

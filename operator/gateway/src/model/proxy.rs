@@ -1,4 +1,8 @@
 //! The providers' own routes: a client changes its base URL, and its model has the platform's skills.
+//!
+//! The handler authenticates the caller before it reads the body, reserves memory for the body, offers tools, and then
+//! drives the conversation with the provider. A request without tools and confirmations is forwarded byte for byte. The
+//! caller's token for the gateway never reaches a provider.
 
 use axum::{
     Router,
@@ -141,7 +145,7 @@ async fn answer(
     };
     let mut progress = conversation.progress();
     let is_settled = conversation.resolve_confirmations(&mut request, &mut progress).await?;
-    // What was not changed goes on as the client wrote it, byte for byte.
+    // An unchanged request is forwarded byte for byte.
     let is_changed = is_offered || is_settled;
     let sent = if is_changed { conversation.sent(&request) } else { conversation.written.clone() };
     conversation.release_request(&mut request, sent.len());

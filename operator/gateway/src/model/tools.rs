@@ -1,4 +1,4 @@
-//! What one model request is offered: from who asks and what was written to tools under legal names.
+//! The tools that one model request is offered: skills of the caller's namespaces under legal tool names.
 
 use std::{
     cell::RefCell,
@@ -69,11 +69,11 @@ impl OfferedTools {
 
     /// What is offered, or why nothing is.
     pub fn to_json(&self) -> Value {
-        let mut told = json!({ "offered": self.sent() });
+        let mut json = json!({ "offered": self.sent() });
         if let Some(reason) = &self.withheld {
-            told["notOffered"] = reason.as_str().into();
+            json["notOffered"] = reason.as_str().into();
         }
-        told
+        json
     }
 
     /// Every name under which a call is ours, or waits for a person's word.

@@ -1,4 +1,8 @@
-//! The model providers behind the gateway: which address, whose key, which headers go there and back.
+//! Model providers: address, key and headers of a request to one.
+//!
+//! Forwards end-to-end headers only, and never the caller's token for the gateway, cookies or `x-skillet-` headers. A
+//! client's own provider key is forwarded only if the policy allows it; else the platform's key replaces it. Redirects
+//! are not followed, because they would carry the key to another host.
 
 mod provider_keys;
 
@@ -92,7 +96,7 @@ impl Upstream {
     }
 }
 
-/// What became of a request to a provider that gave no answer, or none in time.
+/// Maps a failed or late request to a provider to an error.
 pub fn transport_error(error: &reqwest::Error) -> ApiError {
     let (status, code, what) = if error.is_timeout() {
         (StatusCode::GATEWAY_TIMEOUT, "ProviderTooSlow", "did not answer within the time of this request")
@@ -101,7 +105,7 @@ pub fn transport_error(error: &reqwest::Error) -> ApiError {
     } else {
         (StatusCode::BAD_GATEWAY, "ProviderAnswerBroken", "broke off its answer")
     };
-    // The error's own words may hold the address, and the address a key: neither is told.
+    // The error's own text may contain the address, and the address a key.
     ApiError::new(status, code, format!("the provider {what}"))
 }
 

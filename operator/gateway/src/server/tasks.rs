@@ -1,5 +1,6 @@
-//! What runs beside the routes for as long as the process does: watches and probes. One that ends takes the process
-//! with it, which is then started again: without it the rest would go on with what was known last, and say it is ready.
+//! Tasks that run as long as the process: watches and probes.
+//!
+//! If one ends, the process ends too and is restarted. Otherwise it would serve stale data and report ready.
 
 use std::{collections::HashMap, future::Future};
 

@@ -1,4 +1,4 @@
-//! Answers in one piece.
+//! Responses in one piece.
 
 use axum::{
     body::Body,

@@ -1,4 +1,4 @@
-//! The question about calls of hybrid skills in an answer. What the next request says to it is in `confirmed`.
+//! The prompt that asks a person to confirm calls of hybrid skills. [`super::confirmations`] reads the reply.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

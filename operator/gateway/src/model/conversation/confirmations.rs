@@ -1,8 +1,8 @@
-//! What a request says of calls that waited for a person's word: each is run, or found, or the model is told why not.
+//! Confirmations in a request: each confirmed call is started or found, and its result replaces the client's.
 //!
-//! A question's code is the idempotency key of its run, so that the same confirmation in a later request, on another
-//! replica or after a restart finds the same execution. Only a confirmation that the model has not answered yet begins
-//! a run: after that, an execution that is gone stays gone.
+//! The code of a confirmation is the idempotency key of its run. The same confirmation in a later request, on another
+//! replica or after a restart finds the same execution. A confirmation starts a run only until the model has answered to
+//! it: after that, a deleted execution is not run again. A transient error does not use up a confirmation.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -44,7 +44,7 @@ struct PendingResult {
 
 enum Resolution {
     Run(Box<Run>),
-    /// The model is told why it was not run.
+    /// The result is an error with this reason.
     Refuse {
         reason: &'static str,
         message: String,
@@ -56,7 +56,7 @@ struct Run {
     target: Target,
     input: Value,
     key: String,
-    /// Why it may not begin any more, if so: then it is only looked for.
+    /// If set, no run is started: an existing one is only looked for.
     too_late: Option<TooLate>,
 }
 
@@ -82,14 +82,14 @@ pub(super) async fn resolve(
             progress.ran.push(settled.name.as_str().into());
         }
         let budget = if settled.is_newest { &mut progress.budget } else { &mut progress.earlier };
-        let result = outcome.told(budget, &settled.id, &settled.name);
+        let result = outcome.to_result(budget, &settled.id, &settled.name);
         conversation.dialect().replace_result(request, settled.place, &result);
     }
     let is_mended = conversation.dialect().repair_history(request);
     Ok(is_mended || !settled.is_empty())
 }
 
-/// What becomes of the results that are about calls of hybrid skills.
+/// Decides about each result of a call of a hybrid skill.
 fn plan(conversation: &Conversation, request: &Value) -> Vec<PendingResult> {
     let targets = &conversation.offering.targets;
     let names = conversation.dialect().client_tool_names(request);
@@ -210,7 +210,7 @@ async fn start(
     into_result(conversation, conversation.gateway.executions.run(order, limit).await)
 }
 
-/// What an earlier request began, if it is still there.
+/// Waits for the run that an earlier request started, if it still exists.
 async fn attach_to_running(
     conversation: &Conversation,
     order: &ExecutionRequest,
@@ -238,7 +238,7 @@ async fn attach_to_running(
     }
 }
 
-/// What passes is no result: the model would take it for one, and the person's word would be spent.
+/// A transient error is no result: it would use up the confirmation.
 fn into_result(
     conversation: &Conversation,
     run: Result<Arc<Execution>, ExecutionError>,

@@ -1,4 +1,4 @@
-//! What a request's headers say of its conversation.
+//! Request headers that concern the conversation.
 
 use http::{HeaderMap, HeaderValue};
 use skillet_api::gateway::ConversationPolicy;

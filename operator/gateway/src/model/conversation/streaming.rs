@@ -1,4 +1,6 @@
-//! Streamed answers: one stream to the client over all rounds.
+//! Streaming responses: one stream to the client over all rounds.
+//!
+//! A body that is not complete ends with an error, so that no client takes a part for the whole.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -36,11 +38,11 @@ enum Chunk {
     End,
 }
 
-/// Why a stream is not gone on with.
+/// Reasons to stop a stream.
 enum Stop {
     /// The client reads no more.
     ClientGone,
-    /// What came cannot be gone on with.
+    /// The provider's stream is broken.
     Broken(String),
 }
 
@@ -103,7 +105,7 @@ async fn converse(
     end(held, progress.round, &chunks).await;
 }
 
-/// Marks the end, if it was come to. Else the client is told by a body that breaks off.
+/// Sends the end if the stream completed. Otherwise the body ends with an error.
 async fn end(held: Result<(), Stop>, round: u32, chunks: &ChunkSender) {
     let ended = match held {
         Ok(()) => send(chunks, Chunk::End).await,

@@ -1,4 +1,4 @@
-//! What of a request and an answer goes on as it was written, whatever is added to it.
+//! The parts of a request and of a response that are forwarded byte for byte.
 
 mod spans;
 
@@ -47,10 +47,10 @@ async fn a_router_and_a_dry_run_get_the_request_as_it_would_be_sent() {
     let (_, injected) = bed.send_text("agent", "/v1/inject", &[], inject).await;
     assert_eq!(dry, injected);
     assert!(dry.contains(FORMAT), "{dry}");
-    let told: serde_json::Value = serde_json::from_str(&injected).unwrap();
-    assert_eq!(told["offered"]["look"]["skill"], "look");
+    let result: serde_json::Value = serde_json::from_str(&injected).unwrap();
+    assert_eq!(result["offered"]["look"]["skill"], "look");
     let intercept = |answer: &str| {
-        let offered = &told["offered"];
+        let offered = &result["offered"];
         format!(
             "{{\"dialect\":\"openai-chat\",\"request\":{request},\"offered\":{offered},\"answer\":{answer}}}"
         )

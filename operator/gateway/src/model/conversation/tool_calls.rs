@@ -1,4 +1,4 @@
-//! The calls of one answer: run side by side, each result bounded, each failure told to the model as a result.
+//! The skill calls of one response: they run in parallel, each result is bounded, each failure is a result.
 
 use std::convert::Infallible;
 
@@ -25,9 +25,9 @@ pub(super) const MANUAL: &str = "models may not call this skill any more; it was
 const UNASKED: &str =
     "calls of this skill wait for a person's word by now; it was not run, call it again in the next request";
 
-/// Why a call is not made.
+/// Reasons not to make a call.
 pub(super) enum Denied {
-    /// For a reason that stays, which the model is told.
+    /// For a lasting reason, which becomes the result.
     Refused(CallOutcome),
     /// Whether it may be made could not be found out; the next time it may be.
     Unavailable(ApiError),
@@ -44,13 +44,13 @@ pub(super) async fn run(
     let running = calls.iter().zip(keys);
     let running = running.map(|(call, key)| one(conversation, call, key, deadline).map(Ok).boxed());
     let Ok::<_, Infallible>(outcomes) = side_by_side(conversation.limits.parallel, running.collect()).await;
-    let told = calls.iter().zip(outcomes).map(|(call, outcome)| {
+    let results = calls.iter().zip(outcomes).map(|(call, outcome)| {
         if outcome.is_run {
             progress.ran.push(call.name.as_str().into());
         }
-        outcome.told(&mut progress.budget, &call.id, &call.name)
+        outcome.to_result(&mut progress.budget, &call.id, &call.name)
     });
-    told.collect()
+    results.collect()
 }
 
 /// So many at one time, each beginning as soon as another has ended; their outcomes in order, or the first error.
@@ -113,9 +113,9 @@ async fn called(
     execute(conversation, &order, deadline).await
 }
 
-/// Whether the caller may run the skill now.
+/// Checks that the caller may run the skill now.
 pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result<(), Denied> {
-    // What was offered may be told by the client itself, and a namespace it does not look into is not its own.
+    // A client of `intercept` names the targets itself, so the namespace is checked too.
     let namespaces = conversation.gateway.catalog.namespaces(&conversation.caller);
     if !namespaces.iter().any(|namespace| **namespace == *skill.namespace) {
         let refused = failed("Forbidden", "the skill is in a namespace that the caller does not look into");
@@ -135,7 +135,7 @@ pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result
     })
 }
 
-/// Under which key a call runs once, where the client gave one: by what is called with what, and how often that was
+/// Returns the idempotency key of a call, if the client gave one: by what is called with what, and how often that was
 /// called before in this conversation. Ids and order change when a model is asked again; these do not. Neither does the
 /// version enter, of which there may be a newer one by then.
 fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) -> Option<String> {
@@ -190,7 +190,7 @@ pub(super) async fn execute(
 
 /// The result of a call that was not made.
 pub(super) fn refusal(call: &ToolCall, reason: &str, message: &str) -> ToolResult {
-    failed(reason, message).told(&mut ResultBudget::default(), &call.id, &call.name)
+    failed(reason, message).to_result(&mut ResultBudget::default(), &call.id, &call.name)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a call came to, and what of it the model reads.
+//! The result of a skill call, in the form that the model reads.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tracing::warn;
 
 use crate::executions::{Execution, ExecutionError};
 
-/// What a call came to, before it is bounded.
+/// The outcome of a call, before the budget bounds it.
 pub(super) struct CallOutcome {
     pub(super) content: ResultPrefix,
     pub(super) is_error: bool,
@@ -23,16 +23,16 @@ pub(super) struct CallOutcome {
 
 impl CallOutcome {
     /// As the model reads it, as far as the bytes that are left for results let it.
-    pub(super) fn told(&self, budget: &mut ResultBudget, id: &str, name: &str) -> ToolResult {
+    pub(super) fn to_result(&self, budget: &mut ResultBudget, id: &str, name: &str) -> ToolResult {
         let content = budget.take(&self.content).text;
         ToolResult { id: id.to_owned(), name: name.to_owned(), content, is_error: self.is_error }
     }
 }
 
-/// What came of a run, as the model reads it. Of an output `most` bytes are kept, as one result may have.
+/// Turns the end of a run into an outcome. Of an output `most` bytes are kept, as one result may have.
 pub(super) fn end(run: Result<Arc<Execution>, ExecutionError>, most: usize) -> CallOutcome {
     match run {
-        Ok(execution) => told(&execution, most),
+        Ok(execution) => completed(&execution, most),
         Err(error) => {
             if is_passing(&error) {
                 log(&error);
@@ -48,7 +48,7 @@ pub(super) fn log(error: &ExecutionError) {
     warn!(%error, cause, "Skill could not be run");
 }
 
-/// Whether the same may go well the next time, and nothing is known to have begun.
+/// Returns true if a repeated request may succeed and no run is known to have started.
 pub(super) fn is_passing(error: &ExecutionError) -> bool {
     match error {
         ExecutionError::Create { .. }
@@ -65,7 +65,7 @@ pub(super) fn is_passing(error: &ExecutionError) -> bool {
     }
 }
 
-/// Whether there was an execution before the error.
+/// Returns true if an execution existed before the error.
 fn is_begun(error: &ExecutionError) -> bool {
     match error {
         ExecutionError::Gone { .. } | ExecutionError::TooLate { .. } => true,
@@ -82,7 +82,7 @@ fn is_begun(error: &ExecutionError) -> bool {
 }
 
 /// An execution's end as the model reads it.
-fn told(execution: &Execution, most: usize) -> CallOutcome {
+fn completed(execution: &Execution, most: usize) -> CallOutcome {
     let Some(status) = &execution.status else { return failed("ApiError", "the execution has no status") };
     // What the operator refuses ends without an attempt.
     let is_run = status.attempts > 0;
@@ -124,12 +124,12 @@ mod tests {
             ..Status::default()
         };
         let execution = Execution { status: Some(status), ..Execution::default() };
-        told(&execution, 100)
+        completed(&execution, 100)
     }
 
     /// As the model reads it.
     fn text(outcome: &CallOutcome) -> String {
-        outcome.told(&mut ResultBudget::default(), "", "").content
+        outcome.to_result(&mut ResultBudget::default(), "", "").content
     }
 
     #[test]
@@ -155,11 +155,14 @@ mod tests {
             output: Some(RawValue::from_string(output.clone()).unwrap()),
             ..Status::default()
         };
-        let outcome = told(&Execution { status: Some(status), ..Execution::default() }, 100);
+        let outcome = completed(&Execution { status: Some(status), ..Execution::default() }, 100);
         let whole = ResultPrefix::new(output, usize::MAX);
         assert_ne!(outcome.content, whole);
         let mut budget = ResultBudget::new(100, 1000);
-        assert_eq!(outcome.told(&mut budget, "", "").content, ResultBudget::new(100, 1000).take(&whole).text);
+        assert_eq!(
+            outcome.to_result(&mut budget, "", "").content,
+            ResultBudget::new(100, 1000).take(&whole).text
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::*;
 use crate::gateway_bed::Bed;
 
 #[tokio::test]
-async fn a_request_for_several_answers_is_given_back_as_it_is_and_told_why() {
+async fn a_request_for_several_answers_is_returned_unchanged_with_the_reason() {
     let bed = Bed::new().await;
     bed.skill("sum");
     let request = |count: u32| json!({ "model": "gpt-x", "messages": [], "n": count });
@@ -19,8 +19,8 @@ async fn a_request_for_several_answers_is_given_back_as_it_is_and_told_why() {
     let two = bed.post("/v1/inject", &asked(2)).await;
     assert_eq!(two.body, json!({ "request": request(2), "offered": {}, "notOffered": "SeveralAnswers" }));
     for (count, reason) in [(1, "Offered"), (2, "SeveralAnswers")] {
-        let told = bed.post("/v1/explain", &asked(count)).await;
-        let skill = &told.body["skills"][0];
+        let result = bed.post("/v1/explain", &asked(count)).await;
+        let skill = &result.body["skills"][0];
         assert_eq!((&skill["reason"], &skill["offered"]), (&json!(reason), &json!(count == 1)));
     }
 }

@@ -1,4 +1,4 @@
-//! Requests for models through the whole gateway: what is offered, what is refused, what goes on and comes back.
+//! Model requests through the whole gateway: offered tools, refusals, forwarded requests and responses.
 
 use axum::body::Body;
 use http::StatusCode;
@@ -21,7 +21,7 @@ fn chat() -> Value {
 }
 
 #[tokio::test]
-async fn a_request_for_several_answers_is_offered_nothing_and_told_why() {
+async fn a_request_for_several_answers_is_offered_nothing_with_the_reason() {
     let bed = stocked().await;
     let gemini = |count: u32| {
         json!({ "contents": [{ "role": "user", "parts": [{ "text": "add" }] }],
@@ -37,7 +37,7 @@ async fn a_request_for_several_answers_is_offered_nothing_and_told_why() {
             ("", "SeveralAnswers"),
             "{uri}"
         );
-        assert_eq!(bed.provider.asked.lock().unwrap().last().unwrap().1, two, "it goes on as it came");
+        assert_eq!(bed.provider.asked.lock().unwrap().last().unwrap().1, two, "it is forwarded unchanged");
     }
 }
 
@@ -66,7 +66,7 @@ async fn what_is_for_one_connection_goes_neither_on_nor_back() {
 }
 
 #[tokio::test]
-async fn a_client_is_not_told_where_the_platforms_key_is() {
+async fn an_error_does_not_name_the_platforms_secret() {
     let bed = stocked().await;
     bed.use_platform_key("hidden-name");
     let answer = bed.post(CHAT, &chat()).await;

@@ -1,4 +1,4 @@
-//! The platform's keys for providers, read from its Secrets and kept for some seconds.
+//! The platform's keys for providers, read from its Secrets and cached for some seconds.
 
 use std::{
     collections::HashMap,

@@ -66,21 +66,21 @@ pub(super) async fn asked(bed: &Bed) -> (Vec<Value>, String) {
 }
 
 /// What the model reads as the result of the call, when the client gives this one.
-async fn told_as(bed: &Bed, account: &str, messages: &[Value], content: &str) -> Value {
+async fn read_as(bed: &Bed, account: &str, messages: &[Value], content: &str) -> Value {
     bed.will_say(&saying("done"));
     let messages = [messages, &[result(content)]].concat();
     bed.send_as(account, CHAT, &[], &asking(&messages)).await;
     let asked = bed.asked();
-    let told = asked["messages"].as_array().unwrap().iter().find(|message| message["role"] == "tool");
-    serde_json::from_str(told.unwrap()["content"].as_str().unwrap()).unwrap()
+    let seen = asked["messages"].as_array().unwrap().iter().find(|message| message["role"] == "tool");
+    serde_json::from_str(seen.unwrap()["content"].as_str().unwrap()).unwrap()
 }
 
-async fn told(bed: &Bed, messages: &[Value], content: &str) -> Value {
-    told_as(bed, "agent", messages, content).await
+async fn read(bed: &Bed, messages: &[Value], content: &str) -> Value {
+    read_as(bed, "agent", messages, content).await
 }
 
-pub(super) fn reason(told: &Value) -> &str {
-    told["error"]["reason"].as_str().unwrap_or_default()
+pub(super) fn reason(seen: &Value) -> &str {
+    seen["error"]["reason"].as_str().unwrap_or_default()
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_hybrid_call_goes_to_the_client_and_runs_once_it_is_confirmed() {
     );
     assert_eq!(bed.made(), 0);
     let confirmation = confirmation(message["content"].as_str().unwrap());
-    assert_eq!(told(&bed, &[user(), message.clone()], &confirmation).await, json!({"paid": 5}));
+    assert_eq!(read(&bed, &[user(), message.clone()], &confirmation).await, json!({"paid": 5}));
     let execution = &bed.api.executions()[0];
     assert_eq!(execution["metadata"]["namespace"], "team");
     assert_eq!(
@@ -115,15 +115,15 @@ async fn the_same_confirmation_is_answered_from_the_same_execution_as_long_as_th
     let bed = Bed::new(Some(key())).await;
     let (mut messages, confirmation) = asked(&bed).await;
     for _ in 0..2 {
-        assert_eq!(told(&bed, &messages, &confirmation).await, json!({"paid": 5}));
+        assert_eq!(read(&bed, &messages, &confirmation).await, json!({"paid": 5}));
     }
     messages.extend([result(&confirmation), json!({"role": "assistant", "content": "done"}), user()]);
-    assert_eq!(told(&bed, &messages, "unused").await, json!({"paid": 5}));
+    assert_eq!(read(&bed, &messages, "unused").await, json!({"paid": 5}));
     assert_eq!(bed.api.executions().len(), 1);
     let name = bed.api.executions()[0]["metadata"]["name"].as_str().unwrap().to_owned();
     bed.api.delete(&skillet_kube::testing::path("team", "skillexecutions", &name));
     let made = bed.made();
-    assert_eq!(reason(&told(&bed, &messages, "unused").await), "ResultGone");
+    assert_eq!(reason(&read(&bed, &messages, "unused").await), "ResultGone");
     assert_eq!((bed.made(), bed.api.executions().len()), (made, 0), "it is not run again");
 }
 
@@ -146,7 +146,7 @@ async fn what_was_begun_in_time_is_found_after_the_token_has_expired() {
     order.input = json!({"amount": 5});
     order.idempotency = Some(format!("confirmed/{}", token_of(&late).rsplit('.').next().unwrap()));
     bed.gateway.executions.start(&order).await.unwrap();
-    assert_eq!(told(&bed, &messages, &late).await, json!({"paid": 5}));
+    assert_eq!(read(&bed, &messages, &late).await, json!({"paid": 5}));
     assert_eq!(bed.made(), 1);
 }
 
@@ -217,18 +217,18 @@ async fn only_the_newest_of_very_many_confirmations_are_looked_for() {
         std::iter::once(user()).chain(turn.iter().cycle().take(2 * (LIMIT + 1)).cloned()).collect();
     bed.will_say(&saying("done"));
     bed.send(CHAT, &asking(&many)).await;
-    let told = bed.asked()["messages"].clone();
-    assert!(told[2]["content"].as_str().unwrap().contains("LimitReached"), "{}", told[2]);
+    let seen = bed.asked()["messages"].clone();
+    assert!(seen[2]["content"].as_str().unwrap().contains("LimitReached"), "{}", seen[2]);
     // The last turn begins the run, and the others may look for it before or after.
-    assert_eq!(told[2 * (LIMIT + 1)]["content"], "{\"paid\":5}");
+    assert_eq!(seen[2 * (LIMIT + 1)]["content"], "{\"paid\":5}");
     assert_eq!(bed.made(), 1);
     // From now on it is there.
     bed.will_say(&saying("done"));
     bed.send(CHAT, &asking(&many)).await;
-    let told = bed.asked()["messages"].clone();
-    assert!(told[2]["content"].as_str().unwrap().contains("LimitReached"), "{}", told[2]);
+    let seen = bed.asked()["messages"].clone();
+    assert!(seen[2]["content"].as_str().unwrap().contains("LimitReached"), "{}", seen[2]);
     for turn in 2..=LIMIT + 1 {
-        assert_eq!(told[2 * turn]["content"], "{\"paid\":5}");
+        assert_eq!(seen[2 * turn]["content"], "{\"paid\":5}");
     }
     assert_eq!(bed.api.executions().len(), 1);
 }

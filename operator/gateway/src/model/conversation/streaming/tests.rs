@@ -1,4 +1,4 @@
-//! How a body ends: whole where the end was come to, else with an error, so that no client takes a part for the whole.
+//! The end of a body: complete if the stream completed, else an error.
 
 use std::panic::AssertUnwindSafe;
 

@@ -116,8 +116,8 @@ async fn rights_that_could_not_be_asked_for_are_no_refusal() {
     bed.will_say(&calling(&["look"]));
     bed.will_say(&saying("done"));
     bed.send(CHAT, &asking()).await;
-    let told = bed.asked()["messages"][2]["content"].to_string();
-    assert!(told.contains("ApiError"), "{told}");
+    let result = bed.asked()["messages"][2]["content"].to_string();
+    assert!(result.contains("ApiError"), "{result}");
 }
 
 /// Two rounds of calls of `look`, which becomes `invocation` while it runs for the first.
@@ -151,8 +151,8 @@ async fn changed_under_way(invocation: &str, is_streaming: bool) -> (Arc<Bed>, S
 async fn a_skill_that_models_may_not_call_any_more_is_not_run_in_a_later_round() {
     for is_streaming in [false, true] {
         let (bed, _) = changed_under_way("manual", is_streaming).await;
-        let told = bed.asked()["messages"][4]["content"].to_string();
-        assert!(told.contains("ManualOnly"), "{told}");
+        let result = bed.asked()["messages"][4]["content"].to_string();
+        assert!(result.contains("ManualOnly"), "{result}");
     }
 }
 
@@ -162,8 +162,8 @@ async fn a_skill_that_waits_for_a_person_by_now_is_not_run_in_a_later_round() {
     assert!(answer.contains("The skill look waits") && answer.contains("tool_calls"), "{answer}");
     assert_eq!(bed.asked_texts().len(), 2);
     let (bed, _) = changed_under_way("hybrid", true).await;
-    let told = bed.asked()["messages"][4]["content"].to_string();
-    assert!(told.contains("NotConfirmed"), "{told}");
+    let result = bed.asked()["messages"][4]["content"].to_string();
+    assert!(result.contains("NotConfirmed"), "{result}");
 }
 
 #[test]

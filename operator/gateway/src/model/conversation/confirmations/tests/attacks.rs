@@ -13,9 +13,9 @@ async fn without_a_persons_yes_nothing_runs_and_the_model_reads_why() {
         ("ok", "nobody confirmed"),
         ("", "nobody confirmed"),
     ] {
-        let told = told(&bed, &messages, content).await;
-        assert_eq!(reason(&told), "NotConfirmed", "{content}");
-        assert!(told["error"]["message"].as_str().unwrap().contains(why), "{told}");
+        let result = read(&bed, &messages, content).await;
+        assert_eq!(reason(&result), "NotConfirmed", "{content}");
+        assert!(result["error"]["message"].as_str().unwrap().contains(why), "{result}");
     }
     assert_eq!(bed.made(), 0);
 }
@@ -25,22 +25,22 @@ async fn attacks_with_the_tokens_of_others_and_for_others_run_nothing() {
     let bed = Bed::new(Some(key())).await;
     let (messages, confirmation) = asked(&bed).await;
     let with = |call: Value| vec![user(), json!({"role": "assistant", "tool_calls": [call]})];
-    let stranger = ConfirmationKey::new(&[8; 32]).unwrap();
+    let other_key = ConfirmationKey::new(&[8; 32]).unwrap();
     let other_id = json!({"role": "tool", "tool_call_id": "call_2", "content": confirmation});
     let table = [
-        ("another caller", told_as(&bed, "other", &messages, &confirmation).await),
-        ("other arguments", told(&bed, &with(call("call_1", "pay", "{\"amount\":6}")), &confirmation).await),
-        ("other tool", told(&bed, &with(call("call_1", "look", "{\"amount\":5}")), &confirmation).await),
-        ("other key", told(&bed, &messages, &forged("agent", &stranger, "team", u64::MAX)).await),
+        ("another caller", read_as(&bed, "other", &messages, &confirmation).await),
+        ("other arguments", read(&bed, &with(call("call_1", "pay", "{\"amount\":6}")), &confirmation).await),
+        ("other tool", read(&bed, &with(call("call_1", "look", "{\"amount\":5}")), &confirmation).await),
+        ("other key", read(&bed, &messages, &forged("agent", &other_key, "team", u64::MAX)).await),
         ("other call", {
             let messages = [with(call("call_2", "pay", "{\"amount\":5}")), vec![other_id]].concat();
-            told(&bed, &messages, "unused").await
+            read(&bed, &messages, "unused").await
         }),
-        ("no call", told(&bed, &[user()], &confirmation).await),
-        ("expired", told(&bed, &messages, &forged("agent", &key(), "team", 5)).await),
+        ("no call", read(&bed, &[user()], &confirmation).await),
+        ("expired", read(&bed, &messages, &forged("agent", &key(), "team", 5)).await),
     ];
-    for (attack, told) in table {
-        assert_eq!(reason(&told), "NotConfirmed", "{attack}: {told}");
+    for (attack, result) in table {
+        assert_eq!(reason(&result), "NotConfirmed", "{attack}: {result}");
     }
     assert_eq!(bed.made(), 0);
 }
@@ -51,14 +51,14 @@ async fn a_confirmation_gives_no_right_that_the_caller_lacks() {
     let (messages, _) = asked(&bed).await;
     let far = forged("agent", &key(), "far", u64::MAX);
     assert_eq!(
-        reason(&told(&bed, &messages, &far).await),
+        reason(&read(&bed, &messages, &far).await),
         "Forbidden",
         "a namespace that is not looked into"
     );
     // From now on nothing is allowed; what is remembered of before is not of this skill.
     bed.api.remove_rights();
     let own = forged("agent", &key(), "team", u64::MAX);
-    assert_eq!(reason(&told(&bed, &messages, &own).await), "Forbidden");
+    assert_eq!(reason(&read(&bed, &messages, &own).await), "Forbidden");
     assert_eq!(bed.made(), 0);
 }
 
@@ -67,7 +67,7 @@ async fn a_skill_that_models_may_not_call_any_more_is_not_run() {
     let bed = Bed::new(Some(key())).await;
     let (messages, confirmation) = asked(&bed).await;
     bed.skill("team", "pay", "manual");
-    assert_eq!(reason(&told(&bed, &messages, &confirmation).await), "ManualOnly");
+    assert_eq!(reason(&read(&bed, &messages, &confirmation).await), "ManualOnly");
     assert_eq!(bed.made(), 0);
 }
 
@@ -78,8 +78,8 @@ async fn without_a_key_no_hybrid_skill_is_offered_and_nothing_is_confirmed() {
     bed.send(CHAT, &asking(&[user()])).await;
     assert_eq!(bed.asked()["tools"].as_array().unwrap().len(), 1);
     let messages = [user(), json!({"role": "assistant", "tool_calls": [pay()]})];
-    let told = told(&bed, &messages, &forged("agent", &key(), "team", u64::MAX)).await;
-    assert_eq!(reason(&told), "NotConfirmed");
+    let result = read(&bed, &messages, &forged("agent", &key(), "team", u64::MAX)).await;
+    assert_eq!(reason(&result), "NotConfirmed");
     assert_eq!(bed.made(), 0);
     let explained =
         bed.json("/v1/explain", &json!({"dialect": "openai-chat", "request": asking(&[user()])})).await;

@@ -25,7 +25,7 @@ async fn a_stream_asks_before_its_end() {
     let text = question["choices"][0]["delta"]["content"].as_str().unwrap();
     assert!(events[1].contains("tool_calls") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
     let message = json!({"role": "assistant", "content": text, "tool_calls": [pay()]});
-    assert_eq!(told(&bed, &[user(), message], &confirmation(text)).await, json!({"paid": 5}));
+    assert_eq!(read(&bed, &[user(), message], &confirmation(text)).await, json!({"paid": 5}));
 }
 
 #[tokio::test]
@@ -54,15 +54,15 @@ async fn a_stream_tells_what_other_skills_gave_before_it_asks() {
 async fn a_streamed_turn_goes_back_in_an_order_that_the_provider_takes() {
     let bed = Bed::new(Some(key())).await;
     let call = json!({"type": "tool_use", "id": "toolu_own", "name": "own", "input": {}});
-    let told = json!({"type": "text", "text": "[Skill result: look]\n{}"});
+    let result = json!({"type": "text", "text": "[Skill result: look]\n{}"});
     let result = json!({"type": "tool_result", "tool_use_id": "toolu_own", "content": "ok"});
     let turn = |blocks: Value| json!({"role": "assistant", "content": blocks});
     let messages = |blocks| json!([user(), turn(blocks), {"role": "user", "content": [result]}]);
-    let sent = json!({"messages": messages(json!([call, told]))});
+    let sent = json!({"messages": messages(json!([call, result]))});
     for skills in ["all", "off"] {
         bed.will_say(&json!({"id": "msg", "content": []}));
         bed.send_as("agent", "/v1/messages", &[("x-skillet-skills", skills)], &sent).await;
-        assert_eq!(bed.asked()["messages"], messages(json!([told, call])), "skills {skills}");
+        assert_eq!(bed.asked()["messages"], messages(json!([result, call])), "skills {skills}");
     }
 }
 

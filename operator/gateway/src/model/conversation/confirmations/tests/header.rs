@@ -27,10 +27,10 @@ async fn the_header_is_tried_for_the_newest_calls_and_the_model_reads_of_which_i
     let confirmation = forged("agent", &key(), "team", u64::MAX);
     bed.will_say(&saying("done"));
     bed.send_as("agent", CHAT, &[(HEADER, &token_of(&confirmation))], &asking(&messages)).await;
-    let told = bed.asked()["messages"].clone();
+    let result = bed.asked()["messages"].clone();
     let reason_of = |place: usize| {
-        let told: Value = serde_json::from_str(told[place]["content"].as_str().unwrap()).unwrap();
-        reason(&told).to_owned()
+        let result: Value = serde_json::from_str(result[place]["content"].as_str().unwrap()).unwrap();
+        reason(&result).to_owned()
     };
     assert_eq!((reason_of(2), reason_of(4)), ("LimitReached".to_owned(), "NotConfirmed".to_owned()));
 }
@@ -75,10 +75,15 @@ async fn a_token_of_the_header_confirms_one_call_and_none_that_is_alike() {
     for (tokens, is_second_run) in [(token.clone(), false), (format!("{token},{other}"), true)] {
         bed.will_say(&json!({"candidates": []}));
         bed.send_as("agent", GEMINI, &[(HEADER, &tokens)], &json!({ "contents": contents })).await;
-        let told =
+        let result_at =
             |place: usize| bed.asked()["contents"][place]["parts"][0]["functionResponse"]["response"].clone();
-        assert_eq!(told(2), json!({"paid": 5}));
-        assert_eq!(reason(&told(4)), if is_second_run { "" } else { "NotConfirmed" }, "{}", told(4));
+        assert_eq!(result_at(2), json!({"paid": 5}));
+        assert_eq!(
+            reason(&result_at(4)),
+            if is_second_run { "" } else { "NotConfirmed" },
+            "{}",
+            result_at(4)
+        );
         assert_eq!(bed.api.executions().len(), if is_second_run { 2 } else { 1 });
     }
 }

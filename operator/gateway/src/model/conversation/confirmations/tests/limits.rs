@@ -63,17 +63,17 @@ async fn a_cluster_that_does_not_answer_spends_no_confirmation() {
 }
 
 #[tokio::test]
-async fn what_the_cluster_refuses_is_told_to_the_model_and_later_that_it_was_not_begun() {
+async fn a_refusal_of_the_cluster_is_a_result_and_later_the_call_counts_as_not_started() {
     let bed = Bed::new(Some(key())).await;
     let (messages, confirmation) = asked(&bed).await;
     bed.api.fail_next(CREATE, 403, "exceeded quota");
     bed.will_say(&saying("done"));
-    let (_, told) = sent(&bed, &[&messages[..], &[result(&confirmation)]].concat()).await;
-    assert_eq!(reason(&told[0]), "Forbidden");
+    let (_, seen) = sent(&bed, &[&messages[..], &[result(&confirmation)]].concat()).await;
+    assert_eq!(reason(&seen[0]), "Forbidden");
     bed.will_say(&saying("done"));
-    let (_, told) = sent(&bed, &later(&messages, &confirmation)).await;
-    assert_eq!(reason(&told[0]), "ResultGone");
-    assert!(told[0]["error"]["message"].as_str().unwrap().contains("was not begun, or"), "{told:?}");
+    let (_, seen) = sent(&bed, &later(&messages, &confirmation)).await;
+    assert_eq!(reason(&seen[0]), "ResultGone");
+    assert!(seen[0]["error"]["message"].as_str().unwrap().contains("was not begun, or"), "{seen:?}");
 }
 
 #[tokio::test]
@@ -83,13 +83,13 @@ async fn a_slow_run_leaves_the_model_its_time_and_does_not_hold_up_later_request
     let (messages, confirmation) = asked(&bed).await;
     set(&bed, |policy| policy.timeout = SkillDuration(Duration::from_secs(4)));
     bed.will_say(&saying("it takes long"));
-    let (answered, told) = sent(&bed, &[&messages[..], &[result(&confirmation)]].concat()).await;
-    assert_eq!((answered, reason(&told[0])), (200, "TimedOut"));
+    let (answered, seen) = sent(&bed, &[&messages[..], &[result(&confirmation)]].concat()).await;
+    assert_eq!((answered, reason(&seen[0])), (200, "TimedOut"));
     set(&bed, |policy| policy.timeout = SkillDuration(Duration::from_secs(3600)));
     let later = later(&messages, &confirmation);
     bed.will_say(&saying("done"));
-    let (answered, told) = sent(&bed, &later).await;
-    assert_eq!((answered, reason(&told[0])), (200, "StillRunning"));
+    let (answered, seen) = sent(&bed, &later).await;
+    assert_eq!((answered, reason(&seen[0])), (200, "StillRunning"));
     let name = bed.api.executions()[0]["metadata"]["name"].as_str().unwrap().to_owned();
     bed.api.set_status("team", &name, status("Succeeded"));
     bed.will_say(&saying("done"));
@@ -147,6 +147,6 @@ async fn results_of_earlier_turns_take_nothing_of_what_new_ones_may() {
     set(&bed, |policy| policy.total_result_bytes = 10);
     bed.will_say(&calling(&[call("call_2", "look", "{}")]));
     bed.will_say(&saying("done"));
-    let (_, told) = sent(&bed, &later(&messages, &confirmation)).await;
-    assert_eq!(told, [json!({"paid": 5}), json!({"paid": 5})]);
+    let (_, seen) = sent(&bed, &later(&messages, &confirmation)).await;
+    assert_eq!(seen, [json!({"paid": 5}), json!({"paid": 5})]);
 }
