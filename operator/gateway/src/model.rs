@@ -4,4 +4,5 @@ pub mod conversation;
 pub mod inject;
 pub mod proxy;
 pub mod tools;
+mod turn;
 pub mod upstream;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -15,15 +16,19 @@ use crate::{
 };
 
 /// The provider's form of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 pub enum DialectName {
     /// `POST /v1/chat/completions`
+    #[serde(rename = "openai-chat")]
     OpenAiChat,
     /// `POST /v1/responses`
+    #[serde(rename = "openai-responses")]
     OpenAiResponses,
     /// `POST /v1/messages`
+    #[serde(rename = "anthropic")]
     Anthropic,
     /// `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`
+    #[serde(rename = "gemini")]
     Gemini,
 }
 

@@ -21,6 +21,7 @@ mod tool_result;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use axum::response::Response;
 use bytes::Bytes;
 use serde_json::Value;
 use skillet_api::skill::Invocation;
@@ -34,12 +35,15 @@ use crate::{
     auth::Caller,
     error::ApiError,
     memory::MemoryReservation,
-    model::tools::{OfferedTools, Target},
+    model::{
+        tools::{OfferedTools, Target, set_header},
+        upstream::Upstream,
+    },
     state::GatewayState,
 };
 
-pub use self::{buffered::respond_buffered, streaming::respond_streaming};
-
+/// Names of the skills that were run; not in streams, whose headers are sent before.
+pub(super) const RAN_HEADER: &str = "x-skillet-ran";
 /// Time reserved for the model, or half of the request's time if that is shorter.
 const FOR_THE_MODEL: Duration = Duration::from_secs(60);
 
@@ -75,10 +79,10 @@ pub struct Limits {
 /// The calls of one answer that are looked at here.
 #[derive(Debug, Default, PartialEq)]
 pub struct SplitCalls {
-    pub ours: Vec<ToolCall>,
+    pub skills: Vec<ToolCall>,
     /// They go to the client and wait for a person's word.
-    pub asked: Vec<ToolCall>,
-    /// Whether there are others than `ours`.
+    pub awaiting_confirmation: Vec<ToolCall>,
+    /// True if there are others than `skills`.
     pub has_client_calls: bool,
 }
 
@@ -100,11 +104,32 @@ pub struct Progress {
 }
 
 impl Conversation {
+    /// Resolves confirmations, then asks the model until it is done.
+    pub async fn respond(
+        mut self,
+        upstream: Upstream,
+        mut request: Value,
+        is_streaming: bool,
+    ) -> Result<Response, ApiError> {
+        let mut progress = self.progress();
+        let is_resolved = self.resolve_confirmations(&mut request, &mut progress).await?;
+        // An unchanged request is forwarded byte for byte.
+        let is_changed = is_resolved || !self.offering.tools.is_empty();
+        let body = if is_changed { self.sent(&request) } else { self.written.clone() };
+        self.release_request(&mut request, body.len());
+        if is_streaming {
+            return streaming::respond(self, upstream, request, body, progress).await;
+        }
+        let (mut response, progress) = buffered::respond(&self, &upstream, request, body, progress).await?;
+        set_header(response.headers_mut(), RAN_HEADER, progress.ran.iter().map(|name| &**name));
+        Ok(response)
+    }
+
     fn dialect(&self) -> &'static dyn Dialect {
         self.dialect.dialect()
     }
 
-    /// Where no call can be ours, nothing is made of the request any more: only so many bytes are still sent.
+    /// Drops the parsed request if it has no tools, and shrinks the reservation to the bytes that are sent.
     pub fn release_request(&mut self, request: &mut Value, bytes: usize) {
         if !self.offering.targets.is_empty() {
             return;
@@ -147,9 +172,9 @@ impl Conversation {
         let mut called = SplitCalls::default();
         for call in self.dialect().tool_calls(answer) {
             match self.offering.targets.get(call.name.as_str()) {
-                Some(target) if !self.needs_confirmation(target) => called.ours.push(call),
+                Some(target) if !self.needs_confirmation(target) => called.skills.push(call),
                 Some(_) => {
-                    called.asked.push(call);
+                    called.awaiting_confirmation.push(call);
                     called.has_client_calls = true;
                 }
                 None => called.has_client_calls = true,
@@ -170,12 +195,12 @@ impl Conversation {
         Some(known.skill.spec.invocation)
     }
 
-    /// Puts a question about these calls of `answer` into what the client gets of it.
-    pub fn ask(&self, answer: &Value, asked: &[ToolCall], mixed: &mut Value) {
-        if let Some(question) = confirmation_prompt::question(self, answer, asked) {
+    /// Adds the confirmation prompt for these calls to the client's response.
+    pub fn add_confirmation_prompt(&self, answer: &Value, asked: &[ToolCall], mixed: &mut Value) {
+        if let Some(question) = confirmation_prompt::build(self, answer, asked) {
             let is_put = self.dialect().insert_text_before_calls(mixed, &question.text);
             if !is_put {
-                warn!(dialect = ?self.dialect, "Answer has no place for the question about its calls");
+                warn!(dialect = ?self.dialect, "Confirmation prompt could not be added to the response");
             }
         }
     }
@@ -191,7 +216,7 @@ impl Conversation {
         confirmations::resolve(self, request, progress).await
     }
 
-    /// Runs calls of ours, as far as limits let it; one result for each, in their order.
+    /// Runs skill calls within the limits; returns one result for each, in their order.
     pub async fn run(&self, calls: &[ToolCall], progress: &mut Progress) -> Vec<ToolResult> {
         tool_calls::run(self, calls, progress).await
     }
@@ -201,7 +226,7 @@ impl Conversation {
         render(&self.written, request).into()
     }
 
-    /// The request with which the model is asked again.
+    /// Builds the request of the next round.
     pub fn next(&self, request: &Value, answer: &Value, results: &[ToolResult]) -> Value {
         let mut next = self.dialect().next_request(request, answer, results);
         self.dialect.relax_tool_choice(&mut next, &self.offering.names());

@@ -13,22 +13,13 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
-use skillet_llm::{DialectName, json_edit::render};
+use skillet_llm::DialectName;
 
 use crate::{
     auth::Authenticated,
     error::ApiError,
-    idempotency,
     memory::BodyBudget,
-    model::{
-        conversation::{
-            self, Conversation, Limits,
-            headers::{confirmations, session},
-        },
-        tools::{self, OfferRequest, SkillPreferences},
-        upstream::Upstream,
-    },
-    request_id,
+    model::{turn::Turn, upstream::Upstream},
     state::GatewayState,
 };
 
@@ -38,12 +29,6 @@ pub const BODY_BUDGET: BodyBudget =
     BodyBudget { max_bytes: 32 * 1024 * 1024, text_copies: 1, parsed_copies: 2 };
 /// `true` answers with the request that would be sent, and sends nothing.
 const DRY_RUN_HEADER: &str = "x-skillet-dry-run";
-/// Tells which skills were offered.
-const OFFERED_HEADER: &str = "x-skillet-offered";
-/// Tells why nothing was offered, where the request itself forbids it.
-const NOT_OFFERED_HEADER: &str = "x-skillet-not-offered";
-/// Tells which skills were run; not in streams, whose headers are sent before.
-const RAN_HEADER: &str = "x-skillet-ran";
 
 /// The routes of the four dialects.
 pub fn routes() -> Router<GatewayState> {
@@ -56,18 +41,18 @@ pub fn routes() -> Router<GatewayState> {
 }
 
 async fn openai_chat(State(gateway): State<GatewayState>, request: Request) -> Result<Response, ApiError> {
-    answer(gateway, DialectName::OpenAiChat, None, request).await
+    handle(gateway, DialectName::OpenAiChat, None, request).await
 }
 
 async fn openai_responses(
     State(gateway): State<GatewayState>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    answer(gateway, DialectName::OpenAiResponses, None, request).await
+    handle(gateway, DialectName::OpenAiResponses, None, request).await
 }
 
 async fn anthropic(State(gateway): State<GatewayState>, request: Request) -> Result<Response, ApiError> {
-    answer(gateway, DialectName::Anthropic, None, request).await
+    handle(gateway, DialectName::Anthropic, None, request).await
 }
 
 async fn gemini(
@@ -85,82 +70,45 @@ async fn gemini(
         "streamGenerateContent" => true,
         _ => return Err(ApiError::not_found(format!("there is no method {method:?} of a model here"))),
     };
-    let by_route = ByRoute { model: model.to_owned(), is_streaming };
-    answer(gateway, DialectName::Gemini, Some(by_route), request).await
+    let route = GeminiRoute { model: model.to_owned(), is_streaming };
+    handle(gateway, DialectName::Gemini, Some(route), request).await
 }
 
-/// What Gemini says in the path, and the others in the body.
-struct ByRoute {
+/// Gemini names the model and the method in the path, the others in the body.
+struct GeminiRoute {
     model: String,
     is_streaming: bool,
 }
 
-async fn answer(
+async fn handle(
     gateway: GatewayState,
     dialect: DialectName,
-    by_route: Option<ByRoute>,
+    route: Option<GeminiRoute>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let headers = parts.headers;
-    let identified = gateway.auth.authenticate(&headers, parts.uri.query()).await?;
-    let mut passed_on = headers.clone();
-    identified.strip_token(&mut passed_on);
-    let path = path(&parts.uri, &identified);
-    let (sent, room) = gateway.memory.read(&identified.caller.namespace, body, BODY_BUDGET).await?;
-    let mut request = parse(&sent)?;
-    let ByRoute { model, is_streaming } = by_route.unwrap_or_else(|| ByRoute {
+    let authenticated = gateway.auth.authenticate(&parts.headers, parts.uri.query()).await?;
+    let mut forwarded = parts.headers.clone();
+    authenticated.strip_token(&mut forwarded);
+    let path = path(&parts.uri, &authenticated);
+    let caller = authenticated.caller;
+    let (original, memory) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
+    let request = parse(&original)?;
+    let GeminiRoute { model, is_streaming } = route.unwrap_or_else(|| GeminiRoute {
         model: request["model"].as_str().unwrap_or_default().to_owned(),
         is_streaming: dialect.dialect().is_streaming(&request),
     });
-    let preferences = SkillPreferences::of(&headers)?;
-    let limits = Limits::of(&gateway.catalog.policy().gateway.conversation, &headers)?;
-    let idempotency = idempotency::key(&headers)?;
-    let namespaces = tools::visible(&gateway, &identified.caller, &preferences).await?;
-    let policy = gateway.catalog.policy();
-    let can_ask = gateway.confirmation.is_some();
-    let question =
-        OfferRequest { dialect, model: &model, request: &request, preferences: &preferences, can_ask };
-    let offering = tools::offer(&policy, &namespaces, &question);
-    tools::add(dialect, &mut request, &offering)?;
-    if flag(&headers, DRY_RUN_HEADER)? {
-        return Ok(with_text(&offering.to_json(), "request", &render(&sent, &request)));
+    let is_dry_run = flag(&parts.headers, DRY_RUN_HEADER)?;
+    let mut turn = Turn { caller, headers: parts.headers, dialect, model, request, original, memory };
+    let tools = turn.offer_tools(&gateway).await?;
+    let headers = tools.response_headers();
+    let (conversation, request) = turn.into_conversation(gateway, tools)?;
+    if is_dry_run {
+        return Ok(with_text(&conversation.offering.to_json(), "request", &conversation.sent(&request)));
     }
-    let upstream = Upstream::new(&gateway, dialect, &path, &passed_on).await?;
-    let offered = names(offering.tools.iter().map(|tool| &*tool.name));
-    let is_offered = !offering.tools.is_empty();
-    let withheld = offering.withheld.clone();
-    let mut conversation = Conversation {
-        caller: identified.caller,
-        dialect,
-        offering,
-        written: sent,
-        limits,
-        idempotency,
-        session: session(&headers)?,
-        request_id: request_id::of(&headers),
-        confirmations: confirmations(&headers)?,
-        room: Some(room),
-        gateway,
-    };
-    let mut progress = conversation.progress();
-    let is_settled = conversation.resolve_confirmations(&mut request, &mut progress).await?;
-    // An unchanged request is forwarded byte for byte.
-    let is_changed = is_offered || is_settled;
-    let sent = if is_changed { conversation.sent(&request) } else { conversation.written.clone() };
-    conversation.release_request(&mut request, sent.len());
-    let mut response = if is_streaming {
-        conversation::respond_streaming(conversation, upstream, request, sent, progress).await?
-    } else {
-        let (mut response, progress) =
-            conversation::respond_buffered(&conversation, &upstream, request, sent, progress).await?;
-        put(&mut response, RAN_HEADER, names(progress.ran.iter().map(|name| &**name)));
-        response
-    };
-    put(&mut response, OFFERED_HEADER, offered);
-    if let Some(reason) = withheld {
-        put(&mut response, NOT_OFFERED_HEADER, reason.as_str().to_owned());
-    }
+    let upstream = Upstream::new(&conversation.gateway, dialect, &path, &forwarded).await?;
+    let mut response = conversation.respond(upstream, request, is_streaming).await?;
+    response.headers_mut().extend(headers);
     Ok(response)
 }
 
@@ -201,16 +149,6 @@ pub fn with_text(fields: &Value, name: &str, text: &[u8]) -> Response {
     body.extend_from_slice(text);
     body.push(b'}');
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
-}
-
-fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.collect::<Vec<&str>>().join(",")
-}
-
-fn put(response: &mut Response, name: &'static str, value: String) {
-    if let Ok(value) = HeaderValue::try_from(value) {
-        response.headers_mut().insert(name, value);
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillet_api::{SkillPolicySpec, gateway::OfferPolicy, skill::Invocation};
@@ -36,6 +36,18 @@ thread_local! {
 pub const SKILLS_HEADER: &str = "x-skillet-skills";
 /// `off` leaves out the skills of the caller's own namespace.
 pub const OWN_SKILLS_HEADER: &str = "x-skillet-own-skills";
+
+/// Names of the offered tools.
+pub(super) const OFFERED_HEADER: &str = "x-skillet-offered";
+/// The reason why nothing is offered, if the request itself forbids it.
+pub(super) const NOT_OFFERED_HEADER: &str = "x-skillet-not-offered";
+
+/// Sets a response header to these names.
+pub fn set_header<'a>(headers: &mut HeaderMap, name: &'static str, names: impl Iterator<Item = &'a str>) {
+    if let Ok(value) = HeaderValue::try_from(names.collect::<Vec<&str>>().join(",")) {
+        headers.insert(name, value);
+    }
+}
 
 /// The skills of one request, by the tool names that the model sees.
 #[derive(Default)]
@@ -74,6 +86,16 @@ impl OfferedTools {
             json["notOffered"] = reason.as_str().into();
         }
         json
+    }
+
+    /// Response headers that name the offered tools, or the reason why there are none.
+    pub fn response_headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        set_header(&mut headers, OFFERED_HEADER, self.tools.iter().map(|tool| &*tool.name));
+        if let Some(reason) = &self.withheld {
+            set_header(&mut headers, NOT_OFFERED_HEADER, std::iter::once(reason.as_str()));
+        }
+        headers
     }
 
     /// Every name under which a call is ours, or waits for a person's word.

@@ -28,7 +28,7 @@ struct Answer {
 }
 
 /// Asks until the model is done. `sent` is the first request, as bytes too where nothing was added to it.
-pub async fn respond_buffered(
+pub(super) async fn respond(
     conversation: &Conversation,
     upstream: &Upstream,
     mut request: Value,
@@ -38,7 +38,7 @@ pub async fn respond_buffered(
     let dialect = conversation.dialect();
     let mut total = Usage::default();
     let mut body = sent;
-    // The last answer with calls of ours, and what they gave.
+    // The last response with skill calls, and their results.
     let mut last: Option<(Answer, Value, Vec<ToolResult>)> = None;
     loop {
         let asked = ask(upstream, body, progress.deadline).await;
@@ -47,7 +47,9 @@ pub async fn respond_buffered(
             // Too late to begin again: the client at least gets what its skills gave.
             (unread, Some((answer, read, results))) => {
                 match unread {
-                    Ok((_, refused)) => warn!(status = refused.status.as_u16(), "Provider refused to go on"),
+                    Ok((_, refused)) => {
+                        warn!(status = refused.status.as_u16(), "Provider refused the next round")
+                    }
                     Err(error) => warn!(error = error.message, "Provider could not be asked again"),
                 }
                 let given = dialect.client_response(&read, &results);
@@ -57,20 +59,23 @@ pub async fn respond_buffered(
             (Err(error), None) => return Err(error),
         };
         let called = conversation.split_calls(&read);
-        let SplitCalls { ours, asked, has_client_calls } = &called;
+        let SplitCalls { skills, awaiting_confirmation, has_client_calls } = &called;
         total = total.plus(dialect.usage(&read));
-        if ours.is_empty() && asked.is_empty() {
+        if skills.is_empty() && awaiting_confirmation.is_empty() {
             let is_first = progress.round == 0;
             let response =
                 if is_first { pass(answer) } else { with_usage(conversation, &answer, read, total) };
             return Ok((response, progress));
         }
         let may_go_on = conversation.may_continue(&progress);
-        let results =
-            if may_go_on { conversation.run(ours, &mut progress).await } else { Conversation::not_run(ours) };
+        let results = if may_go_on {
+            conversation.run(skills, &mut progress).await
+        } else {
+            Conversation::not_run(skills)
+        };
         if *has_client_calls || !may_go_on {
             let mut given = dialect.client_response(&read, &results);
-            conversation.ask(&read, asked, &mut given);
+            conversation.add_confirmation_prompt(&read, awaiting_confirmation, &mut given);
             return Ok((with_usage(conversation, &answer, given, total), progress));
         }
         progress.round += 1;

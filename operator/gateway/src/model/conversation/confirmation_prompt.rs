@@ -23,7 +23,7 @@ pub(super) struct ConfirmationPrompt {
 }
 
 /// About all these calls of `answer`; none where there is none.
-pub(super) fn question(
+pub(super) fn build(
     conversation: &Conversation,
     answer: &Value,
     asked: &[ToolCall],

@@ -47,7 +47,7 @@ enum Stop {
 }
 
 /// Asks, and passes on what comes as it comes. An error answer of the provider's goes to the client as it is.
-pub async fn respond_streaming(
+pub(super) async fn respond(
     conversation: Conversation,
     upstream: Upstream,
     request: Value,
@@ -82,7 +82,7 @@ fn body(received: mpsc::Receiver<Chunk>) -> Body {
     }))
 }
 
-/// Nothing of it is ours.
+/// Forwards a response that has no skill calls.
 async fn pass_whole(mut response: reqwest::Response, chunks: &ChunkSender) -> Result<(), Stop> {
     loop {
         match response.chunk().await {
@@ -143,7 +143,7 @@ async fn rounds(
             Conversation::not_run(&end.skill_calls)
         };
         if let Some(question) =
-            confirmation_prompt::question(conversation, &end.response, &end.awaiting_confirmation)
+            confirmation_prompt::build(conversation, &end.response, &end.awaiting_confirmation)
         {
             return ask(filter.as_mut(), &results, &question, chunks).await;
         }
@@ -160,7 +160,7 @@ async fn rounds(
             Ok(next) if next.status().is_success() => next,
             // Too late for another status: the client at least gets what its skills gave.
             Ok(refused) => {
-                warn!(status = refused.status().as_u16(), "Provider refused to go on");
+                warn!(status = refused.status().as_u16(), "Provider refused the next round");
                 return finish(filter.as_mut(), &results, chunks).await;
             }
             Err(error) => {

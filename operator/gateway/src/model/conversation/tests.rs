@@ -1,6 +1,6 @@
 //! The parts of a request and of a response that are forwarded byte for byte.
 
-mod spans;
+pub(super) mod spans;
 
 use super::test_bed::{Bed, key};
 

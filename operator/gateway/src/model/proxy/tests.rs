@@ -5,7 +5,14 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::*;
-use crate::{auth::Caller, gateway_bed::Bed};
+use crate::{
+    auth::Caller,
+    gateway_bed::Bed,
+    model::{
+        conversation::RAN_HEADER,
+        tools::{NOT_OFFERED_HEADER, OFFERED_HEADER},
+    },
+};
 
 const CHAT: &str = "/v1/chat/completions";
 const GEMINI: &str = "/v1beta/models/gemini-x:generateContent";

@@ -11,7 +11,10 @@ use tokio::{
 };
 
 use super::{
-    super::test_bed::{Bed, key},
+    super::{
+        test_bed::{Bed, key},
+        tests::spans::{self, Log},
+    },
     *,
 };
 
@@ -125,4 +128,13 @@ async fn a_provider_that_fails_in_a_later_round_leaves_the_client_what_its_skill
         let (text, is_whole) = read_to_end(response.into_body()).await;
         assert!(is_whole && text.contains("[Skill result: look]") && text.contains("\"stop\""), "{text}");
     }
+}
+
+#[tokio::test]
+async fn log_lines_of_a_broken_stream_carry_the_request_id() {
+    let (log, _guard) = Log::capture();
+    let bed = Bed::new(Some(key())).await;
+    provider(&bed, vec![saying("200 OK", 99, "data: {}\n\n")]).await;
+    spans::send(&bed, "r-2", json!({ "model": "m", "stream": true })).await;
+    spans::check(&log.line("Stream was broken off"), "r-2");
 }

@@ -54,15 +54,15 @@ async fn a_stream_tells_what_other_skills_gave_before_it_asks() {
 async fn a_streamed_turn_goes_back_in_an_order_that_the_provider_takes() {
     let bed = Bed::new(Some(key())).await;
     let call = json!({"type": "tool_use", "id": "toolu_own", "name": "own", "input": {}});
-    let result = json!({"type": "text", "text": "[Skill result: look]\n{}"});
+    let text = json!({"type": "text", "text": "[Skill result: look]\n{}"});
     let result = json!({"type": "tool_result", "tool_use_id": "toolu_own", "content": "ok"});
     let turn = |blocks: Value| json!({"role": "assistant", "content": blocks});
     let messages = |blocks| json!([user(), turn(blocks), {"role": "user", "content": [result]}]);
-    let sent = json!({"messages": messages(json!([call, result]))});
+    let sent = json!({"messages": messages(json!([call, text]))});
     for skills in ["all", "off"] {
         bed.will_say(&json!({"id": "msg", "content": []}));
         bed.send_as("agent", "/v1/messages", &[("x-skillet-skills", skills)], &sent).await;
-        assert_eq!(bed.asked()["messages"], messages(json!([result, call])), "skills {skills}");
+        assert_eq!(bed.asked()["messages"], messages(json!([text, call])), "skills {skills}");
     }
 }
 

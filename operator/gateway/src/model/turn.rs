@@ -1,0 +1,87 @@
+//! A model request from its arrival to its conversation; `proxy` and `inject` share it.
+//!
+//! The caller is authenticated, and the memory reservation covers the body, before a turn exists.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use serde_json::Value;
+use skillet_llm::DialectName;
+use skillet_offer::Explanation;
+
+use crate::{
+    auth::Caller,
+    error::ApiError,
+    idempotency,
+    memory::MemoryReservation,
+    model::{
+        conversation::{
+            Conversation, Limits,
+            headers::{confirmations, session},
+        },
+        tools::{self, OfferRequest, OfferedTools, SkillPreferences},
+    },
+    request_id,
+    state::GatewayState,
+};
+
+pub(super) struct Turn {
+    pub(super) caller: Caller,
+    pub(super) headers: HeaderMap,
+    pub(super) dialect: DialectName,
+    pub(super) model: String,
+    pub(super) request: Value,
+    /// The request as the client wrote it.
+    pub(super) original: Bytes,
+    pub(super) memory: MemoryReservation,
+}
+
+impl Turn {
+    /// Selects skills for the request, and adds them to it as tools.
+    pub(super) async fn offer_tools(&mut self, state: &GatewayState) -> Result<OfferedTools, ApiError> {
+        let preferences = SkillPreferences::of(&self.headers)?;
+        let namespaces = tools::visible(state, &self.caller, &preferences).await?;
+        let offered =
+            tools::offer(&state.catalog.policy(), &namespaces, &self.offer_request(state, &preferences));
+        tools::add(self.dialect, &mut self.request, &offered)?;
+        Ok(offered)
+    }
+
+    /// Explains for each skill of the caller why the request is or is not offered it.
+    pub(super) async fn explain(&self, state: &GatewayState) -> Result<Vec<Explanation>, ApiError> {
+        let preferences = SkillPreferences::of(&self.headers)?;
+        let namespaces = tools::visible(state, &self.caller, &preferences).await?;
+        Ok(tools::explained(&state.catalog.policy(), &namespaces, &self.offer_request(state, &preferences)))
+    }
+
+    fn offer_request<'a>(
+        &'a self,
+        state: &GatewayState,
+        preferences: &'a SkillPreferences,
+    ) -> OfferRequest<'a> {
+        let Self { dialect, model, request, .. } = self;
+        OfferRequest { dialect: *dialect, model, request, preferences, can_ask: state.confirmation.is_some() }
+    }
+
+    /// Starts the conversation; the request is returned beside it.
+    pub(super) fn into_conversation(
+        self,
+        state: GatewayState,
+        offering: OfferedTools,
+    ) -> Result<(Conversation, Value), ApiError> {
+        let Self { caller, headers, dialect, model: _, request, original, memory } = self;
+        let conversation = Conversation {
+            limits: Limits::of(&state.catalog.policy().gateway.conversation, &headers)?,
+            caller,
+            dialect,
+            offering,
+            written: original,
+            idempotency: idempotency::key(&headers)?,
+            session: session(&headers)?,
+            request_id: request_id::of(&headers),
+            confirmations: confirmations(&headers)?,
+            room: Some(memory),
+            gateway: state,
+        };
+        Ok((conversation, request))
+    }
+}
