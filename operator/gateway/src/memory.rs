@@ -6,7 +6,7 @@
 //!
 //! A request that does not fit waits up to 5 s, then fails with 503 and `Retry-After`. There is no queue: small
 //! requests overtake large ones, and a tenant can only block its own share. A reservation is freed when it is dropped.
-//! The pool counts estimates (see [`parsed_size`]); it does not measure the allocator.
+//! The pool counts estimates (see [`skillet_kube::parsed_size`]); it does not measure the allocator.
 
 mod body;
 

@@ -238,7 +238,7 @@ async fn what_the_api_server_refuses_is_a_typed_error() {
 
 #[tokio::test]
 async fn an_execution_keeps_the_id_of_the_request_that_created_it() {
-    let api = FakeApi::default();
+    let api = FakeApiServer::default();
     let executor = watching(&api).await;
     for id in ["first", "second"] {
         let request = ExecutionRequest {

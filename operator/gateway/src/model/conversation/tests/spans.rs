@@ -8,11 +8,12 @@ use std::{
 use axum::{body::Body, middleware};
 use http::Request;
 use serde_json::{Value, json};
+use skillet_kube::testing;
 use tower::ServiceExt as _;
 use tracing::subscriber::DefaultGuard;
 
 use super::{Bed, CALLING, CHAT, SAYING, key};
-use crate::{auth::fake_api as reviews, model::proxy, request_id};
+use crate::{model::proxy, request_id};
 
 /// The log of this test's thread.
 #[derive(Clone, Default)]
@@ -45,7 +46,7 @@ impl Log {
 
 /// Sends a request of `team/agent` through the middleware, and reads the response to its end.
 pub(in crate::model::conversation) async fn send(bed: &Bed, id: &str, mut body: Value) {
-    let token = reviews::token("team-agent", &json!({ "aud": ["skillet"], "exp": 4_000_000_000_u32 }));
+    let token = testing::token("team-agent", &json!({ "aud": ["skillet"], "exp": 4_000_000_000_u32 }));
     body["messages"] = json!([{ "role": "user", "content": "x" }]);
     let request = Request::post(CHAT)
         .header("authorization", format!("Bearer {token}"))
@@ -67,7 +68,7 @@ pub(in crate::model::conversation) fn check(line: &str, id: &str) {
 async fn log_lines_of_a_request_and_of_its_execution_carry_the_request_id() {
     let (log, _guard) = Log::capture();
     let bed = Bed::new(Some(key())).await;
-    bed.api.fail("POST /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions", 500, "no");
+    bed.api.fail_next("POST /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions", 500, "no");
     bed.will_write("application/json", CALLING.to_owned());
     bed.will_write("application/json", SAYING.to_owned());
     send(&bed, "r-1", json!({ "model": "m" })).await;
