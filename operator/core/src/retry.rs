@@ -81,7 +81,7 @@ mod tests {
         for outcome in Reason::ALL {
             match outcome {
                 Reason::SandboxLost | Reason::ResultLost => {
-                    check(*outcome, RetryDecision::Retry, RetryDecision::Retry)
+                    check(*outcome, RetryDecision::Retry, RetryDecision::Retry);
                 }
                 Reason::ExitCode | Reason::OutOfMemory | Reason::TimedOut | Reason::StartFailed => {
                     check(*outcome, RetryDecision::Finish, RetryDecision::Retry);

@@ -74,17 +74,17 @@ pub(super) fn detect_provider(case: &Case) -> Result<Answer, String> {
 
 /// Prepares the request of a case for a scoring.
 pub(super) fn query(scoring: &Scoring, request: &Value) -> Query {
-    with_facts(request, |facts| scoring.query(facts))
+    with_facts(request, |facts| scoring.query(&facts))
 }
 
-fn with_facts<T>(request: &Value, read: impl FnOnce(&RequestFacts<'_>) -> T) -> T {
+fn with_facts<T>(request: &Value, read: impl FnOnce(RequestFacts<'_>) -> T) -> T {
     let text = |field: &str| request[field].as_str().unwrap_or_default();
     let client_tools = client_tools(request);
     let texts = texts(request);
     // OmniRoute searches both formats and the reason for background, in this order.
     let parts = [text("sourceFormat"), text("targetFormat"), text("backgroundReason")];
     let format: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    read(&RequestFacts {
+    read(RequestFacts {
         provider: match text("provider") {
             "openai" => ProviderFamily::OpenAi,
             "anthropic" => ProviderFamily::Anthropic,
