@@ -56,13 +56,14 @@ impl FakeApiServer {
 
     /// Stores one of Skillet's objects, as another client would.
     pub fn put(&self, plural: &str, object: Value) {
-        let (namespace, name) = (text(&object, "namespace"), text(&object, "name"));
-        self.state().store(&path(namespace, plural, name), object.clone());
+        let at = path(text(&object, "namespace"), plural, text(&object, "name"));
+        self.state().store(&at, object);
     }
 
     /// Stores a Secret, as another client would.
     pub fn put_secret(&self, secret: Value) {
-        self.state().store(&secret_path(&secret), secret.clone());
+        let at = secret_path(&secret);
+        self.state().store(&at, secret);
     }
 
     pub fn delete_secret(&self, secret: &Value) {

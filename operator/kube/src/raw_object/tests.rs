@@ -1,3 +1,5 @@
+//! Parsing of watched objects, whole and damaged.
+
 use kube::{
     ResourceExt as _,
     core::{ObjectList, WatchEvent},

@@ -48,7 +48,7 @@ pub(super) async fn respond(
             (unread, Some((answer, read, results))) => {
                 match unread {
                     Ok((_, refused)) => {
-                        warn!(status = refused.status.as_u16(), "Provider refused the next round")
+                        warn!(status = refused.status.as_u16(), "Provider refused the next round");
                     }
                     Err(error) => warn!(error = error.message, "Provider could not be asked again"),
                 }

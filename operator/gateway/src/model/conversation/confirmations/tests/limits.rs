@@ -126,7 +126,7 @@ async fn a_confirmed_call_that_finds_no_time_to_begin_is_not_spent() {
     second["tool_call_id"] = json!("call_2");
     let messages = [user(), message, result(&confirmations[0]), second];
     set(&bed, |policy| {
-        (policy.max_parallel_calls, policy.timeout) = (1, SkillDuration(Duration::from_secs(1)))
+        (policy.max_parallel_calls, policy.timeout) = (1, SkillDuration(Duration::from_secs(1)));
     });
     assert_eq!(sent(&bed, &messages).await, (503, vec![]));
     set(&bed, |policy| policy.timeout = SkillDuration(Duration::from_secs(3600)));
