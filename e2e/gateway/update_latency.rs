@@ -16,7 +16,7 @@ const IN_FORCE_WITHIN: Duration = Duration::from_millis(100);
 const TIMES: u32 = 10;
 const DELETED: [&str; 3] = ["first", "second", "third"];
 /// The limit of a wait; a failure says that it took longer.
-const GIVEN_UP_AFTER: Duration = Duration::from_secs(5);
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_skill_is_offered_otherwise_in_the_next_request() -> Result<()> {
@@ -104,7 +104,7 @@ async fn in_force_after(
         if offered.is_object() == is_offered && is_right {
             return Ok(sent);
         }
-        ensure!(sent < GIVEN_UP_AFTER, "not in force after {sent:?}");
+        ensure!(sent < ATTEMPT_LIMIT, "not in force after {sent:?}");
     }
 }
 

@@ -100,13 +100,13 @@ print(json.dumps({"children": len(children), "refused": refused}))
 sys.exit(int(json.load(sys.stdin)["exit"]))
 "#;
         j.apply(&SkillDraft::python("forking", forking).limit("processes", 12)).await?;
-        let (goes_on, gives_up) =
+        let (continues, exits) =
             tokio::try_join!(j.run("forking", json!({ "exit": 0 })), j.run("forking", json!({ "exit": 3 })))?;
         // The program itself is one of the twelve.
         let refused = json!({ "children": 11, "refused": "Resource temporarily unavailable" });
-        assert_eq!(reported_by_its_runner(goes_on).output(), refused);
-        let gives_up = reported_by_its_runner(gives_up.is(Phase::Failed, Reason::ExitCode)).status;
-        assert_eq!(gives_up.exit_code, Some(3));
+        assert_eq!(reported_by_its_runner(continues).output(), refused);
+        let exits = reported_by_its_runner(exits.is(Phase::Failed, Reason::ExitCode)).status;
+        assert_eq!(exits.exit_code, Some(3));
         Ok(())
     })
     .await
@@ -129,12 +129,12 @@ sys.exit(int(json.load(sys.stdin)["exit"]))
 "#;
         // More memory than scratch has room, so that it is scratch that ends.
         j.apply(&SkillDraft::python("filling", filling).limit("memory", "256Mi")).await?;
-        let (goes_on, gives_up) =
+        let (continues, exits) =
             tokio::try_join!(j.run("filling", json!({ "exit": 0 })), j.run("filling", json!({ "exit": 4 })))?;
         let refused = json!({ "some": true, "refused": "No space left on device" });
-        assert_eq!(reported_by_its_runner(goes_on).output(), refused);
-        let gives_up = reported_by_its_runner(gives_up.is(Phase::Failed, Reason::ExitCode)).status;
-        assert_eq!(gives_up.exit_code, Some(4));
+        assert_eq!(reported_by_its_runner(continues).output(), refused);
+        let exits = reported_by_its_runner(exits.is(Phase::Failed, Reason::ExitCode)).status;
+        assert_eq!(exits.exit_code, Some(4));
         Ok(())
     })
     .await

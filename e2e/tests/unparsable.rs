@@ -45,7 +45,7 @@ async fn a_skill_that_does_not_parse_is_named_with_its_field() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_skill_that_no_longer_parses_goes_on_serving_what_is_sealed() -> Result<()> {
+async fn a_skill_that_no_longer_parses_keeps_serving_its_sealed_version() -> Result<()> {
     journey(async |j| {
         j.apply(&SkillDraft::shell("greet", "echo from 1.0.0")).await?;
         j.ready("greet").await?;

@@ -21,7 +21,7 @@ async fn seal(j: &Journey, version: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_sealed_version_does_not_change_and_goes_on_serving() -> Result<()> {
+async fn a_sealed_version_does_not_change_and_keeps_serving() -> Result<()> {
     journey(async |j| {
         seal(j, "1.0.0").await?;
         let sealed = j.api::<SkillVersion>().get("greet-1.0.0").await?;

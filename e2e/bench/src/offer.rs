@@ -42,7 +42,7 @@ struct Measured {
     build: Duration,
 }
 
-/// Offers to requests of some 2 KB among made-up skills: first such that nearly all match something, then such that
+/// Offers to requests of some 2 KB among generated skills: first such that nearly all match something, then such that
 /// always the same number do. `plotted` is where the growth is drawn, if anywhere.
 pub(crate) fn measure(plotted: Option<&Path>) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();

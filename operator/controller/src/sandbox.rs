@@ -1,6 +1,6 @@
 //! A sandbox: one Job with one pod, used once. Created, followed, attached to, read and removed here.
 //!
-//! Nothing here knows what an execution is. A run takes a ready stream from [`attach`], whether the sandbox was created
+//! Nothing here knows what an execution is. A run takes a ready stream from [`mod@attach`], whether the sandbox was created
 //! a moment ago or long before.
 
 pub(crate) mod attach;

@@ -30,7 +30,7 @@ pub use self::{
 };
 use self::{left_right::LeftRight, namespace::Outcome};
 
-/// What the watch has shown.
+/// Skills, versions and policy as the watches report them.
 pub struct SkillCatalog {
     policy: ArcSwap<SkillPolicySpec>,
     namespaces: ArcSwap<HashMap<Arc<str>, Arc<LeftRight>>>,
@@ -58,7 +58,7 @@ impl SkillCatalog {
         self.policy.load_full()
     }
 
-    /// Whether policy, skills and versions have all been seen once.
+    /// Returns true once the first lists of policy, skills and versions are complete.
     pub fn is_synced(&self) -> bool {
         self.synced.load(Ordering::Acquire) == watch::ALL
     }

@@ -10,7 +10,7 @@ use http::{StatusCode, header::RETRY_AFTER};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Why a request was not answered as asked.
+/// The error code of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ApiError {
     #[serde(skip)]
@@ -23,7 +23,7 @@ pub struct ApiError {
     /// JSON pointer or parameter that is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// When it is worth asking again, for the header of that name.
+    /// The value of the header `Retry-After`, if a retry may succeed.
     #[serde(skip)]
     #[schema(ignore)]
     pub retry_after: Option<Duration>,

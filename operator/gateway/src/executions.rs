@@ -41,7 +41,7 @@ pub use list::ListEntry;
 use subscriptions::Subscriptions;
 pub use watch::ExecutionWatch;
 
-/// What is to be run for whom.
+/// One run to create: skill, input, caller and key.
 #[derive(Clone, Debug)]
 pub struct ExecutionRequest {
     pub caller: Caller,
@@ -57,9 +57,9 @@ pub struct ExecutionRequest {
     pub request_id: Option<String>,
     /// The same key is the same execution, whatever replica or restart lies between.
     pub idempotency: Option<String>,
-    /// Whether the run is cancelled when nobody waits for it any more; only `ExecutionClient::run` looks at it.
+    /// Cancels the run once no request waits for it; only `ExecutionClient::run` reads this.
     pub cancel_when_dropped: bool,
-    /// Whether an execution of another version that the same key made is this one all the same.
+    /// Accepts an execution of another version under the same idempotency key.
     pub ignore_version: bool,
 }
 
@@ -82,7 +82,7 @@ impl ExecutionRequest {
     }
 }
 
-/// How often a creation is tried that found its name taken and then nobody there.
+/// Attempts to create an execution whose name was taken and then free again.
 const MAX_RACES: u32 = 4;
 
 /// Makes executions and waits for them.
@@ -117,7 +117,7 @@ impl ExecutionClient {
         }
     }
 
-    /// Whether the watch has seen every execution once.
+    /// Returns true once the first list of executions is complete.
     pub fn is_synced(&self) -> bool {
         self.is_synced.load(Ordering::Relaxed)
     }

@@ -31,7 +31,7 @@ use crate::{
     state::GatewayState,
 };
 
-/// What the provider was asked, and what it answers next; `{}` where a test said nothing.
+/// The requests that the provider received, and its next responses; `{}` if a test set none.
 #[derive(Default)]
 pub(crate) struct Provider {
     answers: Mutex<VecDeque<(HeaderMap, Value)>>,
@@ -137,7 +137,7 @@ impl Bed {
         put_skill(&self.gateway, "team", name, "auto");
     }
 
-    /// What the provider answers next.
+    /// Sets the provider's next response.
     pub(crate) fn will_answer(&self, headers: &[(&'static str, &'static str)], body: Value) {
         self.provider.answers.lock().unwrap().push_back((named(headers), body));
     }

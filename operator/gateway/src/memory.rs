@@ -33,7 +33,7 @@ const SHARE_READING: usize = 40 * MIB;
 /// Longest time that a request waits for room, each time.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// What is left for requests.
+/// The free memory of the pool.
 #[derive(Default)]
 pub struct MemoryPool(Arc<Shared>);
 
@@ -43,7 +43,7 @@ struct Shared {
     given_back: Notify,
 }
 
-/// What is taken, in bytes.
+/// The reserved bytes.
 #[derive(Default)]
 struct Ledger {
     all: Reserved,
@@ -58,7 +58,7 @@ struct Reserved {
     whole: usize,
 }
 
-/// What one request holds. It is given back when this is dropped.
+/// The bytes that one request holds. Dropping it returns them to the pool.
 pub struct MemoryReservation {
     shared: Arc<Shared>,
     tenant: Arc<str>,

@@ -1,10 +1,10 @@
-//! Which skills a caller's names mean, by whatever route it asks.
+//! Resolves a caller's skill names, by the same rule on every route.
 //!
-//! Looked into are the caller's own namespace, then the platform's, then the catalogues'. A name in a nearer one hides
-//! the same name in a farther one, also where nothing of the nearer skill can run. What the caller may not see hides
-//! nothing, and neither does a skill that is being deleted: it is not there any more.
+//! A name is looked up in the caller's own namespace, then in the platform's, then in the catalogs'. A name in a nearer
+//! namespace shadows the same name in a farther one, even if the nearer skill cannot run. A skill that the caller may not
+//! see shadows nothing, and neither does a skill that is being deleted.
 //!
-//! Offers to models are picked by `skillet_core::offer` over the same namespaces, by the same rule.
+//! `skillet_offer` selects the skills for models over the same namespaces, by the same rule.
 
 use std::{collections::HashMap, future::Future, sync::Arc};
 
@@ -24,7 +24,7 @@ pub trait Shelves: Send + Sync {
         skill: Option<&str>,
     ) -> impl Future<Output = Result<(), AuthError>> + Send;
 
-    /// Where a caller's names are looked up, each namespace once, the nearest first.
+    /// Returns the namespaces of a caller's look-up, each once, the nearest first.
     fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>>;
 
     /// Every skill of a namespace, by name.

@@ -55,14 +55,14 @@ pub enum Error {
     Task(#[from] TaskEnded),
 }
 
-/// How the gateway is set up.
+/// The settings of the gateway.
 #[derive(Clone)]
 pub struct Settings {
     /// Namespace of the platform's own keys for providers.
     pub namespace: String,
-    /// Where agents are served.
+    /// The address for agents.
     pub address: SocketAddr,
-    /// Where `/healthz`, `/readyz` and `/metrics` are served.
+    /// The address of `/healthz`, `/readyz` and `/metrics`.
     pub probes: SocketAddr,
     /// Agents are served under TLS, where it is set.
     pub tls: Option<tls::Files>,

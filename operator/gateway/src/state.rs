@@ -40,7 +40,7 @@ impl GatewayState {
         SkillService { auth, catalog, executions, memory, client }
     }
 
-    /// Whether every watch has seen the cluster as it is.
+    /// Returns true once the first list of every watch is complete.
     pub fn is_synced(&self) -> bool {
         self.catalog.is_synced() && self.auth.is_synced() && self.executions.is_synced()
     }

@@ -39,12 +39,12 @@ use tracing::{debug, info, warn};
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// Clients that are greeted at one time. A greeting costs time of the processor.
 const HANDSHAKES: usize = 256;
-/// How often the files are looked at.
+/// Interval between checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// After an error of the listener itself, such as no free descriptor.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where certificate and key are: PEM, the certificate with its chain.
+/// Paths of certificate and key: PEM, the certificate with its chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
     pub certificate: PathBuf,

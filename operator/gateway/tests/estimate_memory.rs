@@ -1,4 +1,4 @@
-//! What documents really take of the process's memory, against what room is counted for them. A process of its own,
+//! Compares the memory that parsed documents take with the estimate that is reserved for them. It is a process of its own,
 //! so that nothing else grows while it is measured.
 #![cfg(target_os = "linux")]
 

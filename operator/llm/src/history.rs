@@ -1,6 +1,6 @@
 //! Tool calls of earlier responses that a request sends back, each with the client's result for it.
 //!
-//! The dialects read them with [`CallPairing`]. This module does not interpret results.
+//! The dialects read them with `CallPairing`. This module does not interpret results.
 
 use std::{
     borrow::Cow,

@@ -1,8 +1,8 @@
 //! Selection of the skills that one model request is offered as tools.
 //!
 //! [`RequestFacts`] holds the parts of a request that selection reads. A [`Scoring`] says how text is matched and how many
-//! points a match gives. One [`Index`] per namespace finds the skills that match, and [`select`] chooses among the
-//! namespaces. [`explain`] returns the reason for every skill. The result depends on the arguments alone.
+//! points a match gives. One [`Index`] per namespace finds the skills that match, and [`select()`] chooses among the
+//! namespaces. [`explain()`] returns the reason for every skill. The result depends on the arguments alone.
 //!
 //! Nothing here parses the request body of a provider, watches a cluster or checks a caller's rights. The caller passes the
 //! indexes that it may see, the nearest namespace first.

@@ -47,7 +47,7 @@ pub(crate) fn line<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     line
 }
 
-/// Returns a name or tag as a phrase in the form of [`line`]. `None` if all its words are stop words, which would match
+/// Returns a name or tag as a phrase in the form of [`line()`]. `None` if all its words are stop words, which would match
 /// everywhere.
 pub(crate) fn phrase(text: &str) -> Option<String> {
     let line = line([text]);

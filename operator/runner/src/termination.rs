@@ -125,7 +125,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_program_over_time_is_asked_then_killed_then_given_up() {
+    fn a_program_over_time_gets_sigterm_then_sigkill_then_is_abandoned() {
         let start = Instant::now();
         let mut termination = Termination::new(start, 10 * SECOND, 2 * SECOND);
         assert_eq!(termination.deadline(), Some(start + 10 * SECOND));

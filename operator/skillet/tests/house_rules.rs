@@ -18,41 +18,41 @@ const LINES_AT_ALL: usize = 500;
 /// A doc comment that opens with one of these hides its subject. The number is of the comments that still do.
 const OPENERS: [&str; 11] =
     ["How", "So", "That", "What", "When", "Where", "Whether", "Which", "Who", "Whose", "Why"];
-const OPENERS_LEFT: usize = 782;
+const OPENERS_LEFT: usize = 0;
 
 /// Tests whose names are longer than 80 characters.
-const LONG_NAMES_LEFT: usize = 12;
+const LONG_NAMES_LEFT: usize = 0;
 
 /// Words of a private language, whole and in any case, also within names; with the number of lines that still have them.
 const WORDS_LEFT: &[(&str, usize)] = &[
-    ("told", 598),
-    ("gone on with", 8),
-    ("going on", 10),
-    ("goes on", 86),
-    ("who asks", 25),
-    ("stands back", 1),
-    ("is asked for", 20),
-    ("are asked for", 5),
+    ("told", 0),
+    ("gone on with", 0),
+    ("going on", 0),
+    ("goes on", 0),
+    ("who asks", 0),
+    ("stands back", 0),
+    ("is asked for", 0),
+    ("are asked for", 0),
     ("comes to its end", 0),
     ("come to their ends", 0),
-    ("came to", 3),
-    ("come to", 7),
-    ("given up", 13),
-    ("gives up", 8),
-    ("made up", 10),
-    ("what is none", 1),
-    ("stranger", 10),
-    ("strangers", 6),
-    ("treasure", 8),
-    ("furnish", 2),
+    ("came to", 0),
+    ("come to", 0),
+    ("given up", 0),
+    ("gives up", 0),
+    ("made up", 0),
+    ("what is none", 0),
+    ("stranger", 0),
+    ("strangers", 0),
+    ("treasure", 0),
+    ("furnish", 0),
 ];
 
 /// Code that hides a condition, a missing value or a test's place; with the number of lines that still have it.
 const CODE_LEFT: &[(&str, usize)] = &[
-    ("#[path", 57),
-    (".filter(|_|", 44),
-    ("namespace().unwrap_or_default()", 30),
-    ("uid().unwrap_or_default()", 16),
+    ("#[path", 0),
+    (".filter(|_|", 34),
+    ("namespace().unwrap_or_default()", 11),
+    ("uid().unwrap_or_default()", 7),
 ];
 
 fn root() -> PathBuf {

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_up_is_what_the_kinds_say() {
+    fn generated_skills_parse_as_the_kinds() {
         let (skills, versions) = made(3, Mode::On);
         for (skill, version) in skills.into_iter().zip(versions) {
             let (skill, version): (Skill, SkillVersion) =

@@ -163,14 +163,14 @@ impl Interruption {
     }
 
     /// Awaits the future, unless a signal comes before its end.
-    async fn ends<T>(&mut self, goes_on: impl Future<Output = Result<T>>) -> Result<T> {
+    async fn ends<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let Self([interrupt, terminate, hangup]) = self;
         tokio::select! {
             biased;
             _ = interrupt.recv() => bail!("interrupted"),
             _ = terminate.recv() => bail!("stopped by SIGTERM"),
             _ = hangup.recv() => bail!("the terminal is gone"),
-            ended = goes_on => ended,
+            ended = work => ended,
         }
     }
 }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_goes_on_ends_with_its_own_result_or_when_it_is_interrupted() {
+    async fn work_ends_with_its_own_result_or_on_interrupt() {
         let mut interruption = Interruption::new().unwrap();
         assert_eq!(interruption.ends(async { Ok(7) }).await.unwrap(), 7);
         let me = std::process::id().to_string();

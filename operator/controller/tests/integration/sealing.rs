@@ -46,7 +46,7 @@ async fn a_new_skill_is_sealed_under_its_version_and_is_ready() {
 }
 
 #[tokio::test]
-async fn other_content_under_a_sealed_version_is_refused_and_the_sealed_one_goes_on_serving() {
+async fn other_content_under_a_sealed_version_is_refused_and_the_sealed_one_serves() {
     let Some(operator) = operator() else { return };
     let (client, at) = operator.namespace("sealing-conflict").await;
     sealed_skill(&client, &at, "a", "description: First").await;
@@ -144,7 +144,7 @@ async fn versions_past_the_history_limit_are_deleted_oldest_first() {
 }
 
 #[tokio::test]
-async fn a_sealed_version_that_somebody_deletes_is_sealed_again_while_it_is_the_present_one() {
+async fn a_deleted_version_is_sealed_again_while_the_skill_names_it() {
     let Some(operator) = operator() else { return };
     let (client, at) = operator.namespace("sealing-deleted").await;
     sealed_skill(&client, &at, "a", "{}").await;

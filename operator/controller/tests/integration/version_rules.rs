@@ -60,7 +60,7 @@ async fn the_api_server_refuses_each_broken_bound_of_a_version_and_names_the_fie
 }
 
 #[test]
-fn the_operators_validation_refuses_whatever_the_api_server_refuses_of_a_versions_content() {
+fn the_operator_refuses_whatever_content_the_api_server_refuses() {
     let accepted = |case: &Case| {
         let spec = serde_json::from_value::<SkillVersionSpec>(case.spec(&shortest()));
         spec.is_ok_and(|spec| validate_content(&spec, &SkillPolicySpec::default()).is_ok())

@@ -71,7 +71,7 @@ impl Scene {
 }
 
 #[test]
-fn the_newest_version_is_run_when_none_is_asked_for() {
+fn the_newest_version_runs_without_a_constraint() {
     let admitted = Scene::new(SKILL).admit("").unwrap();
     assert_eq!((admitted.skill.as_str(), admitted.version.to_string().as_str()), ("demo", "1.1.0"));
     assert_eq!(admitted.digest, sealed("demo", "1.1.0", CAT).spec.digest);

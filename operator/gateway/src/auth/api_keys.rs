@@ -26,7 +26,7 @@ use tracing::warn;
 
 use super::{AuthError, Caller, reviews::service_account};
 
-/// Why a Secret with the label gives nobody access.
+/// A defect of a labeled Secret, which then gives nobody access.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum KeyProblem {
     #[error("it cannot be read")]

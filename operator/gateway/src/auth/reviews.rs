@@ -1,6 +1,6 @@
 //! The two questions to the API server: whose token is this, and may that caller do this.
 //!
-//! What is asked and what an answer means is pure; nothing is remembered here. Only a plain yes is one.
+//! Building a review and reading its verdict are pure; this module caches nothing. Only `allowed: true` is a yes.
 
 use std::{sync::Arc, time::Duration};
 

@@ -104,7 +104,7 @@ async fn a_token_is_not_known_past_its_own_end() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_known_is_asked_for_again_after_five_seconds() {
+async fn an_unknown_token_is_reviewed_again_after_five_seconds() {
     let scene = scene();
     let token = token_until("t", 3600);
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Where a request carries its token, what kind of token it is, and how it is kept from a model provider.
+//! Finds the token of a request, tells its kind, and keeps it from model providers.
 //!
 //! Pure. Whether a token is known is not decided here.
 

@@ -25,7 +25,7 @@ pub(super) struct Answer<V> {
 
 type Asking<V> = BoxFuture<'static, Result<Answer<V>, AuthError>>;
 
-/// How often what has ended is dropped, where there is something to keep.
+/// Interval between removals of expired entries.
 const SWEEP: Duration = Duration::from_secs(10);
 
 /// At most so many answers, and so many questions under way.

@@ -21,7 +21,7 @@ pub struct Namespace {
     last_change: u64,
 }
 
-/// What a skill's name stands for after a change. It is worked out once, and set in each copy of the namespace.
+/// The resolution of a skill's name after a change. It is computed once, and set in each copy of the namespace.
 pub(super) struct Outcome {
     name: Arc<str>,
     known: Option<Arc<CatalogEntry>>,
@@ -44,7 +44,7 @@ impl Namespace {
         self.skills.get(name)
     }
 
-    /// Whether there is neither a skill in it nor a version.
+    /// Returns true if the namespace has neither skills nor versions.
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty() && self.early.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a caller sees after each change that a watch may show.
+//! The catalog that a caller sees after each change that a watch may report.
 // Shorter to call.
 #![allow(clippy::needless_pass_by_value)]
 

@@ -38,7 +38,7 @@ pub enum ExecutionError {
 }
 
 impl ExecutionError {
-    /// Why there is no result, in the one word that a model reads.
+    /// Returns the reason without a result, as the one word that a model reads.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Create { .. }
@@ -55,7 +55,7 @@ impl ExecutionError {
         }
     }
 
-    /// What the API server's answer to a creation means.
+    /// Classifies the API server's response to a creation.
     pub(super) fn of_create(namespace: &str, error: kube::Error) -> Self {
         let namespace = namespace.to_owned();
         match error {

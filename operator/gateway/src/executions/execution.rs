@@ -72,7 +72,7 @@ impl Execution {
         self.spec.input.iter().chain(output).map(|document| document.get().len()).sum()
     }
 
-    /// Whether nothing will change any more.
+    /// Returns true if the execution has ended.
     pub fn is_ended(&self) -> bool {
         self.status.as_ref().is_some_and(|status| status.phase.is_terminal())
     }

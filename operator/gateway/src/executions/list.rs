@@ -21,7 +21,7 @@ const MAX_READ: usize = 20_000;
 /// Runs that are read side by side.
 const READS: usize = 16;
 
-/// What is known of a run before it is read: its inputs and outputs stay where they are.
+/// The listed part of an execution: its input and output stay in the API server.
 pub struct ListEntry {
     namespace: Arc<str>,
     name: String,

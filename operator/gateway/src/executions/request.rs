@@ -73,7 +73,7 @@ fn caller_text(caller: &Caller) -> String {
     truncate(&text, MAX_CALLER).0.to_owned()
 }
 
-/// Whether the execution found under the order's name is what the order asks for.
+/// Returns true if the execution found under the request's name is the one that the request describes.
 pub(super) fn is_same_call(order: &ExecutionRequest, found: &Execution) -> bool {
     let found = &found.spec;
     found.skill == *order.skill

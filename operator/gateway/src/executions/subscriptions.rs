@@ -22,7 +22,7 @@ pub(super) enum Update {
     Unknown,
 }
 
-/// Who waits for which execution, by uid.
+/// Subscriptions to executions, by uid.
 #[derive(Default)]
 pub(super) struct Subscriptions(Mutex<State>);
 

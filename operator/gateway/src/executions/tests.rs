@@ -147,7 +147,7 @@ async fn another_execution_under_the_same_name_is_not_taken_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_hangs_is_made_up_for_by_asking_again() {
+async fn reads_replace_a_watch_that_hangs() {
     let api = FakeApiServer::default();
     let executor = Arc::new(ExecutionClient::new(api.client()));
     api.mute_watches();
@@ -274,7 +274,7 @@ async fn following_shows_the_states_in_order_to_everyone_who_follows() {
     assert!(!executor.subscriptions.has_subscribers(&execution.metadata.uid.clone()));
 }
 
-/// What becomes of the run when the future that waits for it is dropped.
+/// Drops the future that waits for a run, and returns the state of the run.
 async fn drop_waiting(cancel_when_dropped: bool, is_shared: bool) -> (FakeApiServer, Arc<Execution>) {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;

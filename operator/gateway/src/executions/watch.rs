@@ -15,7 +15,7 @@ use super::{
     subscriptions::{Subscriptions, Update},
 };
 
-/// How long after a question that was answered the next one is asked: only a watch that hangs unnoticed needs it.
+/// Interval between reads of an execution beside the watch, for a watch that hangs unnoticed.
 const REREAD_INTERVAL: Duration = Duration::from_secs(30);
 /// The same after a question that was not answered.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);

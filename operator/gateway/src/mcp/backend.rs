@@ -1,4 +1,4 @@
-//! What the MCP server needs of the gateway.
+//! The services that the MCP server calls.
 
 use std::{future::Future, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
     service::ServiceError,
 };
 
-/// What is changed at a skill.
+/// A change of a skill's mode or switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Switch {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,14 +28,14 @@ pub struct Switch {
 
 /// Executions, the newest first. They are read while they are taken: each may be as large as its output.
 pub struct Runs<'a> {
-    /// How many there are.
+    /// The number of all of them.
     pub total: usize,
     pub newest: BoxStream<'a, Result<Arc<Execution>, ExecutionError>>,
 }
 
 /// The gateway as the MCP server sees it.
 pub trait Backend: Shelves + 'static {
-    /// Who sent these headers.
+    /// Authenticates the caller of a request by its headers.
     fn identify(&self, headers: &HeaderMap) -> impl Future<Output = Result<Caller, AuthError>> + Send;
 
     /// Memory for requests.

@@ -50,7 +50,7 @@ pub(super) struct CallContext<'a> {
     pub(super) timing: &'a Timing,
     /// Calls with a key of the same session.
     pub(super) keyed: &'a IdempotentCalls,
-    /// What the request holds; none where it has ended.
+    /// The memory reservation of the request; `None` once it has ended.
     pub(super) room: Option<Arc<Mutex<MemoryReservation>>>,
 }
 

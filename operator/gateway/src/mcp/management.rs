@@ -269,7 +269,7 @@ fn failed(error: &ServiceError) -> CallToolResult {
     tool_result::failed(reason, &message)
 }
 
-/// What the API server's answer to a change means.
+/// Describes the API server's refusal of a change.
 fn refusal(code: u16) -> &'static str {
     match code {
         403 => "Forbidden",

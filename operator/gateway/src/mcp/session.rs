@@ -35,11 +35,11 @@ pub(super) const SESSIONS_PER_CALLER: usize = 1000;
 const RANDOM_LENGTH: usize = 36;
 
 tokio::task_local! {
-    /// Whose request is being answered: rmcp makes a session's id without telling for which request.
+    /// The owner of the current request: rmcp creates a session's id without naming the request.
     pub(super) static OPENER: Owner;
 }
 
-/// Who a session belongs to.
+/// The caller to whom a session belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner(Arc<str>);
 
@@ -53,7 +53,7 @@ impl Owner {
         Self(URL_SAFE_NO_PAD.encode(digest.finalize()).into())
     }
 
-    /// Whether a session of this id is this caller's.
+    /// Returns true if the session with this id belongs to this caller.
     pub(super) fn owns(&self, id: &str) -> bool {
         let random = id.strip_prefix(&*self.0).and_then(|rest| rest.strip_prefix('.'));
         random.is_some_and(|random| {
@@ -81,7 +81,7 @@ impl Sessions {
         Self { local }
     }
 
-    /// Whether the caller may open another session here.
+    /// Returns true if the caller may open another session on this replica.
     pub(super) async fn has_room(&self, owner: &Owner) -> bool {
         let sessions = self.local.sessions.read().await;
         sessions.keys().filter(|id| owner.owns(id)).count() < SESSIONS_PER_CALLER
@@ -149,8 +149,8 @@ impl SessionManager for Sessions {
     }
 }
 
-/// What is known of a session that another replica opened, or this one before it was idle: that its owner has it.
-/// The front has looked at the id before, and nothing that the client said when it opened the session is used.
+/// The known part of a session that another replica opened, or this replica before the session was idle: its owner.
+/// The transport has checked the id, and nothing that the client said when it opened the session is used.
 pub(super) struct RestorableSessions;
 
 #[async_trait]
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_was_made_up_is_no_session() {
+    fn a_forged_id_is_no_session() {
         let owner = owner("a", "u");
         let id = owner.new_session();
         for wrong in ["", "x", &owner.0, &format!("{}.", owner.0), &format!("{id}0"), &id.replace('-', "/")] {

@@ -74,7 +74,7 @@ impl World {
     }
 }
 
-/// How a client of the protocol without sessions begins.
+/// The start of a client that speaks the protocol without sessions.
 fn without_sessions() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
 }

@@ -88,7 +88,7 @@ fn object(schema: Value) -> Map<String, Value> {
     }
 }
 
-/// Where a caller's tools come from, the nearest first.
+/// Returns the namespaces of a caller's tools, the nearest first.
 pub(super) async fn namespaces<B: Backend>(backend: &B, caller: &Caller) -> Result<Vec<Arc<str>>, AuthError> {
     resolve::allowed_namespaces(backend, caller, &[Verb::Get, Verb::Execute]).await
 }
@@ -98,7 +98,7 @@ fn runnable<B: Backend>(backend: &B, namespaces: &[Arc<str>]) -> Vec<Runnable> {
     seen.filter_map(Runnable::new).collect()
 }
 
-/// What the caller's tool of a name runs.
+/// Resolves a tool name of the caller.
 pub(super) async fn tool<B: Backend>(
     backend: &B,
     caller: &Caller,
@@ -111,7 +111,7 @@ pub(super) async fn tool<B: Backend>(
     Ok(ToolList::of(backend, caller).await?.get(tool_name).cloned())
 }
 
-/// Whether no skill of another name can have this tool name: one that was changed, that tells two skills apart, that is
+/// Returns true if no skill of another name can have this tool name. A changed name, a name that tells two skills apart,
 /// an alias or a management tool's has a `_` in it.
 fn is_plain(tool_name: &str) -> bool {
     let is_own = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';

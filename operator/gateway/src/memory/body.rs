@@ -14,14 +14,14 @@ const READ_LIMIT: Duration = Duration::from_secs(60);
 /// Room is taken in steps of at least so much where the length is not said before.
 const STEP: usize = 64 * 1024;
 
-/// How a body is used.
+/// The use of a body, which decides its size in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyBudget {
     /// Most bytes of it.
     pub max_bytes: usize,
-    /// How often its values are held at one time.
+    /// Number of parsed copies that exist at one time.
     pub parsed_copies: usize,
-    /// How often its bytes are: as they came, and as those that are sent on.
+    /// Number of text copies: the received bytes and those to forward.
     pub text_copies: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Who takes how much, who waits for whom, and how long.
+//! Reservations of several tenants: sizes, shares, waiting and its limit.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ fn spaces(bytes: usize) -> Body {
     vec![b' '; bytes].into()
 }
 
-/// What a request of this body holds.
+/// Reserves the memory for a request with this body.
 async fn reserve(pool: &MemoryPool, of: &str, body: Body) -> Result<MemoryReservation, ApiError> {
     pool.read(&tenant(of), body, BODY_BUDGET).await.map(|(_, taken)| taken)
 }

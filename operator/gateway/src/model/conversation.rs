@@ -4,7 +4,7 @@
 //! time, bytes of results). Every skill call of a response gets exactly one result; a failure is a result too. The
 //! caller's rights are checked for each call. The client's own JSON is forwarded byte for byte.
 //!
-//! [`buffered`] drives responses in one piece, [`streaming`] drives streams; all else is shared. A conversation keeps
+//! `buffered` drives responses in one piece, `streaming` drives streams; all else is shared. A conversation keeps
 //! nothing between requests: what the next request needs is in its messages.
 
 mod buffered;
@@ -61,14 +61,14 @@ pub struct Conversation {
     pub request_id: Option<String>,
     /// Tokens of the request's header that confirm calls.
     pub confirmations: Vec<String>,
-    /// What it takes of the memory for all, given back at its end.
+    /// The memory reservation of the conversation, returned at its end.
     pub room: Option<MemoryReservation>,
 }
 
 /// Limits of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How often the model is asked again.
+    /// The number of requests to the model.
     pub rounds: u32,
     pub time: Duration,
     pub result_bytes: usize,
@@ -97,7 +97,7 @@ pub struct Progress {
     budget: ResultBudget,
     /// For results of earlier turns, which come again with every request.
     earlier: ResultBudget,
-    /// How often each call was made, where they are to be made once.
+    /// The number of occurrences of each call that has to run only once.
     keyed: HashMap<String, u32>,
     /// Tool names of the calls whose skills were run, in order.
     pub ran: Vec<Arc<str>>,

@@ -56,7 +56,7 @@ struct Intercept {
     /// As it was sent to the provider.
     request: Value,
     answer: Value,
-    /// What `inject` said of this request.
+    /// The tools that `inject` returned for this request.
     offered: std::collections::BTreeMap<String, Target>,
     /// Rounds before this one: they count against the limit, and keep idempotency keys of rounds apart.
     #[serde(default)]

@@ -54,9 +54,9 @@ pub fn set_header<'a>(headers: &mut HeaderMap, name: &'static str, names: impl I
 pub struct OfferedTools {
     /// In the order in which they are sent.
     pub tools: Vec<ToolDefinition>,
-    /// What a call of each name runs: the names in `tools`, and names under which a moved client may still call them.
+    /// The skill behind each tool name: the names in `tools`, and aliases that a moved client may still call.
     pub targets: HashMap<Arc<str>, Target>,
-    /// Why nothing is offered, where the request itself forbids it.
+    /// The reason for an empty offer, if the request itself forbids tools.
     pub withheld: Option<RejectReason>,
 }
 
@@ -79,7 +79,7 @@ impl OfferedTools {
         sent.collect()
     }
 
-    /// What is offered, or why nothing is.
+    /// Returns the offer, or the reason for an empty one.
     pub fn to_json(&self) -> Value {
         let mut json = json!({ "offered": self.sent() });
         if let Some(reason) = &self.withheld {
@@ -117,7 +117,7 @@ impl Target {
     }
 }
 
-/// How a request wants its skills.
+/// A request's preferences about its skills.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillPreferences {
     pub filter: SkillFilter,
@@ -198,7 +198,7 @@ pub struct OfferRequest<'a> {
     pub can_ask: bool,
 }
 
-/// What a request is offered of these namespaces.
+/// Selects the skills of these namespaces for a request.
 pub fn offer(
     policy_spec: &SkillPolicySpec,
     namespaces: &[Arc<Namespace>],
@@ -212,7 +212,7 @@ pub fn offer(
     table(picked, &dialect.dialect().client_tool_names(request))
 }
 
-/// Why each skill of these namespaces is or is not offered.
+/// Explains for each skill of these namespaces why it is or is not offered.
 pub fn explained(
     policy_spec: &SkillPolicySpec,
     namespaces: &[Arc<Namespace>],
@@ -227,7 +227,7 @@ pub fn explained(
     explained
 }
 
-/// What `search` finds for the request in these namespaces.
+/// Searches these namespaces for the request.
 fn search<T>(
     policy_spec: &SkillPolicySpec,
     namespaces: &[Arc<Namespace>],

@@ -137,7 +137,7 @@ fn request_headers(headers: &HeaderMap, takes_client_key: bool) -> HeaderMap {
     kept
 }
 
-/// What is neither for this connection only nor between one side and the gateway.
+/// Returns the end-to-end headers that are neither hop-by-hop nor meant for the gateway.
 fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let connection = headers
         .get_all(header::CONNECTION)
@@ -173,7 +173,7 @@ fn put_key(headers: &mut HeaderMap, dialect: DialectName, key: HeaderValue) -> R
     Ok(())
 }
 
-/// What of a provider's headers goes back to the client.
+/// Returns the provider's headers that the client gets.
 pub fn response_headers(headers: &HeaderMap) -> HeaderMap {
     end_to_end(headers)
 }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_own_key_goes_on_only_where_the_policy_lets_it() {
+    fn a_clients_own_key_is_forwarded_only_if_the_policy_allows_it() {
         let sent = headers(&[
             ("authorization", "Bearer theirs"),
             ("x-skillet-token", "t"),

@@ -34,7 +34,7 @@ use crate::{
 const DEFAULT_WAIT: u32 = 60;
 const MAX_WAIT: u32 = 600;
 
-/// What to run. One of `skill` and `skillName` is needed.
+/// A run to create. One of `skill` and `skillName` is needed.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct RunRequest {
@@ -55,7 +55,7 @@ pub(crate) struct RunRequest {
     timeout: Option<SkillDuration>,
     /// One of the namespaces looked up for the caller; the nearest that has the skill where there is none.
     namespace: Option<String>,
-    /// Whether the answer waits for the end. Default true.
+    /// If true, the response waits for the end. Default true.
     wait: Option<bool>,
     /// Longest time in seconds that the answer waits. Default 60.
     #[schema(maximum = 600)]
@@ -101,7 +101,7 @@ pub(crate) async fn create(
     }
 }
 
-/// How long to wait; none where the answer does not.
+/// Returns the time to wait; `None` if the response does not wait.
 fn wait(request: &RunRequest) -> Result<Option<Duration>, ApiError> {
     let seconds = request.wait_seconds.unwrap_or(DEFAULT_WAIT);
     if seconds > MAX_WAIT {

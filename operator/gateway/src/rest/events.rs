@@ -1,7 +1,7 @@
 //! A run followed by server-sent events: `status` with every change, `end` with the result, `error` if it vanishes or
 //! there is no memory to tell of it.
 //!
-//! What the program prints while it runs stays between its sandbox and the operator; it is in the result.
+//! Output of a running program stays between its sandbox and the operator; the result contains it.
 
 use std::{convert::Infallible, sync::Arc};
 

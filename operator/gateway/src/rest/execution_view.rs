@@ -74,9 +74,9 @@ pub(crate) struct ExecutionView {
     /// The version that is run; none before one was chosen.
     pub(crate) version: Option<String>,
     pub(crate) status: Status,
-    /// Why, in one word; see docs/reference/reasons.md.
+    /// The reason in one word; see docs/reference/reasons.md.
     pub(crate) reason: Option<String>,
-    /// Why, in a sentence.
+    /// The reason in a sentence.
     pub(crate) message: Option<String>,
     pub(crate) session_id: Option<String>,
     #[schema(value_type = Option<serde_json::Value>)]
@@ -90,7 +90,7 @@ pub(crate) struct ExecutionView {
     pub(crate) exit_code: Option<i32>,
     /// Run time of the program in milliseconds.
     pub(crate) duration_ms: Option<u64>,
-    /// How many attempts were started.
+    /// Number of attempts that were started.
     pub(crate) attempts: u32,
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) created_at: Option<Timestamp>,

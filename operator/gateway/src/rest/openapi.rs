@@ -63,7 +63,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
     ApiDoc::openapi()
 }
 
-/// What any request may be answered.
+/// Errors that any request may get.
 pub(crate) enum AuthErrors {}
 /// There is no such thing for this caller.
 pub(crate) enum NotFoundErrors {}

@@ -84,7 +84,7 @@ pub(crate) struct SkillView {
     pub(crate) description: String,
     pub(crate) mode: Mode,
     pub(crate) enabled: bool,
-    /// Who may call it: `auto`, `hybrid` or `manual`.
+    /// Callers that may call it: `auto`, `hybrid` or `manual`.
     pub(crate) invocation: &'static str,
     pub(crate) tags: Vec<String>,
     /// JSON Schema of the input; none where any input is taken.
@@ -97,9 +97,9 @@ pub(crate) struct SkillView {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub(crate) omitted: bool,
-    /// Whether the present content can run.
+    /// True if the current content can run.
     pub(crate) ready: bool,
-    /// Why it is not ready, in one word.
+    /// The reason in one word, if it is not ready.
     pub(crate) reason: Option<String>,
     /// A nearer namespace with a skill of the same name: the name alone means that one.
     #[serde(rename = "hiddenBy")]

@@ -12,7 +12,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 #[error("{part} ended, without which the gateway must not go on")]
 pub struct TaskEnded {
     part: &'static str,
-    /// Where it panicked.
+    /// The panic of the task, if it had one.
     source: Option<JoinError>,
 }
 

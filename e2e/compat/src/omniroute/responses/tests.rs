@@ -37,7 +37,7 @@ fn function_calls_of_a_whole_or_wrapped_answer_are_read() {
 }
 
 #[test]
-fn made_up_ids_other_kinds_and_broken_arguments_are_known() {
+fn generated_ids_other_kinds_and_broken_arguments_are_recognized() {
     let made = json!([{"type": "function_call", "name": "a"}, {"type": "custom_tool_call", "name": "b"}]);
     let expected = json!([{"id": "$generated", "name": "a", "arguments": {}}]);
     check_extract("openai", &json!({ "output": made }), &expected, "passed");

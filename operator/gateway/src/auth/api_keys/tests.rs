@@ -1,4 +1,4 @@
-//! What a Secret must say to be a key, whom it stands for, and what makes it none.
+//! Reading of key Secrets: required fields, the ServiceAccount behind a key, and Secrets that are no key.
 
 use serde_json::{Value, json};
 use skillet_core::api_key::ApiKey;

@@ -1,4 +1,4 @@
-//! What is kept, how long, how much of it, and who waits for whom.
+//! Lifetime, size and sharing of cached results.
 
 use std::{cell::Cell, time::Duration};
 

@@ -1,4 +1,4 @@
-//! How the management tools are listed: names, descriptions, schemas, hints.
+//! Definitions of the management tools: names, descriptions, schemas, hints.
 
 use std::sync::Arc;
 

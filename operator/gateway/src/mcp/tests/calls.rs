@@ -1,4 +1,4 @@
-//! What `tools/call` runs and answers.
+//! Runs and results of `tools/call`.
 
 use rmcp::{
     model::{CallToolRequest, ClientRequest},
@@ -37,7 +37,7 @@ async fn called(
 }
 
 #[tokio::test]
-async fn a_skill_is_run_where_it_is_for_who_asks_and_its_output_comes_back() {
+async fn a_call_runs_the_resolved_skill_and_returns_its_output() {
     let world = World::new().await;
     world.fake.put("platform", "sum", &json!({ "version": "2.1.0" }), &json!({}));
     let client = world.client("a").await;
@@ -203,7 +203,7 @@ async fn a_cancelled_call_cancels_its_run() {
 }
 
 #[tokio::test]
-async fn a_run_that_takes_longer_than_a_call_may_goes_on() {
+async fn a_run_that_outlasts_its_call_continues() {
     let short = Timing { call: Duration::from_millis(20), ..timing() };
     let world = World::of(Arc::new(Fake::new()), short).await;
     world.fake.put_plain("a", "slow");

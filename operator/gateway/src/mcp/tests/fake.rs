@@ -32,15 +32,15 @@ pub(super) struct Fake {
     changes: watch::Sender<u64>,
     /// The number of the last change in each namespace.
     last_changes: Mutex<HashMap<String, u64>>,
-    /// How often all skills of a namespace were looked at.
+    /// Number of lists of a namespace's skills.
     looked_at: Mutex<HashMap<String, usize>>,
     pub(super) orders: Mutex<Vec<ExecutionRequest>>,
     runs: Mutex<HashMap<String, Run>>,
     /// The run that each idempotency key has made in each namespace.
     keys: Mutex<HashMap<(String, String), String>>,
-    /// What the next runs are refused with, the last first.
+    /// Refusals of the next runs, the last first.
     pub(super) refusals: Mutex<Vec<ExecutionError>>,
-    /// What the next switches are refused with, by the API server's code.
+    /// Status codes of the API server for the next refused updates.
     pub(super) switch_refusals: Mutex<Vec<u16>>,
     pub(super) cancelled: Mutex<Vec<String>>,
     pub(super) switched: Mutex<Vec<(String, String, Switch)>>,
@@ -90,7 +90,7 @@ impl Fake {
         self.changes.send_replace(number);
     }
 
-    /// How often all skills of a namespace were looked at so far.
+    /// Returns the number of lists of a namespace's skills so far.
     pub(super) fn looks(&self, namespace: &str) -> usize {
         self.looked_at.lock().unwrap().get(namespace).copied().unwrap_or_default()
     }
@@ -119,7 +119,7 @@ impl Fake {
         self.runs.lock().unwrap().remove(&format!("run-{run}"));
     }
 
-    /// How many wait for the run of a number.
+    /// Returns the number of callers that wait for a run.
     pub(super) fn waiting(&self, run: usize) -> usize {
         self.runs.lock().unwrap()[&format!("run-{run}")].receiver_count()
     }

@@ -27,7 +27,7 @@ async fn begun(world: &World, client: &Client, waiting: usize) -> RequestHandle<
     handle
 }
 
-/// What the same call gives, once its run has ended.
+/// Repeats a call after its run has ended.
 async fn retried(world: &World, client: &Client) -> CallToolResult {
     let peer = client.service.peer().clone();
     let before = world.fake.waiting(0);

@@ -1,4 +1,4 @@
-//! What `tools/list` shows to whom.
+//! Tools in `tools/list`, by caller.
 
 use rmcp::model::PaginatedRequestParams;
 use serde_json::{Value, json};

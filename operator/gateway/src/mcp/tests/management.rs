@@ -75,7 +75,7 @@ async fn a_skill_is_switched_by_who_may_change_it() {
 }
 
 #[tokio::test]
-async fn rights_are_those_of_who_asks_to_the_skill_that_is_asked_for() {
+async fn the_callers_rights_to_the_named_skill_count() {
     let world = World::new().await;
     for name in ["seen", "unseen", "switched", "run"] {
         world.fake.put_plain("platform", name);

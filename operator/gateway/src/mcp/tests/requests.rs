@@ -92,7 +92,7 @@ async fn a_session_is_of_who_opened_it_by_every_method() {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_at_another_replica() {
+async fn a_session_continues_at_another_replica() {
     let world = World::new().await;
     world.fake.put_plain("a", "sum");
     let replica = world.replica().await;

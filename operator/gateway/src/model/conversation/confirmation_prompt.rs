@@ -12,10 +12,10 @@ use skillet_llm::{
 use super::Conversation;
 use crate::auth::Caller;
 
-/// How long a question is open, where executions are kept as long: as long as one is kept, its call is not run again.
+/// Lifetime of a prompt if executions are kept at least as long: a kept execution is not run again.
 const OPEN_FOR: Duration = Duration::from_secs(3600);
 
-/// What a person is asked.
+/// The question to a person about calls.
 pub(super) struct ConfirmationPrompt {
     /// Tells it from other texts of the answer.
     pub(super) id: String,

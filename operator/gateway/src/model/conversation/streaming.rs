@@ -31,7 +31,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 type ChunkSender = mpsc::Sender<Chunk>;
 
-/// What goes to the client. A sender that is gone without the end has broken off, for whatever reason: also one that
+/// One part of the client's stream. A sender that is dropped without the end has aborted, for any reason: it may have
 /// panicked, or gave up a client that read too slowly.
 enum Chunk {
     Bytes(Bytes),

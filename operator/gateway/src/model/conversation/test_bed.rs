@@ -26,7 +26,7 @@ use crate::{
     state::GatewayState,
 };
 
-/// What the provider says next, and what it was asked.
+/// The provider's next responses, and the requests that it received.
 #[derive(Default)]
 struct Script {
     answers: Mutex<VecDeque<(&'static str, String)>>,
@@ -105,7 +105,7 @@ impl Bed {
         gateway_bed::put_skill(&self.gateway, namespace, name, invocation);
     }
 
-    /// What the provider says to the next question.
+    /// Sets the provider's response to the next request.
     pub(super) fn will_say(&self, answer: &Value) {
         self.will_write("application/json", answer.to_string());
     }
@@ -158,7 +158,7 @@ impl Bed {
         (status, String::from_utf8(bytes.to_vec()).unwrap())
     }
 
-    /// What `team/agent` gets, with a body that is still to come.
+    /// Sends a request as `team/agent`, and returns the response before its body is complete.
     pub(super) async fn respond(&self, path: &str, body: &Value) -> Response {
         self.response("agent", path, &[], body.to_string().into()).await
     }
@@ -176,7 +176,7 @@ impl Bed {
         routes.with_state(self.gateway.clone()).oneshot(request).await.unwrap()
     }
 
-    /// How many executions were ever made.
+    /// Returns the number of executions that were ever created.
     pub(super) fn made(&self) -> usize {
         self.api.count("POST /apis/skillet.dev/v1alpha1/namespaces/")
     }

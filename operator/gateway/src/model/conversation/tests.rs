@@ -19,7 +19,7 @@ const CALLING: &str = r#"{"usage":{"total_tokens":2,"prompt_tokens":1,"completio
 const SAYING: &str = r#"{"id":"r","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}"#;
 
 #[tokio::test]
-async fn the_clients_own_json_goes_on_as_it_was_written_in_every_round() {
+async fn the_clients_own_json_is_forwarded_byte_for_byte_in_every_round() {
     let bed = Bed::new(Some(key())).await;
     let json = "application/json";
     let called = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"look\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";

@@ -29,7 +29,7 @@ const UNASKED: &str =
 pub(super) enum Denied {
     /// For a lasting reason, which becomes the result.
     Refused(CallOutcome),
-    /// Whether it may be made could not be found out; the next time it may be.
+    /// The check of the caller's right failed; a later try may succeed.
     Unavailable(ApiError),
 }
 
@@ -53,7 +53,7 @@ pub(super) async fn run(
     results.collect()
 }
 
-/// So many at one time, each beginning as soon as another has ended; their outcomes in order, or the first error.
+/// Runs at most this many at one time, and returns their outcomes in order, or the first error.
 pub(super) async fn side_by_side<T: Send, E: Send>(
     parallel: usize,
     running: Vec<BoxFuture<'_, Result<T, E>>>,

@@ -17,7 +17,7 @@ use crate::executions::{Execution, ExecutionError};
 pub(super) struct CallOutcome {
     pub(super) content: ResultPrefix,
     pub(super) is_error: bool,
-    /// Whether the skill was run, whatever came of it.
+    /// True if the skill was run, with any result.
     pub(super) is_run: bool,
 }
 

@@ -123,7 +123,7 @@ async fn only_skills_that_were_run_are_named_as_run() {
 }
 
 #[test]
-fn the_path_goes_on_without_a_token_for_the_gateway() {
+fn the_path_is_forwarded_without_the_gateways_token() {
     let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };
     let path = |uri: &str, token_header| {
         path(&uri.parse().unwrap(), &Authenticated { caller: caller.clone(), token_header })

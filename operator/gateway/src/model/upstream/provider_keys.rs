@@ -16,13 +16,13 @@ use tracing::warn;
 
 use crate::{error::ApiError, state::GatewayState};
 
-/// How long a key is kept before its Secret is read again.
+/// Lifetime of a cached key before its Secret is read again.
 const KEPT: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 pub struct ProviderKeys(Mutex<HashMap<KeySecret, (Instant, HeaderValue)>>);
 
-/// Why there is no key to send.
+/// A failure to get the provider's key.
 #[derive(Debug, Error)]
 enum KeyError {
     #[error("could not read Secret {namespace}/{name}")]
@@ -36,7 +36,7 @@ enum KeyError {
 }
 
 impl From<KeyError> for ApiError {
-    /// Where the platform keeps its keys is not for clients.
+    /// Hides from clients the Secret that holds the platform's key.
     fn from(error: KeyError) -> Self {
         match error {
             KeyError::Read { .. } => {

@@ -71,7 +71,7 @@ async fn a_refusal_is_an_error_with_the_operators_reason() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_is_what_is_made() {
+async fn the_execution_has_the_fields_of_the_request() {
     let bed = stocked();
     let body =
         json!({ "skill": "sum@^1.0.0", "input": [1], "sessionId": "s", "timeout": "10s", "wait": false });
@@ -97,7 +97,7 @@ async fn an_answer_that_would_come_too_late_is_202() {
 }
 
 #[tokio::test]
-async fn a_run_is_the_right_of_who_asks_to_the_skill_that_is_run() {
+async fn a_run_needs_the_callers_right_to_execute_the_skill() {
     let bed = stocked();
     bed.skill("team", "other", &json!({}));
     bed.deny_user("colleague", "team", Some("sum"), Verb::Execute);

@@ -75,7 +75,7 @@ async fn a_skill_has_the_fields_that_a_caller_needs() {
 }
 
 #[tokio::test]
-async fn rights_are_those_of_who_asks_to_the_skill_that_is_asked_for() {
+async fn the_callers_rights_to_the_named_skill_count() {
     let bed = stocked();
     bed.deny_user("colleague", "platform", Some("fetch"), Verb::Get);
     bed.deny_user("colleague", "platform", Some("sum"), Verb::Patch);

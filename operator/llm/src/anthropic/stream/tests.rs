@@ -97,7 +97,7 @@ fn a_stream_without_calls_of_ours_passes_byte_for_byte_and_at_once() {
 }
 
 #[test]
-fn our_call_and_the_end_are_held_and_the_next_round_goes_on() {
+fn a_skill_call_and_the_end_are_held_and_the_next_round_continues() {
     let (mut filter, mut out) = (filter(), Vec::new());
     let first =
         [&[start("m1")][..], &text(0, "a"), &call(1, "ours", "{\"x\": 1}"), &end("tool_use", 5)].concat();

@@ -74,7 +74,7 @@ fn a_stream_without_calls_of_ours_passes_byte_for_byte_and_at_once() {
 }
 
 #[test]
-fn our_call_and_the_end_are_held_and_the_next_round_goes_on() {
+fn a_skill_call_and_the_end_are_held_and_the_next_round_continues() {
     let (mut filter, mut out) = (filter(), Vec::new());
     let first =
         [parts(json!([{"text": "a"}])), parts(json!([call("ours")])), last(json!([{"text": ""}]), 10, 5)];

@@ -65,7 +65,7 @@ pub(super) async fn asked(bed: &Bed) -> (Vec<Value>, String) {
     (vec![user(), message], confirmation)
 }
 
-/// What the model reads as the result of the call, when the client gives this one.
+/// Returns the result of the call as the model reads it, if the client sends this content.
 async fn read_as(bed: &Bed, account: &str, messages: &[Value], content: &str) -> Value {
     bed.will_say(&saying("done"));
     let messages = [messages, &[result(content)]].concat();
@@ -111,7 +111,7 @@ async fn a_hybrid_call_goes_to_the_client_and_runs_once_it_is_confirmed() {
 }
 
 #[tokio::test]
-async fn the_same_confirmation_is_answered_from_the_same_execution_as_long_as_that_is_kept() {
+async fn a_repeated_confirmation_returns_the_same_execution_while_it_is_kept() {
     let bed = Bed::new(Some(key())).await;
     let (mut messages, confirmation) = asked(&bed).await;
     for _ in 0..2 {

@@ -18,7 +18,7 @@ use super::{
     *,
 };
 
-/// What comes of a body, and whether it ends as whole.
+/// Returns the bytes of a body, and true if it ends whole.
 async fn read_to_end(body: Body) -> (String, bool) {
     let mut stream = body.into_data_stream();
     let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! Whose calls are run, how often and under which key, through the whole gateway; whatever a router says of them.
+//! Calls through the whole gateway: which run, how often and under which key, for any request of a router.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn asking() -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "look"}]})
 }
 
-/// What a router says that `look` was, in whatever version.
+/// A router's `intercept` request for a call of `look`, in any version.
 fn intercept(tool: &str, version: &str, round: u32) -> Value {
     json!({"dialect": "openai-chat", "request": asking(), "answer": calling(&[tool]), "round": round,
         "offered": {tool: {"namespace": "team", "skill": tool, "version": version}}})
@@ -49,7 +49,7 @@ fn reason(answer: &Value) -> String {
 }
 
 #[tokio::test]
-async fn the_same_call_in_another_round_of_a_router_is_another_run_and_a_repeated_one_is_not() {
+async fn a_call_of_another_round_is_another_run_and_a_repeated_call_is_not() {
     let bed = Bed::new(Some(key())).await;
     for (round, executions) in [(0, 1), (1, 2), (1, 2), (0, 2), (2, 3)] {
         let answer = intercepted(&bed, &KEYED, &intercept("look", "1.0.0", round)).await;

@@ -57,7 +57,7 @@ fn calls_without_index_are_kept_apart_by_id() {
 }
 
 #[test]
-fn a_name_that_goes_on_after_its_arguments_began_makes_no_call_of_ours() {
+fn a_name_that_continues_after_its_arguments_is_no_skill_call() {
     let parts = [
         calls("r1", &[call(0, "c", "web", "{")]),
         calls("r1", &[call(0, "c", "-search", "}")]),
