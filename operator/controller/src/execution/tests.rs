@@ -290,6 +290,9 @@ async fn every_log_line_of_a_run_names_the_execution_and_the_request() {
         .with_max_level(tracing::Level::DEBUG)
         .with_writer(lines.clone())
         .finish();
+    // While one subscriber is the only one, tracing asks the thread that first meets a line of log if anybody wants it.
+    // That may be the thread of another test, which has no subscriber.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let _logging = tracing::subscriber::set_default(subscriber);
     let (client, seen) = api_server(false);
     let engine = Engine::new(context(client), LeftoverRuns::default(), mpsc::unbounded_channel().0);

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
 };
 
 use axum::{body::Body, middleware};
@@ -10,7 +10,7 @@ use http::Request;
 use serde_json::{Value, json};
 use skillet_kube::testing;
 use tower::ServiceExt as _;
-use tracing::subscriber::DefaultGuard;
+use tracing::{Dispatch, subscriber::DefaultGuard};
 
 use super::{Bed, CALLING, CHAT, SAYING, key};
 use crate::{model::proxy, request_id};
@@ -29,8 +29,13 @@ impl io::Write for Log {
     }
 }
 
+/// While one subscriber is the only one, tracing asks the thread that first meets a line of log if anybody wants it. That
+/// may be the thread of another test, which has no subscriber.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
+
 impl Log {
     pub(in crate::model::conversation) fn capture() -> (Self, DefaultGuard) {
+        LazyLock::force(&SECOND);
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
