@@ -307,12 +307,10 @@ impl Run {
     /// Adds to a conclusion what the run knows of its last attempt.
     fn complete(&self, conclusion: Conclusion, attempts: u32) -> Conclusion {
         let LastSandbox { sandbox, accepted_at } = &self.last;
-        let ran_for = conclusion.duration_ms.and_then(|ms| i64::try_from(ms).ok());
-        let counted_back = ran_for.map(|ms| Timestamp::now() - jiff::SignedDuration::from_millis(ms));
         Conclusion {
             resolved_version: Some(self.plan.version()),
             attempts,
-            started_at: accepted_at.or(counted_back),
+            started_at: conclude::started_at(*accepted_at, conclusion.duration_ms, Timestamp::now()),
             isolation: conclusion.isolation.or_else(|| sandbox.isolation.as_ref().map(isolation::status)),
             sandbox: sandbox.clone(),
             ..conclusion

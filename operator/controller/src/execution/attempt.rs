@@ -6,6 +6,7 @@
 
 use std::{convert::Infallible, future::pending, time::Duration};
 
+use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Node};
 use kube::{Api, ResourceExt as _, api::ListParams};
 use skillet_api::Reason;
@@ -23,7 +24,7 @@ use super::{
     gather,
     plan::Plan,
     running_status::RunningStatusWriter,
-    settle::{self, Settled},
+    settle::{self, Settled, Silence},
 };
 use crate::{
     context::{Context, YOUNG},
@@ -177,7 +178,7 @@ impl Attempt<'_> {
             AttachError::Ended(ended) if ended.had_no_room() => self.no_room(ended.message, pod).await,
             // Another operator, which is being replaced, uses the sandbox: its end is this execution's end. A runner
             // that said nothing, or something else, may have got a Run from it; if not, its end says so.
-            AttachError::VersionPins(_) => self.settle(sandbox, pod).await,
+            AttachError::InUse(_) => self.settle(sandbox, pod).await,
             AttachError::Ended(ended) | AttachError::Gone(Some(ended)) if ended.was_used() => {
                 self.settle(sandbox, pod).await
             }
@@ -272,7 +273,7 @@ impl Attempt<'_> {
                 // Without a log yet, the next look finds out.
                 let pods = self.ctx.sandbox_pods();
                 if logs::is_accepted(&pods, &view.pod.name_any()).await.unwrap_or(false) {
-                    self.status.accept();
+                    self.status.accept(Timestamp::now());
                     break;
                 }
             }
@@ -282,10 +283,14 @@ impl Attempt<'_> {
         pending().await
     }
 
-    /// The runner ends its program in time. If it did not, either it hangs or its node is gone.
+    /// The runner ends its program in time. If it did not, it hangs, never began, or its node is gone.
     pub(super) async fn over_time(&self, sandbox: &SandboxRef, pod: &PodReceiver) -> AttemptOutcome {
-        if !settle::is_node_lost(self.ctx, pod).await {
-            return AttemptOutcome::TimedOut;
+        match settle::find_silence(self.ctx, pod).await {
+            Silence::NeverBegan if sandbox.isolation.is_none() => {
+                return AttemptOutcome::Unused { message: "the runner never answered".into() };
+            }
+            Silence::NeverBegan | Silence::Program => return AttemptOutcome::TimedOut,
+            Silence::Node => {}
         }
         let node = sandbox.node.as_deref().unwrap_or("unknown");
         AttemptOutcome::lost(format!("node {node} does not answer any more, and the sandbox on it neither"))

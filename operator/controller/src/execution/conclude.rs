@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use skillet_api::{
     Phase, Reason,
@@ -89,6 +89,17 @@ pub(crate) fn conclude(end: AttemptOutcome, content: &ValidContent, timeout: Dur
         AttemptOutcome::TimedOut => without_receipt(&Termination::TimedOut, content, timeout),
         AttemptOutcome::Cancelled => Conclusion::cancelled(),
     }
+}
+
+/// The start of a program that ended before `now` and ran for `duration_ms`, if it has a receipt. An operator may have
+/// noticed late that the runner had accepted the run, at `accepted_at`.
+pub(crate) fn started_at(
+    accepted_at: Option<Timestamp>,
+    duration_ms: Option<u64>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let ran_for = duration_ms.and_then(|ms| i64::try_from(ms).ok()).map(SignedDuration::from_millis);
+    accepted_at.into_iter().chain(ran_for.map(|ran_for| now - ran_for)).min()
 }
 
 fn without_receipt(ending: &Termination, content: &ValidContent, timeout: Duration) -> Conclusion {

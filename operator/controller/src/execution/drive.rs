@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use skillet_api::Reason;
 use skillet_protocol::{OperatorMessage, RefusalReason, Refused, RunnerMessage};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -33,6 +34,8 @@ impl Attempt<'_> {
         };
         let frame = frame::run(&id, &self.plan.admitted, self.plan.secret_env.clone());
         let frame = OperatorMessage::Run(Box::new(frame));
+        // The program starts after this, however late this operator reads that it did.
+        let sent_at = Timestamp::now();
         timeout(SEND_LIMIT, stream.send(&frame)).await.map_err(|_| StreamEnd::NoAnswer)??;
         let mut deadlines = Deadlines::new(Instant::now(), self.plan.admitted.timeout);
         let mut is_cancelling = false;
@@ -54,7 +57,7 @@ impl Attempt<'_> {
                     }
                     RunnerMessage::Refused(refused) => return read_refusal(refused),
                     RunnerMessage::Accepted(_) => {
-                        self.status.accept();
+                        self.status.accept(sent_at);
                         deadlines.accept(Instant::now());
                     }
                     message => captured.take(message),

@@ -49,9 +49,9 @@ impl RunningStatusWriter {
         }
     }
 
-    /// Notes that the runner has accepted the run.
-    pub(crate) fn accept(&self) {
-        self.accepted_at.get_or_init(Timestamp::now);
+    /// Notes that the runner has accepted the run, not before `at`.
+    pub(crate) fn accept(&self, at: Timestamp) {
+        self.accepted_at.get_or_init(|| at);
     }
 
     pub(crate) fn is_accepted(&self) -> bool {

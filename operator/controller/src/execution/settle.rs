@@ -55,18 +55,34 @@ pub(crate) async fn is_used(ctx: &Context, receiver: &PodReceiver) -> bool {
     peek(ctx, &view.pod).await.is_ok_and(|text| !text.is_empty())
 }
 
-/// Returns true if the node of a silent sandbox is gone: the control plane says so, or its kubelet does not answer. The
-/// control plane takes most of a minute to notice, so the operator asks the kubelet.
-pub(crate) async fn is_node_lost(ctx: &Context, receiver: &PodReceiver) -> bool {
-    let Some(view) = receiver.borrow().clone() else { return false };
+/// The cause of a sandbox's silence after its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// The runner has answered no operator. An operator sends a Run only after the answer, so nothing ran.
+    NeverBegan,
+    /// The program or its runner hangs.
+    Program,
+    /// The node does not answer: the control plane says so, or its kubelet is silent.
+    Node,
+}
+
+/// Asks the kubelet of a sandbox that is over its time: the control plane takes most of a minute to notice a lost node.
+pub(crate) async fn find_silence(ctx: &Context, receiver: &PodReceiver) -> Silence {
+    let Some(view) = receiver.borrow().clone() else { return Silence::Program };
     if is_node_unreachable(&view) {
-        return true;
+        return Silence::Node;
     }
-    match timeout(KUBELET_LIMIT, peek(ctx, &view.pod)).await {
+    explain_silence(timeout(KUBELET_LIMIT, peek(ctx, &view.pod)).await.ok())
+}
+
+/// Reads the kubelet's answer to [`peek`]; `None` if it gave none in time.
+fn explain_silence(answer: Option<kube::Result<String>>) -> Silence {
+    match answer {
+        Some(Ok(log)) if log.is_empty() => Silence::NeverBegan,
         // The API server's own answers, such as that there is no such pod, say nothing of the node.
-        Ok(Err(kube::Error::Api(answer))) => answer.code >= 500,
-        Ok(Ok(_) | Err(_)) => false,
-        Err(_) => true,
+        Some(Err(kube::Error::Api(answer))) if answer.code >= 500 => Silence::Node,
+        Some(Ok(_) | Err(_)) => Silence::Program,
+        None => Silence::Node,
     }
 }
 
@@ -204,6 +220,19 @@ mod tests {
     fn an_unused_sandbox_ran_nothing() {
         assert_eq!(combine(None, ended(Some(RunOutcome::Unused), false)), Settled::Unused);
         assert_eq!(from_gone(Some(ended(Some(RunOutcome::Unused), false))), Settled::Unused);
+    }
+
+    #[test]
+    fn an_empty_log_after_the_time_limit_means_that_nothing_ran() {
+        let refused = |code| {
+            let status = kube::core::Status { code, ..kube::core::Status::default() };
+            Some(Err(kube::Error::Api(Box::new(status))))
+        };
+        assert_eq!(explain_silence(Some(Ok(String::new()))), Silence::NeverBegan);
+        assert_eq!(explain_silence(Some(Ok("{".into()))), Silence::Program);
+        assert_eq!(explain_silence(refused(404)), Silence::Program);
+        assert_eq!(explain_silence(refused(500)), Silence::Node);
+        assert_eq!(explain_silence(None), Silence::Node);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(crate) enum AttachError {
     Gone(Option<Ended>),
     /// The attach succeeded, but the runner is not idle: another operator's run is in the sandbox.
     #[error("the sandbox is in use")]
-    VersionPins(#[source] StreamEnd),
+    InUse(#[source] StreamEnd),
 }
 
 /// Returns true if the kubelet is still pulling `image` for `pod`. Its events say so, late under load. A pod whose
@@ -182,7 +182,7 @@ async fn try_attach(
         Err(StreamEnd::Attach(_) | StreamEnd::Closed | StreamEnd::Read(_) | StreamEnd::Write(_)) => Ok(None),
         Err(
             end @ (StreamEnd::Protocol(_) | StreamEnd::Encode(_) | StreamEnd::NoAnswer | StreamEnd::NotReady),
-        ) => Err(AttachError::VersionPins(end)),
+        ) => Err(AttachError::InUse(end)),
     }
 }
 

@@ -133,3 +133,16 @@ fn a_long_stream_keeps_its_head_and_its_end() {
     assert!(stderr.head.len() <= HEAD_BYTES && stderr.tail.ends_with("the end"));
     assert_eq!(stderr.bytes, long.len() as u64);
 }
+
+#[test]
+fn a_program_started_no_later_than_its_end_less_its_duration() {
+    let now = Timestamp::from_second(1_000).unwrap();
+    let before = |ms| Some(now - SignedDuration::from_millis(ms));
+    // The operator sent the run a second before the end, and the program ran for 900 ms.
+    assert_eq!(started_at(before(1_000), Some(900), now), before(1_000));
+    // The operator found the acceptance in the log when the program had ended.
+    assert_eq!(started_at(before(0), Some(900), now), before(900));
+    assert_eq!(started_at(None, Some(900), now), before(900));
+    assert_eq!(started_at(before(1_000), None, now), before(1_000));
+    assert_eq!(started_at(None, None, now), None);
+}
