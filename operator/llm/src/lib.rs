@@ -9,6 +9,7 @@
 pub mod anthropic;
 mod candidate_count;
 pub mod confirmation;
+pub mod continuation;
 mod dialect;
 pub mod gemini;
 pub mod history;

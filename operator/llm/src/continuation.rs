@@ -1,0 +1,191 @@
+//! Carried turns: the turns of skill calls travel with the client's history, since the gateway keeps nothing.
+//!
+//! A client never sees a skill's call or its result, but the provider needs both, thinking and signatures included, when
+//! the conversation goes on. A [`Continuation`] holds these turns as the provider made them. Sealed, it is one opaque
+//! text in a field that clients send back unchanged: a call's id, the content of a reasoning item, a signature.
+//! [`restore`] puts the turns back in their place and removes every seal.
+//!
+//! # Guarantees
+//!
+//! - A seal opens only under the key, the caller's namespace and the dialect that it was made with.
+//! - A seal that does not open is removed. It never reaches a provider.
+//! - A history without its seals stays one that the provider accepts: the answer's text alone.
+//!
+//! A seal is signed and not encrypted: it holds only what its caller may read.
+
+mod anthropic;
+mod gemini;
+mod openai_chat;
+mod openai_responses;
+mod restore;
+#[cfg(test)]
+mod tests;
+
+use std::io::{Read as _, Write as _};
+
+use base64::{
+    Engine as _, engine::general_purpose::STANDARD_NO_PAD, engine::general_purpose::URL_SAFE_NO_PAD,
+};
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use hmac::{Hmac, Mac as _};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::DialectName;
+
+pub use restore::restore;
+
+/// Longest text of a seal, in bytes. Larger ones leave out results, the largest first.
+const LIMIT_BYTES: usize = 64 * 1024;
+/// Most bytes of an opened continuation.
+const OPEN_LIMIT_BYTES: u64 = 16 * 1024 * 1024;
+/// The first bytes of each seal. Nine, so that its base64 is the same in every seal. The last is the version.
+const MAGIC: &[u8; 9] = b"skilletc1";
+/// The base64 form of [`MAGIC`], alike in both alphabets.
+const MAGIC_TEXT: &str = "c2tpbGxldGMx";
+/// Clients may put this before an id.
+const ID_PREFIX: &str = "rs_";
+const CODE_BYTES: usize = 32;
+/// Domain separation: codes differ from any other code under the same secret.
+const PURPOSE: &str = "skillet continuation 1";
+
+/// The turns that a client does not see, in the provider's own form.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Continuation {
+    /// Turns of the model and of the results, in order.
+    #[serde(rename = "t")]
+    pub turns: Vec<Value>,
+    /// The provider's id of the client's call that carries the seal. If set, the turns hold the model's last turn too.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+}
+
+/// The key of all gateways of an installation. It is secret, so it has no Debug form.
+#[derive(Clone)]
+pub struct ContinuationKey(Hmac<Sha256>);
+
+impl ContinuationKey {
+    /// A key from the secret that the gateways share.
+    pub fn new(secret: &[u8]) -> Option<Self> {
+        Hmac::new_from_slice(secret).ok().map(Self)
+    }
+
+    /// Seals `continuation` for callers of `namespace`. Returns none if it is too large even without its results.
+    pub fn seal(&self, namespace: &str, dialect: DialectName, continuation: &Continuation) -> Option<Seal> {
+        let mut continuation = continuation.clone();
+        loop {
+            let seal = self.sign(namespace, dialect, &compress(&continuation)?);
+            if seal.0.len() <= LIMIT_BYTES {
+                return Some(seal);
+            }
+            leave_out_largest(dialect, &mut continuation.turns)?;
+        }
+    }
+
+    /// Opens a seal that [`ContinuationKey::seal`] made for the same namespace and dialect.
+    pub fn open(&self, namespace: &str, dialect: DialectName, seal: &str) -> Option<Continuation> {
+        let text: String = strip(seal).chars().map(to_standard_alphabet).collect();
+        let bytes = STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
+        let (code, data) = bytes.strip_prefix(MAGIC)?.split_at_checked(CODE_BYTES)?;
+        self.code(namespace, dialect, data).verify_slice(code).ok()?;
+        let mut json = Vec::new();
+        DeflateDecoder::new(data).take(OPEN_LIMIT_BYTES).read_to_end(&mut json).ok()?;
+        serde_json::from_slice(&json).ok()
+    }
+
+    fn sign(&self, namespace: &str, dialect: DialectName, data: &[u8]) -> Seal {
+        let code = self.code(namespace, dialect, data).finalize().into_bytes();
+        Seal(URL_SAFE_NO_PAD.encode([MAGIC.as_slice(), code.as_slice(), data].concat()))
+    }
+
+    fn code(&self, namespace: &str, dialect: DialectName, data: &[u8]) -> Hmac<Sha256> {
+        let mut code = self.0.clone();
+        let dialect = format!("{dialect:?}");
+        for part in [PURPOSE.as_bytes(), namespace.as_bytes(), dialect.as_bytes(), data] {
+            // With its length, so that no part can end where another begins.
+            code.update(&(part.len() as u64).to_be_bytes());
+            code.update(part);
+        }
+        code
+    }
+}
+
+/// A sealed continuation, as text of the characters `A-Z a-z 0-9 _ -`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seal(String);
+
+impl Seal {
+    /// The text of the seal.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The seal in the standard alphabet of base64, padded: SDKs decode a field of bytes and encode it again.
+    pub fn to_bytes_field(&self) -> String {
+        let mut text: String = self.0.chars().map(to_standard_alphabet).collect();
+        text.extend(std::iter::repeat_n('=', (4 - text.len() % 4) % 4));
+        text
+    }
+
+    /// The seal as the id of an item.
+    pub fn to_item_id(&self) -> String {
+        format!("{ID_PREFIX}{}", self.0)
+    }
+}
+
+/// Returns true if `text` is a seal, of this installation or another.
+pub(crate) fn is_seal(text: &str) -> bool {
+    strip(text).starts_with(MAGIC_TEXT)
+}
+
+fn strip(text: &str) -> &str {
+    text.strip_prefix(ID_PREFIX).unwrap_or(text)
+}
+
+/// The id that a provider gets in the place of a seal that does not open.
+pub(crate) fn replacement_id(seal: &str) -> String {
+    let digest = format!("{:x}", Sha256::digest(strip(seal).as_bytes()));
+    format!("call_{}", digest.get(..24).unwrap_or_default())
+}
+
+fn to_standard_alphabet(character: char) -> char {
+    match character {
+        '-' => '+',
+        '_' => '/',
+        other => other,
+    }
+}
+
+fn compress(continuation: &Continuation) -> Option<Vec<u8>> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&serde_json::to_vec(continuation).ok()?).ok()?;
+    encoder.finish().ok()
+}
+
+/// Replaces the largest result that is still there by a note of its size. None if no result is left to leave out.
+fn leave_out_largest(dialect: DialectName, turns: &mut [Value]) -> Option<()> {
+    let results_of = match dialect {
+        DialectName::OpenAiChat => openai_chat::results,
+        DialectName::OpenAiResponses => openai_responses::results,
+        DialectName::Anthropic => anthropic::results,
+        DialectName::Gemini => gemini::results,
+    };
+    let results = turns.iter_mut().flat_map(results_of);
+    let largest = results.max_by_key(|result| size(result))?;
+    let note = json!({"error": {
+        "reason": "ResultNotCarried",
+        "message": format!("the result of {} bytes is too large to be sent back; call the tool again", size(largest)),
+    }});
+    // A note in the place of a smaller result would make the seal larger.
+    (size(largest) > size(&note)).then_some(())?;
+    *largest = if largest.is_object() { note } else { note.to_string().into() };
+    Some(())
+}
+
+fn size(result: &Value) -> usize {
+    match result {
+        Value::String(text) => text.len(),
+        other => other.to_string().len(),
+    }
+}

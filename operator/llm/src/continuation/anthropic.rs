@@ -1,0 +1,93 @@
+//! Messages: a seal is the signature of an empty thinking block before the answer, or the id of the first client call.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::{
+    Continuation, is_seal,
+    restore::{CoveredTexts, Seals, is_sealed, push_merged},
+};
+use crate::wire::items;
+
+pub(super) fn restore(messages: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
+    let mut restored = Vec::with_capacity(messages.len());
+    for mut message in messages {
+        if message["role"] == "assistant" && is_sealed(&message) {
+            restore_message(message, seals, &mut restored);
+            continue;
+        }
+        for block in message.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
+            seals.put_id(block, "tool_use_id");
+        }
+        push_merged(&mut restored, message, "content", |text| json!({"type": "text", "text": text}));
+    }
+    restored
+}
+
+fn restore_message(mut message: Value, seals: &mut Seals<'_>, restored: &mut Vec<Value>) {
+    let blocks = match message["content"].take() {
+        Value::Array(blocks) => blocks,
+        other => vec![json!({"type": "text", "text": other})],
+    };
+    let calls = blocks.iter().filter(|block| block["type"] == "tool_use");
+    let sealed_id = calls.filter_map(|call| call["id"].as_str()).find(|id| is_seal(id)).map(str::to_owned);
+    if let Some(seal) = sealed_id
+        && let Some(continuation) = seals.open(&seal)
+    {
+        seals.learn(&seal, &continuation);
+        restored.extend(continuation.turns);
+        return;
+    }
+    let last = blocks.iter().rposition(|block| seals.open_last(block).is_some());
+    let continuation = last.and_then(|last| seals.open_last(blocks.get(last)?)).unwrap_or_default();
+    let is_restored = last.is_some();
+    // A carried turn begins with what the client has before the seal.
+    let left = blocks.into_iter().skip(last.map_or(0, |last| last + 1));
+    let blocks = remaining(left, &continuation, is_restored, seals);
+    restored.extend(continuation.turns);
+    if !blocks.is_empty() {
+        message["content"] = blocks.into();
+        restored.push(message);
+    }
+}
+
+fn remaining(
+    blocks: impl Iterator<Item = Value>,
+    continuation: &Continuation,
+    is_restored: bool,
+    seals: &Seals<'_>,
+) -> Vec<Value> {
+    let carried = || continuation.turns.iter().filter(|turn| turn["role"] == "assistant");
+    let carried_blocks = || carried().flat_map(|turn| items(&turn["content"]));
+    let mut covered = CoveredTexts::new(carried_blocks().filter_map(|block| block["text"].as_str()));
+    let signatures: HashSet<&str> = carried_blocks().filter_map(signature).collect();
+    let mut left = Vec::new();
+    for mut block in blocks {
+        if signature(&block).is_some_and(|text| is_seal(text) || signatures.contains(text)) {
+            continue;
+        }
+        seals.put_id(&mut block, "id");
+        if block["type"] == "text" && !covered.cut_field(&mut block, "text") && is_restored {
+            continue;
+        }
+        left.push(block);
+    }
+    left
+}
+
+/// The field by which a thinking block is known.
+fn signature(block: &Value) -> Option<&str> {
+    match block["type"].as_str()? {
+        "thinking" => block["signature"].as_str(),
+        "redacted_thinking" => block["data"].as_str(),
+        _ => None,
+    }
+}
+
+/// The contents of the results in a turn.
+pub(super) fn results(message: &mut Value) -> Vec<&mut Value> {
+    let blocks = message.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten();
+    let results = blocks.filter(|block| block["type"] == "tool_result");
+    results.filter_map(|block| block.get_mut("content")).collect()
+}

@@ -1,0 +1,82 @@
+//! Gemini: a seal is the thought signature of a thought before the answer, or of the first client call.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::{
+    is_seal,
+    restore::{CoveredTexts, Seals, is_sealed, push_merged},
+};
+use crate::wire::items;
+
+const SIGNATURES: [&str; 2] = ["thoughtSignature", "thought_signature"];
+
+pub(super) fn restore(contents: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
+    let mut restored = Vec::with_capacity(contents.len());
+    for content in contents {
+        if content["role"] == "model" && is_sealed(&content) {
+            restore_content(content, seals, &mut restored);
+        } else {
+            push_merged(&mut restored, content, "parts", |text| json!({"text": text}));
+        }
+    }
+    restored
+}
+
+fn restore_content(mut content: Value, seals: &mut Seals<'_>, restored: &mut Vec<Value>) {
+    let Value::Array(parts) = content["parts"].take() else { return };
+    let opened = parts.iter().enumerate().rev().find_map(|(place, part)| {
+        let continuation = signature(part).and_then(|seal| seals.open(seal))?;
+        Some((place, continuation))
+    });
+    let Some((place, continuation)) = opened else {
+        let mut parts = parts;
+        parts.retain_mut(unseal);
+        content["parts"] = parts.into();
+        restored.push(content);
+        return;
+    };
+    if continuation.call_id.is_some() {
+        restored.extend(continuation.turns);
+        return;
+    }
+    let carried = || continuation.turns.iter().filter(|turn| turn["role"] == "model");
+    let carried_parts = || carried().flat_map(|turn| items(&turn["parts"]));
+    let signatures: HashSet<&str> = carried_parts().filter_map(signature).collect();
+    let mut covered = CoveredTexts::new(carried_parts().filter_map(|part| part["text"].as_str()));
+    let mut left = Vec::new();
+    for mut part in parts.into_iter().skip(place) {
+        let is_carried = signature(&part).is_some_and(|own| signatures.contains(own));
+        if !is_carried && unseal(&mut part) && covered.cut_field(&mut part, "text") {
+            left.push(part);
+        }
+    }
+    restored.extend(continuation.turns);
+    if !left.is_empty() {
+        content["parts"] = left.into();
+        restored.push(content);
+    }
+}
+
+/// Removes a seal from a part. Returns false if the part was made for the seal alone.
+fn unseal(part: &mut Value) -> bool {
+    let is_sealed = signature(part).is_some_and(is_seal);
+    if let Some(fields) = part.as_object_mut().filter(|_| is_sealed) {
+        SIGNATURES.iter().for_each(|field| {
+            fields.remove(*field);
+        });
+    }
+    let is_call = ["functionCall", "function_call"].iter().any(|field| part[*field].is_object());
+    !is_sealed || part["thought"] != true || is_call
+}
+
+fn signature(part: &Value) -> Option<&str> {
+    SIGNATURES.iter().find_map(|field| part[*field].as_str())
+}
+
+/// The contents of the results in a turn.
+pub(super) fn results(content: &mut Value) -> Vec<&mut Value> {
+    let parts = content.get_mut("parts").and_then(Value::as_array_mut).into_iter().flatten();
+    parts.filter_map(|part| part.get_mut("functionResponse")?.get_mut("response")).collect()
+}

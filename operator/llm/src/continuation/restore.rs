@@ -1,0 +1,159 @@
+//! The parts of a restored history that all dialects share.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::Value;
+
+use super::{
+    Continuation, ContinuationKey, anthropic, gemini, is_seal, openai_chat, openai_responses, replacement_id,
+};
+use crate::DialectName;
+
+/// The characters around a seal at the end of a text.
+const MARKER: (&str, &str) = ("<!-- skillet ", " -->");
+
+/// Puts the turns of every seal of `namespace` into their place in `request`, and removes all seals. Returns true if it
+/// changed the request.
+pub fn restore(
+    dialect: DialectName,
+    request: &mut Value,
+    key: Option<&ContinuationKey>,
+    namespace: &str,
+) -> bool {
+    let (field, restore): (_, fn(Vec<Value>, &mut Seals<'_>) -> Vec<Value>) = match dialect {
+        DialectName::OpenAiChat => ("messages", openai_chat::restore),
+        DialectName::OpenAiResponses => ("input", openai_responses::restore),
+        DialectName::Anthropic => ("messages", anthropic::restore),
+        DialectName::Gemini => ("contents", gemini::restore),
+    };
+    let is_history_stored =
+        ["previous_response_id", "conversation"].iter().any(|field| !request[*field].is_null());
+    let Some(turns) = request.get_mut(field).and_then(Value::as_array_mut) else { return false };
+    if !turns.iter().any(has_seal) {
+        return false;
+    }
+    let mut seals = Seals { dialect, key, namespace, is_history_stored, ids: HashMap::new() };
+    *turns = restore(std::mem::take(turns), &mut seals);
+    true
+}
+
+/// Returns true if a string anywhere in `value` is or ends in a seal.
+fn has_seal(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_seal(text) || split_marker(text).is_some(),
+        Value::Array(items) => items.iter().any(has_seal),
+        Value::Object(fields) => fields.values().any(has_seal),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Opens seals, and remembers which ids stand for which.
+pub(super) struct Seals<'a> {
+    dialect: DialectName,
+    key: Option<&'a ContinuationKey>,
+    namespace: &'a str,
+    /// True if the provider keeps the turns before the request.
+    pub(super) is_history_stored: bool,
+    /// The provider's ids of calls by the seals that clients have as their ids.
+    ids: HashMap<String, String>,
+}
+
+impl Seals<'_> {
+    /// The continuation in `text`, if it is a seal and opens.
+    pub(super) fn open(&self, text: &str) -> Option<Continuation> {
+        is_seal(text).then(|| self.key?.open(self.namespace, self.dialect, text)).flatten()
+    }
+
+    /// The continuation of the last seal in `value`, anywhere in it, that opens.
+    pub(super) fn open_last(&self, value: &Value) -> Option<Continuation> {
+        match value {
+            Value::String(text) => {
+                self.open(text).or_else(|| split_marker(text).and_then(|(_, seal)| self.open(seal)))
+            }
+            Value::Array(items) => items.iter().rev().find_map(|item| self.open_last(item)),
+            Value::Object(fields) => fields.values().rev().find_map(|field| self.open_last(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => None,
+        }
+    }
+
+    /// Returns true if `seal` was opened before.
+    pub(super) fn knows(&self, seal: &str) -> bool {
+        self.ids.contains_key(seal)
+    }
+
+    /// Notes that `seal` stands for the id of a call.
+    pub(super) fn learn(&mut self, seal: &str, continuation: &Continuation) {
+        if let Some(id) = &continuation.call_id {
+            self.ids.insert(seal.to_owned(), id.clone());
+        }
+    }
+
+    /// Writes the provider's id over a seal in the string field `field`.
+    pub(super) fn put_id(&self, value: &mut Value, field: &str) {
+        let Some(own) = value.get_mut(field) else { return };
+        let Some(seal) = own.as_str().filter(|id| is_seal(id)) else { return };
+        *own = self.ids.get(seal).cloned().unwrap_or_else(|| replacement_id(seal)).into();
+    }
+}
+
+/// The text before a marker, and the marker's seal.
+pub(super) fn split_marker(text: &str) -> Option<(&str, &str)> {
+    let inner = text.trim_end().strip_suffix(MARKER.1)?;
+    let (before, seal) = inner.rsplit_once(MARKER.0)?;
+    is_seal(seal).then_some((before.trim_end(), seal))
+}
+
+/// Returns true if a string of `value`, anywhere in it, is a seal.
+pub(super) fn is_sealed(value: &Value) -> bool {
+    has_seal(value)
+}
+
+/// The texts of carried turns, which a client's text may begin with.
+pub(super) struct CoveredTexts(VecDeque<String>);
+
+impl CoveredTexts {
+    pub(super) fn new<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        Self(texts.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// The part of `text` that no carried turn has, without a marker.
+    pub(super) fn cut<'t>(&mut self, text: &'t str) -> &'t str {
+        let mut left = split_marker(text).map_or(text, |(before, _)| before);
+        while let Some(covered) = self.0.front() {
+            let Some(rest) = left.trim_start().strip_prefix(covered.as_str()) else { break };
+            self.0.pop_front();
+            left = rest.trim_start();
+        }
+        left
+    }
+
+    /// [`CoveredTexts::cut`] in the string field `field`. Returns false if nothing of the text is left.
+    pub(super) fn cut_field(&mut self, value: &mut Value, field: &str) -> bool {
+        let Some(own) = value.get_mut(field) else { return true };
+        let Some(text) = own.as_str() else { return true };
+        let left = self.cut(text).to_owned();
+        let is_left = !left.trim().is_empty();
+        *own = left.into();
+        is_left
+    }
+}
+
+/// Appends `turn`. A provider that wants turns to alternate gets one turn of the parts of two.
+pub(super) fn push_merged(turns: &mut Vec<Value>, turn: Value, parts: &str, to_part: fn(Value) -> Value) {
+    let is_same = turns.last().is_some_and(|last| last["role"] == turn["role"] && turn["role"] == "user");
+    let Some(last) = turns.last_mut().filter(|_| is_same) else {
+        turns.push(turn);
+        return;
+    };
+    let mut turn = turn;
+    let taken = |own: Option<&mut Value>| match own.map(Value::take) {
+        Some(Value::Array(parts)) => parts,
+        Some(Value::Null) | None => Vec::new(),
+        Some(other) => vec![to_part(other)],
+    };
+    let mut merged = taken(last.get_mut(parts));
+    merged.extend(taken(turn.get_mut(parts)));
+    if let Some(fields) = last.as_object_mut() {
+        fields.insert(parts.to_owned(), merged.into());
+    }
+}
