@@ -1,6 +1,6 @@
 //! Tool calls that a request forces. After the first round the model may answer without one.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{DialectName, OfferedNames};
 
@@ -12,6 +12,27 @@ impl DialectName {
             Self::OpenAiChat | Self::OpenAiResponses => openai(request, offered),
             Self::Anthropic => anthropic(request, offered),
             Self::Gemini => gemini(request, offered),
+        }
+    }
+
+    /// Keeps the model from calling any tool.
+    pub fn forbid_tool_calls(self, request: &mut Value) {
+        let Some(fields) = request.as_object_mut() else { return };
+        match self {
+            Self::OpenAiChat | Self::OpenAiResponses => {
+                fields.insert("tool_choice".to_owned(), "none".into());
+            }
+            Self::Anthropic => {
+                fields.insert("tool_choice".to_owned(), json!({"type": "none"}));
+            }
+            Self::Gemini => {
+                let config = if fields.contains_key("tool_config") { "tool_config" } else { "toolConfig" };
+                let config = fields.entry(config).or_insert_with(|| json!({}));
+                if let Some(config) = config.as_object_mut() {
+                    config.remove("function_calling_config");
+                    config.insert("functionCallingConfig".to_owned(), json!({"mode": "NONE"}));
+                }
+            }
         }
     }
 }
@@ -75,8 +96,6 @@ fn is_offered(name: &Value, offered: &OfferedNames) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     const OPENAI: [DialectName; 2] = [DialectName::OpenAiChat, DialectName::OpenAiResponses];
@@ -150,6 +169,33 @@ mod tests {
             for dialect in DialectName::ALL {
                 check(dialect, &kept, &kept);
             }
+        }
+    }
+
+    #[test]
+    fn a_request_that_forbids_tool_calls_says_so_in_each_dialect() {
+        for (dialect, request, expected) in [
+            (DialectName::OpenAiChat, json!({"tool_choice": "required"}), json!({"tool_choice": "none"})),
+            (DialectName::OpenAiResponses, json!({}), json!({"tool_choice": "none"})),
+            (
+                DialectName::Anthropic,
+                json!({"tool_choice": {"type": "any"}}),
+                json!({"tool_choice": {"type": "none"}}),
+            ),
+            (
+                DialectName::Gemini,
+                json!({"tool_config": {"function_calling_config": {"mode": "ANY"}, "x": 1}}),
+                json!({"tool_config": {"functionCallingConfig": {"mode": "NONE"}, "x": 1}}),
+            ),
+            (
+                DialectName::Gemini,
+                json!({}),
+                json!({"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}),
+            ),
+        ] {
+            let mut forbidding = request;
+            dialect.forbid_tool_calls(&mut forbidding);
+            assert_eq!(forbidding, expected, "{dialect:?}");
         }
     }
 }

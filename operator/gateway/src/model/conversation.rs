@@ -11,6 +11,8 @@ mod buffered;
 mod confirmation_prompt;
 mod confirmations;
 pub mod headers;
+mod retry;
+pub mod step;
 mod streaming;
 #[cfg(test)]
 mod test_bed;
@@ -44,6 +46,8 @@ use crate::{
 
 /// Names of the skills that were run; not in streams, whose headers are sent before.
 pub(super) const RAN_HEADER: &str = "x-skillet-ran";
+/// The reason why a response holds results of skills in the place of the model's answer.
+const INCOMPLETE_HEADER: &str = "x-skillet-incomplete";
 /// Time reserved for the model, or half of the request's time if that is shorter.
 const FOR_THE_MODEL: Duration = Duration::from_secs(60);
 
@@ -99,8 +103,17 @@ pub struct Progress {
     earlier: ResultBudget,
     /// The number of occurrences of each call that has to run only once.
     keyed: HashMap<String, u32>,
+    /// The model was asked to conclude.
+    is_concluding: bool,
     /// Tool names of the calls whose skills were run, in order.
     pub ran: Vec<Arc<str>>,
+}
+
+impl SplitCalls {
+    /// Returns true if there is nothing to run and nobody to ask.
+    pub fn is_empty(&self) -> bool {
+        self.skills.is_empty() && self.awaiting_confirmation.is_empty()
+    }
 }
 
 impl Conversation {
@@ -158,6 +171,7 @@ impl Conversation {
             budget: ResultBudget::new(result_bytes, total_result_bytes),
             earlier: ResultBudget::new(result_bytes, total_result_bytes),
             keyed: HashMap::new(),
+            is_concluding: false,
             ran: Vec::new(),
         }
     }
@@ -216,11 +230,6 @@ impl Conversation {
         confirmations::resolve(self, request, progress).await
     }
 
-    /// Runs skill calls within the limits; returns one result for each, in their order.
-    pub async fn run(&self, calls: &[ToolCall], progress: &mut Progress) -> Vec<ToolResult> {
-        tool_calls::run(self, calls, progress).await
-    }
-
     /// Renders the request for the provider; unchanged parts keep the bytes of the client.
     pub fn sent(&self, request: &Value) -> Bytes {
         render(&self.written, request).into()
@@ -231,11 +240,5 @@ impl Conversation {
         let mut next = self.dialect().next_request(request, answer, results);
         self.dialect.relax_tool_choice(&mut next, &self.offering.names());
         next
-    }
-
-    /// Results for calls that no round or time is left for.
-    pub fn not_run(calls: &[ToolCall]) -> Vec<ToolResult> {
-        let message = "the limit of rounds or of time for this request is reached; the skill was not run";
-        calls.iter().map(|call| tool_calls::refusal(call, "LimitReached", message)).collect()
     }
 }

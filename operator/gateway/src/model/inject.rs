@@ -13,7 +13,7 @@ use http::{HeaderMap, request::Parts};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use skillet_llm::{
-    DialectName,
+    DialectName, ToolResult,
     json_edit::{field, render},
 };
 use skillet_offer::{Explanation, OfferDecision};
@@ -23,7 +23,10 @@ use crate::{
     error::ApiError,
     memory::MemoryReservation,
     model::{
-        conversation::{Conversation, SplitCalls},
+        conversation::{
+            SplitCalls,
+            step::{Round, Step},
+        },
         proxy::{BODY_BUDGET, with_text},
         tools::{OfferedTools, Target},
         turn::Turn,
@@ -102,38 +105,37 @@ async fn inject(State(gateway): State<GatewayState>, request: Request) -> Result
 
 async fn intercept(State(gateway): State<GatewayState>, request: Request) -> Result<Response, ApiError> {
     let Sent { caller, headers, bytes, body, memory } = sent(&gateway, request).await?;
-    let Intercept { dialect, request, answer, offered, round } = body;
+    let Intercept { dialect, request, answer, offered, round: round_number } = body;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
     let tools = OfferedTools { targets, ..OfferedTools::default() };
     let (original, model) = (written(&bytes, "request"), String::new());
     let turn = Turn { caller, headers, dialect, model, request, original, memory };
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
     let as_written = written(&bytes, "answer");
-    let SplitCalls { skills, awaiting_confirmation, has_client_calls } = conversation.split_calls(&answer);
-    if skills.is_empty() && awaiting_confirmation.is_empty() {
+    let called = conversation.split_calls(&answer);
+    if called.is_empty() {
         return Ok(with_text(&json!({ "results": [] }), "answer", &as_written));
     }
-    let mut progress = conversation.progress_at(round);
-    let may_go_on = conversation.may_continue(&progress);
-    let results = if may_go_on {
-        conversation.run(&skills, &mut progress).await
-    } else {
-        Conversation::not_run(&skills)
-    };
+    let SplitCalls { skills, awaiting_confirmation, has_client_calls } = called;
+    let round = Round { response: &answer, skill_calls: &skills, has_client_calls };
+    Ok(match conversation.step(&request, round, &mut conversation.progress_at(round_number)).await {
+        Step::Ask { request, results } => {
+            with_text(&results_json(&results), "nextRequest", &conversation.sent(&request))
+        }
+        Step::Respond { results } => {
+            let mut mixed = conversation.dialect.dialect().client_response(&answer, &results);
+            conversation.add_confirmation_prompt(&answer, &awaiting_confirmation, &mut mixed);
+            with_text(&results_json(&results), "answer", &render(&as_written, &mixed))
+        }
+    })
+}
+
+fn results_json(results: &[ToolResult]) -> Value {
     let listed: Vec<Value> = results
         .iter()
         .map(|result| json!({ "id": result.id, "tool": result.name, "content": result.content, "isError": result.is_error }))
         .collect();
-    let dialect = conversation.dialect.dialect();
-    let fields = json!({ "results": listed });
-    Ok(if has_client_calls || !may_go_on {
-        let mut mixed = dialect.client_response(&answer, &results);
-        conversation.add_confirmation_prompt(&answer, &awaiting_confirmation, &mut mixed);
-        with_text(&fields, "answer", &render(&as_written, &mixed))
-    } else {
-        let next = conversation.next(&request, &answer, &results);
-        with_text(&fields, "nextRequest", &conversation.sent(&next))
-    })
+    json!({ "results": listed })
 }
 
 async fn explain(State(gateway): State<GatewayState>, request: Request) -> Result<Json<Value>, ApiError> {

@@ -12,12 +12,15 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use skillet_api::gateway::{Provider, Providers};
 use skillet_llm::DialectName;
-use tokio::time::Instant;
 
 pub use self::provider_keys::ProviderKeys;
 use crate::{error::ApiError, idempotency, state::GatewayState};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Longest time for one whole response. Models that reason take tens of minutes, and clients wait for them.
+const PROVIDER_LIMIT: Duration = Duration::from_secs(3600);
+/// Longest silence within a streamed response. Providers send pings more often.
+pub const IDLE_LIMIT: Duration = Duration::from_secs(300);
 /// Of one hop only, or made anew for the next.
 const HOP_BY_HOP: [&str; 14] = [
     "connection",
@@ -88,18 +91,17 @@ impl Upstream {
         Ok(Self { client: gateway.upstream.clone(), url, headers: sent })
     }
 
-    /// Asks the provider. Any status is an answer, which must be whole by `deadline`.
-    pub async fn send(&self, body: Bytes, deadline: Instant) -> Result<reqwest::Response, ApiError> {
-        let limit = deadline.saturating_duration_since(Instant::now());
-        let request = self.client.post(&self.url).headers(self.headers.clone()).body(body).timeout(limit);
-        request.send().await.map_err(|error| transport_error(&error))
+    /// Sends a request to the provider. Any status is a response.
+    pub async fn send(&self, body: Bytes) -> Result<reqwest::Response, ApiError> {
+        let request = self.client.post(&self.url).headers(self.headers.clone()).body(body);
+        request.timeout(PROVIDER_LIMIT).send().await.map_err(|error| transport_error(&error))
     }
 }
 
 /// Maps a failed or late request to a provider to an error.
 pub fn transport_error(error: &reqwest::Error) -> ApiError {
     let (status, code, what) = if error.is_timeout() {
-        (StatusCode::GATEWAY_TIMEOUT, "ProviderTooSlow", "did not answer within the time of this request")
+        (StatusCode::GATEWAY_TIMEOUT, "ProviderTooSlow", "did not answer in time")
     } else if error.is_connect() {
         (StatusCode::BAD_GATEWAY, "ProviderUnreachable", "could not be reached")
     } else {

@@ -7,14 +7,20 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::Value;
-use skillet_llm::{ToolResult, Usage, json_edit::render};
-use tokio::time::Instant;
+use skillet_llm::{Usage, json_edit::render};
 use tracing::warn;
 
-use super::{Conversation, Progress, SplitCalls};
+use super::{
+    Conversation, INCOMPLETE_HEADER, Progress, SplitCalls,
+    retry::{Head, retry},
+    step::{Round, Step},
+};
 use crate::{
     error::ApiError,
-    model::upstream::{Upstream, response_headers, transport_error},
+    model::{
+        tools::set_header,
+        upstream::{Upstream, response_headers, transport_error},
+    },
 };
 
 /// Most bytes of one answer that are read.
@@ -27,6 +33,12 @@ struct Answer {
     body: Bytes,
 }
 
+impl Head for Answer {
+    fn head(&self) -> (StatusCode, &HeaderMap) {
+        (self.status, &self.headers)
+    }
+}
+
 /// Asks until the model is done. `sent` is the first request, as bytes too where nothing was added to it.
 pub(super) async fn respond(
     conversation: &Conversation,
@@ -35,58 +47,62 @@ pub(super) async fn respond(
     sent: Bytes,
     mut progress: Progress,
 ) -> Result<(Response, Progress), ApiError> {
-    let dialect = conversation.dialect();
     let mut total = Usage::default();
-    let mut body = sent;
-    // The last response with skill calls, and their results.
-    let mut last: Option<(Answer, Value, Vec<ToolResult>)> = None;
+    let first = receive(upstream.send(sent).await?).await?;
+    let Some(read) = read(&first) else { return Ok((pass(first), progress)) };
+    let mut current = (first, read);
     loop {
-        let asked = ask(upstream, body, progress.deadline).await;
-        let (answer, read) = match (asked.map(|answer| (read(&answer), answer)), last.take()) {
-            (Ok((Some(read), answer)), _) => (answer, read),
-            // Too late to begin again: the client at least gets what its skills gave.
-            (unread, Some((answer, read, results))) => {
-                match unread {
-                    Ok((_, refused)) => {
-                        warn!(status = refused.status.as_u16(), "Provider refused the next round");
-                    }
-                    Err(error) => warn!(error = error.message, "Provider could not be asked again"),
-                }
-                let given = dialect.client_response(&read, &results);
-                return Ok((with_usage(conversation, &answer, given, total), progress));
-            }
-            (Ok((None, answer)), None) => return Ok((pass(answer), progress)),
-            (Err(error), None) => return Err(error),
-        };
+        let (answer, read) = current;
         let called = conversation.split_calls(&read);
-        let SplitCalls { skills, awaiting_confirmation, has_client_calls } = &called;
-        total = total.plus(dialect.usage(&read));
-        if skills.is_empty() && awaiting_confirmation.is_empty() {
+        total = total.plus(conversation.dialect().usage(&read));
+        if called.is_empty() {
             let is_first = progress.round == 0;
             let response =
                 if is_first { pass(answer) } else { with_usage(conversation, &answer, read, total) };
             return Ok((response, progress));
         }
-        let may_go_on = conversation.may_continue(&progress);
-        let results = if may_go_on {
-            conversation.run(skills, &mut progress).await
-        } else {
-            Conversation::not_run(skills)
+        let SplitCalls { skills, awaiting_confirmation, has_client_calls } = called;
+        let round = Round { response: &read, skill_calls: &skills, has_client_calls };
+        let (next, results) = match conversation.step(&request, round, &mut progress).await {
+            Step::Ask { request, results } => (request, results),
+            Step::Respond { results } => {
+                let mut given = conversation.dialect().client_response(&read, &results);
+                conversation.add_confirmation_prompt(&read, &awaiting_confirmation, &mut given);
+                return Ok((with_usage(conversation, &answer, given, total), progress));
+            }
         };
-        if *has_client_calls || !may_go_on {
-            let mut given = dialect.client_response(&read, &results);
-            conversation.add_confirmation_prompt(&read, awaiting_confirmation, &mut given);
-            return Ok((with_usage(conversation, &answer, given, total), progress));
+        request = next;
+        match ask_again(conversation, upstream, &request, &progress).await {
+            Ok(next) => current = next,
+            // Too late to begin again: the client at least gets what its skills gave.
+            Err(why) => {
+                warn!(why, "Next round failed");
+                let given = conversation.dialect().client_response(&read, &results);
+                let mut response = with_usage(conversation, &answer, given, total);
+                set_header(response.headers_mut(), INCOMPLETE_HEADER, std::iter::once(why.as_str()));
+                return Ok((response, progress));
+            }
         }
-        progress.round += 1;
-        request = conversation.next(&request, &read, &results);
-        body = conversation.sent(&request);
-        last = Some((answer, read, results));
     }
 }
 
-async fn ask(upstream: &Upstream, body: Bytes, deadline: Instant) -> Result<Answer, ApiError> {
-    let response = upstream.send(body, deadline).await?;
+/// The response to a later round. The error says in one line why there is none.
+async fn ask_again(
+    conversation: &Conversation,
+    upstream: &Upstream,
+    request: &Value,
+    progress: &Progress,
+) -> Result<(Answer, Value), String> {
+    let body = conversation.sent(request);
+    let ask = || async { receive(upstream.send(body.clone()).await?).await };
+    let answer = retry(progress.deadline, ask).await.map_err(|error| error.code)?;
+    match read(&answer) {
+        Some(read) => Ok((answer, read)),
+        None => Err(format!("ProviderRefused {}", answer.status.as_u16())),
+    }
+}
+
+async fn receive(response: reqwest::Response) -> Result<Answer, ApiError> {
     let (status, headers) = (response.status(), response.headers().clone());
     let body = collect(response).await?;
     Ok(Answer { status, headers, body })

@@ -18,10 +18,12 @@ use tracing::{Instrument as _, info, warn};
 use super::{
     Conversation, Progress,
     confirmation_prompt::{self, ConfirmationPrompt},
+    retry::retry,
+    step::{Round, Step},
 };
 use crate::{
     error::ApiError,
-    model::upstream::{Upstream, response_headers},
+    model::upstream::{IDLE_LIMIT, Upstream, response_headers},
 };
 
 /// ChunkSender on their way to a client that reads slowly; then the provider is read no further either.
@@ -54,7 +56,7 @@ pub(super) async fn respond(
     sent: Bytes,
     progress: Progress,
 ) -> Result<Response, ApiError> {
-    let first = upstream.send(sent, progress.deadline).await?;
+    let first = upstream.send(sent).await?;
     let (status, headers) = (first.status(), response_headers(first.headers()));
     let (chunks, received) = mpsc::channel(BUFFERED_CHUNKS);
     if status.is_success() {
@@ -133,27 +135,30 @@ async fn rounds(
         if end.skill_calls.is_empty() && end.awaiting_confirmation.is_empty() {
             return finish(filter.as_mut(), &[], chunks).await;
         }
-        let may_go_on = conversation.may_continue(progress);
-        let results = if may_go_on {
-            tokio::select! {
-                results = conversation.run(&end.skill_calls, progress) => results,
-                () = chunks.closed() => return Err(Stop::ClientGone),
-            }
-        } else {
-            Conversation::not_run(&end.skill_calls)
+        let round = Round {
+            response: &end.response,
+            skill_calls: &end.skill_calls,
+            has_client_calls: end.has_client_calls,
         };
-        if let Some(question) =
-            confirmation_prompt::build(conversation, &end.response, &end.awaiting_confirmation)
-        {
-            return ask(filter.as_mut(), &results, &question, chunks).await;
-        }
-        if end.has_client_calls || !may_go_on {
-            return finish(filter.as_mut(), &results, chunks).await;
-        }
-        progress.round += 1;
-        request = conversation.next(&request, &end.response, &results);
+        let step = tokio::select! {
+            step = conversation.step(&request, round, progress) => step,
+            () = chunks.closed() => return Err(Stop::ClientGone),
+        };
+        let (next, results) = match step {
+            Step::Ask { request, results } => (request, results),
+            Step::Respond { results } => {
+                let question =
+                    confirmation_prompt::build(conversation, &end.response, &end.awaiting_confirmation);
+                return match question {
+                    Some(question) => ask(filter.as_mut(), &results, &question, chunks).await,
+                    None => finish(filter.as_mut(), &results, chunks).await,
+                };
+            }
+        };
+        request = next;
+        let body = conversation.sent(&request);
         let sent = tokio::select! {
-            sent = upstream.send(conversation.sent(&request), progress.deadline) => sent,
+            sent = retry(progress.deadline, || upstream.send(body.clone())) => sent,
             () = chunks.closed() => return Err(Stop::ClientGone),
         };
         response = match sent {
@@ -180,7 +185,9 @@ async fn read(
     let mut out = Vec::new();
     loop {
         let chunk = tokio::select! {
-            chunk = response.chunk() => chunk,
+            chunk = timeout(IDLE_LIMIT, response.chunk()) => {
+                chunk.map_err(|_| broken(&format!("the provider sent nothing for {IDLE_LIMIT:?}")))?
+            }
             () = chunks.closed() => return Err(Stop::ClientGone),
         };
         let Some(chunk) = chunk.map_err(|error| broken(&error.without_url()))? else { break };

@@ -125,6 +125,7 @@ async fn a_provider_that_fails_in_a_later_round_leaves_the_client_what_its_skill
         let response = bed.respond("/v1/chat/completions", &json!({"messages": []})).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["x-skillet-ran"], "look");
+        assert!(response.headers().contains_key("x-skillet-incomplete"));
         let (text, is_whole) = read_to_end(response.into_body()).await;
         assert!(is_whole && text.contains("[Skill result: look]") && text.contains("\"stop\""), "{text}");
     }

@@ -63,7 +63,11 @@ async fn the_limit_of_rounds_holds_for_a_router_too() {
     let bed = Bed::new(Some(key())).await;
     let one = [("x-skillet-rounds", "1")];
     assert!(intercepted(&bed, &one, &intercept("look", "1.0.0", 0)).await["nextRequest"].is_object());
+    // The model is asked to conclude once, and reads why its call was not run.
     let answer = intercepted(&bed, &one, &intercept("look", "1.0.0", 1)).await;
+    assert_eq!(reason(&answer), "LimitReached");
+    assert_eq!(answer["nextRequest"]["tool_choice"], "none");
+    let answer = intercepted(&bed, &one, &intercept("look", "1.0.0", 2)).await;
     assert_eq!((reason(&answer).as_str(), answer.get("nextRequest")), ("LimitReached", None));
     let text = answer["answer"]["choices"][0]["message"]["content"].as_str().unwrap();
     assert!(text.contains("LimitReached"), "{text}");
