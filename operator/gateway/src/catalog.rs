@@ -5,25 +5,24 @@
 mod entry;
 mod left_right;
 mod namespace;
-mod update_skill;
 mod watch;
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU8, Ordering},
     },
 };
 
 use arc_swap::{ArcSwap, Guard};
 use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
+use skillet_kube::lock;
 use skillet_offer::MatchMode;
 use tokio::sync::watch as watch_channel;
 
 use crate::auth::Caller;
 
-pub use self::update_skill::update_skill;
 pub use self::{
     entry::{CachedSkill, CachedSpec, CachedVersion, CatalogEntry, Versions},
     namespace::Namespace,
@@ -38,6 +37,9 @@ pub struct SkillCatalog {
     writing: Mutex<()>,
     synced: AtomicU8,
     changes: watch_channel::Sender<u64>,
+    /// The namespaces of all calls of [`SkillCatalog::list`], in tests.
+    #[cfg(test)]
+    listed: Mutex<Vec<String>>,
 }
 
 impl Default for SkillCatalog {
@@ -48,6 +50,8 @@ impl Default for SkillCatalog {
             writing: Mutex::new(()),
             synced: AtomicU8::new(0),
             changes: watch_channel::Sender::new(0),
+            #[cfg(test)]
+            listed: Mutex::default(),
         }
     }
 }
@@ -89,10 +93,18 @@ impl SkillCatalog {
 
     /// Every skill of a namespace, by name.
     pub fn list(&self, namespace: &str) -> Vec<Arc<CatalogEntry>> {
+        #[cfg(test)]
+        lock(&self.listed).push(namespace.to_owned());
         self.namespace(namespace).map(|found| found.list().cloned().collect()).unwrap_or_default()
     }
 
-    /// Tells of every change, by a number that grows.
+    /// Returns the number of lists of this namespace so far.
+    #[cfg(test)]
+    pub(crate) fn lists(&self, namespace: &str) -> usize {
+        lock(&self.listed).iter().filter(|listed| *listed == namespace).count()
+    }
+
+    /// Reports every change, by a number that grows.
     pub fn changes(&self) -> watch_channel::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -140,7 +152,7 @@ impl SkillCatalog {
     }
 
     fn change(&self, namespace: &str, work_out: impl FnOnce(&Namespace) -> Option<Outcome>) {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = lock(&self.writing);
         let known = self.namespaces.load();
         let (name, found) = match known.get_key_value(namespace) {
             Some((name, found)) => (name.clone(), found.clone()),
@@ -173,7 +185,7 @@ impl SkillCatalog {
     }
 
     fn change_all(&self, change: impl Fn(&mut Namespace) + Send + Sync + Clone + 'static) {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = lock(&self.writing);
         self.namespaces.load().values().for_each(|namespace| namespace.change(change.clone()));
         self.tell();
     }

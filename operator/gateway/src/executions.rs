@@ -12,24 +12,15 @@ mod request;
 mod subscriptions;
 mod watch;
 
-use std::{
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use futures::TryStreamExt as _;
 use kube::{
     Api, Resource as _, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
-    runtime::{WatchStreamExt as _, watcher},
+    runtime::watcher::Config,
 };
 use serde_json::{Value, json};
 use skillet_api::names;
-use skillet_kube::PAGE_SIZE;
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, warn};
 
@@ -89,37 +80,23 @@ const MAX_RACES: u32 = 4;
 pub struct ExecutionClient {
     client: kube::Client,
     subscriptions: Arc<Subscriptions>,
-    is_synced: AtomicBool,
 }
 
 impl ExecutionClient {
     pub fn new(client: kube::Client) -> Self {
-        Self { client, subscriptions: Arc::default(), is_synced: AtomicBool::new(false) }
+        Self { client, subscriptions: Arc::default() }
     }
 
     /// Watches the executions of the whole cluster, until it is dropped.
     pub async fn watch_all(self: Arc<Self>) {
         let api: Api<Found> = Api::all(self.client.clone());
-        let config = watcher::Config::default().page_size(PAGE_SIZE);
-        let mut events = pin!(watcher(api, config).default_backoff());
-        loop {
-            match events.try_next().await {
-                Ok(Some(event)) => {
-                    let is_listed = matches!(event, watcher::Event::InitDone);
-                    self.subscriptions.on_event(event);
-                    if is_listed {
-                        self.is_synced.store(true, Ordering::Relaxed);
-                    }
-                }
-                Ok(None) => return,
-                Err(error) => warn!(%error, "Execution watch was interrupted"),
-            }
-        }
+        let events = skillet_kube::watch(api, Config::default());
+        skillet_kube::mirror(events, &mut &*self.subscriptions).await;
     }
 
     /// Returns true once the first list of executions is complete.
     pub fn is_synced(&self) -> bool {
-        self.is_synced.load(Ordering::Relaxed)
+        self.subscriptions.is_synced()
     }
 
     /// Makes the execution, or finds the one that the same idempotency key made.
@@ -230,12 +207,17 @@ impl ExecutionClient {
 
     /// Cancels a run that was waited for, unless another request of this gateway waits for it.
     pub async fn cancel_unless_wanted(&self, execution: &Metadata) {
-        if self.subscriptions.has_subscribers(&execution.uid) {
+        if self.waiting(&execution.uid) > 0 {
             return;
         }
         if let Err(error) = self.cancel(execution).await {
             warn!(%error, "Execution that nobody waits for was not cancelled");
         }
+    }
+
+    /// Returns the number of requests of this gateway that wait for an execution.
+    pub fn waiting(&self, uid: &str) -> usize {
+        self.subscriptions.count(uid)
     }
 
     /// Follows the states of an execution.

@@ -12,10 +12,11 @@ mod body;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
+use skillet_kube::lock;
 use tokio::sync::Notify;
 
 pub use self::body::BodyBudget;
@@ -155,7 +156,7 @@ impl Drop for MemoryReservation {
 
 impl Shared {
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ledger)
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     collections::{HashMap, HashSet},
     pin::pin,
     sync::{
-        PoisonError, RwLock,
+        RwLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -14,13 +14,10 @@ use std::{
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api, Client, ResourceExt,
-    runtime::{WatchStreamExt as _, watcher},
-};
+use kube::{Api, Client, ResourceExt, runtime::watcher};
 use skillet_api::names;
 use skillet_core::api_key::KeyHash;
-use skillet_kube::{PAGE_SIZE, RawObject};
+use skillet_kube::{RawObject, read, watch, write};
 use thiserror::Error;
 use tracing::warn;
 
@@ -141,25 +138,21 @@ impl ApiKeys {
         if !self.is_synced() {
             return Err(AuthError::Unreachable("the API keys have not been read yet".into()));
         }
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.caller(hash, now).ok_or(AuthError::Unknown)
+        read(&self.table).caller(hash, now).ok_or(AuthError::Unknown)
     }
 
     /// Follows the Secrets as long as it is polled.
     pub(super) async fn follow(&self, client: Client) {
         let config = watcher::Config::default().labels(&format!("{}=true", names::LABEL_API_KEY));
         let api = Api::<RawObject<Secret>>::all(client);
-        let mut events = pin!(watcher(api, config.page_size(PAGE_SIZE)).default_backoff());
+        let mut events = pin!(watch(api, config));
         let mut listed = KeyTable::default();
         while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => self.see(event, &mut listed),
-                Err(error) => warn!(error = %error, "Watch of API keys failed"),
-            }
+            self.handle(event, &mut listed);
         }
     }
 
-    fn see(&self, event: watcher::Event<RawObject<Secret>>, listed: &mut KeyTable) {
+    fn handle(&self, event: watcher::Event<RawObject<Secret>>, listed: &mut KeyTable) {
         match event {
             watcher::Event::Init => *listed = KeyTable::default(),
             watcher::Event::InitApply(secret) => put(listed, &secret),
@@ -173,7 +166,7 @@ impl ApiKeys {
     }
 
     fn change(&self, change: impl FnOnce(&mut KeyTable)) {
-        change(&mut self.table.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut write(&self.table));
     }
 }
 

@@ -5,7 +5,7 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
@@ -13,6 +13,7 @@ use futures::{
     FutureExt as _,
     future::{BoxFuture, Shared, WeakShared},
 };
+use skillet_kube::lock;
 
 use super::AuthError;
 
@@ -93,7 +94,7 @@ where
     }
 
     fn held(&self) -> MutexGuard<'_, Held<K, V>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 }
 

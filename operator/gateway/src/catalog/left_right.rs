@@ -3,9 +3,10 @@
 //! The copy that readers left is changed next: first by what it missed, then by what is new. Only where a reader stays
 //! in it is the other one copied.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::{ArcSwap, Guard};
+use skillet_kube::lock;
 
 use super::Namespace;
 
@@ -36,7 +37,7 @@ impl LeftRight {
     /// Changes it. The change is made twice, once in each copy, and must do the same to both.
     pub(super) fn change(&self, change: impl Fn(&mut Namespace) + Send + Sync + 'static) {
         let change: Change = Arc::new(change);
-        let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stale = lock(&self.stale);
         let spare = stale.take().and_then(|Stale { copy, missed }| {
             let mut copy = Arc::into_inner(copy)?;
             missed(&mut copy);

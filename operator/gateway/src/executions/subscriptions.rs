@@ -1,11 +1,15 @@
 //! Subscriptions of requests to single executions. The gateway keeps no execution without a subscriber.
 
 use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use kube::{Resource as _, runtime::watcher::Event};
+use kube::Resource as _;
+use skillet_kube::{Mirror, lock};
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -24,79 +28,49 @@ pub(super) enum Update {
 
 /// Subscriptions to executions, by uid.
 #[derive(Default)]
-pub(super) struct Subscriptions(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    senders: HashMap<String, watch::Sender<Update>>,
-    /// Waited for when the present list was begun, and not shown by it so far.
-    unlisted: HashSet<String>,
+pub(super) struct Subscriptions {
+    senders: Mutex<HashMap<String, watch::Sender<Update>>>,
+    is_synced: AtomicBool,
 }
 
 impl Subscriptions {
     /// Delivers every later update of this execution.
     pub(super) fn subscribe(&self, uid: &str) -> watch::Receiver<Update> {
-        self.state().senders.entry(uid.to_owned()).or_default().subscribe()
+        lock(&self.senders).entry(uid.to_owned()).or_default().subscribe()
     }
 
     /// Ends a subscription; the last one removes the entry.
     pub(super) fn unsubscribe(&self, uid: &str, updates: watch::Receiver<Update>) {
-        let mut state = self.state();
+        let mut senders = lock(&self.senders);
         // Within the lock, so that of two who leave at once the second sees that it is the last.
         drop(updates);
-        if state.senders.get(uid).is_some_and(|sender| sender.receiver_count() == 0) {
-            state.senders.remove(uid);
+        if senders.get(uid).is_some_and(|sender| sender.receiver_count() == 0) {
+            senders.remove(uid);
         }
     }
 
-    pub(super) fn has_subscribers(&self, uid: &str) -> bool {
-        self.state().senders.contains_key(uid)
+    /// Returns the number of subscriptions to an execution.
+    pub(super) fn count(&self, uid: &str) -> usize {
+        lock(&self.senders).get(uid).map_or(0, watch::Sender::receiver_count)
     }
 
-    /// Passes on one event of the watch.
-    pub(super) fn on_event(&self, event: Event<Found>) {
-        let mut state = self.state();
-        match event {
-            Event::Init => state.unlisted = state.senders.keys().cloned().collect(),
-            Event::InitApply(watched) => {
-                if let Some(uid) = &watched.meta().uid {
-                    state.unlisted.remove(uid);
-                }
-                state.publish_object(&watched, Update::Seen);
-            }
-            Event::InitDone => {
-                for uid in std::mem::take(&mut state.unlisted) {
-                    state.publish(&uid, || Update::Unknown);
-                }
-            }
-            Event::Apply(watched) => state.publish_object(&watched, Update::Seen),
-            Event::Delete(watched) => {
-                state.publish_object(&watched, |last| {
-                    if last.is_ended() { Update::Seen(last) } else { Update::Deleted }
-                });
-            }
-        }
+    /// Returns true once the first list of executions is complete.
+    pub(super) fn is_synced(&self) -> bool {
+        self.is_synced.load(Ordering::Relaxed)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn publish_object(&self, watched: &Found, update: impl FnOnce(Arc<Execution>) -> Update) {
-        let Some(uid) = watched.meta().uid.as_deref().filter(|uid| self.senders.contains_key(*uid)) else {
-            return;
-        };
-        // Only where somebody waits for it, so that one that does not parse hinders no other.
-        match Execution::read(watched) {
+    fn publish_object(&self, found: &Found, update: impl FnOnce(Arc<Execution>) -> Update) {
+        let Some(uid) = found.meta().uid.as_deref().filter(|uid| self.count(uid) > 0) else { return };
+        // Parsed only for a subscriber, so that an object that does not parse hinders no other.
+        match Execution::read(found) {
             Ok(execution) => self.publish(uid, || update(Arc::new(execution))),
             Err(error) => warn!(%error, "SkillExecution that is waited for could not be read"),
         }
     }
 
     fn publish(&self, uid: &str, update: impl FnOnce() -> Update) {
-        let Some(sender) = self.senders.get(uid) else { return };
+        let senders = lock(&self.senders);
+        let Some(sender) = senders.get(uid) else { return };
         sender.send_if_modified(|present| {
             // An end is final: that the object was then deleted must not hide it.
             let is_final = matches!(present, Update::Seen(execution) if execution.is_ended());
@@ -108,9 +82,44 @@ impl State {
     }
 }
 
+impl Mirror for &Subscriptions {
+    type Object = Found;
+    type Key = String;
+
+    fn key(&self, found: &Found) -> Option<String> {
+        found.meta().uid.clone()
+    }
+
+    fn keys(&self) -> impl IntoIterator<Item = String> {
+        lock(&self.senders).keys().cloned().collect::<Vec<_>>()
+    }
+
+    fn apply(&mut self, found: Found) {
+        self.publish_object(&found, Update::Seen);
+    }
+
+    /// A subscriber has to read an execution that the list after an interruption did not show.
+    fn remove(&mut self, uid: String) {
+        self.publish(&uid, || Update::Unknown);
+    }
+
+    fn delete(&mut self, found: Found) {
+        self.publish_object(
+            &found,
+            |last| if last.is_ended() { Update::Seen(last) } else { Update::Deleted },
+        );
+    }
+
+    fn finish_list(&mut self) {
+        self.is_synced.store(true, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use kube::runtime::watcher::Event;
     use serde_json::json;
+    use skillet_kube::Unlisted;
 
     use super::*;
 
@@ -134,10 +143,11 @@ mod tests {
     fn check(events: Vec<Event<Found>>, expected: &[&str]) {
         let subscriptions = Subscriptions::default();
         let updates = subscriptions.subscribe("u");
+        let mut unlisted = Unlisted::default();
         let seen: Vec<String> = events
             .into_iter()
             .map(|event| {
-                subscriptions.on_event(event);
+                unlisted.handle(event, &mut &subscriptions);
                 word(&updates)
             })
             .collect();
@@ -178,9 +188,10 @@ mod tests {
     #[test]
     fn a_subscription_during_a_relist_does_not_become_unknown() {
         let subscriptions = Subscriptions::default();
-        subscriptions.on_event(Event::Init);
+        let mut unlisted = Unlisted::default();
+        unlisted.handle(Event::Init, &mut &subscriptions);
         let updates = subscriptions.subscribe("u");
-        subscriptions.on_event(Event::InitDone);
+        unlisted.handle(Event::InitDone, &mut &subscriptions);
         assert_eq!(word(&updates), "nothing");
     }
 
@@ -200,8 +211,9 @@ mod tests {
         let subscriptions = Subscriptions::default();
         let (first, second) = (subscriptions.subscribe("u"), subscriptions.subscribe("u"));
         subscriptions.unsubscribe("u", first);
-        assert!(subscriptions.has_subscribers("u"));
+        assert_eq!(subscriptions.count("u"), 1);
         subscriptions.unsubscribe("u", second);
-        assert!(!subscriptions.has_subscribers("u"));
+        assert_eq!(subscriptions.count("u"), 0);
+        assert!(lock(&subscriptions.senders).is_empty(), "nothing is kept");
     }
 }

@@ -134,23 +134,23 @@ fn a_list_takes_the_place_of_what_was_known_when_it_is_complete() {
     let (keys, mut listed) = (ApiKeys::default(), KeyTable::default());
     let known = |byte| keys.caller(hash(byte), now()).is_ok();
     for event in [Event::Init, Event::InitApply(unread("a", "skillet-key-x", 1))] {
-        keys.see(event, &mut listed);
+        keys.handle(event, &mut listed);
     }
     let early = keys.caller(hash(1), now());
     assert!(matches!(early, Err(AuthError::Unreachable(_))), "{early:?}");
-    keys.see(Event::InitDone, &mut listed);
+    keys.handle(Event::InitDone, &mut listed);
     assert!(keys.is_synced() && known(1));
     for event in [Event::Init, Event::InitApply(unread("a", "skillet-key-y", 2))] {
-        keys.see(event, &mut listed);
+        keys.handle(event, &mut listed);
     }
     assert!(known(1) && !known(2));
-    keys.see(Event::InitDone, &mut listed);
+    keys.handle(Event::InitDone, &mut listed);
     assert!(!known(1) && known(2));
-    keys.see(Event::Apply(unread("a", "skillet-key-x", 1)), &mut listed);
-    keys.see(Event::Delete(unread("a", "skillet-key-y", 2)), &mut listed);
+    keys.handle(Event::Apply(unread("a", "skillet-key-x", 1)), &mut listed);
+    keys.handle(Event::Delete(unread("a", "skillet-key-y", 2)), &mut listed);
     assert!(known(1) && !known(2));
     assert_eq!(keys.caller(hash(2), now()), Err(AuthError::Unknown));
     let broken = r#"{"metadata": {"namespace": "a", "name": "skillet-key-x"}, "data": 7}"#;
-    keys.see(Event::Apply(serde_json::from_str(broken).unwrap()), &mut listed);
+    keys.handle(Event::Apply(serde_json::from_str(broken).unwrap()), &mut listed);
     assert!(!known(1), "what cannot be read gives no access");
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -10,6 +10,7 @@ use http::{HeaderValue, StatusCode};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use skillet_api::gateway::KeySecret;
+use skillet_kube::lock;
 use thiserror::Error;
 use tokio::time::Instant;
 use tracing::warn;
@@ -74,7 +75,7 @@ impl ProviderKeys {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<KeySecret, (Instant, HeaderValue)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
