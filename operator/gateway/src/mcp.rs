@@ -3,19 +3,17 @@
 //! A request goes through `http` (authentication and sessions), rmcp (the protocol) and `server`. Then `tools` lists
 //! what the caller may call, `call` runs a skill, or `management` does what a person would do with kubectl.
 //! `idempotent_calls` decides who may cancel a call with a key. `notifications` reports changes of a tool list.
-//! `backend` is what the server needs of the gateway, so that no other module knows the cluster.
 //!
-//! Nothing here outlives a request but notices. Clients of protocol 2026-07-28 send requests that stand for themselves,
+//! Nothing here outlives a request except notifications. Clients of protocol 2026-07-28 send requests that stand for themselves,
 //! and any replica answers them. Clients of earlier protocols open a session; its id names its owner, and a replica
 //! that does not know the session opens it again under the same id, so that it may go from replica to replica. Only a
 //! cancellation must reach the replica that runs the call; one that does not leaves the run to its own time limit.
 
-mod backend;
 mod call;
-mod gateway_backend;
 mod http;
 mod idempotent_calls;
 mod management;
+mod management_tool;
 mod notifications;
 mod server;
 mod session;
@@ -24,12 +22,12 @@ mod tests;
 mod tool_result;
 mod tools;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::Router;
 use tokio_util::sync::CancellationToken;
 
-pub use self::backend::{Backend, Runs, Switch};
+use crate::service::SkillService;
 
 /// The timeouts and intervals of the server.
 #[derive(Clone, Copy, Debug)]
@@ -59,9 +57,9 @@ impl Default for Timing {
 
 /// The routes of the MCP server. When `stop` is cancelled, clients that only wait for notices are let go, so that the
 /// server can end; calls under way are answered.
-pub fn routes<B: Backend, S: Clone + Send + Sync + 'static>(
-    backend: Arc<B>,
+pub fn routes<S: Clone + Send + Sync + 'static>(
+    service: SkillService,
     stop: &CancellationToken,
 ) -> Router<S> {
-    http::routes(backend, stop, Timing::default())
+    http::routes(service, stop, Timing::default())
 }

@@ -44,7 +44,7 @@ pub fn record_caller(namespace: &str) {
 }
 
 /// Returns the id that [`trace`] has put into these headers.
-pub fn of(headers: &HeaderMap) -> Option<String> {
+pub fn get(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(HEADER).filter(|value| is_valid(value))?;
     id.to_str().ok().map(ToOwned::to_owned)
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     async fn id_of_response(id: Option<&[u8]>) -> String {
-        let echo = async |headers: HeaderMap| of(&headers).unwrap();
+        let echo = async |headers: HeaderMap| super::get(&headers).unwrap();
         let routes = Router::new().route("/", get(echo)).layer(middleware::from_fn(trace));
         let mut request = Request::new(Body::empty());
         if let Some(id) = id {

@@ -15,8 +15,6 @@ mod pagination;
 mod params;
 mod skill_view;
 mod skills;
-#[cfg(test)]
-mod test_bed;
 mod update_skill;
 
 use axum::{
@@ -25,6 +23,7 @@ use axum::{
 };
 use http::StatusCode;
 
+pub(crate) use self::{execution_view::ExecutionView, skill_view::Mode, update_skill::SkillUpdate};
 use crate::{error::ApiError, service::ServiceError, state::GatewayState};
 pub use openapi::document;
 

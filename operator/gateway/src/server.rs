@@ -76,7 +76,7 @@ pub fn router(gateway: GatewayState) -> Router {
         .merge(proxy::routes())
         .merge(inject::routes())
         .merge(rest::routes())
-        .merge(mcp::routes(Arc::new(gateway.service()), &gateway.stop))
+        .merge(mcp::routes(gateway.service(), &gateway.stop))
         // Before the watches are in, defaults would decide where a request goes.
         .route_layer(middleware::from_fn_with_state(gateway.clone(), synced))
         .merge(admin::health(readiness(&gateway)))

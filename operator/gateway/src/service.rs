@@ -6,16 +6,22 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
 use serde::Serialize;
+use serde_json::json;
 use skillet_api::{Skill, names};
 use thiserror::Error;
 
 use crate::{
     auth::{Auth, AuthError, Caller, Verb, is_allowed},
-    catalog::{self, CachedSkill, CatalogEntry, SkillCatalog},
+    catalog::{CachedSkill, CatalogEntry, SkillCatalog},
     executions::{Execution, ExecutionClient, ExecutionError, ExecutionRequest, ListEntry},
     memory::MemoryPool,
-    resolve::{self, ResolvedSkill, Shelves},
+    resolve::{self, Lookup, ResolvedSkill},
 };
 
 /// The services that REST and MCP share. Clones share them too.
@@ -46,31 +52,17 @@ pub enum ServiceError {
     Execution(#[from] ExecutionError),
 }
 
-impl Shelves for SkillService {
-    async fn check(
-        &self,
-        caller: &Caller,
-        verb: Verb,
-        namespace: &str,
-        skill: Option<&str>,
-    ) -> Result<(), AuthError> {
-        self.auth.authorize(caller, verb, namespace, skill).await
-    }
-
-    fn namespaces(&self, caller: &Caller) -> Vec<Arc<str>> {
-        self.catalog.namespaces(caller)
-    }
-
-    fn skills(&self, namespace: &str) -> Vec<Arc<CatalogEntry>> {
-        self.catalog.list(namespace)
-    }
-
-    fn skill(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>> {
-        self.catalog.get(namespace, name)
-    }
-}
-
 impl SkillService {
+    /// Returns the caller of a request, by its headers.
+    pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, AuthError> {
+        Ok(self.auth.authenticate(headers, None).await?.caller)
+    }
+
+    /// Returns the look-up of this caller.
+    pub fn lookup<'a>(&'a self, caller: &'a Caller) -> Lookup<'a> {
+        Lookup { auth: &self.auth, catalog: &self.catalog, caller }
+    }
+
     /// Returns every skill that the caller sees, or those of one namespace: nearest namespace first, then by name.
     pub async fn list(
         &self,
@@ -79,7 +71,7 @@ impl SkillService {
     ) -> Result<Vec<ResolvedSkill>, ServiceError> {
         self.namespaces_of(caller, namespace)?;
         let visible = self.allowed(caller, Verb::Get, self.catalog.namespaces(caller), None).await?;
-        let mut skills = resolve::list(self, &visible);
+        let mut skills = resolve::list(&self.catalog, &visible);
         if let Some(namespace) = namespace {
             self.auth.authorize(caller, Verb::Get, namespace, None).await?;
             skills.retain(|skill| &*skill.namespace == namespace);
@@ -95,7 +87,7 @@ impl SkillService {
         namespace: Option<&str>,
     ) -> Result<ResolvedSkill, ServiceError> {
         let namespaces = self.namespaces_of(caller, namespace)?;
-        if let Some(skill) = resolve::resolve(self, caller, name, namespace).await? {
+        if let Some(skill) = self.lookup(caller).resolve(name, namespace).await? {
             return Ok(skill);
         }
         // The response must not show that a skill exists to a caller who may not see it.
@@ -107,27 +99,29 @@ impl SkillService {
         })
     }
 
-    /// Merges `update` into the spec of this very skill and returns the changed Skill.
+    /// Merges `update` into the spec of the nearest skill of a name, and returns the changed skill.
     pub async fn update(
         &self,
         caller: &Caller,
-        skill: &ResolvedSkill,
+        name: &str,
+        namespace: Option<&str>,
         update: &impl Serialize,
-    ) -> Result<Skill, ServiceError> {
-        self.auth.authorize(caller, Verb::Patch, &skill.namespace, Some(skill.name())).await?;
-        self.write_update(&skill.known.skill, update).await
-    }
-
-    /// Does what [`Self::update`] does, for a caller whose rights have been checked.
-    pub(crate) async fn write_update(
-        &self,
-        skill: &CachedSkill,
-        update: &impl Serialize,
-    ) -> Result<Skill, ServiceError> {
-        catalog::update_skill(self.client.clone(), skill, update).await.map_err(|source| {
+    ) -> Result<ResolvedSkill, ServiceError> {
+        let resolved = self.get(caller, name, namespace).await?;
+        self.auth.authorize(caller, Verb::Patch, &resolved.namespace, Some(name)).await?;
+        let CatalogEntry { skill, versions, .. } = &*resolved.entry;
+        let api: Api<Skill> = Api::namespaced(self.client.clone(), &skill.namespace);
+        // With the uid, one made again under the same name is not taken for the one whose rights were asked.
+        let patch = json!({ "metadata": { "uid": skill.uid }, "spec": update });
+        let field_manager = Some(names::GATEWAY_FIELD_MANAGER.to_owned());
+        let params = PatchParams { field_manager, ..PatchParams::default() };
+        let changed = api.patch(name, &params, &Patch::Merge(patch)).await.map_err(|source| {
             let (namespace, name) = (skill.namespace.to_string(), skill.name.to_string());
             ServiceError::Update { namespace, name, source: Box::new(source) }
-        })
+        })?;
+        let changed = CachedSkill::of(&changed).map_or_else(|| skill.clone(), Arc::new);
+        let entry = Arc::new(CatalogEntry::new(changed, versions.clone()));
+        Ok(ResolvedSkill { entry, ..resolved })
     }
 
     /// Returns the run that the request's idempotency key has started, or starts a run of the nearest skill.
@@ -146,20 +140,27 @@ impl SkillService {
         Ok(self.executions.start(&request).await?)
     }
 
+    /// Does what [`Self::start_or_find`] does, for a skill that is resolved and that the caller may execute.
+    pub async fn start_resolved(&self, request: &ExecutionRequest) -> Result<Arc<Execution>, ServiceError> {
+        match self.find_elsewhere(request, None, Some(&request.namespace)).await? {
+            Some(execution) => Ok(execution),
+            None => Ok(self.executions.start(request).await?),
+        }
+    }
+
     /// Returns the run that the key has started in another namespace than the nearest, while the name resolved to a
     /// skill there. In the nearest namespace the execution's own name finds the run.
     async fn find_elsewhere(
         &self,
         request: &ExecutionRequest,
-        namespace: Option<&str>,
+        chosen: Option<&str>,
         nearest: Option<&str>,
     ) -> Result<Option<Arc<Execution>>, ServiceError> {
         if request.idempotency.is_none() {
             return Ok(None);
         }
-        self.namespaces_of(&request.caller, namespace)?;
-        for other in resolve::other_namespaces(self, &request.caller, &request.skill, nearest).await? {
-            if namespace.is_some_and(|namespace| namespace != &*other) {
+        for other in self.lookup(&request.caller).other_namespaces(&request.skill, nearest).await? {
+            if chosen.is_some_and(|chosen| chosen != &*other) {
                 continue;
             }
             if let Some(execution) = self.executions.find_by_key(request, &other).await? {
@@ -265,3 +266,6 @@ fn belongs_to(caller: &Caller, namespace: &str, execution: &Execution) -> bool {
     let made_for = execution.metadata.labels.get(names::LABEL_CALLER_NAMESPACE);
     *namespace == *caller.namespace || made_for.is_some_and(|made_for| *made_for == *caller.namespace)
 }
+
+#[cfg(test)]
+mod tests;

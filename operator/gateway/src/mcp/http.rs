@@ -23,13 +23,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Timing,
-    backend::Backend,
     server::Server,
     session::{OPENER, Owner, RestorableSessions, Sessions},
 };
 use crate::{
     error::ApiError,
     memory::{BodyBudget, MemoryReservation},
+    service::SkillService,
 };
 
 const SESSION: &str = "mcp-session-id";
@@ -42,15 +42,15 @@ const TOKENS: [&str; 4] = ["authorization", "x-api-key", "x-skillet-token", "x-g
 /// that is made.
 const BODY_BUDGET: BodyBudget = BodyBudget { max_bytes: 1_572_864, text_copies: 2, parsed_copies: 3 };
 
-struct Front<B: Backend> {
-    backend: Arc<B>,
+struct Transport {
+    service: SkillService,
     sessions: Arc<Sessions>,
-    service: StreamableHttpService<Server<B>, Sessions>,
+    protocol: StreamableHttpService<Server, Sessions>,
     stop: CancellationToken,
 }
 
-pub(super) fn routes<B: Backend, S: Clone + Send + Sync + 'static>(
-    backend: Arc<B>,
+pub(super) fn routes<S: Clone + Send + Sync + 'static>(
+    service: SkillService,
     stop: &CancellationToken,
     timing: Timing,
 ) -> Router<S> {
@@ -61,26 +61,26 @@ pub(super) fn routes<B: Backend, S: Clone + Send + Sync + 'static>(
         .with_json_response(true)
         .with_max_request_body_bytes(BODY_BUDGET.max_bytes);
     config.session_store = Some(Arc::new(RestorableSessions));
-    let (of_session, fingerprints, stopping) = (backend.clone(), Arc::default(), stop.clone());
+    let (of_session, fingerprints, stopping) = (service.clone(), Arc::default(), stop.clone());
     let make =
         move || Ok(Server::new(of_session.clone(), Arc::clone(&fingerprints), stopping.clone(), timing));
-    let service = StreamableHttpService::new(make, sessions.clone(), config);
-    let front = Front { backend, sessions, service, stop: stop.clone() };
-    Router::new().route("/mcp", any(serve::<B>)).with_state(Arc::new(front))
+    let protocol = StreamableHttpService::new(make, sessions.clone(), config);
+    let transport = Transport { service, sessions, protocol, stop: stop.clone() };
+    Router::new().route("/mcp", any(serve)).with_state(Arc::new(transport))
 }
 
-async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, request: Request) -> Response {
-    let caller = match front.backend.identify(request.headers()).await {
+async fn serve(State(transport): State<Arc<Transport>>, request: Request) -> Response {
+    let caller = match transport.service.authenticate(request.headers()).await {
         Ok(caller) => caller,
         Err(error) => return refused(error.into()),
     };
     let owner = Owner::of(&caller);
-    if let Err(error) = front.admit(&owner, request.headers()).await {
+    if let Err(error) = transport.admit(&owner, request.headers()).await {
         return refused(error);
     }
     let (head, body) = request.into_parts();
-    let (body, room) = match front.backend.memory().read(&caller.namespace, body, BODY_BUDGET).await {
-        Ok((bytes, room)) => (Body::from(bytes), room),
+    let (body, memory) = match transport.service.memory.read(&caller.namespace, body, BODY_BUDGET).await {
+        Ok((bytes, memory)) => (Body::from(bytes), memory),
         Err(error) => return refused(error),
     };
     let mut request = Request::from_parts(head, body);
@@ -88,23 +88,23 @@ async fn serve<B: Backend>(State(front): State<Arc<Front<B>>>, request: Request)
         request.headers_mut().remove(name);
     }
     request.extensions_mut().insert(caller);
-    // Who answers takes more of it. Weak, since a session may keep the request that opened it.
-    let room = Arc::new(Mutex::new(room));
-    request.extensions_mut().insert(Arc::downgrade(&room));
+    // The tool call resizes it. Weak, since a session may keep the request that opened it.
+    let memory = Arc::new(Mutex::new(memory));
+    request.extensions_mut().insert(Arc::downgrade(&memory));
     let is_for_notices = request.method() == Method::GET;
     let is_json = is_json(request.headers());
-    let answer = OPENER.scope(owner, front.service.handle(request)).await;
-    if is_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+    let response = OPENER.scope(owner, transport.protocol.handle(request)).await;
+    if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return unreadable();
     }
     if !is_for_notices {
-        return holding(answer.map(Body::new), room);
+        return hold_until_end(response.map(Body::new), memory);
     }
-    let stop = front.stop.clone().cancelled_owned();
-    answer.map(|body| Body::from_stream(Body::new(body).into_data_stream().take_until(stop)))
+    let stop = transport.stop.clone().cancelled_owned();
+    response.map(|body| Body::from_stream(Body::new(body).into_data_stream().take_until(stop)))
 }
 
-impl<B: Backend> Front<B> {
+impl Transport {
     /// Fails unless a request of this caller may use the session that it names, or open a session.
     async fn admit(&self, owner: &Owner, headers: &HeaderMap) -> Result<(), ApiError> {
         let opens = match headers.get(SESSION) {
@@ -127,14 +127,14 @@ impl<B: Backend> Front<B> {
 }
 
 /// Holds the request's memory until a stream ends. A response in one piece is complete already.
-fn holding(answer: Response, room: Arc<Mutex<MemoryReservation>>) -> Response {
-    let content = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+fn hold_until_end(response: Response, memory: Arc<Mutex<MemoryReservation>>) -> Response {
+    let content = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !content.is_some_and(|content| content.starts_with(b"text/event-stream")) {
-        return answer;
+        return response;
     }
-    answer.map(|body| {
+    response.map(|body| {
         Body::from_stream(body.into_data_stream().inspect(move |_| {
-            let _held = &room;
+            let _held = &memory;
         }))
     })
 }

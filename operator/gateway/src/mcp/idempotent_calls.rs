@@ -5,10 +5,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use rmcp::model::RequestId;
+use skillet_kube::lock;
 
 use crate::executions::Metadata;
 
@@ -61,7 +62,7 @@ impl IdempotentCalls {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<RequestId, Call>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,29 +1,24 @@
-//! The four tools that management skills. They do what the caller may do itself, and name no owner.
-
-mod schema;
+//! The four tools that manage skills. They act under the rights of the caller, and no argument names an owner.
 
 use futures::TryStreamExt as _;
 use rmcp::model::CallToolResult;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use skillet_api::{
-    Reason,
-    skill::{Invocation, Mode},
-};
+use skillet_api::{Reason, skill::Invocation};
 use skillet_core::rest::Search;
-use tracing::warn;
+use thiserror::Error;
 
-pub(super) use self::schema::{ManagementTool, tools};
 use super::{
-    backend::{Backend, Runs, Switch},
-    call::{self, CallContext, Wish},
+    call::{self, CallContext, SkillCall},
+    management_tool::ManagementTool,
     tool_result,
     tools::ToolList,
 };
 use crate::{
-    auth::{AuthError, Caller, Verb, is_allowed},
-    executions::{Execution, ExecutionError, Status},
-    resolve::{self, ResolvedSkill},
+    auth::{AuthError, Verb},
+    executions::ExecutionError,
+    resolve::ResolvedSkill,
+    rest::{ExecutionView, Mode, SkillUpdate},
     service::ServiceError,
 };
 
@@ -32,13 +27,6 @@ const MAX_SKILLS: usize = 500;
 /// Executions that one answer lists, unless asked otherwise, and at most.
 const EXECUTIONS: usize = 20;
 const MAX_EXECUTIONS: usize = 100;
-
-/// By whom, and in which request.
-pub(super) struct ManagementCall<'a> {
-    pub(super) caller: &'a Caller,
-    pub(super) session: Option<String>,
-    pub(super) request: CallContext<'a>,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,212 +58,136 @@ struct ExecutionsArguments {
     limit: Option<usize>,
 }
 
-/// Calls a management tool. An error only where it could not be found out what the caller may do.
-pub(super) async fn call<B: Backend>(
-    backend: &B,
-    tool: ManagementTool,
-    arguments: Value,
-    asked: ManagementCall<'_>,
-) -> Result<CallToolResult, AuthError> {
-    match tool {
-        ManagementTool::List => match read(arguments) {
-            Ok(arguments) => list(backend, asked.caller, &arguments).await,
-            Err(unreadable) => Ok(*unreadable),
-        },
-        ManagementTool::Enable => match read(arguments) {
-            Ok(arguments) => enable(backend, asked.caller, &arguments).await,
-            Err(unreadable) => Ok(*unreadable),
-        },
-        ManagementTool::Execute => match read(arguments) {
-            Ok(arguments) => execute(backend, arguments, asked).await,
-            Err(unreadable) => Ok(*unreadable),
-        },
-        ManagementTool::Executions => match read(arguments) {
-            Ok(arguments) => executions(backend, asked.caller, &arguments).await,
-            Err(unreadable) => Ok(*unreadable),
-        },
+/// The reason why a management tool did nothing.
+#[derive(Debug, Error)]
+enum ManagementError {
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    #[error(transparent)]
+    Arguments(#[from] serde_json::Error),
+    #[error("give enabled, mode or both")]
+    EmptyUpdate,
+    #[error("the skill is run by people only, with kubectl or the REST API")]
+    ManualOnly,
+}
+
+impl From<AuthError> for ManagementError {
+    fn from(error: AuthError) -> Self {
+        Self::Service(error.into())
     }
 }
 
-fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, Box<CallToolResult>> {
-    serde_json::from_value(arguments)
-        .map_err(|error| Box::new(tool_result::failed(Reason::InputInvalid.as_str(), &error.to_string())))
+impl From<ExecutionError> for ManagementError {
+    fn from(error: ExecutionError) -> Self {
+        Self::Service(error.into())
+    }
 }
 
-async fn list<B: Backend>(
-    backend: &B,
-    caller: &Caller,
-    wanted: &ListArguments,
+/// Calls a management tool. Fails only if the cluster could not be asked about the caller's rights.
+pub(super) async fn call(
+    tool: ManagementTool,
+    arguments: Value,
+    session: Option<String>,
+    call: CallContext<'_>,
 ) -> Result<CallToolResult, AuthError> {
-    let catalogue = ToolList::of(backend, caller).await?;
-    let search = Search::new(wanted.name.as_deref().unwrap_or_default());
-    let namespaces = resolve::allowed_namespaces(backend, caller, &[Verb::Get]).await?;
-    let mut found = resolve::list(backend, &namespaces);
-    found.retain(|seen| {
-        seen.shadowed_by.is_none()
-            && search.is_in(seen.name())
-            && wanted.enabled.is_none_or(|wanted| seen.known.skill.spec.enabled == wanted)
-    });
-    found.sort_by(|a, b| a.name().cmp(b.name()));
-    let skills: Vec<Value> = found.iter().take(MAX_SKILLS).map(|seen| shown(seen, &catalogue)).collect();
-    Ok(tool_result::done(json!({ "skills": skills, "total": found.len() })))
+    let result = match tool {
+        ManagementTool::List => list(arguments, &call).await,
+        ManagementTool::Enable => enable(arguments, &call).await,
+        ManagementTool::Execute => execute(arguments, session, call).await,
+        ManagementTool::Executions => executions(arguments, &call).await,
+    };
+    let error = match result {
+        Ok(result) => return Ok(result),
+        Err(error) => error,
+    };
+    let reason = match &error {
+        ManagementError::Service(ServiceError::Auth(
+            error @ (AuthError::Missing | AuthError::Unknown | AuthError::Unreachable(_)),
+        )) => return Err(error.clone()),
+        ManagementError::Service(error) => return Ok(tool_result::service_error(error)),
+        ManagementError::Arguments(_) | ManagementError::EmptyUpdate => Reason::InputInvalid.as_str(),
+        ManagementError::ManualOnly => "ManualOnly",
+    };
+    Ok(tool_result::failed(reason, &error.to_string()))
 }
 
-fn shown(seen: &ResolvedSkill, catalogue: &ToolList) -> Value {
-    let spec = &seen.known.skill.spec;
-    let version = seen.known.newest().map(|version| &version.spec);
+fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, ManagementError> {
+    Ok(serde_json::from_value(arguments)?)
+}
+
+async fn list(arguments: Value, call: &CallContext<'_>) -> Result<CallToolResult, ManagementError> {
+    let ListArguments { name, enabled } = read(arguments)?;
+    let tools = ToolList::of(call.service.lookup(call.caller)).await?;
+    let search = Search::new(name.as_deref().unwrap_or_default());
+    let mut skills = call.service.list(call.caller, None).await?;
+    skills.retain(|skill| {
+        skill.shadowed_by.is_none()
+            && search.is_in(skill.name())
+            && enabled.is_none_or(|enabled| skill.entry.skill.spec.enabled == enabled)
+    });
+    skills.sort_by(|a, b| a.name().cmp(b.name()));
+    let views: Vec<Value> = skills.iter().take(MAX_SKILLS).map(|skill| skill_view(skill, &tools)).collect();
+    Ok(tool_result::done(json!({ "skills": views, "total": skills.len() })))
+}
+
+fn skill_view(skill: &ResolvedSkill, tools: &ToolList) -> Value {
+    let spec = &skill.entry.skill.spec;
+    let version = skill.entry.newest().map(|version| &version.spec);
     json!({
-        "name": **seen.name(),
-        "namespace": *seen.namespace,
+        "name": **skill.name(),
+        "namespace": *skill.namespace,
         "description": **version.map_or(&spec.description, |version| &version.description),
         "version": version.map(|version| &*version.version),
         "enabled": spec.enabled,
         "mode": spec.mode,
         "invocation": spec.invocation,
         "tags": *spec.tags,
-        "tool": catalogue.name_of(seen).map(|name| &**name),
+        "tool": tools.name_of(skill).map(|name| &**name),
     })
 }
 
-async fn enable<B: Backend>(
-    backend: &B,
-    caller: &Caller,
-    wanted: &EnableArguments,
-) -> Result<CallToolResult, AuthError> {
-    let EnableArguments { name, enabled, mode } = wanted;
-    let switch = Switch { enabled: *enabled, mode: *mode };
-    if switch == (Switch { enabled: None, mode: None }) {
-        return Ok(tool_result::failed(Reason::InputInvalid.as_str(), "give enabled, mode or both"));
+async fn enable(arguments: Value, call: &CallContext<'_>) -> Result<CallToolResult, ManagementError> {
+    let EnableArguments { name, enabled, mode } = read(arguments)?;
+    let update = SkillUpdate { enabled, mode };
+    if update.is_empty() {
+        return Err(ManagementError::EmptyUpdate);
     }
-    let Some(seen) = resolve::resolve(backend, caller, name, None).await? else { return Ok(unknown(name)) };
-    if let Some(forbidden) = forbidden(backend, caller, Verb::Patch, &seen).await? {
-        return Ok(forbidden);
-    }
-    Ok(match backend.switch(&seen.known.skill, switch).await {
-        Ok(skill) => tool_result::done(json!({
-            "name": name,
-            "namespace": *seen.namespace,
-            "enabled": skill.spec.enabled,
-            "mode": skill.spec.mode,
-        })),
-        Err(error) => failed(&error),
-    })
+    let skill = call.service.update(call.caller, &name, None, &update).await?;
+    let spec = &skill.entry.skill.spec;
+    Ok(tool_result::done(json!({
+        "name": name,
+        "namespace": *skill.namespace,
+        "enabled": spec.enabled,
+        "mode": spec.mode,
+    })))
 }
 
-async fn execute<B: Backend>(
-    backend: &B,
-    wanted: ExecuteArguments,
-    asked: ManagementCall<'_>,
-) -> Result<CallToolResult, AuthError> {
-    let ManagementCall { caller, session, request } = asked;
-    let Some(seen) = resolve::resolve(backend, caller, &wanted.skill, None).await? else {
-        return Ok(unknown(&wanted.skill));
-    };
-    if let Some(forbidden) = forbidden(backend, caller, Verb::Execute, &seen).await? {
-        return Ok(forbidden);
-    }
-    match seen.known.skill.spec.invocation {
+async fn execute(
+    arguments: Value,
+    session: Option<String>,
+    call: CallContext<'_>,
+) -> Result<CallToolResult, ManagementError> {
+    let ExecuteArguments { skill: name, version, input, session_id } = read(arguments)?;
+    let skill = call.service.get(call.caller, &name, None).await?;
+    call.service.auth.authorize(call.caller, Verb::Execute, &skill.namespace, Some(&name)).await?;
+    match skill.entry.skill.spec.invocation {
         Invocation::Auto | Invocation::Hybrid => {}
-        // Who calls a tool here is a model as a rule, and nobody can tell when it is not.
-        Invocation::Manual => {
-            return Ok(tool_result::failed(
-                "ManualOnly",
-                "the skill is run by people only, with kubectl or the REST API",
-            ));
-        }
+        // As a rule a model calls a tool here, and nothing shows when it is not a model.
+        Invocation::Manual => return Err(ManagementError::ManualOnly),
     }
-    let wish = Wish {
-        seen,
-        version: wanted.version,
-        input: wanted.input.unwrap_or_else(|| json!({})),
-        session: wanted.session_id.or(session),
-        ignore_version: false,
-    };
-    Ok(call::run(backend, caller, wish, request).await)
+    let input = input.unwrap_or_else(|| json!({}));
+    let session = session_id.or(session);
+    Ok(call::run(SkillCall { skill, version, input, session, ignore_version: false }, call).await)
 }
 
-async fn executions<B: Backend>(
-    backend: &B,
-    caller: &Caller,
-    wanted: &ExecutionsArguments,
-) -> Result<CallToolResult, AuthError> {
-    let namespaces = resolve::allowed_namespaces(backend, caller, &[Verb::Execute]).await?;
-    let limit = wanted.limit.unwrap_or(EXECUTIONS).min(MAX_EXECUTIONS);
-    let Runs { total, newest } = match backend.executions(caller, &namespaces, limit).await {
-        Ok(runs) => runs,
-        Err(error) => return Ok(failed(&error)),
-    };
-    let executions: Result<Vec<Value>, ExecutionError> =
-        newest.map_ok(|execution| run(&execution)).try_collect().await;
-    Ok(match executions {
-        Ok(executions) => tool_result::done(json!({ "executions": executions, "total": total })),
-        Err(error) => failed(&error.into()),
-    })
-}
-
-fn run(execution: &Execution) -> Value {
-    let Execution { metadata, spec, status } = execution;
-    let unknown = Status::default();
-    let status = status.as_ref().unwrap_or(&unknown);
-    json!({
-        "name": metadata.name,
-        "namespace": metadata.namespace,
-        "skill": spec.skill,
-        "version": status.resolved_version,
-        "sessionId": spec.session_id,
-        "phase": status.phase,
-        "reason": status.reason,
-        "message": status.message,
-        "createdAt": metadata.creation_timestamp,
-        "finishedAt": status.finished_at,
-        "durationMs": status.duration_ms,
-    })
-}
-
-/// The answer where the caller may not do this with the skill.
-async fn forbidden<B: Backend>(
-    backend: &B,
-    caller: &Caller,
-    verb: Verb,
-    seen: &ResolvedSkill,
-) -> Result<Option<CallToolResult>, AuthError> {
-    let checked = backend.check(caller, verb, &seen.namespace, Some(seen.name())).await;
-    let message = checked.as_ref().err().map(ToString::to_string);
-    let is_allowed = is_allowed(checked)?;
-    Ok(message.filter(|_| !is_allowed).map(|message| tool_result::failed("Forbidden", &message)))
-}
-
-fn unknown(name: &str) -> CallToolResult {
-    tool_result::failed(
-        Reason::SkillNotFound.as_str(),
-        &format!("there is no skill {name} that the caller may see"),
-    )
-}
-
-fn failed(error: &ServiceError) -> CallToolResult {
-    warn!(error = ?error, "Management tool failed");
-    let (reason, message) = match error {
-        ServiceError::Auth(_) => ("Forbidden", error.to_string()),
-        ServiceError::Execution(error) => (error.reason(), error.to_string()),
-        ServiceError::Update { source, .. } => match &**source {
-            kube::Error::Api(status) => (refusal(status.code), format!("{error}: {}", status.message)),
-            _ => (Reason::ApiError.as_str(), error.to_string()),
-        },
-        ServiceError::UnknownNamespace(_)
-        | ServiceError::SkillNotFound { .. }
-        | ServiceError::SkillNotFoundIn { .. }
-        | ServiceError::ExecutionNotFound(_) => (Reason::SkillNotFound.as_str(), error.to_string()),
-    };
-    tool_result::failed(reason, &message)
-}
-
-/// Describes the API server's refusal of a change.
-fn refusal(code: u16) -> &'static str {
-    match code {
-        403 => "Forbidden",
-        404 => Reason::SkillNotFound.as_str(),
-        409 => "Conflict",
-        400 | 422 => Reason::InputInvalid.as_str(),
-        _ => Reason::ApiError.as_str(),
-    }
+/// Lists runs without their inputs and outputs, which a model has no use for by the hundred.
+async fn executions(arguments: Value, call: &CallContext<'_>) -> Result<CallToolResult, ManagementError> {
+    let ExecutionsArguments { limit } = read(arguments)?;
+    let limit = limit.unwrap_or(EXECUTIONS).min(MAX_EXECUTIONS);
+    let entries = call.service.list_executions(call.caller, None, None, Some(&[])).await?;
+    let total = entries.len();
+    let runs = call.service.executions.read(entries.into_iter().take(limit));
+    let views = runs.map_ok(|run| ExecutionView::from(&*run).without_content());
+    let views: Vec<ExecutionView> = views.try_collect().await?;
+    Ok(tool_result::done(json!({ "executions": views, "total": total })))
 }

@@ -6,18 +6,18 @@
 use std::{
     collections::HashMap,
     future::Future,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
 };
 
+use skillet_kube::lock;
 use tokio::{sync::watch, time::sleep};
 use tracing::debug;
 
 use super::{
     Timing,
-    backend::Backend,
     tools::{self, fingerprint},
 };
-use crate::auth::{AuthError, Caller};
+use crate::{auth::AuthError, catalog::SkillCatalog, resolve::Lookup, service::SkillService};
 
 /// Most combinations of namespaces whose fingerprint is kept.
 const MAX_KEPT: usize = 1024;
@@ -35,17 +35,17 @@ struct Kept {
 }
 
 impl Fingerprints {
-    async fn of<B: Backend>(&self, backend: &B, caller: &Caller) -> Result<u64, AuthError> {
-        let namespaces = tools::namespaces(backend, caller).await?;
+    async fn of(&self, lookup: Lookup<'_>) -> Result<u64, AuthError> {
+        let namespaces = tools::namespaces(lookup).await?;
         // Before they are read: what changes meanwhile has another number, and is looked at again.
-        let numbered = numbered(backend, namespaces.clone());
+        let numbered = numbered(lookup.catalog, namespaces.clone());
         let cell = self.cell(&namespaces, numbered);
-        Ok(*cell.get_or_init(|| fingerprint(backend, &namespaces)))
+        Ok(*cell.get_or_init(|| fingerprint(lookup.catalog, &namespaces)))
     }
 
     /// Returns the cell of the fingerprint, which may be empty.
     fn cell(&self, namespaces: &[Arc<str>], numbered: Numbered) -> Arc<OnceLock<u64>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.0);
         match kept.get(namespaces) {
             Some(known) if known.numbered == numbered => known.fingerprint.clone(),
             Some(_) | None => {
@@ -61,9 +61,9 @@ impl Fingerprints {
     }
 }
 
-fn numbered<B: Backend>(backend: &B, namespaces: Vec<Arc<str>>) -> Numbered {
+fn numbered(catalog: &SkillCatalog, namespaces: Vec<Arc<str>>) -> Numbered {
     let number = |namespace: Arc<str>| {
-        let number = backend.last_change(&namespace);
+        let number = catalog.last_change(&namespace);
         (namespace, number)
     };
     namespaces.into_iter().map(number).collect()
@@ -80,40 +80,39 @@ pub(super) struct ToolListState {
 
 impl ToolListState {
     /// As the list is now.
-    pub(super) async fn now<B: Backend>(backend: &B, fingerprints: &Fingerprints, caller: &Caller) -> Self {
+    pub(super) async fn now(lookup: Lookup<'_>, fingerprints: &Fingerprints) -> Self {
         // Joined before the list is read, so that no change falls between.
-        let changes = backend.changes();
-        let numbered = numbered(backend, backend.namespaces(caller));
-        Self { changes, numbered, fingerprint: fingerprints.of(backend, caller).await.ok() }
+        let changes = lookup.catalog.changes();
+        let numbered = numbered(lookup.catalog, lookup.catalog.namespaces(lookup.caller));
+        Self { changes, numbered, fingerprint: fingerprints.of(lookup).await.ok() }
     }
 
     /// A client that had its list from another replica.
-    pub(super) fn unknown<B: Backend>(backend: &B) -> Self {
-        let mut changes = backend.changes();
+    pub(super) fn unknown(service: &SkillService) -> Self {
+        let mut changes = service.catalog.changes();
         changes.mark_changed();
         Self { changes, numbered: Vec::new(), fingerprint: None }
     }
 
-    /// Calls `tell` whenever the caller's list has become another one, until it fails or the gateway stops watching.
-    pub(super) async fn follow<B: Backend, E: std::fmt::Display, F: Future<Output = Result<(), E>>>(
+    /// Calls `notify` whenever the caller's list has become another one, until it fails or the gateway stops watching.
+    pub(super) async fn follow<E: std::fmt::Display, F: Future<Output = Result<(), E>>>(
         mut self,
-        backend: &B,
+        lookup: Lookup<'_>,
         fingerprints: &Fingerprints,
-        caller: &Caller,
         timing: &Timing,
-        tell: impl Fn() -> F,
+        notify: impl Fn() -> F,
     ) {
         while self.changes.changed().await.is_ok() {
             sleep(timing.settle).await;
             self.changes.mark_unchanged();
-            let numbered = numbered(backend, backend.namespaces(caller));
+            let numbered = numbered(lookup.catalog, lookup.catalog.namespaces(lookup.caller));
             if self.fingerprint.is_some() && numbered == self.numbered {
                 continue;
             }
-            let now = fingerprints.of(backend, caller).await.ok();
+            let now = fingerprints.of(lookup).await.ok();
             if now.is_some()
                 && now != self.fingerprint
-                && let Err(error) = tell().await
+                && let Err(error) = notify().await
             {
                 debug!(%error, "Client is gone");
                 return;

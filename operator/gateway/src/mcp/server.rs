@@ -20,16 +20,17 @@ use tracing::{Instrument as _, Span};
 
 use super::{
     Timing,
-    backend::Backend,
-    call::{self, CallContext, Wish},
+    call::{self, CallContext, SkillCall},
     idempotent_calls::IdempotentCalls,
-    management::{self, ManagementTool},
+    management,
+    management_tool::ManagementTool,
     notifications::{Fingerprints, ToolListState},
     tools::{self, ToolList},
 };
 use crate::{
     auth::{AuthError, Caller},
     memory::MemoryReservation,
+    service::SkillService,
 };
 
 const INSTRUCTIONS: &str = "Each tool is a skill: a small program that runs in a sandbox of its own, without a network, \
@@ -38,31 +39,31 @@ const INSTRUCTIONS: &str = "Each tool is a skill: a small program that runs in a
     there are, switch them, run one by name and version, and list past runs.";
 const SESSION: &str = "mcp-session-id";
 
-pub(super) struct Server<B> {
-    backend: Arc<B>,
+pub(super) struct Server {
+    service: SkillService,
     stop: CancellationToken,
     timing: Timing,
     fingerprints: Arc<Fingerprints>,
-    keyed: IdempotentCalls,
+    idempotent_calls: IdempotentCalls,
     /// Ends what was spawned for the session.
     ended: CancellationToken,
     _end: DropGuard,
 }
 
-impl<B: Backend> Server<B> {
+impl Server {
     pub(super) fn new(
-        backend: Arc<B>,
+        service: SkillService,
         fingerprints: Arc<Fingerprints>,
         stop: CancellationToken,
         timing: Timing,
     ) -> Self {
         let ended = CancellationToken::new();
         Self {
-            backend,
+            service,
             stop,
             timing,
             fingerprints,
-            keyed: IdempotentCalls::default(),
+            idempotent_calls: IdempotentCalls::default(),
             ended: ended.clone(),
             _end: ended.drop_guard(),
         }
@@ -76,44 +77,46 @@ impl<B: Backend> Server<B> {
         let caller = caller(&context.extensions)?;
         let input = Value::Object(request.arguments.unwrap_or_default());
         let session = session(&context.extensions);
-        let asking = CallContext {
-            context: &context,
+        let call = CallContext {
+            service: &self.service,
+            caller: &caller,
+            request: &context,
             timing: &self.timing,
-            keyed: &self.keyed,
-            room: room(&context.extensions),
+            idempotent_calls: &self.idempotent_calls,
+            memory: memory(&context.extensions),
         };
         if let Some(tool) = ManagementTool::of(&request.name) {
-            let asked = management::ManagementCall { caller: &caller, session, request: asking };
-            let result = management::call(&*self.backend, tool, input, asked).await;
-            return result.map(Into::into).map_err(|error| unanswered(&error));
+            let result = management::call(tool, input, session, call).await;
+            return result.map(Into::into).map_err(|error| internal_error(&error));
         }
-        let skill = tools::tool(&*self.backend, &caller, &request.name).await;
-        let Some(skill) = skill.map_err(|error| unanswered(&error))? else {
+        let skill = tools::resolve(self.service.lookup(&caller), &request.name).await;
+        let Some(skill) = skill.map_err(|error| internal_error(&error))? else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         };
         let version = Some(skill.version.spec.version.to_string());
-        let wish = Wish { seen: skill.seen, version, input, session, ignore_version: true };
-        Ok(call::run(&*self.backend, &caller, wish, asking).await.into())
+        let skill_call = SkillCall { skill: skill.resolved, version, input, session, ignore_version: true };
+        Ok(call::run(skill_call, call).await.into())
     }
 
     /// Sends notifications for as long as the session is open. The first of them does not depend on how fast a task starts.
     async fn notify(&self, caller: Caller, context: &RequestContext<RoleServer>) {
         let list = if context.extensions.get::<SessionRestoreMarker>().is_some() {
-            ToolListState::unknown(&*self.backend)
+            ToolListState::unknown(&self.service)
         } else {
-            ToolListState::now(&*self.backend, &self.fingerprints, &caller).await
+            ToolListState::now(self.service.lookup(&caller), &self.fingerprints).await
         };
-        let (backend, timing, ended) = (self.backend.clone(), self.timing, self.ended.clone());
+        let (service, timing, ended) = (self.service.clone(), self.timing, self.ended.clone());
         let fingerprints = self.fingerprints.clone();
         let peer = context.peer.clone();
         tokio::spawn(async move {
-            let tell = || peer.notify_tool_list_changed();
-            ended.run_until_cancelled(list.follow(&*backend, &fingerprints, &caller, &timing, tell)).await;
+            let notify = || peer.notify_tool_list_changed();
+            let lookup = service.lookup(&caller);
+            ended.run_until_cancelled(list.follow(lookup, &fingerprints, &timing, notify)).await;
         });
     }
 }
 
-impl<B: Backend> ServerHandler for Server<B> {
+impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
         ServerConfig::new(capabilities)
@@ -137,8 +140,9 @@ impl<B: Backend> ServerHandler for Server<B> {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = caller(&context.extensions)?;
-        let catalogue = ToolList::of(&*self.backend, &caller).await.map_err(|error| unanswered(&error))?;
-        catalogue.page(request.and_then(|request| request.cursor).as_deref())
+        let tools = ToolList::of(self.service.lookup(&caller)).await;
+        let tools = tools.map_err(|error| internal_error(&error))?;
+        tools.page(request.and_then(|request| request.cursor).as_deref())
     }
 
     async fn call_tool(
@@ -151,8 +155,10 @@ impl<B: Backend> ServerHandler for Server<B> {
     }
 
     async fn on_cancelled(&self, cancelled: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
-        let Some(execution) = cancelled.request_id.and_then(|id| self.keyed.cancel(&id)) else { return };
-        self.backend.cancel_unless_wanted(&execution).await;
+        let Some(execution) = cancelled.request_id.and_then(|id| self.idempotent_calls.cancel(&id)) else {
+            return;
+        };
+        self.service.executions.cancel_unless_wanted(&execution).await;
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -163,12 +169,12 @@ impl<B: Backend> ServerHandler for Server<B> {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = caller(&context.request_context().extensions)?;
-        let list = ToolListState::now(&*self.backend, &self.fingerprints, &caller).await;
-        let tell = || context.sink().notify_tool_list_changed();
+        let list = ToolListState::now(self.service.lookup(&caller), &self.fingerprints).await;
+        let notify = || context.sink().notify_tool_list_changed();
         tokio::select! {
             () = self.stop.cancelled() => {}
             () = context.cancelled() => {}
-            () = list.follow(&*self.backend, &self.fingerprints, &caller, &self.timing, tell) => {}
+            () = list.follow(self.service.lookup(&caller), &self.fingerprints, &self.timing, notify) => {}
         }
         Ok(())
     }
@@ -186,7 +192,7 @@ fn span(extensions: &Extensions) -> Span {
     span.cloned().unwrap_or_else(Span::current)
 }
 
-fn room(extensions: &Extensions) -> Option<Arc<Mutex<MemoryReservation>>> {
+fn memory(extensions: &Extensions) -> Option<Arc<Mutex<MemoryReservation>>> {
     extensions.get::<Parts>()?.extensions.get::<Weak<Mutex<MemoryReservation>>>()?.upgrade()
 }
 
@@ -194,6 +200,6 @@ fn session(extensions: &Extensions) -> Option<String> {
     extensions.get::<Parts>()?.headers.get(SESSION)?.to_str().ok().map(str::to_owned)
 }
 
-fn unanswered(error: &AuthError) -> ErrorData {
+fn internal_error(error: &AuthError) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }

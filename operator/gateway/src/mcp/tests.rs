@@ -1,7 +1,6 @@
-//! The server over HTTP, asked by rmcp's own client and by requests written by hand; the gateway behind it is a fake.
+//! The server over HTTP, before a whole gateway; the clients are rmcp's own and requests written by hand.
 
 mod calls;
-mod fake;
 mod idempotent_calls;
 mod lists;
 mod management;
@@ -25,52 +24,106 @@ use rmcp::{
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use serde_json::{Value, json};
+use skillet_kube::testing::path;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-use self::fake::Fake;
 use super::Timing;
+use crate::testing::TestGateway;
 
 /// Nothing takes as long on a machine that is not stuck.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A served fake.
-struct World {
-    fake: Arc<Fake>,
+/// The MCP server of a gateway. Its runs have numbers in the order of their creation, from 0.
+struct McpServer {
+    gateway: Arc<TestGateway>,
     url: String,
     stop: CancellationToken,
 }
 
-impl World {
-    async fn new() -> Self {
-        Self::of(Arc::new(Fake::new()), Timing { call: LIMIT, ..timing() }).await
+impl McpServer {
+    async fn start() -> Self {
+        Self::with_timing(Timing { call: LIMIT, ..timing() }).await
     }
 
-    async fn of(fake: Arc<Fake>, timing: Timing) -> Self {
+    async fn with_timing(timing: Timing) -> Self {
+        Self::serve(Arc::new(TestGateway::new().without_auth_cache()), timing).await
+    }
+
+    async fn serve(gateway: Arc<TestGateway>, timing: Timing) -> Self {
         let stop = CancellationToken::new();
-        let router: Router = super::http::routes(fake.clone(), &stop, timing);
+        let router: Router = super::http::routes(gateway.state.service(), &stop, timing);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { fake, url, stop }
+        Self { gateway, url, stop }
     }
 
-    /// Another replica of the same gateway.
+    /// Starts another replica of the same gateway.
     async fn replica(&self) -> Self {
-        Self::of(self.fake.clone(), timing()).await
+        Self::serve(self.gateway.clone(), timing()).await
     }
 
-    /// A client of a protocol with sessions.
-    async fn client(&self, token: &str) -> Client {
-        self.client_of(token, ClientLifecycleMode::Initialize).await
+    /// Connects a client of a protocol with sessions.
+    async fn client(&self, account: &str) -> Client {
+        self.client_of(account, ClientLifecycleMode::Initialize).await
     }
 
-    async fn client_of(&self, token: &str, lifecycle: ClientLifecycleMode) -> Client {
+    async fn client_of(&self, account: &str, lifecycle: ClientLifecycleMode) -> Client {
+        let token = self.gateway.token(account);
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str()).auth_header(token);
         let seen = Arc::new(Received::default());
         let transport = StreamableHttpClientTransport::from_config(config);
         let service = Handler(seen.clone()).serve_with_lifecycle(transport, lifecycle).await.unwrap();
         Client { service, seen }
+    }
+
+    /// Removes a skill's version 1.0.0.
+    fn unseal(&self, namespace: &str, name: &str) {
+        self.gateway.state.catalog.forget_version(namespace, &format!("{name}-1.0.0"));
+    }
+
+    /// Returns the number of lists of a namespace's skills so far.
+    fn lists(&self, namespace: &str) -> usize {
+        self.gateway.state.catalog.lists(namespace)
+    }
+
+    fn started(&self) -> usize {
+        self.gateway.api.executions().len()
+    }
+
+    fn run(&self, number: usize) -> Value {
+        let mut runs = self.gateway.api.executions();
+        runs.sort_by_key(|run| run["metadata"]["uid"].as_str().unwrap()[4..].parse::<u64>().unwrap());
+        runs.swap_remove(number)
+    }
+
+    fn name(&self, number: usize) -> String {
+        self.run(number)["metadata"]["name"].as_str().unwrap().to_owned()
+    }
+
+    fn set_status(&self, number: usize, status: &Value) {
+        let run = self.run(number);
+        let text = |field: &str| run["metadata"][field].as_str().unwrap().to_owned();
+        self.gateway.api.set_status(&text("namespace"), &text("name"), status.clone());
+    }
+
+    fn remove(&self, number: usize) {
+        let run = self.run(number);
+        let text = |field: &str| run["metadata"][field].as_str().unwrap().to_owned();
+        self.gateway.api.delete(&path(&text("namespace"), "skillexecutions", &text("name")));
+    }
+
+    /// Returns the number of requests that wait for a run.
+    fn waiting(&self, number: usize) -> usize {
+        let uid = self.run(number)["metadata"]["uid"].as_str().unwrap().to_owned();
+        self.gateway.state.executions.waiting(&uid)
+    }
+
+    /// Returns the names of the runs that are to be cancelled.
+    fn cancelled(&self) -> Vec<String> {
+        let runs = self.gateway.api.executions().into_iter().filter(|run| run["spec"]["cancel"] == true);
+        runs.map(|run| run["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 }
 

@@ -4,8 +4,13 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json, value::RawValue};
 use skillet_api::{Phase, Reason, execution::StreamStatus};
 use skillet_core::text::truncate;
+use tracing::warn;
 
-use crate::executions::{Execution, Status};
+use crate::{
+    auth::AuthError,
+    executions::{Execution, Status},
+    service::ServiceError,
+};
 
 /// Bytes of standard error that a failure shows.
 const STDERR_BYTES: usize = 4096;
@@ -33,8 +38,40 @@ pub(super) fn needed(execution: &Execution) -> usize {
     output.map_or(0, |output| skillet_kube::parsed_size(output.get().as_bytes()) + 3 * output.get().len())
 }
 
-/// An execution that has ended.
-pub(super) fn ended(execution: &Execution) -> CallToolResult {
+/// Renders an error of the services.
+pub(super) fn service_error(error: &ServiceError) -> CallToolResult {
+    warn!(error = ?error, "Tool call failed");
+    let (reason, detail) = match error {
+        ServiceError::Auth(AuthError::Forbidden { .. }) | ServiceError::UnknownNamespace(_) => {
+            ("Forbidden", "")
+        }
+        ServiceError::Auth(_) => (Reason::ApiError.as_str(), ""),
+        ServiceError::Execution(error) => (error.reason(), ""),
+        ServiceError::Update { source, .. } => match &**source {
+            kube::Error::Api(status) => (update_reason(status.code), &*status.message),
+            _ => (Reason::ApiError.as_str(), ""),
+        },
+        ServiceError::SkillNotFound { .. }
+        | ServiceError::SkillNotFoundIn { .. }
+        | ServiceError::ExecutionNotFound(_) => (Reason::SkillNotFound.as_str(), ""),
+    };
+    let separator = if detail.is_empty() { "" } else { ": " };
+    failed(reason, &format!("{error}{separator}{detail}"))
+}
+
+/// Returns the reason for a status code with which the API server refuses an update.
+fn update_reason(code: u16) -> &'static str {
+    match code {
+        403 => "Forbidden",
+        404 => Reason::SkillNotFound.as_str(),
+        409 => "Conflict",
+        400 | 422 => Reason::InputInvalid.as_str(),
+        _ => Reason::ApiError.as_str(),
+    }
+}
+
+/// Renders an execution that has ended.
+pub(super) fn render(execution: &Execution) -> CallToolResult {
     let unknown = Status::default();
     let status = execution.status.as_ref().unwrap_or(&unknown);
     let result = match status.phase {
@@ -99,7 +136,7 @@ mod tests {
             "metadata": { "name": "run-1", "namespace": "ns" }, "spec": { "skill": "s" }, "status": status,
         });
         let execution: Execution = serde_json::from_str(&execution.to_string()).unwrap();
-        let result = serde_json::to_value(ended(&execution)).unwrap();
+        let result = serde_json::to_value(render(&execution)).unwrap();
         let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!((&result["isError"], &text), (&expected["isError"], &expected["text"]));
         let structured = if expected["isError"] == json!(true) { &Value::Null } else { &text };

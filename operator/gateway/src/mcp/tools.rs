@@ -17,11 +17,11 @@ use skillet_llm::{
     tool_schema,
 };
 
-use super::{backend::Backend, management};
+use super::management_tool::{self, ManagementTool};
 use crate::{
-    auth::{AuthError, Caller, Verb},
-    catalog::CachedVersion,
-    resolve::{self, ResolvedSkill},
+    auth::{AuthError, Verb},
+    catalog::{CachedVersion, SkillCatalog},
+    resolve::{self, Lookup, ResolvedSkill},
 };
 
 /// Tools on one page.
@@ -30,14 +30,14 @@ pub(super) const PAGE: usize = 100;
 /// A skill that the caller may run, at the version that is run.
 #[derive(Clone, Debug)]
 pub(super) struct Runnable {
-    pub(super) seen: ResolvedSkill,
+    pub(super) resolved: ResolvedSkill,
     pub(super) version: Arc<CachedVersion>,
 }
 
 impl Runnable {
     /// None where it is not for models, or nothing of it can run.
-    fn new(seen: ResolvedSkill) -> Option<Self> {
-        let spec = &seen.known.skill.spec;
+    fn new(resolved: ResolvedSkill) -> Option<Self> {
+        let spec = &resolved.entry.skill.spec;
         let is_on = match spec.mode {
             Mode::On | Mode::Auto => spec.enabled,
             Mode::Off => false,
@@ -46,12 +46,15 @@ impl Runnable {
             Invocation::Auto | Invocation::Hybrid => true,
             Invocation::Manual => false,
         };
-        let version = seen.known.newest().cloned().filter(|_| is_on && is_for_models)?;
-        Some(Self { seen, version })
+        if !is_on || !is_for_models {
+            return None;
+        }
+        let version = resolved.entry.newest()?.clone();
+        Some(Self { resolved, version })
     }
 
     fn needs_confirmation(&self) -> bool {
-        match self.seen.known.skill.spec.invocation {
+        match self.resolved.entry.skill.spec.invocation {
             Invocation::Hybrid => true,
             Invocation::Auto | Invocation::Manual => false,
         }
@@ -62,7 +65,7 @@ impl Runnable {
         let input = spec.tool.input_schema().unwrap_or_default();
         let tool =
             Tool::new(name.to_owned(), spec.description.to_string(), object(tool_schema::normalize(&input)))
-                .with_title(self.seen.name().to_string())
+                .with_title(self.resolved.name().to_string())
                 .with_annotations(self.annotations());
         match spec.tool.output_schema() {
             Some(Value::Object(schema)) if schema.get("type") == Some(&"object".into()) => {
@@ -89,26 +92,22 @@ fn object(schema: Value) -> Map<String, Value> {
 }
 
 /// Returns the namespaces of a caller's tools, the nearest first.
-pub(super) async fn namespaces<B: Backend>(backend: &B, caller: &Caller) -> Result<Vec<Arc<str>>, AuthError> {
-    resolve::allowed_namespaces(backend, caller, &[Verb::Get, Verb::Execute]).await
+pub(super) async fn namespaces(lookup: Lookup<'_>) -> Result<Vec<Arc<str>>, AuthError> {
+    lookup.allowed_namespaces(&[Verb::Get, Verb::Execute]).await
 }
 
-fn runnable<B: Backend>(backend: &B, namespaces: &[Arc<str>]) -> Vec<Runnable> {
-    let seen = resolve::list(backend, namespaces).into_iter().filter(|seen| seen.shadowed_by.is_none());
-    seen.filter_map(Runnable::new).collect()
+fn runnable(catalog: &SkillCatalog, namespaces: &[Arc<str>]) -> Vec<Runnable> {
+    let skills = resolve::list(catalog, namespaces).into_iter();
+    skills.filter(|skill| skill.shadowed_by.is_none()).filter_map(Runnable::new).collect()
 }
 
 /// Resolves a tool name of the caller.
-pub(super) async fn tool<B: Backend>(
-    backend: &B,
-    caller: &Caller,
-    tool_name: &str,
-) -> Result<Option<Runnable>, AuthError> {
+pub(super) async fn resolve(lookup: Lookup<'_>, tool_name: &str) -> Result<Option<Runnable>, AuthError> {
     if is_plain(tool_name) {
-        let namespaces = namespaces(backend, caller).await?;
-        return Ok(resolve::resolve_in(backend, &namespaces, tool_name).and_then(Runnable::new));
+        let namespaces = namespaces(lookup).await?;
+        return Ok(resolve::resolve_in(lookup.catalog, &namespaces, tool_name).and_then(Runnable::new));
     }
-    Ok(ToolList::of(backend, caller).await?.get(tool_name).cloned())
+    Ok(ToolList::of(lookup).await?.get(tool_name).cloned())
 }
 
 /// Returns true if no skill of another name can have this tool name. A changed name, a name that tells two skills apart,
@@ -122,12 +121,11 @@ fn is_plain(tool_name: &str) -> bool {
 
 /// Changes with everything that a list of these namespaces shows. Versions are immutable, so their contents need not be
 /// looked at; the tools' names follow from the skills'.
-pub(super) fn fingerprint<B: Backend>(backend: &B, namespaces: &[Arc<str>]) -> u64 {
+pub(super) fn fingerprint(catalog: &SkillCatalog, namespaces: &[Arc<str>]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for skill in runnable(backend, namespaces) {
-        let ResolvedSkill { namespace, .. } = &skill.seen;
-        let spec = &skill.version.spec;
-        (namespace, skill.seen.name(), &spec.version, spec.seal, skill.needs_confirmation())
+    for skill in runnable(catalog, namespaces) {
+        let (resolved, spec) = (&skill.resolved, &skill.version.spec);
+        (&resolved.namespace, resolved.name(), &spec.version, spec.seal, skill.needs_confirmation())
             .hash(&mut hasher);
     }
     hasher.finish()
@@ -139,14 +137,14 @@ pub(super) struct ToolList {
 }
 
 impl ToolList {
-    pub(super) async fn of<B: Backend>(backend: &B, caller: &Caller) -> Result<Self, AuthError> {
-        let runnable = runnable(backend, &namespaces(backend, caller).await?);
+    pub(super) async fn of(lookup: Lookup<'_>) -> Result<Self, AuthError> {
+        let runnable = runnable(lookup.catalog, &namespaces(lookup).await?);
         let identities = runnable.iter().map(|one| SkillIdentity {
-            namespace: &one.seen.namespace,
-            name: one.seen.name(),
+            namespace: &one.resolved.namespace,
+            name: one.resolved.name(),
             version: &one.version.spec.version,
         });
-        let reserved = management::ManagementTool::ALL.map(management::ManagementTool::name);
+        let reserved = ManagementTool::ALL.map(ManagementTool::name);
         let table = OfferTable::new(reserved, identities.zip(runnable.iter().cloned()));
         Ok(Self { table })
     }
@@ -161,9 +159,9 @@ impl ToolList {
     }
 
     /// The name under which a skill is listed.
-    pub(super) fn name_of(&self, seen: &ResolvedSkill) -> Option<&Arc<str>> {
-        let is_it = |one: &ResolvedSkill| one.namespace == seen.namespace && one.name() == seen.name();
-        self.table.iter().find(|(_, one)| is_it(&one.seen)).map(|(name, _)| name)
+    pub(super) fn name_of(&self, skill: &ResolvedSkill) -> Option<&Arc<str>> {
+        let is_it = |one: &ResolvedSkill| one.namespace == skill.namespace && one.name() == skill.name();
+        self.table.iter().find(|(_, one)| is_it(&one.resolved)).map(|(name, _)| name)
     }
 
     /// The page after `cursor`: the management tools, then the skills by tool name. A cursor is the last name given, so
@@ -172,7 +170,7 @@ impl ToolList {
         let mut skills: Vec<(&Arc<str>, &Runnable)> = self.table.iter().collect();
         skills.sort_unstable_by_key(|(name, _)| *name);
         let (mut tools, rest) = match cursor {
-            None => (management::tools(), skills.as_slice()),
+            None => (management_tool::tools(), skills.as_slice()),
             Some(cursor) => {
                 let last = name_in(cursor).ok_or_else(|| {
                     ErrorData::invalid_params("the cursor is not one of this server's", None)
@@ -181,13 +179,12 @@ impl ToolList {
                 (Vec::new(), skills.get(given..).unwrap_or_default())
             }
         };
-        let room = PAGE.saturating_sub(tools.len()).min(rest.len());
-        let (page, left) = rest.split_at(room);
+        let (page, left) = rest.split_at(PAGE.saturating_sub(tools.len()).min(rest.len()));
         tools.extend(page.iter().map(|(name, skill)| skill.tool(name)));
-        let next =
-            page.last().filter(|_| !left.is_empty()).map(|(name, _)| URL_SAFE_NO_PAD.encode(name.as_bytes()));
         let mut result = ListToolsResult::with_all_items(tools);
-        result.next_cursor = next;
+        if let (Some((last, _)), false) = (page.last(), left.is_empty()) {
+            result.next_cursor = Some(URL_SAFE_NO_PAD.encode(last.as_bytes()));
+        }
         result.ttl_ms = Some(0);
         result.cache_scope = Some(CacheScope::Private);
         Ok(result)

@@ -23,7 +23,7 @@ use crate::{
     auth::{AuthError, Caller, Verb},
     catalog::Namespace,
     error::ApiError,
-    resolve,
+    resolve::Lookup,
     state::GatewayState,
 };
 
@@ -179,8 +179,8 @@ pub async fn visible(
     caller: &Caller,
     preferences: &SkillPreferences,
 ) -> Result<Vec<Arc<Namespace>>, AuthError> {
-    let mut allowed =
-        resolve::allowed_namespaces(&gateway.service(), caller, &[Verb::Get, Verb::Execute]).await?;
+    let lookup = Lookup { auth: &gateway.auth, catalog: &gateway.catalog, caller };
+    let mut allowed = lookup.allowed_namespaces(&[Verb::Get, Verb::Execute]).await?;
     allowed.retain(|namespace| !preferences.without_own_skills || *namespace != caller.namespace);
     // After the questions, which may take a while: what is offered is what is there now.
     let skills = allowed.iter().filter_map(|namespace| gateway.catalog.namespace(namespace));

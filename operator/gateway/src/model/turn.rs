@@ -77,7 +77,7 @@ impl Turn {
             written: original,
             idempotency: idempotency::key(&headers)?,
             session: session(&headers)?,
-            request_id: request_id::of(&headers),
+            request_id: request_id::get(&headers),
             confirmations: confirmations(&headers)?,
             room: Some(memory),
             gateway: state,

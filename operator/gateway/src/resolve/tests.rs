@@ -1,49 +1,47 @@
 //! Resolution of names, with nearer skills in the way.
 
-use std::collections::{BTreeMap, HashSet};
-
 use serde_json::json;
+use skillet_api::SkillPolicySpec;
+use skillet_kube::testing::FakeApiServer;
 
 use super::*;
-use crate::catalog::{CachedSkill, Versions};
 
-/// Namespaces `a`, `b` and `c` in this order; a name that ends with `~` is being deleted.
-struct Few {
-    skills: BTreeMap<&'static str, Vec<Arc<CatalogEntry>>>,
-    /// Namespace, and skill or any.
-    denied: HashSet<(&'static str, Option<&'static str>)>,
+/// Namespaces `a`, `b` and `c` in this order, with what the API server says of rights.
+struct Fixture {
+    auth: Auth,
+    catalog: SkillCatalog,
+    caller: Caller,
 }
 
-impl Shelves for Few {
-    async fn check(
-        &self,
-        _: &Caller,
-        verb: Verb,
-        namespace: &str,
-        skill: Option<&str>,
-    ) -> Result<(), AuthError> {
-        let is_denied =
-            |(of, name): &(&str, Option<&str>)| *of == namespace && (name.is_none() || *name == skill);
-        if self.denied.iter().any(is_denied) {
-            return Err(AuthError::Forbidden { verb, namespace: namespace.to_owned() });
+impl Fixture {
+    /// Skills as in `a: one two~`; a name that ends with `~` is being deleted. `denied` has namespaces, and a skill or all.
+    fn new(namespaces: &[&str], denied: &[(&str, Option<&str>)]) -> Self {
+        let api = FakeApiServer::default();
+        api.open(&["b", "c"]);
+        for (namespace, skill) in denied {
+            api.deny("", "get", namespace, *skill);
         }
-        Ok(())
+        let catalog = SkillCatalog::default();
+        let mut policy = SkillPolicySpec::default();
+        policy.gateway.platform_namespaces = vec!["b".into()];
+        policy.gateway.catalog_namespaces = vec!["c".into()];
+        catalog.set_policy(policy);
+        for text in namespaces {
+            let (namespace, names) = text.split_once(':').unwrap();
+            names.split_whitespace().for_each(|name| put(&catalog, namespace, name));
+        }
+        let user = "system:serviceaccount:a:agent".into();
+        let caller = Caller { namespace: "a".into(), user, groups: [].into() };
+        Self { auth: Auth::new(api.client()), catalog, caller }
     }
 
-    fn namespaces(&self, _: &Caller) -> Vec<Arc<str>> {
-        ["a", "b", "c"].map(Into::into).into()
-    }
-
-    fn skills(&self, namespace: &str) -> Vec<Arc<CatalogEntry>> {
-        self.skills.get(namespace).cloned().unwrap_or_default()
-    }
-
-    fn skill(&self, namespace: &str, name: &str) -> Option<Arc<CatalogEntry>> {
-        self.skills(namespace).into_iter().find(|known| *known.skill.name == *name)
+    fn lookup(&self) -> Lookup<'_> {
+        let Self { auth, catalog, caller } = self;
+        Lookup { auth, catalog, caller }
     }
 }
 
-fn known(namespace: &str, text: &str) -> Arc<CatalogEntry> {
+fn put(catalog: &SkillCatalog, namespace: &str, text: &str) {
     let (name, deleted) = match text.strip_suffix('~') {
         Some(name) => (name, json!("2026-01-01T00:00:00Z")),
         None => (text, json!(null)),
@@ -52,42 +50,28 @@ fn known(namespace: &str, text: &str) -> Arc<CatalogEntry> {
         "metadata": { "namespace": namespace, "name": name, "deletionTimestamp": deleted },
         "spec": { "version": "1.0.0", "run": {} },
     });
-    let skill = CachedSkill::of(&serde_json::from_value(skill).unwrap()).unwrap();
-    Arc::new(CatalogEntry::new(Arc::new(skill), Versions::default()))
+    catalog.put_skill(&serde_json::from_value(skill).unwrap());
 }
 
-/// `a: one two~`.
-fn few(shelves: &[&'static str], denied: &[(&'static str, Option<&'static str>)]) -> Few {
-    let shelf = |text: &&'static str| {
-        let (namespace, names) = text.split_once(':').unwrap();
-        (namespace, names.split_whitespace().map(|name| known(namespace, name)).collect())
-    };
-    Few { skills: shelves.iter().map(shelf).collect(), denied: denied.iter().copied().collect() }
-}
-
-fn caller() -> Caller {
-    Caller { namespace: "a".into(), user: "u".into(), groups: [].into() }
-}
-
-fn display(seen: &ResolvedSkill) -> String {
-    let hidden = seen.shadowed_by.as_ref().map(|by| format!(" hidden by {by}")).unwrap_or_default();
-    format!("{}/{}{hidden}", seen.namespace, seen.name())
+fn display(skill: &ResolvedSkill) -> String {
+    let hidden = skill.shadowed_by.as_ref().map(|by| format!(" hidden by {by}")).unwrap_or_default();
+    format!("{}/{}{hidden}", skill.namespace, skill.name())
 }
 
 #[tokio::test]
 async fn every_skill_is_listed_with_the_namespace_that_shadows_it() {
-    let few = few(&["a: one two~", "b: one two three", "c: one two"], &[("c", None)]);
-    let namespaces = allowed_namespaces(&few, &caller(), &[Verb::Get]).await.unwrap();
-    let all: Vec<String> = list(&few, &namespaces).iter().map(display).collect();
-    assert_eq!(all, ["a/one", "b/one hidden by a", "b/two", "b/three"]);
-    let nearest = |name: &str| resolve_in(&few, &namespaces, name).map(|seen| display(&seen));
+    let fixture = Fixture::new(&["a: one two~", "b: one two three", "c: one two"], &[("c", None)]);
+    let namespaces = fixture.lookup().allowed_namespaces(&[Verb::Get]).await.unwrap();
+    let all: Vec<String> = list(&fixture.catalog, &namespaces).iter().map(display).collect();
+    assert_eq!(all, ["a/one", "b/one hidden by a", "b/three", "b/two"]);
+    let nearest = |name: &str| resolve_in(&fixture.catalog, &namespaces, name).map(|skill| display(&skill));
     assert_eq!((nearest("one"), nearest("two")), (Some("a/one".into()), Some("b/two".into())));
     assert_eq!(nearest("four"), None);
 }
 
 #[tokio::test]
 async fn a_name_means_the_nearest_that_is_there_and_may_be_seen() {
-    let few = few(&["a: one two~ three", "b: one two three", "c: one"], &[("a", Some("three"))]);
+    let fixture = Fixture::new(&["a: one two~ three", "b: one two three", "c: one"], &[("a", Some("three"))]);
     for (name, chosen, expected) in [
         ("one", None, Some("a/one")),
         ("one", Some("b"), Some("b/one hidden by a")),
@@ -101,7 +85,7 @@ async fn a_name_means_the_nearest_that_is_there_and_may_be_seen() {
         ("four", None, None),
         ("one", Some("d"), None),
     ] {
-        let seen = resolve(&few, &caller(), name, chosen).await.unwrap();
-        assert_eq!(seen.as_ref().map(display).as_deref(), expected, "{name} {chosen:?}");
+        let skill = fixture.lookup().resolve(name, chosen).await.unwrap();
+        assert_eq!(skill.as_ref().map(display).as_deref(), expected, "{name} {chosen:?}");
     }
 }

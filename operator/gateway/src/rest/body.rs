@@ -29,7 +29,7 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let service = SkillService::from_ref(state);
         let (head, body) = request.into_parts();
-        let caller = service.auth.authenticate(&head.headers, None).await?.caller;
+        let caller = service.authenticate(&head.headers).await?;
         let (bytes, room) = service.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
         Ok(Self(read(&bytes)?, room))
     }

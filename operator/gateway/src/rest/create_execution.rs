@@ -140,7 +140,7 @@ fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<Exe
         input: input.unwrap_or_default(),
         session: session_id,
         timeout: timeout.map(|timeout| timeout.0),
-        request_id: request_id::of(headers),
+        request_id: request_id::get(headers),
         idempotency: idempotency::key(headers)?,
         ..order
     })

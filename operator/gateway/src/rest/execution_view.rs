@@ -128,6 +128,11 @@ impl From<&Execution> for ExecutionView {
 }
 
 impl ExecutionView {
+    /// Leaves input and output out.
+    pub(crate) fn without_content(self) -> Self {
+        self.within(&mut 0)
+    }
+
     /// As one of a list, whose inputs and outputs have so many bytes left.
     pub(crate) fn within(self, left: &mut usize) -> Self {
         if pagination::has_room(left, [&self.input, &self.output]) {

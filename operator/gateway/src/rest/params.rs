@@ -103,7 +103,7 @@ where
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        Ok(Self(SkillService::from_ref(state).auth.authenticate(&parts.headers, None).await?.caller))
+        Ok(Self(SkillService::from_ref(state).authenticate(&parts.headers).await?))
     }
 }
 

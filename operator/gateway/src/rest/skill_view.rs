@@ -108,9 +108,9 @@ pub(crate) struct SkillView {
 
 impl SkillView {
     pub(crate) fn of(seen: &ResolvedSkill, caller: &Caller, policy: &SkillPolicySpec) -> Self {
-        let skill = &seen.known.skill;
+        let skill = &seen.entry.skill;
         let CachedSpec { mode, enabled, invocation, tags, description, tool } = &skill.spec;
-        let sealed = seen.known.newest().map(|version| &version.spec);
+        let sealed = seen.entry.newest().map(|version| &version.spec);
         // The schemas of the version that would run, not those of a spec that is being edited.
         let tool = sealed.map_or(tool, |sealed| &sealed.tool);
         Self {
@@ -118,7 +118,7 @@ impl SkillView {
             name: skill.name.to_string(),
             source: Source::of(&seen.namespace, caller, policy),
             version: sealed.map(|sealed| sealed.version.to_string()),
-            versions: versions(&seen.known).iter().map(ToString::to_string).collect(),
+            versions: versions(&seen.entry).iter().map(ToString::to_string).collect(),
             description: sealed.map_or(description, |sealed| &sealed.description).to_string(),
             mode: (*mode).into(),
             enabled: *enabled,

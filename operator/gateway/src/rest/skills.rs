@@ -100,7 +100,7 @@ pub(crate) async fn list(
     let policy = service.catalog.policy();
     let mut found = service.list(&caller, namespace.as_deref()).await?;
     found.retain(|seen| {
-        let skill = &seen.known.skill;
+        let skill = &seen.entry.skill;
         mode.is_none_or(|mode| mode == skill.spec.mode.into())
             && source.is_none_or(|source| source == Source::of(&seen.namespace, &caller, &policy))
             && tag.as_ref().is_none_or(|tag| skill.spec.tags.contains(tag))
@@ -160,7 +160,7 @@ pub(crate) async fn versions(
     params: Params,
 ) -> Result<Json<SkillVersions>, ApiError> {
     let seen = named(&service, &caller, &name, params).await?;
-    let versions: Vec<String> = sealed_versions(&seen.known).iter().map(ToString::to_string).collect();
+    let versions: Vec<String> = sealed_versions(&seen.entry).iter().map(ToString::to_string).collect();
     Ok(Json(SkillVersions {
         namespace: seen.namespace.to_string(),
         name,
@@ -188,7 +188,7 @@ pub(crate) async fn resolve(
     let text = params.take("constraint")?.unwrap_or_else(|| "*".to_owned());
     let seen = named(&service, &caller, &name, params).await?;
     let constraint = constraint(&text, "constraint")?;
-    let versions = sealed_versions(&seen.known);
+    let versions = sealed_versions(&seen.entry);
     let Some(version) = best(&constraint, &versions) else {
         let message = format!("no version of Skill {name} fits {constraint}");
         return Err(ApiError::new(StatusCode::NOT_FOUND, "VersionNotFound", message).at("constraint"));

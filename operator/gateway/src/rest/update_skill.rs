@@ -2,14 +2,11 @@
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use utoipa::ToSchema;
 
 use crate::{
     auth::Caller,
-    catalog::{CachedSkill, CatalogEntry},
     error::ApiError,
-    resolve::ResolvedSkill,
     rest::{
         body::Body,
         openapi::{AuthErrors, BodyErrors, ConflictErrors, NotFoundErrors, ValidationErrors},
@@ -27,11 +24,17 @@ pub(crate) struct SkillUpdate {
     /// False switches the skill off for every use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    enabled: Option<bool>,
+    pub(crate) enabled: Option<bool>,
     /// The rule by which the skill is offered to models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    mode: Option<Mode>,
+    pub(crate) mode: Option<Mode>,
+}
+
+impl SkillUpdate {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.enabled.is_none() && self.mode.is_none()
+    }
 }
 
 /// Switch a skill, or set its mode.
@@ -49,9 +52,9 @@ pub(crate) async fn put(
     State(service): State<SkillService>,
     ObjectName(name): ObjectName,
     params: Params,
-    Body(switches, _room): Body<SkillUpdate>,
+    Body(update, _memory): Body<SkillUpdate>,
 ) -> Result<Json<SkillView>, ApiError> {
-    change(&service, &caller, &name, params, &switches).await
+    change(&service, &caller, &name, params, &update).await
 }
 
 /// Switch a skill, or set its mode; the same as PUT.
@@ -69,9 +72,9 @@ pub(crate) async fn patch(
     State(service): State<SkillService>,
     ObjectName(name): ObjectName,
     params: Params,
-    Body(switches, _room): Body<SkillUpdate>,
+    Body(update, _memory): Body<SkillUpdate>,
 ) -> Result<Json<SkillView>, ApiError> {
-    change(&service, &caller, &name, params, &switches).await
+    change(&service, &caller, &name, params, &update).await
 }
 
 async fn change(
@@ -79,19 +82,15 @@ async fn change(
     caller: &Caller,
     name: &str,
     mut params: Params,
-    switches: &SkillUpdate,
+    update: &SkillUpdate,
 ) -> Result<Json<SkillView>, ApiError> {
     let namespace = params.take("namespace")?;
     params.finish()?;
-    if switches.enabled.is_none() && switches.mode.is_none() {
+    if update.is_empty() {
         return Err(ApiError::bad_request("give enabled, mode or both"));
     }
-    let seen = service.get(caller, name, namespace.as_deref()).await?;
-    let changed = service.update(caller, &seen, switches).await?;
-    let changed = CachedSkill::of(&changed).map_or_else(|| seen.known.skill.clone(), Arc::new);
-    let known = CatalogEntry::new(changed, seen.known.versions.clone());
-    let seen = ResolvedSkill { known: Arc::new(known), ..seen };
-    Ok(Json(SkillView::of(&seen, caller, &service.catalog.policy())))
+    let changed = service.update(caller, name, namespace.as_deref(), update).await?;
+    Ok(Json(SkillView::of(&changed, caller, &service.catalog.policy())))
 }
 
 #[cfg(test)]

@@ -10,19 +10,18 @@ const MANAGEMENT: usize = 4;
 
 #[tokio::test]
 async fn each_skill_is_a_tool_with_description_schemas_and_hints() {
-    let world = World::new().await;
+    let server = McpServer::start().await;
     let tool = json!({
         "inputSchema": { "a": "number", "b": { "type": "number", "required": true } },
         "outputSchema": { "type": "object", "properties": { "sum": { "type": "number" } } },
     });
-    world.fake.put("a", "sum", &json!({}), &tool);
-    world.fake.put(
+    server.gateway.skill("a", "sum", &json!({ "tool": tool }));
+    server.gateway.skill(
         "a",
         "ask",
-        &json!({ "invocation": "hybrid" }),
-        &json!({ "outputSchema": { "type": "array" } }),
+        &json!({ "invocation": "hybrid", "tool": { "outputSchema": { "type": "array" } } }),
     );
-    let client = world.client("a").await;
+    let client = server.client("a/agent").await;
     let tools = client.tools().await;
     let sum = serde_json::to_value(&tools["sum"]).unwrap();
     assert_eq!((&sum["description"], &sum["title"]), (&json!("sum of a"), &json!("sum")));
@@ -41,8 +40,7 @@ async fn each_skill_is_a_tool_with_description_schemas_and_hints() {
 
 #[tokio::test]
 async fn only_what_a_model_may_run_now_is_listed() {
-    let world = World::new().await;
-    let fake = &world.fake;
+    let server = McpServer::start().await;
     for (name, change) in [
         ("always", json!({ "mode": "on" })),
         ("sometimes", json!({ "mode": "auto" })),
@@ -51,11 +49,11 @@ async fn only_what_a_model_may_run_now_is_listed() {
         ("disabled", json!({ "enabled": false })),
         ("manual", json!({ "invocation": "manual" })),
     ] {
-        fake.put("a", name, &change, &json!({}));
+        server.gateway.skill("a", name, &change);
     }
-    fake.put_plain("a", "unsealed");
-    fake.unseal("a", "unsealed");
-    let tools = world.client("a").await.tools().await;
+    server.gateway.skill("a", "unsealed", &json!({}));
+    server.unseal("a", "unsealed");
+    let tools = server.client("a/agent").await.tools().await;
     let mut names: Vec<&str> =
         tools.keys().map(String::as_str).filter(|name| !name.starts_with("skillet_")).collect();
     names.sort_unstable();
@@ -65,39 +63,39 @@ async fn only_what_a_model_may_run_now_is_listed() {
 
 #[tokio::test]
 async fn a_nearer_skill_hides_a_farther_one_even_where_it_cannot_run() {
-    let world = World::new().await;
-    world.fake.put_plain("platform", "sum");
-    world.fake.put_plain("platform", "other");
-    world.fake.put_plain("a", "sum");
-    world.fake.put("a", "other", &json!({ "mode": "off" }), &json!({}));
-    let of_a = world.client("a").await.tools().await;
+    let server = McpServer::start().await;
+    server.gateway.skill("platform", "sum", &json!({}));
+    server.gateway.skill("platform", "other", &json!({}));
+    server.gateway.skill("a", "sum", &json!({}));
+    server.gateway.skill("a", "other", &json!({ "mode": "off" }));
+    let of_a = server.client("a/agent").await.tools().await;
     assert_eq!(of_a["sum"].description.as_deref(), Some("sum of a"));
     assert!(!of_a.contains_key("other"));
-    let of_b = world.client("b").await.tools().await;
+    let of_b = server.client("b/agent").await.tools().await;
     assert_eq!(of_b["sum"].description.as_deref(), Some("sum of platform"));
     assert!(of_b.contains_key("other"));
 }
 
 #[tokio::test]
 async fn a_namespace_whose_skills_the_caller_may_not_run_shows_nothing_and_hides_nothing() {
-    let world = World::new().await;
-    world.fake.put_plain("a", "sum");
-    world.fake.put_plain("platform", "sum");
+    let server = McpServer::start().await;
+    server.gateway.skill("a", "sum", &json!({}));
+    server.gateway.skill("platform", "sum", &json!({}));
     for verb in [Verb::Get, Verb::Execute] {
-        world.fake.forbid("a", verb, "a");
-        let tools = world.client("a").await.tools().await;
+        server.gateway.deny_user("agent", "a", None, verb);
+        let tools = server.client("a/agent").await.tools().await;
         assert_eq!(tools["sum"].description.as_deref(), Some("sum of platform"), "{verb:?}");
     }
-    world.fake.forbid("a", Verb::Execute, "platform");
-    assert_eq!(world.client("a").await.tools().await.len(), MANAGEMENT);
+    server.gateway.deny_user("agent", "platform", None, Verb::Execute);
+    assert_eq!(server.client("a/agent").await.tools().await.len(), MANAGEMENT);
 }
 
 #[tokio::test]
 async fn names_are_legal_everywhere_and_never_those_of_the_management_tools() {
-    let world = World::new().await;
-    world.fake.put_plain("a", "3d-print");
-    world.fake.put_plain("a", "skillet_executions");
-    let tools = world.client("a").await.tools().await;
+    let server = McpServer::start().await;
+    server.gateway.skill("a", "3d-print", &json!({}));
+    server.gateway.skill("a", "skillet_executions", &json!({}));
+    let tools = server.client("a/agent").await.tools().await;
     assert!(tools.contains_key("_3d-print"), "{:?}", tools.keys());
     assert_eq!(tools.len(), MANAGEMENT + 2);
     assert_ne!(tools["skillet_executions"].description.as_deref(), Some("skillet_executions of a"));
@@ -105,11 +103,11 @@ async fn names_are_legal_everywhere_and_never_those_of_the_management_tools() {
 
 #[tokio::test]
 async fn a_long_list_comes_in_pages_that_a_change_between_them_does_not_shift() {
-    let world = World::new().await;
+    let server = McpServer::start().await;
     for number in 0..250 {
-        world.fake.put_plain("a", &format!("skill-{number:03}"));
+        server.gateway.skill("a", &format!("skill-{number:03}"), &json!({}));
     }
-    let client = world.client("a").await;
+    let client = server.client("a/agent").await;
     let mut names: Vec<String> = Vec::new();
     let mut sizes = Vec::new();
     let mut cursor = None;
@@ -119,7 +117,7 @@ async fn a_long_list_comes_in_pages_that_a_change_between_them_does_not_shift() 
         sizes.push(page.tools.len());
         names.extend(page.tools.iter().map(|tool| tool.name.to_string()));
         // Before the cursor: the next page still misses nothing that was there all the time.
-        world.fake.put_plain("a", &format!("early-{}", names.len()));
+        server.gateway.skill("a", &format!("early-{}", names.len()), &json!({}));
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
@@ -132,8 +130,8 @@ async fn a_long_list_comes_in_pages_that_a_change_between_them_does_not_shift() 
 
 #[tokio::test]
 async fn a_cursor_that_is_none_of_the_servers_is_refused() {
-    let world = World::new().await;
-    let client = world.client("a").await;
+    let server = McpServer::start().await;
+    let client = server.client("a/agent").await;
     let asked = PaginatedRequestParams::default().with_cursor(Some("%".to_owned()));
     let error = client.service.list_tools(Some(asked)).await.unwrap_err();
     assert!(error.to_string().contains("-32602"), "{error}");
@@ -141,10 +139,10 @@ async fn a_cursor_that_is_none_of_the_servers_is_refused() {
 
 #[tokio::test]
 async fn a_cluster_that_cannot_be_asked_is_an_error_and_no_empty_list() {
-    let world = World::new().await;
-    world.fake.put_plain("a", "sum");
-    *world.fake.is_unreachable.lock().unwrap() = true;
-    let client = world.client("a").await;
+    let server = McpServer::start().await;
+    server.gateway.skill("a", "sum", &json!({}));
+    server.gateway.api.fail_access_reviews();
+    let client = server.client("a/agent").await;
     let error = client.service.list_tools(None).await.unwrap_err();
     assert!(error.to_string().contains("could not be asked"), "{error}");
     let error = client.service.call_tool(params("sum", json!({}))).await.unwrap_err();
@@ -153,8 +151,8 @@ async fn a_cluster_that_cannot_be_asked_is_an_error_and_no_empty_list() {
 
 #[tokio::test]
 async fn the_server_says_who_it_is() {
-    let world = World::new().await;
-    let client = world.client("a").await;
+    let server = McpServer::start().await;
+    let client = server.client("a/agent").await;
     let server = client.service.peer_info().unwrap();
     let server = serde_json::to_value(&*server).unwrap();
     assert_eq!(server["serverInfo"]["name"], "skillet");
@@ -165,9 +163,9 @@ async fn the_server_says_who_it_is() {
 
 #[tokio::test]
 async fn a_client_without_sessions_has_the_same_list() {
-    let world = World::new().await;
-    world.fake.put_plain("a", "sum");
-    let client = world.client_of("a", without_sessions()).await;
+    let server = McpServer::start().await;
+    server.gateway.skill("a", "sum", &json!({}));
+    let client = server.client_of("a/agent", without_sessions()).await;
     assert!(client.tools().await.contains_key("sum"));
     assert_eq!(client.call("skillet_skills_list", json!({})).await.is_error, Some(false));
 }

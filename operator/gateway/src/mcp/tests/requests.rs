@@ -14,13 +14,13 @@ use crate::mcp::session::SESSIONS_PER_CALLER;
 
 const SESSION: &str = "mcp-session-id";
 
-fn post(world: &World, token: Option<&str>, session: Option<&str>) -> RequestBuilder {
+fn post(server: &McpServer, token: Option<&str>, session: Option<&str>) -> RequestBuilder {
     let mut request = Http::new()
-        .post(&world.url)
+        .post(&server.url)
         .header("content-type", "application/json")
         .header("accept", "application/json, text/event-stream");
     if let Some(token) = token {
-        request = request.bearer_auth(token);
+        request = request.bearer_auth(server.gateway.token(token));
     }
     if let Some(session) = session {
         request = request.header(SESSION, session);
@@ -40,8 +40,8 @@ fn initialize() -> String {
     )
 }
 
-async fn open(world: &World, token: &str) -> String {
-    let answer = post(world, Some(token), None).body(initialize()).send().await.unwrap();
+async fn open(server: &McpServer, token: &str) -> String {
+    let answer = post(server, Some(token), None).body(initialize()).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
     answer.headers()[SESSION].to_str().unwrap().to_owned()
 }
@@ -55,12 +55,12 @@ async fn answer(response: Response) -> Value {
 
 #[tokio::test]
 async fn who_has_no_token_or_an_unknown_one_is_not_let_in() {
-    let world = World::new().await;
+    let server = McpServer::start().await;
     for token in [None, Some("unknown")] {
         for request in [
-            post(&world, token, None).body(initialize()),
-            post(&world, token, Some("x")).body(message("tools/list", &json!({}))),
-            post(&world, token, None).body("{"),
+            post(&server, token, None).body(initialize()),
+            post(&server, token, Some("x")).body(message("tools/list", &json!({}))),
+            post(&server, token, None).body("{"),
         ] {
             let refused = request.send().await.unwrap();
             assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
@@ -73,46 +73,54 @@ async fn who_has_no_token_or_an_unknown_one_is_not_let_in() {
 
 #[tokio::test]
 async fn a_session_is_of_who_opened_it_by_every_method() {
-    let world = World::new().await;
-    world.fake.put_plain("a", "of-a");
-    let session = open(&world, "a").await;
-    for token in ["b", "a/other"] {
-        let list = post(&world, Some(token), Some(&session)).body(message("tools/list", &json!({}))).send();
-        let notices = Http::new().get(&world.url).bearer_auth(token).header(SESSION, &session);
+    let server = McpServer::start().await;
+    server.gateway.skill("a", "of-a", &json!({}));
+    let session = open(&server, "a/agent").await;
+    for token in ["b/agent", "a/other"] {
+        let list = post(&server, Some(token), Some(&session)).body(message("tools/list", &json!({}))).send();
+        let notices =
+            Http::new().get(&server.url).bearer_auth(server.gateway.token(token)).header(SESSION, &session);
         let notices = notices.header("accept", "text/event-stream").send();
-        let close = Http::new().delete(&world.url).bearer_auth(token).header(SESSION, &session).send();
+        let close = Http::new()
+            .delete(&server.url)
+            .bearer_auth(server.gateway.token(token))
+            .header(SESSION, &session)
+            .send();
         for refused in [list.await, notices.await, close.await] {
             assert_eq!(refused.unwrap().status(), StatusCode::NOT_FOUND, "{token}");
         }
     }
-    let own =
-        post(&world, Some("a"), Some(&session)).body(message("tools/list", &json!({}))).send().await.unwrap();
+    let own = post(&server, Some("a/agent"), Some(&session))
+        .body(message("tools/list", &json!({})))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(own.status(), StatusCode::OK, "and it is still open");
     assert!(answer(own).await["result"]["tools"].to_string().contains("of-a"));
 }
 
 #[tokio::test]
 async fn a_session_continues_at_another_replica() {
-    let world = World::new().await;
-    world.fake.put_plain("a", "sum");
-    let replica = world.replica().await;
-    let session = open(&world, "a").await;
+    let server = McpServer::start().await;
+    server.gateway.skill("a", "sum", &json!({}));
+    let replica = server.replica().await;
+    let session = open(&server, "a/agent").await;
     let list = || message("tools/list", &json!({}));
-    let elsewhere = post(&replica, Some("a"), Some(&session)).body(list()).send().await.unwrap();
+    let elsewhere = post(&replica, Some("a/agent"), Some(&session)).body(list()).send().await.unwrap();
     assert!(answer(elsewhere).await["result"]["tools"].to_string().contains("sum"));
-    let stolen = post(&replica, Some("b"), Some(&session)).body(list()).send().await.unwrap();
+    let stolen = post(&replica, Some("b/agent"), Some(&session)).body(list()).send().await.unwrap();
     assert_eq!(stolen.status(), StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
 async fn a_request_that_stands_for_itself_needs_no_session() {
-    let world = World::new().await;
-    world.fake.put_plain("a", "sum");
+    let server = McpServer::start().await;
+    server.gateway.skill("a", "sum", &json!({}));
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let request = post(&world, Some("a"), None)
+    let request = post(&server, Some("a/agent"), None)
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", "tools/list")
         .body(message("tools/list", &json!({ "_meta": meta })));
@@ -125,49 +133,51 @@ async fn a_request_that_stands_for_itself_needs_no_session() {
 
 #[tokio::test]
 async fn a_malformed_message_gets_a_json_rpc_error() {
-    let world = World::new().await;
+    let server = McpServer::start().await;
     for body in ["", "{", "[]", "null", "{\"jsonrpc\":\"1.0\"}", "\u{0}", &"[".repeat(100_000)] {
-        let refused = post(&world, Some("a"), None).body(body.to_owned()).send().await.unwrap();
+        let refused = post(&server, Some("a/agent"), None).body(body.to_owned()).send().await.unwrap();
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST, "{body:.20}");
         let error: Value = serde_json::from_slice(&refused.bytes().await.unwrap()).unwrap();
         assert_eq!(error["error"]["code"], -32700, "{body:.20}");
     }
-    let other = post(&world, Some("a"), None).header("content-type", "text/plain");
+    let other = post(&server, Some("a/agent"), None).header("content-type", "text/plain");
     assert!(other.body("x").send().await.unwrap().status().is_client_error());
-    let large = post(&world, Some("a"), None).body(" ".repeat(2_000_000)).send().await.unwrap();
+    let large = post(&server, Some("a/agent"), None).body(" ".repeat(2_000_000)).send().await.unwrap();
     assert_eq!(large.status(), StatusCode::PAYLOAD_TOO_LARGE);
 }
 
 #[tokio::test]
 async fn one_caller_opens_only_so_many_sessions() {
     // On a slow machine the first sessions would be idle for too long before the last one opens.
-    let world =
-        World::of(Arc::new(Fake::new()), Timing { idle: Duration::from_secs(3600), ..timing() }).await;
+    let server = McpServer::with_timing(Timing { idle: Duration::from_secs(3600), ..timing() }).await;
     for _ in 0..SESSIONS_PER_CALLER {
-        open(&world, "a").await;
+        open(&server, "a/agent").await;
     }
-    let refused = post(&world, Some("a"), None).body(initialize()).send().await.unwrap();
+    let refused = post(&server, Some("a/agent"), None).body(initialize()).send().await.unwrap();
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
-    open(&world, "b").await;
+    open(&server, "b/agent").await;
 }
 
 #[tokio::test]
 async fn who_waits_for_notices_is_let_go_when_the_gateway_stops() {
-    let world = World::new().await;
-    let session = open(&world, "a").await;
-    let notices = Http::new().get(&world.url).bearer_auth("a").header(SESSION, &session);
+    let server = McpServer::start().await;
+    let session = open(&server, "a/agent").await;
+    let notices =
+        Http::new().get(&server.url).bearer_auth(server.gateway.token("a/agent")).header(SESSION, &session);
     let notices = notices.header("accept", "text/event-stream").send().await.unwrap();
     assert_eq!(notices.status(), StatusCode::OK);
-    world.stop.cancel();
+    server.stop.cancel();
     tokio::time::timeout(LIMIT, notices.bytes()).await.expect("the end of the stream").unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_come_is_not_waited_for_without_end() {
-    let router: Router = crate::mcp::http::routes(Arc::new(Fake::new()), &CancellationToken::new(), timing());
+    let gateway = TestGateway::new();
+    let service = gateway.state.service();
+    let router: Router = crate::mcp::http::routes(service, &CancellationToken::new(), timing());
     let begun = stream::iter([Ok::<_, Infallible>("{")]).chain(stream::pending());
     let request = Request::post("/mcp")
-        .header("authorization", "Bearer a")
+        .header("authorization", format!("Bearer {}", gateway.token("a/agent")))
         .header("content-type", "application/json")
         .header("accept", "application/json, text/event-stream")
         .body(Body::from_stream(begun))

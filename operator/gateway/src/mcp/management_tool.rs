@@ -1,4 +1,4 @@
-//! Definitions of the management tools: names, descriptions, schemas, hints.
+//! Definitions of the four management tools: names, descriptions, schemas, hints.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// A tool that manages skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::mcp) enum ManagementTool {
+pub(super) enum ManagementTool {
     List,
     Enable,
     Execute,
@@ -15,9 +15,9 @@ pub(in crate::mcp) enum ManagementTool {
 }
 
 impl ManagementTool {
-    pub(in crate::mcp) const ALL: [Self; 4] = [Self::List, Self::Enable, Self::Execute, Self::Executions];
+    pub(super) const ALL: [Self; 4] = [Self::List, Self::Enable, Self::Execute, Self::Executions];
 
-    pub(in crate::mcp) const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::List => "skillet_skills_list",
             Self::Enable => "skillet_skills_enable",
@@ -26,7 +26,7 @@ impl ManagementTool {
         }
     }
 
-    pub(in crate::mcp) fn of(name: &str) -> Option<Self> {
+    pub(super) fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
@@ -94,7 +94,7 @@ impl ManagementTool {
 }
 
 /// All of them, as they are listed.
-pub(in crate::mcp) fn tools() -> Vec<Tool> {
+pub(super) fn tools() -> Vec<Tool> {
     let tool = |tool: ManagementTool| {
         let schema = tool.input_schema().as_object().cloned().unwrap_or_default();
         Tool::new(tool.name(), tool.description(), Arc::new(schema)).with_annotations(tool.annotations())
