@@ -9,8 +9,6 @@ pub mod auth;
 pub mod catalog;
 pub mod error;
 pub mod executions;
-#[cfg(test)]
-mod gateway_bed;
 pub mod idempotency;
 pub mod mcp;
 pub mod memory;
@@ -22,6 +20,8 @@ pub mod rest;
 pub mod server;
 mod service;
 pub mod state;
+#[cfg(test)]
+mod testing;
 pub mod tls;
 
 pub use skillet_llm::confirmation::ConfirmationKey;

@@ -15,8 +15,6 @@ mod retry;
 pub mod step;
 mod streaming;
 #[cfg(test)]
-mod test_bed;
-#[cfg(test)]
 mod tests;
 mod tool_calls;
 mod tool_result;

@@ -88,7 +88,9 @@ impl FakeApiServer {
 
     /// Withdraws all rights of all users.
     pub fn remove_rights(&self) {
-        self.state().reviews.rights.clear();
+        let mut state = self.state();
+        state.reviews.rights.clear();
+        state.reviews.open = None;
     }
 
     /// Fails every review while `is_down` is true.

@@ -2,9 +2,26 @@
 
 pub(super) mod spans;
 
-use super::test_bed::{Bed, key};
+use serde_json::json;
+use skillet_llm::confirmation::ConfirmationKey;
+
+use crate::testing::{AGENT, TestGateway};
 
 const CHAT: &str = "/v1/chat/completions";
+
+pub(super) fn key() -> ConfirmationKey {
+    ConfirmationKey::new(&[9; 32]).unwrap()
+}
+
+/// A gateway that offers the hybrid skill `pay` and the skill `look`. Every run ends at once with `{"paid": 5}`.
+pub(super) fn stocked(confirmation: Option<ConfirmationKey>) -> TestGateway {
+    let gateway = TestGateway::with_confirmation(confirmation);
+    gateway.api.set_status_on_create(json!({ "phase": "Succeeded", "reason": "Succeeded", "attempts": 1,
+        "truncated": false, "output": { "paid": 5 } }));
+    gateway.offer("team", "pay", "hybrid");
+    gateway.offer("team", "look", "auto");
+    gateway
+}
 
 /// Out of order, with a number that no machine has, and with spaces.
 const FORMAT: &str = r#""response_format": {"schema":{"properties":{"reasoning":{"type":"string"}, "answer":{"maximum":123456789012345678901}}}}"#;
@@ -20,16 +37,16 @@ const SAYING: &str = r#"{"id":"r","choices":[{"index":0,"message":{"role":"assis
 
 #[tokio::test]
 async fn the_clients_own_json_is_forwarded_byte_for_byte_in_every_round() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     let json = "application/json";
     let called = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"look\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
     for (request, kind, first) in
         [(request(""), json, CALLING), (request("\"stream\":true,"), "text/event-stream", called)]
     {
-        bed.will_write(kind, first.to_owned());
-        bed.will_write(json, SAYING.to_owned());
-        bed.send_text("agent", CHAT, &[], request.clone()).await;
-        let asked = bed.asked_texts();
+        gateway.provider.will_write(kind, first.to_owned());
+        gateway.provider.will_write(json, SAYING.to_owned());
+        gateway.send("POST", CHAT, Some(AGENT), &[], &request).await;
+        let asked = gateway.provider.texts();
         let [.., first, second] = asked.as_slice() else { panic!("{asked:?}") };
         let as_written = request.strip_suffix("]}").unwrap();
         assert!(first.starts_with(as_written) && first.contains("\"look\""), "{first}");
@@ -40,11 +57,11 @@ async fn the_clients_own_json_is_forwarded_byte_for_byte_in_every_round() {
 
 #[tokio::test]
 async fn a_router_and_a_dry_run_get_the_request_as_it_would_be_sent() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     let request = request("");
-    let (_, dry) = bed.send_text("agent", CHAT, &[("x-skillet-dry-run", "true")], request.clone()).await;
+    let dry = gateway.send("POST", CHAT, Some(AGENT), &[("x-skillet-dry-run", "true")], &request).await.text;
     let inject = format!("{{\"dialect\":\"openai-chat\",\"request\":{request}}}");
-    let (_, injected) = bed.send_text("agent", "/v1/inject", &[], inject).await;
+    let injected = gateway.send("POST", "/v1/inject", Some(AGENT), &[], &inject).await.text;
     assert_eq!(dry, injected);
     assert!(dry.contains(FORMAT), "{dry}");
     let result: serde_json::Value = serde_json::from_str(&injected).unwrap();
@@ -55,16 +72,17 @@ async fn a_router_and_a_dry_run_get_the_request_as_it_would_be_sent() {
             "{{\"dialect\":\"openai-chat\",\"request\":{request},\"offered\":{offered},\"answer\":{answer}}}"
         )
     };
-    let (_, next) = bed.send_text("agent", "/v1/intercept", &[], intercept(CALLING)).await;
+    let next = gateway.send("POST", "/v1/intercept", Some(AGENT), &[], &intercept(CALLING)).await.text;
     assert!(next.contains(FORMAT) && next.contains("\"nextRequest\":{"), "{next}");
-    let (_, done) = bed.send_text("agent", "/v1/intercept", &[], intercept(SAYING)).await;
+    let done = gateway.send("POST", "/v1/intercept", Some(AGENT), &[], &intercept(SAYING)).await.text;
     assert!(done.contains(SAYING), "{done}");
 }
 
 #[tokio::test]
 async fn an_answer_with_results_in_it_keeps_the_providers_order() {
-    let bed = Bed::new(Some(key())).await;
-    bed.will_write("application/json", CALLING.to_owned());
-    let (_, answer) = bed.send_text("agent", CHAT, &[("x-skillet-rounds", "0")], request("")).await;
+    let gateway = stocked(Some(key()));
+    gateway.provider.will_write("application/json", CALLING.to_owned());
+    let answer =
+        gateway.send("POST", CHAT, Some(AGENT), &[("x-skillet-rounds", "0")], &request("")).await.text;
     assert!(answer.starts_with(CALLING.split("\"message\"").next().unwrap()), "{answer}");
 }

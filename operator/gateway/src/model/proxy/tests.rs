@@ -3,24 +3,25 @@
 use axum::body::Body;
 use http::StatusCode;
 use serde_json::json;
+use skillet_api::gateway::KeySecret;
 
 use super::*;
 use crate::{
     auth::Caller,
-    gateway_bed::Bed,
     model::{
         conversation::RAN_HEADER,
         tools::{NOT_OFFERED_HEADER, OFFERED_HEADER},
     },
+    testing::{AGENT, TestGateway},
 };
 
 const CHAT: &str = "/v1/chat/completions";
 const GEMINI: &str = "/v1beta/models/gemini-x:generateContent";
 
-async fn stocked() -> Bed {
-    let bed = Bed::new().await;
-    bed.skill("sum");
-    bed
+fn stocked() -> TestGateway {
+    let gateway = TestGateway::new();
+    gateway.offer("team", "sum", "auto");
+    gateway
 }
 
 fn chat() -> Value {
@@ -29,60 +30,66 @@ fn chat() -> Value {
 
 #[tokio::test]
 async fn a_request_for_several_answers_is_offered_nothing_with_the_reason() {
-    let bed = stocked().await;
+    let gateway = stocked();
     let gemini = |count: u32| {
         json!({ "contents": [{ "role": "user", "parts": [{ "text": "add" }] }],
             "generationConfig": { "candidateCount": count } })
     };
     let several = |count: u32| json!({ "model": "gpt-x", "messages": [], "n": count });
     for (uri, one, two) in [(CHAT, several(1), several(2)), (GEMINI, gemini(1), gemini(2))] {
-        let answer = bed.post(uri, &one).await;
+        let answer = gateway.post(uri, &one).await;
         assert_eq!((answer.header(OFFERED_HEADER), answer.header(NOT_OFFERED_HEADER)), ("sum", ""), "{uri}");
-        let answer = bed.post(uri, &two).await;
+        let answer = gateway.post(uri, &two).await;
         assert_eq!(
             (answer.header(OFFERED_HEADER), answer.header(NOT_OFFERED_HEADER)),
             ("", "SeveralAnswers"),
             "{uri}"
         );
-        assert_eq!(bed.provider.asked.lock().unwrap().last().unwrap().1, two, "it is forwarded unchanged");
+        assert_eq!(gateway.provider.last_request(), two, "it is forwarded unchanged");
     }
 }
 
 #[tokio::test]
 async fn an_idempotency_key_that_cannot_be_read_is_refused_and_nothing_is_asked() {
-    let bed = stocked().await;
+    let gateway = stocked();
     let body = || Body::from(chat().to_string());
     for bad in [&b""[..], b"caf\xc3\xa9", &[b'k'; 256]] {
-        let answer = bed.send(CHAT, &[("idempotency-key", bad)], body()).await;
-        assert_eq!(answer.error(), (400, "BadRequest", "idempotency-key"), "{bad:?}");
+        let answer = gateway.send_body("POST", CHAT, Some(AGENT), &[("idempotency-key", bad)], body()).await;
+        assert_eq!(answer.error(), (400, "BadRequest".into(), "idempotency-key".into()), "{bad:?}");
     }
-    assert!(bed.provider.asked.lock().unwrap().is_empty());
-    assert_eq!(bed.send(CHAT, &[("idempotency-key", b"k")], body()).await.status, 200);
+    assert!(gateway.provider.requests().is_empty());
+    assert_eq!(
+        gateway.send_body("POST", CHAT, Some(AGENT), &[("idempotency-key", b"k")], body()).await.status,
+        200
+    );
 }
 
 #[tokio::test]
 async fn what_is_for_one_connection_goes_neither_on_nor_back() {
-    let bed = stocked().await;
-    bed.will_answer(&[("connection", "x-theirs"), ("x-theirs", "1"), ("x-request-id", "r")], json!({}));
+    let gateway = stocked();
+    gateway
+        .provider
+        .will_answer(&[("connection", "x-theirs"), ("x-theirs", "1"), ("x-request-id", "r")], &json!({}));
     let headers: [(&str, &[u8]); 3] = [("connection", b"X-Mine"), ("x-mine", b"1"), ("x-trace", b"2")];
-    let answer = bed.send(CHAT, &headers, Body::from(chat().to_string())).await;
+    let answer = gateway.send_body("POST", CHAT, Some(AGENT), &headers, Body::from(chat().to_string())).await;
     assert_eq!((answer.header("x-theirs"), answer.header("x-request-id")), ("", "r"));
-    let asked = bed.provider.asked.lock().unwrap();
+    let asked = gateway.provider.requests();
     let (sent, _) = asked.first().unwrap();
     assert!(!sent.contains_key("x-mine") && sent.contains_key("x-trace"), "{sent:?}");
 }
 
 #[tokio::test]
 async fn an_error_does_not_name_the_platforms_secret() {
-    let bed = stocked().await;
-    bed.use_platform_key("hidden-name");
-    let answer = bed.post(CHAT, &chat()).await;
-    assert_eq!(answer.error(), (503, "SecretMissing", ""));
-    assert_eq!(answer.body["error"]["message"], "the platform has no key for this provider");
-    bed.api.fail_next("GET /api/v1/namespaces/skillet-system/secrets/hidden-name", 500, "hidden words");
-    let answer = bed.post(CHAT, &chat()).await;
-    assert_eq!(answer.error(), (503, "ApiError", ""));
-    assert!(!answer.body.to_string().contains("hidden"), "{answer:?}");
+    let gateway = stocked();
+    let secret = KeySecret { name: "hidden-name".to_owned(), key: "apiKey".to_owned() };
+    gateway.change_policy(|policy| policy.gateway.providers.openai.key_secret = Some(secret));
+    let answer = gateway.post(CHAT, &chat()).await;
+    assert_eq!(answer.error(), (503, "SecretMissing".into(), String::new()));
+    assert_eq!(answer.json()["error"]["message"], "the platform has no key for this provider");
+    gateway.api.fail_next("GET /api/v1/namespaces/skillet-system/secrets/hidden-name", 500, "hidden words");
+    let answer = gateway.post(CHAT, &chat()).await;
+    assert_eq!(answer.error(), (503, "ApiError".into(), String::new()));
+    assert!(!answer.json().to_string().contains("hidden"), "{answer:?}");
 }
 
 /// An answer that calls these tools, each with these arguments.
@@ -102,24 +109,26 @@ fn saying(text: &str) -> Value {
 
 #[tokio::test]
 async fn only_skills_that_were_run_are_named_as_run() {
-    let bed = stocked().await;
-    bed.skill("fetch");
-    bed.api.set_status_on_create(
+    let gateway = stocked();
+    gateway.offer("team", "fetch", "auto");
+    gateway.api.set_status_on_create(
         json!({ "phase": "Succeeded", "output": 3, "attempts": 1, "truncated": false }),
     );
-    bed.will_answer(&[], calling(&[("sum", "{}"), ("fetch", "no JSON")]));
-    bed.will_answer(&[], saying("three"));
-    let answer = bed.post(CHAT, &chat()).await;
+    gateway.provider.will_say(&calling(&[("sum", "{}"), ("fetch", "no JSON")]));
+    gateway.provider.will_say(&saying("three"));
+    let answer = gateway.post(CHAT, &chat()).await;
     assert_eq!((answer.header(OFFERED_HEADER), answer.header(RAN_HEADER)), ("fetch,sum", "sum"));
-    assert_eq!(answer.body["choices"][0]["message"]["content"], "three");
+    assert_eq!(answer.json()["choices"][0]["message"]["content"], "three");
     let refused = json!({ "phase": "Failed", "reason": "InputInvalid", "attempts": 0, "truncated": false });
-    bed.api.set_status_on_create(refused);
-    bed.will_answer(&[], calling(&[("sum", "{}")]));
-    assert_eq!(bed.post(CHAT, &chat()).await.header(RAN_HEADER), "", "the operator refused it");
-    bed.will_answer(&[], calling(&[("sum", "{}")]));
-    let answer = bed.send(CHAT, &[("x-skillet-rounds", b"0")], Body::from(chat().to_string())).await;
+    gateway.api.set_status_on_create(refused);
+    gateway.provider.will_say(&calling(&[("sum", "{}")]));
+    assert_eq!(gateway.post(CHAT, &chat()).await.header(RAN_HEADER), "", "the operator refused it");
+    gateway.provider.will_say(&calling(&[("sum", "{}")]));
+    let answer = gateway
+        .send_body("POST", CHAT, Some(AGENT), &[("x-skillet-rounds", b"0")], Body::from(chat().to_string()))
+        .await;
     assert_eq!(answer.header(RAN_HEADER), "", "no round was left");
-    assert!(answer.body.to_string().contains("LimitReached"), "{answer:?}");
+    assert!(answer.json().to_string().contains("LimitReached"), "{answer:?}");
 }
 
 #[test]

@@ -5,21 +5,21 @@ use skillet_kube::testing::{eventually, path};
 
 use crate::{
     auth::Verb,
-    rest::test_bed::{Answer, Bed, TOKEN},
+    testing::{AGENT, TestGateway, TestResponse},
 };
 
 /// Runs of the team at home and in the platform's namespace, and of others beside them.
-fn stocked() -> Bed {
-    let bed = Bed::new();
-    bed.execution("team", "first", "team", "Succeeded");
-    bed.execution("team", "second", "", "");
-    bed.execution("platform", "third", "team", "Running");
-    bed.execution("platform", "theirs", "other", "Succeeded");
-    bed.execution("other", "foreign", "team", "Succeeded");
-    bed
+fn stocked() -> TestGateway {
+    let gateway = TestGateway::new().without_auth_cache();
+    gateway.execution("team", "first", "team", "Succeeded");
+    gateway.execution("team", "second", "", "");
+    gateway.execution("platform", "third", "team", "Running");
+    gateway.execution("platform", "theirs", "other", "Succeeded");
+    gateway.execution("other", "foreign", "team", "Succeeded");
+    gateway
 }
 
-fn ids(answer: &Answer) -> Vec<String> {
+fn ids(answer: &TestResponse) -> Vec<String> {
     let page = answer.json();
     let id = |run: &Value| run["id"].as_str().unwrap().to_owned();
     page["data"].as_array().unwrap_or_else(|| panic!("{answer:?}")).iter().map(id).collect()
@@ -52,32 +52,32 @@ async fn runs_are_filtered_by_skill_and_status() {
 
 #[tokio::test]
 async fn a_list_reads_only_the_runs_of_its_page() {
-    let bed = stocked();
-    bed.get("/api/skills/executions?limit=1").await;
-    assert_eq!(bed.api.count(&format!("GET {}", path("team", "skillexecutions", ""))), 0);
-    assert_eq!(bed.api.count(&format!("GET {}", path("platform", "skillexecutions", "third"))), 1);
+    let gateway = stocked();
+    gateway.get("/api/skills/executions?limit=1").await;
+    assert_eq!(gateway.api.count(&format!("GET {}", path("team", "skillexecutions", ""))), 0);
+    assert_eq!(gateway.api.count(&format!("GET {}", path("platform", "skillexecutions", "third"))), 1);
 }
 
 #[tokio::test]
 async fn who_may_run_only_some_skills_has_to_name_one() {
-    let bed = stocked();
+    let gateway = stocked();
     for namespace in ["team", "platform", "shop"] {
-        bed.deny(namespace, Some("fetch"), Verb::Execute);
+        gateway.deny(namespace, Some("fetch"), Verb::Execute);
     }
-    assert_eq!(bed.get("/api/skills/executions?skill=fetch").await.error().0, 403);
-    assert_eq!(ids(&bed.get("/api/skills/executions?skill=sum").await).len(), 3);
+    assert_eq!(gateway.get("/api/skills/executions?skill=fetch").await.error().0, 403);
+    assert_eq!(ids(&gateway.get("/api/skills/executions?skill=sum").await).len(), 3);
 }
 
 #[tokio::test]
 async fn one_run_has_all_fields() {
-    let bed = stocked();
+    let gateway = stocked();
     let status = json!({
         "phase": "Failed", "reason": "ExitCode", "message": "exited with 3", "resolvedVersion": "1.0.0", "attempts": 1,
         "startedAt": "2026-01-01T00:00:00.000000Z", "finishedAt": "2026-01-01T00:00:01.000000Z", "durationMs": 12,
         "output": { "a": 1 }, "truncated": false, "exitCode": 3,
     });
-    bed.api.set_status("team", "first", status);
-    let mut run = bed.get("/api/skills/executions/first").await.json();
+    gateway.api.set_status("team", "first", status);
+    let mut run = gateway.get("/api/skills/executions/first").await.json();
     assert!(run["createdAt"].take().is_string());
     assert_eq!(
         run,
@@ -92,8 +92,8 @@ async fn one_run_has_all_fields() {
 
 #[tokio::test]
 async fn runs_of_others_are_not_there() {
-    let bed = stocked();
-    bed.deny("platform", Some("sum"), Verb::Execute);
+    let gateway = stocked();
+    gateway.deny("platform", Some("sum"), Verb::Execute);
     for (uri, status) in [
         ("theirs", 404),
         ("theirs?namespace=platform", 404),
@@ -104,42 +104,43 @@ async fn runs_of_others_are_not_there() {
         ("first%2Fstatus", 404),
         ("..%2F..%2Fother%2Fskillexecutions%2Fforeign", 404),
     ] {
-        let answer = bed.get(&format!("/api/skills/executions/{uri}")).await;
+        let answer = gateway.get(&format!("/api/skills/executions/{uri}")).await;
         assert_eq!(answer.error().0, status, "{uri}");
     }
     for method in ["theirs", "foreign", "third"] {
         let uri = format!("/api/skills/executions/{method}");
-        assert_eq!(bed.send("DELETE", &uri, Some(TOKEN), &[], "").await.error().0, 404);
+        assert_eq!(gateway.send("DELETE", &uri, Some(AGENT), &[], "").await.error().0, 404);
     }
-    assert_eq!(bed.api.count("PATCH "), 0);
+    assert_eq!(gateway.api.count("PATCH "), 0);
 }
 
 #[tokio::test]
 async fn a_run_is_cancelled_once_and_its_record_stays() {
-    let bed = stocked();
+    let gateway = stocked();
     for (method, uri, name, namespace) in
         [("DELETE", "second", "second", "team"), ("POST", "third/cancel", "third", "platform")]
     {
-        let answer = bed.send(method, &format!("/api/skills/executions/{uri}"), Some(TOKEN), &[], "").await;
+        let answer =
+            gateway.send(method, &format!("/api/skills/executions/{uri}"), Some(AGENT), &[], "").await;
         assert_eq!((answer.status, &answer.json()["id"]), (202, &json!(name)));
-        let object = bed.api.object(&path(namespace, "skillexecutions", name)).unwrap();
+        let object = gateway.api.object(&path(namespace, "skillexecutions", name)).unwrap();
         assert_eq!(object["spec"]["cancel"], true);
     }
-    let ended = bed.send("DELETE", "/api/skills/executions/first", Some(TOKEN), &[], "").await;
+    let ended = gateway.send("DELETE", "/api/skills/executions/first", Some(AGENT), &[], "").await;
     assert_eq!((ended.status, &ended.json()["status"]), (200, &json!("success")));
-    assert_eq!(bed.api.count("PATCH "), 2);
-    bed.api.fail_next("PATCH ", 404, "not found");
-    let gone = bed.send("DELETE", "/api/skills/executions/second", Some(TOKEN), &[], "").await;
+    assert_eq!(gateway.api.count("PATCH "), 2);
+    gateway.api.fail_next("PATCH ", 404, "not found");
+    let gone = gateway.send("DELETE", "/api/skills/executions/second", Some(AGENT), &[], "").await;
     assert_eq!(gone.error().1, "Gone");
 }
 
 #[tokio::test]
 async fn a_cluster_that_does_not_answer_is_503() {
-    let bed = stocked();
-    bed.api.fail_next("GET /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions?", 500, "no");
-    assert_eq!(bed.get("/api/skills/executions").await.error().0, 503);
-    bed.api.fail_next("GET /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions/first", 400, "no");
-    assert_eq!(bed.get("/api/skills/executions/first").await.error().0, 503);
+    let gateway = stocked();
+    gateway.api.fail_next("GET /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions?", 500, "no");
+    assert_eq!(gateway.get("/api/skills/executions").await.error().0, 503);
+    gateway.api.fail_next("GET /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions/first", 400, "no");
+    assert_eq!(gateway.get("/api/skills/executions/first").await.error().0, 503);
 }
 
 /// Names of the events, and the status each tells.
@@ -161,66 +162,66 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_run_is_followed_to_its_end() {
-    let bed = stocked();
-    let ended = bed.get("/api/skills/executions/first/events").await;
+    let gateway = stocked();
+    let ended = gateway.get("/api/skills/executions/first/events").await;
     assert_eq!(ended.headers["content-type"], "text/event-stream");
     assert_eq!(events(&ended.text), pairs(&[("end", "success")]));
     let question = format!("GET {}", path("team", "skillexecutions", "second"));
     let steps = async {
         // The second question is that of the one who follows, so the change comes by the watch.
-        eventually("it is followed", || bed.api.count(&question) >= 2).await;
+        eventually("it is followed", || gateway.api.count(&question) >= 2).await;
         eventually("the watch is in", || {
-            bed.api.count("GET /apis/skillet.dev/v1alpha1/skillexecutions?&watch") > 0
+            gateway.api.count("GET /apis/skillet.dev/v1alpha1/skillexecutions?&watch") > 0
         })
         .await;
-        bed.api.set_status(
+        gateway.api.set_status(
             "team",
             "second",
             json!({ "phase": "Cancelled", "attempts": 0, "truncated": false }),
         );
     };
-    let (followed, ()) = tokio::join!(bed.get("/api/skills/executions/second/events"), steps);
+    let (followed, ()) = tokio::join!(gateway.get("/api/skills/executions/second/events"), steps);
     assert_eq!(events(&followed.text), pairs(&[("status", "pending"), ("end", "cancelled")]));
 }
 
 #[tokio::test]
 async fn the_event_stream_of_a_deleted_run_ends_with_an_error() {
-    let bed = stocked();
+    let gateway = stocked();
     let question = format!("GET {}", path("team", "skillexecutions", "second"));
     let steps = async {
-        eventually("it is followed", || bed.api.count(&question) >= 2).await;
+        eventually("it is followed", || gateway.api.count(&question) >= 2).await;
         eventually("the watch is in", || {
-            bed.api.count("GET /apis/skillet.dev/v1alpha1/skillexecutions?&watch") > 0
+            gateway.api.count("GET /apis/skillet.dev/v1alpha1/skillexecutions?&watch") > 0
         })
         .await;
-        bed.api.delete(&path("team", "skillexecutions", "second"));
+        gateway.api.delete(&path("team", "skillexecutions", "second"));
     };
-    let (followed, ()) = tokio::join!(bed.get("/api/skills/executions/second/events"), steps);
+    let (followed, ()) = tokio::join!(gateway.get("/api/skills/executions/second/events"), steps);
     assert_eq!(events(&followed.text), pairs(&[("status", "pending"), ("error", "Gone")]));
-    assert_eq!(bed.get("/api/skills/executions/none/events").await.error().0, 404);
+    assert_eq!(gateway.get("/api/skills/executions/none/events").await.error().0, 404);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_is_sent_if_there_is_memory_for_it() {
-    let bed = stocked();
+    let gateway = stocked();
     let large = json!({
         "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
         "metadata": { "namespace": "team", "name": "large" },
         "spec": { "skill": "sum" }, "status": { "phase": "Succeeded", "output": "o".repeat(600_000) },
     });
-    bed.api.put("skillexecutions", large);
-    let all = bed.room.fill("team").await;
-    let refused = bed.get("/api/skills/executions/large/events").await;
+    gateway.api.put("skillexecutions", large);
+    let all = gateway.state.memory.fill("team").await;
+    let refused = gateway.get("/api/skills/executions/large/events").await;
     assert_eq!(events(&refused.text), pairs(&[("error", "Overloaded")]));
     drop(all);
-    let followed = bed.get("/api/skills/executions/large/events").await;
+    let followed = gateway.get("/api/skills/executions/large/events").await;
     assert_eq!(events(&followed.text), pairs(&[("end", "success")]));
-    assert_eq!(bed.room.reserved(), 0);
+    assert_eq!(gateway.state.memory.reserved(), 0);
 }
 
 #[tokio::test]
 async fn a_list_leaves_out_inputs_and_outputs_beyond_a_sum_of_bytes() {
-    let bed = Bed::new();
+    let gateway = TestGateway::new().without_auth_cache();
     for number in 0..10 {
         let execution = json!({
             "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
@@ -228,9 +229,9 @@ async fn a_list_leaves_out_inputs_and_outputs_beyond_a_sum_of_bytes() {
             "spec": { "skill": "sum", "input": "i".repeat(600_000) },
             "status": { "phase": "Succeeded", "output": "o".repeat(600_000), "attempts": 1, "truncated": false },
         });
-        bed.api.put("skillexecutions", execution);
+        gateway.api.put("skillexecutions", execution);
     }
-    let answer = bed.get("/api/skills/executions").await;
+    let answer = gateway.get("/api/skills/executions").await;
     assert!(answer.text.len() < 9 << 20, "{}", answer.text.len());
     let page = answer.json();
     let runs = page["data"].as_array().unwrap();
@@ -239,6 +240,6 @@ async fn a_list_leaves_out_inputs_and_outputs_beyond_a_sum_of_bytes() {
         !run["input"].is_null()
     };
     assert_eq!((runs.len(), runs.iter().filter(|run| has_content(run)).count()), (10, 6));
-    let one = bed.get("/api/skills/executions/run-0").await.json();
+    let one = gateway.get("/api/skills/executions/run-0").await.json();
     assert_eq!((one["input"].as_str().map(str::len), one.get("omitted")), (Some(600_000), None));
 }

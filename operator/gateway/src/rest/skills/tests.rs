@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 
 use crate::{
     auth::Verb,
-    rest::test_bed::{Bed, TOKEN},
+    testing::{AGENT, TestGateway},
 };
 
 /// `sum` in all three namespaces, one more in each of the outer ones.
-fn stocked() -> Bed {
-    let bed = Bed::new();
-    bed.skill("team", "sum", &json!({ "description": "Adds", "mode": "on" }));
-    bed.skill("platform", "sum", &json!({ "description": "Adds for all" }));
-    bed.skill("platform", "fetch", &json!({ "tags": ["web"], "invocation": "hybrid" }));
-    bed.skill("shop", "sum", &json!({ "description": "Adds for money", "mode": "off" }));
-    bed.skill("other", "secret", &json!({}));
-    bed
+fn stocked() -> TestGateway {
+    let gateway = TestGateway::new().without_auth_cache();
+    gateway.skill("team", "sum", &json!({ "description": "Adds", "mode": "on" }));
+    gateway.skill("platform", "sum", &json!({ "description": "Adds for all" }));
+    gateway.skill("platform", "fetch", &json!({ "tags": ["web"], "invocation": "hybrid" }));
+    gateway.skill("shop", "sum", &json!({ "description": "Adds for money", "mode": "off" }));
+    gateway.skill("other", "secret", &json!({}));
+    gateway
 }
 
 fn names(page: &Value) -> Vec<String> {
@@ -59,10 +59,10 @@ async fn filters_narrow_the_list() {
 
 #[tokio::test]
 async fn a_skill_has_the_fields_that_a_caller_needs() {
-    let bed = Bed::new();
+    let gateway = TestGateway::new().without_auth_cache();
     let tool = json!({ "inputSchema": { "type": "object" } });
-    bed.skill("team", "sum", &json!({ "description": "Adds", "tags": ["math"], "tool": tool }));
-    let answer = bed.get("/api/skills/sum").await;
+    gateway.skill("team", "sum", &json!({ "description": "Adds", "tags": ["math"], "tool": tool }));
+    let answer = gateway.get("/api/skills/sum").await;
     assert_eq!(
         answer.json(),
         json!({
@@ -76,19 +76,19 @@ async fn a_skill_has_the_fields_that_a_caller_needs() {
 
 #[tokio::test]
 async fn the_callers_rights_to_the_named_skill_count() {
-    let bed = stocked();
-    bed.deny_user("colleague", "platform", Some("fetch"), Verb::Get);
-    bed.deny_user("colleague", "platform", Some("sum"), Verb::Patch);
+    let gateway = stocked();
+    gateway.deny_user("colleague", "platform", Some("fetch"), Verb::Get);
+    gateway.deny_user("colleague", "platform", Some("sum"), Verb::Patch);
     let asked = async |token: &str, method: &str, uri: &str, body: &str| {
-        bed.send(method, uri, Some(token), &[], body).await.status
+        gateway.send(method, uri, Some(token), &[], body).await.status
     };
     let colleague = "team/colleague";
     let off = r#"{"enabled": false}"#;
     let (fetch, sum) = ("/api/skills/fetch?namespace=platform", "/api/skills/sum?namespace=platform");
-    assert_eq!([asked(TOKEN, "GET", fetch, "").await, asked(colleague, "GET", fetch, "").await], [200, 403]);
-    assert_eq!([asked(TOKEN, "GET", sum, "").await, asked(colleague, "GET", sum, "").await], [200, 200]);
+    assert_eq!([asked(AGENT, "GET", fetch, "").await, asked(colleague, "GET", fetch, "").await], [200, 403]);
+    assert_eq!([asked(AGENT, "GET", sum, "").await, asked(colleague, "GET", sum, "").await], [200, 200]);
     assert_eq!(
-        [asked(TOKEN, "PATCH", sum, off).await, asked(colleague, "PATCH", sum, off).await],
+        [asked(AGENT, "PATCH", sum, off).await, asked(colleague, "PATCH", sum, off).await],
         [200, 403]
     );
     assert_eq!(asked("other/agent", "GET", "/api/skills/sum?namespace=team", "").await, 403);
@@ -96,30 +96,37 @@ async fn the_callers_rights_to_the_named_skill_count() {
 
 #[tokio::test]
 async fn a_skill_that_cannot_run_says_why() {
-    let bed = Bed::new();
-    bed.broken_skill("sum");
-    let skill = bed.get("/api/skills/sum").await.json();
+    let gateway = TestGateway::new().without_auth_cache();
+    gateway.put_skill(json!({
+        "apiVersion": "skillet.dev/v1alpha1", "kind": "Skill",
+        "metadata": { "namespace": "team", "name": "sum" },
+        "spec": { "version": "1.0.0", "run": {} },
+        "status": { "conditions": [
+            { "type": "Ready", "status": "False", "reason": "SpecInvalid", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }
+        ] },
+    }));
+    let skill = gateway.get("/api/skills/sum").await.json();
     assert_eq!(
         (&skill["ready"], &skill["reason"], &skill["version"]),
         (&json!(false), &json!("SpecInvalid"), &json!(null))
     );
-    assert_eq!(bed.get("/api/skills/sum/resolve").await.error().1, "VersionNotFound");
-    assert_eq!(bed.get("/api/skills/sum/versions").await.json()["latest"], json!(null));
+    assert_eq!(gateway.get("/api/skills/sum/resolve").await.error().1, "VersionNotFound");
+    assert_eq!(gateway.get("/api/skills/sum/versions").await.json()["latest"], json!(null));
 }
 
 #[tokio::test]
 async fn a_name_means_the_nearest_and_a_namespace_picks_another() {
-    let bed = stocked();
-    assert_eq!(bed.get("/api/skills/sum").await.json()["description"], "Adds");
-    let farther = bed.get("/api/skills/sum?namespace=platform").await.json();
+    let gateway = stocked();
+    assert_eq!(gateway.get("/api/skills/sum").await.json()["description"], "Adds");
+    let farther = gateway.get("/api/skills/sum?namespace=platform").await.json();
     assert_eq!((&farther["description"], &farther["hiddenBy"]), (&json!("Adds for all"), &json!("team")));
-    assert_eq!(bed.get("/api/skills/sum?namespace=shop").await.json()["source"], "catalogue");
-    assert_eq!(bed.get("/api/skills/fetch?namespace=team").await.error().0, 404);
+    assert_eq!(gateway.get("/api/skills/sum?namespace=shop").await.json()["source"], "catalogue");
+    assert_eq!(gateway.get("/api/skills/fetch?namespace=team").await.error().0, 404);
 }
 
 #[tokio::test]
 async fn nothing_of_another_tenant_is_seen_by_any_way() {
-    let bed = stocked();
+    let gateway = stocked();
     for (uri, status) in [
         ("/api/skills/secret", 404),
         ("/api/skills/secret?namespace=other", 403),
@@ -129,52 +136,52 @@ async fn nothing_of_another_tenant_is_seen_by_any_way() {
         ("/api/skills/..%2Fother%2Fsecret", 404),
         ("/api/skills/other%2Fsecret", 404),
     ] {
-        assert_eq!(bed.get(uri).await.error().0, status, "{uri}");
+        assert_eq!(gateway.get(uri).await.error().0, status, "{uri}");
     }
 }
 
 #[tokio::test]
 async fn what_may_not_be_seen_is_not_there_and_hides_nothing() {
-    let bed = stocked();
-    bed.deny("team", None, Verb::Get);
-    assert_eq!(bed.get("/api/skills/sum").await.json()["namespace"], "platform");
-    let page = bed.get("/api/skills").await.json();
+    let gateway = stocked();
+    gateway.deny("team", None, Verb::Get);
+    assert_eq!(gateway.get("/api/skills/sum").await.json()["namespace"], "platform");
+    let page = gateway.get("/api/skills").await.json();
     assert_eq!(names(&page), ["platform/fetch", "platform/sum", "shop/sum"]);
     assert_eq!(page["data"][1]["hiddenBy"], json!(null));
     for uri in
         ["/api/skills/sum?namespace=team", "/api/skills/none?namespace=team", "/api/skills?namespace=team"]
     {
-        assert_eq!(bed.get(uri).await.error().0, 403, "{uri}");
+        assert_eq!(gateway.get(uri).await.error().0, 403, "{uri}");
     }
 }
 
 #[tokio::test]
 async fn who_may_see_nothing_is_refused_whether_the_name_exists_or_not() {
-    let bed = stocked();
+    let gateway = stocked();
     for namespace in ["team", "platform", "shop"] {
-        bed.deny(namespace, None, Verb::Get);
+        gateway.deny(namespace, None, Verb::Get);
     }
     for uri in ["/api/skills", "/api/skills/sum", "/api/skills/none"] {
-        let (status, code, _) = bed.get(uri).await.error();
+        let (status, code, _) = gateway.get(uri).await.error();
         assert_eq!((status, code.as_str()), (403, "Forbidden"), "{uri}");
     }
 }
 
 #[tokio::test]
 async fn an_unknown_caller_learns_nothing_but_that() {
-    let bed = stocked();
+    let gateway = stocked();
     for (uri, token) in
         [("/api/skills", None), ("/api/skills?page=0", None), ("/api/skills/sum", Some("nobody"))]
     {
-        assert_eq!(bed.send("GET", uri, token, &[], "").await.error().0, 401, "{uri}");
+        assert_eq!(gateway.send("GET", uri, token, &[], "").await.error().0, 401, "{uri}");
     }
-    bed.lose_the_cluster();
-    assert_eq!(bed.get("/api/skills").await.error().0, 503);
+    gateway.api.fail_access_reviews();
+    assert_eq!(gateway.get("/api/skills").await.error().0, 503);
 }
 
 #[tokio::test]
 async fn a_wrong_parameter_is_named() {
-    let bed = stocked();
+    let gateway = stocked();
     for (uri, field) in [
         ("/api/skills?page=0", "page"),
         ("/api/skills?limit=201", "limit"),
@@ -183,48 +190,48 @@ async fn a_wrong_parameter_is_named() {
         ("/api/skills?limt=3", "limt"),
         ("/api/skills/sum?namspace=x", "namspace"),
     ] {
-        assert_eq!(bed.get(uri).await.error(), (400, "BadRequest".into(), field.into()), "{uri}");
+        assert_eq!(gateway.get(uri).await.error(), (400, "BadRequest".into(), field.into()), "{uri}");
     }
 }
 
 #[tokio::test]
 async fn versions_are_listed_and_constraints_resolved() {
-    let bed = stocked();
-    let versions = bed.get("/api/skills/sum/versions").await.json();
+    let gateway = stocked();
+    let versions = gateway.get("/api/skills/sum/versions").await.json();
     assert_eq!((&versions["versions"], &versions["latest"]), (&json!(["1.0.0", "0.9.0"]), &json!("1.0.0")));
     for (query, version) in
         [("", "1.0.0"), ("?constraint=%5E0.1.0", "0.9.0"), ("?constraint=latest", "1.0.0")]
     {
-        let resolved = bed.get(&format!("/api/skills/sum/resolve{query}")).await.json();
+        let resolved = gateway.get(&format!("/api/skills/sum/resolve{query}")).await.json();
         assert_eq!(resolved["version"], version, "{query}");
     }
     let fails = async |constraint: &str| {
-        bed.get(&format!("/api/skills/sum/resolve?constraint={constraint}")).await.error()
+        gateway.get(&format!("/api/skills/sum/resolve?constraint={constraint}")).await.error()
     };
     assert_eq!(fails("%5E2.0.0").await, (404, "VersionNotFound".into(), "constraint".into()));
     assert_eq!(fails("1").await, (422, "ConstraintInvalid".into(), "constraint".into()));
-    assert_eq!(bed.get("/api/skills/none/versions").await.error().1, "SkillNotFound");
+    assert_eq!(gateway.get("/api/skills/none/versions").await.error().1, "SkillNotFound");
 }
 
 #[tokio::test]
 async fn a_method_that_a_path_does_not_take_gets_the_common_error() {
-    let answer = stocked().send("DELETE", "/api/skills", Some(TOKEN), &[], "").await;
+    let answer = stocked().send("DELETE", "/api/skills", Some(AGENT), &[], "").await;
     assert_eq!(answer.error().1, "MethodNotAllowed");
     assert_eq!(answer.status, 405);
 }
 
 #[tokio::test]
 async fn a_list_leaves_out_schemas_beyond_a_sum_of_bytes() {
-    let bed = Bed::new();
+    let gateway = TestGateway::new().without_auth_cache();
     for name in ["a", "b", "c"] {
         let tool = json!({ "inputSchema": { "description": "d".repeat(3 << 20) } });
-        bed.skill("team", name, &json!({ "tool": tool }));
+        gateway.skill("team", name, &json!({ "tool": tool }));
     }
-    bed.skill("team", "small", &json!({ "tool": { "inputSchema": { "type": "object" } } }));
-    let page = bed.get("/api/skills").await.json();
+    gateway.skill("team", "small", &json!({ "tool": { "inputSchema": { "type": "object" } } }));
+    let page = gateway.get("/api/skills").await.json();
     assert_eq!(page["data"], page["skills"]);
     let shown = |skill: &Value| (skill["inputSchema"].is_object(), skill["omitted"] == true);
     let shown: Vec<(bool, bool)> = page["data"].as_array().unwrap().iter().map(shown).collect();
     assert_eq!(shown, [(true, false), (true, false), (false, true), (true, false)]);
-    assert!(bed.get("/api/skills/c").await.json()["inputSchema"].is_object());
+    assert!(gateway.get("/api/skills/c").await.json()["inputSchema"].is_object());
 }

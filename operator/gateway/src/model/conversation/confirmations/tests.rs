@@ -7,9 +7,10 @@ use skillet_llm::{
 };
 
 use super::{
-    super::test_bed::{Bed, caller, key},
+    super::tests::{key, stocked},
     *,
 };
+use crate::testing::{AGENT, TestGateway};
 
 pub(super) const CHAT: &str = "/v1/chat/completions";
 const GEMINI: &str = "/v1beta/models/gemini-2.5-pro:generateContent";
@@ -57,26 +58,26 @@ fn token_of(confirmation: &str) -> String {
 }
 
 /// The model calls `pay`; the messages so far and the confirmation that would run it.
-pub(super) async fn asked(bed: &Bed) -> (Vec<Value>, String) {
-    bed.will_say(&calling(&[pay()]));
-    let answer = bed.json(CHAT, &asking(&[user()])).await;
+pub(super) async fn asked(gateway: &TestGateway) -> (Vec<Value>, String) {
+    gateway.provider.will_say(&calling(&[pay()]));
+    let answer = gateway.post(CHAT, &asking(&[user()])).await.json();
     let message = answer["choices"][0]["message"].clone();
     let confirmation = confirmation(message["content"].as_str().unwrap());
     (vec![user(), message], confirmation)
 }
 
 /// Returns the result of the call as the model reads it, if the client sends this content.
-async fn read_as(bed: &Bed, account: &str, messages: &[Value], content: &str) -> Value {
-    bed.will_say(&saying("done"));
+async fn read_as(gateway: &TestGateway, account: &str, messages: &[Value], content: &str) -> Value {
+    gateway.provider.will_say(&saying("done"));
     let messages = [messages, &[result(content)]].concat();
-    bed.send_as(account, CHAT, &[], &asking(&messages)).await;
-    let asked = bed.asked();
+    gateway.send("POST", CHAT, Some(account), &[], &asking(&messages).to_string()).await;
+    let asked = gateway.provider.last_request();
     let seen = asked["messages"].as_array().unwrap().iter().find(|message| message["role"] == "tool");
     serde_json::from_str(seen.unwrap()["content"].as_str().unwrap()).unwrap()
 }
 
-async fn read(bed: &Bed, messages: &[Value], content: &str) -> Value {
-    read_as(bed, "agent", messages, content).await
+async fn read(gateway: &TestGateway, messages: &[Value], content: &str) -> Value {
+    read_as(gateway, AGENT, messages, content).await
 }
 
 pub(super) fn reason(seen: &Value) -> &str {
@@ -85,19 +86,23 @@ pub(super) fn reason(seen: &Value) -> &str {
 
 #[tokio::test]
 async fn a_hybrid_call_goes_to_the_client_and_runs_once_it_is_confirmed() {
-    let bed = Bed::new(Some(key())).await;
-    bed.will_say(&calling(&[pay()]));
-    let answer = bed.json(CHAT, &asking(&[user()])).await;
-    assert_eq!(bed.asked()["tools"][1]["function"]["name"], "pay", "it is offered like any other");
+    let gateway = stocked(Some(key()));
+    gateway.provider.will_say(&calling(&[pay()]));
+    let answer = gateway.post(CHAT, &asking(&[user()])).await.json();
+    assert_eq!(
+        gateway.provider.last_request()["tools"][1]["function"]["name"],
+        "pay",
+        "it is offered like any other"
+    );
     let message = &answer["choices"][0]["message"];
     assert_eq!(
         (&message["tool_calls"], &answer["choices"][0]["finish_reason"]),
         (&json!([pay()]), &json!("tool_calls"))
     );
-    assert_eq!(bed.made(), 0);
+    assert_eq!(gateway.created(), 0);
     let confirmation = confirmation(message["content"].as_str().unwrap());
-    assert_eq!(read(&bed, &[user(), message.clone()], &confirmation).await, json!({"paid": 5}));
-    let execution = &bed.api.executions()[0];
+    assert_eq!(read(&gateway, &[user(), message.clone()], &confirmation).await, json!({"paid": 5}));
+    let execution = &gateway.api.executions()[0];
     assert_eq!(execution["metadata"]["namespace"], "team");
     assert_eq!(
         (
@@ -112,24 +117,24 @@ async fn a_hybrid_call_goes_to_the_client_and_runs_once_it_is_confirmed() {
 
 #[tokio::test]
 async fn a_repeated_confirmation_returns_the_same_execution_while_it_is_kept() {
-    let bed = Bed::new(Some(key())).await;
-    let (mut messages, confirmation) = asked(&bed).await;
+    let gateway = stocked(Some(key()));
+    let (mut messages, confirmation) = asked(&gateway).await;
     for _ in 0..2 {
-        assert_eq!(read(&bed, &messages, &confirmation).await, json!({"paid": 5}));
+        assert_eq!(read(&gateway, &messages, &confirmation).await, json!({"paid": 5}));
     }
     messages.extend([result(&confirmation), json!({"role": "assistant", "content": "done"}), user()]);
-    assert_eq!(read(&bed, &messages, "unused").await, json!({"paid": 5}));
-    assert_eq!(bed.api.executions().len(), 1);
-    let name = bed.api.executions()[0]["metadata"]["name"].as_str().unwrap().to_owned();
-    bed.api.delete(&skillet_kube::testing::path("team", "skillexecutions", &name));
-    let made = bed.made();
-    assert_eq!(reason(&read(&bed, &messages, "unused").await), "ResultGone");
-    assert_eq!((bed.made(), bed.api.executions().len()), (made, 0), "it is not run again");
+    assert_eq!(read(&gateway, &messages, "unused").await, json!({"paid": 5}));
+    assert_eq!(gateway.api.executions().len(), 1);
+    let name = gateway.api.executions()[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    gateway.api.delete(&skillet_kube::testing::path("team", "skillexecutions", &name));
+    let made = gateway.created();
+    assert_eq!(reason(&read(&gateway, &messages, "unused").await), "ResultGone");
+    assert_eq!((gateway.created(), gateway.api.executions().len()), (made, 0), "it is not run again");
 }
 
 /// A token that this gateway might have made, for a call of `pay` with 5.
 fn forged(of: &str, key: &ConfirmationKey, namespace: &str, expires: u64) -> String {
-    let (caller, arguments) = (confirmation_prompt::caller(&caller("team", of)), json!({"amount": 5}));
+    let (caller, arguments) = (confirmation_prompt::caller(&TestGateway::caller(of)), json!({"amount": 5}));
     let call = PendingCall { caller: &caller, call_id: "call_1", tool: "pay", arguments: &arguments };
     let skill = SkillIdentity { namespace, name: "pay", version: "1.0.0" };
     let token = key.make(&call, skill, expires, [1; NONCE_BYTES]);
@@ -138,109 +143,111 @@ fn forged(of: &str, key: &ConfirmationKey, namespace: &str, expires: u64) -> Str
 
 #[tokio::test]
 async fn what_was_begun_in_time_is_found_after_the_token_has_expired() {
-    let bed = Bed::new(Some(key())).await;
-    let (messages, _) = asked(&bed).await;
-    let late = forged("agent", &key(), "team", 5);
-    let mut order = ExecutionRequest::new(caller("team", "agent"), "team", "pay");
+    let gateway = stocked(Some(key()));
+    let (messages, _) = asked(&gateway).await;
+    let late = forged(AGENT, &key(), "team", 5);
+    let mut order = ExecutionRequest::new(TestGateway::caller(AGENT), "team", "pay");
     order.version = Some("1.0.0".into());
     order.input = json!({"amount": 5});
     order.idempotency = Some(format!("confirmed/{}", token_of(&late).rsplit('.').next().unwrap()));
-    bed.gateway.executions.start(&order).await.unwrap();
-    assert_eq!(read(&bed, &messages, &late).await, json!({"paid": 5}));
-    assert_eq!(bed.made(), 1);
+    gateway.state.executions.start(&order).await.unwrap();
+    assert_eq!(read(&gateway, &messages, &late).await, json!({"paid": 5}));
+    assert_eq!(gateway.created(), 1);
 }
 
 #[tokio::test]
 async fn the_results_of_the_clients_own_tools_are_left_alone() {
-    let bed = Bed::new(Some(key())).await;
-    let (messages, confirmation) = asked(&bed).await;
+    let gateway = stocked(Some(key()));
+    let (messages, confirmation) = asked(&gateway).await;
     let own = json!([{"type": "function", "function": {"name": "pay", "parameters": {}}}]);
     for content in [REFUSE, confirmation.as_str(), "ok"] {
-        bed.will_say(&saying("done"));
+        gateway.provider.will_say(&saying("done"));
         let mut request = asking(&[&messages[..], &[result(content)]].concat());
         request["tools"] = own.clone();
-        bed.send(CHAT, &request).await;
-        assert_eq!(bed.asked()["messages"][2]["content"], *content);
+        gateway.post(CHAT, &request).await;
+        assert_eq!(gateway.provider.last_request()["messages"][2]["content"], *content);
     }
-    assert_eq!(bed.made(), 0);
+    assert_eq!(gateway.created(), 0);
 }
 
 #[tokio::test]
 async fn beside_it_other_skills_run_and_the_client_keeps_its_own_calls() {
-    let bed = Bed::new(Some(key())).await;
-    bed.will_say(&calling(&[call("call_0", "look", "{}"), pay(), call("call_2", "own", "{}")]));
-    let answer = bed.json(CHAT, &asking(&[user()])).await;
+    let gateway = stocked(Some(key()));
+    gateway.provider.will_say(&calling(&[call("call_0", "look", "{}"), pay(), call("call_2", "own", "{}")]));
+    let answer = gateway.post(CHAT, &asking(&[user()])).await.json();
     let message = &answer["choices"][0]["message"];
     assert_eq!(message["tool_calls"], json!([pay(), call("call_2", "own", "{}")]));
     let text = message["content"].as_str().unwrap();
     let (ran, question) =
         (text.find("[Skill result: look]").unwrap(), text.find("The skill pay waits").unwrap());
     assert!(ran < question, "{text}");
-    assert_eq!(bed.made(), 1);
+    assert_eq!(gateway.created(), 1);
 }
 
 #[tokio::test]
 async fn a_call_whose_arguments_are_broken_cannot_be_confirmed() {
-    let bed = Bed::new(Some(key())).await;
-    bed.will_say(&calling(&[call("call_1", "pay", "{\"amo")]));
-    let answer = bed.json(CHAT, &asking(&[user()])).await;
+    let gateway = stocked(Some(key()));
+    gateway.provider.will_say(&calling(&[call("call_1", "pay", "{\"amo")]));
+    let answer = gateway.post(CHAT, &asking(&[user()])).await.json();
     let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
     assert!(text.contains("not JSON") && !text.contains("token"), "{text}");
 }
 
 #[tokio::test]
 async fn a_skill_that_the_request_forces_is_forced_in_the_first_round_only() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     let mut request = asking(&[user()]);
     request["tool_choice"] = json!({"type": "function", "function": {"name": "look"}});
-    bed.will_say(&calling(&[call("c", "look", "{}")]));
-    bed.will_say(&saying("done"));
-    bed.send(CHAT, &request).await;
-    assert_eq!((&bed.asked()["tool_choice"], bed.made()), (&json!("auto"), 1));
+    gateway.provider.will_say(&calling(&[call("c", "look", "{}")]));
+    gateway.provider.will_say(&saying("done"));
+    gateway.post(CHAT, &request).await;
+    assert_eq!((&gateway.provider.last_request()["tool_choice"], gateway.created()), (&json!("auto"), 1));
 }
 
 #[tokio::test]
 async fn a_dry_run_runs_nothing_that_is_confirmed() {
-    let bed = Bed::new(Some(key())).await;
-    let (mut messages, confirmation) = asked(&bed).await;
+    let gateway = stocked(Some(key()));
+    let (mut messages, confirmation) = asked(&gateway).await;
     messages.push(result(&confirmation));
-    bed.send_as("agent", CHAT, &[("x-skillet-dry-run", "true")], &asking(&messages)).await;
-    assert_eq!(bed.made(), 0);
+    gateway
+        .send("POST", CHAT, Some(AGENT), &[("x-skillet-dry-run", "true")], &asking(&messages).to_string())
+        .await;
+    assert_eq!(gateway.created(), 0);
 }
 
 #[tokio::test]
 async fn only_the_newest_of_very_many_confirmations_are_looked_for() {
-    let bed = Bed::new(Some(key())).await;
-    let (messages, confirmation) = asked(&bed).await;
+    let gateway = stocked(Some(key()));
+    let (messages, confirmation) = asked(&gateway).await;
     let turn = [messages[1].clone(), result(&confirmation)];
     let many: Vec<Value> =
         std::iter::once(user()).chain(turn.iter().cycle().take(2 * (LIMIT + 1)).cloned()).collect();
-    bed.will_say(&saying("done"));
-    bed.send(CHAT, &asking(&many)).await;
-    let seen = bed.asked()["messages"].clone();
+    gateway.provider.will_say(&saying("done"));
+    gateway.post(CHAT, &asking(&many)).await;
+    let seen = gateway.provider.last_request()["messages"].clone();
     assert!(seen[2]["content"].as_str().unwrap().contains("LimitReached"), "{}", seen[2]);
     // The last turn begins the run, and the others may look for it before or after.
     assert_eq!(seen[2 * (LIMIT + 1)]["content"], "{\"paid\":5}");
-    assert_eq!(bed.made(), 1);
+    assert_eq!(gateway.created(), 1);
     // From now on it is there.
-    bed.will_say(&saying("done"));
-    bed.send(CHAT, &asking(&many)).await;
-    let seen = bed.asked()["messages"].clone();
+    gateway.provider.will_say(&saying("done"));
+    gateway.post(CHAT, &asking(&many)).await;
+    let seen = gateway.provider.last_request()["messages"].clone();
     assert!(seen[2]["content"].as_str().unwrap().contains("LimitReached"), "{}", seen[2]);
     for turn in 2..=LIMIT + 1 {
         assert_eq!(seen[2 * turn]["content"], "{\"paid\":5}");
     }
-    assert_eq!(bed.api.executions().len(), 1);
+    assert_eq!(gateway.api.executions().len(), 1);
 }
 
 #[tokio::test]
 async fn a_result_of_a_tool_that_is_not_declared_is_left_also_where_it_names_skillet() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     let listed = r#"{"skillet":{"chart":"skillet-0.1.0","status":"deployed"}}"#;
     let turn = json!({"role": "assistant", "tool_calls": [call("call_1", "helm_list", "{}")]});
-    bed.will_say(&saying("done"));
-    bed.send(CHAT, &asking(&[user(), turn, result(listed)])).await;
-    assert_eq!(bed.asked()["messages"][2]["content"], listed);
+    gateway.provider.will_say(&saying("done"));
+    gateway.post(CHAT, &asking(&[user(), turn, result(listed)])).await;
+    assert_eq!(gateway.provider.last_request()["messages"][2]["content"], listed);
 }
 
 mod attacks;

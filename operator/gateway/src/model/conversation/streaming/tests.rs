@@ -4,19 +4,20 @@ use std::panic::AssertUnwindSafe;
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
-use skillet_api::SkillPolicySpec;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
 };
 
 use super::{
-    super::{
-        test_bed::{Bed, key},
-        tests::spans::{self, Log},
+    super::tests::{
+        key,
+        spans::{self, Log},
+        stocked,
     },
     *,
 };
+use crate::testing::TestGateway;
 
 /// Returns the bytes of a body, and true if it ends whole.
 async fn read_to_end(body: Body) -> (String, bool) {
@@ -68,11 +69,10 @@ async fn a_client_that_reads_too_slowly_gets_no_end_that_looks_like_one() {
 }
 
 /// A provider that says this and closes the connection, once for each of them.
-async fn provider(bed: &Bed, says: Vec<String>) {
+async fn provider(gateway: &TestGateway, says: Vec<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut policy = SkillPolicySpec::clone(&bed.gateway.catalog.policy());
-    policy.gateway.providers.openai.base_url = format!("http://{}", listener.local_addr().unwrap());
-    bed.gateway.catalog.set_policy(policy);
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    gateway.change_policy(|policy| policy.gateway.providers.openai.base_url = url);
     tokio::spawn(async move {
         for text in says {
             let (mut socket, _) = listener.accept().await.unwrap();
@@ -90,8 +90,8 @@ fn saying(status: &str, length: usize, body: &str) -> String {
 }
 
 /// The status and body of a streamed answer.
-async fn streamed(bed: &Bed) -> (u16, String, bool) {
-    let response = bed.respond("/v1/chat/completions", &json!({"stream": true, "messages": []})).await;
+async fn streamed(gateway: &TestGateway) -> (u16, String, bool) {
+    let response = gateway.respond("/v1/chat/completions", &json!({"stream": true, "messages": []})).await;
     let status = response.status().as_u16();
     let (text, is_whole) = read_to_end(response.into_body()).await;
     (status, text, is_whole)
@@ -101,28 +101,28 @@ const CALLING: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\
 
 #[tokio::test]
 async fn a_providers_error_that_breaks_off_does_not_end_as_if_whole() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     let says = [saying("429 Slow", 4, "wait"), saying("429 Slow", 99, "wai")];
-    provider(&bed, says.to_vec()).await;
-    assert_eq!(streamed(&bed).await, (429, "wait".to_owned(), true));
-    assert_eq!(streamed(&bed).await, (429, "wai".to_owned(), false));
+    provider(&gateway, says.to_vec()).await;
+    assert_eq!(streamed(&gateway).await, (429, "wait".to_owned(), true));
+    assert_eq!(streamed(&gateway).await, (429, "wai".to_owned(), false));
 }
 
 #[tokio::test]
 async fn a_provider_that_fails_in_a_later_round_leaves_the_client_what_its_skills_gave() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     let whole = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": null, "tool_calls": [
         {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}]});
     let whole = whole.to_string();
     for later in [saying("500 Wrong", 2, "no"), saying("200 OK", 9, "{"), String::new()] {
-        provider(&bed, vec![saying("200 OK", CALLING.len(), CALLING), later.clone()]).await;
-        let (status, text, is_whole) = streamed(&bed).await;
+        provider(&gateway, vec![saying("200 OK", CALLING.len(), CALLING), later.clone()]).await;
+        let (status, text, is_whole) = streamed(&gateway).await;
         let is_broken = later.contains(" 200 ");
         assert_eq!((status, is_whole), (200, !is_broken), "{text}");
         assert_eq!(text.contains("[Skill result: look]"), !is_broken, "{text}");
 
-        provider(&bed, vec![saying("200 OK", whole.len(), &whole), later]).await;
-        let response = bed.respond("/v1/chat/completions", &json!({"messages": []})).await;
+        provider(&gateway, vec![saying("200 OK", whole.len(), &whole), later]).await;
+        let response = gateway.respond("/v1/chat/completions", &json!({"messages": []})).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["x-skillet-ran"], "look");
         assert!(response.headers().contains_key("x-skillet-incomplete"));
@@ -134,8 +134,8 @@ async fn a_provider_that_fails_in_a_later_round_leaves_the_client_what_its_skill
 #[tokio::test]
 async fn log_lines_of_a_broken_stream_carry_the_request_id() {
     let (log, _guard) = Log::capture();
-    let bed = Bed::new(Some(key())).await;
-    provider(&bed, vec![saying("200 OK", 99, "data: {}\n\n")]).await;
-    spans::send(&bed, "r-2", json!({ "model": "m", "stream": true })).await;
+    let gateway = stocked(Some(key()));
+    provider(&gateway, vec![saying("200 OK", 99, "data: {}\n\n")]).await;
+    spans::send(&gateway, "r-2", json!({ "model": "m", "stream": true })).await;
     spans::check(&log.line("Stream was broken off"), "r-2");
 }

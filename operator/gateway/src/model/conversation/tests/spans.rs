@@ -8,11 +8,10 @@ use std::{
 use axum::{body::Body, middleware};
 use http::Request;
 use serde_json::{Value, json};
-use skillet_kube::testing;
 use tower::ServiceExt as _;
 use tracing::{Dispatch, subscriber::DefaultGuard};
 
-use super::{Bed, CALLING, CHAT, SAYING, key};
+use super::{AGENT, CALLING, CHAT, SAYING, TestGateway, key, stocked};
 use crate::{model::proxy, request_id};
 
 /// The log of this test's thread.
@@ -50,16 +49,15 @@ impl Log {
 }
 
 /// Sends a request of `team/agent` through the middleware, and reads the response to its end.
-pub(in crate::model::conversation) async fn send(bed: &Bed, id: &str, mut body: Value) {
-    let token = testing::token("team-agent", &json!({ "aud": ["skillet"], "exp": 4_000_000_000_u32 }));
+pub(in crate::model::conversation) async fn send(gateway: &TestGateway, id: &str, mut body: Value) {
     body["messages"] = json!([{ "role": "user", "content": "x" }]);
     let request = Request::post(CHAT)
-        .header("authorization", format!("Bearer {token}"))
+        .header("authorization", format!("Bearer {}", gateway.token(AGENT)))
         .header("x-request-id", id)
         .body(Body::from(body.to_string()))
         .unwrap();
     let routes = proxy::routes().layer(middleware::from_fn(request_id::trace));
-    let response = routes.with_state(bed.gateway.clone()).oneshot(request).await.unwrap();
+    let response = routes.with_state(gateway.state.clone()).oneshot(request).await.unwrap();
     // A stream that breaks off is an error here.
     axum::body::to_bytes(response.into_body(), 1 << 20).await.ok();
 }
@@ -72,20 +70,20 @@ pub(in crate::model::conversation) fn check(line: &str, id: &str) {
 #[tokio::test]
 async fn log_lines_of_a_request_and_of_its_execution_carry_the_request_id() {
     let (log, _guard) = Log::capture();
-    let bed = Bed::new(Some(key())).await;
-    bed.api.fail_next("POST /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions", 500, "no");
-    bed.will_write("application/json", CALLING.to_owned());
-    bed.will_write("application/json", SAYING.to_owned());
-    send(&bed, "r-1", json!({ "model": "m" })).await;
+    let gateway = stocked(Some(key()));
+    gateway.api.fail_next("POST /apis/skillet.dev/v1alpha1/namespaces/team/skillexecutions", 500, "no");
+    gateway.provider.will_write("application/json", CALLING.to_owned());
+    gateway.provider.will_write("application/json", SAYING.to_owned());
+    send(&gateway, "r-1", json!({ "model": "m" })).await;
     check(&log.line("Skill could not be run"), "r-1");
 }
 
 #[tokio::test]
 async fn an_execution_carries_the_request_id_as_an_annotation() {
-    let bed = Bed::new(Some(key())).await;
-    bed.will_write("application/json", CALLING.to_owned());
-    bed.will_write("application/json", SAYING.to_owned());
-    send(&bed, "r-3", json!({ "model": "m" })).await;
-    let executions = bed.api.executions();
+    let gateway = stocked(Some(key()));
+    gateway.provider.will_write("application/json", CALLING.to_owned());
+    gateway.provider.will_write("application/json", SAYING.to_owned());
+    send(&gateway, "r-3", json!({ "model": "m" })).await;
+    let executions = gateway.api.executions();
     assert_eq!(executions[0]["metadata"]["annotations"], json!({ "skillet.dev/request-id": "r-3" }));
 }

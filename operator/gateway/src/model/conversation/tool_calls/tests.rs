@@ -6,9 +6,10 @@ use futures::channel::oneshot;
 use serde_json::{Value, json};
 
 use super::{
-    super::test_bed::{Bed, key},
+    super::tests::{key, stocked},
     *,
 };
+use crate::testing::{AGENT, TestGateway};
 use skillet_kube::testing::eventually;
 
 const CHAT: &str = "/v1/chat/completions";
@@ -38,8 +39,11 @@ fn intercept(tool: &str, version: &str, round: u32) -> Value {
         "offered": {tool: {"namespace": "team", "skill": tool, "version": version}}})
 }
 
-async fn intercepted(bed: &Bed, headers: &[(&str, &str)], body: &Value) -> Value {
-    serde_json::from_str(&bed.send_as("agent", "/v1/intercept", headers, body).await).unwrap()
+async fn intercepted(gateway: &TestGateway, headers: &[(&str, &str)], body: &Value) -> Value {
+    serde_json::from_str(
+        &gateway.send("POST", "/v1/intercept", Some(AGENT), headers, &body.to_string()).await.text,
+    )
+    .unwrap()
 }
 
 /// The reason in the first result of an interception.
@@ -50,123 +54,126 @@ fn reason(answer: &Value) -> String {
 
 #[tokio::test]
 async fn a_call_of_another_round_is_another_run_and_a_repeated_call_is_not() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     for (round, executions) in [(0, 1), (1, 2), (1, 2), (0, 2), (2, 3)] {
-        let answer = intercepted(&bed, &KEYED, &intercept("look", "1.0.0", round)).await;
+        let answer = intercepted(&gateway, &KEYED, &intercept("look", "1.0.0", round)).await;
         assert!(answer["nextRequest"].is_object(), "{answer}");
-        assert_eq!(bed.api.executions().len(), executions, "round {round}");
+        assert_eq!(gateway.api.executions().len(), executions, "round {round}");
     }
 }
 
 #[tokio::test]
 async fn the_limit_of_rounds_holds_for_a_router_too() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     let one = [("x-skillet-rounds", "1")];
-    assert!(intercepted(&bed, &one, &intercept("look", "1.0.0", 0)).await["nextRequest"].is_object());
+    assert!(intercepted(&gateway, &one, &intercept("look", "1.0.0", 0)).await["nextRequest"].is_object());
     // The model is asked to conclude once, and reads why its call was not run.
-    let answer = intercepted(&bed, &one, &intercept("look", "1.0.0", 1)).await;
+    let answer = intercepted(&gateway, &one, &intercept("look", "1.0.0", 1)).await;
     assert_eq!(reason(&answer), "LimitReached");
     assert_eq!(answer["nextRequest"]["tool_choice"], "none");
-    let answer = intercepted(&bed, &one, &intercept("look", "1.0.0", 2)).await;
+    let answer = intercepted(&gateway, &one, &intercept("look", "1.0.0", 2)).await;
     assert_eq!((reason(&answer).as_str(), answer.get("nextRequest")), ("LimitReached", None));
     let text = answer["answer"]["choices"][0]["message"]["content"].as_str().unwrap();
     assert!(text.contains("LimitReached"), "{text}");
-    assert_eq!(reason(&intercepted(&bed, &[], &intercept("look", "1.0.0", 1000)).await), "LimitReached");
-    assert_eq!(bed.made(), 1);
+    assert_eq!(reason(&intercepted(&gateway, &[], &intercept("look", "1.0.0", 1000)).await), "LimitReached");
+    assert_eq!(gateway.created(), 1);
 }
 
 #[tokio::test]
 async fn a_newer_version_does_not_run_a_repeated_call_again() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     for version in ["1.0.0", "2.0.0"] {
-        let answer = intercepted(&bed, &KEYED, &intercept("look", version, 0)).await;
+        let answer = intercepted(&gateway, &KEYED, &intercept("look", version, 0)).await;
         assert_eq!(answer["results"][0]["content"], "{\"paid\":5}", "{answer}");
     }
-    assert_eq!(bed.api.executions().len(), 1);
+    assert_eq!(gateway.api.executions().len(), 1);
 }
 
 #[tokio::test]
 async fn a_router_cannot_say_how_a_skill_may_be_called() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     // `pay` is hybrid, and this offer says nothing of it.
-    let answer = intercepted(&bed, &[], &intercept("pay", "1.0.0", 0)).await;
+    let answer = intercepted(&gateway, &[], &intercept("pay", "1.0.0", 0)).await;
     let message = &answer["answer"]["choices"][0]["message"];
     assert_eq!((&message["tool_calls"], &answer["results"]), (&calls(&["pay"]), &json!([])));
     assert!(message["content"].as_str().unwrap().contains("The skill pay waits"), "{message}");
-    bed.skill("team", "pay", "manual");
-    assert_eq!(reason(&intercepted(&bed, &[], &intercept("pay", "1.0.0", 0)).await), "ManualOnly");
-    assert_eq!(bed.made(), 0);
+    gateway.offer("team", "pay", "manual");
+    assert_eq!(reason(&intercepted(&gateway, &[], &intercept("pay", "1.0.0", 0)).await), "ManualOnly");
+    assert_eq!(gateway.created(), 0);
 }
 
 #[tokio::test]
 async fn a_session_that_no_execution_can_carry_is_refused_and_nothing_is_asked() {
-    let bed = Bed::new(Some(key())).await;
+    let gateway = stocked(Some(key()));
     let long = "x".repeat(257);
     for (path, body) in [(CHAT, asking()), ("/v1/intercept", intercept("look", "1.0.0", 0))] {
-        let answer = bed.send_as("agent", path, &[("x-skillet-session", &long)], &body).await;
+        let answer = gateway
+            .send("POST", path, Some(AGENT), &[("x-skillet-session", &long)], &body.to_string())
+            .await
+            .text;
         assert!(answer.contains("BadRequest") && answer.contains("x-skillet-session"), "{answer}");
     }
-    assert_eq!((bed.asked_texts().len(), bed.made()), (0, 0));
-    intercepted(&bed, &[("x-skillet-session", "café")], &intercept("look", "1.0.0", 0)).await;
-    assert_eq!(bed.api.executions()[0]["spec"]["sessionId"], "café");
+    assert_eq!((gateway.provider.texts().len(), gateway.created()), (0, 0));
+    intercepted(&gateway, &[("x-skillet-session", "café")], &intercept("look", "1.0.0", 0)).await;
+    assert_eq!(gateway.api.executions()[0]["spec"]["sessionId"], "café");
 }
 
 #[tokio::test]
 async fn rights_that_could_not_be_asked_for_are_no_refusal() {
-    let bed = Bed::new(Some(key())).await;
-    bed.will_say(&saying("hello"));
-    bed.send(CHAT, &asking()).await;
-    bed.api.fail_reviews(true);
-    bed.will_say(&calling(&["look"]));
-    bed.will_say(&saying("done"));
-    bed.send(CHAT, &asking()).await;
-    let result = bed.asked()["messages"][2]["content"].to_string();
+    let gateway = stocked(Some(key()));
+    gateway.provider.will_say(&saying("hello"));
+    gateway.post(CHAT, &asking()).await;
+    gateway.api.fail_reviews(true);
+    gateway.provider.will_say(&calling(&["look"]));
+    gateway.provider.will_say(&saying("done"));
+    gateway.post(CHAT, &asking()).await;
+    let result = gateway.provider.last_request()["messages"][2]["content"].to_string();
     assert!(result.contains("ApiError"), "{result}");
 }
 
 /// Two rounds of calls of `look`, which becomes `invocation` while it runs for the first.
-async fn changed_under_way(invocation: &str, is_streaming: bool) -> (Arc<Bed>, String) {
-    let bed = Arc::new(Bed::new(Some(key())).await);
+async fn changed_under_way(invocation: &str, is_streaming: bool) -> (Arc<TestGateway>, String) {
+    let gateway = Arc::new(stocked(Some(key())));
     let status = |phase: &str| json!({"phase": phase, "reason": phase, "attempts": 1, "truncated": false, "output": 1});
-    bed.api.set_status_on_create(status("Running"));
+    gateway.api.set_status_on_create(status("Running"));
     for _ in 0..2 {
         if is_streaming {
             let delta = json!({"choices": [{"index": 0, "delta": {"role": "assistant", "tool_calls": calls(&["look"])}, "finish_reason": "tool_calls"}]});
-            bed.will_write("text/event-stream", format!("data: {delta}\n\ndata: [DONE]\n\n"));
+            gateway.provider.will_write("text/event-stream", format!("data: {delta}\n\ndata: [DONE]\n\n"));
         } else {
-            bed.will_say(&calling(&["look"]));
+            gateway.provider.will_say(&calling(&["look"]));
         }
     }
-    bed.will_say(&saying("done"));
+    gateway.provider.will_say(&saying("done"));
     let mut request = asking();
     request["stream"] = json!(is_streaming);
-    let asked = bed.clone();
-    let answer = tokio::spawn(async move { asked.send(CHAT, &request).await });
-    eventually("it runs", || !bed.api.executions().is_empty()).await;
-    bed.skill("team", "look", invocation);
-    let name = bed.api.executions()[0]["metadata"]["name"].as_str().unwrap().to_owned();
-    bed.api.set_status("team", &name, status("Succeeded"));
+    let asked = gateway.clone();
+    let answer = tokio::spawn(async move { asked.post(CHAT, &request).await.text });
+    eventually("it runs", || !gateway.api.executions().is_empty()).await;
+    gateway.offer("team", "look", invocation);
+    let name = gateway.api.executions()[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    gateway.api.set_status("team", &name, status("Succeeded"));
     let answer = answer.await.unwrap();
-    assert_eq!(bed.made(), 1);
-    (bed, answer)
+    assert_eq!(gateway.created(), 1);
+    (gateway, answer)
 }
 
 #[tokio::test]
 async fn a_skill_that_models_may_not_call_any_more_is_not_run_in_a_later_round() {
     for is_streaming in [false, true] {
-        let (bed, _) = changed_under_way("manual", is_streaming).await;
-        let result = bed.asked()["messages"][4]["content"].to_string();
+        let (gateway, _) = changed_under_way("manual", is_streaming).await;
+        let result = gateway.provider.last_request()["messages"][4]["content"].to_string();
         assert!(result.contains("ManualOnly"), "{result}");
     }
 }
 
 #[tokio::test]
 async fn a_skill_that_waits_for_a_person_by_now_is_not_run_in_a_later_round() {
-    let (bed, answer) = changed_under_way("hybrid", false).await;
+    let (gateway, answer) = changed_under_way("hybrid", false).await;
     assert!(answer.contains("The skill look waits") && answer.contains("tool_calls"), "{answer}");
-    assert_eq!(bed.asked_texts().len(), 2);
-    let (bed, _) = changed_under_way("hybrid", true).await;
-    let result = bed.asked()["messages"][4]["content"].to_string();
+    assert_eq!(gateway.provider.texts().len(), 2);
+    let (gateway, _) = changed_under_way("hybrid", true).await;
+    let result = gateway.provider.last_request()["messages"][4]["content"].to_string();
     assert!(result.contains("NotConfirmed"), "{result}");
 }
 
