@@ -158,6 +158,7 @@ fn chosen(scoring: &Scoring, index: &Index, request: &Value, scratch: &mut Scrat
         client_tools: &names,
         filter: &SkillFilter::All,
         token_budget: Some(16_000),
+        max_tools: None,
         can_confirm: true,
     };
     let picked: Vec<Arc<Candidate>> = select(scoring, &[index], &selection, scratch)

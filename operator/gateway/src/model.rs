@@ -3,6 +3,7 @@
 pub mod conversation;
 pub mod inject;
 pub mod proxy;
+pub mod tool_refusals;
 pub mod tools;
 mod turn;
 pub mod upstream;

@@ -123,6 +123,7 @@ pub async fn run(
         memory: Arc::default(),
         upstream: upstream::client()?,
         provider_keys: Arc::default(),
+        tool_refusals: Arc::default(),
         namespace: namespace.into(),
         stop: CancellationToken::new(),
         client: client.clone(),

@@ -8,8 +8,13 @@ use tokio_util::sync::CancellationToken;
 use axum::extract::FromRef;
 
 use crate::{
-    auth::Auth, catalog::SkillCatalog, executions::ExecutionClient, memory::MemoryPool, metrics::Metrics,
-    model::upstream::ProviderKeys, service::SkillService,
+    auth::Auth,
+    catalog::SkillCatalog,
+    executions::ExecutionClient,
+    memory::MemoryPool,
+    metrics::Metrics,
+    model::{tool_refusals::ToolRefusals, upstream::ProviderKeys},
+    service::SkillService,
 };
 
 /// Shared by all requests; cheap to clone.
@@ -24,6 +29,8 @@ pub struct GatewayState {
     pub upstream: reqwest::Client,
     /// The platform's keys for providers.
     pub provider_keys: Arc<ProviderKeys>,
+    /// Models that take no tools.
+    pub tool_refusals: Arc<ToolRefusals>,
     /// Namespace of the operator, where the platform's provider keys are.
     pub namespace: Arc<str>,
     /// Cancelled when the gateway is to stop: what only waits for news ends then.

@@ -88,6 +88,7 @@ impl TestGateway {
             memory: Arc::default(),
             upstream: upstream::client().unwrap(),
             provider_keys: Arc::default(),
+            tool_refusals: Arc::default(),
             namespace: "skillet-system".into(),
             stop: CancellationToken::new(),
             client: api.client(),

@@ -7,10 +7,10 @@
 //! look of its name.
 
 pub mod anthropic;
-mod candidate_count;
 pub mod confirmation;
 pub mod continuation;
 mod dialect;
+mod exclusion;
 pub mod gemini;
 pub mod history;
 pub mod json_edit;

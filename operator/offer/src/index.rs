@@ -74,7 +74,7 @@ pub(crate) struct IndexedSkill {
 ///     let query = scoring.query(&RequestFacts { texts: &["search the web"], ..RequestFacts::default() });
 ///     let filter = SkillFilter::All;
 ///     let selection =
-///         Selection { query: &query, client_tools: &[], filter: &filter, token_budget: None, can_confirm: false };
+///         Selection { query: &query, client_tools: &[], filter: &filter, token_budget: None, max_tools: None, can_confirm: false };
 ///     let offer = select(&scoring, &[index], &selection, &mut Scratch::default());
 ///     offer.ranked().into_iter().map(|offered| offered.skill.name.to_string()).collect()
 /// };

@@ -44,6 +44,8 @@ pub struct Selection<'a> {
     pub filter: &'a SkillFilter,
     /// Most tokens of all definitions together; `None` is no limit.
     pub token_budget: Option<u32>,
+    /// Most skills that the request has room for; `None` is no limit.
+    pub max_tools: Option<usize>,
     /// True if the gateway can ask a person to confirm calls. Skills of invocation `hybrid` need that.
     pub can_confirm: bool,
 }
@@ -83,8 +85,8 @@ pub struct Rejected {
 pub enum RejectReason {
     /// The request wants no skills.
     SwitchedOff,
-    /// The request wants several candidates, of which only one could be continued.
-    SeveralAnswers,
+    /// The request, or its model, takes no further tools. The word says why.
+    Excluded(&'static str),
     /// The request names other skills only.
     NotNamed,
     /// The request names it, and no namespace has it.
@@ -107,6 +109,8 @@ pub enum RejectReason {
     /// The maximum is reached by skills of higher rank.
     OverMaximum,
     OverBudget,
+    /// The provider takes no more tools in one request.
+    TooManyTools,
 }
 
 impl RejectReason {
@@ -114,7 +118,7 @@ impl RejectReason {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::SwitchedOff => "SwitchedOff",
-            Self::SeveralAnswers => "SeveralAnswers",
+            Self::Excluded(word) => word,
             Self::NoConfirmationKey => "NoConfirmationKey",
             Self::NotNamed => "NotNamed",
             Self::Unknown => "Unknown",
@@ -127,6 +131,7 @@ impl RejectReason {
             Self::BelowThreshold => "BelowThreshold",
             Self::OverMaximum => "OverMaximum",
             Self::OverBudget => "OverBudget",
+            Self::TooManyTools => "TooManyTools",
         }
     }
 }
@@ -275,6 +280,12 @@ impl<'a> Selector<'a> {
     }
 
     fn within_budget(&mut self, mut selected: Vec<Selected>) -> Vec<OfferedSkill> {
+        let room = self.selection.max_tools.unwrap_or(usize::MAX);
+        while selected.len() > room
+            && let Some((candidate, ..)) = selected.pop()
+        {
+            self.reject(&candidate, RejectReason::TooManyTools);
+        }
         let budget = self.selection.token_budget.map_or(u64::MAX, u64::from);
         let mut total: u64 = selected.iter().map(|(_, _, tokens)| u64::from(*tokens)).sum();
         while total > budget

@@ -41,6 +41,7 @@ pub(super) fn inject(case: &Case) -> Result<Answer, String> {
         client_tools: &client_names,
         filter: &SkillFilter::All,
         token_budget: None,
+        max_tools: None,
         can_confirm: true,
     };
     let offer = select(&scoring, &indexes, &selection, &mut Scratch::default());

@@ -23,6 +23,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::response::Response;
 use bytes::Bytes;
+use http::StatusCode;
 use serde_json::Value;
 use skillet_api::skill::Invocation;
 use skillet_llm::{
@@ -36,7 +37,8 @@ use crate::{
     error::ApiError,
     memory::MemoryReservation,
     model::{
-        tools::{OfferedTools, Target, set_header},
+        tool_refusals,
+        tools::{OfferedTools, PROVIDER_REFUSED, Target, set_header},
         upstream::Upstream,
     },
     state::GatewayState,
@@ -54,6 +56,7 @@ pub struct Conversation {
     pub gateway: GatewayState,
     pub caller: Caller,
     pub dialect: DialectName,
+    pub model: String,
     pub offering: OfferedTools,
     /// The request as the client wrote it.
     pub written: Bytes,
@@ -107,6 +110,13 @@ pub struct Progress {
     pub ran: Vec<Arc<str>>,
 }
 
+/// The outcome of the first request.
+enum First {
+    Response(reqwest::Response),
+    /// An error of the provider's that has nothing to do with skills.
+    Refused(buffered::Answer),
+}
+
 impl SplitCalls {
     /// Returns true if there is nothing to run and nobody to ask.
     pub fn is_empty(&self) -> bool {
@@ -128,12 +138,49 @@ impl Conversation {
         let is_changed = is_resolved || !self.offering.tools.is_empty();
         let body = if is_changed { self.sent(&request) } else { self.written.clone() };
         self.release_request(&mut request, body.len());
-        if is_streaming {
-            return streaming::respond(self, upstream, request, body, progress).await;
-        }
-        let (mut response, progress) = buffered::respond(&self, &upstream, request, body, progress).await?;
-        set_header(response.headers_mut(), RAN_HEADER, progress.ran.iter().map(|name| &**name));
+        let first = self.ask_first(&upstream, body, is_resolved).await?;
+        let headers = self.offering.response_headers();
+        let mut response = match first {
+            First::Refused(answer) => buffered::pass(answer),
+            First::Response(first) if is_streaming => {
+                streaming::respond(self, upstream, request, first, progress)
+            }
+            First::Response(first) => {
+                let (mut response, progress) =
+                    buffered::respond(&self, &upstream, request, first, progress).await?;
+                set_header(response.headers_mut(), RAN_HEADER, progress.ran.iter().map(|name| &**name));
+                response
+            }
+        };
+        response.headers_mut().extend(headers);
         Ok(response)
+    }
+
+    /// Sends the first request. A provider that refuses it because skills were added gets the client's own.
+    async fn ask_first(
+        &mut self,
+        upstream: &Upstream,
+        body: Bytes,
+        is_resolved: bool,
+    ) -> Result<First, ApiError> {
+        let response = upstream.send(body).await?;
+        let is_refusal =
+            [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY].contains(&response.status());
+        // The results of confirmed calls are in the changed request alone.
+        if !is_refusal || is_resolved || self.offering.tools.is_empty() {
+            return Ok(First::Response(response));
+        }
+        let refusal = buffered::receive(response).await?;
+        if !tool_refusals::names_tools(&refusal.body) {
+            return Ok(First::Refused(refusal));
+        }
+        warn!(model = self.model, "Provider refused a request because skills were offered");
+        let response = upstream.send(self.written.clone()).await?;
+        if response.status().is_success() {
+            self.gateway.tool_refusals.add(self.dialect, &self.model, std::time::Instant::now());
+        }
+        self.offering = OfferedTools::withheld(PROVIDER_REFUSED);
+        Ok(First::Response(response))
     }
 
     fn dialect(&self) -> &'static dyn Dialect {

@@ -101,15 +101,12 @@ async fn handle(
     let is_dry_run = flag(&parts.headers, DRY_RUN_HEADER)?;
     let mut turn = Turn { caller, headers: parts.headers, dialect, model, request, original, memory };
     let tools = turn.offer_tools(&gateway).await?;
-    let headers = tools.response_headers();
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
     if is_dry_run {
         return Ok(with_text(&conversation.offering.to_json(), "request", &conversation.sent(&request)));
     }
     let upstream = Upstream::new(&conversation.gateway, dialect, &path, &forwarded).await?;
-    let mut response = conversation.respond(upstream, request, is_streaming).await?;
-    response.headers_mut().extend(headers);
-    Ok(response)
+    conversation.respond(upstream, request, is_streaming).await
 }
 
 fn parse(body: &Bytes) -> Result<Value, ApiError> {

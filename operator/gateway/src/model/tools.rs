@@ -42,6 +42,9 @@ pub(super) const OFFERED_HEADER: &str = "x-skillet-offered";
 /// The reason why nothing is offered, if the request itself forbids it.
 pub(super) const NOT_OFFERED_HEADER: &str = "x-skillet-not-offered";
 
+/// The provider refused the request with skills, and got it without them.
+pub(super) const PROVIDER_REFUSED: &str = "ProviderRefused";
+
 /// Sets a response header to these names.
 pub fn set_header<'a>(headers: &mut HeaderMap, name: &'static str, names: impl Iterator<Item = &'a str>) {
     if let Ok(value) = HeaderValue::try_from(names.collect::<Vec<&str>>().join(",")) {
@@ -73,6 +76,11 @@ pub struct Target {
 }
 
 impl OfferedTools {
+    /// An empty offer, with the reason.
+    pub(super) fn withheld(reason: &'static str) -> Self {
+        Self { withheld: Some(RejectReason::Excluded(reason)), ..Self::default() }
+    }
+
     /// The tools that were sent and what each runs.
     pub fn sent(&self) -> BTreeMap<&str, &Target> {
         let sent = self.tools.iter().filter_map(|tool| Some((&*tool.name, self.targets.get(&tool.name)?)));
@@ -196,6 +204,18 @@ pub struct OfferRequest<'a> {
     pub preferences: &'a SkillPreferences,
     /// This gateway can ask a person: it has the key for that.
     pub can_ask: bool,
+    /// The provider has lately refused this model's requests because skills were offered.
+    pub is_refused: bool,
+}
+
+impl OfferRequest<'_> {
+    /// The reason why the request is offered nothing at all.
+    fn find_exclusion(&self) -> Option<&'static str> {
+        if self.is_refused {
+            return Some(PROVIDER_REFUSED);
+        }
+        self.dialect.find_exclusion(self.request, self.model)
+    }
 }
 
 /// Selects the skills of these namespaces for a request.
@@ -205,8 +225,8 @@ pub fn offer(
     question: &OfferRequest<'_>,
 ) -> OfferedTools {
     let OfferRequest { dialect, request, .. } = *question;
-    if dialect.wants_multiple_candidates(request) {
-        return OfferedTools { withheld: Some(RejectReason::SeveralAnswers), ..OfferedTools::default() };
+    if let Some(reason) = question.find_exclusion() {
+        return OfferedTools::withheld(reason);
     }
     let picked = search(policy_spec, namespaces, question, select);
     table(picked, &dialect.dialect().client_tool_names(request))
@@ -219,10 +239,10 @@ pub fn explained(
     question: &OfferRequest<'_>,
 ) -> Vec<Explanation> {
     let mut explained = search(policy_spec, namespaces, question, explain);
-    if question.dialect.wants_multiple_candidates(question.request) {
+    if let Some(reason) = question.find_exclusion() {
         explained
             .iter_mut()
-            .for_each(|of| of.decision = OfferDecision::NotOffered(RejectReason::SeveralAnswers));
+            .for_each(|of| of.decision = OfferDecision::NotOffered(RejectReason::Excluded(reason)));
     }
     explained
 }
@@ -234,7 +254,7 @@ fn search<T>(
     question: &OfferRequest<'_>,
     search: impl FnOnce(&Scoring, &[&Index], &Selection<'_>, &mut Scratch) -> T,
 ) -> T {
-    let OfferRequest { dialect: name, model, request, preferences, can_ask } = *question;
+    let OfferRequest { dialect: name, model, request, preferences, can_ask, is_refused: _ } = *question;
     let dialect: &dyn Dialect = name.dialect();
     let scoring = scoring(&policy_spec.gateway.offer);
     let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
@@ -256,6 +276,7 @@ fn search<T>(
         client_tools: &dialect.client_tool_names(request),
         filter: &preferences.filter,
         token_budget: Some(policy_spec.gateway.offer.token_budget),
+        max_tools: name.max_tools().map(|most| most.saturating_sub(client_tools.len())),
         can_confirm: can_ask,
     };
     let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();

@@ -2,6 +2,8 @@
 //!
 //! The caller is authenticated, and the memory reservation covers the body, before a turn exists.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::Value;
@@ -59,7 +61,14 @@ impl Turn {
         preferences: &'a SkillPreferences,
     ) -> OfferRequest<'a> {
         let Self { dialect, model, request, .. } = self;
-        OfferRequest { dialect: *dialect, model, request, preferences, can_ask: state.confirmation.is_some() }
+        OfferRequest {
+            dialect: *dialect,
+            model,
+            request,
+            preferences,
+            can_ask: state.confirmation.is_some(),
+            is_refused: state.tool_refusals.has(*dialect, model, Instant::now()),
+        }
     }
 
     /// Starts the conversation; the request is returned beside it.
@@ -68,11 +77,12 @@ impl Turn {
         state: GatewayState,
         offering: OfferedTools,
     ) -> Result<(Conversation, Value), ApiError> {
-        let Self { caller, headers, dialect, model: _, request, original, memory } = self;
+        let Self { caller, headers, dialect, model, request, original, memory } = self;
         let conversation = Conversation {
             limits: Limits::of(&state.catalog.policy().gateway.conversation, &headers)?,
             caller,
             dialect,
+            model,
             offering,
             written: original,
             idempotency: idempotency::key(&headers)?,

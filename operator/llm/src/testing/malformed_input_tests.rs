@@ -164,7 +164,7 @@ fn disturb(document: &mut Value, rng: &mut TestRng) {
 /// Checks the calls that clients send back, and their confirmations.
 fn check_sent(name: DialectName, request: &Value) {
     let dialect = name.dialect();
-    name.wants_multiple_candidates(request);
+    name.find_exclusion(request, "gemini-2.5-pro");
     let key = ConfirmationKey::new(&[7; 32]).unwrap();
     let skill = SkillIdentity { namespace: "a", name: "own", version: "1.0.0" };
     let tokens = ["c0", ""].map(|call_id| {

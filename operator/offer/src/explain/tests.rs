@@ -16,6 +16,7 @@ fn explanations(indexes: &[&Index], scoring: &Scoring, text: &str, filter: &Skil
         client_tools: &["taken"],
         filter,
         token_budget: Some(80),
+        max_tools: None,
         can_confirm: true,
     };
     explain(scoring, indexes, &selection, &mut Scratch::default())
@@ -101,6 +102,7 @@ fn explain_agrees_with_select() {
             client_tools: &["s1"],
             filter: &SkillFilter::All,
             token_budget: budget,
+            max_tools: None,
             can_confirm: true,
         };
         let indexes = [&indexes[0], &indexes[1]];
@@ -131,6 +133,7 @@ fn a_hybrid_skill_is_offered_only_if_the_gateway_can_ask_a_person() {
             client_tools: &[],
             filter: &SkillFilter::All,
             token_budget: None,
+            max_tools: None,
             can_confirm,
         };
         let explained = explain(&Scoring::words(), &[&index], &selection, &mut Scratch::default());

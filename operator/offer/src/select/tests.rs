@@ -50,8 +50,14 @@ impl<'a> Setup<'a> {
         let query = self.scoring.query(&facts);
         let indexes: Vec<&Index> = self.namespaces.iter().collect();
         let Self { client_tools, filter, token_budget, .. } = self;
-        let selection =
-            Selection { query: &query, client_tools, filter, token_budget: *token_budget, can_confirm: true };
+        let selection = Selection {
+            query: &query,
+            client_tools,
+            filter,
+            token_budget: *token_budget,
+            max_tools: None,
+            can_confirm: true,
+        };
         select(&self.scoring, &indexes, &selection, &mut Scratch::default())
     }
 
@@ -130,6 +136,7 @@ fn top_k_equals_the_first_of_all_skills_sorted() {
                 client_tools: &[],
                 filter: &SkillFilter::All,
                 token_budget: None,
+                max_tools: None,
                 can_confirm: true,
             };
             let offer = select(&scoring, &indexes, &selection, &mut Scratch::default());

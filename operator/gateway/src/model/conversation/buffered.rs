@@ -27,10 +27,10 @@ use crate::{
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
 /// A provider's answer.
-struct Answer {
+pub(super) struct Answer {
     status: StatusCode,
     headers: HeaderMap,
-    body: Bytes,
+    pub(super) body: Bytes,
 }
 
 impl Head for Answer {
@@ -39,16 +39,16 @@ impl Head for Answer {
     }
 }
 
-/// Asks until the model is done. `sent` is the first request, as bytes too where nothing was added to it.
+/// Continues until the model is done. `first` is the response to the first request.
 pub(super) async fn respond(
     conversation: &Conversation,
     upstream: &Upstream,
     mut request: Value,
-    sent: Bytes,
+    first: reqwest::Response,
     mut progress: Progress,
 ) -> Result<(Response, Progress), ApiError> {
     let mut total = Usage::default();
-    let first = receive(upstream.send(sent).await?).await?;
+    let first = receive(first).await?;
     let Some(read) = read(&first) else { return Ok((pass(first), progress)) };
     let mut current = (first, read);
     loop {
@@ -102,7 +102,8 @@ async fn ask_again(
     }
 }
 
-async fn receive(response: reqwest::Response) -> Result<Answer, ApiError> {
+/// Reads a whole response.
+pub(super) async fn receive(response: reqwest::Response) -> Result<Answer, ApiError> {
     let (status, headers) = (response.status(), response.headers().clone());
     let body = collect(response).await?;
     Ok(Answer { status, headers, body })
@@ -131,7 +132,8 @@ fn read(answer: &Answer) -> Option<Value> {
     serde_json::from_slice(&answer.body).ok()
 }
 
-fn pass(answer: Answer) -> Response {
+/// The provider's own response for the client.
+pub(super) fn pass(answer: Answer) -> Response {
     let Answer { status, headers, body } = answer;
     (status, response_headers(&headers), Body::from(body)).into_response()
 }

@@ -21,10 +21,7 @@ use super::{
     retry::retry,
     step::{Round, Step},
 };
-use crate::{
-    error::ApiError,
-    model::upstream::{IDLE_LIMIT, Upstream, response_headers},
-};
+use crate::model::upstream::{IDLE_LIMIT, Upstream, response_headers};
 
 /// ChunkSender on their way to a client that reads slowly; then the provider is read no further either.
 const BUFFERED_CHUNKS: usize = 16;
@@ -49,14 +46,13 @@ enum Stop {
 }
 
 /// Asks, and passes on what comes as it comes. An error answer of the provider's goes to the client as it is.
-pub(super) async fn respond(
+pub(super) fn respond(
     conversation: Conversation,
     upstream: Upstream,
     request: Value,
-    sent: Bytes,
+    first: reqwest::Response,
     progress: Progress,
-) -> Result<Response, ApiError> {
-    let first = upstream.send(sent).await?;
+) -> Response {
     let (status, headers) = (first.status(), response_headers(first.headers()));
     let (chunks, received) = mpsc::channel(BUFFERED_CHUNKS);
     if status.is_success() {
@@ -69,7 +65,7 @@ pub(super) async fn respond(
         };
         tokio::spawn(passed.in_current_span());
     }
-    Ok((status, headers, body(received)).into_response())
+    (status, headers, body(received)).into_response()
 }
 
 /// A body that ends with an error where its end was not sent.

@@ -139,3 +139,35 @@ async fn log_lines_of_a_broken_stream_carry_the_request_id() {
     spans::send(&gateway, "r-2", json!({ "model": "m", "stream": true })).await;
     spans::check(&log.line("Stream was broken off"), "r-2");
 }
+
+#[tokio::test]
+async fn a_request_that_fails_because_of_skills_is_sent_once_more_without_them() {
+    let refusal = r#"{"error":{"message":"this model does not support tools"}}"#;
+    let answer =
+        r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}"#;
+    for stream in [false, true] {
+        let gateway = stocked(Some(key()));
+        let refused = saying("400 Bad Request", refusal.len(), refusal);
+        let answered = saying("200 OK", answer.len(), answer);
+        provider(&gateway, vec![refused, answered.clone(), answered]).await;
+        let request = json!({"model": "plain", "stream": stream, "messages": []});
+        // The second request is not offered anything at all.
+        for _ in 0..2 {
+            let response = gateway.respond("/v1/chat/completions", &request).await;
+            assert_eq!(response.status(), 200);
+            assert_eq!(response.headers()["x-skillet-not-offered"], "ProviderRefused");
+            assert_eq!(response.headers()["x-skillet-offered"], "");
+            assert_eq!(read_to_end(response.into_body()).await, (answer.to_owned(), true));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_fails_for_another_reason_is_not_sent_again() {
+    let gateway = stocked(Some(key()));
+    provider(&gateway, vec![saying("400 Bad Request", 9, "max_token")]).await;
+    let response = gateway.respond("/v1/chat/completions", &json!({"model": "plain", "messages": []})).await;
+    assert_eq!(response.status(), 400);
+    assert_eq!(response.headers()["x-skillet-offered"], "look,pay");
+    assert_eq!(read_to_end(response.into_body()).await, ("max_token".to_owned(), true));
+}
