@@ -19,7 +19,6 @@ pub mod resolve;
 pub mod rest;
 pub mod server;
 mod service;
-pub mod state;
 #[cfg(test)]
 mod testing;
 pub mod tls;

@@ -25,7 +25,6 @@ mod tools;
 use std::time::Duration;
 
 use axum::Router;
-use tokio_util::sync::CancellationToken;
 
 use crate::service::SkillService;
 
@@ -55,11 +54,8 @@ impl Default for Timing {
     }
 }
 
-/// The routes of the MCP server. When `stop` is cancelled, clients that only wait for notices are let go, so that the
-/// server can end; calls under way are answered.
-pub fn routes<S: Clone + Send + Sync + 'static>(
-    service: SkillService,
-    stop: &CancellationToken,
-) -> Router<S> {
-    http::routes(service, stop, Timing::default())
+/// Returns the routes of the MCP server. When the gateway stops, streams of notifications end at once, and running calls
+/// are answered.
+pub fn routes(service: SkillService) -> Router {
+    http::routes(service, Timing::default())
 }

@@ -7,3 +7,43 @@ pub mod tool_refusals;
 pub mod tools;
 mod turn;
 pub mod upstream;
+
+use std::sync::Arc;
+
+use skillet_llm::confirmation::ConfirmationKey;
+
+use self::{tool_refusals::ToolRefusals, upstream::ProviderClient};
+use crate::{
+    auth::Auth, catalog::SkillCatalog, executions::ExecutionClient, memory::MemoryPool, metrics::Metrics,
+    service::SkillService,
+};
+
+/// The services of the model routes. Clones share them.
+#[derive(Clone)]
+pub struct ModelState {
+    pub(crate) auth: Arc<Auth>,
+    pub(crate) catalog: Arc<SkillCatalog>,
+    pub(crate) executions: Arc<ExecutionClient>,
+    pub(crate) memory: Arc<MemoryPool>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) providers: Arc<ProviderClient>,
+    /// Models that take no tools.
+    pub(crate) tool_refusals: Arc<ToolRefusals>,
+    /// The key of all gateways of the installation. Without it no hybrid skill is offered to models.
+    pub(crate) confirmation: Option<Arc<ConfirmationKey>>,
+}
+
+impl ModelState {
+    /// Returns the model routes' share of the services, with parts of their own.
+    pub fn new(
+        service: &SkillService,
+        metrics: Arc<Metrics>,
+        providers: ProviderClient,
+        confirmation: Option<ConfirmationKey>,
+    ) -> Self {
+        let SkillService { auth, catalog, executions, memory, .. } = service.clone();
+        let (providers, confirmation) = (Arc::new(providers), confirmation.map(Arc::new));
+        let tool_refusals = Arc::default();
+        Self { auth, catalog, executions, memory, metrics, providers, tool_refusals, confirmation }
+    }
+}

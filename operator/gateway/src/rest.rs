@@ -24,7 +24,10 @@ use axum::{
 use http::StatusCode;
 
 pub(crate) use self::{execution_view::ExecutionView, skill_view::Mode, update_skill::SkillUpdate};
-use crate::{error::ApiError, service::ServiceError, state::GatewayState};
+use crate::{
+    error::ApiError,
+    service::{ServiceError, SkillService},
+};
 pub use openapi::document;
 
 impl From<ServiceError> for ApiError {
@@ -58,7 +61,7 @@ fn refused_update(text: &str, status: &kube::core::Status) -> ApiError {
 }
 
 /// `/api/skills`, `/openapi.json` and `/docs`.
-pub fn routes() -> Router<GatewayState> {
+pub fn routes() -> Router<SkillService> {
     // A path with fixed words goes before one with a name, whatever the order here.
     Router::new()
         .route("/api/skills", get(skills::list))

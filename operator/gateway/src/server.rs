@@ -27,14 +27,12 @@ pub use self::tasks::TaskEnded;
 use self::tasks::TaskGroup;
 use crate::{
     admin,
-    auth::Auth,
-    catalog::SkillCatalog,
     error::ApiError,
-    executions::ExecutionClient,
-    mcp, metrics,
-    model::{inject, proxy, upstream},
+    mcp,
+    metrics::{self, Metrics},
+    model::{ModelState, inject, proxy, upstream::ProviderClient},
     request_id, rest,
-    state::GatewayState,
+    service::SkillService,
     tls::{self, TlsError, TlsListener},
 };
 
@@ -71,38 +69,32 @@ pub struct Settings {
 }
 
 /// All routes for agents.
-pub fn router(gateway: GatewayState) -> Router {
-    Router::new()
-        .merge(proxy::routes())
-        .merge(inject::routes())
-        .merge(rest::routes())
-        .merge(mcp::routes(gateway.service(), &gateway.stop))
-        // Before the watches are in, defaults would decide where a request goes.
-        .route_layer(middleware::from_fn_with_state(gateway.clone(), synced))
-        .merge(admin::health(readiness(&gateway)))
-        .route_layer(middleware::from_fn_with_state(gateway.metrics.clone(), metrics::count))
+fn router(service: &SkillService, model: ModelState) -> Router {
+    let metrics = model.metrics.clone();
+    let model_routes = proxy::routes().merge(inject::routes()).with_state(model);
+    model_routes
+        .merge(rest::routes().with_state(service.clone()))
+        .merge(mcp::routes(service.clone()))
+        // Before the first lists are complete, defaults would decide where a request goes.
+        .route_layer(middleware::from_fn_with_state(service.clone(), require_sync))
+        .merge(admin::health(readiness(service)))
+        .route_layer(middleware::from_fn_with_state(metrics, metrics::count))
         .layer(middleware::from_fn(request_id::trace))
-        .with_state(gateway)
-}
-
-/// All routes for the cluster.
-fn probes(gateway: &GatewayState) -> Router {
-    admin::routes(readiness(gateway), gateway.metrics.registry())
 }
 
 /// Ready only if every watch has seen the cluster as it is, and until the shutdown begins.
-fn readiness(gateway: &GatewayState) -> impl admin::Readiness + use<> {
-    let gateway = gateway.clone();
+fn readiness(service: &SkillService) -> impl admin::Readiness + use<> {
+    let service = service.clone();
     move || {
-        if gateway.stop.is_cancelled() {
+        if service.stop.is_cancelled() {
             return Err("the gateway stops");
         }
-        if gateway.is_synced() { Ok(()) } else { Err("the watches have not seen everything yet") }
+        if service.is_synced() { Ok(()) } else { Err("the watches have not seen everything yet") }
     }
 }
 
-async fn synced(State(gateway): State<GatewayState>, request: Request, next: Next) -> Response {
-    if gateway.is_synced() {
+async fn require_sync(State(service): State<SkillService>, request: Request, next: Next) -> Response {
+    if service.is_synced() {
         return next.run(request).await;
     }
     ApiError::unavailable("the gateway has just started; ask again in a moment").into_response()
@@ -115,35 +107,25 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     let Settings { namespace, address, probes: probes_address, tls, confirmation } = settings;
-    let gateway = GatewayState {
-        auth: Arc::new(Auth::new(client.clone())),
-        catalog: Arc::new(SkillCatalog::default()),
-        executions: Arc::new(ExecutionClient::new(client.clone())),
-        metrics: Arc::default(),
-        memory: Arc::default(),
-        upstream: upstream::client()?,
-        provider_keys: Arc::default(),
-        tool_refusals: Arc::default(),
-        namespace: namespace.into(),
-        stop: CancellationToken::new(),
-        client: client.clone(),
-        confirmation: confirmation.map(Arc::new),
-    };
+    let service = SkillService::new(client.clone());
+    let metrics = Arc::<Metrics>::default();
+    let providers = ProviderClient::new(client.clone(), &namespace)?;
+    let model = ModelState::new(&service, metrics.clone(), providers, confirmation);
     let (listener, probed) = (listen(address).await?, listen(probes_address).await?);
     let mut tasks = TaskGroup::default();
-    tasks.spawn("the watch of skills", gateway.catalog.clone().watch(client));
-    tasks.spawn("the watch of API keys", gateway.auth.clone().watch_keys());
-    tasks.spawn("the watch of executions", gateway.executions.clone().watch_all());
-    let cluster = probes(&gateway);
+    tasks.spawn("the watch of skills", service.catalog.clone().watch(client));
+    tasks.spawn("the watch of API keys", service.auth.clone().watch_keys());
+    tasks.spawn("the watch of executions", service.executions.clone().watch_all());
+    let cluster = admin::routes(readiness(&service), metrics.registry());
     tasks.spawn("the server of probes", async move {
         if let Err(error) = axum::serve(probed, cluster).await {
             error!(%error, "Probes are not served any more");
         }
     });
     info!(%address, %probes_address, is_tls = tls.is_some(), "Gateway started");
-    let drain = drain(shutdown, gateway.stop.clone());
+    let drain = drain(shutdown, service.stop.clone());
     tokio::select! {
-        served = serve(listener, tls, router(gateway), drain) => served?,
+        served = serve(listener, tls, router(&service, model), drain) => served?,
         ended = tasks.first_exit() => return Err(ended.into()),
     }
     info!("Gateway stops");

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use kube::{
-    Api,
+    Api, Client,
     api::{Patch, PatchParams},
 };
 use serde::Serialize;
 use serde_json::json;
 use skillet_api::{Skill, names};
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::{Auth, AuthError, Caller, Verb, is_allowed},
@@ -31,7 +32,9 @@ pub struct SkillService {
     pub(crate) catalog: Arc<SkillCatalog>,
     pub(crate) executions: Arc<ExecutionClient>,
     pub(crate) memory: Arc<MemoryPool>,
-    pub(crate) client: kube::Client,
+    /// Cancelled when the gateway is to stop; requests that only wait end then.
+    pub(crate) stop: CancellationToken,
+    client: Client,
 }
 
 #[derive(Debug, Error)]
@@ -53,6 +56,22 @@ pub enum ServiceError {
 }
 
 impl SkillService {
+    pub fn new(client: Client) -> Self {
+        Self {
+            auth: Arc::new(Auth::new(client.clone())),
+            catalog: Arc::default(),
+            executions: Arc::new(ExecutionClient::new(client.clone())),
+            memory: Arc::default(),
+            stop: CancellationToken::new(),
+            client,
+        }
+    }
+
+    /// Returns true once the first list of every watch is complete.
+    pub fn is_synced(&self) -> bool {
+        self.catalog.is_synced() && self.auth.is_synced() && self.executions.is_synced()
+    }
+
     /// Returns the caller of a request, by its headers.
     pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, AuthError> {
         Ok(self.auth.authenticate(headers, None).await?.caller)

@@ -7,23 +7,20 @@ mod provider;
 
 use std::sync::Arc;
 
-use axum::{Router, body::Body, extract::Request, response::Response};
+use axum::{body::Body, extract::Request, response::Response};
 use http::{HeaderMap, header, request};
 use serde_json::{Value, json};
 use skillet_api::SkillPolicySpec;
 use skillet_kube::testing::{self, FakeApiServer};
 use skillet_llm::confirmation::ConfirmationKey;
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 pub(crate) use self::provider::Provider;
 use crate::{
     auth::{Auth, Caller, Verb},
-    catalog::SkillCatalog,
-    executions::ExecutionClient,
-    model::{inject, proxy, upstream},
+    model::{ModelState, inject, proxy, upstream::ProviderClient},
     rest,
-    state::GatewayState,
+    service::SkillService,
 };
 
 /// The usual caller.
@@ -32,7 +29,8 @@ pub(crate) const AGENT: &str = "team/agent";
 pub(crate) struct TestGateway {
     pub(crate) api: FakeApiServer,
     pub(crate) provider: Arc<Provider>,
-    pub(crate) state: GatewayState,
+    pub(crate) service: SkillService,
+    pub(crate) model: ModelState,
 }
 
 /// A response of the gateway.
@@ -75,26 +73,24 @@ impl TestGateway {
     }
 
     pub(crate) fn with_confirmation(confirmation: Option<ConfirmationKey>) -> Self {
+        Self::build(confirmation, Auth::new)
+    }
+
+    /// Asks the API server for each token and each right, so that a test may change them at any time.
+    pub(crate) fn without_auth_cache() -> Self {
+        Self::build(None, Auth::uncached)
+    }
+
+    fn build(confirmation: Option<ConfirmationKey>, auth: fn(kube::Client) -> Auth) -> Self {
         let api = FakeApiServer::default();
         api.open(&["platform", "shop"]);
         let (provider, url) = Provider::serve();
-        let executions = Arc::new(ExecutionClient::new(api.client()));
-        tokio::spawn(executions.clone().watch_all());
-        let state = GatewayState {
-            auth: Arc::new(Auth::new(api.client())),
-            catalog: Arc::new(SkillCatalog::default()),
-            executions,
-            metrics: Arc::default(),
-            memory: Arc::default(),
-            upstream: upstream::client().unwrap(),
-            provider_keys: Arc::default(),
-            tool_refusals: Arc::default(),
-            namespace: "skillet-system".into(),
-            stop: CancellationToken::new(),
-            client: api.client(),
-            confirmation: confirmation.map(Arc::new),
-        };
-        let gateway = Self { api, provider, state };
+        let mut service = SkillService::new(api.client());
+        service.auth = Arc::new(auth(api.client()));
+        tokio::spawn(service.executions.clone().watch_all());
+        let providers = ProviderClient::new(api.client(), "skillet-system").unwrap();
+        let model = ModelState::new(&service, Arc::default(), providers, confirmation);
+        let gateway = Self { api, provider, service, model };
         gateway.change_policy(|policy| {
             policy.gateway.platform_namespaces = vec!["platform".into()];
             policy.gateway.catalog_namespaces = vec!["shop".into()];
@@ -106,16 +102,10 @@ impl TestGateway {
         gateway
     }
 
-    /// Asks the API server for each token and each right, so that a test may change them at any time.
-    pub(crate) fn without_auth_cache(mut self) -> Self {
-        self.state.auth = Arc::new(Auth::uncached(self.api.client()));
-        self
-    }
-
     pub(crate) fn change_policy(&self, change: impl FnOnce(&mut SkillPolicySpec)) {
-        let mut policy = SkillPolicySpec::clone(&self.state.catalog.policy());
+        let mut policy = SkillPolicySpec::clone(&self.service.catalog.policy());
         change(&mut policy);
-        self.state.catalog.set_policy(policy);
+        self.service.catalog.set_policy(policy);
     }
 
     /// Adds a sealed skill, or changes it. `spec` has the fields beside those that every skill needs.
@@ -140,7 +130,7 @@ impl TestGateway {
                 "description": described.unwrap_or_else(|| format!("{name} of {namespace}")) },
         });
         self.put_skill(skill);
-        self.state.catalog.put_version(&serde_json::from_value(version).unwrap());
+        self.service.catalog.put_version(&serde_json::from_value(version).unwrap());
     }
 
     /// Adds a skill that every model request is offered.
@@ -151,13 +141,13 @@ impl TestGateway {
     /// Adds or changes a Skill without its versions.
     pub(crate) fn put_skill(&self, skill: Value) {
         self.api.put("skills", skill.clone());
-        self.state.catalog.put_skill(&serde_json::from_value(skill).unwrap());
+        self.service.catalog.put_skill(&serde_json::from_value(skill).unwrap());
     }
 
     pub(crate) fn remove_skills(&self) {
         for namespace in ["team", "platform", "shop"] {
-            for entry in self.state.catalog.list(namespace) {
-                self.state.catalog.remove_skill(namespace, &entry.skill.name);
+            for entry in self.service.catalog.list(namespace) {
+                self.service.catalog.remove_skill(namespace, &entry.skill.name);
             }
         }
     }
@@ -209,8 +199,8 @@ impl TestGateway {
 
     /// Sends a request through the routes of REST and of models.
     pub(crate) async fn oneshot(&self, request: Request) -> Response {
-        let routes = Router::new().merge(rest::routes()).merge(proxy::routes()).merge(inject::routes());
-        routes.with_state(self.state.clone()).oneshot(request).await.unwrap()
+        let routes = proxy::routes().merge(inject::routes()).with_state(self.model.clone());
+        routes.merge(rest::routes().with_state(self.service.clone())).oneshot(request).await.unwrap()
     }
 
     pub(crate) async fn raw(&self, request: Request) -> TestResponse {

@@ -19,7 +19,6 @@ use rmcp::transport::streamable_http_server::{
 };
 use serde_json::json;
 use tokio::sync::Mutex;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     Timing,
@@ -46,14 +45,9 @@ struct Transport {
     service: SkillService,
     sessions: Arc<Sessions>,
     protocol: StreamableHttpService<Server, Sessions>,
-    stop: CancellationToken,
 }
 
-pub(super) fn routes<S: Clone + Send + Sync + 'static>(
-    service: SkillService,
-    stop: &CancellationToken,
-    timing: Timing,
-) -> Router<S> {
+pub(super) fn routes(service: SkillService, timing: Timing) -> Router {
     let sessions = Arc::new(Sessions::new(&timing));
     // A page in a browser that was led here under another host name has no token, which is what counts.
     let mut config = StreamableHttpServerConfig::default()
@@ -61,11 +55,10 @@ pub(super) fn routes<S: Clone + Send + Sync + 'static>(
         .with_json_response(true)
         .with_max_request_body_bytes(BODY_BUDGET.max_bytes);
     config.session_store = Some(Arc::new(RestorableSessions));
-    let (of_session, fingerprints, stopping) = (service.clone(), Arc::default(), stop.clone());
-    let make =
-        move || Ok(Server::new(of_session.clone(), Arc::clone(&fingerprints), stopping.clone(), timing));
+    let (of_session, fingerprints) = (service.clone(), Arc::default());
+    let make = move || Ok(Server::new(of_session.clone(), Arc::clone(&fingerprints), timing));
     let protocol = StreamableHttpService::new(make, sessions.clone(), config);
-    let transport = Transport { service, sessions, protocol, stop: stop.clone() };
+    let transport = Transport { service, sessions, protocol };
     Router::new().route("/mcp", any(serve)).with_state(Arc::new(transport))
 }
 
@@ -100,7 +93,7 @@ async fn serve(State(transport): State<Arc<Transport>>, request: Request) -> Res
     if !is_for_notices {
         return hold_until_end(response.map(Body::new), memory);
     }
-    let stop = transport.stop.clone().cancelled_owned();
+    let stop = transport.service.stop.clone().cancelled_owned();
     response.map(|body| Body::from_stream(Body::new(body).into_data_stream().take_until(stop)))
 }
 

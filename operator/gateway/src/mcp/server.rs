@@ -41,7 +41,6 @@ const SESSION: &str = "mcp-session-id";
 
 pub(super) struct Server {
     service: SkillService,
-    stop: CancellationToken,
     timing: Timing,
     fingerprints: Arc<Fingerprints>,
     idempotent_calls: IdempotentCalls,
@@ -51,16 +50,10 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(
-        service: SkillService,
-        fingerprints: Arc<Fingerprints>,
-        stop: CancellationToken,
-        timing: Timing,
-    ) -> Self {
+    pub(super) fn new(service: SkillService, fingerprints: Arc<Fingerprints>, timing: Timing) -> Self {
         let ended = CancellationToken::new();
         Self {
             service,
-            stop,
             timing,
             fingerprints,
             idempotent_calls: IdempotentCalls::default(),
@@ -172,7 +165,7 @@ impl ServerHandler for Server {
         let list = ToolListState::now(self.service.lookup(&caller), &self.fingerprints).await;
         let notify = || context.sink().notify_tool_list_changed();
         tokio::select! {
-            () = self.stop.cancelled() => {}
+            () = self.service.stop.cancelled() => {}
             () = context.cancelled() => {}
             () = list.follow(self.service.lookup(&caller), &self.fingerprints, &self.timing, notify) => {}
         }

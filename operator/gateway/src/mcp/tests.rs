@@ -47,12 +47,12 @@ impl McpServer {
     }
 
     async fn with_timing(timing: Timing) -> Self {
-        Self::serve(Arc::new(TestGateway::new().without_auth_cache()), timing).await
+        Self::serve(Arc::new(TestGateway::without_auth_cache()), timing).await
     }
 
     async fn serve(gateway: Arc<TestGateway>, timing: Timing) -> Self {
-        let stop = CancellationToken::new();
-        let router: Router = super::http::routes(gateway.state.service(), &stop, timing);
+        let stop = gateway.service.stop.clone();
+        let router: Router = super::http::routes(gateway.service.clone(), timing);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -80,12 +80,12 @@ impl McpServer {
 
     /// Removes a skill's version 1.0.0.
     fn unseal(&self, namespace: &str, name: &str) {
-        self.gateway.state.catalog.forget_version(namespace, &format!("{name}-1.0.0"));
+        self.gateway.service.catalog.forget_version(namespace, &format!("{name}-1.0.0"));
     }
 
     /// Returns the number of lists of a namespace's skills so far.
     fn lists(&self, namespace: &str) -> usize {
-        self.gateway.state.catalog.lists(namespace)
+        self.gateway.service.catalog.lists(namespace)
     }
 
     fn started(&self) -> usize {
@@ -117,7 +117,7 @@ impl McpServer {
     /// Returns the number of requests that wait for a run.
     fn waiting(&self, number: usize) -> usize {
         let uid = self.run(number)["metadata"]["uid"].as_str().unwrap().to_owned();
-        self.gateway.state.executions.waiting(&uid)
+        self.gateway.service.executions.waiting(&uid)
     }
 
     /// Returns the names of the runs that are to be cancelled.

@@ -36,12 +36,12 @@ use crate::{
     auth::Caller,
     error::ApiError,
     memory::MemoryReservation,
+    model::ModelState,
     model::{
         tool_refusals,
         tools::{OfferedTools, PROVIDER_REFUSED, Target, set_header},
         upstream::Upstream,
     },
-    state::GatewayState,
 };
 
 /// Names of the skills that were run; not in streams, whose headers are sent before.
@@ -53,7 +53,7 @@ const FOR_THE_MODEL: Duration = Duration::from_secs(60);
 
 /// Everything about a conversation that does not change.
 pub struct Conversation {
-    pub gateway: GatewayState,
+    pub gateway: ModelState,
     pub caller: Caller,
     pub dialect: DialectName,
     pub model: String,

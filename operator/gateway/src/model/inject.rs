@@ -22,6 +22,7 @@ use crate::{
     auth::Caller,
     error::ApiError,
     memory::MemoryReservation,
+    model::ModelState,
     model::{
         conversation::{
             SplitCalls,
@@ -32,11 +33,10 @@ use crate::{
         turn::Turn,
     },
     rest::body,
-    state::GatewayState,
 };
 
 /// The routes.
-pub fn routes() -> Router<GatewayState> {
+pub fn routes() -> Router<ModelState> {
     Router::new()
         .route("/v1/inject", post(inject))
         .route("/v1/intercept", post(intercept))
@@ -76,14 +76,14 @@ struct Sent<T> {
 }
 
 /// Authenticates first: no unknown caller makes the gateway hold a body.
-async fn sent<T: DeserializeOwned>(gateway: &GatewayState, request: Request) -> Result<Sent<T>, ApiError> {
+async fn sent<T: DeserializeOwned>(gateway: &ModelState, request: Request) -> Result<Sent<T>, ApiError> {
     let (Parts { headers, .. }, body) = request.into_parts();
     let caller = gateway.auth.authenticate(&headers, None).await?.caller;
     let (bytes, memory) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
     Ok(Sent { caller, headers, body: body::read(&bytes)?, bytes, memory })
 }
 
-async fn read_turn(gateway: &GatewayState, request: Request) -> Result<Turn, ApiError> {
+async fn read_turn(gateway: &ModelState, request: Request) -> Result<Turn, ApiError> {
     let Sent { caller, headers, bytes, body, memory } = sent(gateway, request).await?;
     let Inject { dialect, request, model } = body;
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
@@ -95,7 +95,7 @@ fn written(body: &Bytes, name: &str) -> Bytes {
     field(body, name).map(|text| body.slice_ref(text)).unwrap_or_default()
 }
 
-async fn inject(State(gateway): State<GatewayState>, request: Request) -> Result<Response, ApiError> {
+async fn inject(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {
     let mut turn = read_turn(&gateway, request).await?;
     let tools = turn.offer_tools(&gateway).await?;
     let (conversation, mut request) = turn.into_conversation(gateway, tools)?;
@@ -103,7 +103,7 @@ async fn inject(State(gateway): State<GatewayState>, request: Request) -> Result
     Ok(with_text(&conversation.offering.to_json(), "request", &conversation.sent(&request)))
 }
 
-async fn intercept(State(gateway): State<GatewayState>, request: Request) -> Result<Response, ApiError> {
+async fn intercept(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {
     let Sent { caller, headers, bytes, body, memory } = sent(&gateway, request).await?;
     let Intercept { dialect, request, answer, offered, round: round_number } = body;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
@@ -138,7 +138,7 @@ fn results_json(results: &[ToolResult]) -> Value {
     json!({ "results": listed })
 }
 
-async fn explain(State(gateway): State<GatewayState>, request: Request) -> Result<Json<Value>, ApiError> {
+async fn explain(State(gateway): State<ModelState>, request: Request) -> Result<Json<Value>, ApiError> {
     let explained = read_turn(&gateway, request).await?.explain(&gateway).await?;
     let skills: Vec<Value> = explained.iter().map(explanation_json).collect();
     Ok(Json(json!({ "skills": skills })))

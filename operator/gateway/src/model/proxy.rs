@@ -15,13 +15,7 @@ use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
 use skillet_llm::DialectName;
 
-use crate::{
-    auth::Authenticated,
-    error::ApiError,
-    memory::BodyBudget,
-    model::{turn::Turn, upstream::Upstream},
-    state::GatewayState,
-};
+use crate::{auth::Authenticated, error::ApiError, memory::BodyBudget, model::ModelState, model::turn::Turn};
 
 /// A request's body: images stand in it as text. It is held as it came or is sent, and as a document, of which the next
 /// round's is made while the last is still there.
@@ -31,7 +25,7 @@ pub const BODY_BUDGET: BodyBudget =
 const DRY_RUN_HEADER: &str = "x-skillet-dry-run";
 
 /// The routes of the four dialects.
-pub fn routes() -> Router<GatewayState> {
+pub fn routes() -> Router<ModelState> {
     Router::new()
         .route("/v1/chat/completions", post(openai_chat))
         .route("/v1/responses", post(openai_responses))
@@ -40,23 +34,20 @@ pub fn routes() -> Router<GatewayState> {
         .route("/v1/models/{call}", post(gemini))
 }
 
-async fn openai_chat(State(gateway): State<GatewayState>, request: Request) -> Result<Response, ApiError> {
+async fn openai_chat(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {
     handle(gateway, DialectName::OpenAiChat, None, request).await
 }
 
-async fn openai_responses(
-    State(gateway): State<GatewayState>,
-    request: Request,
-) -> Result<Response, ApiError> {
+async fn openai_responses(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {
     handle(gateway, DialectName::OpenAiResponses, None, request).await
 }
 
-async fn anthropic(State(gateway): State<GatewayState>, request: Request) -> Result<Response, ApiError> {
+async fn anthropic(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {
     handle(gateway, DialectName::Anthropic, None, request).await
 }
 
 async fn gemini(
-    State(gateway): State<GatewayState>,
+    State(gateway): State<ModelState>,
     Path(call): Path<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -81,7 +72,7 @@ struct GeminiRoute {
 }
 
 async fn handle(
-    gateway: GatewayState,
+    gateway: ModelState,
     dialect: DialectName,
     route: Option<GeminiRoute>,
     request: Request,
@@ -105,7 +96,9 @@ async fn handle(
     if is_dry_run {
         return Ok(with_text(&conversation.offering.to_json(), "request", &conversation.sent(&request)));
     }
-    let upstream = Upstream::new(&conversation.gateway, dialect, &path, &forwarded).await?;
+    let ModelState { catalog, providers, .. } = &conversation.gateway;
+    let policy = catalog.policy();
+    let upstream = providers.prepare(&policy.gateway.providers, dialect, &path, &forwarded).await?;
     conversation.respond(upstream, request, is_streaming).await
 }
 

@@ -23,8 +23,8 @@ use crate::{
     auth::{AuthError, Caller, Verb},
     catalog::Namespace,
     error::ApiError,
+    model::ModelState,
     resolve::Lookup,
-    state::GatewayState,
 };
 
 thread_local! {
@@ -183,7 +183,7 @@ pub fn scoring(spec: &OfferPolicy) -> Scoring {
 
 /// The namespaces a caller sees and may run skills of, nearest first, as they are now.
 pub async fn visible(
-    gateway: &GatewayState,
+    gateway: &ModelState,
     caller: &Caller,
     preferences: &SkillPreferences,
 ) -> Result<Vec<Arc<Namespace>>, AuthError> {

@@ -15,6 +15,7 @@ use crate::{
     error::ApiError,
     idempotency,
     memory::MemoryReservation,
+    model::ModelState,
     model::{
         conversation::{
             Conversation, Limits,
@@ -23,7 +24,6 @@ use crate::{
         tools::{self, OfferRequest, OfferedTools, SkillPreferences},
     },
     request_id,
-    state::GatewayState,
 };
 
 pub(super) struct Turn {
@@ -39,7 +39,7 @@ pub(super) struct Turn {
 
 impl Turn {
     /// Selects skills for the request, and adds them to it as tools.
-    pub(super) async fn offer_tools(&mut self, state: &GatewayState) -> Result<OfferedTools, ApiError> {
+    pub(super) async fn offer_tools(&mut self, state: &ModelState) -> Result<OfferedTools, ApiError> {
         let preferences = SkillPreferences::of(&self.headers)?;
         let namespaces = tools::visible(state, &self.caller, &preferences).await?;
         let offered =
@@ -49,7 +49,7 @@ impl Turn {
     }
 
     /// Explains for each skill of the caller why the request is or is not offered it.
-    pub(super) async fn explain(&self, state: &GatewayState) -> Result<Vec<Explanation>, ApiError> {
+    pub(super) async fn explain(&self, state: &ModelState) -> Result<Vec<Explanation>, ApiError> {
         let preferences = SkillPreferences::of(&self.headers)?;
         let namespaces = tools::visible(state, &self.caller, &preferences).await?;
         Ok(tools::explained(&state.catalog.policy(), &namespaces, &self.offer_request(state, &preferences)))
@@ -57,7 +57,7 @@ impl Turn {
 
     fn offer_request<'a>(
         &'a self,
-        state: &GatewayState,
+        state: &ModelState,
         preferences: &'a SkillPreferences,
     ) -> OfferRequest<'a> {
         let Self { dialect, model, request, .. } = self;
@@ -74,7 +74,7 @@ impl Turn {
     /// Starts the conversation; the request is returned beside it.
     pub(super) fn into_conversation(
         self,
-        state: GatewayState,
+        state: ModelState,
         offering: OfferedTools,
     ) -> Result<(Conversation, Value), ApiError> {
         let Self { caller, headers, dialect, model, request, original, memory } = self;

@@ -13,8 +13,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use skillet_api::gateway::{Provider, Providers};
 use skillet_llm::DialectName;
 
-pub use self::provider_keys::ProviderKeys;
-use crate::{error::ApiError, idempotency, state::GatewayState};
+use self::provider_keys::ProviderKeys;
+use crate::{error::ApiError, idempotency};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Longest time for one whole response. Models that reason take tens of minutes, and clients wait for them.
@@ -53,26 +53,33 @@ pub struct Upstream {
     headers: HeaderMap,
 }
 
-/// The client for all providers.
-pub fn client() -> Result<reqwest::Client, reqwest::Error> {
-    reqwest::Client::builder()
-        .connect_timeout(CONNECT_LIMIT)
-        // A provider that sends clients elsewhere would be sent their keys there.
-        .redirect(reqwest::redirect::Policy::none())
-        .tcp_nodelay(true)
-        .build()
+/// The client for all providers, with the platform's keys.
+pub struct ProviderClient {
+    http: reqwest::Client,
+    keys: ProviderKeys,
 }
 
-impl Upstream {
-    /// For a client's request: `path` with query, and its headers without its token for the gateway.
-    pub async fn new(
-        gateway: &GatewayState,
+impl ProviderClient {
+    /// `namespace` is the operator's, which has the Secrets of the platform's keys.
+    pub fn new(client: kube::Client, namespace: &str) -> Result<Self, reqwest::Error> {
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_LIMIT)
+            // A provider that sends clients elsewhere would be sent their keys there.
+            .redirect(reqwest::redirect::Policy::none())
+            .tcp_nodelay(true)
+            .build()?;
+        Ok(Self { http, keys: ProviderKeys::new(client, namespace) })
+    }
+
+    /// Prepares a client's request: `path` with query, and its headers without its token for the gateway.
+    pub async fn prepare(
+        &self,
+        providers: &Providers,
         dialect: DialectName,
         path: &str,
         headers: &HeaderMap,
-    ) -> Result<Self, ApiError> {
-        let policy = gateway.catalog.policy();
-        let provider = provider(&policy.gateway.providers, dialect);
+    ) -> Result<Upstream, ApiError> {
+        let provider = provider(providers, dialect);
         if provider.base_url.is_empty() {
             let message = "SkillPolicy default has no baseUrl for this provider";
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "NoProvider", message));
@@ -81,16 +88,20 @@ impl Upstream {
         let mut sent = request_headers(headers, takes_client_key);
         let has_own = KEYS.iter().any(|name| sent.contains_key(*name)) || without_key(path, true) != path;
         let mut has_platform_key = false;
-        if let Some(secret) = provider.key_secret.as_ref().filter(|_| !(takes_client_key && has_own)) {
-            put_key(&mut sent, dialect, gateway.provider_keys.get(gateway, secret).await?)?;
+        if let Some(secret) = &provider.key_secret
+            && !(takes_client_key && has_own)
+        {
+            put_key(&mut sent, dialect, self.keys.get(secret).await?)?;
             has_platform_key = true;
         }
         sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let url =
             format!("{}{}", provider.base_url, without_key(path, has_platform_key || !takes_client_key));
-        Ok(Self { client: gateway.upstream.clone(), url, headers: sent })
+        Ok(Upstream { client: self.http.clone(), url, headers: sent })
     }
+}
 
+impl Upstream {
     /// Sends a request to the provider. Any status is a response.
     pub async fn send(&self, body: Bytes) -> Result<reqwest::Response, ApiError> {
         let request = self.client.post(&self.url).headers(self.headers.clone()).body(body);

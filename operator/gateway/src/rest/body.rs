@@ -1,6 +1,6 @@
 //! A JSON body: bounded in size and time, and refused with the field that is at fault.
 
-use axum::extract::{FromRef, FromRequest, Request};
+use axum::extract::{FromRequest, Request};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
 
@@ -18,16 +18,10 @@ pub(crate) const BODY_BUDGET: BodyBudget =
 /// The body of a request, read as JSON whatever its content type says, and what it takes of the memory for all.
 pub(crate) struct Body<T>(pub(crate) T, pub(crate) MemoryReservation);
 
-impl<S, T> FromRequest<S> for Body<T>
-where
-    S: Send + Sync,
-    T: DeserializeOwned,
-    SkillService: FromRef<S>,
-{
+impl<T: DeserializeOwned> FromRequest<SkillService> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let service = SkillService::from_ref(state);
+    async fn from_request(request: Request, service: &SkillService) -> Result<Self, ApiError> {
         let (head, body) = request.into_parts();
         let caller = service.authenticate(&head.headers).await?;
         let (bytes, room) = service.memory.read(&caller.namespace, body, BODY_BUDGET).await?;

@@ -14,8 +14,6 @@ use skillet_api::{Phase, Reason, duration::SkillDuration};
 use skillet_core::rest::{http_status, split_name};
 use utoipa::ToSchema;
 
-use tokio_util::sync::CancellationToken;
-
 use crate::{
     auth::Caller,
     error::ApiError,
@@ -77,7 +75,6 @@ pub(crate) struct RunRequest {
 pub(crate) async fn create(
     AuthenticatedCaller(caller): AuthenticatedCaller,
     State(service): State<SkillService>,
-    State(stop): State<CancellationToken>,
     params: Params,
     headers: HeaderMap,
     Body(request, _room): Body<RunRequest>,
@@ -92,7 +89,7 @@ pub(crate) async fn create(
         biased;
         end = service.executions.wait(&execution, limit) => end,
         // The gateway ends before such a wait may: the client asks again, and another replica tells it.
-        () = stop.cancelled() => return Ok(accepted(&execution)),
+        () = service.stop.cancelled() => return Ok(accepted(&execution)),
     };
     match end {
         Ok(ended) => answer(&ended),

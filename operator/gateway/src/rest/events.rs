@@ -17,8 +17,6 @@ use serde::Serialize;
 use skillet_api::{Phase, Reason};
 use utoipa::ToSchema;
 
-use tokio_util::sync::CancellationToken;
-
 use crate::{
     error::{ApiError, ErrorResponse},
     executions::{Execution, ExecutionWatch},
@@ -48,7 +46,6 @@ use crate::{
 pub(crate) async fn events(
     AuthenticatedCaller(caller): AuthenticatedCaller,
     State(service): State<SkillService>,
-    State(stop): State<CancellationToken>,
     ObjectName(id): ObjectName,
     params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
@@ -56,7 +53,8 @@ pub(crate) async fn events(
     let following = service.executions.watch(&execution);
     let teller = Teller { room: service.memory.clone(), tenant: caller.namespace.clone(), following };
     // The client reconnects to another replica, and gets the state that the run has then.
-    let stream = stream::unfold(Next::Tell(execution, teller), next).take_until(stop.cancelled_owned());
+    let stream =
+        stream::unfold(Next::Tell(execution, teller), next).take_until(service.stop.cancelled_owned());
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 

@@ -3,7 +3,7 @@
 //! A parameter that is not known is refused: a filter with a typing error must not answer everything.
 
 use axum::{
-    extract::{FromRef, FromRequestParts, Path, Query},
+    extract::{FromRequestParts, Path, Query},
     http::{Uri, request::Parts},
 };
 
@@ -95,15 +95,11 @@ fn is_object_name(name: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct AuthenticatedCaller(pub(crate) Caller);
 
-impl<S> FromRequestParts<S> for AuthenticatedCaller
-where
-    S: Send + Sync,
-    SkillService: FromRef<S>,
-{
+impl FromRequestParts<SkillService> for AuthenticatedCaller {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        Ok(Self(SkillService::from_ref(state).authenticate(&parts.headers).await?))
+    async fn from_request_parts(parts: &mut Parts, service: &SkillService) -> Result<Self, ApiError> {
+        Ok(Self(service.authenticate(&parts.headers).await?))
     }
 }
 

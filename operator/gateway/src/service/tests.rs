@@ -14,7 +14,7 @@ async fn an_update_does_not_change_a_skill_that_was_made_again() {
             "metadata": { "namespace": "team", "name": "sum", "uid": uid },
             "spec": { "version": "1.0.0", "run": {}, "enabled": true } })
     };
-    let (service, caller) = (gateway.state.service(), TestGateway::caller(AGENT));
+    let (service, caller) = (gateway.service.clone(), TestGateway::caller(AGENT));
     let off = json!({ "enabled": false });
     let is_enabled =
         || gateway.api.object(&path("team", "skills", "sum")).unwrap()["spec"]["enabled"].clone();

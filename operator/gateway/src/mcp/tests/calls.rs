@@ -120,7 +120,7 @@ async fn a_call_runs_what_the_list_shows_under_its_name() {
     gateway.skill("a", "off", &json!({ "mode": "off" }));
     server.unseal("a", "unsealed");
     gateway.skill("platform", "shared", &json!({}));
-    let service = gateway.state.service();
+    let service = gateway.service.clone();
     let lookup = service.lookup(&caller);
     let tools = ToolList::of(lookup).await.unwrap();
     let listed: Vec<String> = tools.names().map(ToString::to_string).collect();
@@ -164,7 +164,7 @@ async fn a_client_gets_progress_notifications_of_its_run() {
 async fn notices_that_a_client_never_takes_hold_up_neither_the_end_nor_the_limits() {
     let server = McpServer::start().await;
     let cancelled = CancellationToken::new();
-    let executions = &server.gateway.state.executions;
+    let executions = &server.gateway.service.executions;
     let ends = async |timing: Timing, change: fn(&McpServer, &CancellationToken)| {
         let request = ExecutionRequest::new(TestGateway::caller("a/agent"), "a", "slow");
         let execution = executions.start(&request).await.unwrap();
@@ -226,13 +226,13 @@ async fn a_call_takes_room_until_it_is_answered() {
         let client = server.client_of("a/agent", lifecycle).await;
         let call = called(&server, &client, "sum", json!({ "list": vec![0; 50_000] })).await;
         assert!(
-            server.gateway.state.memory.reserved() > 3 * 3_000_000,
+            server.gateway.service.memory.reserved() > 3 * 3_000_000,
             "{}",
-            server.gateway.state.memory.reserved()
+            server.gateway.service.memory.reserved()
         );
         server.set_status(0, &json!({ "phase": "Succeeded", "output": {} }));
         call.await.unwrap();
-        until(|| server.gateway.state.memory.reserved() < 1_000_000).await;
+        until(|| server.gateway.service.memory.reserved() < 1_000_000).await;
     }
 }
 
@@ -242,7 +242,7 @@ async fn a_large_answer_takes_the_room_of_its_input() {
     server.gateway.skill("a", "sum", &json!({}));
     let client = server.client("a/agent").await;
     let call = called(&server, &client, "sum", json!({ "list": vec![0; 400_000] })).await;
-    let held = server.gateway.state.memory.reserved();
+    let held = server.gateway.service.memory.reserved();
     server.set_status(0, &json!({ "phase": "Succeeded", "output": { "list": vec![0; 800_000] } }));
     assert_eq!(call.await.unwrap().is_error, Some(false), "beside {held}");
 }

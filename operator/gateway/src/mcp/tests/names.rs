@@ -32,12 +32,12 @@ impl Routes {
             "metadata": { "namespace": "team", "name": "report-1.0.0" },
             "spec": { "skill": "report", "version": "1.0.0", "digest": "d", "description": "", "run": {} },
         });
-        self.gateway.state.catalog.put_version(&serde_json::from_value(version).unwrap());
+        self.gateway.service.catalog.put_version(&serde_json::from_value(version).unwrap());
     }
 
     /// The namespace that the name means over REST, that of the tool listed here, and why each is or is not offered.
     async fn meanings(&self) -> Value {
-        let (service, caller) = (self.gateway.state.service(), TestGateway::caller(AGENT));
+        let (service, caller) = (self.gateway.service.clone(), TestGateway::caller(AGENT));
         let listed = ToolList::of(service.lookup(&caller)).await.unwrap();
         let listed = listed.get("report").map(|skill| skill.resolved.namespace.to_string());
         let rest = self.gateway.get("/api/skills/report").await.json();

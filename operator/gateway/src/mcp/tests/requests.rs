@@ -173,8 +173,8 @@ async fn who_waits_for_notices_is_let_go_when_the_gateway_stops() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_come_is_not_waited_for_without_end() {
     let gateway = TestGateway::new();
-    let service = gateway.state.service();
-    let router: Router = crate::mcp::http::routes(service, &CancellationToken::new(), timing());
+    let service = gateway.service.clone();
+    let router: Router = crate::mcp::http::routes(service, timing());
     let begun = stream::iter([Ok::<_, Infallible>("{")]).chain(stream::pending());
     let request = Request::post("/mcp")
         .header("authorization", format!("Bearer {}", gateway.token("a/agent")))

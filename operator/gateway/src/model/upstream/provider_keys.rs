@@ -1,27 +1,26 @@
 //! The platform's keys for providers, read from its Secrets and cached for some seconds.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use http::{HeaderValue, StatusCode};
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
+use kube::{Api, Client};
 use skillet_api::gateway::KeySecret;
 use skillet_kube::lock;
 use thiserror::Error;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::{error::ApiError, state::GatewayState};
+use crate::error::ApiError;
 
 /// Lifetime of a cached key before its Secret is read again.
 const KEPT: Duration = Duration::from_secs(30);
 
-#[derive(Default)]
-pub struct ProviderKeys(Mutex<HashMap<KeySecret, (Instant, HeaderValue)>>);
+pub(super) struct ProviderKeys {
+    secrets: Api<Secret>,
+    namespace: String,
+    cache: Mutex<HashMap<KeySecret, (Instant, HeaderValue)>>,
+}
 
 /// A failure to get the provider's key.
 #[derive(Debug, Error)]
@@ -53,43 +52,33 @@ impl From<KeyError> for ApiError {
 }
 
 impl ProviderKeys {
-    pub(super) async fn get(
-        &self,
-        gateway: &GatewayState,
-        secret: &KeySecret,
-    ) -> Result<HeaderValue, ApiError> {
-        if let Some(key) = self.render(secret) {
-            return Ok(key);
+    pub(super) fn new(client: Client, namespace: &str) -> Self {
+        let secrets = Api::namespaced(client, namespace);
+        Self { secrets, namespace: namespace.to_owned(), cache: Mutex::default() }
+    }
+
+    pub(super) async fn get(&self, secret: &KeySecret) -> Result<HeaderValue, ApiError> {
+        if let Some((_, key)) = lock(&self.cache).get(secret).filter(|(at, _)| at.elapsed() < KEPT) {
+            return Ok(key.clone());
         }
-        let key = read(gateway, secret).await.map_err(|error| {
+        let key = self.read(secret).await.map_err(|error| {
             warn!(error = ?error, "Provider cannot be asked with the platform's key");
             ApiError::from(error)
         })?;
-        self.lock().insert(secret.clone(), (Instant::now(), key.clone()));
+        lock(&self.cache).insert(secret.clone(), (Instant::now(), key.clone()));
         Ok(key)
     }
 
-    fn render(&self, secret: &KeySecret) -> Option<HeaderValue> {
-        let kept = self.lock();
-        kept.get(secret).filter(|(at, _)| at.elapsed() < KEPT).map(|(_, value)| value.clone())
+    async fn read(&self, secret: &KeySecret) -> Result<HeaderValue, KeyError> {
+        let (KeySecret { name, key }, namespace) = (secret.clone(), self.namespace.clone());
+        let found = match self.secrets.get_opt(&name).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return Err(KeyError::NoSecret { namespace, name }),
+            Err(source) => return Err(KeyError::Read { namespace, name, source: Box::new(source) }),
+        };
+        let Some(bytes) = found.data.and_then(|mut data| data.remove(&key)) else {
+            return Err(KeyError::NoKey { namespace, name, key });
+        };
+        HeaderValue::from_bytes(bytes.0.trim_ascii()).map_err(|_| KeyError::NoHeader { namespace, name, key })
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<KeySecret, (Instant, HeaderValue)>> {
-        lock(&self.0)
-    }
-}
-
-async fn read(gateway: &GatewayState, secret: &KeySecret) -> Result<HeaderValue, KeyError> {
-    let KeySecret { name, key } = secret.clone();
-    let namespace = gateway.namespace.to_string();
-    let api: Api<Secret> = Api::namespaced(gateway.client.clone(), &namespace);
-    let found = match api.get_opt(&name).await {
-        Ok(Some(found)) => found,
-        Ok(None) => return Err(KeyError::NoSecret { namespace, name }),
-        Err(source) => return Err(KeyError::Read { namespace, name, source: Box::new(source) }),
-    };
-    let Some(bytes) = found.data.and_then(|mut data| data.remove(&key)) else {
-        return Err(KeyError::NoKey { namespace, name, key });
-    };
-    HeaderValue::from_bytes(bytes.0.trim_ascii()).map_err(|_| KeyError::NoHeader { namespace, name, key })
 }

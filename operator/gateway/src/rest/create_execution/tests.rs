@@ -15,7 +15,7 @@ use crate::{
 const RUNS: &str = "/api/skills/executions";
 
 fn stocked() -> TestGateway {
-    let gateway = TestGateway::new().without_auth_cache();
+    let gateway = TestGateway::without_auth_cache();
     gateway.skill("team", "sum", &json!({}));
     gateway.skill("platform", "fetch", &json!({}));
     gateway.skill("other", "secret", &json!({}));
@@ -115,7 +115,7 @@ async fn a_gateway_that_stops_answers_those_who_wait_with_where_to_ask() {
     let gateway = stocked();
     let stopping = async {
         eventually("the run is made", || !gateway.api.executions().is_empty()).await;
-        gateway.state.stop.cancel();
+        gateway.service.stop.cancel();
     };
     let body = json!({ "skill": "sum", "waitSeconds": 600 });
     let waiting = tokio::time::timeout(Duration::from_secs(20), post(&gateway, body));
@@ -272,18 +272,18 @@ async fn an_input_takes_room_for_as_long_as_somebody_waits_with_it() {
     };
     polled.await;
     assert!(
-        gateway.state.memory.reserved() > 2 * 6_000_000,
+        gateway.service.memory.reserved() > 2 * 6_000_000,
         "twice as a document: {}",
-        gateway.state.memory.reserved()
+        gateway.service.memory.reserved()
     );
     drop(waiting);
-    assert_eq!(gateway.state.memory.reserved(), 0);
+    assert_eq!(gateway.service.memory.reserved(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tenant_without_free_memory_gets_retry_after() {
     let gateway = stocked();
-    let all = gateway.state.memory.fill("team").await;
+    let all = gateway.service.memory.fill("team").await;
     let answer = post(&gateway, json!({ "skill": "sum", "wait": false })).await;
     assert_eq!(answer.error(), (503, "Overloaded".into(), String::new()));
     assert_eq!(answer.headers["retry-after"], "5");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::testing::TestGateway;
 
 async fn document() -> Value {
-    let answer = TestGateway::new().without_auth_cache().send("GET", "/openapi.json", None, &[], "").await;
+    let answer = TestGateway::without_auth_cache().send("GET", "/openapi.json", None, &[], "").await;
     assert_eq!((answer.status, answer.headers["content-type"].as_bytes()), (200, &b"application/json"[..]));
     answer.json()
 }
@@ -71,7 +71,7 @@ async fn every_reference_of_the_document_is_in_it() {
 
 #[tokio::test]
 async fn the_page_loads_nothing_from_elsewhere() {
-    let answer = TestGateway::new().without_auth_cache().send("GET", "/docs", None, &[], "").await;
+    let answer = TestGateway::without_auth_cache().send("GET", "/docs", None, &[], "").await;
     assert!(answer.text.contains("openapi.json") && !answer.text.contains("//cdn"));
     for outside in ["http://", "https://", "src=", "@import"] {
         assert!(!answer.text.contains(outside), "{outside}");

@@ -10,7 +10,7 @@ use crate::{
 
 /// Runs of the team at home and in the platform's namespace, and of others beside them.
 fn stocked() -> TestGateway {
-    let gateway = TestGateway::new().without_auth_cache();
+    let gateway = TestGateway::without_auth_cache();
     gateway.execution("team", "first", "team", "Succeeded");
     gateway.execution("team", "second", "", "");
     gateway.execution("platform", "third", "team", "Running");
@@ -210,18 +210,18 @@ async fn an_event_is_sent_if_there_is_memory_for_it() {
         "spec": { "skill": "sum" }, "status": { "phase": "Succeeded", "output": "o".repeat(600_000) },
     });
     gateway.api.put("skillexecutions", large);
-    let all = gateway.state.memory.fill("team").await;
+    let all = gateway.service.memory.fill("team").await;
     let refused = gateway.get("/api/skills/executions/large/events").await;
     assert_eq!(events(&refused.text), pairs(&[("error", "Overloaded")]));
     drop(all);
     let followed = gateway.get("/api/skills/executions/large/events").await;
     assert_eq!(events(&followed.text), pairs(&[("end", "success")]));
-    assert_eq!(gateway.state.memory.reserved(), 0);
+    assert_eq!(gateway.service.memory.reserved(), 0);
 }
 
 #[tokio::test]
 async fn a_list_leaves_out_inputs_and_outputs_beyond_a_sum_of_bytes() {
-    let gateway = TestGateway::new().without_auth_cache();
+    let gateway = TestGateway::without_auth_cache();
     for number in 0..10 {
         let execution = json!({
             "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",

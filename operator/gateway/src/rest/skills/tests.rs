@@ -9,7 +9,7 @@ use crate::{
 
 /// `sum` in all three namespaces, one more in each of the outer ones.
 fn stocked() -> TestGateway {
-    let gateway = TestGateway::new().without_auth_cache();
+    let gateway = TestGateway::without_auth_cache();
     gateway.skill("team", "sum", &json!({ "description": "Adds", "mode": "on" }));
     gateway.skill("platform", "sum", &json!({ "description": "Adds for all" }));
     gateway.skill("platform", "fetch", &json!({ "tags": ["web"], "invocation": "hybrid" }));
@@ -59,7 +59,7 @@ async fn filters_narrow_the_list() {
 
 #[tokio::test]
 async fn a_skill_has_the_fields_that_a_caller_needs() {
-    let gateway = TestGateway::new().without_auth_cache();
+    let gateway = TestGateway::without_auth_cache();
     let tool = json!({ "inputSchema": { "type": "object" } });
     gateway.skill("team", "sum", &json!({ "description": "Adds", "tags": ["math"], "tool": tool }));
     let answer = gateway.get("/api/skills/sum").await;
@@ -96,7 +96,7 @@ async fn the_callers_rights_to_the_named_skill_count() {
 
 #[tokio::test]
 async fn a_skill_that_cannot_run_says_why() {
-    let gateway = TestGateway::new().without_auth_cache();
+    let gateway = TestGateway::without_auth_cache();
     gateway.put_skill(json!({
         "apiVersion": "skillet.dev/v1alpha1", "kind": "Skill",
         "metadata": { "namespace": "team", "name": "sum" },
@@ -222,7 +222,7 @@ async fn a_method_that_a_path_does_not_take_gets_the_common_error() {
 
 #[tokio::test]
 async fn a_list_leaves_out_schemas_beyond_a_sum_of_bytes() {
-    let gateway = TestGateway::new().without_auth_cache();
+    let gateway = TestGateway::without_auth_cache();
     for name in ["a", "b", "c"] {
         let tool = json!({ "inputSchema": { "description": "d".repeat(3 << 20) } });
         gateway.skill("team", name, &json!({ "tool": tool }));

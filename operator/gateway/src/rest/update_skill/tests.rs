@@ -9,7 +9,7 @@ use crate::{
 };
 
 fn stocked() -> TestGateway {
-    let gateway = TestGateway::new().without_auth_cache();
+    let gateway = TestGateway::without_auth_cache();
     gateway.skill("team", "sum", &json!({ "mode": "on", "enabled": true }));
     gateway.skill("platform", "fetch", &json!({}));
     gateway

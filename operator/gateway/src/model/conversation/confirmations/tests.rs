@@ -150,7 +150,7 @@ async fn what_was_begun_in_time_is_found_after_the_token_has_expired() {
     order.version = Some("1.0.0".into());
     order.input = json!({"amount": 5});
     order.idempotency = Some(format!("confirmed/{}", token_of(&late).rsplit('.').next().unwrap()));
-    gateway.state.executions.start(&order).await.unwrap();
+    gateway.service.executions.start(&order).await.unwrap();
     assert_eq!(read(&gateway, &messages, &late).await, json!({"paid": 5}));
     assert_eq!(gateway.created(), 1);
 }

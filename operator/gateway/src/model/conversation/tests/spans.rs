@@ -57,7 +57,7 @@ pub(in crate::model::conversation) async fn send(gateway: &TestGateway, id: &str
         .body(Body::from(body.to_string()))
         .unwrap();
     let routes = proxy::routes().layer(middleware::from_fn(request_id::trace));
-    let response = routes.with_state(gateway.state.clone()).oneshot(request).await.unwrap();
+    let response = routes.with_state(gateway.model.clone()).oneshot(request).await.unwrap();
     // A stream that breaks off is an error here.
     axum::body::to_bytes(response.into_body(), 1 << 20).await.ok();
 }
