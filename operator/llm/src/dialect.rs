@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::{
-    OfferedNames, StreamFilter, anthropic, confirmation, gemini,
+    OfferedNames, StreamFilter, Usage, anthropic, confirmation, gemini,
     history::{HistoryCall, ResultLocation},
     openai_chat, openai_responses, wire,
 };
@@ -57,6 +57,22 @@ pub enum Arguments {
     NotJson(String),
 }
 
+impl Arguments {
+    /// Reads arguments, which a provider gives as JSON or as its text. Nothing, and JSON that is no object, is an empty
+    /// object.
+    pub(crate) fn read(given: &Value) -> Self {
+        match given {
+            Value::Object(_) => Self::Json(given.clone()),
+            Value::String(text) if !text.trim().is_empty() => match serde_json::from_str(text) {
+                Ok(json @ Value::Object(_)) => Self::Json(json),
+                Ok(_) => Self::Json(json!({})),
+                Err(_) => Self::NotJson(text.clone()),
+            },
+            _ => Self::Json(json!({})),
+        }
+    }
+}
+
 /// The result of a skill's call, as the model reads it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
@@ -82,24 +98,6 @@ impl ToolResult {
 /// Returns true for a text that a gateway wrote into a conversation: a result as text, or a confirmation prompt.
 pub(crate) fn is_gateway_text(text: &str) -> bool {
     text.starts_with(RESULT_TEXT_PREFIX) || confirmation::prompt::is_prompt(text)
-}
-
-/// Tokens that the provider counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    pub input: u64,
-    pub output: u64,
-}
-
-impl Usage {
-    /// The sum of both.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            input: self.input.saturating_add(other.input),
-            output: self.output.saturating_add(other.output),
-        }
-    }
 }
 
 /// A part of a request that has another shape than the provider's. The field is a JSON pointer.
@@ -151,9 +149,7 @@ pub trait Dialect: Send + Sync {
     fn texts<'a>(&self, request: &'a Value) -> Vec<&'a str>;
 
     /// Returns true if the body asks for a streamed response. Always false for Gemini, which says it in the route.
-    fn is_streaming(&self, request: &Value) -> bool {
-        request["stream"] == true
-    }
+    fn is_streaming(&self, request: &Value) -> bool;
 
     /// Appends `tools` to the client's own, which keep their place and order. A request whose tools have another shape
     /// is refused and stays as it was.
@@ -174,11 +170,11 @@ pub trait Dialect: Send + Sync {
     /// no call or another shape.
     fn insert_text_before_calls(&self, response: &mut Value, text: &str) -> bool;
 
-    /// Tokens that a whole response counts.
+    /// The usage of a whole response.
     fn usage(&self, response: &Value) -> Usage;
 
     /// Writes the sum over all rounds into a response that counts tokens.
-    fn set_usage(&self, response: &mut Value, total: Usage);
+    fn set_usage(&self, response: &mut Value, total: &Usage);
 
     /// Calls of earlier responses that a request sends back, with the client's results for them, in order.
     fn history_calls<'a>(&self, request: &'a Value) -> Vec<HistoryCall<'a>>;
@@ -188,9 +184,7 @@ pub trait Dialect: Send + Sync {
 
     /// Reorders a turn that went to the client as a stream and that the provider would refuse. Returns true if it
     /// changed the request.
-    fn repair_history(&self, _request: &mut Value) -> bool {
-        false
-    }
+    fn repair_history(&self, request: &mut Value) -> bool;
 
     /// A filter for all rounds of one streamed conversation whose request offered something.
     fn stream_filter(&self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter>;

@@ -1,17 +1,18 @@
 //! Tool calls of earlier responses that a request sends back, each with the client's result for it.
 //!
-//! The dialects read them with `CallPairing`. This module does not interpret results.
+//! This module pairs calls and results; it does not interpret them.
 
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
 };
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::ToolResult;
-
-static NOTHING: Value = Value::Null;
+use crate::{
+    Arguments,
+    codec::{RawCall, RawResult},
+};
 
 /// The location of a result: the message, item or content, and the part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +39,9 @@ pub struct HistoryCall<'a> {
 impl HistoryCall<'_> {
     /// None if the request does not hold the call, or its arguments are not JSON.
     pub fn arguments(&self) -> Option<Cow<'_, Value>> {
-        match self.arguments? {
-            Value::Null => Some(Cow::Owned(Value::Object(Map::new()))),
-            Value::String(text) if text.trim().is_empty() => Some(Cow::Owned(Value::Object(Map::new()))),
-            Value::String(text) => serde_json::from_str(text).ok().map(Cow::Owned),
-            value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                Some(Cow::Borrowed(value))
-            }
+        match Arguments::read(self.arguments?) {
+            Arguments::Json(arguments) => Some(Cow::Owned(arguments)),
+            Arguments::NotJson(_) => None,
         }
     }
 }
@@ -64,34 +61,38 @@ pub(super) struct CallPairing<'a> {
     by_id: HashMap<&'a str, VecDeque<usize>>,
     by_name: HashMap<&'a str, VecDeque<usize>>,
     turn: usize,
+    /// True if the current turn has a result.
+    is_answered: bool,
     sent: Vec<(usize, HistoryCall<'a>)>,
 }
 
 impl<'a> CallPairing<'a> {
-    /// Begins a turn of the model. Its earlier calls get no more results.
-    pub(super) fn begin_turn(&mut self) {
-        self.go_on();
+    /// Begins a turn of the model. Its earlier calls get no more results, unless turns are split: then a turn lasts
+    /// until it has a result, and every call keeps waiting.
+    pub(super) fn begin_turn(&mut self, has_split_turns: bool) {
+        let is_answered = std::mem::take(&mut self.is_answered);
+        if has_split_turns {
+            self.turn += usize::from(is_answered);
+            return;
+        }
+        self.turn += 1;
         self.waiting.clear();
         // Emptied, they would keep the size of the largest turn, and each turn would pay for it.
         self.by_id = HashMap::new();
         self.by_name = HashMap::new();
     }
 
-    /// Begins a turn of the model whose earlier calls may still get results.
-    pub(super) fn go_on(&mut self) {
-        self.turn += 1;
-    }
-
-    pub(super) fn call(&mut self, id: &'a str, name: &'a str, arguments: Option<&'a Value>) {
-        let place = self.waiting.len();
+    pub(super) fn call(&mut self, call: &RawCall<'a>) {
+        let (id, name, place) = (call.id, call.plain_name(), self.waiting.len());
         self.by_id.entry(id).or_default().push_back(place);
         self.by_name.entry(name).or_default().push_back(place);
-        let arguments = arguments.unwrap_or(&NOTHING);
-        self.waiting.push(Waiting { id, name, arguments, is_answered: false });
+        self.waiting.push(Waiting { id, name, arguments: call.arguments, is_answered: false });
     }
 
     /// Adds a result. Its id says to which call it belongs, else its name: the first call of that name first.
-    pub(super) fn result(&mut self, id: &'a str, name: &'a str, result: &'a Value, location: ResultLocation) {
+    pub(super) fn result(&mut self, result: &RawResult<'a>, location: ResultLocation) {
+        let RawResult { id, name, content: result } = *result;
+        self.is_answered = true;
         let queue = if id.is_empty() { self.by_name.get_mut(name) } else { self.by_id.get_mut(id) };
         let mut found = None;
         if let Some(queue) = queue {
@@ -111,23 +112,6 @@ impl<'a> CallPairing<'a> {
     pub(super) fn into_calls(self) -> Vec<HistoryCall<'a>> {
         let Self { turn, sent, .. } = self;
         sent.into_iter().map(|(of, call)| HistoryCall { is_newest: of == turn, ..call }).collect()
-    }
-}
-
-/// Results by the ids of their calls. Of several with one id the first comes first.
-pub(super) struct ResultsById<'a>(HashMap<&'a str, VecDeque<&'a ToolResult>>);
-
-impl<'a> ResultsById<'a> {
-    pub(super) fn of(results: &'a [ToolResult]) -> Self {
-        let mut by_id: HashMap<&str, VecDeque<&ToolResult>> = HashMap::new();
-        for result in results {
-            by_id.entry(result.id.as_str()).or_default().push_back(result);
-        }
-        Self(by_id)
-    }
-
-    pub(super) fn take(&mut self, id: &str) -> Option<&'a ToolResult> {
-        self.0.get_mut(id)?.pop_front()
     }
 }
 

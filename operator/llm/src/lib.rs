@@ -7,6 +7,7 @@
 //! look of its name.
 
 pub mod anthropic;
+mod codec;
 pub mod confirmation;
 pub mod continuation;
 mod dialect;
@@ -26,10 +27,10 @@ mod testing;
 mod tool_choice;
 pub mod tool_names;
 pub mod tool_schema;
+mod usage;
 mod wire;
 
-pub use dialect::{
-    Arguments, Dialect, DialectError, DialectName, ToolCall, ToolDefinition, ToolResult, Usage,
-};
+pub use dialect::{Arguments, Dialect, DialectError, DialectName, ToolCall, ToolDefinition, ToolResult};
 pub use offered_names::OfferedNames;
 pub use stream::{RoundEnd, StreamError, StreamFilter};
+pub use usage::Usage;

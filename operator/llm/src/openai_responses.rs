@@ -1,22 +1,21 @@
 //! OpenAI's Responses API: `POST /v1/responses`, whole and streamed.
 //!
-//! Items of hosted tools are the provider's and pass unread.
+//! Items of hosted tools are the provider's and pass unread. Of a response that the provider has stored
+//! (`previous_response_id`, `conversation`) a request holds the results alone.
 
-mod history;
 pub(crate) mod item;
-mod request;
-mod response;
 mod stream;
 
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::{
-    Dialect, DialectError, OfferedNames, StreamFilter, ToolCall, ToolDefinition, ToolResult, Usage,
-    history::{HistoryCall, ResultLocation},
-    wire,
+    ToolDefinition, ToolResult,
+    codec::{ClientText, Codec, PlacedCall, RawCall, RawResult, join_texts},
+    wire::{items, text},
 };
+use item::Answered;
 
 /// The dialect of `/v1/responses`.
 ///
@@ -26,52 +25,159 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenAiResponses;
 
-impl Dialect for OpenAiResponses {
-    fn client_tool_names<'a>(&self, request: &'a Value) -> Vec<&'a str> {
-        request::client_tool_names(request)
+impl Codec for OpenAiResponses {
+    type Stream = stream::ResponseEvents;
+
+    const TURNS: &'static str = "input";
+    const PARTS: &'static str = "";
+    const HAS_SPLIT_TURNS: bool = true;
+
+    /// Hosted tools have no name of their own: the model knows them by their type.
+    fn client_tool_names(request: &Value) -> Vec<&str> {
+        items(&request["tools"]).iter().filter_map(tool_name).collect()
     }
 
-    fn texts<'a>(&self, request: &'a Value) -> Vec<&'a str> {
-        request::texts(request)
+    fn texts(request: &Value) -> Vec<&str> {
+        let mut texts: Vec<&str> = request["instructions"].as_str().into_iter().collect();
+        for variable in request["prompt"]["variables"].as_object().into_iter().flat_map(Map::values) {
+            push_content(variable, &mut texts);
+        }
+        texts.extend(request["input"].as_str());
+        items(&request["input"]).iter().for_each(|item| push_item(item, &mut texts));
+        texts
     }
 
-    fn append_tools(&self, request: &mut Value, tools: &[ToolDefinition]) -> Result<(), DialectError> {
-        wire::append_to_tool_objects(request, tools.iter().map(request::definition).collect())
+    /// The flat form. Without `strict` the provider assumes true, and refuses most schemas.
+    fn tool_entries(tools: &[ToolDefinition]) -> Vec<Value> {
+        let entry = |tool: &ToolDefinition| {
+            json!({
+                "type": "function", "name": &*tool.name, "description": &*tool.description,
+                "parameters": &*tool.parameters, "strict": false,
+            })
+        };
+        tools.iter().map(entry).collect()
     }
 
-    fn tool_calls(&self, response: &Value) -> Vec<ToolCall> {
-        response::tool_calls(response)
+    fn is_model_turn(item: &Value) -> bool {
+        match item["type"].as_str() {
+            None | Some("message") => item["role"] == "assistant",
+            // The client's reply to a call of the provider.
+            Some("mcp_approval_response") => false,
+            Some(kind) => !kind.ends_with("_output"),
+        }
     }
 
-    fn next_request(&self, request: &Value, response: &Value, results: &[ToolResult]) -> Value {
-        response::next_request(request, response, results)
+    fn read_call(item: &Value) -> Option<RawCall<'_>> {
+        item::read_call(item)
     }
 
-    fn client_response(&self, response: &Value, results: &[ToolResult]) -> Value {
-        response::client_response(response, results)
+    fn read_result(item: &Value) -> Option<RawResult<'_>> {
+        let result = RawResult { id: text(&item["call_id"]), name: "", content: &item["output"] };
+        (item["type"] == "function_call_output").then_some(result)
     }
 
-    fn insert_text_before_calls(&self, response: &mut Value, text: &str) -> bool {
-        response::insert_text_before_calls(response, text)
+    fn write_result(item: &mut Map<String, Value>, result: &ToolResult) {
+        item.insert("output".to_owned(), json!(result.content));
     }
 
-    fn usage(&self, response: &Value) -> Usage {
-        response::usage(response)
+    fn call_lists(response: &Value) -> Vec<String> {
+        vec![if is_wrapped(response) { "/response/output" } else { "/output" }.to_owned()]
     }
 
-    fn set_usage(&self, response: &mut Value, total: Usage) {
-        response::set_usage(response, total);
+    /// Every call that waits for someone outside the provider, and every function call.
+    fn calls(output: &[Value]) -> Vec<(usize, RawCall<'_>)> {
+        let answered = Answered::in_output(output);
+        let calls = output.iter().enumerate();
+        calls
+            .filter(|(_, item)| item::is_function_call(item) || answered.is_waiting(item))
+            .filter_map(|(index, item)| Some((index, Self::read_call(item)?)))
+            .collect()
     }
 
-    fn history_calls<'a>(&self, request: &'a Value) -> Vec<HistoryCall<'a>> {
-        history::calls(request)
+    fn first_call(output: &[Value]) -> Option<usize> {
+        let answered = Answered::in_output(output);
+        // A call that the provider has answered is read as a call too.
+        let waiting = output.iter().position(|item| answered.is_waiting(item));
+        waiting.or_else(|| output.iter().position(item::is_function_call))
     }
 
-    fn replace_result(&self, request: &mut Value, location: ResultLocation, result: &ToolResult) {
-        history::replace_result(request, location, result);
+    fn usage_pointer(response: &Value) -> &'static str {
+        if is_wrapped(response) { "/response/usage" } else { "/usage" }
     }
 
-    fn stream_filter(&self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter> {
-        Box::new(stream::ResponsesFilter::new(offered))
+    fn take_turns(request: &mut Map<String, Value>) -> Option<Vec<Value>> {
+        let input = request.remove(Self::TURNS).unwrap_or_default();
+        Some(match input {
+            // A conversation at the provider already has the input; sent again, it would be a duplicate.
+            _ if is_in_conversation(request) => Vec::new(),
+            Value::Null => Vec::new(),
+            Value::Array(items) => items,
+            Value::String(text) => vec![json!({"type": "message", "role": "user", "content": text})],
+            other => vec![other],
+        })
+    }
+
+    fn model_turn(request: &Map<String, Value>, response: &Value, calls: &[PlacedCall]) -> Vec<Value> {
+        if is_in_conversation(request) {
+            return Vec::new();
+        }
+        let is_stored = request.get("store") != Some(&Value::Bool(false));
+        let output = items(&inner(response)["output"]).iter().enumerate();
+        let ids: HashMap<usize, &str> = calls.iter().map(|placed| (placed.index, &*placed.call.id)).collect();
+        output.filter_map(|(index, item)| item::as_input(item, ids.get(&index).copied(), is_stored)).collect()
+    }
+
+    fn result_turns(results: &[(&PlacedCall, &ToolResult)]) -> Vec<Value> {
+        let output = |(_, result): &(&PlacedCall, &ToolResult)| json!({"type": "function_call_output", "call_id": result.id, "output": result.content});
+        results.iter().map(output).collect()
+    }
+
+    /// Texts as one message of the model.
+    fn text_parts(texts: &[ClientText]) -> Vec<Value> {
+        let message = |first: &ClientText| item::message(&format!("msg_{}", first.id), &join_texts(texts));
+        texts.first().map(message).into_iter().collect()
     }
 }
+
+/// Returns true for the end event of a stream, which some relays pass on: the response is in `response`.
+fn is_wrapped(envelope: &Value) -> bool {
+    !envelope["output"].is_array() && envelope["response"].is_object()
+}
+
+/// The response itself.
+fn inner(envelope: &Value) -> &Value {
+    if is_wrapped(envelope) { &envelope["response"] } else { envelope }
+}
+
+fn is_in_conversation(request: &Map<String, Value>) -> bool {
+    request.get("conversation").is_some_and(|conversation| !conversation.is_null())
+}
+
+fn tool_name(tool: &Value) -> Option<&str> {
+    // Some clients send the nested form of chat completions, and some providers take it.
+    let name = tool["name"].as_str().or_else(|| tool["function"]["name"].as_str());
+    name.or_else(|| tool["type"].as_str().filter(|kind| !matches!(*kind, "function" | "custom")))
+}
+
+fn push_item<'a>(item: &'a Value, texts: &mut Vec<&'a str>) {
+    match item["type"].as_str() {
+        None | Some("message") => push_content(&item["content"], texts),
+        Some(kind) if kind.ends_with("_output") => push_content(&item["output"], texts),
+        Some(_) => {}
+    }
+}
+
+/// Text, a part with text, or a list of parts.
+fn push_content<'a>(content: &'a Value, texts: &mut Vec<&'a str>) {
+    match content {
+        Value::String(text) => texts.push(text),
+        Value::Array(parts) => {
+            texts.extend(parts.iter().filter_map(|part| part.as_str().or_else(|| part["text"].as_str())));
+        }
+        Value::Object(part) => texts.extend(part.get("text").and_then(Value::as_str)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,10 +3,13 @@
 //! A filter splits the provider's bytes: the client's part passes at once, skill calls and the end of their round stay
 //! here. It runs nothing and decides nothing about skills; it compares names with those that the request offered.
 
+mod rounds;
+
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::{OfferedNames, ToolCall, ToolResult};
+pub(crate) use rounds::{HeldEnd, Rounds, RoundsFilter, Splitter, SseEvent, StreamCodec, WholeRound};
 
 /// A stream that cannot be read any further.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -8,76 +8,116 @@ mod accumulator;
 mod framing;
 mod partial_args;
 
-use std::{mem, sync::Arc};
+use std::mem;
 
 use serde_json::{Value, json};
 
-use super::response::{add_parts, placed_calls, result_text_part, set_usage, usage};
-use crate::{Arguments, OfferedNames, RoundEnd, StreamError, StreamFilter, ToolResult, Usage, wire::items};
-use accumulator::{AccumulatedResponse, ResponseAccumulator, plain_text};
-use framing::{Piece, Splitter, Writer};
+use super::Gemini;
+use crate::{
+    RoundEnd, StreamError,
+    codec::{ClientText, Codec as _, usage},
+    stream::{HeldEnd, Rounds, StreamCodec},
+    wire::items,
+};
+use accumulator::{ChunkRound, plain_text};
+use framing::{Framing, Piece, Writer};
 
-pub(super) struct GeminiFilter {
-    offered: Arc<OfferedNames>,
-    splitter: Splitter,
+/// The chunks of a stream.
+#[derive(Default)]
+pub(crate) struct Chunks {
     writer: Writer,
-    round: ResponseAccumulator,
-    /// The end of the round before, if it was held back and until a next one begins.
-    held: Option<Value>,
-    /// Tokens of the rounds that are over. None in the first round.
-    before: Option<Usage>,
-    /// The provider sent an error: nothing follows it.
-    is_failed: bool,
+    round: ChunkRound,
+    /// The end that is held back.
+    end: Option<Value>,
 }
 
-impl GeminiFilter {
-    pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
-        Self {
-            offered,
-            splitter: Splitter::default(),
-            writer: Writer::default(),
-            round: ResponseAccumulator::default(),
-            held: None,
-            before: None,
-            is_failed: false,
-        }
-    }
+impl StreamCodec for Chunks {
+    type Splitter = Framing;
 
-    fn take(&mut self, piece: Piece, out: &mut Vec<u8>) -> Result<(), StreamError> {
-        let is_held = self.round.is_end_held() && !self.is_failed;
+    fn take(&mut self, piece: Piece, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let is_held = self.round.is_end_held() && !rounds.is_failed;
         match piece {
-            Piece::Chunk { before, bytes, json } if !self.is_failed => match json.filter(Value::is_object) {
-                Some(chunk) => {
-                    self.round.size.add(bytes.len())?;
-                    self.take_chunk(chunk, &before, &bytes, out);
+            Piece::Chunk { before, bytes, json } if !rounds.is_failed => {
+                match json.filter(Value::is_object) {
+                    Some(chunk) => {
+                        rounds.keep(bytes.len())?;
+                        self.take_chunk(chunk, &before, &bytes, rounds, out);
+                    }
+                    None => self.writer.pass(&before, &bytes, out),
                 }
-                None => self.writer.pass(&before, &bytes, out),
-            },
+            }
             Piece::Close(bytes) if !is_held => self.writer.close(&bytes, out),
-            Piece::Other(bytes) if !is_held && !self.is_failed => Writer::other(&bytes, out),
+            Piece::Other(bytes) if !is_held && !rounds.is_failed => out.extend_from_slice(&bytes),
             Piece::Chunk { .. } | Piece::Close(_) | Piece::Other(_) => {}
         }
         Ok(())
     }
 
-    fn take_chunk(&mut self, mut chunk: Value, before: &[u8], bytes: &[u8], out: &mut Vec<u8>) {
-        self.held = None;
+    fn follow(&mut self, splitter: &Framing) {
+        self.writer.follow(splitter);
+    }
+
+    fn holds_end(&self) -> bool {
+        self.round.is_end_held()
+    }
+
+    fn end_round(&mut self, rounds: &mut Rounds, _out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
+        let mut round = mem::take(&mut self.round);
+        if round.is_inside_offered() && !rounds.is_failed {
+            return Err(StreamError::Truncated);
+        }
+        if round.is_end_held() {
+            self.end = Some(round.held.take().unwrap_or_else(|| json!({})));
+        }
+        Ok(rounds.end::<Gemini>(round.into_whole()))
+    }
+
+    fn write_texts(&mut self, texts: &[ClientText], _rounds: &Rounds, out: &mut Vec<u8>) {
+        let content = json!({"role": "model", "parts": Gemini::text_parts(texts)});
+        self.writer.write(b"", &json!({"candidates": [{"content": content, "index": 0}]}), out);
+    }
+
+    fn write_end(&mut self, _end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>) {
+        let mut end = self.end.take().unwrap_or_default();
+        if let Some(end) = end.as_object_mut() {
+            let list = end.entry("candidates").or_insert_with(|| json!([]));
+            if let Some(list) = list.as_array_mut().filter(|list| list.is_empty()) {
+                list.push(json!({"content": {"role": "model"}, "finishReason": "STOP", "index": 0}));
+            }
+        }
+        rounds.total.write(end.pointer_mut(Gemini::usage_pointer(&end)));
+        self.writer.write(b"", &end, out);
+        self.writer.close(b"\n]", out);
+    }
+}
+
+impl Chunks {
+    fn take_chunk(
+        &mut self,
+        mut chunk: Value,
+        before: &[u8],
+        bytes: &[u8],
+        rounds: &mut Rounds,
+        out: &mut Vec<u8>,
+    ) {
+        rounds.held = None;
         if chunk.get("error").is_some() {
-            self.is_failed = true;
+            rounds.is_failed = true;
             return self.writer.pass(before, bytes, out);
         }
-        let seen = self.round.take(&mut chunk, &self.offered);
+        let seen = self.round.take(&mut chunk, &rounds.offered);
         if self.round.is_end_held() && (seen.has_end || self.round.held.is_some()) {
             return self.hold(chunk, before, out);
         }
         if seen.is_changed && !has_content(&chunk) {
             return;
         }
-        let total = self.before.filter(|_| self.round.is_ended);
-        if let Some(total) = total {
-            set_usage(&mut chunk, total.plus(usage(&self.round.fields())));
+        let is_last = !rounds.is_first && self.round.is_ended;
+        if is_last {
+            let total = rounds.total_with(&usage::<Gemini>(&self.round.fields()));
+            total.write(chunk.pointer_mut(Gemini::usage_pointer(&chunk)));
         }
-        if seen.is_changed || total.is_some() {
+        if seen.is_changed || is_last {
             self.writer.write(before, &chunk, out);
         } else {
             self.writer.pass(before, bytes, out);
@@ -104,68 +144,6 @@ impl GeminiFilter {
             Some(held) => merge_end(held, end),
             held @ None => *held = Some(end),
         }
-    }
-}
-
-impl StreamFilter for GeminiFilter {
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
-        let pieces = self.splitter.feed(bytes)?;
-        self.writer.follow(&self.splitter);
-        for piece in pieces {
-            self.take(piece, out)?;
-        }
-        Ok(())
-    }
-
-    fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
-        if let Some(rest) = self.splitter.rest() {
-            let length = out.len();
-            self.take(rest, out)?;
-            if out.len() > length {
-                self.writer.cut();
-            }
-        }
-        let mut round = mem::take(&mut self.round);
-        if round.is_inside_offered() && !self.is_failed {
-            return Err(StreamError::Truncated);
-        }
-        if round.is_end_held() && !self.is_failed {
-            self.held = Some(round.held.take().unwrap_or_else(|| json!({})));
-        }
-        let AccumulatedResponse { response, mut broken } = round.into_response();
-        self.before = Some(self.before.unwrap_or_default().plus(usage(&response)));
-        let mut calls = Vec::new();
-        for placed in placed_calls(&response) {
-            let mut call = placed.call;
-            if let Some(text) = placed.place.and_then(|place| broken.remove(&place)) {
-                call.arguments = Arguments::NotJson(text);
-            }
-            calls.push(call);
-        }
-        Ok(RoundEnd::of(response, calls, &self.offered, self.is_failed))
-    }
-
-    fn write_text(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
-        if self.held.is_some() {
-            let content = json!({"role": "model", "parts": [{ "text": text }]});
-            self.writer.write(b"", &json!({"candidates": [{"content": content, "index": 0}]}), out);
-        }
-    }
-
-    fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
-        let Some(mut end) = self.held.take() else { return };
-        if let Some(end) = end.as_object_mut() {
-            let list = end.entry("candidates").or_insert_with(|| json!([]));
-            if let Some(list) = list.as_array_mut().filter(|list| list.is_empty()) {
-                list.push(json!({"content": {"role": "model"}, "finishReason": "STOP", "index": 0}));
-            }
-        }
-        if let Some(first) = candidates(&mut end).next() {
-            add_parts(first, results.iter().map(result_text_part).collect());
-        }
-        set_usage(&mut end, self.before.unwrap_or_default());
-        self.writer.write(b"", &end, out);
-        self.writer.close(b"\n]", out);
     }
 }
 

@@ -250,18 +250,3 @@ fn what_is_of_another_shape_holds_no_calls_and_stays() {
         assert_eq!(after, *odd);
     }
 }
-
-#[test]
-fn each_result_is_given_out_once_in_order() {
-    let result = |id: &str, content: &str| ToolResult {
-        id: id.to_owned(),
-        name: "n".to_owned(),
-        content: content.to_owned(),
-        is_error: false,
-    };
-    let results = [result("a", "1"), result("b", "2"), result("a", "3")];
-    let mut left = ResultsById::of(&results);
-    let mut take = |id: &str| left.take(id).map(|result| result.content.as_str());
-    assert_eq!([take("a"), take("a"), take("a")], [Some("1"), Some("3"), None]);
-    assert_eq!([take("b"), take("c")], [Some("2"), None]);
-}

@@ -7,42 +7,32 @@ mod accumulator;
 mod edit;
 mod merge;
 
-use std::sync::Arc;
+use serde_json::{Map, Value, json};
 
-use serde_json::{Value, json};
-
-use self::accumulator::{CallSlots, ResponseAccumulator};
-use super::{response, tool_call};
+use self::accumulator::{CallSlots, ChatRound};
+use super::OpenAiChat;
 use crate::{
-    OfferedNames, RoundEnd, StreamError, StreamFilter, ToolResult, Usage,
+    RoundEnd, StreamError, Usage,
+    codec::{ClientText, join_texts},
     sse::{self, EventSplitter, RawEvent},
-    wire,
+    stream::{HeldEnd, Rounds, SseEvent, StreamCodec},
 };
 
-pub(super) struct ChatFilter {
-    offered: Arc<OfferedNames>,
-    splitter: EventSplitter,
-    round: ResponseAccumulator,
+/// The chunks of a completion.
+#[derive(Default)]
+pub(crate) struct ChatChunks {
+    round: ChatRound,
     /// Chunks that cannot go out before a call's name is known.
     waiting: Vec<Chunk>,
-    /// The end of a round with skill calls, or with a call that awaits confirmation.
-    held: HeldEnd,
-    is_first_round: bool,
-    state: State,
+    /// The chunks of an end that is held back.
+    end: Vec<Value>,
+    /// True if `[DONE]` is held back too.
+    is_done: bool,
     /// `id` and `created` of the first round's chunks, which all others get.
     identity: Option<(Value, Value)>,
-    /// Of all rounds that are over.
-    total: Usage,
+    /// Fields of the last round's chunks.
+    head: Map<String, Value>,
     sent: SentFields,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Running,
-    /// A round is over, and its end perhaps held back.
-    RoundOver,
-    /// The end was written.
-    Ended,
 }
 
 /// Fields that the client got in any round.
@@ -55,58 +45,31 @@ struct SentFields {
 struct Chunk {
     raw: RawEvent,
     value: Value,
-    places: CallSlots,
+    slots: CallSlots,
 }
 
-#[derive(Default)]
-struct HeldEnd {
-    chunks: Vec<Value>,
-    is_done: bool,
-}
+impl StreamCodec for ChatChunks {
+    type Splitter = EventSplitter;
 
-impl ChatFilter {
-    pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
-        Self {
-            round: ResponseAccumulator::new(Arc::clone(&offered)),
-            offered,
-            splitter: EventSplitter::default(),
-            waiting: Vec::new(),
-            held: HeldEnd::default(),
-            is_first_round: true,
-            state: State::Running,
-            identity: None,
-            total: Usage::default(),
-            sent: SentFields::default(),
-        }
-    }
-
-    fn begin_round(&mut self) {
-        self.round = ResponseAccumulator::new(Arc::clone(&self.offered));
-        self.splitter = EventSplitter::default();
-        self.waiting.clear();
-        self.held = HeldEnd::default();
-        self.is_first_round = false;
-        self.state = State::Running;
-    }
-
-    fn take(&mut self, raw: RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
-        let data = raw.data();
-        if data.as_deref().is_some_and(|data| data.trim() == "[DONE]") {
-            self.round.finish();
-            self.release(out);
-            if self.round.is_end_held() {
-                self.held.is_done = true;
-            } else {
-                out.extend_from_slice(&raw.0);
-            }
-            return Ok(());
-        }
-        match data.and_then(|data| serde_json::from_str::<Value>(&data).ok()) {
+    fn take(&mut self, event: SseEvent, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let SseEvent { raw, data } = event;
+        match data {
             Some(value) if value.get("choices").is_some_and(Value::is_array) => {
-                let places = self.round.add(&value, raw.0.len())?;
-                self.waiting.push(Chunk { raw, value, places });
+                rounds.keep(raw.0.len())?;
+                self.begin_round(rounds);
+                let slots = self.round.add(&value, &rounds.offered);
+                self.waiting.push(Chunk { raw, value, slots });
                 if !self.round.is_undecided() {
-                    self.release(out);
+                    self.release(rounds, out);
+                }
+            }
+            None if raw.data().is_some_and(|data| data.trim() == "[DONE]") => {
+                self.round.finish(&rounds.offered);
+                self.release(rounds, out);
+                if self.round.is_end_held() || rounds.held.is_some() {
+                    self.is_done = true;
+                } else {
+                    out.extend_from_slice(&raw.0);
                 }
             }
             // Comments, errors and what else a provider sends.
@@ -115,24 +78,77 @@ impl ChatFilter {
         Ok(())
     }
 
-    fn release(&mut self, out: &mut Vec<u8>) {
+    fn holds_end(&self) -> bool {
+        self.round.is_end_held()
+    }
+
+    fn end_round(&mut self, rounds: &mut Rounds, _out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
+        let round = std::mem::take(&mut self.round);
+        self.waiting.clear();
+        if round.is_undecided() || (round.is_end_held() && !round.is_finished()) {
+            return Err(StreamError::Truncated);
+        }
+        let end = rounds.end::<OpenAiChat>(round.response().into());
+        self.head = round.head;
+        Ok(end)
+    }
+
+    fn write_texts(&mut self, texts: &[ClientText], _rounds: &Rounds, out: &mut Vec<u8>) {
+        let separator = if self.sent.text { "\n\n" } else { "" };
+        let mut delta = json!({"content": format!("{separator}{}", join_texts(texts))});
+        if !self.sent.role {
+            delta["role"] = json!("assistant");
+        }
+        self.sent = SentFields { role: true, text: true };
+        sse::write(None, &self.chunk(&delta, &Value::Null).to_string(), out);
+    }
+
+    fn write_end(&mut self, end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>) {
+        let mut chunks = std::mem::take(&mut self.end);
+        if !chunks.iter().any(edit::is_finish) {
+            chunks.insert(0, self.chunk(&json!({}), &json!("tool_calls")));
+        }
+        for mut chunk in chunks {
+            self.put_identity(&mut chunk);
+            rounds.total.write(chunk.get_mut("usage"));
+            if !end.has_client_calls {
+                edit::end_turn(&mut chunk);
+            }
+            sse::write(None, &chunk.to_string(), out);
+        }
+        if self.is_done {
+            sse::write(None, "[DONE]", out);
+        }
+    }
+}
+
+impl ChatChunks {
+    /// Drops the end of the round before: another one has begun.
+    fn begin_round(&mut self, rounds: &mut Rounds) {
+        if rounds.held.take().is_some() {
+            self.end.clear();
+            self.is_done = false;
+        }
+    }
+
+    fn release(&mut self, rounds: &Rounds, out: &mut Vec<u8>) {
         for chunk in std::mem::take(&mut self.waiting) {
-            self.forward(chunk, out);
+            self.forward(chunk, rounds, out);
         }
     }
 
     /// Writes what the client may see of a chunk, and holds back what may be the end of the stream.
-    fn forward(&mut self, chunk: Chunk, out: &mut Vec<u8>) {
-        let Chunk { raw, mut value, places } = chunk;
+    fn forward(&mut self, chunk: Chunk, rounds: &Rounds, out: &mut Vec<u8>) {
+        let Chunk { raw, mut value, slots } = chunk;
         if self.round.is_end_held() && edit::is_usage_only(&value) {
-            self.held.chunks.push(value);
+            self.end.push(value);
             return;
         }
         self.remember_identity(&value);
-        let mut is_changed = !self.is_first_round && self.continue_first_round(&mut value);
-        let edited = edit::remove_skill_calls(&mut value, &places, &mut self.round);
+        let mut is_changed = !rounds.is_first && self.continue_first_round(&mut value, rounds);
+        let edited = edit::remove_skill_calls(&mut value, &slots, &mut self.round);
         is_changed |= edited.is_changed;
-        self.held.chunks.extend(edited.end);
+        self.end.extend(edited.end);
         if is_changed && edit::is_empty(&value) {
             return;
         }
@@ -153,13 +169,11 @@ impl ChatFilter {
     }
 
     /// Makes a later round's chunk part of the first round's stream. Returns true if that changed it.
-    fn continue_first_round(&self, value: &mut Value) -> bool {
+    fn continue_first_round(&self, value: &mut Value, rounds: &Rounds) -> bool {
         let before = value.clone();
         self.put_identity(value);
-        let usage = value.get("usage").filter(|usage| usage.is_object()).map(response::read_usage);
-        if let Some(usage) = usage {
-            response::set_usage(value, self.total.plus(usage));
-        }
+        let total = rounds.total_with(&Usage::of(value.get("usage")));
+        total.write(value.get_mut("usage"));
         if self.sent.role {
             edit::remove_role(value);
         }
@@ -175,105 +189,18 @@ impl ChatFilter {
         }
     }
 
-    /// Takes an event that the stream left without its blank line.
-    fn take_rest(&mut self, out: &mut Vec<u8>) -> Result<(), StreamError> {
-        let Some(raw) = self.splitter.rest() else { return Ok(()) };
-        let is_whole = raw
-            .data()
-            .is_some_and(|data| data.trim() == "[DONE]" || serde_json::from_str::<Value>(&data).is_ok());
-        let text = String::from_utf8_lossy(&raw.0);
-        let may_be_offered =
-            || self.round.is_end_held() || self.offered.all().any(|name| text.contains(&**name));
-        if !is_whole && may_be_offered() {
-            return Err(StreamError::Truncated);
-        }
-        let length = out.len();
-        self.take(raw, out)?;
-        if self.round.is_end_held() && out.len() > length {
-            // More may follow, and an event ends with a blank line.
-            out.extend_from_slice(b"\n\n");
-        }
-        Ok(())
-    }
-
-    /// Writes a text of the gateway's, apart from what was written before.
-    fn write_content(&mut self, text: &str, out: &mut Vec<u8>) {
-        let separator = if self.sent.text { "\n\n" } else { "" };
-        let mut delta = json!({"content": format!("{separator}{text}")});
-        if !self.sent.role {
-            delta["role"] = json!("assistant");
-        }
-        self.sent = SentFields { role: true, text: true };
-        sse::write(None, &self.chunk(&delta, &Value::Null).to_string(), out);
-    }
-
     fn chunk(&self, delta: &Value, finish_reason: &Value) -> Value {
         let mut chunk = json!({
             "object": "chat.completion.chunk",
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
         });
         for field in ["id", "created", "model"] {
-            if let Some(value) = self.round.head(field) {
+            if let Some(value) = self.head.get(field) {
                 chunk[field] = value.clone();
             }
         }
         self.put_identity(&mut chunk);
         chunk
-    }
-}
-
-impl StreamFilter for ChatFilter {
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
-        if self.state != State::Running {
-            self.begin_round();
-        }
-        self.splitter.feed(bytes)?.into_iter().try_for_each(|raw| self.take(raw, out))
-    }
-
-    fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
-        if self.state != State::Running {
-            self.begin_round();
-        }
-        self.state = State::RoundOver;
-        self.take_rest(out)?;
-        if self.round.is_undecided() || (self.round.is_end_held() && !self.round.is_finished()) {
-            return Err(StreamError::Truncated);
-        }
-        let response = self.round.response();
-        self.total = self.total.plus(response::usage(&response));
-        let calls = tool_call::of_first_choice(&response);
-        Ok(RoundEnd::of(response, calls, &self.offered, false))
-    }
-
-    fn write_text(&mut self, _id: &str, text: &str, out: &mut Vec<u8>) {
-        if self.state == State::RoundOver && self.round.is_end_held() {
-            self.write_content(text, out);
-        }
-    }
-
-    fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
-        if self.state != State::RoundOver || !self.round.is_end_held() {
-            return;
-        }
-        self.state = State::Ended;
-        if !results.is_empty() {
-            self.write_content(&wire::results_text(results), out);
-        }
-        let HeldEnd { mut chunks, is_done } = std::mem::take(&mut self.held);
-        if !chunks.iter().any(edit::is_finish) {
-            chunks.insert(0, self.chunk(&json!({}), &json!("tool_calls")));
-        }
-        for mut chunk in chunks {
-            self.put_identity(&mut chunk);
-            response::set_usage(&mut chunk, self.total);
-            if !self.round.has_client_calls() {
-                edit::end_turn(&mut chunk);
-            }
-            sse::write(None, &chunk.to_string(), out);
-        }
-        if is_done {
-            sse::write(None, "[DONE]", out);
-        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::{Arguments, OfferedNames, ToolCall, ToolResult, wire};
+use crate::{codec::RawCall, wire::text};
 use skillet_core::text::truncate;
 
 /// Items, beside function calls, whose output the client provides. The provider runs every other kind itself.
@@ -24,19 +24,30 @@ pub(super) fn is_function_call(item: &Value) -> bool {
     item["type"] == "function_call"
 }
 
-/// Returns true for a call of a skill that runs in the gateway. A function inside a namespace is the client's.
-pub(super) fn is_ours(item: &Value, offered: &OfferedNames) -> bool {
-    plain_name(item).is_some_and(|name| offered.contains(name))
+/// The name of a function that is in no namespace; empty for any other item. A function inside a namespace is the
+/// client's.
+pub(super) fn plain_name(item: &Value) -> &str {
+    read_call(item).map_or("", |call| call.plain_name())
 }
 
-/// Returns true for a call that awaits confirmation.
-pub(super) fn needs_confirmation(item: &Value, offered: &OfferedNames) -> bool {
-    plain_name(item).is_some_and(|name| offered.needs_confirmation(name))
+/// The call that an item may be.
+pub(super) fn read_call(item: &Value) -> Option<RawCall<'_>> {
+    let id = [text(&item["call_id"]), text(&item["id"])].into_iter().find(|id| !id.is_empty());
+    let (kind, arguments) = if is_function_call(item) {
+        (Some(text(&item["namespace"])).filter(|namespace| !namespace.is_empty()), &item["arguments"])
+    } else {
+        (Some(may_wait(item)?), item.get("input").unwrap_or(&item["action"]))
+    };
+    Some(RawCall { id: id.unwrap_or_default(), kind, name: text(&item["name"]), arguments })
 }
 
-/// The name of a function that is in no namespace.
-pub(super) fn plain_name(item: &Value) -> Option<&str> {
-    item["name"].as_str().filter(|_| is_function_call(item) && namespace(item).is_none())
+/// The kind of an item whose output the client may have to give.
+fn may_wait(item: &Value) -> Option<&str> {
+    let kind = item["type"].as_str()?;
+    let is_waiting = kind == "function_call"
+        || WAITING.contains(&kind)
+        || (kind == "tool_search_call" && item["execution"] == "client");
+    is_waiting.then_some(kind)
 }
 
 /// Ids of the calls whose output is in the same response: the provider has run them.
@@ -50,63 +61,12 @@ impl<'a> Answered<'a> {
 
     /// Returns true if the model waits for the client's output of `item`.
     pub(super) fn is_waiting(&self, item: &Value) -> bool {
-        let kind = item["type"].as_str().unwrap_or_default();
-        let can_wait = kind == "function_call"
-            || WAITING.contains(&kind)
-            || (kind == "tool_search_call" && item["execution"] == "client");
-        can_wait && !item["call_id"].as_str().is_some_and(|id| self.0.contains(id))
-    }
-}
-
-/// The call's id: the provider's, or one made from the item's index in the response.
-pub(super) fn call_id(item: &Value, place: usize, response_id: &str) -> String {
-    // The response's id keeps the calls of two rounds apart.
-    let made = || shorten(&format!("call_{place}_{response_id}"));
-    provider_id(item).map_or_else(made, str::to_owned)
-}
-
-/// The provider's id of a call.
-pub(super) fn provider_id(item: &Value) -> Option<&str> {
-    let given = |field: &str| item[field].as_str().filter(|id| !id.is_empty());
-    given("call_id").or_else(|| given("id"))
-}
-
-/// The call that an item makes.
-///
-/// Only a plain function call has its name alone. Every other gets its kind or namespace and a dot before it, which no
-/// offered name has in it: so that it is never taken for a call of ours.
-pub(super) fn call(item: &Value, place: usize, response_id: &str) -> ToolCall {
-    let id = call_id(item, place, response_id);
-    let name = item["name"].as_str().unwrap_or_default();
-    if !is_function_call(item) {
-        let kind = item["type"].as_str().unwrap_or_default();
-        let input = item.get("input").or_else(|| item.get("action")).cloned().unwrap_or_default();
-        return ToolCall { id, name: format!("{kind}.{name}"), arguments: Arguments::Json(input) };
-    }
-    let name = namespace(item).map_or_else(|| name.to_owned(), |namespace| format!("{namespace}.{name}"));
-    ToolCall { id, name, arguments: arguments(&item["arguments"]) }
-}
-
-fn namespace(item: &Value) -> Option<&str> {
-    item["namespace"].as_str().filter(|namespace| !namespace.is_empty())
-}
-
-fn arguments(value: &Value) -> Arguments {
-    match value {
-        Value::Null => Arguments::Json(Value::Object(Map::new())),
-        Value::String(text) if text.trim().is_empty() => Arguments::Json(Value::Object(Map::new())),
-        Value::String(text) => match serde_json::from_str(text) {
-            Ok(json) => Arguments::Json(json),
-            Err(_) => Arguments::NotJson(text.clone()),
-        },
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Arguments::Json(value.clone())
-        }
+        may_wait(item).is_some() && !item["call_id"].as_str().is_some_and(|id| self.0.contains(id))
     }
 }
 
 /// An item of a response as an item of the next request. None if the request may not hold it.
-pub(super) fn as_input(item: &Value, place: usize, response_id: &str, is_stored: bool) -> Option<Value> {
+pub(super) fn as_input(item: &Value, call_id: Option<&str>, is_stored: bool) -> Option<Value> {
     let mut fields = item.as_object()?.clone();
     let kind = item["type"].as_str().unwrap_or_default();
     // Reasoning that is neither stored nor carried by the item is known to nobody, and its bare id is refused.
@@ -126,19 +86,10 @@ pub(super) fn as_input(item: &Value, place: usize, response_id: &str, is_stored:
         // A response also says size, quality and more, which the item of a request has not.
         fields.retain(|field, _| matches!(field.as_str(), "type" | "id" | "status" | "result"));
     }
-    if kind == "function_call" {
-        fields.insert("call_id".to_owned(), Value::String(call_id(item, place, response_id)));
+    if let Some(call_id) = call_id.filter(|_| kind == "function_call") {
+        fields.insert("call_id".to_owned(), call_id.into());
     }
     Some(Value::Object(fields))
-}
-
-pub(super) fn function_call_output(result: &ToolResult) -> Value {
-    json!({"type": "function_call_output", "call_id": result.id, "output": result.content})
-}
-
-/// Results as a message of the model. None without results.
-pub(crate) fn results_message(results: &[ToolResult]) -> Option<Value> {
-    Some(message(&format!("msg_{}", results.first()?.id), &wire::results_text(results)))
 }
 
 /// A message of the model. The provider takes one back only with an id that begins with `msg_`.

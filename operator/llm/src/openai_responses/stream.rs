@@ -11,33 +11,33 @@ mod accumulator;
 mod client_stream;
 mod event;
 
-use std::{mem, sync::Arc};
+use std::mem;
 
 use serde_json::Value;
 
+use super::item;
 use crate::{
-    OfferedNames, RoundEnd, StreamError, StreamFilter, ToolResult,
-    sse::{EventSplitter, RawEvent},
+    RoundEnd, StreamError,
+    codec::{ClientText, join_texts},
+    sse::EventSplitter,
+    stream::{HeldEnd, Rounds, SseEvent, StreamCodec},
 };
-use accumulator::ResponseAccumulator;
+use accumulator::ItemRound;
 use client_stream::ClientStream;
-use event::{Event, Kind};
+use event::{EventKind, ResponseEvent};
 
-pub(super) struct ResponsesFilter {
-    offered: Arc<OfferedNames>,
-    splitter: EventSplitter,
-    round: ResponseAccumulator,
+/// The events of a response.
+#[derive(Default)]
+pub(crate) struct ResponseEvents {
+    round: ItemRound,
     client: ClientStream,
 }
 
-impl ResponsesFilter {
-    pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
-        let splitter = EventSplitter::default();
-        Self { offered, splitter, round: ResponseAccumulator::default(), client: ClientStream::default() }
-    }
+impl StreamCodec for ResponseEvents {
+    type Splitter = EventSplitter;
 
-    fn take(&mut self, raw: RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
-        let event = match Event::read(raw) {
+    fn take(&mut self, event: SseEvent, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let event = match ResponseEvent::read(event) {
             Ok(event) => event,
             Err(raw) => return self.client.pass_unread(&raw, out),
         };
@@ -48,93 +48,94 @@ impl ResponsesFilter {
             }
             return Ok(());
         }
+        rounds.held = None;
         self.client.forget_held();
         match event.kind() {
-            Kind::Begin => self.begin(event, out),
-            Kind::ItemAdded | Kind::ItemDone | Kind::Other => self.of_item(event, out)?,
-            Kind::End => self.end(event, out),
-            Kind::Failed => {
-                self.round.is_failed = true;
-                self.end(event, out);
+            EventKind::Begin => self.begin(event, out),
+            EventKind::ItemAdded | EventKind::ItemDone | EventKind::Other => {
+                self.of_item(event, rounds, out)?
             }
-            Kind::Error => {
-                self.round.is_failed = true;
+            EventKind::End => self.end(event, rounds, out),
+            EventKind::Failed => {
+                rounds.is_failed = true;
+                self.end(event, rounds, out);
+            }
+            EventKind::Error => {
+                rounds.is_failed = true;
                 self.client.pass(event, None, out);
             }
         }
         Ok(())
     }
 
-    fn begin(&mut self, event: Event, out: &mut Vec<u8>) {
-        let is_new = self.round.response.is_null();
-        self.round.response = event.data.get("response").cloned().unwrap_or_default();
-        self.client.begin(event, is_new, out);
+    fn holds_end(&self) -> bool {
+        self.client.holds_end() || self.round.has_held_items()
     }
 
-    fn of_item(&mut self, event: Event, out: &mut Vec<u8>) -> Result<(), StreamError> {
-        let is_new = match event.kind() {
-            Kind::ItemAdded => true,
-            // Some providers leave the beginning out.
-            Kind::ItemDone => self.round.find(&event).is_none(),
-            Kind::Begin | Kind::End | Kind::Failed | Kind::Error | Kind::Other => false,
-        };
-        if is_new {
-            let value = event.item().cloned().unwrap_or_default();
-            self.round.add(value, event.output_index(), &self.offered, &mut self.client);
-        }
-        let place = if is_new { self.round.last() } else { self.round.find(&event) };
-        let Some(place) = place else {
-            self.client.pass(event, None, out);
-            return Ok(());
-        };
-        self.round.take(place, event, &self.offered, &mut self.client, out)
-    }
-
-    fn end(&mut self, mut event: Event, out: &mut Vec<u8>) {
-        let response = event.data.remove("response").unwrap_or_default();
-        let end = self.round.close(response, &self.offered, &mut self.client, out);
-        self.client.end_round(event, &end, out);
-        self.round.end = Some(end);
-    }
-}
-
-impl StreamFilter for ResponsesFilter {
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
-        for raw in self.splitter.feed(bytes)? {
-            self.take(raw, out)?;
-        }
-        Ok(())
-    }
-
-    fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
-        if let Some(mut rest) = self.splitter.rest() {
-            if !self.client.is_exact() {
-                rest.0.extend_from_slice(b"\n\n");
-            }
-            self.take(rest, out)?;
-        }
+    fn end_round(&mut self, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
         let mut round = mem::take(&mut self.round);
         self.client.begin_next_round();
         if let Some(end) = round.end.take() {
             return Ok(end);
         }
         // Without its end, further calls of the response are unknown.
-        if round.has_held_items() && !round.is_failed {
+        if round.has_held_items() && !rounds.is_failed {
             return Err(StreamError::Truncated);
         }
         self.client.flush_beginning(out);
         let response = mem::take(&mut round.response);
-        let end = round.close(response, &self.offered, &mut self.client, out);
+        let end = round.close(response, rounds, &mut self.client, out);
         // A prompt needs an end to stand before.
         if end.awaiting_confirmation.is_empty() { Ok(end) } else { Err(StreamError::Truncated) }
     }
 
-    fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
-        self.client.write_text(&format!("msg_{id}"), text, out);
+    fn write_texts(&mut self, texts: &[ClientText], _rounds: &Rounds, out: &mut Vec<u8>) {
+        let id = texts.first().map_or("", |text| &*text.id);
+        let text = join_texts(texts);
+        self.client.write_message(item::message(&format!("msg_{id}"), &text), &text, out);
     }
 
-    fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
-        self.client.finish(results, out);
+    fn write_end(&mut self, _end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>) {
+        self.client.finish(&rounds.total, out);
+    }
+}
+
+impl ResponseEvents {
+    fn begin(&mut self, event: ResponseEvent, out: &mut Vec<u8>) {
+        let is_new = self.round.response.is_null();
+        self.round.response = event.data.get("response").cloned().unwrap_or_default();
+        self.client.begin(event, is_new, out);
+    }
+
+    fn of_item(
+        &mut self,
+        event: ResponseEvent,
+        rounds: &mut Rounds,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StreamError> {
+        let is_new = match event.kind() {
+            EventKind::ItemAdded => true,
+            // Some providers leave the beginning out.
+            EventKind::ItemDone => self.round.find(&event).is_none(),
+            _ => false,
+        };
+        if is_new {
+            let value = event.item().cloned().unwrap_or_default();
+            self.round.add(value, event.output_index(), &rounds.offered, &mut self.client);
+        }
+        let place = if is_new { self.round.last() } else { self.round.find(&event) };
+        let Some(place) = place else {
+            self.client.pass(event, None, out);
+            return Ok(());
+        };
+        self.round.take(place, event, rounds, &mut self.client, out)
+    }
+
+    fn end(&mut self, mut event: ResponseEvent, rounds: &mut Rounds, out: &mut Vec<u8>) {
+        let response = event.data.remove("response").unwrap_or_default();
+        let end = self.round.close(response, rounds, &mut self.client, out);
+        self.client.end_round(event, &end, &rounds.total, out);
+        self.round.end = Some(end);
     }
 }
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    Arguments, DialectName, OfferedNames, ToolCall, ToolDefinition, ToolResult, Usage,
+    Arguments, DialectName, OfferedNames, ToolCall, ToolDefinition, ToolResult,
     confirmation::{
         ConfirmationKey, NONCE_BYTES, PendingCall, ProviderIds,
         reply::{self, Reply},
@@ -239,9 +239,8 @@ fn check(name: DialectName, rng: &mut TestRng) {
     let mut next = dialect.next_request(&request, &response, &results);
     name.relax_tool_choice(&mut next, &offered);
     let mut mixed = dialect.client_response(&response, &results);
-    let total = Usage { input: 1, output: 2 };
-    dialect.usage(&mixed);
-    dialect.set_usage(&mut mixed, total);
+    let total = dialect.usage(&mixed).plus(&dialect.usage(&response));
+    dialect.set_usage(&mut mixed, &total);
     let grown = next.to_string().len() + mixed.to_string().len();
     assert!(grown <= 3 * size + 2_000, "{grown} bytes from {size}");
 }

@@ -54,11 +54,11 @@ pub(super) async fn respond(
     loop {
         let (answer, read) = current;
         let called = conversation.split_calls(&read);
-        total = total.plus(conversation.dialect().usage(&read));
+        total = total.plus(&conversation.dialect().usage(&read));
         if called.is_empty() {
             let is_first = progress.round == 0;
             let response =
-                if is_first { pass(answer) } else { with_usage(conversation, &answer, read, total) };
+                if is_first { pass(answer) } else { with_usage(conversation, &answer, read, &total) };
             return Ok((response, progress));
         }
         let SplitCalls { skills, awaiting_confirmation, has_client_calls } = called;
@@ -68,7 +68,7 @@ pub(super) async fn respond(
             Step::Respond { results } => {
                 let mut given = conversation.dialect().client_response(&read, &results);
                 conversation.add_confirmation_prompt(&read, &awaiting_confirmation, &mut given);
-                return Ok((with_usage(conversation, &answer, given, total), progress));
+                return Ok((with_usage(conversation, &answer, given, &total), progress));
             }
         };
         request = next;
@@ -78,7 +78,7 @@ pub(super) async fn respond(
             Err(why) => {
                 warn!(why, "Next round failed");
                 let given = conversation.dialect().client_response(&read, &results);
-                let mut response = with_usage(conversation, &answer, given, total);
+                let mut response = with_usage(conversation, &answer, given, &total);
                 set_header(response.headers_mut(), INCOMPLETE_HEADER, std::iter::once(why.as_str()));
                 return Ok((response, progress));
             }
@@ -138,7 +138,7 @@ pub(super) fn pass(answer: Answer) -> Response {
     (status, response_headers(&headers), Body::from(body)).into_response()
 }
 
-fn with_usage(conversation: &Conversation, answer: &Answer, mut read: Value, total: Usage) -> Response {
+fn with_usage(conversation: &Conversation, answer: &Answer, mut read: Value, total: &Usage) -> Response {
     conversation.dialect().set_usage(&mut read, total);
     let mut headers = response_headers(&answer.headers);
     headers.entry(header::CONTENT_TYPE).or_insert(header::HeaderValue::from_static("application/json"));

@@ -4,15 +4,13 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::anthropic::response::read_usage;
-use crate::{Usage, sse::RoundSize};
+use crate::{Usage, stream::WholeRound};
 
 /// The response so far.
 #[derive(Debug, Default)]
-pub(super) struct ResponseAccumulator {
+pub(super) struct MessageRound {
     /// The message of `message_start`, with what `message_delta` adds; without its content.
     message: Map<String, Value>,
-    pub(super) size: RoundSize,
     blocks: Vec<Block>,
     /// The provider's index of a block and its place in `blocks`.
     places: HashMap<u64, usize>,
@@ -42,15 +40,7 @@ pub(super) enum Shown {
     As(u64),
 }
 
-/// A whole round.
-#[derive(Debug)]
-pub(super) struct AccumulatedResponse {
-    pub(super) response: Value,
-    /// Texts that should have been the JSON of an input, by the place of their block.
-    pub(super) broken: HashMap<usize, String>,
-}
-
-impl ResponseAccumulator {
+impl MessageRound {
     pub(super) fn begin(&mut self, message: &Value) {
         self.message = message.as_object().cloned().unwrap_or_default();
     }
@@ -99,20 +89,20 @@ impl ResponseAccumulator {
 
     /// Tokens that the provider counted so far.
     pub(super) fn usage(&self) -> Usage {
-        self.message.get("usage").map(read_usage).unwrap_or_default()
+        Usage::of(self.message.get("usage"))
     }
 
-    pub(super) fn into_response(self) -> AccumulatedResponse {
+    pub(super) fn into_whole(self) -> WholeRound {
         let mut broken = HashMap::new();
         let mut content = Vec::new();
-        for (place, block) in self.blocks.into_iter().enumerate() {
+        for (index, block) in self.blocks.into_iter().enumerate() {
             let (value, text) = block.into_value();
             content.push(value);
-            broken.extend(text.map(|text| (place, text)));
+            broken.extend(text.map(|text| (("/content".to_owned(), index), text)));
         }
         let mut message = self.message;
         message.insert("content".to_owned(), content.into());
-        AccumulatedResponse { response: message.into(), broken }
+        WholeRound { response: message.into(), broken }
     }
 }
 

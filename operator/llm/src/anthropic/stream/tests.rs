@@ -3,8 +3,10 @@
 // What json! makes is given away where it is written.
 #![allow(clippy::needless_pass_by_value)]
 
+use std::sync::Arc;
+
 use super::*;
-use crate::ToolCall;
+use crate::{Arguments, Dialect as _, OfferedNames, StreamFilter, ToolCall, ToolResult};
 
 /// Events from one JSON object a line.
 fn events(lines: &[Value]) -> Vec<u8> {
@@ -23,8 +25,8 @@ fn data(bytes: &[u8]) -> Vec<Value> {
     events.iter().map(|event| serde_json::from_str(&event.data().unwrap()).unwrap()).collect()
 }
 
-fn filter() -> AnthropicFilter {
-    AnthropicFilter::new(Arc::new(OfferedNames::from(["ours".into()])))
+fn filter() -> Box<dyn StreamFilter> {
+    Anthropic.stream_filter(Arc::new(OfferedNames::from(["ours".into()])))
 }
 
 fn start(id: &str) -> Value {
@@ -61,6 +63,7 @@ fn end(reason: &str, output: u64) -> [Value; 2] {
 fn total(reason: &str, input: u64, output: u64) -> [Value; 2] {
     let mut events = end(reason, output);
     events[0]["usage"]["input_tokens"] = input.into();
+    events[0]["usage"]["cache_read_input_tokens"] = (input / 10 * 4).into();
     events
 }
 
@@ -69,7 +72,7 @@ fn result(content: &str) -> ToolResult {
 }
 
 /// Feeds one round whole.
-fn round(filter: &mut AnthropicFilter, lines: &[Value], out: &mut Vec<u8>) -> RoundEnd {
+fn round(filter: &mut dyn StreamFilter, lines: &[Value], out: &mut Vec<u8>) -> RoundEnd {
     filter.feed(&events(lines), out).unwrap();
     filter.end_round(out).unwrap()
 }
@@ -101,14 +104,14 @@ fn a_skill_call_and_the_end_are_held_and_the_next_round_continues() {
     let (mut filter, mut out) = (filter(), Vec::new());
     let first =
         [&[start("m1")][..], &text(0, "a"), &call(1, "ours", "{\"x\": 1}"), &end("tool_use", 5)].concat();
-    let ended = round(&mut filter, &first, &mut out);
+    let ended = round(&mut *filter, &first, &mut out);
     let arguments = Arguments::Json(json!({"x": 1}));
     assert_eq!(ended.skill_calls, [ToolCall { id: "t-ours-1".into(), name: "ours".into(), arguments }]);
     assert!(!ended.has_client_calls);
     assert_eq!(out, events(&[&[start("m1")][..], &text(0, "a")].concat()));
 
     let second = [&[start("m2")][..], &text(0, "b"), &end("end_turn", 7)].concat();
-    let ended = round(&mut filter, &second, &mut out);
+    let ended = round(&mut *filter, &second, &mut out);
     assert!(ended.skill_calls.is_empty());
     filter.finish(&[], &mut out);
     let seen = [&[start("m1")][..], &text(0, "a"), &text(1, "b"), &total("end_turn", 20, 12)].concat();
@@ -119,7 +122,7 @@ fn a_skill_call_and_the_end_are_held_and_the_next_round_continues() {
 fn the_clients_call_beside_ours_ends_the_stream_with_our_results_after_it() {
     let (mut filter, mut out) = (filter(), Vec::new());
     let calls = [call(0, "ours", "{}"), call(1, "client", "{}")].concat();
-    let ended = round(&mut filter, &[&[start("m")][..], &calls, &end("tool_use", 5)].concat(), &mut out);
+    let ended = round(&mut *filter, &[&[start("m")][..], &calls, &end("tool_use", 5)].concat(), &mut out);
     assert!(ended.has_client_calls);
     filter.finish(&[result("{\"y\":2}")], &mut out);
     filter.finish(&[result("twice")], &mut out);
@@ -134,7 +137,7 @@ fn used_up_rounds_end_the_turn_with_the_results_as_text() {
     let (mut filter, mut out) = (filter(), Vec::new());
     for _ in 0..2 {
         round(
-            &mut filter,
+            &mut *filter,
             &[&[start("m")][..], &call(0, "ours", ""), &end("tool_use", 5)].concat(),
             &mut out,
         );
@@ -163,7 +166,7 @@ fn the_response_is_put_together_from_all_kinds_of_deltas() {
         json!({"type": "content_block_delta", "index": 3, "delta": {"type": "input_json_delta", "partial_json": ":1}"}}),
         json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "container": {"id": "c"}}, "usage": {"output_tokens": 3}}),
     ];
-    let ended = round(&mut filter(), &lines, &mut Vec::new());
+    let ended = round(&mut *filter(), &lines, &mut Vec::new());
     let content = json!([
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
         {"type": "text", "text": "t", "citations": [{"a": 1}, {"a": 2}]},
@@ -182,7 +185,7 @@ fn the_response_is_put_together_from_all_kinds_of_deltas() {
 #[test]
 fn arguments_that_are_not_json_are_kept_as_text_and_empty_in_the_response() {
     let lines = [&[start("m")][..], &call(0, "ours", "{\"x\": "), &end("tool_use", 1)].concat();
-    let ended = round(&mut filter(), &lines, &mut Vec::new());
+    let ended = round(&mut *filter(), &lines, &mut Vec::new());
     assert_eq!(ended.skill_calls[0].arguments, Arguments::NotJson("{\"x\": ".into()));
     assert_eq!(ended.response["content"][0]["input"], json!({}));
 }
@@ -194,7 +197,7 @@ fn an_error_passes_and_ends_all() {
     let lines =
         [&[start("m")][..], &call(0, "ours", "{}"), std::slice::from_ref(&error), &end("tool_use", 1)]
             .concat();
-    let ended = round(&mut filter, &lines, &mut out);
+    let ended = round(&mut *filter, &lines, &mut out);
     assert!(ended.skill_calls.is_empty());
     filter.finish(&[result("1")], &mut out);
     assert_eq!(data(&out), [start("m"), error]);
@@ -215,8 +218,8 @@ fn a_stream_that_breaks_off_with_our_call_in_it_is_truncated() {
 #[test]
 fn a_next_round_that_never_comes_leaves_the_held_end_to_be_written() {
     let (mut filter, mut out) = (filter(), Vec::new());
-    round(&mut filter, &[&[start("m")][..], &call(0, "ours", "{}"), &end("tool_use", 5)].concat(), &mut out);
-    let ended = round(&mut filter, &[], &mut out);
+    round(&mut *filter, &[&[start("m")][..], &call(0, "ours", "{}"), &end("tool_use", 5)].concat(), &mut out);
+    let ended = round(&mut *filter, &[], &mut out);
     assert_eq!(ended.response, json!({"content": []}));
     filter.finish(&[result("1")], &mut out);
     let shown = text(0, "[Skill result: ours]\n1");
@@ -224,14 +227,14 @@ fn a_next_round_that_never_comes_leaves_the_held_end_to_be_written() {
 }
 
 #[test]
-fn half_an_event_at_the_end_is_dropped_where_it_could_be_ours_and_else_passed() {
+fn half_an_event_at_the_end_passes_if_it_cannot_be_ours() {
     let check = |rest: &[u8], expected: &[u8]| {
         let (mut filter, mut out) = (filter(), Vec::new());
         filter.feed(rest, &mut out).unwrap();
         filter.end_round(&mut out).unwrap();
         assert_eq!(out, expected, "{}", String::from_utf8_lossy(rest));
     };
-    check(b"event: content_block_start\ndata: {\"content_block\":{\"name\":\"ours\"", b"");
+    check(b"data: {\"content_block\":{\"name\":\"their", b"data: {\"content_block\":{\"name\":\"their");
     check(b"data: [DONE]", b"data: [DONE]");
     check(b"{\"type\":\"error\"}", b"{\"type\":\"error\"}");
     check(b"data: {\"type\":\"ping\"}\n", b"data: {\"type\":\"ping\"}\n");
@@ -252,7 +255,7 @@ fn what_follows_an_event_without_blank_line_begins_an_event_of_its_own() {
 fn a_provider_that_only_says_stop_gets_an_end_made() {
     let (mut filter, mut out) = (filter(), Vec::new());
     let lines = [&[start("m")][..], &call(0, "ours", "{}"), &[json!({"type": "message_stop"})]].concat();
-    round(&mut filter, &lines, &mut out);
+    round(&mut *filter, &lines, &mut out);
     filter.finish(&[], &mut out);
     assert_eq!(data(&out), [&[start("m")][..], &total("end_turn", 10, 1)].concat());
 }

@@ -7,20 +7,16 @@ use serde_json::{Map, Value, json};
 use super::partial_args;
 use crate::{
     OfferedNames,
-    gemini::{
-        either,
-        response::{Signature, call_of},
-    },
-    sse::RoundSize,
+    gemini::{call_of, either, signature::Signature},
+    stream::WholeRound,
     wire::items,
 };
 
 /// The response so far.
 #[derive(Debug, Default)]
-pub(super) struct ResponseAccumulator {
+pub(super) struct ChunkRound {
     /// The response's fields beside its candidates. Later values win.
     fields: Map<String, Value>,
-    pub(super) size: RoundSize,
     candidates: BTreeMap<u64, Candidate>,
     /// The end of a round that may still change, not yet passed on.
     pub(super) held: Option<Value>,
@@ -76,15 +72,7 @@ enum PartOwner {
     Rest,
 }
 
-/// A whole round.
-#[derive(Debug)]
-pub(super) struct AccumulatedResponse {
-    pub(super) response: Value,
-    /// Arguments that were not understood, by candidate and part.
-    pub(super) broken: HashMap<(usize, usize), String>,
-}
-
-impl ResponseAccumulator {
+impl ChunkRound {
     /// Reads a chunk, and takes our calls out of it.
     pub(super) fn take(&mut self, chunk: &mut Value, offered: &OfferedNames) -> ChunkContent {
         let mut seen = ChunkContent::default();
@@ -136,12 +124,13 @@ impl ResponseAccumulator {
         self.candidates.values().any(is_inside)
     }
 
-    pub(super) fn into_response(self) -> AccumulatedResponse {
+    pub(super) fn into_whole(self) -> WholeRound {
         let mut broken = HashMap::new();
         let mut candidates = Vec::new();
         for (number, mut candidate) in self.candidates.into_values().enumerate() {
             candidate.close();
-            broken.extend(candidate.broken.into_iter().map(|(place, text)| ((number, place), text)));
+            let list = format!("/candidates/{number}/content/parts");
+            broken.extend(candidate.broken.into_iter().map(|(place, text)| ((list.clone(), place), text)));
             let mut fields = candidate.fields;
             if let Some(mut content) = candidate.content {
                 content.insert("parts".to_owned(), candidate.parts.into());
@@ -151,7 +140,7 @@ impl ResponseAccumulator {
         }
         let mut response = self.fields;
         response.insert("candidates".to_owned(), candidates.into());
-        AccumulatedResponse { response: response.into(), broken }
+        WholeRound { response: response.into(), broken }
     }
 }
 

@@ -10,11 +10,12 @@ use serde_json::Value;
 use crate::{
     StreamError,
     sse::{self, EVENT_LIMIT_BYTES, EventSplitter, RawEvent},
+    stream::{Splitter, SseEvent},
 };
 
 /// A piece of a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// An event, or an item of the list with what stands before it; and its JSON, where it is some.
     Chunk { before: Vec<u8>, bytes: Vec<u8>, json: Option<Value> },
     /// The end of the list, with what stands before it.
@@ -25,7 +26,7 @@ pub(super) enum Piece {
 
 /// Cuts the bytes of one round into pieces.
 #[derive(Debug, Default)]
-pub(super) enum Splitter {
+pub(crate) enum Framing {
     /// Only blanks came so far.
     #[default]
     Unknown,
@@ -33,8 +34,10 @@ pub(super) enum Splitter {
     List(ListSplitter),
 }
 
-impl Splitter {
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Piece>, StreamError> {
+impl Splitter for Framing {
+    type Piece = Piece;
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Piece>, StreamError> {
         let mut pieces = Vec::new();
         let mut bytes = bytes;
         if matches!(self, Self::Unknown) {
@@ -52,44 +55,52 @@ impl Splitter {
         }
         match self {
             Self::Unknown => {}
-            Self::Events(events) => pieces.extend(events.feed(bytes)?.into_iter().map(event)),
+            Self::Events(events) => pieces.extend(EventSplitter::feed(events, bytes)?.into_iter().map(event)),
             Self::List(list) => list.feed(bytes, &mut pieces)?,
         }
         Ok(pieces)
     }
 
-    /// The rest at the end of a round. Half a chunk is dropped: a client would not read it, and it may be a skill
-    /// call.
-    pub(super) fn rest(&mut self) -> Option<Piece> {
+    /// Half an item of a list is dropped: a client could not read it, and it may be a skill call.
+    fn rest(&mut self) -> Option<Piece> {
         match mem::take(self) {
             Self::Unknown => None,
-            Self::Events(mut events) => {
-                let rest = events.rest()?;
-                let is_object = rest.data().is_some_and(|data| data.trim_start().starts_with('{'));
-                let is_half = |piece: &Piece| matches!(piece, Piece::Chunk { json: None, .. });
-                Some(event(rest)).filter(|piece| !(is_object && is_half(piece)))
-            }
+            Self::Events(mut events) => EventSplitter::rest(&mut events).map(event),
             Self::List(list) => Some(Piece::Other(list.before)).filter(|_| list.item.is_empty()),
         }
     }
+
+    fn half(piece: &Piece) -> Option<&[u8]> {
+        match piece {
+            Piece::Chunk { before: _, bytes, json: None } => {
+                let data = RawEvent(bytes.clone()).data()?;
+                data.trim_start().starts_with('{').then_some(bytes)
+            }
+            Piece::Chunk { .. } | Piece::Close(_) | Piece::Other(_) => None,
+        }
+    }
+
+    fn has_blank_lines(&self) -> bool {
+        !matches!(self, Self::List(_))
+    }
 }
 
-fn event(event: RawEvent) -> Piece {
-    let json = event.data().and_then(|data| serde_json::from_str(&data).ok());
-    Piece::Chunk { before: Vec::new(), bytes: event.0, json }
+fn event(raw: RawEvent) -> Piece {
+    let SseEvent { raw, data: json } = raw.into();
+    Piece::Chunk { before: Vec::new(), bytes: raw.0, json }
 }
 
 /// Cuts a list of objects into its items.
 #[derive(Debug, Default)]
-pub(super) struct ListSplitter {
-    state: State,
+pub(crate) struct ListSplitter {
+    state: ListState,
     /// The bytes between the last item and the next.
     before: Vec<u8>,
     item: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum ListState {
     #[default]
     Unopened,
     Between,
@@ -107,7 +118,7 @@ impl ListSplitter {
         for byte in bytes {
             self.take(*byte, pieces);
         }
-        if matches!(self.state, State::Outside) && !self.before.is_empty() {
+        if matches!(self.state, ListState::Outside) && !self.before.is_empty() {
             pieces.push(Piece::Other(mem::take(&mut self.before)));
         }
         if self.before.len() + self.item.len() > EVENT_LIMIT_BYTES {
@@ -117,10 +128,10 @@ impl ListSplitter {
     }
 
     fn take(&mut self, byte: u8, pieces: &mut Vec<Piece>) {
-        if let State::Inside { depth, is_text, is_escaped } = self.state {
+        if let ListState::Inside { depth, is_text, is_escaped } = self.state {
             self.item.push(byte);
             self.state = inside(byte, depth, is_text, is_escaped);
-            if matches!(self.state, State::Between) {
+            if matches!(self.state, ListState::Between) {
                 let (before, bytes) = (mem::take(&mut self.before), mem::take(&mut self.item));
                 let json = serde_json::from_slice(&bytes).ok();
                 pieces.push(Piece::Chunk { before, bytes, json });
@@ -128,37 +139,37 @@ impl ListSplitter {
             return;
         }
         match (self.state, byte) {
-            (State::Between, b'{') => {
+            (ListState::Between, b'{') => {
                 self.item.push(byte);
-                self.state = State::Inside { depth: 1, is_text: false, is_escaped: false };
+                self.state = ListState::Inside { depth: 1, is_text: false, is_escaped: false };
                 return;
             }
-            (State::Unopened, b'[') => self.state = State::Between,
-            (State::Between, b']') => {
+            (ListState::Unopened, b'[') => self.state = ListState::Between,
+            (ListState::Between, b']') => {
                 self.before.push(byte);
                 pieces.push(Piece::Close(mem::take(&mut self.before)));
-                self.state = State::Outside;
+                self.state = ListState::Outside;
                 return;
             }
-            (State::Between, b',') | (_, b' ' | b'\t' | b'\r' | b'\n') => {}
-            _ => self.state = State::Outside,
+            (ListState::Between, b',') | (_, b' ' | b'\t' | b'\r' | b'\n') => {}
+            _ => self.state = ListState::Outside,
         }
         self.before.push(byte);
     }
 }
 
-fn inside(byte: u8, depth: usize, is_text: bool, is_escaped: bool) -> State {
+fn inside(byte: u8, depth: usize, is_text: bool, is_escaped: bool) -> ListState {
     let depth = match byte {
         b'{' if !is_text => depth + 1,
         b'}' if !is_text => depth.saturating_sub(1),
         _ => depth,
     };
     match (depth, is_text && !is_escaped, byte) {
-        (0, ..) => State::Between,
-        (_, true, b'\\') => State::Inside { depth, is_text, is_escaped: true },
-        (_, true, b'"') => State::Inside { depth, is_text: false, is_escaped: false },
-        (_, false, b'"') if !is_text => State::Inside { depth, is_text: true, is_escaped: false },
-        _ => State::Inside { depth, is_text, is_escaped: false },
+        (0, ..) => ListState::Between,
+        (_, true, b'\\') => ListState::Inside { depth, is_text, is_escaped: true },
+        (_, true, b'"') => ListState::Inside { depth, is_text: false, is_escaped: false },
+        (_, false, b'"') if !is_text => ListState::Inside { depth, is_text: true, is_escaped: false },
+        _ => ListState::Inside { depth, is_text, is_escaped: false },
     }
 }
 
@@ -167,8 +178,6 @@ fn inside(byte: u8, depth: usize, is_text: bool, is_escaped: bool) -> State {
 pub(super) struct Writer {
     is_list: bool,
     progress: Progress,
-    /// True if the last event may lack its blank line.
-    is_cut: bool,
 }
 
 /// Progress of a list that is written.
@@ -182,8 +191,8 @@ enum Progress {
 
 impl Writer {
     /// The wrapping is that of the stream that is read.
-    pub(super) fn follow(&mut self, splitter: &Splitter) {
-        self.is_list |= matches!(splitter, Splitter::List(_));
+    pub(super) fn follow(&mut self, framing: &Framing) {
+        self.is_list |= matches!(framing, Framing::List(_));
     }
 
     pub(super) fn pass(&mut self, before: &[u8], bytes: &[u8], out: &mut Vec<u8>) {
@@ -204,9 +213,6 @@ impl Writer {
     /// Writes the bytes before a chunk: as they came, unless earlier chunks were left out or belong to another round.
     fn lead(&mut self, before: &[u8], out: &mut Vec<u8>) {
         if !self.is_list {
-            if mem::take(&mut self.is_cut) {
-                out.extend_from_slice(b"\n\n");
-            }
             return;
         }
         let (mark, as_written): (u8, &[u8]) = match self.progress {
@@ -232,16 +238,6 @@ impl Writer {
             Progress::Closed => b"",
         });
         self.progress = Progress::Closed;
-    }
-
-    /// Passes what belongs to no chunk.
-    pub(super) fn other(bytes: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(bytes);
-    }
-
-    /// The last event may have come without the blank line that ends it.
-    pub(super) fn cut(&mut self) {
-        self.is_cut = !self.is_list;
     }
 }
 

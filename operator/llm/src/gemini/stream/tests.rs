@@ -3,8 +3,13 @@
 // What json! makes is given away where it is written.
 #![allow(clippy::needless_pass_by_value)]
 
+use std::sync::Arc;
+
 use super::*;
-use crate::sse::{self, EventSplitter};
+use crate::{
+    Arguments, Dialect as _, OfferedNames, StreamFilter, ToolResult,
+    sse::{self, EventSplitter},
+};
 
 fn events(chunks: &[Value]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -19,8 +24,8 @@ fn data(bytes: &[u8]) -> Vec<Value> {
     events.iter().map(|event| serde_json::from_str(&event.data().unwrap()).unwrap()).collect()
 }
 
-fn filter() -> GeminiFilter {
-    GeminiFilter::new(Arc::new(OfferedNames::from(["ours".into()])))
+fn filter() -> Box<dyn StreamFilter> {
+    Gemini.stream_filter(Arc::new(OfferedNames::from(["ours".into()])))
 }
 
 /// A chunk with these parts and nothing else.
@@ -37,15 +42,20 @@ fn last(with: Value, input: u64, output: u64) -> Value {
     chunk
 }
 
+/// A result as the client reads it.
+fn shown(content: &str) -> Value {
+    parts(json!([{"text": format!("[Skill result: ours]\n{content}")}]))
+}
+
 fn call(name: &str) -> Value {
     json!({"functionCall": {"name": name, "args": {"x": 1}}})
 }
 
 fn result(content: &str) -> ToolResult {
-    ToolResult { id: "call_skillet_0".into(), name: "ours".into(), content: content.into(), is_error: false }
+    ToolResult { id: "f".into(), name: "ours".into(), content: content.into(), is_error: false }
 }
 
-fn round(filter: &mut GeminiFilter, chunks: &[Value], out: &mut Vec<u8>) -> RoundEnd {
+fn round(filter: &mut dyn StreamFilter, chunks: &[Value], out: &mut Vec<u8>) -> RoundEnd {
     filter.feed(&events(chunks), out).unwrap();
     filter.end_round(out).unwrap()
 }
@@ -78,12 +88,12 @@ fn a_skill_call_and_the_end_are_held_and_the_next_round_continues() {
     let (mut filter, mut out) = (filter(), Vec::new());
     let first =
         [parts(json!([{"text": "a"}])), parts(json!([call("ours")])), last(json!([{"text": ""}]), 10, 5)];
-    let ended = round(&mut filter, &first, &mut out);
+    let ended = round(&mut *filter, &first, &mut out);
     assert_eq!(ended.skill_calls[0].arguments, Arguments::Json(json!({"x": 1})));
     assert_eq!(ended.response, last(json!([{"text": "a"}, call("ours")]), 10, 5));
     assert_eq!(data(&out), first[..1]);
     let second = [parts(json!([{"text": "b"}])), last(json!([{"text": "c"}]), 20, 7)];
-    let ended = round(&mut filter, &second, &mut out);
+    let ended = round(&mut *filter, &second, &mut out);
     assert_eq!(ended.response, last(json!([{"text": "bc"}]), 20, 7));
     filter.finish(&[], &mut out);
     assert_eq!(
@@ -97,7 +107,7 @@ fn a_chunk_that_is_ours_only_in_part_passes_without_it_and_its_end_is_held() {
     let (mut filter, mut out) = (filter(), Vec::new());
     let mut signed = call("ours");
     signed["thoughtSignature"] = "c2ln".into();
-    let ended = round(&mut filter, &[last(json!([{"text": "a"}, signed, call("client")]), 10, 5)], &mut out);
+    let ended = round(&mut *filter, &[last(json!([{"text": "a"}, signed, call("client")]), 10, 5)], &mut out);
     assert!(ended.has_client_calls);
     assert_eq!(ended.response, last(json!([{"text": "a"}, signed, call("client")]), 10, 5));
     let mut client = call("client");
@@ -106,7 +116,7 @@ fn a_chunk_that_is_ours_only_in_part_passes_without_it_and_its_end_is_held() {
     assert_eq!(data(&out), std::slice::from_ref(&passed));
     filter.finish(&[result("{}")], &mut out);
     filter.finish(&[result("twice")], &mut out);
-    assert_eq!(data(&out), [passed, last(json!([{"text": "[Skill result: ours]\n{}"}]), 10, 5)]);
+    assert_eq!(data(&out), [passed, shown("{}"), last(json!([]), 10, 5)]);
 }
 
 #[test]
@@ -115,21 +125,22 @@ fn an_end_in_two_chunks_is_held_whole() {
     let mut usage = last(json!([]), 10, 5);
     usage.as_object_mut().unwrap().remove("candidates");
     let end = json!({"candidates": [{"finishReason": "STOP", "index": 0}]});
-    round(&mut filter, &[parts(json!([call("ours")])), end, usage], &mut out);
+    round(&mut *filter, &[parts(json!([call("ours")])), end, usage], &mut out);
     assert!(out.is_empty());
     filter.finish(&[result("1")], &mut out);
-    assert_eq!(data(&out), [last(json!([{"text": "[Skill result: ours]\n1"}]), 10, 5)]);
+    let mut end = last(json!([]), 10, 5);
+    end["candidates"][0].as_object_mut().unwrap().remove("content");
+    assert_eq!(data(&out), [shown("1"), end]);
 }
 
 #[test]
 fn a_call_without_a_finish_reason_is_run_and_the_end_made() {
     let (mut filter, mut out) = (filter(), Vec::new());
-    let ended = round(&mut filter, &[parts(json!([call("ours")]))], &mut out);
+    let ended = round(&mut *filter, &[parts(json!([call("ours")]))], &mut out);
     assert_eq!(ended.skill_calls.len(), 1);
     filter.finish(&[result("1")], &mut out);
-    let mut made = parts(json!([{"text": "[Skill result: ours]\n1"}]));
-    made["candidates"][0]["finishReason"] = "STOP".into();
-    assert_eq!(data(&out), [made]);
+    let made = json!({"candidates": [{"content": {"role": "model"}, "finishReason": "STOP", "index": 0}]});
+    assert_eq!(data(&out), [shown("1"), made]);
 }
 
 fn piece(call: Value) -> Value {
@@ -152,12 +163,12 @@ fn arguments_in_pieces_are_held_until_they_are_complete() {
         ]
     };
     let (mut filter, mut out) = (filter(), Vec::new());
-    let ended = round(&mut filter, &chunks("ours"), &mut out);
+    let ended = round(&mut *filter, &chunks("ours"), &mut out);
     let whole = json!({"functionCall": {"name": "ours", "id": "f", "args": {"city": "New Delhi"}}});
     assert_eq!(ended.response, last(json!([whole]), 1, 1));
     assert_eq!((ended.skill_calls.len(), out.len()), (1, 0));
     let clients = chunks("client");
-    let ended = round(&mut filter, &clients, &mut out);
+    let ended = round(&mut *filter, &clients, &mut out);
     assert!(ended.has_client_calls);
     assert_eq!(
         ended.response["candidates"][0]["content"]["parts"][0]["functionCall"]["args"],
@@ -169,7 +180,7 @@ fn arguments_in_pieces_are_held_until_they_are_complete() {
 #[test]
 fn unreadable_argument_pieces_are_kept_as_text_and_half_a_call_is_truncated() {
     let odd = piece(json!({"name": "ours", "partialArgs": [{"jsonPath": "$..*", "stringValue": "x"}]}));
-    let ended = round(&mut filter(), &[odd], &mut Vec::new());
+    let ended = round(&mut *filter(), &[odd], &mut Vec::new());
     let text = "{\"jsonPath\":\"$..*\",\"stringValue\":\"x\"}\n";
     assert_eq!(ended.skill_calls[0].arguments, Arguments::NotJson(text.into()));
     let (mut filter, mut out) = (filter(), Vec::new());
@@ -184,7 +195,7 @@ fn an_error_passes_and_ends_all() {
     let (mut filter, mut out) = (filter(), Vec::new());
     let error = json!({"error": {"code": 503, "status": "UNAVAILABLE"}});
     let chunks = [parts(json!([call("ours")])), error.clone(), last(json!([{"text": "late"}]), 1, 1)];
-    assert!(round(&mut filter, &chunks, &mut out).skill_calls.is_empty());
+    assert!(round(&mut *filter, &chunks, &mut out).skill_calls.is_empty());
     filter.finish(&[result("1")], &mut out);
     assert_eq!(data(&out), [error]);
 }
@@ -202,8 +213,7 @@ fn a_list_of_chunks_stays_one_list_over_all_rounds() {
     assert_eq!(filter.end_round(&mut out).unwrap().skill_calls.len(), 1);
     filter.finish(&[result("1")], &mut out);
     let seen: Value = serde_json::from_slice(&out).unwrap();
-    let texts = last(json!([{"text": "[Skill result: ours]\n1"}]), 20, 10);
-    assert_eq!(seen, json!([first[1], second[0], texts]));
+    assert_eq!(seen, json!([first[1], second[0], shown("1"), last(json!([]), 20, 10)]));
 }
 
 #[test]
@@ -213,7 +223,7 @@ fn candidates_are_kept_apart_by_index() {
         json!({"candidates": [candidate(1, "a"), candidate(0, "b")]}),
         json!({"candidates": [candidate(0, "c"), candidate(1, "d")], "modelVersion": "g"}),
     ];
-    let ended = round(&mut filter(), &chunks, &mut Vec::new());
+    let ended = round(&mut *filter(), &chunks, &mut Vec::new());
     let expected = json!({"candidates": [candidate(0, "bc"), candidate(1, "ad")], "modelVersion": "g"});
     assert_eq!(ended.response, expected);
 }
@@ -227,7 +237,7 @@ fn a_part_with_a_signature_is_not_joined_with_its_neighbours() {
         parts(json!([{"text": "a"}, signed])),
         parts(json!([{"text": "c"}, {"text": "", "thoughtSignature": "ZW5k"}])),
     ];
-    let ended = round(&mut filter(), &chunks, &mut Vec::new());
+    let ended = round(&mut *filter(), &chunks, &mut Vec::new());
     let whole = json!([thought("hm"), {"text": "a"}, signed, {"text": "c"}, {"text": "", "thoughtSignature": "ZW5k"}]);
     assert_eq!(ended.response, parts(whole));
 }

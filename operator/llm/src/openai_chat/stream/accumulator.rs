@@ -1,32 +1,26 @@
 //! Rebuilds the response of one round from its chunks, and decides the owner of each call.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
 use super::merge::merge;
 use crate::{
-    OfferedNames, StreamError,
-    openai_chat::tool_call::{foreign_type, text},
-    sse::RoundSize,
-    wire::items,
+    OfferedNames,
+    openai_chat::foreign_type,
+    wire::{items, text},
 };
 
 /// The call of each delta of a chunk: by index of the choice, then of the delta. None for a delta without a call.
 pub(super) struct CallSlots(pub(super) Vec<Vec<Option<usize>>>);
 
 /// The response so far.
-pub(super) struct ResponseAccumulator {
-    offered: Arc<OfferedNames>,
+#[derive(Default)]
+pub(super) struct ChatRound {
     /// Fields of the chunks themselves.
-    head: Map<String, Value>,
+    pub(super) head: Map<String, Value>,
     usage: Option<Value>,
     choices: BTreeMap<u64, Choice>,
-    /// Bytes kept until the round is over.
-    size: RoundSize,
     is_finished: bool,
 }
 
@@ -34,7 +28,7 @@ pub(super) struct ResponseAccumulator {
 struct Choice {
     message: Map<String, Value>,
     finish_reason: Value,
-    calls: Vec<Call>,
+    calls: Vec<StreamedCall>,
     /// Calls whose name may be incomplete.
     undecided: Vec<usize>,
     first_of_ours: Option<usize>,
@@ -48,7 +42,7 @@ struct Choice {
 }
 
 #[derive(Default)]
-struct Call {
+struct StreamedCall {
     /// All but the index and what has a field of its own here.
     fields: Map<String, Value>,
     name: String,
@@ -68,21 +62,8 @@ pub(super) fn index_of(choice: &Value) -> u64 {
     choice.get("index").and_then(Value::as_u64).unwrap_or_default()
 }
 
-impl ResponseAccumulator {
-    pub(super) fn new(offered: Arc<OfferedNames>) -> Self {
-        Self {
-            offered,
-            head: Map::new(),
-            usage: None,
-            choices: BTreeMap::new(),
-            size: RoundSize::default(),
-            is_finished: false,
-        }
-    }
-
-    /// Takes a chunk of `size` bytes on the wire.
-    pub(super) fn add(&mut self, chunk: &Value, size: usize) -> Result<CallSlots, StreamError> {
-        self.size.add(size)?;
+impl ChatRound {
+    pub(super) fn add(&mut self, chunk: &Value, offered: &OfferedNames) -> CallSlots {
         for (field, value) in chunk.as_object().into_iter().flatten() {
             match field.as_str() {
                 "usage" if value.is_object() => self.usage = Some(value.clone()),
@@ -95,23 +76,23 @@ impl ResponseAccumulator {
         let choices = items(&chunk["choices"]);
         let places = choices.iter().map(|choice| {
             let own = self.choices.entry(index_of(choice)).or_default();
-            own.add(choice, &self.offered)
+            own.add(choice, offered)
         });
         let places = CallSlots(places.collect());
         if choices.is_empty() {
-            self.decide();
+            self.decide(offered);
         }
         self.is_finished |= self.choices.get(&0).is_some_and(|choice| !choice.finish_reason.is_null());
-        Ok(places)
+        places
     }
 
-    fn decide(&mut self) {
-        self.choices.values_mut().for_each(|choice| choice.decide(&self.offered, |_| true));
+    fn decide(&mut self, offered: &OfferedNames) {
+        self.choices.values_mut().for_each(|choice| choice.decide(offered, |_| true));
     }
 
     /// Ends the round: every name is complete.
-    pub(super) fn finish(&mut self) {
-        self.decide();
+    pub(super) fn finish(&mut self, offered: &OfferedNames) {
+        self.decide(offered);
         self.is_finished = true;
     }
 
@@ -134,11 +115,6 @@ impl ResponseAccumulator {
         self.has_ours() || self.choices.get(&0).is_some_and(|choice| choice.asked > 0)
     }
 
-    /// In the choice that is continued.
-    pub(super) fn has_client_calls(&self) -> bool {
-        self.choices.get(&0).is_some_and(|choice| choice.has_client_calls)
-    }
-
     pub(super) fn has_only_ours(&self, choice: u64) -> bool {
         let choice = self.choices.get(&choice);
         choice.is_some_and(|choice| choice.first_of_ours.is_some() && !choice.has_client_calls)
@@ -153,11 +129,6 @@ impl ResponseAccumulator {
     /// skill call came before.
     pub(super) fn client_place(&mut self, choice: u64, call: usize) -> Option<u64> {
         self.choices.get_mut(&choice)?.place(call)
-    }
-
-    /// A field of the chunks.
-    pub(super) fn head(&self, field: &str) -> Option<&Value> {
-        self.head.get(field)
     }
 
     /// The response as without streaming.
@@ -207,17 +178,18 @@ impl Choice {
         let Some(call) = self.calls.get_mut(slot) else { return slot };
         let mut rest = delta.clone();
         rest.remove("index");
-        let name = delta.get("function").and_then(|function| function.get("name")?.as_str());
-        call.add_name(name.unwrap_or_default(), offered);
+        call.add_name(name(delta), offered);
         call.arguments.push_str(arguments(delta).unwrap_or_default());
         if let Some(Value::Object(function)) = rest.get_mut("function") {
             function.remove("name");
             function.retain(|field, value| field != "arguments" || !value.is_string());
+        } else if foreign_type(delta.get("type")).is_none() {
+            rest.retain(|field, _| !matches!(field.as_str(), "name" | "arguments"));
         }
         merge(&mut call.fields, &rest);
         self.asked -= usize::from(call.needs_confirmation);
         call.needs_confirmation =
-            foreign_type(&call.fields).is_none() && offered.needs_confirmation(&call.name);
+            foreign_type(call.fields.get("type")).is_none() && offered.needs_confirmation(&call.name);
         self.asked += usize::from(call.needs_confirmation);
         slot
     }
@@ -229,20 +201,17 @@ impl Choice {
             Some(index) => self.by_index.get(&index).copied(),
             None => self.calls.len().checked_sub(1),
         };
-        let has_name = delta
-            .get("function")
-            .and_then(|function| function.get("name")?.as_str())
-            .is_some_and(|n| !n.is_empty());
+        let has_name = !name(delta).is_empty();
         let is_same = |slot: &usize| {
-            let own = self.calls.get(*slot).and_then(|call| text(&call.fields, "id"));
-            let given = text(delta, "id");
-            !has_name || own.is_none() || given.is_none() || own == given
+            let own = self.calls.get(*slot).map_or("", |call| id(&call.fields));
+            let given = id(delta);
+            !has_name || own.is_empty() || given.is_empty() || own == given
         };
         if let Some(slot) = known.filter(is_same) {
             return slot;
         }
         let slot = self.calls.len();
-        self.calls.push(Call { index, ..Call::default() });
+        self.calls.push(StreamedCall { index, ..StreamedCall::default() });
         self.undecided.push(slot);
         self.by_index.extend(index.map(|index| (index, slot)));
         slot
@@ -252,7 +221,7 @@ impl Choice {
     fn decide(&mut self, offered: &OfferedNames, is_whole: impl Fn(usize) -> bool) {
         for slot in std::mem::take(&mut self.undecided) {
             let Some(call) = self.calls.get_mut(slot) else { continue };
-            let is_foreign = foreign_type(&call.fields).is_some();
+            let is_foreign = foreign_type(call.fields.get("type")).is_some();
             if is_foreign || !may_become_offered(&call.name, offered) {
                 self.has_client_calls = true;
             } else if !is_whole(slot) {
@@ -284,13 +253,13 @@ impl Choice {
         message.entry("role").or_insert_with(|| json!("assistant"));
         message.entry("content").or_insert(Value::Null);
         if !self.calls.is_empty() {
-            message.insert("tool_calls".to_owned(), self.calls.iter().map(Call::whole).collect());
+            message.insert("tool_calls".to_owned(), self.calls.iter().map(StreamedCall::whole).collect());
         }
         Value::Object(message)
     }
 }
 
-impl Call {
+impl StreamedCall {
     fn add_name(&mut self, piece: &str, offered: &OfferedNames) {
         let longer = format!("{}{piece}", self.name);
         // Some providers say the whole name with every piece of the arguments.
@@ -304,7 +273,7 @@ impl Call {
 
     fn whole(&self) -> Value {
         let mut fields = self.fields.clone();
-        if foreign_type(&fields).is_none() {
+        if foreign_type(fields.get("type")).is_none() {
             let mut function = match fields.remove("function") {
                 Some(Value::Object(function)) => function,
                 Some(_) | None => Map::new(),
@@ -322,8 +291,21 @@ fn may_become_offered(name: &str, offered: &OfferedNames) -> bool {
     offered.iter().any(|offered| offered.starts_with(name))
 }
 
+/// The function of a call. Some providers write its fields into the call itself.
+fn function(call: &Map<String, Value>) -> &Map<String, Value> {
+    call.get("function").and_then(Value::as_object).unwrap_or(call)
+}
+
+fn id(call: &Map<String, Value>) -> &str {
+    call.get("id").map_or("", text)
+}
+
+fn name(call: &Map<String, Value>) -> &str {
+    function(call).get("name").map_or("", text)
+}
+
 fn arguments(call: &Map<String, Value>) -> Option<&str> {
-    call.get("function")?.get("arguments")?.as_str().filter(|text| !text.is_empty())
+    function(call).get("arguments").map(text).filter(|text| !text.is_empty())
 }
 
 fn says_something(value: &Value) -> bool {

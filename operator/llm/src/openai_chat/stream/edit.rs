@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::accumulator::{CallSlots, ResponseAccumulator, index_of};
+use super::accumulator::{CallSlots, ChatRound, index_of};
+use crate::openai_chat;
 
 /// The result of [`remove_skill_calls`].
 pub(super) struct Edited {
@@ -12,11 +13,7 @@ pub(super) struct Edited {
 }
 
 /// Removes skill calls, renumbers the client's calls after them, and removes the end of a turn that is held back.
-pub(super) fn remove_skill_calls(
-    chunk: &mut Value,
-    places: &CallSlots,
-    round: &mut ResponseAccumulator,
-) -> Edited {
+pub(super) fn remove_skill_calls(chunk: &mut Value, places: &CallSlots, round: &mut ChatRound) -> Edited {
     let mut is_changed = false;
     let mut ends = Vec::new();
     for (choice, slots) in choices_mut(chunk).zip(&places.0) {
@@ -24,7 +21,7 @@ pub(super) fn remove_skill_calls(
         let index = index_of(choice);
         if index > 0 && round.has_only_ours(index) {
             // What is called in a choice that is not continued is not run; that choice just ends.
-            is_changed |= end_turn_of(choice);
+            is_changed |= choice.get_mut("finish_reason").is_some_and(openai_chat::end_turn);
         }
         let reason = choice.get_mut("finish_reason").filter(|reason| !reason.is_null());
         if let Some(reason) = reason.filter(|_| index == 0 && round.is_end_held()) {
@@ -49,7 +46,7 @@ pub(super) fn remove_skill_calls(
 }
 
 /// Returns true if a call was removed or renumbered.
-fn strip_calls(choice: &mut Value, slots: &[Option<usize>], round: &mut ResponseAccumulator) -> bool {
+fn strip_calls(choice: &mut Value, slots: &[Option<usize>], round: &mut ChatRound) -> bool {
     let index = index_of(choice);
     let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) else { return false };
     let Some(Value::Array(calls)) = delta.get_mut("tool_calls") else { return false };
@@ -138,15 +135,7 @@ pub(super) fn remove_role(chunk: &mut Value) {
 
 /// Ends a turn whose calls were all removed.
 pub(super) fn end_turn(chunk: &mut Value) {
-    for choice in choices_mut(chunk) {
-        end_turn_of(choice);
-    }
-}
-
-fn end_turn_of(choice: &mut Value) -> bool {
-    let is_for_calls = choice.get("finish_reason").is_some_and(|reason| reason == "tool_calls");
-    if is_for_calls {
-        put(choice, "finish_reason", json!("stop"));
-    }
-    is_for_calls
+    choices_mut(chunk)
+        .filter_map(|choice| choice.get_mut("finish_reason"))
+        .for_each(|reason| _ = openai_chat::end_turn(reason));
 }

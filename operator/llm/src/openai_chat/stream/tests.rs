@@ -1,7 +1,9 @@
 //! Rounds of a stream are one answer for the client: one beginning, one end, one usage, and no call of ours between.
 
+use std::sync::Arc;
+
 use super::*;
-use crate::{Arguments, Dialect as _, ToolCall, openai_chat::OpenAiChat};
+use crate::{Arguments, Dialect as _, StreamFilter, ToolCall, ToolResult};
 
 const OURS: &str = "web-search";
 

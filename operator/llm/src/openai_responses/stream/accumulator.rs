@@ -6,28 +6,28 @@ use serde_json::{Value, json};
 
 use super::{
     client_stream::ClientStream,
-    event::{Event, Kind},
+    event::{EventKind, ResponseEvent},
     fields,
 };
 use crate::{
-    OfferedNames, RoundEnd, StreamError,
-    openai_responses::item::{self, Answered},
-    sse::RoundSize,
+    OfferedNames, RoundEnd, StreamError, Usage,
+    codec::placed_calls,
+    openai_responses::{
+        OpenAiResponses,
+        item::{Answered, is_function_call, plain_name},
+    },
+    stream::Rounds,
 };
 
 /// The response of one round so far.
 #[derive(Default)]
-pub(super) struct ResponseAccumulator {
+pub(super) struct ItemRound {
     items: Vec<Item>,
     /// The last item of each id and index.
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
-    /// Bytes of events that are kept in `items`.
-    kept: RoundSize,
     /// The response as the first event says it.
     pub(super) response: Value,
-    /// The provider failed: nothing of this round runs.
-    pub(super) is_failed: bool,
     pub(super) end: Option<RoundEnd>,
 }
 
@@ -46,12 +46,12 @@ struct Item {
 enum ItemOwner {
     Ours,
     /// A function call without a name: its events wait until it has one.
-    Unnamed(Vec<Event>),
+    Unnamed(Vec<ResponseEvent>),
     /// The client's, at this index in the client's numbering.
     Client(u64),
 }
 
-impl ResponseAccumulator {
+impl ItemRound {
     /// Returns true if some item has not reached the client.
     pub(super) fn has_held_items(&self) -> bool {
         self.items.iter().any(|item| !matches!(item.owner, ItemOwner::Client(_)))
@@ -62,11 +62,11 @@ impl ResponseAccumulator {
     }
 
     /// The item that an event is about.
-    pub(super) fn find(&self, event: &Event) -> Option<usize> {
+    pub(super) fn find(&self, event: &ResponseEvent) -> Option<usize> {
         // Some providers give every event another id, others every item the same index.
         let by_id = event.item_id().and_then(|id| self.by_id.get(id));
         // A second end at the same index is another item's.
-        let is_end = event.kind() == Kind::ItemDone;
+        let is_end = event.kind() == EventKind::ItemDone;
         by_id.copied().or_else(|| self.at_index(event.output_index()?, |item| !(is_end && item.is_done)))
     }
 
@@ -81,8 +81,8 @@ impl ResponseAccumulator {
         offered: &OfferedNames,
         client: &mut ClientStream,
     ) {
-        let is_unnamed = item::is_function_call(&value) && is_nameless(&value);
-        let owner = if item::is_ours(&value, offered) {
+        let is_unnamed = is_function_call(&value) && is_nameless(&value);
+        let owner = if offered.contains(plain_name(&value)) {
             client.change();
             ItemOwner::Ours
         } else if is_unnamed {
@@ -109,8 +109,8 @@ impl ResponseAccumulator {
     pub(super) fn take(
         &mut self,
         place: usize,
-        event: Event,
-        offered: &OfferedNames,
+        event: ResponseEvent,
+        rounds: &mut Rounds,
         client: &mut ClientStream,
         out: &mut Vec<u8>,
     ) -> Result<(), StreamError> {
@@ -119,7 +119,7 @@ impl ResponseAccumulator {
         }
         let Some(item) = self.items.get_mut(place) else { return Ok(()) };
         if event.item().is_some() || !matches!(item.owner, ItemOwner::Client(_)) {
-            self.kept.add(event.raw.0.len())?;
+            rounds.keep(event.raw.0.len())?;
         }
         item.read(&event);
         match &mut item.owner {
@@ -128,7 +128,7 @@ impl ResponseAccumulator {
             ItemOwner::Client(index) => client.pass(event, Some(*index), out),
         }
         if !is_nameless(&item.value) {
-            item.decide(offered, client, out);
+            item.decide(&rounds.offered, client, out);
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl ResponseAccumulator {
     pub(super) fn close(
         &mut self,
         response: Value,
-        offered: &OfferedNames,
+        rounds: &mut Rounds,
         client: &mut ClientStream,
         out: &mut Vec<u8>,
     ) -> RoundEnd {
@@ -146,33 +146,35 @@ impl ResponseAccumulator {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
         };
-        let order =
-            if final_items.is_empty() { self.order() } else { self.settle(final_items, offered, client) };
+        let order = if final_items.is_empty() {
+            self.order()
+        } else {
+            self.settle(final_items, &rounds.offered, client)
+        };
         for item in &mut self.items {
             item.complete();
-            item.decide(offered, client, out);
+            item.decide(&rounds.offered, client, out);
         }
-        client.keep(self.client_items(), response.get("usage").unwrap_or(&Value::Null));
+        client.keep(self.client_items());
+        rounds.total = rounds.total_with(&Usage::of(response.get("usage")));
         let items: Vec<&Item> = order.iter().filter_map(|index| self.items.get(*index)).collect();
         let output: Vec<Value> = items.iter().map(|item| item.value.clone()).collect();
         let answered = Answered::in_output(&output);
-        let id = response.get("id").and_then(Value::as_str).unwrap_or_default();
-        let mut end = RoundEnd::of(Value::Null, Vec::new(), offered, self.is_failed);
-        for (index, (item, value)) in items.iter().zip(&output).enumerate() {
-            if self.is_failed {
-                break;
-            }
+        response.insert("output".to_owned(), output.clone().into());
+        let mut end = RoundEnd::of(response.into(), Vec::new(), &rounds.offered, rounds.is_failed);
+        let calls =
+            if rounds.is_failed { Vec::new() } else { placed_calls::<OpenAiResponses>(&end.response) };
+        for placed in calls {
+            let Some((item, value)) = items.get(placed.index).zip(output.get(placed.index)) else { continue };
             if !item.is_clients() {
-                end.skill_calls.push(item::call(value, index, id));
+                end.skill_calls.push(placed.call);
             } else if answered.is_waiting(value) {
                 end.has_client_calls = true;
-                if item::needs_confirmation(value, offered) {
-                    end.awaiting_confirmation.push(item::call(value, index, id));
+                if rounds.offered.needs_confirmation(&placed.call.name) {
+                    end.awaiting_confirmation.push(placed.call);
                 }
             }
         }
-        response.insert("output".to_owned(), Value::Array(output));
-        end.response = Value::Object(response);
         end
     }
 
@@ -231,10 +233,10 @@ impl Item {
         }
     }
 
-    fn read(&mut self, event: &Event) {
+    fn read(&mut self, event: &ResponseEvent) {
         if let Some(value) = event.item() {
             self.value.clone_from(value);
-            self.is_done = event.kind() == Kind::ItemDone;
+            self.is_done = event.kind() == EventKind::ItemDone;
         }
         if self.is_clients() {
             return;
@@ -267,7 +269,7 @@ impl Item {
     /// Decides the owner of an unnamed call, by the name it has now. A call of the client releases its events.
     fn decide(&mut self, offered: &OfferedNames, client: &mut ClientStream, out: &mut Vec<u8>) {
         let ItemOwner::Unnamed(events) = &mut self.owner else { return };
-        if item::is_ours(&self.value, offered) {
+        if offered.contains(plain_name(&self.value)) {
             self.owner = ItemOwner::Ours;
             return;
         }

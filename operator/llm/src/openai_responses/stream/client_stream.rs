@@ -2,12 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{event::Event, fields};
+use super::{event::ResponseEvent, fields};
 use crate::{
-    RoundEnd, StreamError, ToolResult,
+    RoundEnd, StreamError, Usage,
     openai_responses::item,
     sse::{EVENT_LIMIT_BYTES, RawEvent, write},
-    wire,
 };
 
 /// Events that begin one response: `created`, `queued`, `in_progress`. No more are held.
@@ -24,15 +23,13 @@ pub(super) struct ClientStream {
     next_index: u64,
     /// The events that begin a response, held until the client gets anything else. The client sees one response only,
     /// and continues from it: the last round's, unless an earlier round had something for the client.
-    beginning: Vec<Event>,
+    beginning: Vec<ResponseEvent>,
     visible: VisibleRound,
     /// Fields of that response, which its end repeats.
     repeated: Map<String, Value>,
     /// The client's items of all ended rounds, in order.
     items: Vec<Value>,
-    /// Summed over all ended rounds.
-    usage: Value,
-    held: Option<HeldEnd>,
+    held: Option<EndEvent>,
 }
 
 /// The round whose response the client saw.
@@ -45,8 +42,8 @@ enum VisibleRound {
 }
 
 /// The end of a round with skill calls, or with a call that awaits confirmation.
-struct HeldEnd {
-    event: Event,
+struct EndEvent {
+    event: ResponseEvent,
     response: Value,
     /// Bytes after it that are no event of the API, such as `[DONE]`.
     trailing: Vec<u8>,
@@ -69,13 +66,17 @@ impl ClientStream {
         }
     }
 
+    pub(super) fn holds_end(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Drops the held end: another round has begun and will have an end of its own.
     pub(super) fn forget_held(&mut self) {
         self.held = None;
     }
 
     /// Takes an event that begins a response. `is_new` where it is the first one of its round.
-    pub(super) fn begin(&mut self, event: Event, is_new: bool, out: &mut Vec<u8>) {
+    pub(super) fn begin(&mut self, event: ResponseEvent, is_new: bool, out: &mut Vec<u8>) {
         match self.visible {
             VisibleRound::None => {}
             VisibleRound::Earlier => return,
@@ -120,12 +121,12 @@ impl ClientStream {
     }
 
     /// Passes an event, with the index of its item if it has one.
-    pub(super) fn pass(&mut self, event: Event, index: Option<u64>, out: &mut Vec<u8>) {
+    pub(super) fn pass(&mut self, event: ResponseEvent, index: Option<u64>, out: &mut Vec<u8>) {
         self.write_beginning(out);
         self.write(event, index, out);
     }
 
-    fn write(&mut self, mut event: Event, index: Option<u64>, out: &mut Vec<u8>) {
+    fn write(&mut self, mut event: ResponseEvent, index: Option<u64>, out: &mut Vec<u8>) {
         if self.is_exact() {
             if let Some(number) = event.data.get("sequence_number").and_then(Value::as_u64) {
                 (self.has_numbers, self.next_number) = (true, number.saturating_add(1));
@@ -162,57 +163,51 @@ impl ClientStream {
         Ok(())
     }
 
-    /// Takes over a round's items for the client, and its usage.
-    pub(super) fn keep(&mut self, items: Vec<Value>, usage: &Value) {
+    /// Takes over a round's items for the client.
+    pub(super) fn keep(&mut self, items: Vec<Value>) {
         self.items.extend(items);
-        add_usage(&mut self.usage, usage);
     }
 
     /// Passes the round's end, or holds it back if more may come before it.
-    pub(super) fn end_round(&mut self, event: Event, end: &RoundEnd, out: &mut Vec<u8>) {
+    pub(super) fn end_round(
+        &mut self,
+        event: ResponseEvent,
+        end: &RoundEnd,
+        total: &Usage,
+        out: &mut Vec<u8>,
+    ) {
         if !end.skill_calls.is_empty() || !end.awaiting_confirmation.is_empty() {
             // Events before it take the next numbers.
             self.change();
             self.has_numbers |= event.data.contains_key("sequence_number");
-            self.held = Some(HeldEnd { event, response: end.response.clone(), trailing: Vec::new() });
+            self.held = Some(EndEvent { event, response: end.response.clone(), trailing: Vec::new() });
         } else if self.is_exact() {
             self.pass(event, None, out);
         } else {
-            self.write_end(event, end.response.clone(), out);
+            self.write_end(event, end.response.clone(), total, out);
         }
     }
 
-    /// Writes a text as a message of the model, before the end that is held back.
-    pub(super) fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
-        if self.held.is_some() {
-            self.write_message(item::message(id, text), text, out);
-        }
-    }
-
-    /// Writes the end that is held back, after the results as a message of the model.
-    pub(super) fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
-        let Some(HeldEnd { event, response, trailing }) = self.held.take() else { return };
-        if let Some(message) = item::results_message(results) {
-            self.write_message(message, &wire::results_text(results), out);
-        }
-        self.write_end(event, response, out);
+    /// Writes the end that is held back.
+    pub(super) fn finish(&mut self, total: &Usage, out: &mut Vec<u8>) {
+        let Some(EndEvent { event, response, trailing }) = self.held.take() else { return };
+        self.write_end(event, response, total, out);
         out.extend_from_slice(&trailing);
     }
 
     /// Writes an end for all rounds.
-    fn write_end(&mut self, mut event: Event, response: Value, out: &mut Vec<u8>) {
+    fn write_end(&mut self, mut event: ResponseEvent, response: Value, total: &Usage, out: &mut Vec<u8>) {
         self.write_beginning(out);
         let mut response = fields(response);
         response.extend(self.repeated.clone());
         response.insert("output".to_owned(), Value::Array(std::mem::take(&mut self.items)));
-        if !self.usage.is_null() {
-            response.insert("usage".to_owned(), std::mem::take(&mut self.usage));
-        }
+        total.write(response.get_mut("usage"));
         event.data.insert("response".to_owned(), Value::Object(response));
         self.pass(event, None, out);
     }
 
-    fn write_message(&mut self, message: Value, text: &str, out: &mut Vec<u8>) {
+    /// Writes a message of the model, before the end that is held back.
+    pub(super) fn write_message(&mut self, message: Value, text: &str, out: &mut Vec<u8>) {
         self.write_beginning(out);
         let (index, id) = (self.place(None), message["id"].clone());
         let mut begun = message.clone();
@@ -241,21 +236,5 @@ impl ClientStream {
             write(Some(kind), &Value::Object(data).to_string(), out);
         }
         self.items.push(message);
-    }
-}
-
-/// Adds every count, details included; what is no count is the last round's.
-fn add_usage(total: &mut Value, more: &Value) {
-    match (total, more) {
-        (_, Value::Null) => {}
-        (Value::Object(total), Value::Object(more)) => {
-            for (name, count) in more {
-                add_usage(total.entry(name.clone()).or_insert(Value::Null), count);
-            }
-        }
-        (total, more) => {
-            let sum = total.as_u64().zip(more.as_u64()).map(|(one, other)| one.saturating_add(other));
-            *total = sum.map_or_else(|| more.clone(), |sum| json!(sum));
-        }
     }
 }

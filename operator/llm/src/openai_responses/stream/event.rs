@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use crate::sse::RawEvent;
+use crate::{sse::RawEvent, stream::SseEvent};
 
-pub(super) struct Event {
+pub(super) struct ResponseEvent {
     pub(super) raw: RawEvent,
     pub(super) data: Map<String, Value>,
 }
 
 /// The meaning of an event for the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     /// The response exists or has begun.
     Begin,
     ItemAdded,
@@ -26,24 +26,25 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Event {
+impl ResponseEvent {
     /// The event, or its bytes where its data is no JSON object: comments, `[DONE]`, damage.
-    pub(super) fn read(raw: RawEvent) -> Result<Self, RawEvent> {
-        match raw.data().and_then(|data| serde_json::from_str(&data).ok()) {
+    pub(super) fn read(event: SseEvent) -> Result<Self, RawEvent> {
+        let SseEvent { raw, data } = event;
+        match data {
             Some(Value::Object(data)) => Ok(Self { raw, data }),
             _ => Err(raw),
         }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> EventKind {
         match self.name() {
-            "response.created" | "response.queued" | "response.in_progress" => Kind::Begin,
-            "response.output_item.added" => Kind::ItemAdded,
-            "response.output_item.done" => Kind::ItemDone,
-            "response.completed" | "response.incomplete" => Kind::End,
-            "response.failed" => Kind::Failed,
-            "error" => Kind::Error,
-            _ => Kind::Other,
+            "response.created" | "response.queued" | "response.in_progress" => EventKind::Begin,
+            "response.output_item.added" => EventKind::ItemAdded,
+            "response.output_item.done" => EventKind::ItemDone,
+            "response.completed" | "response.incomplete" => EventKind::End,
+            "response.failed" => EventKind::Failed,
+            "error" => EventKind::Error,
+            _ => EventKind::Other,
         }
     }
 

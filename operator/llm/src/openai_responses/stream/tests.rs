@@ -1,16 +1,21 @@
 //! Rounds of a stream are one answer for the client: one beginning, one end, one numbering and no call of ours between.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::{client_stream::BEGINNING_LIMIT, *};
-use crate::{Arguments, sse::write};
+use crate::{
+    Arguments, Dialect as _, OfferedNames, StreamFilter, ToolResult, openai_responses::OpenAiResponses,
+    sse::write,
+};
 
 fn offered() -> Arc<OfferedNames> {
     Arc::new(OfferedNames::from(["weather".into()]))
 }
 
-fn filter() -> ResponsesFilter {
-    ResponsesFilter::new(offered())
+fn filter() -> Box<dyn StreamFilter> {
+    OpenAiResponses.stream_filter(offered())
 }
 
 /// Events as a provider sends them, numbered from 0.
@@ -89,14 +94,14 @@ fn result() -> ToolResult {
     ToolResult { id: "a".into(), name: "weather".into(), content: "\"sun\"".into(), is_error: false }
 }
 
-fn round(filter: &mut ResponsesFilter, bytes: &[u8]) -> (Vec<Value>, RoundEnd) {
+fn round(filter: &mut dyn StreamFilter, bytes: &[u8]) -> (Vec<Value>, RoundEnd) {
     let mut out = Vec::new();
     filter.feed(bytes, &mut out).unwrap();
     let end = filter.end_round(&mut out).unwrap();
     (events(&out), end)
 }
 
-fn finish(filter: &mut ResponsesFilter, results: &[ToolResult]) -> Vec<Value> {
+fn finish(filter: &mut dyn StreamFilter, results: &[ToolResult]) -> Vec<Value> {
     let mut out = Vec::new();
     filter.finish(results, &mut out);
     events(&out)
@@ -123,7 +128,7 @@ fn a_stream_without_a_call_of_ours_passes_byte_for_byte() {
 #[test]
 fn our_call_and_the_end_are_held_back_and_the_next_round_continues() {
     let mut filter = filter();
-    let (first, end) = round(&mut filter, &our_round());
+    let (first, end) = round(&mut *filter, &our_round());
     assert!(first.is_empty(), "the client sees the response that it continues from");
     assert!(!end.has_client_calls);
     let arguments = Arguments::Json(json!({"city": "Rome"}));
@@ -133,7 +138,7 @@ fn our_call_and_the_end_are_held_back_and_the_next_round_continues() {
     let text = message("m", "Sunny.");
     let parts =
         [vec![created("r2")], message_events(0, &text), vec![completed("r2", std::slice::from_ref(&text))]];
-    let (second, end) = round(&mut filter, &stream(&parts.concat()));
+    let (second, end) = round(&mut *filter, &stream(&parts.concat()));
     let expected = ["created", "output_item.added", "output_text.delta", "output_item.done", "completed"];
     assert_eq!(kinds(&second), expected);
     let numbers: Vec<_> = second.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
@@ -147,7 +152,7 @@ fn our_call_and_the_end_are_held_back_and_the_next_round_continues() {
     let usage = json!({"input_tokens": 4, "output_tokens": 6, "total_tokens": 10, "output_tokens_details": {"reasoning_tokens": 2}});
     assert_eq!(last["usage"], usage);
     assert_eq!((end.response["id"].as_str(), end.skill_calls.len()), (Some("r2"), 0));
-    assert!(finish(&mut filter, &[result()]).is_empty());
+    assert!(finish(&mut *filter, &[result()]).is_empty());
 }
 
 #[test]
@@ -162,11 +167,11 @@ fn later_items_are_numbered_without_ours() {
         vec![completed("r1", &output)],
     ];
     let mut filter = filter();
-    let (seen, end) = round(&mut filter, &stream(&parts.concat()));
+    let (seen, end) = round(&mut *filter, &stream(&parts.concat()));
     assert!(end.has_client_calls);
     assert_eq!(seen[4]["item"]["name"], "own");
     assert!(seen[4..].iter().all(|event| event["output_index"] == 1));
-    let rest = finish(&mut filter, &[result()]);
+    let rest = finish(&mut *filter, &[result()]);
     let expected = [
         "output_item.added",
         "content_part.added",
@@ -200,13 +205,13 @@ fn used_up_rounds_end_with_the_results_and_what_trailed() {
 #[test]
 fn a_round_without_an_end_leaves_the_end_to_finish() {
     let mut filter = filter();
-    round(&mut filter, &our_round());
-    let (nothing, _) = round(&mut filter, b"");
+    round(&mut *filter, &our_round());
+    let (nothing, _) = round(&mut *filter, b"");
     assert!(nothing.is_empty());
-    let rest = finish(&mut filter, &[]);
+    let rest = finish(&mut *filter, &[]);
     assert_eq!(kinds(&rest), ["created", "completed"]);
     assert_eq!((&rest[0]["response"]["id"], &rest[1]["response"]["id"]), (&json!("r1"), &json!("r1")));
-    assert!(finish(&mut filter, &[]).is_empty());
+    assert!(finish(&mut *filter, &[]).is_empty());
 }
 
 #[test]
@@ -220,10 +225,10 @@ fn the_client_sees_one_response_id_over_all_rounds() {
         vec![completed("r1", &output)],
     ];
     let mut filter = filter();
-    let (first, _) = round(&mut filter, &stream(&parts.concat()));
+    let (first, _) = round(&mut *filter, &stream(&parts.concat()));
     assert_eq!((kinds(&first)[0].as_str(), &first[0]["response"]["id"]), ("created", &json!("r1")));
     let parts = [vec![created("r2")], message_events(0, &more), vec![completed("r2", &[more])]];
-    let (second, end) = round(&mut filter, &stream(&parts.concat()));
+    let (second, end) = round(&mut *filter, &stream(&parts.concat()));
     assert_eq!(kinds(&second)[0], "output_item.added");
     assert_eq!(second.last().unwrap()["response"]["id"], "r1");
     assert_eq!(end.response["id"], "r2");
@@ -262,8 +267,8 @@ fn a_provider_that_does_not_number_its_events_gets_no_numbers() {
         write(None, &event.to_string(), &mut bytes);
     }
     let mut filter = filter();
-    round(&mut filter, &bytes);
-    let rest = finish(&mut filter, &[result()]);
+    round(&mut *filter, &bytes);
+    let rest = finish(&mut *filter, &[result()]);
     assert!(rest.iter().all(|event| event.get("sequence_number").is_none()));
 }
 

@@ -77,7 +77,7 @@ impl Provider for Chat {
     }
 
     fn result_parts(&self, results: &[ToolResult]) -> Vec<Value> {
-        let text = wire::results_text(results);
+        let text = results.iter().map(ToolResult::to_text).collect::<Vec<_>>().join("\n\n");
         if text.is_empty() { Vec::new() } else { vec![json!({"result": text})] }
     }
 

@@ -103,7 +103,14 @@ impl Provider for Responses {
     }
 
     fn result_parts(&self, results: &[ToolResult]) -> Vec<Value> {
-        crate::openai_responses::item::results_message(results).into_iter().collect()
+        let texts: Vec<String> = results.iter().map(ToolResult::to_text).collect();
+        let part =
+            json!({"type": "output_text", "text": texts.join("\n\n"), "annotations": [], "logprobs": []});
+        let message = |first: &ToolResult| {
+            json!({"type": "message", "id": format!("msg_{}", first.id), "role": "assistant",
+                "status": "completed", "content": [part]})
+        };
+        results.first().map(message).into_iter().collect()
     }
 
     fn size_limit(&self, given: usize) -> usize {

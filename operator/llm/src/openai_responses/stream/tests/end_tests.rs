@@ -11,10 +11,10 @@ fn a_failure_passes_and_nothing_is_run() {
             _ => end(kind, "r1", &[weather()]),
         });
         let mut filter = filter();
-        let (seen, end) = round(&mut filter, &stream(&parts));
+        let (seen, end) = round(&mut *filter, &stream(&parts));
         assert_eq!(kinds(&seen), ["created", kind.trim_start_matches("response.")]);
         assert_eq!((&seen[1]["sequence_number"], end.skill_calls.len()), (&json!(1), 0));
-        assert!(finish(&mut filter, &[]).is_empty());
+        assert!(finish(&mut *filter, &[]).is_empty());
     }
 }
 
@@ -26,9 +26,9 @@ fn an_incomplete_response_keeps_its_kind_of_end() {
         vec![end("response.incomplete", "r1", &[weather()])],
     ];
     let mut filter = filter();
-    let (_, end) = round(&mut filter, &stream(&parts.concat()));
+    let (_, end) = round(&mut *filter, &stream(&parts.concat()));
     assert_eq!(end.skill_calls.len(), 1);
-    assert_eq!(kinds(&finish(&mut filter, &[])), ["created", "incomplete"]);
+    assert_eq!(kinds(&finish(&mut *filter, &[])), ["created", "incomplete"]);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_stream_that_breaks_off_after_a_call_of_ours_is_truncated() {
         filter.feed(&stream(&whole[..cut]), &mut out).unwrap();
         assert_eq!(filter.end_round(&mut out), Err(StreamError::Truncated), "after {cut} events");
     }
-    let (seen, end) = round(&mut filter(), &stream(&whole[..1]));
+    let (seen, end) = round(&mut *filter(), &stream(&whole[..1]));
     assert_eq!((seen.len(), end.response["id"].as_str()), (1, Some("r1")));
 }
 

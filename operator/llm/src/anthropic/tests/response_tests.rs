@@ -1,12 +1,11 @@
-//! Whole answers: calls, the next request, mixed answers, usage.
+//! Whole answers: calls, the next request, mixed answers.
 
 // What json! makes is given away where it is written.
 #![allow(clippy::needless_pass_by_value)]
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::*;
-use crate::{Dialect, anthropic::Anthropic};
+use crate::{Arguments, Dialect as _, ToolResult, anthropic::Anthropic};
 
 fn result(id: &str, content: &str) -> ToolResult {
     ToolResult { id: id.into(), name: "sum".into(), content: content.into(), is_error: false }
@@ -34,17 +33,7 @@ fn calls_are_the_tool_use_blocks() {
 }
 
 #[test]
-fn calls_without_an_id_get_their_own_and_odd_responses_have_none() {
-    let unnamed = json!({"type": "tool_use", "input": null});
-    let taken = json!({"type": "tool_use", "id": "toolu_skillet_0", "name": "b", "input": [1]});
-    check_calls(
-        json!([unnamed, taken, unnamed]),
-        &[
-            ("toolu_skillet_3", "", json!({})),
-            ("toolu_skillet_0", "b", json!([1])),
-            ("toolu_skillet_2", "", json!({})),
-        ],
-    );
+fn odd_responses_have_no_calls() {
     for odd in [json!(null), json!("x"), json!([1, "tool_use", null, {}]), json!({"type": "tool_use"})] {
         check_calls(odd, &[]);
     }
@@ -92,17 +81,18 @@ fn what_the_provider_does_not_take_back_is_mended() {
         {"type": "thinking", "thinking": "late", "signature": "s"},
         {"type": "tool_use", "id": "t2", "name": "sum"},
     ]});
+    let made = Anthropic.tool_calls(&response)[0].id.clone();
     check_next(
         response,
-        &[result("toolu_skillet_2", "1")],
+        &[result(&made, "1")],
         json!([
             {"role": "assistant", "content": [
                 {"type": "text", "text": "a"},
-                {"type": "tool_use", "id": "toolu_skillet_2", "name": "sum", "input": {}},
+                {"type": "tool_use", "id": made, "name": "sum", "input": {}},
                 {"type": "thinking", "thinking": "late", "signature": "s"},
                 {"type": "tool_use", "id": "t2", "name": "sum", "input": {}},
             ]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_skillet_2", "content": "1"}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": made, "content": "1"}]},
         ]),
     );
 }
@@ -179,22 +169,4 @@ fn a_response_without_results_of_ours_is_as_it_was() {
     check_mixed(&response, &[], response.clone());
     check_mixed(&response, &[result("other", "1")], response.clone());
     check_mixed(&json!("odd"), &[result("t", "1")], json!("odd"));
-}
-
-#[test]
-fn usage_is_read_and_the_sum_put_where_it_was() {
-    let mut response =
-        json!({"usage": {"input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": 9}});
-    assert_eq!(Anthropic.usage(&response), Usage { input: 5, output: 7 });
-    Anthropic.set_usage(&mut response, Usage { input: 50, output: 70 });
-    assert_eq!(
-        response,
-        json!({"usage": {"input_tokens": 50, "output_tokens": 70, "cache_read_input_tokens": 9}})
-    );
-    for odd in [json!({}), json!({"usage": null}), json!({"usage": {"input_tokens": null}}), json!(1)] {
-        let mut response = odd.clone();
-        assert_eq!(Anthropic.usage(&response), Usage::default());
-        Anthropic.set_usage(&mut response, Usage { input: 1, output: 1 });
-        assert_eq!(response, odd);
-    }
 }

@@ -1,4 +1,4 @@
-//! Requests: tools, texts, what is offered; and usage.
+//! Requests: tools, texts, what is offered.
 
 // What json! makes is given away where it is written.
 #![allow(clippy::needless_pass_by_value)]
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use std::sync::Arc;
 
-use crate::{Dialect as _, ToolDefinition, Usage, gemini::Gemini};
+use crate::{Dialect as _, ToolDefinition, gemini::Gemini};
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {"a": {"type": ["number", "null"]}}, "additionalProperties": false})
@@ -83,26 +83,4 @@ fn texts_are_those_of_parts_and_of_what_functions_answered() {
     assert_eq!(Gemini.texts(&request), ["system", "question", "found"]);
     assert_eq!(Gemini.texts(&json!({"systemInstruction": "s", "contents": ["t", 1]})), ["s", "t"]);
     assert!(Gemini.texts(&json!(null)).is_empty());
-}
-
-fn check_usage(response: Value, own: (u64, u64), total: (u64, u64), expected: Value) {
-    let mut response = response;
-    let (input, output) = own;
-    assert_eq!(Gemini.usage(&response), Usage { input, output });
-    let (input, output) = total;
-    Gemini.set_usage(&mut response, Usage { input, output });
-    assert_eq!(response, expected);
-}
-
-#[test]
-fn usage_is_summed_and_the_total_stays_the_sum_of_its_parts() {
-    let counted = json!({"usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 7, "thoughtsTokenCount": 3, "totalTokenCount": 15}});
-    let summed = json!({"usageMetadata": {"promptTokenCount": 50, "candidatesTokenCount": 70, "thoughtsTokenCount": 3, "totalTokenCount": 123}});
-    check_usage(counted, (5, 7), (50, 70), summed);
-    let sparse = json!({"usageMetadata": {"promptTokenCount": 5}});
-    let shown = json!({"usageMetadata": {"promptTokenCount": 6, "candidatesTokenCount": 1}});
-    check_usage(sparse.clone(), (5, 0), (6, 1), shown);
-    check_usage(sparse.clone(), (5, 0), (5, 0), sparse);
-    check_usage(json!({"usageMetadata": []}), (0, 0), (1, 1), json!({"usageMetadata": []}));
-    check_usage(json!(7), (0, 0), (1, 1), json!(7));
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::*;
-use crate::{Dialect as _, openai_chat::OpenAiChat};
+use serde_json::{Value, json};
+
+use crate::{Dialect as _, ToolDefinition, openai_chat::OpenAiChat};
 
 fn tool(name: &str) -> ToolDefinition {
     ToolDefinition {

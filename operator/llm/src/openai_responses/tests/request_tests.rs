@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::*;
+use serde_json::{Value, json};
+
 use crate::{Dialect as _, ToolDefinition, openai_responses::OpenAiResponses};
 
 fn weather() -> ToolDefinition {

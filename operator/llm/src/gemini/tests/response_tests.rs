@@ -3,10 +3,12 @@
 // What json! makes is given away where it is written.
 #![allow(clippy::needless_pass_by_value)]
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::*;
-use crate::{Dialect, gemini::Gemini};
+use crate::{
+    Arguments, Dialect as _, ToolResult,
+    gemini::{Gemini, response_object},
+};
 
 fn result(id: &str, content: &str) -> ToolResult {
     ToolResult { id: id.into(), name: "sum".into(), content: content.into(), is_error: false }
@@ -14,6 +16,11 @@ fn result(id: &str, content: &str) -> ToolResult {
 
 fn response(parts: Value) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}]})
+}
+
+/// The id that a call without one gets.
+fn made(response: &Value, call: usize) -> String {
+    Gemini.tool_calls(response)[call].id.clone()
 }
 
 fn check_calls(response: &Value, expected: &[(&str, &str, Value)]) {
@@ -42,18 +49,18 @@ fn calls_are_read_from_the_parts_of_all_candidates() {
         &whole,
         &[
             ("f1", "sum", json!({"a": 1})),
-            ("call_skillet_0", "sum", json!({})),
-            ("call_skillet_1", "lookup", json!({})),
-            ("call_skillet_2", "b", json!({})),
+            (&made(&whole, 1), "sum", json!({})),
+            (&made(&whole, 2), "lookup", json!({})),
+            (&made(&whole, 3), "b", json!({})),
         ],
     );
 }
 
 #[test]
 fn calls_are_read_from_the_list_of_the_sdks_where_candidates_have_none() {
-    let list = json!([{"name": "a", "args": {"x": 1}}, {"id": "call_skillet_0", "name": "b"}, 3]);
-    let expected = [("call_skillet_1", "a", json!({"x": 1})), ("call_skillet_0", "b", json!({}))];
-    check_calls(&json!({"functionCalls": list}), &expected);
+    let list = json!([{"name": "a", "args": {"x": 1}}, {"id": "i", "name": "b"}, 3]);
+    let listed = json!({"functionCalls": list});
+    check_calls(&listed, &[(&made(&listed, 0), "a", json!({"x": 1})), ("i", "b", json!({}))]);
     let mut both = response(json!([{"functionCall": {"name": "c", "id": "i"}}]));
     both["functionCalls"] = list;
     check_calls(&both, &[("i", "c", json!({}))]);
@@ -83,9 +90,10 @@ fn the_next_request_has_the_models_content_as_it_was_and_one_of_responses() {
         {"functionCall": {"name": "sum", "args": {"a": 1}, "id": "f1"}, "thoughtSignature": "c2ln"},
         {"functionCall": {"name": "sum", "args": {}}},
     ]);
-    let results = [result("call_skillet_0", "[1]"), result("f1", "{\"sum\":1}")];
+    let response = response(parts.clone());
+    let results = [result(&made(&response, 1), "[1]"), result("f1", "{\"sum\":1}")];
     check_next(
-        &response(parts.clone()),
+        &response,
         &results,
         json!([
             {"role": "model", "parts": parts},
@@ -128,9 +136,10 @@ fn one_turn_continues_the_first_candidate_that_calls() {
 
 #[test]
 fn calls_of_the_sdks_list_become_parts_again() {
+    let listed = json!({"functionCalls": [{"name": "sum", "args": {"a": 1}}]});
     check_next(
-        &json!({"functionCalls": [{"name": "sum", "args": {"a": 1}}]}),
-        &[result("call_skillet_0", "1")],
+        &listed,
+        &[result(&made(&listed, 0), "1")],
         json!([
             {"role": "model", "parts": [{"functionCall": {"name": "sum", "args": {"a": 1}}}]},
             {"role": "user", "parts": [{"functionResponse": {"name": "sum", "response": {"result": 1}}}]},
@@ -153,10 +162,9 @@ fn results_precede_the_clients_first_call_which_takes_the_signature() {
     let client = json!({"functionCall": {"name": "open"}});
     let signed = json!({"functionCall": {"name": "open"}, "thoughtSignature": "c2ln"});
     let text = json!({"text": "a"});
-    let mixed = Gemini.client_response(
-        &response(json!([text, ours, client, unnumbered, client])),
-        &[result("f1", "1"), result("call_skillet_1", "2")],
-    );
+    let whole = response(json!([text, ours, client, unnumbered, client]));
+    let results = [result("f1", "1"), result(&made(&whole, 2), "2")];
+    let mixed = Gemini.client_response(&whole, &results);
     assert_eq!(mixed, response(json!([text, result_text("1"), result_text("2"), signed, client])));
 }
 
@@ -183,10 +191,8 @@ fn with_no_call_left_the_results_end_the_response() {
 
 #[test]
 fn results_of_the_sdks_list_stand_in_the_first_candidate() {
-    let mixed = Gemini.client_response(
-        &json!({"functionCalls": [{"name": "sum"}, {"name": "open"}]}),
-        &[result("call_skillet_0", "1")],
-    );
+    let listed = json!({"functionCalls": [{"name": "sum"}, {"name": "open"}]});
+    let mixed = Gemini.client_response(&listed, &[result(&made(&listed, 0), "1")]);
     let mut expected = response(json!([result_text("1")]));
     expected["functionCalls"] = json!([{"name": "open"}]);
     assert_eq!(mixed, expected);

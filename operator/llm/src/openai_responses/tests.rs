@@ -1,0 +1,4 @@
+//! Requests and whole responses.
+
+mod request_tests;
+mod response_tests;

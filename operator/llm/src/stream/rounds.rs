@@ -1,0 +1,248 @@
+//! The skeleton of every stream filter: rounds that are fed and ended, and the end that is held back between them.
+//!
+//! A [`StreamCodec`] says which event means what, and writes events. It never decides when a round is over, whether
+//! an end is still held back, or whose a call is.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::Value;
+
+use super::{RoundEnd, StreamError, StreamFilter};
+use crate::{
+    Arguments, OfferedNames, ToolResult, Usage,
+    codec::{ClientText, Codec, placed_calls, usage},
+    sse::{EventSplitter, RawEvent, RoundSize},
+};
+
+/// Cuts the bytes of one round into pieces.
+pub(crate) trait Splitter: Default + Send {
+    type Piece;
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Self::Piece>, StreamError>;
+
+    /// The piece that the end of the stream completes, and the splitter of the next round.
+    fn rest(&mut self) -> Option<Self::Piece>;
+
+    /// The bytes of a piece of which the rest is missing: JSON that does not parse.
+    fn half(piece: &Self::Piece) -> Option<&[u8]>;
+
+    /// Returns true if a blank line ends each piece, which the last one may lack.
+    fn has_blank_lines(&self) -> bool {
+        true
+    }
+}
+
+/// A server-sent event: its bytes, and its data if they are JSON.
+pub(crate) struct SseEvent {
+    pub(crate) raw: RawEvent,
+    pub(crate) data: Option<Value>,
+}
+
+impl From<RawEvent> for SseEvent {
+    fn from(raw: RawEvent) -> Self {
+        let data = raw.data().and_then(|data| serde_json::from_str(&data).ok());
+        Self { raw, data }
+    }
+}
+
+impl Splitter for EventSplitter {
+    type Piece = SseEvent;
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, StreamError> {
+        Ok(Self::feed(self, bytes)?.into_iter().map(SseEvent::from).collect())
+    }
+
+    fn rest(&mut self) -> Option<SseEvent> {
+        Self::rest(self).map(SseEvent::from)
+    }
+
+    fn half(piece: &SseEvent) -> Option<&[u8]> {
+        let data = piece.raw.data().filter(|_| piece.data.is_none())?;
+        data.trim_start().starts_with('{').then_some(&piece.raw.0)
+    }
+}
+
+/// A whole round.
+pub(crate) struct WholeRound {
+    /// The response as without streaming.
+    pub(crate) response: Value,
+    /// Texts that should have been the JSON of a call's arguments, by list and index of the call.
+    pub(crate) broken: HashMap<(String, usize), String>,
+}
+
+impl From<Value> for WholeRound {
+    fn from(response: Value) -> Self {
+        Self { response, broken: HashMap::new() }
+    }
+}
+
+/// The end of a round, held back until the next round begins or the stream ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldEnd {
+    pub(crate) has_client_calls: bool,
+}
+
+/// The state of a conversation that no dialect keeps for itself.
+pub(crate) struct Rounds {
+    pub(crate) offered: Arc<OfferedNames>,
+    /// The usage of the rounds that are over.
+    pub(crate) total: Usage,
+    pub(crate) is_first: bool,
+    /// The provider sent an error: nothing runs.
+    pub(crate) is_failed: bool,
+    pub(crate) held: Option<HeldEnd>,
+    size: RoundSize,
+}
+
+impl Rounds {
+    /// Counts bytes of events that are kept until the round is over.
+    pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), StreamError> {
+        self.size.add(bytes)
+    }
+
+    /// The usage of the rounds that are over and of the current one.
+    pub(crate) fn total_with(&self, current: &Usage) -> Usage {
+        self.total.clone().plus(current)
+    }
+
+    /// Sorts the calls of a whole round by owner.
+    pub(crate) fn end<C: Codec>(&mut self, round: WholeRound) -> RoundEnd {
+        let WholeRound { response, mut broken } = round;
+        self.total = self.total_with(&usage::<C>(&response));
+        let mut calls = Vec::new();
+        for placed in placed_calls::<C>(&response) {
+            let mut call = placed.call;
+            if let Some(text) = broken.remove(&(placed.list, placed.index)) {
+                call.arguments = Arguments::NotJson(text);
+            }
+            calls.push(call);
+        }
+        RoundEnd::of(response, calls, &self.offered, self.is_failed)
+    }
+}
+
+/// One provider's events.
+pub(crate) trait StreamCodec: Default + Send {
+    type Splitter: Splitter;
+
+    /// Takes a piece of the current round and writes the client's part.
+    fn take(
+        &mut self,
+        piece: <Self::Splitter as Splitter>::Piece,
+        rounds: &mut Rounds,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StreamError>;
+
+    /// Learns the form of the stream from its first bytes.
+    fn follow(&mut self, _splitter: &Self::Splitter) {}
+
+    /// Returns true if the round has calls that are held back or that await confirmation.
+    fn holds_end(&self) -> bool;
+
+    /// Ends the current round. The next one begins without any of its state.
+    fn end_round(&mut self, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError>;
+
+    /// Writes texts before the end that is held back.
+    fn write_texts(&mut self, texts: &[ClientText], rounds: &Rounds, out: &mut Vec<u8>);
+
+    /// Writes the end that was held back, for all rounds.
+    fn write_end(&mut self, end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>);
+}
+
+/// The filter of one streamed conversation.
+pub(crate) struct RoundsFilter<S: StreamCodec> {
+    splitter: S::Splitter,
+    codec: S,
+    rounds: Rounds,
+    /// True if the last bytes to the client may lack the blank line that ends an event.
+    is_cut: bool,
+}
+
+impl<S: StreamCodec> RoundsFilter<S> {
+    pub(crate) fn new(offered: Arc<OfferedNames>) -> Self {
+        let (total, size) = (Usage::default(), RoundSize::default());
+        let rounds = Rounds { offered, total, is_first: true, is_failed: false, held: None, size };
+        Self { splitter: S::Splitter::default(), codec: S::default(), rounds, is_cut: false }
+    }
+
+    fn take(
+        &mut self,
+        piece: <S::Splitter as Splitter>::Piece,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StreamError> {
+        let start = out.len();
+        let taken = self.codec.take(piece, &mut self.rounds, out);
+        self.end_cut_event(start, out);
+        taken
+    }
+
+    /// Ends the event before `start` if it was cut and more follows.
+    fn end_cut_event(&mut self, start: usize, out: &mut Vec<u8>) {
+        if self.is_cut && out.len() > start {
+            self.is_cut = false;
+            out.splice(start..start, *b"\n\n");
+        }
+    }
+
+    /// Takes an event that the stream left without its blank line. The client gets half an event only if it cannot be
+    /// part of an offered tool's call.
+    fn take_rest(&mut self, out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let has_blank_lines = self.splitter.has_blank_lines();
+        let Some(rest) = self.splitter.rest() else { return Ok(()) };
+        if let Some(half) = S::Splitter::half(&rest) {
+            let text = String::from_utf8_lossy(half);
+            let is_offered = || self.rounds.offered.all().any(|name| text.contains(&**name));
+            if !self.rounds.is_failed && (self.codec.holds_end() || is_offered()) {
+                return Err(StreamError::Truncated);
+            }
+        }
+        let length = out.len();
+        self.take(rest, out)?;
+        self.is_cut |= has_blank_lines && out.len() > length;
+        Ok(())
+    }
+}
+
+impl<S: StreamCodec> StreamFilter for RoundsFilter<S> {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError> {
+        let pieces = self.splitter.feed(bytes)?;
+        self.codec.follow(&self.splitter);
+        pieces.into_iter().try_for_each(|piece| self.take(piece, out))
+    }
+
+    fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
+        let rest = self.take_rest(out);
+        let holds_end = self.codec.holds_end() && !self.rounds.is_failed;
+        let start = out.len();
+        let end = rest.and(self.codec.end_round(&mut self.rounds, out));
+        self.end_cut_event(start, out);
+        self.rounds.size = RoundSize::default();
+        self.rounds.is_first = false;
+        let end = end?;
+        if holds_end {
+            self.rounds.held = Some(HeldEnd { has_client_calls: end.has_client_calls });
+        }
+        Ok(end)
+    }
+
+    fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
+        if self.rounds.held.is_some() {
+            let start = out.len();
+            let text = ClientText { id: id.to_owned(), text: text.to_owned() };
+            self.codec.write_texts(&[text], &self.rounds, out);
+            self.end_cut_event(start, out);
+        }
+    }
+
+    fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
+        let Some(end) = self.rounds.held.take() else { return };
+        let start = out.len();
+        let text = |result: &ToolResult| ClientText { id: result.id.clone(), text: result.to_text() };
+        let texts: Vec<ClientText> = results.iter().map(text).collect();
+        if !texts.is_empty() {
+            self.codec.write_texts(&texts, &self.rounds, out);
+        }
+        self.codec.write_end(end, &self.rounds, out);
+        self.end_cut_event(start, out);
+    }
+}
