@@ -103,6 +103,8 @@ lane_unit() {
     if [[ $file != operator/runner/* ]]; then tests+=(--test "$(basename "$file" .rs)"); fi
   done
   test_workspace --lib --bins "${tests[@]}"
+  need python3
+  (cd e2e/gateway/model && python3 -B -m tests)
 }
 
 lane_images() {

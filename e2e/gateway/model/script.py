@@ -1,100 +1,141 @@
-"""What the scripted model is told in the last user message, and how far a conversation is in it. Form: model.py."""
+"""The script in the last user message, and how far a conversation is in it. Form: model.py."""
 
 import json
 import re
+from dataclasses import dataclass, field
+
+from refusal import Refused, check
 
 # Each answer counts the same, so that a sum tells how many there were.
 INPUT_TOKENS, OUTPUT_TOKENS = 10, 5
-LEGAL_NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$")
-SIGNATURE = "c2lnbmF0dXJl"
+# A step that is a call, a cut call, or a fault. The last word of the name is looked up among the tools.
+STEP = re.compile(r"(?:(;)\s*(?:then\s+)?|and\s+)?(call|cut|force|fault|loop \d+)\s+([^\s;]+)\s*")
+SAY = re.compile(r"(?:(;)\s*(?:then\s+)?|and\s+)?say\s+(.*?)\s*(?=;|\band (?:call|cut|force|fault)\b|$)", re.DOTALL)
+RECALL = re.compile(r"(?:(;)\s*(?:then\s+)?|and\s+)?recall\s*(?=;|\band |$)")
+FAULTS = ("429", "500", "529", "break", "rubbish", "hang")
 
 
-class Refused(Exception):
-    """A request that the provider would not take."""
+@dataclass
+class Answer:
+    """One answer of the model. A cut one ends in the middle of its last call's arguments."""
 
-
-def check(is_right, message):
-    if not is_right:
-        raise Refused(message)
+    text: list
+    calls: list = field(default_factory=list)
+    is_cut: bool = False
+    fault: tuple = None
 
 
 def parse(prompt):
     """Steps, each a list of (verb, name, value)."""
     steps, rest = [[]], prompt.strip()
     while rest:
-        found = re.match(r"(?:(;)\s*(?:then\s+)?|and\s+)?(call|force|loop \d+)\s+([^\s;]+)\s*", rest)
+        found = STEP.match(rest)
         if found:
             if found[1]:
                 steps.append([])
-            rest, value = rest[found.end():], {}
+            rest = rest[found.end():]
+            verb, name, value = found[2], found[3], {}
+            if verb == "fault":
+                check(name in FAULTS, f"there is no fault {name!r}")
+                times = re.match(r"(\d+)\s*", rest)
+                rest = rest[times.end():] if times else rest
+                steps[-1].append((verb, name, int(times[1]) if times else 1))
+                continue
             if rest.startswith("{"):
                 value, end = json.JSONDecoder().raw_decode(rest)
                 rest = rest[end:].lstrip()
-            if found[2].startswith("loop"):
-                steps[-1:] = [[("call", found[3], value)] for _ in range(int(found[2][5:]))]
+            if verb.startswith("loop"):
+                steps[-1:] = [[("call", name, value)] for _ in range(int(verb[5:]))]
             else:
-                steps[-1].append((found[2], found[3], value))
+                steps[-1].append((verb, name, value))
             continue
-        found = re.match(r"(?:(;)\s*(?:then\s+)?|and\s+)?say\s+(.*?)\s*(?=;|\band (?:call|force)\b|$)", rest, re.DOTALL)
+        found = SAY.match(rest) or RECALL.match(rest)
         check(found, f"the script cannot be read from here: {rest!r}")
         if found[1]:
             steps.append([])
-        steps[-1].append(("say", None, found[2]))
+        steps[-1].append(("say", None, found[2]) if found.re is SAY else ("recall", None, None))
         rest = rest[found.end():]
     return [step for step in steps if step]
 
 
+@dataclass
 class Turn:
-    """What is read of a request: the prompt, the tools, and the rounds since the prompt with their results."""
+    """The part of a request that the script needs.
 
-    def __init__(self, prompt, tools, rounds, results):
-        for name in tools:
-            check(isinstance(name, str) and LEGAL_NAME.match(name), f"{name!r} is no name of a tool")
-        check(len(set(tools)) == len(tools), f"tool names must be unique: {tools}")
-        check(prompt is not None, "there is no user message")
-        self.prompt, self.tools, self.rounds, self.results = prompt, tools, rounds, results
+    `rounds` and `results` are those since the prompt, `history` all calls with their results, by name of the tool.
+    """
 
-    def answer(self):
-        """Text and calls of the next answer."""
+    prompt: str
+    tools: list
+    rounds: int = 0
+    results: list = field(default_factory=list)
+    history: list = field(default_factory=list)
+    may_call: bool = True
+    is_parallel: bool = True
+
+    def answer(self, number):
+        """The next answer, as the answer of this number."""
+        check(self.prompt is not None, "there is no user message")
         try:
             steps = parse(self.prompt)
         except Refused:
             if not self.prompt.rstrip().endswith("?"):
                 raise
-            return self.reply()
-        text, calls = [], []
+            return self.reply(number)
+        if not self.is_parallel:
+            steps = [part for step in steps for part in apart(step)]
         if self.rounds >= len(steps):
-            return [f"RESULT {result}" for result in self.results], []
+            return Answer([f"RESULT {result}" for result in self.results])
+        answer = Answer([])
         for verb, name, value in steps[self.rounds]:
-            if verb == "say":
-                text.append(value)
-                continue
-            offered = [tool for tool in self.tools if tool.startswith(name)]
-            if verb == "force":
-                offered = [name]
-            if offered:
-                number = len(calls)
-                calls.append({"id": f"call_{self.rounds}_{number}", "name": min(offered, key=len), "input": value})
+            if verb == "fault":
+                answer.fault = (name, value)
+            elif verb == "say":
+                answer.text.append(value)
+            elif verb == "recall":
+                answer.text.append(f"RECALL {' '.join(f'{tool}={result}' for tool, result in self.history)}")
             else:
-                text.append(f"NOT OFFERED {name}")
-        # With the last step the results are told too: tests see what the model was given.
-        if not calls and self.rounds + 1 == len(steps):
-            text += [f"RESULT {result}" for result in self.results]
-        return text, calls
+                self.call(answer, verb, name, value, number)
+        # With the last step the results are said too: tests see what the model was given.
+        if not answer.calls and self.rounds + 1 == len(steps) or not self.may_call:
+            answer.text += [f"RESULT {result}" for result in self.results]
+        return answer
 
-    def reply(self):
+    def call(self, answer, verb, name, value, number):
+        offered = [name] if verb == "force" else [tool for tool in self.tools if tool.startswith(name)]
+        if not self.may_call:
+            answer.text.append(f"NOT ALLOWED {name}")
+        elif offered:
+            # Ids are of one answer, as a provider's are.
+            id = f"call_{number}_{len(answer.calls)}"
+            answer.calls.append({"id": id, "name": min(offered, key=len), "input": value})
+            answer.is_cut |= verb == "cut"
+        else:
+            answer.text.append(f"NOT OFFERED {name}")
+
+    def reply(self, number):
         """The same for a question: a call of the tool that it is most about, then words with the result."""
         question = self.prompt.strip().removesuffix("?")
         words = set(re.findall(r"\w+", question.lower()))
         tool = max(self.tools, key=lambda name: len(words.intersection(re.split("[-_]", name.lower()))), default=None)
         if tool is None:
-            return ["I have nothing to find that out with."], []
+            return Answer(["I have nothing to find that out with."])
         if self.results:
-            return [f"I asked {tool}, and it says: {'; '.join(map(told, self.results))}."], []
-        return [], [{"id": "call_0_0", "name": tool, "input": {"text": question.partition(": ")[2] or question}}]
+            return Answer([f"I asked {tool}, and it says: {'; '.join(map(phrase, self.results))}."])
+        return Answer([], [{"id": f"call_{number}_0", "name": tool, "input": {"text": question.partition(": ")[2] or question}}])
 
 
-def told(result):
+def apart(step):
+    """A step with one call at most in each part, for a request that wants no parallel calls."""
+    parts = [[]]
+    for act in step:
+        if act[0] in ("call", "cut", "force") and any(other[0] != "say" for other in parts[-1]):
+            parts.append([])
+        parts[-1].append(act)
+    return parts
+
+
+def phrase(result):
     """A result as people would say it: fields with their values, without the brackets around them."""
 
     def said(value):
@@ -127,3 +168,9 @@ def pieces(text):
         cuts.append(text[at:end])
         at = end
     return cuts
+
+
+def arguments(answer, call):
+    """A call's arguments as text; the last call of a cut answer has half of them."""
+    text = json.dumps(call["input"])
+    return text[:len(text) // 2] if answer.is_cut and call is answer.calls[-1] else text
