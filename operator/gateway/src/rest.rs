@@ -11,6 +11,7 @@ mod events;
 mod execution_view;
 mod executions;
 mod openapi;
+mod operation;
 mod pagination;
 mod params;
 mod skill_view;
@@ -65,11 +66,11 @@ pub fn routes() -> Router<SkillService> {
     // A path with fixed words goes before one with a name, whatever the order here.
     Router::new()
         .route("/api/skills", get(skills::list))
-        .route("/api/skills/{name}", get(skills::get).put(update_skill::put).patch(update_skill::patch))
+        .route("/api/skills/{name}", get(skills::get).put(update_skill::update).patch(update_skill::update))
         .route("/api/skills/{name}/versions", get(skills::versions))
         .route("/api/skills/{name}/resolve", get(skills::resolve))
         .route("/api/skills/executions", get(executions::list).post(create_execution::create))
-        .route("/api/skills/executions/{id}", get(executions::get).delete(cancel::delete))
+        .route("/api/skills/executions/{id}", get(executions::get).delete(cancel::cancel))
         .route("/api/skills/executions/{id}/cancel", post(cancel::cancel))
         .route("/api/skills/executions/{id}/events", get(events::events))
         .route("/openapi.json", get(docs::openapi))

@@ -22,7 +22,7 @@ use crate::{
     rest::{
         body::Body,
         execution_view::ExecutionView,
-        openapi::{AuthErrors, BodyErrors, ConflictErrors, GoneErrors, NotFoundErrors, ValidationErrors},
+        operation::{AuthErrors, BodyErrors, ConflictErrors, GoneErrors, NotFoundErrors, ValidationErrors},
         params::{AuthenticatedCaller, Params},
         skills::constraint,
     },

@@ -23,8 +23,7 @@ use crate::{
     memory::{MemoryPool, MemoryReservation},
     rest::{
         execution_view::ExecutionView,
-        executions,
-        openapi::{AuthErrors, NotFoundErrors},
+        operation::{AuthErrors, ExecutionParams, NotFoundErrors},
         params::{AuthenticatedCaller, ObjectName, Params},
     },
     service::SkillService,
@@ -33,10 +32,7 @@ use crate::{
 /// Follow a run: events `status`, then one `end` or `error`, each with JSON.
 #[utoipa::path(
     get, path = "/api/skills/executions/{id}/events", tag = "executions", operation_id = "followExecution",
-    params(
-        ("id" = String, Path, description = "Name of the SkillExecution."),
-        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
-    ),
+    params(ExecutionParams),
     responses(
         (status = 200, description = "Server-sent events; `status` and `end` carry an Execution, `error` an ErrorResponse.",
             body = ExecutionEvent, content_type = "text/event-stream"),
@@ -49,12 +45,12 @@ pub(crate) async fn events(
     ObjectName(id): ObjectName,
     params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let execution = executions::find(&service, &caller, &id, params).await?;
-    let following = service.executions.watch(&execution);
-    let teller = Teller { room: service.memory.clone(), tenant: caller.namespace.clone(), following };
+    let execution = service.execution(&caller, &id, params.take_namespace()?.as_deref()).await?;
+    let watch = service.executions.watch(&execution);
+    let source = EventSource { memory: service.memory.clone(), tenant: caller.namespace.clone(), watch };
     // The client reconnects to another replica, and gets the state that the run has then.
     let stream =
-        stream::unfold(Next::Tell(execution, teller), next).take_until(service.stop.cancelled_owned());
+        stream::unfold(Next::Send(execution, source), next).take_until(service.stop.cancelled_owned());
     Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
 }
 
@@ -69,57 +65,57 @@ pub(crate) struct ExecutionEvent {
 }
 
 /// Follows the run for one client, which may read its events slowly.
-struct Teller {
-    room: Arc<MemoryPool>,
+struct EventSource {
+    memory: Arc<MemoryPool>,
     tenant: Arc<str>,
-    following: ExecutionWatch,
+    watch: ExecutionWatch,
 }
 
 /// The next step of the stream. An event holds its memory until the client has read the event.
 enum Next {
-    Tell(Arc<Execution>, Teller),
+    Send(Arc<Execution>, EventSource),
     /// Wait for a state that differs from that of the last event.
-    Wait(Facts, Teller, MemoryReservation),
+    Wait(Facts, EventSource, MemoryReservation),
     Close(Option<MemoryReservation>),
 }
 
 async fn next(next: Next) -> Option<(Result<Event, Infallible>, Next)> {
-    let (sent, mut teller) = match next {
-        Next::Close(room) => {
-            drop(room);
+    let (sent, mut source) = match next {
+        Next::Close(memory) => {
+            drop(memory);
             return None;
         }
-        Next::Tell(execution, teller) => return Some(tell(&execution, teller).await),
-        Next::Wait(sent, teller, taken) => {
-            drop(taken);
-            (sent, teller)
+        Next::Send(execution, source) => return Some(render(&execution, source).await),
+        Next::Wait(sent, source, memory) => {
+            drop(memory);
+            (sent, source)
         }
     };
     loop {
-        match teller.following.next().await {
+        match source.watch.next().await {
             Ok(execution) if execution.is_ended() || facts(&execution) != sent => {
-                return Some(tell(&execution, teller).await);
+                return Some(render(&execution, source).await);
             }
             Ok(_) => {}
-            Err(error) => return Some(broken_off(error.into())),
+            Err(error) => return Some(end_with_error(error.into())),
         }
     }
 }
 
-async fn tell(execution: &Execution, teller: Teller) -> (Result<Event, Infallible>, Next) {
-    let room = match teller.room.reserve(&teller.tenant, execution.content()).await {
-        Ok(room) => room,
-        Err(error) => return broken_off(error),
+async fn render(execution: &Execution, source: EventSource) -> (Result<Event, Infallible>, Next) {
+    let memory = match source.memory.reserve(&source.tenant, execution.content()).await {
+        Ok(memory) => memory,
+        Err(error) => return end_with_error(error),
     };
     let view = ExecutionView::from(execution);
     if execution.is_ended() {
-        (Ok(event("end", &view)), Next::Close(Some(room)))
+        (Ok(event("end", &view)), Next::Close(Some(memory)))
     } else {
-        (Ok(event("status", &view)), Next::Wait(facts(execution), teller, room))
+        (Ok(event("status", &view)), Next::Wait(facts(execution), source, memory))
     }
 }
 
-fn broken_off(error: ApiError) -> (Result<Event, Infallible>, Next) {
+fn end_with_error(error: ApiError) -> (Result<Event, Infallible>, Next) {
     (Ok(event("error", &ErrorResponse { error })), Next::Close(None))
 }
 

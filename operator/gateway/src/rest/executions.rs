@@ -1,19 +1,15 @@
 //! Runs of the caller: those in its own namespace, and those it has made in the namespaces of the platform.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use futures::TryStreamExt as _;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    auth::Caller,
     error::ApiError,
-    executions::Execution,
     rest::{
         execution_view::{ExecutionView, Status},
-        openapi::{AuthErrors, NotFoundErrors},
+        operation::{AuthErrors, ExecutionParams, ListParams, NotFoundErrors},
         pagination,
         params::{AuthenticatedCaller, ObjectName, Params},
     },
@@ -37,9 +33,7 @@ pub(crate) struct ExecutionPage {
     params(
         ("skill" = Option<String>, Query, description = "Only runs of this skill."),
         ("status" = Option<Status>, Query, description = "Only runs that stand so."),
-        ("namespace" = Option<String>, Query, description = "Only this one of the namespaces looked up for the caller."),
-        ("page" = Option<u32>, Query, minimum = 1, description = "Default 1."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Items on a page, default 50."),
+        ListParams,
     ),
     responses((status = 200, body = ExecutionPage), AuthErrors)
 )]
@@ -51,8 +45,7 @@ pub(crate) async fn list(
     let page = pagination::take(&mut params)?;
     let skill = params.take("skill")?;
     let status = params.take_word("status", &Status::WORDS)?;
-    let namespace = params.take("namespace")?;
-    params.finish()?;
+    let namespace = params.take_namespace()?;
     let fields = selectors(skill.as_deref(), status);
     let entries =
         service.list_executions(&caller, namespace.as_deref(), skill.as_deref(), fields.as_deref()).await?;
@@ -78,10 +71,7 @@ fn selectors(skill: Option<&str>, status: Option<Status>) -> Option<Vec<String>>
 /// One run of the caller.
 #[utoipa::path(
     get, path = "/api/skills/executions/{id}", tag = "executions", operation_id = "getExecution",
-    params(
-        ("id" = String, Path, description = "Name of the SkillExecution."),
-        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
-    ),
+    params(ExecutionParams),
     responses((status = 200, body = ExecutionView), AuthErrors, NotFoundErrors)
 )]
 pub(crate) async fn get(
@@ -90,20 +80,8 @@ pub(crate) async fn get(
     ObjectName(id): ObjectName,
     params: Params,
 ) -> Result<Json<ExecutionView>, ApiError> {
-    let execution = find(&service, &caller, &id, params).await?;
+    let execution = service.execution(&caller, &id, params.take_namespace()?.as_deref()).await?;
     Ok(Json(ExecutionView::from(&*execution)))
-}
-
-/// Returns the caller's run of this name. The only query parameter is `namespace`.
-pub(crate) async fn find(
-    service: &SkillService,
-    caller: &Caller,
-    id: &str,
-    mut params: Params,
-) -> Result<Arc<Execution>, ApiError> {
-    let namespace = params.take("namespace")?;
-    params.finish()?;
-    Ok(service.execution(caller, id, namespace.as_deref()).await?)
 }
 
 #[cfg(test)]

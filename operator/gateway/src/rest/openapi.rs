@@ -1,11 +1,9 @@
 //! The OpenAPI document, put together from the handlers and types themselves.
 
-use std::collections::BTreeMap;
-
 use utoipa::{
-    IntoResponses, Modify, OpenApi,
+    Modify, OpenApi,
     openapi::{
-        ContentBuilder, Ref, RefOr, Response, ResponseBuilder,
+        path::Operation,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -26,18 +24,16 @@ use crate::{
         skills::get,
         skills::versions,
         skills::resolve,
-        update_skill::put,
-        update_skill::patch,
+        update_skill::update,
         create_execution::create,
         executions::list,
         executions::get,
-        cancel::delete,
         cancel::cancel,
         events::events,
     ),
     components(schemas(ErrorResponse)),
     security(("token" = [])),
-    modifiers(&Token)
+    modifiers(&Token, &Aliases)
 )]
 struct ApiDoc;
 
@@ -58,81 +54,31 @@ impl Modify for Token {
     }
 }
 
+/// Operations that do what another one does, under a second method.
+struct Aliases;
+
+impl Modify for Aliases {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let paths = &mut document.paths.paths;
+        let cancel = paths.get("/api/skills/executions/{id}/cancel").and_then(|path| path.post.clone());
+        if let Some(path) = paths.get_mut("/api/skills/executions/{id}") {
+            let summary = "Cancel a run; the same as `POST .../cancel`. The record of the run stays.";
+            path.delete = cancel.map(|cancel| alias(cancel, "deleteExecution", summary));
+        }
+        if let Some(path) = paths.get_mut("/api/skills/{name}") {
+            let summary = "Switch a skill, or set its mode; the same as PUT.";
+            path.patch = path.put.clone().map(|put| alias(put, "patchSkill", summary));
+        }
+    }
+}
+
+fn alias(mut operation: Operation, id: &str, summary: &str) -> Operation {
+    operation.operation_id = Some(id.to_owned());
+    operation.summary = Some(summary.to_owned());
+    operation
+}
+
 /// The document of these routes, for others to add theirs.
 pub fn document() -> utoipa::openapi::OpenApi {
     ApiDoc::openapi()
-}
-
-/// Errors that any request may get.
-pub(crate) enum AuthErrors {}
-/// There is no such thing for this caller.
-pub(crate) enum NotFoundErrors {}
-/// It is there, and its state forbids.
-pub(crate) enum ConflictErrors {}
-/// It was deleted in between.
-pub(crate) enum GoneErrors {}
-/// The body is too large, or does not come.
-pub(crate) enum BodyErrors {}
-/// It was understood and cannot be so.
-pub(crate) enum ValidationErrors {}
-
-impl IntoResponses for AuthErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[
-            ("400", "The request cannot be read; `field` says where."),
-            ("401", "No token, or one that is not known."),
-            ("403", "The caller may not do this."),
-            (
-                "503",
-                "The cluster cannot do it now, or other requests hold the memory: then `Retry-After` says when to ask again.",
-            ),
-        ])
-    }
-}
-
-impl IntoResponses for NotFoundErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[("404", "There is no such thing for this caller.")])
-    }
-}
-
-impl IntoResponses for ConflictErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[(
-            "409",
-            "It is there and its state forbids, or the idempotency key was used for another call.",
-        )])
-    }
-}
-
-impl IntoResponses for GoneErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[("410", "The run was deleted before it ended.")])
-    }
-}
-
-impl IntoResponses for BodyErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[
-            ("408", "The body did not come within a minute."),
-            (
-                "413",
-                "The body is larger than 1 MiB, or has more small values than there is memory for in one request.",
-            ),
-        ])
-    }
-}
-
-impl IntoResponses for ValidationErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[("422", "A value is not valid; `field` says which.")])
-    }
-}
-
-fn errors(of: &[(&str, &str)]) -> BTreeMap<String, RefOr<Response>> {
-    let answer = |text: &str| {
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorResponse"))).build();
-        ResponseBuilder::new().description(text).content("application/json", content).build()
-    };
-    of.iter().map(|(status, text)| ((*status).to_owned(), answer(text).into())).collect()
 }

@@ -39,6 +39,13 @@ impl Params {
         found.map(|(_, value)| Some(*value)).ok_or_else(wrong)
     }
 
+    /// Takes `namespace`, the last parameter that is expected.
+    pub(crate) fn take_namespace(mut self) -> Result<Option<String>, ApiError> {
+        let namespace = self.take("namespace")?;
+        self.finish()?;
+        Ok(namespace)
+    }
+
     /// Refuses what nobody took.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
         match self.0.into_iter().next() {

@@ -107,18 +107,18 @@ pub(crate) struct SkillView {
 }
 
 impl SkillView {
-    pub(crate) fn of(seen: &ResolvedSkill, caller: &Caller, policy: &SkillPolicySpec) -> Self {
-        let skill = &seen.entry.skill;
+    pub(crate) fn of(resolved: &ResolvedSkill, caller: &Caller, policy: &SkillPolicySpec) -> Self {
+        let skill = &resolved.entry.skill;
         let CachedSpec { mode, enabled, invocation, tags, description, tool } = &skill.spec;
-        let sealed = seen.entry.newest().map(|version| &version.spec);
+        let sealed = resolved.entry.newest().map(|version| &version.spec);
         // The schemas of the version that would run, not those of a spec that is being edited.
         let tool = sealed.map_or(tool, |sealed| &sealed.tool);
         Self {
-            namespace: seen.namespace.to_string(),
+            namespace: resolved.namespace.to_string(),
             name: skill.name.to_string(),
-            source: Source::of(&seen.namespace, caller, policy),
+            source: Source::of(&resolved.namespace, caller, policy),
             version: sealed.map(|sealed| sealed.version.to_string()),
-            versions: versions(&seen.entry).iter().map(ToString::to_string).collect(),
+            versions: versions(&resolved.entry).iter().map(ToString::to_string).collect(),
             description: sealed.map_or(description, |sealed| &sealed.description).to_string(),
             mode: (*mode).into(),
             enabled: *enabled,
@@ -133,7 +133,7 @@ impl SkillView {
             omitted: false,
             ready: skill.is_ready,
             reason: skill.reason.as_deref().map(str::to_owned),
-            shadowed_by: seen.shadowed_by.as_deref().map(str::to_owned),
+            shadowed_by: resolved.shadowed_by.as_deref().map(str::to_owned),
         }
     }
 }

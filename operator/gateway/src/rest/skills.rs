@@ -12,12 +12,10 @@ use skillet_core::{
 use utoipa::ToSchema;
 
 use crate::{
-    auth::Caller,
     catalog::{CachedSkill, CachedSpec},
     error::ApiError,
-    resolve::ResolvedSkill,
     rest::{
-        openapi::{AuthErrors, NotFoundErrors, ValidationErrors},
+        operation::{AuthErrors, ListParams, NotFoundErrors, SkillParams, ValidationErrors},
         pagination,
         params::{AuthenticatedCaller, ObjectName, Params},
         skill_view::{Mode, SkillView, Source, versions as sealed_versions},
@@ -79,9 +77,7 @@ pub(crate) struct ResolvedVersion {
         ("mode" = Option<Mode>, Query, description = "Only skills of this mode."),
         ("source" = Option<Source>, Query, description = "Only skills from there."),
         ("tag" = Option<String>, Query, description = "Only skills with exactly this tag."),
-        ("namespace" = Option<String>, Query, description = "Only this one of the namespaces looked up for the caller."),
-        ("page" = Option<u32>, Query, minimum = 1, description = "Default 1."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Items on a page, default 50."),
+        ListParams,
     ),
     responses((status = 200, body = SkillPage), AuthErrors)
 )]
@@ -95,20 +91,19 @@ pub(crate) async fn list(
     let mode = params.take_word("mode", &Mode::WORDS)?;
     let source = params.take_word("source", &Source::WORDS)?;
     let tag = params.take("tag")?;
-    let namespace = params.take("namespace")?;
-    params.finish()?;
+    let namespace = params.take_namespace()?;
     let policy = service.catalog.policy();
     let mut found = service.list(&caller, namespace.as_deref()).await?;
-    found.retain(|seen| {
-        let skill = &seen.entry.skill;
+    found.retain(|resolved| {
+        let skill = &resolved.entry.skill;
         mode.is_none_or(|mode| mode == skill.spec.mode.into())
-            && source.is_none_or(|source| source == Source::of(&seen.namespace, &caller, &policy))
+            && source.is_none_or(|source| source == Source::of(&resolved.namespace, &caller, &policy))
             && tag.as_ref().is_none_or(|tag| skill.spec.tags.contains(tag))
             && finds(&search, skill)
     });
     let total = found.len();
     let mut left = pagination::CONTENT;
-    let view = |seen| SkillView::of(seen, &caller, &policy).within(&mut left);
+    let view = |skill| SkillView::of(skill, &caller, &policy).within(&mut left);
     let data = Items(page.of(&found).into_iter().map(view).collect());
     Ok(Json(SkillPage {
         skills: data.clone(),
@@ -128,10 +123,7 @@ fn finds(search: &Search, skill: &CachedSkill) -> bool {
 /// One skill: the nearest of that name, or the one of the namespace given.
 #[utoipa::path(
     get, path = "/api/skills/{name}", tag = "skills", operation_id = "getSkill",
-    params(
-        ("name" = String, Path, description = "Name of the skill."),
-        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
-    ),
+    params(SkillParams),
     responses((status = 200, body = SkillView), AuthErrors, NotFoundErrors)
 )]
 pub(crate) async fn get(
@@ -140,17 +132,14 @@ pub(crate) async fn get(
     ObjectName(name): ObjectName,
     params: Params,
 ) -> Result<Json<SkillView>, ApiError> {
-    let seen = named(&service, &caller, &name, params).await?;
-    Ok(Json(SkillView::of(&seen, &caller, &service.catalog.policy())))
+    let skill = service.get(&caller, &name, params.take_namespace()?.as_deref()).await?;
+    Ok(Json(SkillView::of(&skill, &caller, &service.catalog.policy())))
 }
 
 /// The sealed versions of a skill.
 #[utoipa::path(
     get, path = "/api/skills/{name}/versions", tag = "skills", operation_id = "listSkillVersions",
-    params(
-        ("name" = String, Path, description = "Name of the skill."),
-        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
-    ),
+    params(SkillParams),
     responses((status = 200, body = SkillVersions), AuthErrors, NotFoundErrors)
 )]
 pub(crate) async fn versions(
@@ -159,10 +148,10 @@ pub(crate) async fn versions(
     ObjectName(name): ObjectName,
     params: Params,
 ) -> Result<Json<SkillVersions>, ApiError> {
-    let seen = named(&service, &caller, &name, params).await?;
-    let versions: Vec<String> = sealed_versions(&seen.entry).iter().map(ToString::to_string).collect();
+    let skill = service.get(&caller, &name, params.take_namespace()?.as_deref()).await?;
+    let versions: Vec<String> = sealed_versions(&skill.entry).iter().map(ToString::to_string).collect();
     Ok(Json(SkillVersions {
-        namespace: seen.namespace.to_string(),
+        namespace: skill.namespace.to_string(),
         name,
         latest: versions.first().cloned(),
         versions,
@@ -173,9 +162,8 @@ pub(crate) async fn versions(
 #[utoipa::path(
     get, path = "/api/skills/{name}/resolve", tag = "skills", operation_id = "resolveSkillVersion",
     params(
-        ("name" = String, Path, description = "Name of the skill."),
+        SkillParams,
         ("constraint" = Option<String>, Query, description = "Such as `^1.2.0`, `~1.2.0`, `>=1.0.0 <2.0.0`. Default `*`."),
-        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
     ),
     responses((status = 200, body = ResolvedVersion), AuthErrors, NotFoundErrors, ValidationErrors)
 )]
@@ -186,15 +174,15 @@ pub(crate) async fn resolve(
     mut params: Params,
 ) -> Result<Json<ResolvedVersion>, ApiError> {
     let text = params.take("constraint")?.unwrap_or_else(|| "*".to_owned());
-    let seen = named(&service, &caller, &name, params).await?;
+    let skill = service.get(&caller, &name, params.take_namespace()?.as_deref()).await?;
     let constraint = constraint(&text, "constraint")?;
-    let versions = sealed_versions(&seen.entry);
+    let versions = sealed_versions(&skill.entry);
     let Some(version) = best(&constraint, &versions) else {
         let message = format!("no version of Skill {name} fits {constraint}");
         return Err(ApiError::new(StatusCode::NOT_FOUND, "VersionNotFound", message).at("constraint"));
     };
     Ok(Json(ResolvedVersion {
-        namespace: seen.namespace.to_string(),
+        namespace: skill.namespace.to_string(),
         name,
         constraint: text,
         version: version.to_string(),
@@ -207,17 +195,6 @@ pub(crate) fn constraint(text: &str, field: &str) -> Result<Constraint, ApiError
         let code = error.reason().as_str();
         ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, code, error.to_string()).at(field)
     })
-}
-
-async fn named(
-    service: &SkillService,
-    caller: &Caller,
-    name: &str,
-    mut params: Params,
-) -> Result<ResolvedSkill, ApiError> {
-    let namespace = params.take("namespace")?;
-    params.finish()?;
-    Ok(service.get(caller, name, namespace.as_deref()).await?)
 }
 
 #[cfg(test)]

@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    auth::Caller,
     error::ApiError,
     rest::{
         body::Body,
-        openapi::{AuthErrors, BodyErrors, ConflictErrors, NotFoundErrors, ValidationErrors},
+        operation::{AuthErrors, BodyErrors, ConflictErrors, NotFoundErrors, SkillParams, ValidationErrors},
         params::{AuthenticatedCaller, ObjectName, Params},
         skill_view::{Mode, SkillView},
     },
@@ -40,57 +39,23 @@ impl SkillUpdate {
 /// Switch a skill, or set its mode.
 #[utoipa::path(
     put, path = "/api/skills/{name}", tag = "skills", operation_id = "putSkill",
-    params(
-        ("name" = String, Path, description = "Name of the skill."),
-        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
-    ),
+    params(SkillParams),
     request_body = SkillUpdate,
     responses((status = 200, body = SkillView), AuthErrors, NotFoundErrors, ConflictErrors, BodyErrors, ValidationErrors)
 )]
-pub(crate) async fn put(
+pub(crate) async fn update(
     AuthenticatedCaller(caller): AuthenticatedCaller,
     State(service): State<SkillService>,
     ObjectName(name): ObjectName,
     params: Params,
     Body(update, _memory): Body<SkillUpdate>,
 ) -> Result<Json<SkillView>, ApiError> {
-    change(&service, &caller, &name, params, &update).await
-}
-
-/// Switch a skill, or set its mode; the same as PUT.
-#[utoipa::path(
-    patch, path = "/api/skills/{name}", tag = "skills", operation_id = "patchSkill",
-    params(
-        ("name" = String, Path, description = "Name of the skill."),
-        ("namespace" = Option<String>, Query, description = "One of the namespaces looked up for the caller."),
-    ),
-    request_body = SkillUpdate,
-    responses((status = 200, body = SkillView), AuthErrors, NotFoundErrors, ConflictErrors, BodyErrors, ValidationErrors)
-)]
-pub(crate) async fn patch(
-    AuthenticatedCaller(caller): AuthenticatedCaller,
-    State(service): State<SkillService>,
-    ObjectName(name): ObjectName,
-    params: Params,
-    Body(update, _memory): Body<SkillUpdate>,
-) -> Result<Json<SkillView>, ApiError> {
-    change(&service, &caller, &name, params, &update).await
-}
-
-async fn change(
-    service: &SkillService,
-    caller: &Caller,
-    name: &str,
-    mut params: Params,
-    update: &SkillUpdate,
-) -> Result<Json<SkillView>, ApiError> {
-    let namespace = params.take("namespace")?;
-    params.finish()?;
+    let namespace = params.take_namespace()?;
     if update.is_empty() {
         return Err(ApiError::bad_request("give enabled, mode or both"));
     }
-    let changed = service.update(caller, name, namespace.as_deref(), update).await?;
-    Ok(Json(SkillView::of(&changed, caller, &service.catalog.policy())))
+    let changed = service.update(&caller, &name, namespace.as_deref(), &update).await?;
+    Ok(Json(SkillView::of(&changed, &caller, &service.catalog.policy())))
 }
 
 #[cfg(test)]
