@@ -181,19 +181,19 @@ impl Auth {
         let PresentedToken { text, place } = presented(headers, query)?;
         let caller = match credential(text).ok_or(AuthError::Unknown)? {
             Credential::ApiKey(hash) => self.keys.caller(hash, (self.clock)().timestamp)?,
-            Credential::ServiceAccount(claims) => self.reviewed(text, &claims).await?,
+            Credential::ServiceAccount(claims) => self.review(text, &claims).await?,
         };
         request_id::record_caller(&caller.namespace);
         Ok(Authenticated { caller, token_header: place })
     }
 
-    async fn reviewed(&self, text: &str, claims: &TokenClaims) -> Result<Caller, AuthError> {
+    async fn review(&self, text: &str, claims: &TokenClaims) -> Result<Caller, AuthError> {
         // The answer counts from when it was asked for, not from when it came.
         let now = (self.clock)();
         let (client, text, expires) = (self.client.clone(), text.to_owned(), claims.expires);
         let ask = || async move {
             let caller = review_token(client, text).await?;
-            let kept = if caller.is_some() { known_for(expires, now.timestamp) } else { UNKNOWN_TOKEN_TTL };
+            let kept = if caller.is_some() { token_ttl(expires, now.timestamp) } else { UNKNOWN_TOKEN_TTL };
             Ok(Answer { value: caller, until: now.instant + kept })
         };
         self.tokens.get(&claims.digest, now.instant, ask).await?.ok_or(AuthError::Unknown)
@@ -223,7 +223,7 @@ impl Auth {
 }
 
 /// Never longer than the token itself is good.
-fn known_for(expires: Option<Timestamp>, now: Timestamp) -> Duration {
+fn token_ttl(expires: Option<Timestamp>, now: Timestamp) -> Duration {
     let left = expires.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default());
     left.map_or(TOKEN_TTL, |left| left.min(TOKEN_TTL))
 }

@@ -99,11 +99,11 @@ impl ExecutionClient {
         self.subscriptions.is_synced()
     }
 
-    /// Makes the execution, or finds the one that the same idempotency key made.
-    pub async fn start(&self, order: &ExecutionRequest) -> Result<Arc<Execution>, ExecutionError> {
-        let api = self.api(&order.namespace);
-        let sent = Found::new(&request::object(order))
-            .map_err(|error| ExecutionError::of_create(&order.namespace, kube::Error::SerdeError(error)))?;
+    /// Creates the execution, or finds the one that the same idempotency key created.
+    pub async fn start(&self, request: &ExecutionRequest) -> Result<Arc<Execution>, ExecutionError> {
+        let api = self.api(&request.namespace);
+        let sent = Found::new(&request::object(request))
+            .map_err(|error| ExecutionError::of_create(&request.namespace, kube::Error::SerdeError(error)))?;
         let params = PostParams { field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()), dry_run: false };
         let mut races = 0;
         loop {
@@ -113,10 +113,10 @@ impl ExecutionClient {
             };
             let is_taken = matches!(&error, kube::Error::Api(status) if status.is_already_exists());
             let Some(name) = sent.meta().name.as_deref().filter(|_| is_taken && races < MAX_RACES) else {
-                return Err(ExecutionError::of_create(&order.namespace, error));
+                return Err(ExecutionError::of_create(&request.namespace, error));
             };
-            match self.find(&order.namespace, name).await? {
-                Some(found) if request::is_same_call(order, &found) => return Ok(found),
+            match self.find(&request.namespace, name).await? {
+                Some(found) if request::is_same_call(request, &found) => return Ok(found),
                 Some(_) => return Err(ExecutionError::Conflict),
                 // It was deleted in between, so the name is free.
                 None => races += 1,
@@ -124,15 +124,15 @@ impl ExecutionClient {
         }
     }
 
-    /// The execution that the order's idempotency key has made in this namespace, if it is still there. Makes none.
+    /// The execution that the request's idempotency key has made in this namespace, if it is still there. Makes none.
     pub async fn find_by_key(
         &self,
-        order: &ExecutionRequest,
+        request: &ExecutionRequest,
         namespace: &str,
     ) -> Result<Option<Arc<Execution>>, ExecutionError> {
-        let Some(key) = &order.idempotency else { return Ok(None) };
-        match self.find(namespace, &request::keyed_name(&order.caller, key)).await? {
-            Some(found) if !request::is_same_call(order, &found) => Err(ExecutionError::Conflict),
+        let Some(key) = &request.idempotency else { return Ok(None) };
+        match self.find(namespace, &request::keyed_name(&request.caller, key)).await? {
+            Some(found) if !request::is_same_call(request, &found) => Err(ExecutionError::Conflict),
             found => Ok(found),
         }
     }
@@ -160,31 +160,31 @@ impl ExecutionClient {
         tokio::time::timeout(limit, end).await.unwrap_or_else(too_late)
     }
 
-    /// Starts, and waits for the end. Where the order says so, the run is cancelled when this future is dropped, from
+    /// Starts, and waits for the end. If the request says so, the run is cancelled when this future is dropped, from
     /// whatever point on, unless another request of this gateway waits for the same run.
     pub async fn run(
         self: &Arc<Self>,
-        order: &ExecutionRequest,
+        request: &ExecutionRequest,
         limit: Duration,
     ) -> Result<Arc<Execution>, ExecutionError> {
-        if !order.cancel_when_dropped {
-            let execution = self.start(order).await?;
+        if !request.cancel_when_dropped {
+            let execution = self.start(request).await?;
             return self.wait(&execution, limit).await;
         }
         let (answer, answered) = oneshot::channel();
-        let run = self.clone().run_until_dropped(order.clone(), limit, answer);
+        let run = self.clone().run_until_dropped(request.clone(), limit, answer);
         tokio::spawn(run.in_current_span());
         answered.await.unwrap_or(Err(ExecutionError::Stopping))
     }
 
     async fn run_until_dropped(
         self: Arc<Self>,
-        order: ExecutionRequest,
+        request: ExecutionRequest,
         limit: Duration,
         mut answer: oneshot::Sender<Result<Arc<Execution>, ExecutionError>>,
     ) {
         // Not left half way: what was asked of the API server may exist, and must then be cancelled.
-        let execution = match self.start(&order).await {
+        let execution = match self.start(&request).await {
             Ok(execution) => execution,
             Err(error) => {
                 // Whoever asked may be gone; then nobody needs the error.
@@ -251,7 +251,7 @@ impl ExecutionClient {
     }
 
     async fn get_raw(&self, namespace: &str, name: &str) -> Result<Option<Found>, ExecutionError> {
-        self.api(namespace).get_opt(name).await.map_err(|error| unreadable(namespace, name, error))
+        self.api(namespace).get_opt(name).await.map_err(|error| read_error(namespace, name, error))
     }
 
     fn api(&self, namespace: &str) -> Api<Found> {
@@ -260,11 +260,11 @@ impl ExecutionClient {
 }
 
 fn read(found: &Found) -> Result<Arc<Execution>, ExecutionError> {
-    let unreadable = |error| unreadable(&found.namespace().unwrap_or_default(), &found.name_any(), error);
-    Execution::read(found).map(Arc::new).map_err(unreadable)
+    let read_error = |error| read_error(&found.namespace().unwrap_or_default(), &found.name_any(), error);
+    Execution::read(found).map(Arc::new).map_err(read_error)
 }
 
-fn unreadable(namespace: &str, name: &str, source: kube::Error) -> ExecutionError {
+fn read_error(namespace: &str, name: &str, source: kube::Error) -> ExecutionError {
     ExecutionError::Read { namespace: namespace.to_owned(), name: name.to_owned(), source: Box::new(source) }
 }
 

@@ -20,26 +20,26 @@ const NAME_BYTES: usize = 16;
 const SMALL: usize = 4096;
 
 /// The object to create.
-pub(super) fn object(order: &ExecutionRequest) -> SkillExecution {
+pub(super) fn object(request: &ExecutionRequest) -> SkillExecution {
     let spec = SkillExecutionSpec {
-        skill: order.skill.to_string(),
-        version: order.version.clone(),
-        input: Some(order.input.clone()).filter(|input| !input.is_null()),
-        timeout: order.timeout.map(SkillDuration),
+        skill: request.skill.to_string(),
+        version: request.version.clone(),
+        input: Some(request.input.clone()).filter(|input| !input.is_null()),
+        timeout: request.timeout.map(SkillDuration),
         retries: None,
-        session_id: order.session.clone(),
-        caller: Some(caller_text(&order.caller)),
+        session_id: request.session.clone(),
+        caller: Some(caller_text(&request.caller)),
         cancel: false,
     };
-    let name = order.idempotency.as_deref().map(|key| keyed_name(&order.caller, key));
-    let generate_name = name.is_none().then(|| format!("{}-", order.skill));
-    let caller_namespace = order.caller.namespace.to_string();
-    let request_id = order.request_id.clone();
+    let name = request.idempotency.as_deref().map(|key| keyed_name(&request.caller, key));
+    let generate_name = name.is_none().then(|| format!("{}-", request.skill));
+    let caller_namespace = request.caller.namespace.to_string();
+    let request_id = request.request_id.clone();
     let annotations = request_id.map(|id| [(names::ANNOTATION_REQUEST_ID.to_owned(), id)].into());
     let metadata = ObjectMeta {
         name,
         generate_name,
-        namespace: Some(order.namespace.to_string()),
+        namespace: Some(request.namespace.to_string()),
         labels: Some([(names::LABEL_CALLER_NAMESPACE.to_owned(), caller_namespace)].into()),
         annotations,
         ..ObjectMeta::default()
@@ -74,12 +74,12 @@ fn caller_text(caller: &Caller) -> String {
 }
 
 /// Returns true if the execution found under the request's name is the one that the request describes.
-pub(super) fn is_same_call(order: &ExecutionRequest, found: &Execution) -> bool {
+pub(super) fn is_same_call(request: &ExecutionRequest, found: &Execution) -> bool {
     let found = &found.spec;
-    found.skill == *order.skill
-        && (order.ignore_version || found.version == order.version)
-        && found.caller == Some(caller_text(&order.caller))
-        && is_same_input(found.input.as_deref(), &order.input)
+    found.skill == *request.skill
+        && (request.ignore_version || found.version == request.version)
+        && found.caller == Some(caller_text(&request.caller))
+        && is_same_input(found.input.as_deref(), &request.input)
 }
 
 fn is_same_input(found: Option<&RawValue>, wanted: &Value) -> bool {
@@ -123,27 +123,27 @@ mod tests {
         Caller { namespace: namespace.into(), user: user.into(), groups: [].into() }
     }
 
-    fn order(input: Value) -> ExecutionRequest {
-        let mut order =
+    fn request(input: Value) -> ExecutionRequest {
+        let mut request =
             ExecutionRequest::new(caller("team", "system:serviceaccount:team:agent"), "platform", "sum");
-        order.input = input;
-        order
+        request.input = input;
+        request
     }
 
-    fn made(order: &ExecutionRequest) -> Execution {
-        Execution::read(&Found::new(&object(order)).unwrap()).unwrap()
+    fn made(request: &ExecutionRequest) -> Execution {
+        Execution::read(&Found::new(&object(request)).unwrap()).unwrap()
     }
 
     #[test]
     fn an_execution_carries_the_order_and_who_gave_it() {
-        let order = ExecutionRequest {
+        let request = ExecutionRequest {
             version: Some("^1.0.0".into()),
             session: Some("s".into()),
             timeout: Some(std::time::Duration::from_secs(3)),
             request_id: Some("r-1".into()),
-            ..order(json!({ "a": 1 }))
+            ..request(json!({ "a": 1 }))
         };
-        let object = serde_json::to_value(object(&order)).unwrap();
+        let object = serde_json::to_value(object(&request)).unwrap();
         assert_eq!(
             object["metadata"],
             json!({ "generateName": "sum-", "namespace": "platform", "labels": { "skillet.dev/caller-namespace": "team" },
@@ -175,10 +175,10 @@ mod tests {
 
     #[test]
     fn a_call_is_the_same_by_skill_version_caller_and_input() {
-        let first = order(json!({ "a": 1 }));
+        let first = request(json!({ "a": 1 }));
         let found = made(&first);
         assert!(is_same_call(&first, &found));
-        assert!(!is_same_call(&order(json!({ "a": 2 })), &found));
+        assert!(!is_same_call(&request(json!({ "a": 2 })), &found));
         assert!(!is_same_call(&ExecutionRequest { skill: "other".into(), ..first.clone() }, &found));
         let newer = ExecutionRequest { version: Some("*".into()), ..first.clone() };
         assert!(!is_same_call(&newer, &found));
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn inputs_are_compared_as_the_api_server_keeps_them() {
-        let same = |a: Value, b: Value| is_same_call(&order(a), &made(&order(b)));
+        let same = |a: Value, b: Value| is_same_call(&request(a), &made(&request(b)));
         assert!(same(json!({ "a": [1.0, { "b": 2 }] }), json!({ "a": [1, { "b": 2.0 }] })));
         assert!(same(json!(u64::MAX), json!(1.844_674_407_370_955_2e19)));
         assert!(!same(json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992_i64)));
@@ -198,10 +198,10 @@ mod tests {
         assert!(!same(json!({ "a": 1 }), json!({ "b": 1 })));
         assert!(!same(json!("1"), json!(1)));
         let escaped = "<".repeat(2 * SMALL);
-        let mut found = made(&order(json!(escaped)));
+        let mut found = made(&request(json!(escaped)));
         found.spec.input =
             Some(RawValue::from_string(format!("{escaped:?}").replace('<', "\\u003c")).unwrap());
-        assert!(is_same_call(&order(json!(escaped)), &found));
+        assert!(is_same_call(&request(json!(escaped)), &found));
         let many = json!(vec![json!({ "": 0 }); 20_000]);
         assert!(same(many.clone(), many.clone()) && !same(json!({}), many));
     }

@@ -13,12 +13,12 @@ fn caller() -> Caller {
     Caller { namespace: "team".into(), user, groups: [].into() }
 }
 
-fn order() -> ExecutionRequest {
+fn request() -> ExecutionRequest {
     ExecutionRequest { input: json!({ "a": 1 }), ..ExecutionRequest::new(caller(), "team", "sum") }
 }
 
 fn keyed(key: &str) -> ExecutionRequest {
-    ExecutionRequest { idempotency: Some(key.into()), ..order() }
+    ExecutionRequest { idempotency: Some(key.into()), ..request() }
 }
 
 fn done() -> Value {
@@ -66,7 +66,7 @@ async fn waiting(
 async fn a_run_is_created_and_the_watch_reports_its_end() {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;
-    let execution = executor.start(&order()).await.unwrap();
+    let execution = executor.start(&request()).await.unwrap();
     assert!(execution.metadata.name.starts_with("sum-"));
     let waiting = waiting(&api, &executor, &execution).await;
     api.set_status("team", &execution.metadata.name, running());
@@ -84,7 +84,7 @@ async fn an_end_before_the_waiting_began_is_found_by_asking() {
     let api = FakeApiServer::default();
     api.set_status_on_create(done());
     let executor = watching(&api).await;
-    let execution = executor.start(&order()).await.unwrap();
+    let execution = executor.start(&request()).await.unwrap();
     assert!(!execution.is_ended(), "the answer to the creation is from before the end");
     eventually("the watch has passed it", || api.executions().len() == 1).await;
     assert_eq!(phase(&executor.wait(&execution, SOON).await.unwrap()), Phase::Succeeded);
@@ -94,7 +94,7 @@ async fn an_end_before_the_waiting_began_is_found_by_asking() {
 async fn an_execution_that_has_ended_is_not_asked_for() {
     let api = FakeApiServer::default();
     let executor = ExecutionClient::new(api.client());
-    let execution = executor.start(&order()).await.unwrap();
+    let execution = executor.start(&request()).await.unwrap();
     api.set_status("team", &execution.metadata.name, done());
     let ended = executor.find("team", &execution.metadata.name).await.unwrap().unwrap();
     let asked = api.requests().len();
@@ -106,7 +106,7 @@ async fn an_execution_that_has_ended_is_not_asked_for() {
 async fn an_end_during_an_interruption_is_found_by_the_list_after_it() {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;
-    let execution = executor.start(&order()).await.unwrap();
+    let execution = executor.start(&request()).await.unwrap();
     let waiting = waiting(&api, &executor, &execution).await;
     api.end_watches();
     api.set_status("team", &execution.metadata.name, done());
@@ -117,7 +117,7 @@ async fn an_end_during_an_interruption_is_found_by_the_list_after_it() {
 async fn a_deletion_during_an_interruption_is_found_by_asking() {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;
-    let execution = executor.start(&order()).await.unwrap();
+    let execution = executor.start(&request()).await.unwrap();
     let waiting = waiting(&api, &executor, &execution).await;
     api.end_watches();
     api.delete(&path("team", "skillexecutions", &execution.metadata.name));
@@ -128,7 +128,7 @@ async fn a_deletion_during_an_interruption_is_found_by_asking() {
 async fn the_watch_reports_a_deletion() {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;
-    let execution = executor.start(&order()).await.unwrap();
+    let execution = executor.start(&request()).await.unwrap();
     let waiting = waiting(&api, &executor, &execution).await;
     api.delete(&path("team", "skillexecutions", &execution.metadata.name));
     assert!(matches!(waiting.await.unwrap(), Err(ExecutionError::Gone { .. })));
@@ -151,7 +151,7 @@ async fn reads_replace_a_watch_that_hangs() {
     let api = FakeApiServer::default();
     let executor = Arc::new(ExecutionClient::new(api.client()));
     api.mute_watches();
-    let execution = executor.start(&order()).await.unwrap();
+    let execution = executor.start(&request()).await.unwrap();
     let waiting = tokio::spawn({
         let (executor, execution) = (executor.clone(), execution.clone());
         async move { executor.wait(&execution, Duration::from_secs(300)).await }
@@ -166,7 +166,7 @@ async fn reads_replace_a_watch_that_hangs() {
 async fn a_question_that_fails_is_asked_again() {
     let api = FakeApiServer::default();
     let executor = ExecutionClient::new(api.client());
-    let execution = executor.start(&order()).await.unwrap();
+    let execution = executor.start(&request()).await.unwrap();
     api.set_status("team", &execution.metadata.name, done());
     api.fail_next("GET ", 400, "not now");
     assert_eq!(phase(&executor.wait(&execution, SOON).await.unwrap()), Phase::Succeeded);
@@ -176,7 +176,7 @@ async fn a_question_that_fails_is_asked_again() {
 async fn waiting_has_a_limit_and_leaves_the_run_alone() {
     let api = FakeApiServer::default();
     let executor = ExecutionClient::new(api.client());
-    let execution = executor.start(&order()).await.unwrap();
+    let execution = executor.start(&request()).await.unwrap();
     let late = executor.wait(&execution, Duration::from_secs(2)).await;
     assert!(matches!(late, Err(ExecutionError::TooLate { limit, .. }) if limit == Duration::from_secs(2)));
     assert_eq!(api.executions()[0]["spec"]["cancel"], false);
@@ -225,14 +225,14 @@ async fn what_the_api_server_refuses_is_a_typed_error() {
     let executor = ExecutionClient::new(api.client());
     api.fail_next("POST ", 403, "exceeded quota");
     assert!(
-        matches!(executor.start(&order()).await, Err(ExecutionError::Forbidden { message, .. }) if message == "exceeded quota")
+        matches!(executor.start(&request()).await, Err(ExecutionError::Forbidden { message, .. }) if message == "exceeded quota")
     );
     api.fail_next("POST ", 404, "no namespace");
-    assert!(matches!(executor.start(&order()).await, Err(ExecutionError::NoPlace { .. })));
+    assert!(matches!(executor.start(&request()).await, Err(ExecutionError::NoPlace { .. })));
     api.fail_next("POST ", 422, "too long");
-    assert!(matches!(executor.start(&order()).await, Err(ExecutionError::Invalid { .. })));
+    assert!(matches!(executor.start(&request()).await, Err(ExecutionError::Invalid { .. })));
     api.fail_next("POST ", 409, "no free name");
-    assert!(matches!(executor.start(&order()).await, Err(ExecutionError::Create { .. })));
+    assert!(matches!(executor.start(&request()).await, Err(ExecutionError::Create { .. })));
     assert!(api.executions().is_empty());
 }
 
@@ -256,7 +256,7 @@ async fn an_execution_keeps_the_id_of_the_request_that_created_it() {
 async fn following_shows_the_states_in_order_to_everyone_who_follows() {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;
-    let execution = executor.start(&order()).await.unwrap();
+    let execution = executor.start(&request()).await.unwrap();
     let (mut one, mut two) = (executor.watch(&execution), executor.watch(&execution));
     for watch in [&mut one, &mut two] {
         assert!(watch.next().await.unwrap().status.is_none());
@@ -278,10 +278,10 @@ async fn following_shows_the_states_in_order_to_everyone_who_follows() {
 async fn drop_waiting(cancel_when_dropped: bool, is_shared: bool) -> (FakeApiServer, Arc<Execution>) {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;
-    let order = ExecutionRequest { cancel_when_dropped, ..keyed("k") };
+    let request = ExecutionRequest { cancel_when_dropped, ..keyed("k") };
     let run = tokio::spawn({
         let executor = executor.clone();
-        async move { executor.run(&order, SOON).await }
+        async move { executor.run(&request, SOON).await }
     });
     let created = || api.executions().first().cloned();
     eventually("it is made", || created().is_some()).await;
@@ -317,10 +317,10 @@ async fn a_run_that_is_wanted_to_its_end_answers_it() {
         let api = FakeApiServer::default();
         api.set_status_on_create(done());
         let executor = watching(&api).await;
-        let ended = executor.run(&ExecutionRequest { cancel_when_dropped, ..order() }, SOON).await.unwrap();
+        let ended = executor.run(&ExecutionRequest { cancel_when_dropped, ..request() }, SOON).await.unwrap();
         assert_eq!(phase(&ended), Phase::Succeeded);
         api.fail_next("POST ", 422, "too long");
-        let refused = executor.run(&ExecutionRequest { cancel_when_dropped, ..order() }, SOON).await;
+        let refused = executor.run(&ExecutionRequest { cancel_when_dropped, ..request() }, SOON).await;
         assert!(matches!(refused, Err(ExecutionError::Invalid { .. })));
     }
 }

@@ -37,7 +37,7 @@ const PROTOCOL: &str = "mcp-protocol-version";
 const WITHOUT_SESSIONS: &str = "2026-07-28";
 /// Headers in which a token may come. rmcp logs requests, so they end here.
 const TOKENS: [&str; 4] = ["authorization", "x-api-key", "x-skillet-token", "x-goog-api-key"];
-/// As large as an object of the API server may be. An input is held in the message, in the order, and in the execution
+/// As large as an object of the API server may be. An input is held in the message, in the request, and in the execution
 /// that is made.
 const BODY_BUDGET: BodyBudget = BodyBudget { max_bytes: 1_572_864, text_copies: 2, parsed_copies: 3 };
 
@@ -65,16 +65,16 @@ pub(super) fn routes(service: SkillService, timing: Timing) -> Router {
 async fn serve(State(transport): State<Arc<Transport>>, request: Request) -> Response {
     let caller = match transport.service.authenticate(request.headers()).await {
         Ok(caller) => caller,
-        Err(error) => return refused(error.into()),
+        Err(error) => return error_response(error.into()),
     };
     let owner = Owner::of(&caller);
     if let Err(error) = transport.admit(&owner, request.headers()).await {
-        return refused(error);
+        return error_response(error);
     }
     let (head, body) = request.into_parts();
     let (body, memory) = match transport.service.memory.read(&caller.namespace, body, BODY_BUDGET).await {
         Ok((bytes, memory)) => (Body::from(bytes), memory),
-        Err(error) => return refused(error),
+        Err(error) => return error_response(error),
     };
     let mut request = Request::from_parts(head, body);
     for name in TOKENS {
@@ -88,7 +88,7 @@ async fn serve(State(transport): State<Arc<Transport>>, request: Request) -> Res
     let is_json = is_json(request.headers());
     let response = OPENER.scope(owner, transport.protocol.handle(request)).await;
     if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-        return unreadable();
+        return parse_error();
     }
     if !is_for_notices {
         return hold_until_end(response.map(Body::new), memory);
@@ -111,7 +111,7 @@ impl Transport {
                 !self.sessions.has_session(&id.into()).await.unwrap_or(false)
             }
         };
-        if opens && !self.sessions.has_room(owner).await {
+        if opens && !self.sessions.may_open(owner).await {
             let message = "too many sessions are open; close them with DELETE";
             return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManySessions", message));
         }
@@ -132,7 +132,7 @@ fn hold_until_end(response: Response, memory: Arc<Mutex<MemoryReservation>>) -> 
     })
 }
 
-fn refused(error: ApiError) -> Response {
+fn error_response(error: ApiError) -> Response {
     let is_unknown = error.status == StatusCode::UNAUTHORIZED;
     let mut response = error.into_response();
     if is_unknown {
@@ -147,7 +147,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// rmcp says of a body that it cannot read that it is not JSON; JSON-RPC has a word of its own for it.
-fn unreadable() -> Response {
+fn parse_error() -> Response {
     let error = json!({ "code": -32700, "message": "the body is not a JSON-RPC message of MCP" });
     let body = json!({ "jsonrpc": "2.0", "id": null, "error": error });
     (StatusCode::BAD_REQUEST, axum::Json(body)).into_response()

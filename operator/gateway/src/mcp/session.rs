@@ -82,7 +82,7 @@ impl Sessions {
     }
 
     /// Returns true if the caller may open another session on this replica.
-    pub(super) async fn has_room(&self, owner: &Owner) -> bool {
+    pub(super) async fn may_open(&self, owner: &Owner) -> bool {
         let sessions = self.local.sessions.read().await;
         sessions.keys().filter(|id| owner.owns(id)).count() < SESSIONS_PER_CALLER
     }

@@ -26,7 +26,7 @@ pub struct BodyBudget {
 }
 
 impl BodyBudget {
-    fn room(self, bytes: &[u8]) -> usize {
+    fn reservation(self, bytes: &[u8]) -> usize {
         if bytes.is_empty() {
             return 0;
         }
@@ -45,19 +45,23 @@ impl MemoryPool {
         body: Body,
         budget: BodyBudget,
     ) -> Result<(Bytes, MemoryReservation), ApiError> {
-        let mut taken = self.enter(tenant);
-        let bytes = tokio::time::timeout(READ_LIMIT, collect(body, budget.max_bytes, &mut taken));
+        let mut reservation = self.enter(tenant);
+        let bytes = tokio::time::timeout(READ_LIMIT, collect(body, budget.max_bytes, &mut reservation));
         let bytes = bytes.await.map_err(|_| ApiError::too_slow(READ_LIMIT))??;
-        taken.keep(budget.room(&bytes)).await?;
-        Ok((bytes, taken))
+        reservation.keep(budget.reservation(&bytes)).await?;
+        Ok((bytes, reservation))
     }
 }
 
-async fn collect(body: Body, max_bytes: usize, taken: &mut MemoryReservation) -> Result<Bytes, ApiError> {
+async fn collect(
+    body: Body,
+    max_bytes: usize,
+    reservation: &mut MemoryReservation,
+) -> Result<Bytes, ApiError> {
     let announced = body.size_hint().lower();
     let announced = usize::try_from(announced).ok().filter(|bytes| *bytes <= max_bytes);
     let announced = announced.ok_or_else(|| ApiError::too_large(max_bytes))?;
-    taken.read(announced).await?;
+    reservation.read(announced).await?;
     let mut read = BytesMut::with_capacity(announced);
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
@@ -68,7 +72,7 @@ async fn collect(body: Body, max_bytes: usize, taken: &mut MemoryReservation) ->
         }
         if length > read.capacity() {
             let capacity = length.max(STEP).next_power_of_two().min(max_bytes);
-            taken.read(capacity).await?;
+            reservation.read(capacity).await?;
             read.reserve(capacity - read.len());
         }
         read.extend_from_slice(&chunk);

@@ -19,7 +19,7 @@ fn spaces(bytes: usize) -> Body {
 
 /// Reserves the memory for a request with this body.
 async fn reserve(pool: &MemoryPool, of: &str, body: Body) -> Result<MemoryReservation, ApiError> {
-    pool.read(&tenant(of), body, BODY_BUDGET).await.map(|(_, taken)| taken)
+    pool.read(&tenant(of), body, BODY_BUDGET).await.map(|(_, reservation)| reservation)
 }
 
 fn reserved(pool: &MemoryPool) -> Reserved {

@@ -57,9 +57,9 @@ pub struct Conversation {
     pub caller: Caller,
     pub dialect: DialectName,
     pub model: String,
-    pub offering: OfferedTools,
+    pub offered: OfferedTools,
     /// The request as the client wrote it.
-    pub written: Bytes,
+    pub original: Bytes,
     pub limits: Limits,
     pub idempotency: Option<String>,
     pub session: Option<String>,
@@ -67,7 +67,7 @@ pub struct Conversation {
     /// Tokens of the request's header that confirm calls.
     pub confirmations: Vec<String>,
     /// The memory reservation of the conversation, returned at its end.
-    pub room: Option<MemoryReservation>,
+    pub memory: Option<MemoryReservation>,
 }
 
 /// Limits of a conversation.
@@ -103,7 +103,7 @@ pub struct Progress {
     /// For results of earlier turns, which come again with every request.
     earlier: ResultBudget,
     /// The number of occurrences of each call that has to run only once.
-    keyed: HashMap<String, u32>,
+    occurrences: HashMap<String, u32>,
     /// The model was asked to conclude.
     is_concluding: bool,
     /// Tool names of the calls whose skills were run, in order.
@@ -135,11 +135,11 @@ impl Conversation {
         let mut progress = self.progress();
         let is_resolved = self.resolve_confirmations(&mut request, &mut progress).await?;
         // An unchanged request is forwarded byte for byte.
-        let is_changed = is_resolved || !self.offering.tools.is_empty();
-        let body = if is_changed { self.sent(&request) } else { self.written.clone() };
+        let is_changed = is_resolved || !self.offered.tools.is_empty();
+        let body = if is_changed { self.sent(&request) } else { self.original.clone() };
         self.release_request(&mut request, body.len());
         let first = self.ask_first(&upstream, body, is_resolved).await?;
-        let headers = self.offering.response_headers();
+        let headers = self.offered.response_headers();
         let mut response = match first {
             First::Refused(answer) => buffered::pass(answer),
             First::Response(first) if is_streaming => {
@@ -167,7 +167,7 @@ impl Conversation {
         let is_refusal =
             [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY].contains(&response.status());
         // The results of confirmed calls are in the changed request alone.
-        if !is_refusal || is_resolved || self.offering.tools.is_empty() {
+        if !is_refusal || is_resolved || self.offered.tools.is_empty() {
             return Ok(First::Response(response));
         }
         let refusal = buffered::receive(response).await?;
@@ -175,11 +175,11 @@ impl Conversation {
             return Ok(First::Refused(refusal));
         }
         warn!(model = self.model, "Provider refused a request because skills were offered");
-        let response = upstream.send(self.written.clone()).await?;
+        let response = upstream.send(self.original.clone()).await?;
         if response.status().is_success() {
             self.gateway.tool_refusals.add(self.dialect, &self.model, std::time::Instant::now());
         }
-        self.offering = OfferedTools::withheld(PROVIDER_REFUSED);
+        self.offered = OfferedTools::withheld(PROVIDER_REFUSED);
         Ok(First::Response(response))
     }
 
@@ -189,13 +189,13 @@ impl Conversation {
 
     /// Drops the parsed request if it has no tools, and shrinks the reservation to the bytes that are sent.
     pub fn release_request(&mut self, request: &mut Value, bytes: usize) {
-        if !self.offering.targets.is_empty() {
+        if !self.offered.targets.is_empty() {
             return;
         }
         *request = Value::Null;
-        self.written = Bytes::new();
-        if let Some(room) = &mut self.room {
-            room.shrink_to(bytes);
+        self.original = Bytes::new();
+        if let Some(memory) = &mut self.memory {
+            memory.shrink_to(bytes);
         }
     }
 
@@ -215,7 +215,7 @@ impl Conversation {
             confirmations_by: now + time - FOR_THE_MODEL.min(time / 2),
             budget: ResultBudget::new(result_bytes, total_result_bytes),
             earlier: ResultBudget::new(result_bytes, total_result_bytes),
-            keyed: HashMap::new(),
+            occurrences: HashMap::new(),
             is_concluding: false,
             ran: Vec::new(),
         }
@@ -230,7 +230,7 @@ impl Conversation {
     pub fn split_calls(&self, answer: &Value) -> SplitCalls {
         let mut called = SplitCalls::default();
         for call in self.dialect().tool_calls(answer) {
-            match self.offering.targets.get(call.name.as_str()) {
+            match self.offered.targets.get(call.name.as_str()) {
                 Some(target) if !self.needs_confirmation(target) => called.skills.push(call),
                 Some(_) => {
                     called.awaiting_confirmation.push(call);
@@ -277,13 +277,13 @@ impl Conversation {
 
     /// Renders the request for the provider; unchanged parts keep the bytes of the client.
     pub fn sent(&self, request: &Value) -> Bytes {
-        render(&self.written, request).into()
+        render(&self.original, request).into()
     }
 
     /// Builds the request of the next round.
     pub fn next(&self, request: &Value, answer: &Value, results: &[ToolResult]) -> Value {
         let mut next = self.dialect().next_request(request, answer, results);
-        self.dialect.relax_tool_choice(&mut next, &self.offering.names());
+        self.dialect.relax_tool_choice(&mut next, &self.offered.names());
         next
     }
 }

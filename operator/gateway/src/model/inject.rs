@@ -87,11 +87,11 @@ async fn read_turn(gateway: &ModelState, request: Request) -> Result<Turn, ApiEr
     let Sent { caller, headers, bytes, body, memory } = sent(gateway, request).await?;
     let Inject { dialect, request, model } = body;
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
-    Ok(Turn { caller, headers, dialect, model, request, original: written(&bytes, "request"), memory })
+    Ok(Turn { caller, headers, dialect, model, request, original: field_text(&bytes, "request"), memory })
 }
 
 /// A field of a body as its author wrote it.
-fn written(body: &Bytes, name: &str) -> Bytes {
+fn field_text(body: &Bytes, name: &str) -> Bytes {
     field(body, name).map(|text| body.slice_ref(text)).unwrap_or_default()
 }
 
@@ -100,7 +100,7 @@ async fn inject(State(gateway): State<ModelState>, request: Request) -> Result<R
     let tools = turn.offer_tools(&gateway).await?;
     let (conversation, mut request) = turn.into_conversation(gateway, tools)?;
     conversation.resolve_confirmations(&mut request, &mut conversation.progress()).await?;
-    Ok(with_text(&conversation.offering.to_json(), "request", &conversation.sent(&request)))
+    Ok(with_text(&conversation.offered.to_json(), "request", &conversation.sent(&request)))
 }
 
 async fn intercept(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {
@@ -108,10 +108,10 @@ async fn intercept(State(gateway): State<ModelState>, request: Request) -> Resul
     let Intercept { dialect, request, answer, offered, round: round_number } = body;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
     let tools = OfferedTools { targets, ..OfferedTools::default() };
-    let (original, model) = (written(&bytes, "request"), String::new());
+    let (original, model) = (field_text(&bytes, "request"), String::new());
     let turn = Turn { caller, headers, dialect, model, request, original, memory };
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
-    let as_written = written(&bytes, "answer");
+    let as_written = field_text(&bytes, "answer");
     let called = conversation.split_calls(&answer);
     if called.is_empty() {
         return Ok(with_text(&json!({ "results": [] }), "answer", &as_written));

@@ -94,7 +94,7 @@ async fn handle(
     let tools = turn.offer_tools(&gateway).await?;
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
     if is_dry_run {
-        return Ok(with_text(&conversation.offering.to_json(), "request", &conversation.sent(&request)));
+        return Ok(with_text(&conversation.offered.to_json(), "request", &conversation.sent(&request)));
     }
     let ModelState { catalog, providers, .. } = &conversation.gateway;
     let policy = catalog.policy();

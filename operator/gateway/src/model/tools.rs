@@ -182,7 +182,7 @@ pub fn scoring(spec: &OfferPolicy) -> Scoring {
 }
 
 /// The namespaces a caller sees and may run skills of, nearest first, as they are now.
-pub async fn visible(
+pub async fn load_namespaces(
     gateway: &ModelState,
     caller: &Caller,
     preferences: &SkillPreferences,
@@ -233,7 +233,7 @@ pub fn offer(
 }
 
 /// Explains for each skill of these namespaces why it is or is not offered.
-pub fn explained(
+pub fn explain_offer(
     policy_spec: &SkillPolicySpec,
     namespaces: &[Arc<Namespace>],
     question: &OfferRequest<'_>,
@@ -301,11 +301,11 @@ fn table(picked: Offer, client_tools: &[&str]) -> OfferedTools {
 }
 
 /// Adds the tools to the request.
-pub fn add(dialect: DialectName, request: &mut Value, offering: &OfferedTools) -> Result<(), ApiError> {
-    if offering.tools.is_empty() {
+pub fn add(dialect: DialectName, request: &mut Value, offered: &OfferedTools) -> Result<(), ApiError> {
+    if offered.tools.is_empty() {
         return Ok(());
     }
-    dialect.dialect().append_tools(request, &offering.tools).map_err(|error| {
+    dialect.dialect().append_tools(request, &offered.tools).map_err(|error| {
         ApiError::new(StatusCode::BAD_REQUEST, "BadRequest", error.message.clone()).at(error.field)
     })
 }

@@ -41,7 +41,7 @@ impl Turn {
     /// Selects skills for the request, and adds them to it as tools.
     pub(super) async fn offer_tools(&mut self, state: &ModelState) -> Result<OfferedTools, ApiError> {
         let preferences = SkillPreferences::of(&self.headers)?;
-        let namespaces = tools::visible(state, &self.caller, &preferences).await?;
+        let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
         let offered =
             tools::offer(&state.catalog.policy(), &namespaces, &self.offer_request(state, &preferences));
         tools::add(self.dialect, &mut self.request, &offered)?;
@@ -51,8 +51,12 @@ impl Turn {
     /// Explains for each skill of the caller why the request is or is not offered it.
     pub(super) async fn explain(&self, state: &ModelState) -> Result<Vec<Explanation>, ApiError> {
         let preferences = SkillPreferences::of(&self.headers)?;
-        let namespaces = tools::visible(state, &self.caller, &preferences).await?;
-        Ok(tools::explained(&state.catalog.policy(), &namespaces, &self.offer_request(state, &preferences)))
+        let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
+        Ok(tools::explain_offer(
+            &state.catalog.policy(),
+            &namespaces,
+            &self.offer_request(state, &preferences),
+        ))
     }
 
     fn offer_request<'a>(
@@ -75,7 +79,7 @@ impl Turn {
     pub(super) fn into_conversation(
         self,
         state: ModelState,
-        offering: OfferedTools,
+        offered: OfferedTools,
     ) -> Result<(Conversation, Value), ApiError> {
         let Self { caller, headers, dialect, model, request, original, memory } = self;
         let conversation = Conversation {
@@ -83,13 +87,13 @@ impl Turn {
             caller,
             dialect,
             model,
-            offering,
-            written: original,
+            offered,
+            original,
             idempotency: idempotency::key(&headers)?,
             session: session(&headers)?,
             request_id: request_id::get(&headers),
             confirmations: confirmations(&headers)?,
-            room: Some(memory),
+            memory: Some(memory),
             gateway: state,
         };
         Ok((conversation, request))

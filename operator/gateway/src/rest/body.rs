@@ -10,7 +10,7 @@ use crate::{
     service::SkillService,
 };
 
-/// Most bytes of a body; a SkillExecution of more the cluster would not keep. An input is held in the order and in the
+/// Most bytes of a body; a SkillExecution of more the cluster would not keep. An input is held in the request and in the
 /// execution that is made.
 pub(crate) const BODY_BUDGET: BodyBudget =
     BodyBudget { max_bytes: 1 << 20, text_copies: 2, parsed_copies: 2 };
@@ -24,8 +24,8 @@ impl<T: DeserializeOwned> FromRequest<SkillService> for Body<T> {
     async fn from_request(request: Request, service: &SkillService) -> Result<Self, ApiError> {
         let (head, body) = request.into_parts();
         let caller = service.authenticate(&head.headers).await?;
-        let (bytes, room) = service.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
-        Ok(Self(read(&bytes)?, room))
+        let (bytes, memory) = service.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
+        Ok(Self(read(&bytes)?, memory))
     }
 }
 

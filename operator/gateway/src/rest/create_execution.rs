@@ -77,13 +77,13 @@ pub(crate) async fn create(
     State(service): State<SkillService>,
     params: Params,
     headers: HeaderMap,
-    Body(request, _room): Body<RunRequest>,
+    Body(request, _memory): Body<RunRequest>,
 ) -> Result<Response, ApiError> {
     params.finish()?;
     let wait = wait(&request)?;
     let chosen = request.namespace.clone();
-    let order = order(caller, request, &headers)?;
-    let execution = service.start_or_find(order, chosen.as_deref()).await?;
+    let run = execution_request(caller, request, &headers)?;
+    let execution = service.start_or_find(run, chosen.as_deref()).await?;
     let Some(limit) = wait else { return Ok(accepted(&execution)) };
     let end = tokio::select! {
         biased;
@@ -92,7 +92,7 @@ pub(crate) async fn create(
         () = service.stop.cancelled() => return Ok(accepted(&execution)),
     };
     match end {
-        Ok(ended) => answer(&ended),
+        Ok(ended) => ended_response(&ended),
         Err(ExecutionError::TooLate { .. }) => Ok(accepted(&execution)),
         Err(error) => Err(error.into()),
     }
@@ -110,7 +110,11 @@ fn wait(request: &RunRequest) -> Result<Option<Duration>, ApiError> {
 }
 
 /// The order, all but its namespace, which is looked up.
-fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<ExecutionRequest, ApiError> {
+fn execution_request(
+    caller: Caller,
+    request: RunRequest,
+    headers: &HeaderMap,
+) -> Result<ExecutionRequest, ApiError> {
     let RunRequest { skill, skill_name, version, input, session_id, timeout, .. } = request;
     let text = match (skill, skill_name) {
         (Some(text), None) | (None, Some(text)) => text,
@@ -131,7 +135,7 @@ fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<Exe
     if let Some(text) = &version {
         constraint(text, field)?;
     }
-    let order = ExecutionRequest::new(caller, "", name);
+
     Ok(ExecutionRequest {
         version,
         input: input.unwrap_or_default(),
@@ -139,7 +143,7 @@ fn order(caller: Caller, request: RunRequest, headers: &HeaderMap) -> Result<Exe
         timeout: timeout.map(|timeout| timeout.0),
         request_id: request_id::get(headers),
         idempotency: idempotency::key(headers)?,
-        ..order
+        ..ExecutionRequest::new(caller, "", name)
     })
 }
 
@@ -154,7 +158,7 @@ fn accepted(execution: &Execution) -> Response {
 }
 
 /// The record of a run that took place, or why there was none.
-fn answer(ended: &Execution) -> Result<Response, ApiError> {
+fn ended_response(ended: &Execution) -> Result<Response, ApiError> {
     match refusal(ended) {
         Some(error) => Err(error),
         None => Ok(Json(ExecutionView::from(ended)).into_response()),

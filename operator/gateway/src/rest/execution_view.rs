@@ -135,7 +135,7 @@ impl ExecutionView {
 
     /// As one of a list, whose inputs and outputs have so many bytes left.
     pub(crate) fn within(self, left: &mut usize) -> Self {
-        if pagination::has_room(left, [&self.input, &self.output]) {
+        if pagination::take_bytes(left, [&self.input, &self.output]) {
             return self;
         }
         Self { input: None, output: None, omitted: true, ..self }

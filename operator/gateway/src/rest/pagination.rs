@@ -9,7 +9,7 @@ use crate::{error::ApiError, rest::params::Params};
 pub(crate) const CONTENT: usize = 8 << 20;
 
 /// Takes the size of both documents from the bytes that are left, if they are enough.
-pub(crate) fn has_room(left: &mut usize, documents: [&Option<Box<RawValue>>; 2]) -> bool {
+pub(crate) fn take_bytes(left: &mut usize, documents: [&Option<Box<RawValue>>; 2]) -> bool {
     let bytes = documents.into_iter().flatten().map(|document| document.get().len()).sum();
     let rest = left.checked_sub(bytes);
     *left = rest.unwrap_or(*left);
@@ -19,10 +19,10 @@ pub(crate) fn has_room(left: &mut usize, documents: [&Option<Box<RawValue>>; 2])
 /// Takes `page` and `limit` out of the parameters.
 pub(crate) fn take(params: &mut Params) -> Result<Page, ApiError> {
     let (page, limit) = (params.take("page")?, params.take("limit")?);
-    Page::read(page.as_deref(), limit.as_deref()).map_err(|error| refused(&error))
+    Page::read(page.as_deref(), limit.as_deref()).map_err(|error| page_error(&error))
 }
 
-fn refused(error: &PageError) -> ApiError {
+fn page_error(error: &PageError) -> ApiError {
     ApiError::bad_request(error.to_string()).at(error.field)
 }
 

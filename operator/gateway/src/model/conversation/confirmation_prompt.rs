@@ -39,7 +39,7 @@ fn about(conversation: &Conversation, ids: &ProviderIds<'_>, call: &ToolCall) ->
     let Some(key) = &gateway.confirmation else {
         return prompt::text_without(&call.name, "this gateway has no key to confirm calls with");
     };
-    let Some(target) = conversation.offering.targets.get(call.name.as_str()) else {
+    let Some(target) = conversation.offered.targets.get(call.name.as_str()) else {
         return prompt::text_without(&call.name, "this request was not offered such a tool");
     };
     let Arguments::Json(arguments) = &call.arguments else {

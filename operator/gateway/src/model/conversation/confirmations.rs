@@ -75,7 +75,7 @@ pub(super) async fn resolve(
     let settled = plan(conversation, request);
     let deadline = progress.confirmations_by;
     let running = settled.iter().map(|settled| outcome(conversation, &settled.resolution, deadline).boxed());
-    let outcomes = tool_calls::side_by_side(conversation.limits.parallel, running.collect()).await?;
+    let outcomes = tool_calls::run_parallel(conversation.limits.parallel, running.collect()).await?;
     // In the order of the request, so that a later one cuts the same results at the same place.
     for (settled, outcome) in settled.iter().zip(&outcomes) {
         if settled.resolution.begins() && outcome.is_run {
@@ -91,7 +91,7 @@ pub(super) async fn resolve(
 
 /// Decides about each result of a call of a hybrid skill.
 fn plan(conversation: &Conversation, request: &Value) -> Vec<PendingResult> {
-    let targets = &conversation.offering.targets;
+    let targets = &conversation.offered.targets;
     let names = conversation.dialect().client_tool_names(request);
     let own: HashSet<&str> = names.into_iter().filter(|name| !targets.contains_key(*name)).collect();
     let caller = confirmation_prompt::caller(&conversation.caller);

@@ -49,7 +49,7 @@ impl Conversation {
 
     /// Keeps the model from calling tools. A client's own tools stay callable: their calls end the conversation here.
     fn forbid_skills(&self, request: &mut Value) {
-        let has_client_tools = self.dialect().client_tool_names(request).len() > self.offering.tools.len();
+        let has_client_tools = self.dialect().client_tool_names(request).len() > self.offered.tools.len();
         if !has_client_tools {
             self.dialect.forbid_tool_calls(request);
         }

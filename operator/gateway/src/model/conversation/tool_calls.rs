@@ -43,7 +43,7 @@ pub(super) async fn run(
     let keys: Vec<Option<String>> = calls.iter().map(|call| key(conversation, call, progress)).collect();
     let running = calls.iter().zip(keys);
     let running = running.map(|(call, key)| one(conversation, call, key, deadline).map(Ok).boxed());
-    let Ok::<_, Infallible>(outcomes) = side_by_side(conversation.limits.parallel, running.collect()).await;
+    let Ok::<_, Infallible>(outcomes) = run_parallel(conversation.limits.parallel, running.collect()).await;
     let results = calls.iter().zip(outcomes).map(|(call, outcome)| {
         if outcome.is_run {
             progress.ran.push(call.name.as_str().into());
@@ -54,7 +54,7 @@ pub(super) async fn run(
 }
 
 /// Runs at most this many at one time, and returns their outcomes in order, or the first error.
-pub(super) async fn side_by_side<T: Send, E: Send>(
+pub(super) async fn run_parallel<T: Send, E: Send>(
     parallel: usize,
     running: Vec<BoxFuture<'_, Result<T, E>>>,
 ) -> Result<Vec<T>, E> {
@@ -87,7 +87,7 @@ async fn called(
     key: Option<String>,
     deadline: Instant,
 ) -> CallOutcome {
-    let Some(skill) = conversation.offering.targets.get(call.name.as_str()) else {
+    let Some(skill) = conversation.offered.targets.get(call.name.as_str()) else {
         return failed("SkillNotFound", "this request was not offered such a tool");
     };
     let input = match &call.arguments {
@@ -141,11 +141,11 @@ pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result
 fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) -> Option<String> {
     let key = conversation.idempotency.as_ref()?;
     let Target { namespace, skill, version: _, confirm: _ } =
-        conversation.offering.targets.get(call.name.as_str())?;
+        conversation.offered.targets.get(call.name.as_str())?;
     let Arguments::Json(input) = &call.arguments else { return None };
     let digest = Sha256::digest(format!("{namespace}/{skill}/{input}"));
     let called = format!("{digest:x}");
-    let before = progress.keyed.entry(called.clone()).or_default();
+    let before = progress.occurrences.entry(called.clone()).or_default();
     *before += 1;
     // A router tells the round of each answer, since none of the earlier ones is known here.
     Some(format!("{key}/{}/{called}/{before}", progress.start))

@@ -191,8 +191,8 @@ async fn a_slow_call_keeps_one_place_and_no_other() {
     let ok = |number: u8| futures::future::ready(Ok::<_, u8>(number)).boxed();
     let slow = async { waits_for_last.await.map_err(|_| 0) };
     let ends = async { last.send(1).map(|()| 3) };
-    assert_eq!(side_by_side(2, vec![slow.boxed(), ok(2), ends.boxed()]).await, Ok(vec![1, 2, 3]));
+    assert_eq!(run_parallel(2, vec![slow.boxed(), ok(2), ends.boxed()]).await, Ok(vec![1, 2, 3]));
     let never = futures::future::pending().boxed();
     let failing = futures::future::ready(Err(7)).boxed();
-    assert_eq!(side_by_side(2, vec![never, failing, ok(2)]).await, Err(7), "nothing is waited for any more");
+    assert_eq!(run_parallel(2, vec![never, failing, ok(2)]).await, Err(7), "nothing is waited for any more");
 }
