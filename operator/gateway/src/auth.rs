@@ -199,6 +199,17 @@ impl Auth {
         self.tokens.get(&claims.digest, now.instant, ask).await?.ok_or(AuthError::Unknown)
     }
 
+    /// Returns true if the caller may do this with skills of the namespace, or with one of them.
+    pub async fn may(
+        &self,
+        caller: &Caller,
+        verb: Verb,
+        namespace: &str,
+        skill: Option<&str>,
+    ) -> Result<bool, AuthError> {
+        is_allowed(self.authorize(caller, verb, namespace, skill).await)
+    }
+
     /// Fails unless the caller may do this with skills of the namespace, or with one of them.
     pub async fn authorize(
         &self,

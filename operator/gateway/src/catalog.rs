@@ -30,6 +30,7 @@ pub use self::{
 use self::{left_right::LeftRight, namespace::Outcome};
 
 /// Skills, versions and policy as the watches report them.
+#[derive(Default)]
 pub struct SkillCatalog {
     policy: ArcSwap<SkillPolicySpec>,
     namespaces: ArcSwap<HashMap<Arc<str>, Arc<LeftRight>>>,
@@ -40,20 +41,6 @@ pub struct SkillCatalog {
     /// The namespaces of all calls of [`SkillCatalog::list`], in tests.
     #[cfg(test)]
     listed: Mutex<Vec<String>>,
-}
-
-impl Default for SkillCatalog {
-    fn default() -> Self {
-        Self {
-            policy: ArcSwap::default(),
-            namespaces: ArcSwap::default(),
-            writing: Mutex::new(()),
-            synced: AtomicU8::new(0),
-            changes: watch_channel::Sender::new(0),
-            #[cfg(test)]
-            listed: Mutex::default(),
-        }
-    }
 }
 
 impl SkillCatalog {

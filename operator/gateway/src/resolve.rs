@@ -9,7 +9,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    auth::{Auth, AuthError, Caller, Verb, is_allowed},
+    auth::{Auth, AuthError, Caller, Verb},
     catalog::{CatalogEntry, SkillCatalog},
 };
 
@@ -114,7 +114,7 @@ impl Lookup<'_> {
     }
 
     async fn may(&self, verb: Verb, namespace: &str, skill: Option<&str>) -> Result<bool, AuthError> {
-        is_allowed(self.auth.authorize(self.caller, verb, namespace, skill).await)
+        self.auth.may(self.caller, verb, namespace, skill).await
     }
 }
 

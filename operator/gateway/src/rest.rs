@@ -29,7 +29,6 @@ use crate::{
     error::ApiError,
     service::{ServiceError, SkillService},
 };
-pub use openapi::document;
 
 impl From<ServiceError> for ApiError {
     fn from(error: ServiceError) -> Self {

@@ -18,7 +18,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    auth::{Auth, AuthError, Caller, Verb, is_allowed},
+    auth::{Auth, AuthError, Caller, Verb},
     catalog::{CachedSkill, CatalogEntry, SkillCatalog},
     executions::{Execution, ExecutionClient, ExecutionError, ExecutionRequest, ListEntry},
     memory::MemoryPool,
@@ -200,7 +200,7 @@ impl SkillService {
             let Some(execution) = self.executions.find(&namespace, name).await? else { continue };
             let skill = Some(&*execution.spec.skill);
             if belongs_to(caller, &namespace, &execution)
-                && is_allowed(self.auth.authorize(caller, Verb::Execute, &namespace, skill).await)?
+                && self.auth.may(caller, Verb::Execute, &namespace, skill).await?
             {
                 return Ok(execution);
             }
@@ -261,21 +261,15 @@ impl SkillService {
         namespaces: Vec<Arc<str>>,
         skill: Option<&str>,
     ) -> Result<Vec<Arc<str>>, AuthError> {
+        let first = namespaces.first().map(ToString::to_string);
         let mut allowed = Vec::new();
-        let mut refusal = None;
         for namespace in namespaces {
-            match self.auth.authorize(caller, verb, &namespace, skill).await {
-                Ok(()) => allowed.push(namespace),
-                Err(error @ AuthError::Forbidden { .. }) => {
-                    refusal.get_or_insert(error);
-                }
-                Err(error @ (AuthError::Missing | AuthError::Unknown | AuthError::Unreachable(_))) => {
-                    return Err(error);
-                }
+            if self.auth.may(caller, verb, &namespace, skill).await? {
+                allowed.push(namespace);
             }
         }
-        match refusal {
-            Some(error) if allowed.is_empty() => Err(error),
+        match first {
+            Some(namespace) if allowed.is_empty() => Err(AuthError::Forbidden { verb, namespace }),
             _ => Ok(allowed),
         }
     }

@@ -63,41 +63,37 @@ pub(super) fn routes(service: SkillService, timing: Timing) -> Router {
 }
 
 async fn serve(State(transport): State<Arc<Transport>>, request: Request) -> Response {
-    let caller = match transport.service.authenticate(request.headers()).await {
-        Ok(caller) => caller,
-        Err(error) => return error_response(error.into()),
-    };
-    let owner = Owner::of(&caller);
-    if let Err(error) = transport.admit(&owner, request.headers()).await {
-        return error_response(error);
-    }
-    let (head, body) = request.into_parts();
-    let (body, memory) = match transport.service.memory.read(&caller.namespace, body, BODY_BUDGET).await {
-        Ok((bytes, memory)) => (Body::from(bytes), memory),
-        Err(error) => return error_response(error),
-    };
-    let mut request = Request::from_parts(head, body);
-    for name in TOKENS {
-        request.headers_mut().remove(name);
-    }
-    request.extensions_mut().insert(caller);
-    // The tool call resizes it. Weak, since a session may keep the request that opened it.
-    let memory = Arc::new(Mutex::new(memory));
-    request.extensions_mut().insert(Arc::downgrade(&memory));
-    let is_for_notices = request.method() == Method::GET;
-    let is_json = is_json(request.headers());
-    let response = OPENER.scope(owner, transport.protocol.handle(request)).await;
-    if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-        return parse_error();
-    }
-    if !is_for_notices {
-        return hold_until_end(response.map(Body::new), memory);
-    }
-    let stop = transport.service.stop.clone().cancelled_owned();
-    response.map(|body| Body::from_stream(Body::new(body).into_data_stream().take_until(stop)))
+    transport.handle(request).await.unwrap_or_else(error_response)
 }
 
 impl Transport {
+    async fn handle(&self, request: Request) -> Result<Response, ApiError> {
+        let caller = self.service.authenticate(request.headers()).await?;
+        let owner = Owner::of(&caller);
+        self.admit(&owner, request.headers()).await?;
+        let (head, body) = request.into_parts();
+        let (bytes, memory) = self.service.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
+        let mut request = Request::from_parts(head, Body::from(bytes));
+        for name in TOKENS {
+            request.headers_mut().remove(name);
+        }
+        request.extensions_mut().insert(caller);
+        // The tool call resizes it. Weak, since a session may keep the request that opened it.
+        let memory = Arc::new(Mutex::new(memory));
+        request.extensions_mut().insert(Arc::downgrade(&memory));
+        let is_for_notices = request.method() == Method::GET;
+        let is_json = is_json(request.headers());
+        let response = OPENER.scope(owner, self.protocol.handle(request)).await;
+        if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            return Ok(parse_error());
+        }
+        if !is_for_notices {
+            return Ok(hold_until_end(response.map(Body::new), memory));
+        }
+        let stop = self.service.stop.clone().cancelled_owned();
+        Ok(response.map(|body| Body::from_stream(Body::new(body).into_data_stream().take_until(stop))))
+    }
+
     /// Fails unless a request of this caller may use the session that it names, or open a session.
     async fn admit(&self, owner: &Owner, headers: &HeaderMap) -> Result<(), ApiError> {
         let opens = match headers.get(SESSION) {

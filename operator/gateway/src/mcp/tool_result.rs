@@ -41,22 +41,23 @@ pub(super) fn needed(execution: &Execution) -> usize {
 /// Renders an error of the services.
 pub(super) fn service_error(error: &ServiceError) -> CallToolResult {
     warn!(error = ?error, "Tool call failed");
-    let (reason, detail) = match error {
-        ServiceError::Auth(AuthError::Forbidden { .. }) | ServiceError::UnknownNamespace(_) => {
-            ("Forbidden", "")
-        }
-        ServiceError::Auth(_) => (Reason::ApiError.as_str(), ""),
-        ServiceError::Execution(error) => (error.reason(), ""),
+    let mut message = error.to_string();
+    let reason = match error {
+        ServiceError::Auth(AuthError::Forbidden { .. }) | ServiceError::UnknownNamespace(_) => "Forbidden",
+        ServiceError::Auth(_) => Reason::ApiError.as_str(),
+        ServiceError::Execution(error) => error.reason(),
         ServiceError::Update { source, .. } => match &**source {
-            kube::Error::Api(status) => (update_reason(status.code), &*status.message),
-            _ => (Reason::ApiError.as_str(), ""),
+            kube::Error::Api(status) => {
+                message = format!("{message}: {}", status.message);
+                update_reason(status.code)
+            }
+            _ => Reason::ApiError.as_str(),
         },
         ServiceError::SkillNotFound { .. }
         | ServiceError::SkillNotFoundIn { .. }
-        | ServiceError::ExecutionNotFound(_) => (Reason::SkillNotFound.as_str(), ""),
+        | ServiceError::ExecutionNotFound(_) => Reason::SkillNotFound.as_str(),
     };
-    let separator = if detail.is_empty() { "" } else { ": " };
-    failed(reason, &format!("{error}{separator}{detail}"))
+    failed(reason, &message)
 }
 
 /// Returns the reason for a status code with which the API server refuses an update.
@@ -95,18 +96,20 @@ fn succeeded(output: Option<&RawValue>) -> CallToolResult {
 }
 
 fn why(execution: &Execution, status: &Status) -> Value {
-    let mut why = Map::new();
-    let reason = status.reason.unwrap_or(Reason::ApiError).as_str();
-    why.insert("reason".to_owned(), reason.into());
-    why.insert("message".to_owned(), status.message.clone().unwrap_or_default().into());
-    why.insert("execution".to_owned(), execution.metadata.name.as_str().into());
-    if let Some(code) = status.exit_code {
-        why.insert("exitCode".to_owned(), code.into());
-    }
-    if let Some(stderr) = status.stderr.as_ref().and_then(shown) {
-        why.insert("stderr".to_owned(), stderr.into());
-    }
+    let why = without_nulls(json!({
+        "reason": status.reason.unwrap_or(Reason::ApiError).as_str(),
+        "message": status.message.as_deref().unwrap_or_default(),
+        "execution": execution.metadata.name,
+        "exitCode": status.exit_code,
+        "stderr": status.stderr.as_ref().and_then(shown),
+    }));
     Value::Object(why)
+}
+
+fn without_nulls(value: Value) -> Map<String, Value> {
+    let Value::Object(mut fields) = value else { return Map::new() };
+    fields.retain(|_, value| !value.is_null());
+    fields
 }
 
 /// The part of a stream where a program says what is wrong.
@@ -116,15 +119,13 @@ fn shown(stream: &StreamStatus) -> Option<String> {
 }
 
 fn about(execution: &Execution, status: &Status) -> MetaObject {
-    let about = [
-        ("skillet.dev/namespace", json!(execution.metadata.namespace)),
-        ("skillet.dev/execution", json!(execution.metadata.name)),
-        ("skillet.dev/version", json!(status.resolved_version)),
-        ("skillet.dev/durationMs", json!(status.duration_ms)),
-        ("skillet.dev/truncated", json!(status.truncated)),
-    ];
-    let known = about.into_iter().filter(|(_, value)| !value.is_null());
-    MetaObject(known.map(|(key, value)| (key.to_owned(), value)).collect())
+    MetaObject(without_nulls(json!({
+        "skillet.dev/namespace": execution.metadata.namespace,
+        "skillet.dev/execution": execution.metadata.name,
+        "skillet.dev/version": status.resolved_version,
+        "skillet.dev/durationMs": status.duration_ms,
+        "skillet.dev/truncated": status.truncated,
+    })))
 }
 
 #[cfg(test)]

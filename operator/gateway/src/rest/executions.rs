@@ -44,7 +44,7 @@ pub(crate) async fn list(
 ) -> Result<Json<ExecutionPage>, ApiError> {
     let page = pagination::take(&mut params)?;
     let skill = params.take("skill")?;
-    let status = params.take_word("status", &Status::WORDS)?;
+    let status: Option<Status> = params.take_word("status")?;
     let namespace = params.take_namespace()?;
     let fields = selectors(skill.as_deref(), status);
     let entries =

@@ -78,7 +78,7 @@ fn alias(mut operation: Operation, id: &str, summary: &str) -> Operation {
     operation
 }
 
-/// The document of these routes, for others to add theirs.
-pub fn document() -> utoipa::openapi::OpenApi {
+/// Returns the document of these routes.
+pub(super) fn document() -> utoipa::openapi::OpenApi {
     ApiDoc::openapi()
 }

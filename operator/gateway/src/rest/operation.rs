@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use utoipa::{
-    IntoParams, IntoResponses,
+    IntoParams, IntoResponses, PartialSchema as _,
     openapi::{
         ContentBuilder, ObjectBuilder, Ref, RefOr, Required, Response, ResponseBuilder, Type,
         path::{Parameter, ParameterBuilder, ParameterIn},
@@ -20,118 +20,78 @@ pub(crate) enum ListParams {}
 
 impl IntoParams for SkillParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![path("name", "Name of the skill."), namespace("One of the namespaces looked up for the caller.")]
+        named("name", "Name of the skill.").into()
     }
 }
 
 impl IntoParams for ExecutionParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![
-            path("id", "Name of the SkillExecution."),
-            namespace("One of the namespaces looked up for the caller."),
-        ]
+        named("id", "Name of the SkillExecution.").into()
     }
 }
 
 impl IntoParams for ListParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let number = |maximum: Option<i32>| {
-            let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
-            number.maximum(maximum).build().into()
-        };
+        let number = || ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
         vec![
-            namespace("Only this one of the namespaces looked up for the caller."),
-            query("page", "Default 1.", number(None)),
-            query("limit", "Items on a page, default 50.", number(Some(200))),
+            query("namespace", "Only this one of the namespaces looked up for the caller.", String::schema()),
+            query("page", "Default 1.", number().build()),
+            query("limit", "Items on a page, default 50.", number().maximum(Some(200)).build()),
         ]
     }
 }
 
-fn namespace(text: &str) -> Parameter {
-    query("namespace", text, ObjectBuilder::new().schema_type(Type::String).build().into())
+fn named(name: &str, text: &str) -> [Parameter; 2] {
+    let path = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path).description(Some(text));
+    let path = path.required(Required::True).schema(Some(String::schema())).build();
+    [path, query("namespace", "One of the namespaces looked up for the caller.", String::schema())]
 }
 
-fn query(name: &str, text: &str, schema: Schema) -> Parameter {
-    let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query);
-    parameter.description(Some(text)).required(Required::False).schema(Some(schema)).build()
+fn query(name: &str, text: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
+    let query = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query).description(Some(text));
+    query.required(Required::False).schema(Some(schema)).build()
 }
 
-fn path(name: &str, text: &str) -> Parameter {
-    let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
-    let schema: Schema = ObjectBuilder::new().schema_type(Type::String).build().into();
-    parameter.description(Some(text)).required(Required::True).schema(Some(schema)).build()
+/// Defines sets of error responses, each with a description by status.
+macro_rules! error_responses {
+    ($($(#[$doc:meta])* $name:ident { $($status:literal: $text:literal)+ })+) => {$(
+        $(#[$doc])*
+        pub(crate) enum $name {}
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                [$(($status.to_owned(), error_response($text))),+].into()
+            }
+        }
+    )+};
 }
 
-/// Errors that any request may get.
-pub(crate) enum AuthErrors {}
-/// There is no such thing for this caller.
-pub(crate) enum NotFoundErrors {}
-/// It is there, and its state forbids.
-pub(crate) enum ConflictErrors {}
-/// It was deleted in between.
-pub(crate) enum GoneErrors {}
-/// The body is too large, or does not come.
-pub(crate) enum BodyErrors {}
-/// It was understood and cannot be so.
-pub(crate) enum ValidationErrors {}
-
-impl IntoResponses for AuthErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[
-            ("400", "The request cannot be read; `field` says where."),
-            ("401", "No token, or one that is not known."),
-            ("403", "The caller may not do this."),
-            (
-                "503",
-                "The cluster cannot do it now, or other requests hold the memory: then `Retry-After` says when to ask again.",
-            ),
-        ])
+error_responses! {
+    /// Errors that any request may get.
+    AuthErrors {
+        "400": "The request cannot be read; `field` says where."
+        "401": "No token, or one that is not known."
+        "403": "The caller may not do this."
+        "503": "The cluster cannot do it now, or other requests hold the memory: then `Retry-After` says when to ask again."
     }
-}
-
-impl IntoResponses for NotFoundErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[("404", "There is no such thing for this caller.")])
+    /// The caller has no such object.
+    NotFoundErrors { "404": "There is no such thing for this caller." }
+    /// The state of the object forbids the request.
+    ConflictErrors {
+        "409": "It is there and its state forbids, or the idempotency key was used for another call."
     }
-}
-
-impl IntoResponses for ConflictErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[(
-            "409",
-            "It is there and its state forbids, or the idempotency key was used for another call.",
-        )])
+    /// The object was deleted during the request.
+    GoneErrors { "410": "The run was deleted before it ended." }
+    /// The body is too large, or does not come.
+    BodyErrors {
+        "408": "The body did not come within a minute."
+        "413": "The body is larger than 1 MiB, or has more small values than there is memory for in one request."
     }
+    /// A value has the right type and is not valid.
+    ValidationErrors { "422": "A value is not valid; `field` says which." }
 }
 
-impl IntoResponses for GoneErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[("410", "The run was deleted before it ended.")])
-    }
-}
-
-impl IntoResponses for BodyErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[
-            ("408", "The body did not come within a minute."),
-            (
-                "413",
-                "The body is larger than 1 MiB, or has more small values than there is memory for in one request.",
-            ),
-        ])
-    }
-}
-
-impl IntoResponses for ValidationErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        errors(&[("422", "A value is not valid; `field` says which.")])
-    }
-}
-
-fn errors(of: &[(&str, &str)]) -> BTreeMap<String, RefOr<Response>> {
-    let answer = |text: &str| {
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorResponse"))).build();
-        ResponseBuilder::new().description(text).content("application/json", content).build()
-    };
-    of.iter().map(|(status, text)| ((*status).to_owned(), answer(text).into())).collect()
+fn error_response(text: &str) -> RefOr<Response> {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorResponse"))).build();
+    ResponseBuilder::new().description(text).content("application/json", content).build().into()
 }

@@ -7,6 +7,8 @@ use axum::{
     http::{Uri, request::Parts},
 };
 
+use serde::de::{DeserializeOwned, value};
+
 use crate::{auth::Caller, error::ApiError, service::SkillService};
 
 /// Query parameters that were not taken yet.
@@ -24,19 +26,14 @@ impl Params {
         Ok(first)
     }
 
-    /// Takes one parameter out that has one of a few words as its value.
-    pub(crate) fn take_word<T: Copy>(
+    /// Takes one parameter out whose value is a word of an enum.
+    pub(crate) fn take_word<T: DeserializeOwned>(
         &mut self,
         name: &'static str,
-        words: &[(&str, T)],
     ) -> Result<Option<T>, ApiError> {
         let Some(text) = self.take(name)? else { return Ok(None) };
-        let found = words.iter().find(|(word, _)| *word == text);
-        let wrong = || {
-            let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            ApiError::bad_request(format!("{name} must be one of {}", all.join(", "))).at(name)
-        };
-        found.map(|(_, value)| Some(*value)).ok_or_else(wrong)
+        let word = T::deserialize(value::StrDeserializer::<value::Error>::new(&text));
+        word.map(Some).map_err(|error| ApiError::bad_request(format!("{name}: {error}")).at(name))
     }
 
     /// Takes `namespace`, the last parameter that is expected.
@@ -113,6 +110,7 @@ impl FromRequestParts<SkillService> for AuthenticatedCaller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rest::Mode;
 
     #[test]
     fn parameters_are_taken_once_and_the_rest_is_refused() {
@@ -127,11 +125,12 @@ mod tests {
 
     #[test]
     fn a_word_outside_the_list_is_refused_with_the_list() {
-        let words = [("on", 1), ("off", 2)];
-        let read = |query: &str| Params::read(query).unwrap().take_word("mode", &words);
-        assert_eq!(read("mode=off").unwrap(), Some(2));
+        let read = |query: &str| Params::read(query).unwrap().take_word::<Mode>("mode");
+        assert_eq!(read("mode=off").unwrap(), Some(Mode::Off));
         assert_eq!(read("").unwrap(), None);
-        assert_eq!(read("mode=ON").unwrap_err().message, "mode must be one of on, off");
+        let error = read("mode=ON").unwrap_err();
+        assert_eq!(error.message, "mode: unknown variant `ON`, expected one of `on`, `auto`, `off`");
+        assert_eq!(error.field.as_deref(), Some("mode"));
     }
 
     #[test]

@@ -28,10 +28,6 @@ pub(crate) enum Mode {
     Off,
 }
 
-impl Mode {
-    pub(crate) const WORDS: [(&str, Self); 3] = [("on", Self::On), ("auto", Self::Auto), ("off", Self::Off)];
-}
-
 impl From<skill::Mode> for Mode {
     fn from(mode: skill::Mode) -> Self {
         match mode {
@@ -43,7 +39,7 @@ impl From<skill::Mode> for Mode {
 }
 
 /// The origin of a skill, seen from the caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Source {
     /// The caller's own namespace.
@@ -55,9 +51,6 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    pub(crate) const WORDS: [(&str, Self); 3] =
-        [("own", Self::Own), ("platform", Self::Platform), ("catalogue", Self::Catalogue)];
-
     pub(crate) fn of(namespace: &str, caller: &Caller, policy: &SkillPolicySpec) -> Self {
         if *namespace == *caller.namespace {
             Self::Own

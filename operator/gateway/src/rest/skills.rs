@@ -88,8 +88,8 @@ pub(crate) async fn list(
 ) -> Result<Json<SkillPage>, ApiError> {
     let page = pagination::take(&mut params)?;
     let search = Search::new(&params.take("q")?.unwrap_or_default());
-    let mode = params.take_word("mode", &Mode::WORDS)?;
-    let source = params.take_word("source", &Source::WORDS)?;
+    let mode: Option<Mode> = params.take_word("mode")?;
+    let source: Option<Source> = params.take_word("source")?;
     let tag = params.take("tag")?;
     let namespace = params.take_namespace()?;
     let policy = service.catalog.policy();
