@@ -14,6 +14,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use skillet_api::skill::{Invocation, Mode};
+use skillet_llm::tool_names::omniroute;
 
 use super::{
     Candidate, Eligibility, Index, Query, Scorer, Scoring, Scratch,
@@ -316,7 +317,15 @@ pub(super) fn rejection(
     if let Some(nearer) = nearer.next() {
         return Some(RejectReason::Hidden { by: nearer.namespace.clone() });
     }
-    selection.client_tools.contains(&&*candidate.tool.name).then_some(RejectReason::ToolNameTaken)
+    is_tool_name_taken(selection.client_tools, candidate).then_some(RejectReason::ToolNameTaken)
+}
+
+/// Returns true if the client has a tool of the skill's name, as it is or as OmniRoute writes it.
+fn is_tool_name_taken(client_tools: &[&str], candidate: &Candidate) -> bool {
+    client_tools.iter().any(|tool| {
+        let alias = || omniroute::encode(&candidate.name, &candidate.version);
+        *tool == &*candidate.tool.name || (omniroute::is_encoded(tool) && alias().as_deref() == Some(tool))
+    })
 }
 
 fn into_selected(ranked: Ranked) -> Selected {

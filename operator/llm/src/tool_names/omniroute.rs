@@ -24,6 +24,11 @@ pub fn encode(name: &str, version: &str) -> Option<String> {
     (encoded.len() <= MAX_LENGTH).then_some(encoded)
 }
 
+/// Returns true if a tool name has the form of OmniRoute's.
+pub fn is_encoded(tool_name: &str) -> bool {
+    tool_name.starts_with(PREFIX)
+}
+
 /// Reads `name@version` from OmniRoute's tool name. `None` for any other name.
 pub fn decode(tool_name: &str) -> Option<String> {
     let bytes = BASE64.decode(tool_name.strip_prefix(PREFIX)?).ok()?;

@@ -173,6 +173,16 @@ fn the_clients_own_tools_win_over_skills_of_any_mode() {
 }
 
 #[test]
+fn a_clients_tool_with_the_name_that_omniroute_gives_a_skill_wins_too() {
+    let mut setup = Setup::new(&["+a/web a/disk"], "disk");
+    let name = omniroute::encode("web", "1.0.0").unwrap();
+    let other = omniroute::encode("disk", "9.0.0").unwrap();
+    let tools = [name.as_str(), other.as_str()];
+    setup.client_tools = &tools;
+    setup.check("a/disk", &[("a/web", RejectReason::ToolNameTaken)]);
+}
+
+#[test]
 fn of_two_skills_with_one_tool_name_the_higher_ranked_is_offered() {
     let mut setup = Setup::new(&["+a/web"], "disk");
     let tool = ToolDefinition {
