@@ -73,7 +73,7 @@ pub fn normalize(schema: &Value) -> Value {
 
 /// Returns true for a schema, as against a map of properties: some keyword in it cannot be a property.
 fn lacks_only_its_type(schema: &Map<String, Value>) -> bool {
-    let is_schema = |value: &Value| value.is_object() || value.is_boolean();
+    let is_schema = |value: &Value| value.is_object() || value.is_boolean() || value.is_null();
     schema.iter().any(|(keyword, value)| match keyword.as_str() {
         "type" | "required" | "anyOf" | "oneOf" | "allOf" => value.is_array(),
         "additionalProperties" => value.is_boolean(),
@@ -127,10 +127,13 @@ fn repair(schema: &mut Value, place: Position, depth: usize) {
     move_required(fields);
 }
 
-/// `"q": "string"` becomes `"q": {"type": "string"}`; outside of a map only for the names of types, since other text
+/// `"q": "string"` becomes `"q": {"type": "string"}`, and `"q": null` the empty schema; outside of a map only for the names of types, since other text
 /// may be a title.
 fn spell_out_types(fields: &mut Map<String, Value>, is_map: bool) {
     for value in fields.values_mut() {
+        if is_map && value.is_null() {
+            *value = json!({});
+        }
         let is_type =
             value.as_str().is_some_and(|text| TYPES.contains(&text) || (is_map && !text.is_empty()));
         if is_type {

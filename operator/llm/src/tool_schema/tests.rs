@@ -168,3 +168,16 @@ fn what_no_provider_takes_is_refused_with_the_reason() {
     check_problem(&json!({"q": {"$ref": "#/nowhere"}}), Some("leads nowhere"));
     check_problem(&json!({"type": "object", "properties": []}), Some("/properties"));
 }
+
+#[test]
+fn a_null_property_is_the_empty_schema() {
+    check_properties(
+        &json!({"q": null, "r": {"type": "string"}}),
+        &json!({"q": {}, "r": {"type": "string"}}),
+    );
+    check(&json!({"q": null}), &json!({"type": "object", "properties": {"q": {}}}));
+    check(&json!({"properties": {"q": null}}), &json!({"type": "object", "properties": {"q": {}}}));
+    let nested = |inner: Value| json!({"o": {"type": "object", "properties": {"q": inner}}});
+    check_properties(&nested(json!(null)), &nested(json!({})));
+    check_properties(&json!({"q": {"default": null}}), &json!({"q": {"default": null}}));
+}
