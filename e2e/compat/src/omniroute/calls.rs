@@ -19,9 +19,11 @@ pub(super) fn provider(model: &str) -> &'static str {
     }
 }
 
-/// True for a response of OpenAI's Responses API, which has the same provider.
+/// True for a response of OpenAI's Responses API, which has the same provider. Calls in `choices` win over those in
+/// `output`.
 pub(super) fn is_responses(response: &Value) -> bool {
-    [&response["output"], &response["response"]["output"]].into_iter().any(Value::is_array)
+    let has_output = [&response["output"], &response["response"]["output"]].into_iter().any(Value::is_array);
+    has_output && read_calls(response).is_empty()
 }
 
 pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
@@ -80,6 +82,11 @@ mod tests {
         }
         check("gpt-claude", &json!({"output": []}), &json!({"calls": []}), "compat", "passed");
         check("gpt", &json!({}), &json!({"calls": []}), "compat", "passed");
+        let flat = |name: &str| json!({"id": "1", "type": "function", "name": name, "arguments": "[1]"});
+        let both = json!({"choices": [{"message": {"tool_calls": [flat("a")]}}],
+            "output": [{"type": "function_call", "call_id": "2", "name": "b", "arguments": "{}"}]});
+        let first = json!({"calls": [{"id": "1", "name": "a", "arguments": {}}]});
+        check("gpt", &both, &first, "compat", "passed");
         check("gpt", &json!("text"), &json!({"throws": "TypeError"}), "defect", "passed");
     }
 

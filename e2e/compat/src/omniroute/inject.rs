@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use skillet_api::skill::Mode;
 use skillet_core::version::SkillSemver;
+use skillet_llm::tool_names::omniroute;
 use skillet_offer::{
     Candidate, Eligibility, Index, Scorer, Scoring, Scratch, Selection, SkillFilter, select,
 };
@@ -48,7 +48,7 @@ pub(super) fn inject(case: &Case) -> Result<Answer, String> {
 
     let names = |is_in: &dyn Fn(&Candidate) -> bool| {
         let ranked = offer.ranked().into_iter().filter(|offered| is_in(&offered.skill));
-        let clients = client_names.iter().map(|name| (*name).to_owned());
+        let clients = client_names.iter().map(|name| decode(name));
         ranked.map(|offered| identifier(&offered.skill)).chain(clients).collect::<Vec<String>>()
     };
     let (ours, own) = (names(&|_| true), names(&|skill| *skill.namespace == *asking));
@@ -111,12 +111,13 @@ fn tool_name(tool: &Value) -> Option<&str> {
 
 /// OmniRoute's tools, each as the `name@version` that its name says.
 fn expected_names(case: &Case) -> Vec<String> {
-    let decoded = |name: &str| {
-        let bytes = URL_SAFE_NO_PAD.decode(name.strip_prefix("omr_skill_")?).ok()?;
-        String::from_utf8(bytes).ok()
-    };
     let names = case.expected["toolNames"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    names.map(|name| decoded(name).unwrap_or_else(|| name.to_owned())).collect()
+    names.map(decode).collect()
+}
+
+/// The `name@version` that a tool's name says; any other name as it is.
+fn decode(name: &str) -> String {
+    omniroute::decode(name).unwrap_or_else(|| name.to_owned())
 }
 
 /// Without the lower versions of a name.

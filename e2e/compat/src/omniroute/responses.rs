@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use skillet_llm::{Arguments, Dialect as _, ToolCall, ToolResult, openai_responses::OpenAiResponses};
 
 use super::{
+    calls::is_responses,
     calls_anthropic_gemini::{take_generated_ids, to_json},
     execute,
 };
@@ -18,8 +19,7 @@ use crate::{
 /// True if the case's response is one of the Responses API, buffered or inside the end event of a stream.
 pub(super) fn is_in_form(case: &Case) -> bool {
     let response = &case.input["response"];
-    let is_openai = mentions(case.text("model"), &["gpt", "openai"]);
-    is_openai && (response["output"].is_array() || response["response"]["output"].is_array())
+    mentions(case.text("model"), &["gpt", "openai"]) && is_responses(response)
 }
 
 pub(super) fn extract_tool_calls(case: &Case) -> Result<Answer, String> {
