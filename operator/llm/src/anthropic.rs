@@ -74,6 +74,15 @@ impl Codec for Anthropic {
         vec!["/content".to_owned()]
     }
 
+    fn is_cut(response: &Value) -> bool {
+        matches!(text(&response["stop_reason"]), "max_tokens" | "model_context_window_exceeded")
+    }
+
+    fn wants_json(request: &Value) -> bool {
+        let formats = [&request["output_format"], &request["output_config"]["format"]];
+        formats.into_iter().any(|format| format["type"] == "json_schema")
+    }
+
     /// The model's turn as it was: thinking and its signatures unchanged, or the provider refuses it. What the provider
     /// does not take back is repaired: text after a call and text of blanks only are left out, ids and inputs are given
     /// where they lack. Without content there is no turn: an empty one is refused too.

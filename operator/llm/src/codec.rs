@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     Dialect, DialectError, OfferedNames, StreamFilter, ToolCall, ToolDefinition, ToolResult, Usage,
     history::{CallPairing, HistoryCall, ResultLocation},
-    stream::{RoundsFilter, StreamCodec},
+    stream::{LastRoundFilter, RoundsFilter, StreamCodec},
     wire::{self, items},
 };
 
@@ -82,6 +82,10 @@ pub(crate) trait Codec: Send + Sync {
         let calls = list.iter().enumerate();
         calls.filter_map(|(index, part)| Some((index, Self::read_call(part)?))).collect()
     }
+    /// Returns true if a limit ended the response: its last call may lack a part of its arguments.
+    fn is_cut(response: &Value) -> bool;
+    /// Returns true if the request asks for JSON as text.
+    fn wants_json(request: &Value) -> bool;
     /// The pointer to a response's usage.
     fn usage_pointer(_response: &Value) -> &'static str {
         "/usage"
@@ -181,6 +185,14 @@ impl<C: Codec> Dialect for C {
         is_inserted
     }
 
+    fn is_cut(&self, response: &Value) -> bool {
+        C::is_cut(response)
+    }
+
+    fn wants_json(&self, request: &Value) -> bool {
+        C::wants_json(request)
+    }
+
     fn usage(&self, response: &Value) -> Usage {
         usage::<C>(response)
     }
@@ -221,6 +233,10 @@ impl<C: Codec> Dialect for C {
 
     fn stream_filter(&self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter> {
         Box::new(RoundsFilter::<C::Stream>::new(offered))
+    }
+
+    fn last_round_filter(&self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter> {
+        Box::new(LastRoundFilter::<C::Stream>::new(offered))
     }
 }
 

@@ -170,6 +170,13 @@ pub trait Dialect: Send + Sync {
     /// no call or another shape.
     fn insert_text_before_calls(&self, response: &mut Value, text: &str) -> bool;
 
+    /// Returns true if a limit of tokens ended a whole response. Its calls may lack a part of their arguments: no
+    /// skill runs for them.
+    fn is_cut(&self, response: &Value) -> bool;
+
+    /// Returns true if the request asks for JSON as text. The texts of two rounds would not be JSON.
+    fn wants_json(&self, request: &Value) -> bool;
+
     /// The usage of a whole response.
     fn usage(&self, response: &Value) -> Usage;
 
@@ -188,6 +195,10 @@ pub trait Dialect: Send + Sync {
 
     /// A filter for all rounds of one streamed conversation whose request offered something.
     fn stream_filter(&self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter>;
+
+    /// A filter as [`Dialect::stream_filter`] that shows the client the last round alone. It holds each round back until
+    /// it is known to be the last.
+    fn last_round_filter(&self, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter>;
 }
 
 impl DialectName {

@@ -95,6 +95,16 @@ impl Codec for Gemini {
         if lists.is_empty() { listed().map(|name| format!("/{name}")).take(1).collect() } else { lists }
     }
 
+    fn is_cut(response: &Value) -> bool {
+        let reason = |candidate| either(candidate, "finishReason", "finish_reason");
+        items(&response["candidates"]).iter().any(|candidate| reason(candidate) == "MAX_TOKENS")
+    }
+
+    fn wants_json(request: &Value) -> bool {
+        let config = either(request, "generationConfig", "generation_config");
+        either(config, "responseMimeType", "response_mime_type") == "application/json"
+    }
+
     fn usage_pointer(response: &Value) -> &'static str {
         if response.get("usageMetadata").is_some() { "/usageMetadata" } else { "/usage_metadata" }
     }

@@ -83,6 +83,16 @@ impl Codec for OpenAiChat {
         vec![if is_at_top { TOP.to_owned() } else { "/choices/0/message/tool_calls".to_owned() }]
     }
 
+    /// Some compatible providers pass Anthropic's word on.
+    fn is_cut(response: &Value) -> bool {
+        let reason = response.pointer("/choices/0/finish_reason");
+        reason.is_some_and(|reason| reason == "length" || reason == "max_tokens")
+    }
+
+    fn wants_json(request: &Value) -> bool {
+        matches!(text(&request["response_format"]["type"]), "json_object" | "json_schema")
+    }
+
     /// The model's turn as it was, its calls with the ids under which they were read.
     fn model_turn(_request: &Map<String, Value>, response: &Value, calls: &[PlacedCall]) -> Vec<Value> {
         let mut message = response.pointer("/choices/0/message").and_then(Value::as_object).cloned();

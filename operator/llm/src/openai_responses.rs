@@ -101,6 +101,14 @@ impl Codec for OpenAiResponses {
         waiting.or_else(|| output.iter().position(item::is_function_call))
     }
 
+    fn is_cut(response: &Value) -> bool {
+        inner(response)["status"] == "incomplete"
+    }
+
+    fn wants_json(request: &Value) -> bool {
+        matches!(text(&request["text"]["format"]["type"]), "json_object" | "json_schema")
+    }
+
     fn usage_pointer(response: &Value) -> &'static str {
         if is_wrapped(response) { "/response/usage" } else { "/usage" }
     }

@@ -3,12 +3,14 @@
 //! A filter splits the provider's bytes: the client's part passes at once, skill calls and the end of their round stay
 //! here. It runs nothing and decides nothing about skills; it compares names with those that the request offered.
 
+mod last_round;
 mod rounds;
 
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::{OfferedNames, ToolCall, ToolResult};
+pub(crate) use last_round::LastRoundFilter;
 pub(crate) use rounds::{HeldEnd, Rounds, RoundsFilter, Splitter, SseEvent, StreamCodec, WholeRound};
 
 /// A stream that cannot be read any further.
@@ -70,7 +72,8 @@ impl RoundEnd {
 ///
 /// - The client's part passes byte for byte, an event at a time. A stream without skill calls is never changed.
 /// - Skill calls are held back, and so is the end of a round with skill calls or calls that await confirmation.
-/// - Later rounds continue the first: one beginning, one end, ids and indexes without a gap, usage summed.
+/// - Later rounds continue the first: one beginning, one end, ids and indexes without a gap, usage summed, a blank line
+///   between the texts.
 /// - Memory is bounded by [`EVENT_LIMIT_BYTES`](crate::sse::EVENT_LIMIT_BYTES) and
 ///   [`ROUND_LIMIT_BYTES`](crate::sse::ROUND_LIMIT_BYTES).
 ///
@@ -80,10 +83,11 @@ impl RoundEnd {
 /// `finish`.
 ///
 /// ```
+/// use serde_json::json;
 /// use skillet_llm::{DialectName, OfferedNames, ToolResult};
 ///
 /// let offered = OfferedNames::from(["sum".into()]);
-/// let mut filter = DialectName::Gemini.stream_filter(offered.into());
+/// let mut filter = DialectName::Gemini.stream_filter(&json!({}), offered.into());
 /// let mut out = Vec::new();
 ///
 /// let text = br#"data: {"candidates":[{"content":{"parts":[{"text":"Let me see."}]}}]}"#;

@@ -5,4 +5,6 @@ mod confirmation_stream_tests;
 mod contract;
 mod corruption;
 mod malformed_input_tests;
+mod rounds;
 mod scripts;
+mod stream_tests;

@@ -239,6 +239,9 @@ impl Conversation {
                 None => called.has_client_calls = true,
             }
         }
+        if self.dialect().is_cut(answer) {
+            called.awaiting_confirmation.clear();
+        }
         called
     }
 

@@ -29,6 +29,9 @@ pub(crate) struct Chunks {
     round: ChunkRound,
     /// The end that is held back.
     end: Option<Value>,
+    /// True if the client got text, of any round and of the current one.
+    has_text: bool,
+    has_round_text: bool,
 }
 
 impl StreamCodec for Chunks {
@@ -63,6 +66,7 @@ impl StreamCodec for Chunks {
 
     fn end_round(&mut self, rounds: &mut Rounds, _out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
         let mut round = mem::take(&mut self.round);
+        self.has_round_text = false;
         if round.is_inside_offered() && !rounds.is_failed {
             return Err(StreamError::Truncated);
         }
@@ -105,7 +109,8 @@ impl Chunks {
             rounds.is_failed = true;
             return self.writer.pass(before, bytes, out);
         }
-        let seen = self.round.take(&mut chunk, &rounds.offered);
+        let mut seen = self.round.take(&mut chunk, &rounds.offered);
+        seen.is_changed |= self.separate_text(&mut chunk);
         if self.round.is_end_held() && (seen.has_end || self.round.held.is_some()) {
             return self.hold(chunk, before, out);
         }
@@ -122,6 +127,24 @@ impl Chunks {
         } else {
             self.writer.pass(before, bytes, out);
         }
+    }
+
+    /// Puts a blank line between the texts of two rounds. Returns true if it changed the chunk.
+    fn separate_text(&mut self, chunk: &mut Value) -> bool {
+        let parts = chunk.pointer_mut("/candidates/0/content/parts").and_then(Value::as_array_mut);
+        let mut texts = parts.into_iter().flatten().filter(|part| part["thought"] != true);
+        let Some(text) = texts.find_map(|part| match part.get_mut("text") {
+            Some(Value::String(text)) if !text.is_empty() => Some(text),
+            _ => None,
+        }) else {
+            return false;
+        };
+        let is_separated = self.has_text && !self.has_round_text;
+        if is_separated {
+            text.insert_str(0, "\n\n");
+        }
+        (self.has_text, self.has_round_text) = (true, true);
+        is_separated
     }
 
     /// Passes the content of a chunk, and holds back its end.

@@ -40,6 +40,8 @@ pub(crate) struct ChatChunks {
 struct SentFields {
     role: bool,
     text: bool,
+    /// Text of the current round.
+    round_text: bool,
 }
 
 struct Chunk {
@@ -89,7 +91,10 @@ impl StreamCodec for ChatChunks {
             return Err(StreamError::Truncated);
         }
         let end = rounds.end::<OpenAiChat>(round.response().into());
-        self.head = round.head;
+        if !round.head.is_empty() {
+            self.head = round.head;
+        }
+        self.sent.round_text = false;
         Ok(end)
     }
 
@@ -99,7 +104,7 @@ impl StreamCodec for ChatChunks {
         if !self.sent.role {
             delta["role"] = json!("assistant");
         }
-        self.sent = SentFields { role: true, text: true };
+        self.sent = SentFields { role: true, text: true, round_text: true };
         sse::write(None, &self.chunk(&delta, &Value::Null).to_string(), out);
     }
 
@@ -153,7 +158,8 @@ impl ChatChunks {
             return;
         }
         self.sent.role |= edit::has_text(&value, "role");
-        self.sent.text |= edit::has_text(&value, "content");
+        self.sent.round_text |= edit::has_text(&value, "content");
+        self.sent.text |= self.sent.round_text;
         if is_changed {
             sse::write(raw.event_type(), &value.to_string(), out);
         } else {
@@ -176,6 +182,9 @@ impl ChatChunks {
         total.write(value.get_mut("usage"));
         if self.sent.role {
             edit::remove_role(value);
+        }
+        if self.sent.text && !self.sent.round_text {
+            edit::separate_text(value);
         }
         *value != before
     }

@@ -68,6 +68,10 @@ impl StreamCodec for ResponseEvents {
         Ok(())
     }
 
+    fn begin_late(&mut self) {
+        self.client.begin_next_round();
+    }
+
     fn holds_end(&self) -> bool {
         self.client.holds_end() || self.round.has_held_items()
     }

@@ -117,7 +117,12 @@ impl Rounds {
             }
             calls.push(call);
         }
-        RoundEnd::of(response, calls, &self.offered, self.is_failed)
+        let is_cut = C::is_cut(&response);
+        let mut end = RoundEnd::of(response, calls, &self.offered, self.is_failed);
+        if is_cut {
+            end.awaiting_confirmation.clear();
+        }
+        end
     }
 }
 
@@ -132,6 +137,9 @@ pub(crate) trait StreamCodec: Default + Send {
         rounds: &mut Rounds,
         out: &mut Vec<u8>,
     ) -> Result<(), StreamError>;
+
+    /// Prepares a view of the client that begins with a later round.
+    fn begin_late(&mut self) {}
 
     /// Learns the form of the stream from its first bytes.
     fn follow(&mut self, _splitter: &Self::Splitter) {}
@@ -163,6 +171,14 @@ impl<S: StreamCodec> RoundsFilter<S> {
         let (total, size) = (Usage::default(), RoundSize::default());
         let rounds = Rounds { offered, total, is_first: true, is_failed: false, held: None, size };
         Self { splitter: S::Splitter::default(), codec: S::default(), rounds, is_cut: false }
+    }
+
+    /// Begins the client's stream with the next round: the client got nothing of the rounds before.
+    pub(crate) fn begin_again(&mut self) {
+        self.codec = S::default();
+        self.codec.begin_late();
+        self.rounds.held = None;
+        self.is_cut = false;
     }
 
     fn take(

@@ -57,6 +57,9 @@ pub(super) trait Provider {
     /// The parts in which results reach the client as text.
     fn result_parts(&self, results: &[ToolResult]) -> Vec<Value>;
 
+    /// Separates a round's parts from those of the rounds before, if only a blank line does.
+    fn separate(&self, _before: &[Value], _round: &mut [Value]) {}
+
     /// Joins parts that a stream may cut anywhere.
     fn join(&self, parts: Vec<Value>) -> Vec<Value> {
         parts
@@ -73,6 +76,15 @@ fn providers(rng: &mut TestRng) -> [(DialectName, Box<dyn Provider>); 4] {
         (DialectName::Anthropic, Box::new(anthropic::Messages)),
         (DialectName::Gemini, Box::new(gemini::Chunks { is_list: rng.below(3) == 0 })),
     ]
+}
+
+/// Puts a blank line before the first text of a round if a round before had text.
+pub(super) fn separate_texts(before: &[Value], round: &mut [Value]) {
+    let is_text =
+        |part: &Value| part["thought"] != true && part["text"].as_str().is_some_and(|text| !text.is_empty());
+    if let Some(first) = round.iter_mut().find(|part| is_text(part)).filter(|_| before.iter().any(is_text)) {
+        first["text"] = format!("\n\n{}", first["text"].as_str().unwrap()).into();
+    }
 }
 
 fn offered(provider: &dyn Provider) -> Arc<OfferedNames> {
@@ -96,7 +108,7 @@ fn counts(usage: &Value) -> BTreeMap<String, u64> {
 
 /// Streams up to four rounds: until no skill is called, or the client is.
 fn check_conversation(dialect: DialectName, provider: &dyn Provider, rng: &mut TestRng) {
-    let mut filter = dialect.stream_filter(offered(provider));
+    let mut filter = dialect.stream_filter(&json!({}), offered(provider));
     let (mut out, mut parts, mut total) = (Vec::new(), Vec::new(), BTreeMap::new());
     let last = rng.below(4);
     let (mut round, mut is_changed) = (0, false);
@@ -107,7 +119,9 @@ fn check_conversation(dialect: DialectName, provider: &dyn Provider, rng: &mut T
         assert!(end.skill_calls.iter().map(|call| &call.name).eq(&script.skills));
         assert_eq!(end.has_client_calls, script.has_client_calls);
         assert!(end.awaiting_confirmation.is_empty());
-        parts.extend(script.client_parts);
+        let mut client_parts = script.client_parts;
+        provider.separate(&parts, &mut client_parts);
+        parts.extend(client_parts);
         for (field, count) in counts(provider.usage(&script.response)) {
             *total.entry(field).or_default() += count;
         }
@@ -132,7 +146,7 @@ fn check_conversation(dialect: DialectName, provider: &dyn Provider, rng: &mut T
 
 /// Streams damaged rounds. Nothing panics, and the client's stream does not outgrow the provider's.
 fn check_damage(dialect: DialectName, provider: &dyn Provider, rng: &mut TestRng) {
-    let mut filter = dialect.stream_filter(offered(provider));
+    let mut filter = dialect.stream_filter(&json!({}), offered(provider));
     let (mut out, mut given) = (Vec::new(), 0);
     for round in 0..3 {
         let mut bytes = provider.script(rng, round).bytes;

@@ -27,6 +27,9 @@ impl Conversation {
     /// Runs the skill calls of a response and decides how to go on. At a limit the model concludes without skills.
     pub async fn step(&self, request: &Value, round: Round<'_>, progress: &mut Progress) -> Step {
         let Round { response, skill_calls, has_client_calls } = round;
+        if self.dialect().is_cut(response) {
+            return Step::Respond { results: Self::cut(skill_calls) };
+        }
         let is_within_limits = self.may_continue(progress);
         let results = if is_within_limits {
             tool_calls::run(self, skill_calls, progress).await
@@ -53,6 +56,13 @@ impl Conversation {
         if !has_client_tools {
             self.dialect.forbid_tool_calls(request);
         }
+    }
+
+    /// Results for calls of a response that a limit of tokens ended: their arguments may not be whole.
+    fn cut(calls: &[ToolCall]) -> Vec<ToolResult> {
+        let message =
+            "the model reached its limit of tokens before the call was complete; the skill was not run";
+        calls.iter().map(|call| tool_calls::refusal(call, "ResponseCut", message)).collect()
     }
 
     /// Results for calls that no round or time is left for.

@@ -124,7 +124,7 @@ async fn rounds(
     chunks: &ChunkSender,
     progress: &mut Progress,
 ) -> Result<(), Stop> {
-    let mut filter = conversation.dialect.stream_filter(Arc::new(conversation.offered.names()));
+    let mut filter = conversation.dialect.stream_filter(&request, Arc::new(conversation.offered.names()));
     let mut response = first;
     loop {
         let end = read(response, filter.as_mut(), chunks).await?;

@@ -86,3 +86,26 @@ async fn an_answer_with_results_in_it_keeps_the_providers_order() {
         gateway.send("POST", CHAT, Some(AGENT), &[("x-skillet-rounds", "0")], &request("")).await.text;
     assert!(answer.starts_with(CALLING.split("\"message\"").next().unwrap()), "{answer}");
 }
+
+#[tokio::test]
+async fn a_call_of_a_response_that_a_limit_cut_is_not_run() {
+    let gateway = stocked(Some(key()));
+    let call = r#"{"index":0,"id":"c","type":"function","function":{"name":"look","arguments":"{\"q\":"}}"#;
+    let whole = format!(
+        r#"{{"id":"r","choices":[{{"index":0,"message":{{"role":"assistant","content":null,"tool_calls":[{call}]}},"finish_reason":"length"}}]}}"#
+    );
+    let streamed = format!(
+        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{call}]}},\"finish_reason\":\"length\"}}]}}\n\ndata: [DONE]\n\n"
+    );
+    for (request, kind, answer) in [
+        (request(""), "application/json", whole),
+        (request("\"stream\":true,"), "text/event-stream", streamed),
+    ] {
+        gateway.provider.will_write(kind, answer);
+        let asked = gateway.provider.texts().len();
+        let given = gateway.send("POST", CHAT, Some(AGENT), &[], &request).await.text;
+        assert!(given.contains("\"length\"") && given.contains("ResponseCut"), "{given}");
+        assert_eq!(gateway.provider.texts().len(), asked + 1, "the model is not asked again");
+        assert!(gateway.api.executions().is_empty());
+    }
+}

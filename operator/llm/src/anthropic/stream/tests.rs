@@ -133,21 +133,6 @@ fn the_clients_call_beside_ours_ends_the_stream_with_our_results_after_it() {
 }
 
 #[test]
-fn used_up_rounds_end_the_turn_with_the_results_as_text() {
-    let (mut filter, mut out) = (filter(), Vec::new());
-    for _ in 0..2 {
-        round(
-            &mut *filter,
-            &[&[start("m")][..], &call(0, "ours", ""), &end("tool_use", 5)].concat(),
-            &mut out,
-        );
-    }
-    filter.finish(&[result("1"), result("2")], &mut out);
-    let shown = [text(0, "[Skill result: ours]\n1"), text(1, "[Skill result: ours]\n2")].concat();
-    assert_eq!(data(&out), [&[start("m")][..], &shown, &total("end_turn", 20, 10)].concat());
-}
-
-#[test]
 fn the_response_is_put_together_from_all_kinds_of_deltas() {
     let lines = [
         start("m"),
@@ -188,56 +173,6 @@ fn arguments_that_are_not_json_are_kept_as_text_and_empty_in_the_response() {
     let ended = round(&mut *filter(), &lines, &mut Vec::new());
     assert_eq!(ended.skill_calls[0].arguments, Arguments::NotJson("{\"x\": ".into()));
     assert_eq!(ended.response["content"][0]["input"], json!({}));
-}
-
-#[test]
-fn an_error_passes_and_ends_all() {
-    let (mut filter, mut out) = (filter(), Vec::new());
-    let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-    let lines =
-        [&[start("m")][..], &call(0, "ours", "{}"), std::slice::from_ref(&error), &end("tool_use", 1)]
-            .concat();
-    let ended = round(&mut *filter, &lines, &mut out);
-    assert!(ended.skill_calls.is_empty());
-    filter.finish(&[result("1")], &mut out);
-    assert_eq!(data(&out), [start("m"), error]);
-}
-
-#[test]
-fn a_stream_that_breaks_off_with_our_call_in_it_is_truncated() {
-    for length in [1, 2, 3] {
-        let (mut filter, mut out) = (filter(), Vec::new());
-        let lines = [&[start("m")][..], &call(0, "ours", "{}")[..length]].concat();
-        filter.feed(&events(&lines), &mut out).unwrap();
-        assert_eq!(filter.end_round(&mut out), Err(StreamError::Truncated), "{length}");
-        filter.finish(&[result("1")], &mut out);
-        assert_eq!(data(&out), [start("m")]);
-    }
-}
-
-#[test]
-fn a_next_round_that_never_comes_leaves_the_held_end_to_be_written() {
-    let (mut filter, mut out) = (filter(), Vec::new());
-    round(&mut *filter, &[&[start("m")][..], &call(0, "ours", "{}"), &end("tool_use", 5)].concat(), &mut out);
-    let ended = round(&mut *filter, &[], &mut out);
-    assert_eq!(ended.response, json!({"content": []}));
-    filter.finish(&[result("1")], &mut out);
-    let shown = text(0, "[Skill result: ours]\n1");
-    assert_eq!(data(&out), [&[start("m")][..], &shown, &total("end_turn", 10, 5)].concat());
-}
-
-#[test]
-fn half_an_event_at_the_end_passes_if_it_cannot_be_ours() {
-    let check = |rest: &[u8], expected: &[u8]| {
-        let (mut filter, mut out) = (filter(), Vec::new());
-        filter.feed(rest, &mut out).unwrap();
-        filter.end_round(&mut out).unwrap();
-        assert_eq!(out, expected, "{}", String::from_utf8_lossy(rest));
-    };
-    check(b"data: {\"content_block\":{\"name\":\"their", b"data: {\"content_block\":{\"name\":\"their");
-    check(b"data: [DONE]", b"data: [DONE]");
-    check(b"{\"type\":\"error\"}", b"{\"type\":\"error\"}");
-    check(b"data: {\"type\":\"ping\"}\n", b"data: {\"type\":\"ping\"}\n");
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_skill_call_and_the_end_are_held_and_the_next_round_continues() {
     filter.finish(&[], &mut out);
     assert_eq!(
         data(&out),
-        [&first[..1], &[second[0].clone(), last(json!([{"text": "c"}]), 30, 12)]].concat()
+        [&first[..1], &[parts(json!([{"text": "\n\nb"}])), last(json!([{"text": "c"}]), 30, 12)]].concat()
     );
 }
 
@@ -191,16 +191,6 @@ fn unreadable_argument_pieces_are_kept_as_text_and_half_a_call_is_truncated() {
 }
 
 #[test]
-fn an_error_passes_and_ends_all() {
-    let (mut filter, mut out) = (filter(), Vec::new());
-    let error = json!({"error": {"code": 503, "status": "UNAVAILABLE"}});
-    let chunks = [parts(json!([call("ours")])), error.clone(), last(json!([{"text": "late"}]), 1, 1)];
-    assert!(round(&mut *filter, &chunks, &mut out).skill_calls.is_empty());
-    filter.finish(&[result("1")], &mut out);
-    assert_eq!(data(&out), [error]);
-}
-
-#[test]
 fn a_list_of_chunks_stays_one_list_over_all_rounds() {
     let list =
         |chunks: &[Value]| Value::from(chunks).to_string().replace("},{\"cand", "}\n,\r\n{\"cand") + "\n";
@@ -213,7 +203,8 @@ fn a_list_of_chunks_stays_one_list_over_all_rounds() {
     assert_eq!(filter.end_round(&mut out).unwrap().skill_calls.len(), 1);
     filter.finish(&[result("1")], &mut out);
     let seen: Value = serde_json::from_slice(&out).unwrap();
-    assert_eq!(seen, json!([first[1], second[0], shown("1"), last(json!([]), 20, 10)]));
+    let second = parts(json!([{"text": "\n\nb"}]));
+    assert_eq!(seen, json!([first[1], second, shown("1"), last(json!([]), 20, 10)]));
 }
 
 #[test]

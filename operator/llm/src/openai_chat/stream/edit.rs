@@ -125,6 +125,15 @@ pub(super) fn has_text(chunk: &Value, field: &str) -> bool {
     })
 }
 
+/// Puts a blank line before the text of the first choice: an earlier round had text too.
+pub(super) fn separate_text(chunk: &mut Value) {
+    for choice in choices_mut(chunk).filter(|choice| index_of(choice) == 0) {
+        if let Some(Value::String(text)) = choice.pointer_mut("/delta/content").filter(|text| *text != "") {
+            text.insert_str(0, "\n\n");
+        }
+    }
+}
+
 pub(super) fn remove_role(chunk: &mut Value) {
     for choice in choices_mut(chunk).filter(|choice| index_of(choice) == 0) {
         if let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) {

@@ -53,6 +53,18 @@ fn calls_are_read_with_their_arguments() {
 }
 
 #[test]
+fn a_flat_call_is_read_by_its_name_and_arguments() {
+    let json = Arguments::Json;
+    check_calls(
+        &[
+            json!({"id": "1", "name": "a", "arguments": "{\"x\":1}"}),
+            json!({"id": "2", "type": "function", "name": "b"}),
+        ],
+        &[("1", "a", json(json!({"x": 1}))), ("2", "b", json(json!({})))],
+    );
+}
+
+#[test]
 fn a_custom_tools_call_can_be_no_skills() {
     check_calls(
         &[json!({"id": "1", "type": "custom", "custom": {"name": "a", "input": "free"}})],

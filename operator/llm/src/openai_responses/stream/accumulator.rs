@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     OfferedNames, RoundEnd, StreamError, Usage,
-    codec::placed_calls,
+    codec::{Codec as _, placed_calls},
     openai_responses::{
         OpenAiResponses,
         item::{Answered, is_function_call, plain_name},
@@ -162,6 +162,7 @@ impl ItemRound {
         let answered = Answered::in_output(&output);
         response.insert("output".to_owned(), output.clone().into());
         let mut end = RoundEnd::of(response.into(), Vec::new(), &rounds.offered, rounds.is_failed);
+        let is_cut = OpenAiResponses::is_cut(&end.response);
         let calls =
             if rounds.is_failed { Vec::new() } else { placed_calls::<OpenAiResponses>(&end.response) };
         for placed in calls {
@@ -170,7 +171,7 @@ impl ItemRound {
                 end.skill_calls.push(placed.call);
             } else if answered.is_waiting(value) {
                 end.has_client_calls = true;
-                if rounds.offered.needs_confirmation(&placed.call.name) {
+                if !is_cut && rounds.offered.needs_confirmation(&placed.call.name) {
                     end.awaiting_confirmation.push(placed.call);
                 }
             }

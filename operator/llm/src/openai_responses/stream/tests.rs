@@ -203,18 +203,6 @@ fn used_up_rounds_end_with_the_results_and_what_trailed() {
 }
 
 #[test]
-fn a_round_without_an_end_leaves_the_end_to_finish() {
-    let mut filter = filter();
-    round(&mut *filter, &our_round());
-    let (nothing, _) = round(&mut *filter, b"");
-    assert!(nothing.is_empty());
-    let rest = finish(&mut *filter, &[]);
-    assert_eq!(kinds(&rest), ["created", "completed"]);
-    assert_eq!((&rest[0]["response"]["id"], &rest[1]["response"]["id"]), (&json!("r1"), &json!("r1")));
-    assert!(finish(&mut *filter, &[]).is_empty());
-}
-
-#[test]
 fn the_client_sees_one_response_id_over_all_rounds() {
     let (text, more) = (message("m", "Let me see."), message("n", "Sunny."));
     let output = [text.clone(), weather()];

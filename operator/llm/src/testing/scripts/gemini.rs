@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::contract::{Provider, SECRET, Script, View},
+    super::contract::{Provider, SECRET, Script, View, separate_texts},
     events, json_of,
 };
 use crate::{ToolResult, sse, wire::items};
@@ -76,6 +76,10 @@ impl Provider for Chunks {
 
     fn result_parts(&self, results: &[ToolResult]) -> Vec<Value> {
         results.iter().map(|result| json!({"text": result.to_text()})).collect()
+    }
+
+    fn separate(&self, before: &[Value], round: &mut [Value]) {
+        separate_texts(before, round);
     }
 
     fn join(&self, parts: Vec<Value>) -> Vec<Value> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::contract::{Provider, SECRET, Script, View},
+    super::contract::{Provider, SECRET, Script, View, separate_texts},
     events, pick,
 };
 use crate::{ToolResult, sse::RawEvent, wire};
@@ -79,6 +79,10 @@ impl Provider for Chat {
     fn result_parts(&self, results: &[ToolResult]) -> Vec<Value> {
         let text = results.iter().map(ToolResult::to_text).collect::<Vec<_>>().join("\n\n");
         if text.is_empty() { Vec::new() } else { vec![json!({"result": text})] }
+    }
+
+    fn separate(&self, before: &[Value], round: &mut [Value]) {
+        separate_texts(before, round);
     }
 
     /// The whole text, then the calls. Results have a blank line before them if there is other text.

@@ -96,3 +96,13 @@ fn thousands_of_calls_take_no_time_for_each_other() {
     let (_, end) = round(&mut *filter(), &parts);
     assert!(end.has_client_calls && started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 }
+
+#[test]
+fn a_flat_call_of_ours_is_held_back_and_read() {
+    let mut filter = filter();
+    let begun = json!({"index": 0, "id": "c1", "name": OURS, "arguments": "{\"q\""});
+    let more = json!({"index": 0, "arguments": ":1}"});
+    let parts = [calls("r1", &[begun]), calls("r1", &[more]), end("r1", "tool_calls"), DONE.to_owned()];
+    let (out, end) = round(&mut *filter, &parts);
+    assert_eq!((out.as_str(), end.skill_calls), ("", vec![ours("c1", json!({"q": 1}))]));
+}

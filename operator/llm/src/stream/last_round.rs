@@ -1,0 +1,52 @@
+//! A stream of which the client sees the last round alone, such as one JSON text.
+
+use std::sync::Arc;
+
+use super::{RoundEnd, RoundsFilter, StreamCodec, StreamError, StreamFilter};
+use crate::{OfferedNames, ToolResult, sse::ROUND_LIMIT_BYTES};
+
+/// Holds each round back until it is known whether another one follows.
+pub(crate) struct LastRoundFilter<S: StreamCodec> {
+    filter: RoundsFilter<S>,
+    /// The client's part of the current round.
+    held: Vec<u8>,
+    /// True if the round is over and another one may follow.
+    is_over: bool,
+}
+
+impl<S: StreamCodec> LastRoundFilter<S> {
+    pub(crate) fn new(offered: Arc<OfferedNames>) -> Self {
+        Self { filter: RoundsFilter::new(offered), held: Vec::new(), is_over: false }
+    }
+}
+
+impl<S: StreamCodec> StreamFilter for LastRoundFilter<S> {
+    fn feed(&mut self, bytes: &[u8], _out: &mut Vec<u8>) -> Result<(), StreamError> {
+        if std::mem::take(&mut self.is_over) {
+            self.held.clear();
+            self.filter.begin_again();
+        }
+        self.filter.feed(bytes, &mut self.held)?;
+        let is_within = self.held.len() <= ROUND_LIMIT_BYTES;
+        is_within.then_some(()).ok_or(StreamError::LongRound { limit: ROUND_LIMIT_BYTES })
+    }
+
+    fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
+        let end = self.filter.end_round(&mut self.held);
+        self.is_over = end.as_ref().is_ok_and(|end| !end.skill_calls.is_empty() && !end.has_client_calls);
+        if !self.is_over {
+            out.append(&mut self.held);
+        }
+        end
+    }
+
+    fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
+        out.append(&mut self.held);
+        self.filter.write_text(id, text, out);
+    }
+
+    fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
+        out.append(&mut self.held);
+        self.filter.finish(results, out);
+    }
+}
