@@ -22,6 +22,7 @@ use tokio::sync::watch;
 pub(crate) type Key = (String, String);
 
 /// The newest known skills, versions and policy.
+#[derive(Default)]
 pub(crate) struct Catalog {
     state: RwLock<State>,
     changes: watch::Sender<u64>,
@@ -33,12 +34,6 @@ struct State {
     skills: HashMap<Key, Arc<Skill>>,
     versions: HashMap<Key, BTreeMap<SkillSemver, Arc<SkillVersion>>>,
     policy: Arc<SkillPolicySpec>,
-}
-
-impl Default for Catalog {
-    fn default() -> Self {
-        Self { state: RwLock::default(), changes: watch::channel(0).0, policy_changes: watch::channel(0).0 }
-    }
 }
 
 impl Catalog {

@@ -97,15 +97,6 @@ pub enum AuthError {
     Unreachable(String),
 }
 
-/// Returns whether access was granted, and an error only if that could not be found out.
-pub fn is_allowed(checked: Result<(), AuthError>) -> Result<bool, AuthError> {
-    match checked {
-        Ok(()) => Ok(true),
-        Err(AuthError::Forbidden { .. }) => Ok(false),
-        Err(error @ (AuthError::Missing | AuthError::Unknown | AuthError::Unreachable(_))) => Err(error),
-    }
-}
-
 impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
         use http::StatusCode;
@@ -207,7 +198,14 @@ impl Auth {
         namespace: &str,
         skill: Option<&str>,
     ) -> Result<bool, AuthError> {
-        is_allowed(self.authorize(caller, verb, namespace, skill).await)
+        let request = AccessRequest::new(caller, verb, namespace, skill);
+        let now = (self.clock)().instant;
+        let (client, asked) = (self.client.clone(), request.clone());
+        let ask = || async move {
+            let value = review_access(client, asked).await?;
+            Ok(Answer { value, until: now + ACCESS_TTL })
+        };
+        self.rights.get(&request, now, ask).await
     }
 
     /// Fails unless the caller may do this with skills of the namespace, or with one of them.
@@ -218,14 +216,7 @@ impl Auth {
         namespace: &str,
         skill: Option<&str>,
     ) -> Result<(), AuthError> {
-        let request = AccessRequest::new(caller, verb, namespace, skill);
-        let now = (self.clock)().instant;
-        let (client, asked) = (self.client.clone(), request.clone());
-        let ask = || async move {
-            let value = review_access(client, asked).await?;
-            Ok(Answer { value, until: now + ACCESS_TTL })
-        };
-        if self.rights.get(&request, now, ask).await? {
+        if self.may(caller, verb, namespace, skill).await? {
             Ok(())
         } else {
             Err(AuthError::Forbidden { verb, namespace: namespace.to_owned() })

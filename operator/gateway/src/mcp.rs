@@ -41,21 +41,16 @@ pub struct Timing {
     pub idle: Duration,
 }
 
-impl Default for Timing {
-    fn default() -> Self {
-        let call = Duration::from_secs(15 * 60);
-        Self {
-            progress: Duration::from_secs(5),
-            call,
-            settle: Duration::from_millis(200),
-            // Longer than a call, which a closed session would cancel.
-            idle: call + Duration::from_secs(5 * 60),
-        }
-    }
-}
-
 /// Returns the routes of the MCP server. When the gateway stops, streams of notifications end at once, and running calls
 /// are answered.
 pub fn routes(service: SkillService) -> Router {
-    http::routes(service, Timing::default())
+    let call = Duration::from_secs(15 * 60);
+    let timing = Timing {
+        progress: Duration::from_secs(5),
+        call,
+        settle: Duration::from_millis(200),
+        // Longer than a call, which a closed session would cancel.
+        idle: call + Duration::from_secs(5 * 60),
+    };
+    http::routes(service, timing)
 }

@@ -42,14 +42,14 @@ impl From<ServiceError> for ApiError {
             }
             ServiceError::ExecutionNotFound(_) => Self::not_found(message),
             ServiceError::Update { source, .. } => match *source {
-                kube::Error::Api(status) => refused_update(&message, &status),
+                kube::Error::Api(status) => update_error(&message, &status),
                 _ => Self::unavailable(message),
             },
         }
     }
 }
 
-fn refused_update(text: &str, status: &kube::core::Status) -> ApiError {
+fn update_error(text: &str, status: &kube::core::Status) -> ApiError {
     let message = format!("{text}: {}", status.message);
     match status.code {
         403 => ApiError::forbidden(message),

@@ -280,13 +280,15 @@ async fn a_key_ends_at_its_time() {
     assert_eq!(scene.user(key.text()).await, Err(AuthError::Unknown));
 }
 
-#[test]
-fn what_could_not_be_asked_is_neither_allowed_nor_forbidden() {
-    let forbidden = AuthError::Forbidden { verb: Verb::Execute, namespace: "team-a".into() };
-    assert_eq!((is_allowed(Ok(())), is_allowed(Err(forbidden))), (Ok(true), Ok(false)));
-    for error in [AuthError::Missing, AuthError::Unknown, AuthError::Unreachable(String::new())] {
-        assert_eq!(is_allowed(Err(error.clone())), Err(error));
-    }
+#[tokio::test]
+async fn what_could_not_be_asked_is_neither_allowed_nor_forbidden() {
+    let scene = scene();
+    let caller = reviews::service_account("team-a", "agent");
+    scene.api.allow(AGENT, "execute", "team-a", Some("sum"));
+    let may = async |skill: &str| scene.auth.may(&caller, Verb::Execute, "team-a", Some(skill)).await;
+    assert_eq!((may("sum").await, may("other").await), (Ok(true), Ok(false)));
+    scene.api.fail_reviews(true);
+    assert!(matches!(may("third").await, Err(AuthError::Unreachable(_))));
 }
 
 #[test]

@@ -25,9 +25,7 @@ type Answer = Result<Option<Execution>, kube::Error>;
 /// Follows one execution. Dropped, it leaves the execution as it is.
 pub struct ExecutionWatch {
     api: Api<Found>,
-    namespace: String,
-    name: String,
-    uid: String,
+    metadata: Metadata,
     subscriptions: Arc<Subscriptions>,
     updates: watch::Receiver<Update>,
     question: BoxFuture<'static, Answer>,
@@ -38,21 +36,12 @@ pub struct ExecutionWatch {
 
 impl ExecutionWatch {
     pub(super) fn new(api: Api<Found>, subscriptions: Arc<Subscriptions>, execution: &Execution) -> Self {
-        let Metadata { namespace, name, uid, .. } = execution.metadata.clone();
-        let updates = subscriptions.subscribe(&uid);
+        let metadata = execution.metadata.clone();
+        let updates = subscriptions.subscribe(&metadata.uid);
         // Only now: an end that came before joining is there for the question to find.
-        let question = ask(api.clone(), name.clone(), Duration::ZERO);
-        Self {
-            api,
-            namespace,
-            name,
-            uid,
-            subscriptions,
-            updates,
-            question,
-            has_reported: false,
-            span: Span::current(),
-        }
+        let question = ask(api.clone(), metadata.name.clone(), Duration::ZERO);
+        let span = Span::current();
+        Self { api, metadata, subscriptions, updates, question, has_reported: false, span }
     }
 
     /// The next state that is seen; states in between may be left out, an end never is. Losing this future loses nothing.
@@ -87,14 +76,15 @@ impl ExecutionWatch {
 
     fn on_read(&mut self, answer: Answer) -> Option<Result<Arc<Execution>, ExecutionError>> {
         match answer {
-            Ok(Some(execution)) if execution.metadata.uid == self.uid => {
+            Ok(Some(execution)) if execution.metadata.uid == self.metadata.uid => {
                 self.read_in(REREAD_INTERVAL);
                 // The watch may have reported a newer state during the read; an end is final.
                 (execution.is_ended() || !self.has_reported).then(|| Ok(Arc::new(execution)))
             }
             Ok(_) => Some(Err(self.gone())),
             Err(error) => {
-                warn!(parent: &self.span, namespace = self.namespace, name = self.name, %error, "Execution could not be read");
+                let Metadata { namespace, name, .. } = &self.metadata;
+                warn!(parent: &self.span, namespace, name, %error, "Execution could not be read");
                 self.read_in(RETRY_INTERVAL);
                 None
             }
@@ -102,11 +92,12 @@ impl ExecutionWatch {
     }
 
     fn read_in(&mut self, wait: Duration) {
-        self.question = ask(self.api.clone(), self.name.clone(), wait);
+        self.question = ask(self.api.clone(), self.metadata.name.clone(), wait);
     }
 
     fn gone(&self) -> ExecutionError {
-        ExecutionError::Gone { namespace: self.namespace.clone(), name: self.name.clone() }
+        let Metadata { namespace, name, .. } = self.metadata.clone();
+        ExecutionError::Gone { namespace, name }
     }
 }
 
@@ -123,6 +114,6 @@ fn ask(api: Api<Found>, name: String, wait: Duration) -> BoxFuture<'static, Answ
 impl Drop for ExecutionWatch {
     fn drop(&mut self) {
         let (_, nothing) = watch::channel(Update::None);
-        self.subscriptions.unsubscribe(&self.uid, std::mem::replace(&mut self.updates, nothing));
+        self.subscriptions.unsubscribe(&self.metadata.uid, std::mem::replace(&mut self.updates, nothing));
     }
 }

@@ -33,32 +33,19 @@ use crate::{
     ),
     components(schemas(ErrorResponse)),
     security(("token" = [])),
-    modifiers(&Token, &Aliases)
+    modifiers(&Additions)
 )]
 struct ApiDoc;
 
-struct Token;
+/// The scheme of the token, and the operations that do what another one does under a second method.
+struct Additions;
 
-impl Modify for Token {
+impl Modify for Additions {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let scheme = HttpBuilder::new()
-            .scheme(HttpAuthScheme::Bearer)
-            .description(Some(
-                "A service-account token for the audience `skillet`, or an API key of the tenant.",
-            ))
-            .build();
-        document
-            .components
-            .get_or_insert_default()
-            .add_security_scheme("token", SecurityScheme::Http(scheme));
-    }
-}
-
-/// Operations that do what another one does, under a second method.
-struct Aliases;
-
-impl Modify for Aliases {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let text = "A service-account token for the audience `skillet`, or an API key of the tenant.";
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(text)).build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(scheme));
         let paths = &mut document.paths.paths;
         let cancel = paths.get("/api/skills/executions/{id}/cancel").and_then(|path| path.post.clone());
         if let Some(path) = paths.get_mut("/api/skills/executions/{id}") {

@@ -1,7 +1,7 @@
 //! The page of a list that a request names. A value out of bounds is refused, not clamped.
 
 use serde_json::value::RawValue;
-use skillet_core::rest::{Page, PageError};
+use skillet_core::rest::Page;
 
 use crate::{error::ApiError, rest::params::Params};
 
@@ -19,11 +19,8 @@ pub(crate) fn take_bytes(left: &mut usize, documents: [&Option<Box<RawValue>>; 2
 /// Takes `page` and `limit` out of the parameters.
 pub(crate) fn take(params: &mut Params) -> Result<Page, ApiError> {
     let (page, limit) = (params.take("page")?, params.take("limit")?);
-    Page::read(page.as_deref(), limit.as_deref()).map_err(|error| page_error(&error))
-}
-
-fn page_error(error: &PageError) -> ApiError {
-    ApiError::bad_request(error.to_string()).at(error.field)
+    Page::read(page.as_deref(), limit.as_deref())
+        .map_err(|error| ApiError::bad_request(error.to_string()).at(error.field))
 }
 
 #[cfg(test)]
