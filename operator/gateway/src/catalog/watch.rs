@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    marker::PhantomData,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -19,81 +18,67 @@ pub(super) const ALL: u8 = 0b111;
 
 type Key = (String, String);
 
-/// A kind of object that the catalog watches.
-trait Watched: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static {
-    const BIT: u8;
-    fn put(self, catalog: &SkillCatalog);
-    fn remove(catalog: &SkillCatalog, key: &Key, last: Option<&Self>);
-}
-
-impl Watched for SkillPolicy {
-    const BIT: u8 = 0b001;
-
-    fn put(self, catalog: &SkillCatalog) {
-        if self.name_any() == names::POLICY_NAME {
-            catalog.set_policy(self.spec);
-        }
-    }
-
-    fn remove(catalog: &SkillCatalog, key: &Key, _: Option<&Self>) {
-        if key.1 == names::POLICY_NAME {
-            catalog.set_policy(SkillPolicySpec::default());
-        }
-    }
-}
-
-impl Watched for Skill {
-    const BIT: u8 = 0b010;
-
-    fn put(self, catalog: &SkillCatalog) {
-        catalog.put_skill(&self);
-    }
-
-    fn remove(catalog: &SkillCatalog, key: &Key, _: Option<&Self>) {
-        catalog.remove_skill(&key.0, &key.1);
-    }
-}
-
-impl Watched for SkillVersion {
-    const BIT: u8 = 0b100;
-
-    fn put(self, catalog: &SkillCatalog) {
-        catalog.put_version(&self);
-    }
-
-    fn remove(catalog: &SkillCatalog, key: &Key, last: Option<&Self>) {
-        match last {
-            Some(version) => catalog.remove_version(version),
-            None => catalog.forget_version(&key.0, &key.1),
-        }
-    }
-}
-
 impl SkillCatalog {
     /// Watches until the process ends.
     pub async fn watch(self: Arc<Self>, client: Client) {
-        tokio::join!(
-            mirror_kind::<SkillPolicy>(&self, client.clone()),
-            mirror_kind::<Skill>(&self, client.clone()),
-            mirror_kind::<SkillVersion>(&self, client),
-        );
+        let (catalog, held) = (&*self, HashSet::new());
+        let policies = KindMirror::<SkillPolicy> {
+            catalog,
+            held: held.clone(),
+            bit: 0b001,
+            put: |catalog, policy| {
+                if policy.name_any() == names::POLICY_NAME {
+                    catalog.set_policy(policy.spec);
+                }
+            },
+            remove: |catalog, (_, name), _| {
+                if name == names::POLICY_NAME {
+                    catalog.set_policy(SkillPolicySpec::default());
+                }
+            },
+        };
+        let skills = KindMirror::<Skill> {
+            catalog,
+            held: held.clone(),
+            bit: 0b010,
+            put: |catalog, skill| catalog.put_skill(&skill),
+            remove: |catalog, (namespace, name), _| catalog.remove_skill(namespace, name),
+        };
+        let versions = KindMirror::<SkillVersion> {
+            catalog,
+            held,
+            bit: 0b100,
+            put: |catalog, version| catalog.put_version(&version),
+            remove: |catalog, (namespace, name), last| match last {
+                Some(version) => catalog.remove_version(version),
+                None => catalog.forget_version(namespace, name),
+            },
+        };
+        tokio::join!(policies.watch(client.clone()), skills.watch(client.clone()), versions.watch(client));
     }
-}
-
-async fn mirror_kind<K: Watched>(catalog: &SkillCatalog, client: Client) {
-    let api: Api<RawObject<K>> = Api::all(client);
-    let mut kind = KindMirror { catalog, held: HashSet::new(), kind: PhantomData::<K> };
-    mirror(watch(api, Config::default()), &mut kind).await;
 }
 
 /// The objects of one kind that the catalog holds.
 struct KindMirror<'a, K> {
     catalog: &'a SkillCatalog,
     held: HashSet<Key>,
-    kind: PhantomData<K>,
+    /// The bit of the kind in [`ALL`].
+    bit: u8,
+    put: fn(&SkillCatalog, K),
+    /// Gets the last state of an object, unless a list shows that the object is gone.
+    remove: fn(&SkillCatalog, &Key, Option<&K>),
 }
 
-impl<K: Watched> Mirror for KindMirror<'_, K> {
+impl<K> KindMirror<'_, K>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    async fn watch(mut self, client: Client) {
+        mirror(watch(Api::<RawObject<K>>::all(client), Config::default()), &mut self).await;
+    }
+}
+
+impl<K: Resource<DynamicType = ()> + DeserializeOwned> Mirror for KindMirror<'_, K> {
     type Object = RawObject<K>;
     type Key = Key;
 
@@ -113,7 +98,7 @@ impl<K: Watched> Mirror for KindMirror<'_, K> {
         match object.parse() {
             Ok(object) => {
                 self.held.insert(key);
-                object.put(self.catalog);
+                (self.put)(self.catalog, object);
             }
             Err(problem) => {
                 let (namespace, name) = key;
@@ -124,16 +109,16 @@ impl<K: Watched> Mirror for KindMirror<'_, K> {
 
     fn remove(&mut self, key: Key) {
         self.held.remove(&key);
-        K::remove(self.catalog, &key, None);
+        (self.remove)(self.catalog, &key, None);
     }
 
     fn delete(&mut self, object: RawObject<K>) {
         let Some(key) = self.key(&object) else { return };
         self.held.remove(&key);
-        K::remove(self.catalog, &key, object.parse().ok().as_ref());
+        (self.remove)(self.catalog, &key, object.parse().ok().as_ref());
     }
 
     fn finish_list(&mut self) {
-        self.catalog.synced.fetch_or(K::BIT, Ordering::Release);
+        self.catalog.synced.fetch_or(self.bit, Ordering::Release);
     }
 }
