@@ -134,6 +134,19 @@ impl Codec for Anthropic {
         texts.iter().map(|text| json!({"type": "text", "text": text.text})).collect()
     }
 
+    fn round_texts(response: &Value) -> Vec<Value> {
+        let is_said = |block: &&Value| block["type"] == "text" && !text(&block["text"]).trim().is_empty();
+        items(&response["content"]).iter().filter(is_said).cloned().collect()
+    }
+
+    /// A turn that begins with thinking still does.
+    fn prepend_texts(response: &mut Value, texts: Vec<Value>) {
+        let Some(blocks) = response.get_mut("content").and_then(Value::as_array_mut) else { return };
+        let is_thinking = |block: &Value| text(&block["type"]).ends_with("thinking");
+        let at = blocks.iter().position(|block| !is_thinking(block)).unwrap_or(blocks.len());
+        blocks.splice(at..at, texts);
+    }
+
     fn settle(response: &mut Value, _removed: &[(&PlacedCall, &ToolResult)]) {
         let has_calls = Self::first_call(items(&response["content"])).is_some();
         if let Some(message) = response.as_object_mut().filter(|_| !has_calls) {

@@ -116,6 +116,10 @@ pub(crate) trait Codec: Send + Sync {
     fn first_call(list: &[Value]) -> Option<usize> {
         Self::calls(list).first().map(|(index, _)| *index)
     }
+    /// The texts of the model in a response, as parts.
+    fn round_texts(response: &Value) -> Vec<Value>;
+    /// Inserts texts of earlier rounds before those of a response.
+    fn prepend_texts(response: &mut Value, texts: Vec<Value>);
     /// Passes what the first of the removed parts has for the call after them.
     fn inherit(_removed: &[Value], _next: &mut Value) {}
     /// Completes a response from which calls were removed.
@@ -191,6 +195,16 @@ impl<C: Codec> Dialect for C {
 
     fn wants_json(&self, request: &Value) -> bool {
         C::wants_json(request)
+    }
+
+    fn round_texts(&self, response: &Value) -> Vec<Value> {
+        C::round_texts(response)
+    }
+
+    fn prepend_texts(&self, response: &mut Value, texts: Vec<Value>) {
+        if !texts.is_empty() {
+            C::prepend_texts(response, texts);
+        }
     }
 
     fn usage(&self, response: &Value) -> Usage {

@@ -170,6 +170,12 @@ pub trait Dialect: Send + Sync {
     /// no call or another shape.
     fn insert_text_before_calls(&self, response: &mut Value, text: &str) -> bool;
 
+    /// The texts of the model in a whole response, as parts of its turn.
+    fn round_texts(&self, response: &Value) -> Vec<Value>;
+
+    /// Inserts texts of earlier rounds before those of a whole response, each round apart from the next.
+    fn prepend_texts(&self, response: &mut Value, texts: Vec<Value>);
+
     /// Returns true if a limit of tokens ended a whole response. Its calls may lack a part of their arguments: no
     /// skill runs for them.
     fn is_cut(&self, response: &Value) -> bool;

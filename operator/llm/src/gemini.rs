@@ -158,6 +158,21 @@ impl Codec for Gemini {
         texts.iter().map(|text| json!({"text": text.text})).collect()
     }
 
+    fn round_texts(response: &Value) -> Vec<Value> {
+        let parts = items(&response["candidates"][0]["content"]["parts"]).iter();
+        let said: String =
+            parts.filter(|part| part["thought"] != true).map(|part| text(&part["text"])).collect();
+        if said.is_empty() { Vec::new() } else { vec![json!({ "text": said })] }
+    }
+
+    /// Clients join the texts of parts, so that each ends with a blank line.
+    fn prepend_texts(response: &mut Value, texts: Vec<Value>) {
+        let apart = texts.iter().map(|part| json!({"text": format!("{}\n\n", text(&part["text"]))}));
+        if let Some(candidate) = response.pointer_mut("/candidates/0") {
+            add_parts(candidate, apart.collect());
+        }
+    }
+
     fn inherit(removed: &[Value], next: &mut Value) {
         let mut signature = Signature::default();
         removed.iter().for_each(|part| signature.take_from(part));

@@ -146,6 +146,27 @@ impl Codec for OpenAiChat {
         vec![json!({"type": "text", "text": join_texts(texts)})]
     }
 
+    fn round_texts(response: &Value) -> Vec<Value> {
+        let content = response.pointer("/choices/0/message/content").unwrap_or(&Value::Null);
+        let texts = content_texts(content).into_iter().filter(|text| !text.is_empty());
+        texts.map(|text| json!({"type": "text", "text": text})).collect()
+    }
+
+    fn prepend_texts(response: &mut Value, mut texts: Vec<Value>) {
+        let Some(message) = response.pointer_mut("/choices/0/message").and_then(Value::as_object_mut) else {
+            return;
+        };
+        match message.entry("content").or_insert(Value::Null) {
+            Value::Array(parts) => _ = parts.splice(0..0, texts),
+            content => {
+                texts
+                    .extend(content.as_str().filter(|own| !own.is_empty()).map(|own| json!({ "text": own })));
+                *content =
+                    texts.iter().map(|part| text(&part["text"])).collect::<Vec<_>>().join("\n\n").into();
+            }
+        }
+    }
+
     fn settle(response: &mut Value, _removed: &[(&PlacedCall, &ToolResult)]) {
         let has_calls = Self::call_lists(response)
             .iter()

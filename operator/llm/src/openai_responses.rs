@@ -140,6 +140,16 @@ impl Codec for OpenAiResponses {
         results.iter().map(output).collect()
     }
 
+    fn round_texts(response: &Value) -> Vec<Value> {
+        items(&inner(response)["output"]).iter().filter(|item| item["type"] == "message").cloned().collect()
+    }
+
+    fn prepend_texts(response: &mut Value, texts: Vec<Value>) {
+        let output =
+            Self::call_lists(response).first().and_then(|list| response.pointer_mut(list)?.as_array_mut());
+        output.into_iter().for_each(|output| _ = output.splice(0..0, texts.clone()));
+    }
+
     /// Texts as one message of the model.
     fn text_parts(texts: &[ClientText]) -> Vec<Value> {
         let message = |first: &ClientText| item::message(&format!("msg_{}", first.id), &join_texts(texts));

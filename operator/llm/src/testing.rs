@@ -5,6 +5,7 @@ mod confirmation_stream_tests;
 mod contract;
 mod corruption;
 mod malformed_input_tests;
+mod round_text_tests;
 mod rounds;
 mod scripts;
 mod stream_tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use skillet_api::skill::{Invocation, Mode};
 
 use skillet_core::json_text::JsonText;
-use skillet_llm::ToolDefinition;
+use skillet_llm::{ToolDefinition, tool_names::omniroute};
 
 use super::RejectReason;
 
@@ -90,6 +90,14 @@ impl Candidate {
             (Mode::On | Mode::Auto, Invocation::Manual) => Some(RejectReason::ManualOnly),
             (Mode::On | Mode::Auto, Invocation::Auto | Invocation::Hybrid) => None,
         }
+    }
+
+    /// Returns true if one of the client's tools has the skill's tool name, as it is or as OmniRoute writes it.
+    pub(crate) fn is_tool_among(&self, client_tools: &[&str]) -> bool {
+        client_tools.iter().any(|tool| {
+            let alias = || omniroute::encode(&self.name, &self.version);
+            *tool == &*self.tool.name || (omniroute::is_encoded(tool) && alias().as_deref() == Some(tool))
+        })
     }
 
     /// Estimates the tokens of its definition, at four bytes a token.

@@ -14,7 +14,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use skillet_api::skill::{Invocation, Mode};
-use skillet_llm::tool_names::omniroute;
 
 use super::{
     Candidate, Eligibility, Index, Query, Scorer, Scoring, Scratch,
@@ -281,10 +280,8 @@ impl<'a> Selector<'a> {
     }
 
     fn within_budget(&mut self, mut selected: Vec<Selected>) -> Vec<OfferedSkill> {
-        let room = self.selection.max_tools.unwrap_or(usize::MAX);
-        while selected.len() > room
-            && let Some((candidate, ..)) = selected.pop()
-        {
+        let room = self.selection.max_tools.unwrap_or(usize::MAX).min(selected.len());
+        for (candidate, ..) in selected.split_off(room).into_iter().rev() {
             self.reject(&candidate, RejectReason::TooManyTools);
         }
         let budget = self.selection.token_budget.map_or(u64::MAX, u64::from);
@@ -317,15 +314,7 @@ pub(super) fn rejection(
     if let Some(nearer) = nearer.next() {
         return Some(RejectReason::Hidden { by: nearer.namespace.clone() });
     }
-    is_tool_name_taken(selection.client_tools, candidate).then_some(RejectReason::ToolNameTaken)
-}
-
-/// Returns true if the client has a tool of the skill's name, as it is or as OmniRoute writes it.
-fn is_tool_name_taken(client_tools: &[&str], candidate: &Candidate) -> bool {
-    client_tools.iter().any(|tool| {
-        let alias = || omniroute::encode(&candidate.name, &candidate.version);
-        *tool == &*candidate.tool.name || (omniroute::is_encoded(tool) && alias().as_deref() == Some(tool))
-    })
+    candidate.is_tool_among(selection.client_tools).then_some(RejectReason::ToolNameTaken)
 }
 
 fn into_selected(ranked: Ranked) -> Selected {

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Codec, MISSING};
 use crate::{Arguments, ToolCall, wire::items};
 
-/// Where the dialects have a response's own id.
+/// Pointers to a response's own id, in all dialects.
 const RESPONSE_IDS: [&str; 3] = ["/id", "/responseId", "/response/id"];
 
 /// A call as a part of a turn has it.
@@ -43,7 +43,7 @@ impl<'a> RawCall<'a> {
             let digest = format!("{:x}", Sha256::digest(format!("{attempt}\0{seed}")));
             format!("call_{}", digest.get(..24).unwrap_or(&digest))
         };
-        (0..).map(id).find(|id| !taken.contains(id)).unwrap_or_default()
+        (0..=u32::MAX).map(id).find(|id| !taken.contains(id)).unwrap_or_default()
     }
 }
 

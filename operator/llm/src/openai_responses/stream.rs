@@ -53,7 +53,7 @@ impl StreamCodec for ResponseEvents {
         match event.kind() {
             EventKind::Begin => self.begin(event, out),
             EventKind::ItemAdded | EventKind::ItemDone | EventKind::Other => {
-                self.of_item(event, rounds, out)?
+                self.of_item(event, rounds, out)?;
             }
             EventKind::End => self.end(event, rounds, out),
             EventKind::Failed => {

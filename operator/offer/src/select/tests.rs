@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{RequestFacts, synthetic, synthetic::candidate};
-use skillet_llm::ToolDefinition;
+use skillet_llm::{ToolDefinition, tool_names::omniroute};
 
 /// `namespace/name`, mode by its first letter: `+` on, `-` off, `!` on and not sealed, else auto. Tags are the name's
 /// words.

@@ -39,6 +39,14 @@ impl Head for Answer {
     }
 }
 
+/// The client's part of the rounds before the last.
+#[derive(Default)]
+struct EarlierRounds {
+    /// The usage of the last round too.
+    usage: Usage,
+    texts: Vec<Value>,
+}
+
 /// Continues until the model is done. `first` is the response to the first request.
 pub(super) async fn respond(
     conversation: &Conversation,
@@ -47,18 +55,19 @@ pub(super) async fn respond(
     first: reqwest::Response,
     mut progress: Progress,
 ) -> Result<(Response, Progress), ApiError> {
-    let mut total = Usage::default();
+    let dialect = conversation.dialect();
+    let is_json = dialect.wants_json(&request);
+    let mut earlier = EarlierRounds::default();
     let first = receive(first).await?;
     let Some(read) = read(&first) else { return Ok((pass(first), progress)) };
     let mut current = (first, read);
     loop {
         let (answer, read) = current;
         let called = conversation.split_calls(&read);
-        total = total.plus(&conversation.dialect().usage(&read));
+        earlier.usage = earlier.usage.plus(&dialect.usage(&read));
         if called.is_empty() {
             let is_first = progress.round == 0;
-            let response =
-                if is_first { pass(answer) } else { with_usage(conversation, &answer, read, &total) };
+            let response = if is_first { pass(answer) } else { whole(conversation, &answer, read, earlier) };
             return Ok((response, progress));
         }
         let SplitCalls { skills, awaiting_confirmation, has_client_calls } = called;
@@ -66,19 +75,24 @@ pub(super) async fn respond(
         let (next, results) = match conversation.step(&request, round, &mut progress).await {
             Step::Ask { request, results } => (request, results),
             Step::Respond { results } => {
-                let mut given = conversation.dialect().client_response(&read, &results);
+                let mut given = dialect.client_response(&read, &results);
                 conversation.add_confirmation_prompt(&read, &awaiting_confirmation, &mut given);
-                return Ok((with_usage(conversation, &answer, given, &total), progress));
+                return Ok((whole(conversation, &answer, given, earlier), progress));
             }
         };
         request = next;
         match ask_again(conversation, upstream, &request, &progress).await {
-            Ok(next) => current = next,
+            Ok(next) => {
+                if !is_json {
+                    earlier.texts.extend(dialect.round_texts(&read));
+                }
+                current = next;
+            }
             // Too late to begin again: the client at least gets what its skills gave.
             Err(why) => {
                 warn!(why, "Next round failed");
-                let given = conversation.dialect().client_response(&read, &results);
-                let mut response = with_usage(conversation, &answer, given, &total);
+                let given = dialect.client_response(&read, &results);
+                let mut response = whole(conversation, &answer, given, earlier);
                 set_header(response.headers_mut(), INCOMPLETE_HEADER, std::iter::once(why.as_str()));
                 return Ok((response, progress));
             }
@@ -138,8 +152,11 @@ pub(super) fn pass(answer: Answer) -> Response {
     (status, response_headers(&headers), Body::from(body)).into_response()
 }
 
-fn with_usage(conversation: &Conversation, answer: &Answer, mut read: Value, total: &Usage) -> Response {
-    conversation.dialect().set_usage(&mut read, total);
+/// The response for a client after several rounds.
+fn whole(conversation: &Conversation, answer: &Answer, mut read: Value, earlier: EarlierRounds) -> Response {
+    let EarlierRounds { usage, texts } = earlier;
+    conversation.dialect().prepend_texts(&mut read, texts);
+    conversation.dialect().set_usage(&mut read, &usage);
     let mut headers = response_headers(&answer.headers);
     headers.entry(header::CONTENT_TYPE).or_insert(header::HeaderValue::from_static("application/json"));
     (answer.status, headers, Body::from(render(&answer.body, &read))).into_response()

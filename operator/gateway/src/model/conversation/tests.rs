@@ -109,3 +109,16 @@ async fn a_call_of_a_response_that_a_limit_cut_is_not_run() {
         assert!(gateway.api.executions().is_empty());
     }
 }
+
+#[tokio::test]
+async fn the_text_of_every_round_is_in_the_answer_unless_it_is_json() {
+    let gateway = stocked(Some(key()));
+    for (format, expected) in [("", "A\\n\\nB"), ("\"response_format\":{\"type\":\"json_object\"},", "B")] {
+        gateway.provider.will_write("application/json", CALLING.replace("null", "\"A\""));
+        gateway.provider.will_write("application/json", SAYING.replace("\"x\"", "\"B\""));
+        let request =
+            format!("{{{format}\"model\":\"m\",\"messages\":[{{\"role\":\"user\",\"content\":\"x\"}}]}}");
+        let answer = gateway.send("POST", CHAT, Some(AGENT), &[], &request).await.text;
+        assert!(answer.contains(&format!("\"content\":\"{expected}\"")), "{answer}");
+    }
+}
