@@ -95,6 +95,10 @@ advisories: ## Known vulnerabilities of dependencies; needs the network's adviso
 test-unit: ## Decisions, golden files, CRD drift, house rules
 	@$(LANES) unit
 
+.PHONY: test-journeys
+test-journeys: ## Conversations of several turns over every SDK, against the strict provider
+	@$(LANES) journeys
+
 .PHONY: test-sandbox
 test-sandbox: ## Runner confinement and attacks under runc
 	@$(LANES) sandbox

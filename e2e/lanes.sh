@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the test lanes, cheapest first, and ends with one line: N passed, N failed.
 #
-#   e2e/lanes.sh [lint|deny|unit|images|sandbox|chart|integration|e2e|advisories ...]
+#   e2e/lanes.sh [lint|deny|unit|journeys|images|sandbox|chart|integration|e2e|advisories ...]
 #
 # Without arguments it runs all but advisories, whose database is not reachable everywhere.
 # A lane that lacks something installs it, or says so in one line; with CI=true that is a failure. A cluster that
@@ -9,7 +9,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly root minutes=${SKILLET_LANE_MINUTES:-40} cluster="$root/e2e/cluster/cluster.sh" logs="$root/target/lanes"
-readonly all=(lint deny unit images sandbox chart integration e2e)
+readonly all=(lint deny unit journeys images sandbox chart integration e2e)
 passed=0 failed=0
 failures=()
 cd "$root"
@@ -105,6 +105,13 @@ lane_unit() {
   test_workspace --lib --bins "${tests[@]}"
   need python3
   (cd e2e/gateway/model && python3 -B -m tests)
+}
+
+# The gateway before a fake API server and the strict provider, without a cluster.
+lane_journeys() {
+  need python3
+  cargo build -q --locked --workspace --exclude skillet-runner --bin skillet
+  python3 -B e2e/gateway/journeys --gateway "${CARGO_TARGET_DIR:-target}/debug/skillet"
 }
 
 lane_images() {

@@ -103,7 +103,7 @@ def check_reasoning(item, before, following, known):
     memory = known.get(item.get("id")) or {}
     if item.get("type") == "reasoning":
         follows = following is not None and is_of_model(following)
-        # Without its id, an item is not told from the one that belongs there.
+        # Without its id, an item cannot be compared with the one that belongs there.
         is_own_follower = follows and following.get("id") in (None, memory.get("follower") or following.get("id"))
         missing = f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
         check(is_own_follower, missing, param="input")

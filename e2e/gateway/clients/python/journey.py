@@ -1,0 +1,76 @@
+"""Conversations of several turns: a JSON task a line on standard input, an outcome a line on standard output.
+
+A task is one of journeys/tasks.py. An outcome: {"name", "ok", "error", "turns": [{"text", "calls"}]}; `calls` are those
+that reached the client. SKILLET_URL and SKILLET_TOKEN say where the gateway is and who asks.
+"""
+
+import json
+import os
+import sys
+
+URL = os.environ["SKILLET_URL"].rstrip("/")
+TOKEN = os.environ["SKILLET_TOKEN"]
+OWN, RESULT = "look-up", "sunny"
+DESCRIPTION = "The client's own."
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+# More than any turn needs: a conversation that does not end is wrong.
+MOST_REQUESTS = 12
+
+
+def own_names(task):
+    """Names of the client's own tools."""
+    if not task.get("own"):
+        return []
+    return [OWN] + [f"tool-{number}" for number in range(1, task.get("tools", 1))]
+
+
+class OwnLoop:
+    """A conversation whose client runs the own tool by itself: its calls are counted, and answered already."""
+
+    def __init__(self, task):
+        self.task, self.called = task, []
+
+    def look_up(self, city: str = "") -> str:
+        """The client's own."""
+        self.called.append(city)
+        return RESULT
+
+    def counted(self):
+        calls = [("", OWN) for _ in self.called]
+        self.called.clear()
+        return calls
+
+    def answer(self, results):
+        return "", []
+
+
+def play(task, conversation, turns):
+    """Says every prompt, and answers each call of the own tool; what comes is kept in `turns`."""
+    for prompt, expected, number in zip(task["turns"], task["expect"], task["calls"]):
+        turn = {"text": "", "calls": []}
+        turns.append(turn)
+        text, calls = conversation.say(prompt)
+        turn["text"] = text or ""
+        for _ in range(MOST_REQUESTS):
+            if not calls:
+                break
+            turn["calls"] += [name for _, name in calls]
+            foreign = [name for _, name in calls if name != OWN]
+            assert not foreign, f"calls of {foreign} reached the client"
+            text, calls = conversation.answer([(id, name, RESULT) for id, name in calls])
+            turn["text"] += "\n" + (text or "")
+        absent = [part for part in expected if part not in turn["text"]]
+        assert not absent, f"{prompt!r} brought {turn['text']!r} without {absent}"
+        assert len(turn["calls"]) == number, f"{prompt!r} brought the calls {turn['calls']}, not {number}"
+
+
+def run(begin):
+    """Plays every task with the conversation that `begin` makes of it; an error of one is its outcome."""
+    for line in sys.stdin:
+        task, turns = json.loads(line), []
+        try:
+            play(task, begin(task), turns)
+            error = None
+        except Exception as raised:  # noqa: BLE001
+            error = f"{type(raised).__name__}: {raised}"[:600]
+        print(json.dumps({"name": task["name"], "ok": error is None, "error": error, "turns": turns}), flush=True)

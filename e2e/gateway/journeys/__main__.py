@@ -1,0 +1,130 @@
+"""Plays the journeys, each through the SDK of its name, and ends with one line: N passed, N failed.
+
+    python3 e2e/gateway/journeys --gateway target/debug/skillet      the gateway, without a cluster
+    python3 e2e/gateway/journeys --provider                          the strict provider alone: journeys without skills
+    python3 e2e/gateway/journeys --url URL --token TOKEN             any gateway that offers the skills
+
+`--only PATTERN` plays those of a name, `--json` prints an outcome a line, `--write-failing` writes failing.txt anew. A journey
+of failing.txt is expected to fail: it is a failure if it passes, so that the list stays true.
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cluster import TOKEN
+from stack import Stack
+from tasks import CLIENTS, all_tasks
+
+HERE = Path(__file__).resolve().parent
+FAILING = HERE / "failing.txt"
+# For all tasks of one script.
+SECONDS = 900
+
+
+def installed():
+    output = subprocess.run([CLIENTS.parent / "install-clients.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return Path(output.strip())
+
+
+def play(folder, language, script, tasks, url, token):
+    """Outcomes of the tasks of one script; a task that the script did not reach has failed."""
+    programs = {"python": (folder / "python/bin/python", f"python/{script}.py"), "node": (folder / "node/node", f"node/{script}.mjs")}
+    program, file = programs[language]
+    lines = "".join(json.dumps(task) + "\n" for task in tasks)
+    environment = {"SKILLET_URL": url, "SKILLET_TOKEN": token, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin"}
+    try:
+        command = [program, CLIENTS / file]
+        done = subprocess.run(command, input=lines, env=environment, timeout=SECONDS, capture_output=True, text=True)
+        printed, complaint = done.stdout, done.stderr
+    except subprocess.TimeoutExpired as late:
+        printed, complaint = (late.stdout or b"").decode(), "not done in time"
+    outcomes = {outcome["name"]: outcome for outcome in map(json.loads, printed.splitlines())}
+    lost = {"ok": False, "error": f"no outcome: {complaint[-300:]}", "turns": []}
+    return [outcomes.get(task["name"], {"name": task["name"], **lost}) for task in tasks]
+
+
+def play_all(found, url, token):
+    folder, scripts = installed(), {}
+    for language, script, task in found:
+        scripts.setdefault((language, script), []).append(task)
+    with ThreadPoolExecutor(len(scripts) or 1) as pool:
+        played = [pool.submit(play, folder, *of, tasks, url, token) for of, tasks in scripts.items()]
+        return [outcome for future in played for outcome in future.result()]
+
+
+def check_runs(outcomes, found, cluster):
+    """A skill whose result is known is not run again."""
+    tasks = {task["name"]: task for _, _, task in found}
+    for outcome in outcomes:
+        runs, wanted = cluster.runs(outcome["name"]), tasks[outcome["name"]]["runs"]
+        if outcome["ok"] and runs != wanted:
+            outcome |= {"ok": False, "error": f"{runs} executions, not {wanted}"}
+
+
+def report(outcomes, failing, is_json):
+    """Prints what was not expected; how many were."""
+    wrong = []
+    for outcome in outcomes:
+        if is_json:
+            print(json.dumps({**outcome, "expected": outcome["name"] not in failing}, ensure_ascii=False))
+        if not outcome["ok"] and outcome["name"] not in failing:
+            wrong.append(f"{outcome['name']}: {outcome['error']}")
+        if outcome["ok"] and outcome["name"] in failing:
+            wrong.append(f"{outcome['name']}: passes, and stands in failing.txt")
+    print("\n".join(wrong), end="\n" if wrong else "")
+    print(f"{len(outcomes) - len(wrong)} passed, {len(wrong)} failed")
+    return not wrong
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--gateway")
+    where.add_argument("--provider", action="store_true")
+    where.add_argument("--url")
+    parser.add_argument("--token", default=TOKEN)
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write-failing", action="store_true")
+    return parser.parse_args()
+
+
+def main():
+    given = arguments()
+    # A lane that is ended takes the gateway and the provider with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    found = all_tasks(given.only)
+    failing = set(FAILING.read_text().split()) if FAILING.exists() else set()
+    if given.provider:
+        found = [one for one in found if not uses_skills(one[2])]
+        failing = set()
+    with tempfile.TemporaryDirectory() as folder:
+        stack = None if given.url else Stack(given.gateway, Path(folder))
+        try:
+            outcomes = play_all(found, given.url or stack.url, given.token)
+            if stack and stack.cluster:
+                check_runs(outcomes, found, stack.cluster)
+        finally:
+            if stack:
+                stack.stop()
+    if given.write_failing:
+        names = sorted(outcome["name"] for outcome in outcomes if not outcome["ok"])
+        FAILING.write_text("".join(f"{name}\n" for name in names))
+        failing = set(names)
+    sys.exit(not report(outcomes, failing, given.json))
+
+
+def uses_skills(task):
+    """A journey that needs more than the provider: a skill that it runs, or what the gateway does with refusals."""
+    script = " ".join(task["turns"])
+    return any(word in script for word in ("word-count", "upside-down", "fault"))
+
+
+if __name__ == "__main__":
+    main()
