@@ -3,10 +3,11 @@
 // What json! makes is given away where it is written.
 #![allow(clippy::needless_pass_by_value)]
 
-use std::sync::Arc;
-
 use super::*;
-use crate::{Arguments, Dialect as _, OfferedNames, StreamFilter, ToolCall, ToolResult};
+use crate::{
+    Arguments, DialectName, StreamFilter, ToolCall, ToolResult,
+    testing::fixtures::{self, data, feed_round},
+};
 
 /// Events from one JSON object a line.
 fn events(lines: &[Value]) -> Vec<u8> {
@@ -17,16 +18,16 @@ fn events(lines: &[Value]) -> Vec<u8> {
     bytes
 }
 
-/// The data of all events, in order.
-fn data(bytes: &[u8]) -> Vec<Value> {
-    let mut splitter = EventSplitter::default();
-    let events = splitter.feed(bytes).unwrap();
-    assert_eq!(splitter.rest(), None);
-    events.iter().map(|event| serde_json::from_str(&event.data().unwrap()).unwrap()).collect()
+fn filter() -> Box<dyn StreamFilter> {
+    fixtures::filter(DialectName::Anthropic, "ours")
 }
 
-fn filter() -> Box<dyn StreamFilter> {
-    Anthropic.stream_filter(Arc::new(OfferedNames::from(["ours".into()])))
+fn result(content: &str) -> ToolResult {
+    fixtures::result("t-ours-0", "ours", content)
+}
+
+fn round(filter: &mut dyn StreamFilter, lines: &[Value], out: &mut Vec<u8>) -> RoundEnd {
+    feed_round(filter, &events(lines), out)
 }
 
 fn start(id: &str) -> Value {
@@ -65,16 +66,6 @@ fn total(reason: &str, input: u64, output: u64) -> [Value; 2] {
     events[0]["usage"]["input_tokens"] = input.into();
     events[0]["usage"]["cache_read_input_tokens"] = (input / 10 * 4).into();
     events
-}
-
-fn result(content: &str) -> ToolResult {
-    ToolResult { id: "t-ours-0".into(), name: "ours".into(), content: content.into(), is_error: false }
-}
-
-/// Feeds one round whole.
-fn round(filter: &mut dyn StreamFilter, lines: &[Value], out: &mut Vec<u8>) -> RoundEnd {
-    filter.feed(&events(lines), out).unwrap();
-    filter.end_round(out).unwrap()
 }
 
 #[test]

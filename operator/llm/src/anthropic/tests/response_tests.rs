@@ -5,19 +5,18 @@
 
 use serde_json::{Value, json};
 
-use crate::{Arguments, Dialect as _, ToolResult, anthropic::Anthropic};
+use crate::{
+    Dialect as _, DialectName, ToolResult,
+    anthropic::Anthropic,
+    testing::fixtures::{self, check_json_calls},
+};
 
 fn result(id: &str, content: &str) -> ToolResult {
-    ToolResult { id: id.into(), name: "sum".into(), content: content.into(), is_error: false }
+    fixtures::result(id, "sum", content)
 }
 
 fn check_calls(content: Value, expected: &[(&str, &str, Value)]) {
-    let calls = Anthropic.tool_calls(&json!({ "content": content }));
-    let read: Vec<(&str, &str, Arguments)> =
-        calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.clone())).collect();
-    let expected: Vec<_> =
-        expected.iter().map(|(id, name, input)| (*id, *name, Arguments::Json(input.clone()))).collect();
-    assert_eq!(read, expected, "{content}");
+    check_json_calls(DialectName::Anthropic, &json!({ "content": content }), expected);
 }
 
 #[test]

@@ -3,12 +3,10 @@
 // What json! makes is given away where it is written.
 #![allow(clippy::needless_pass_by_value)]
 
-use std::sync::Arc;
-
 use super::*;
 use crate::{
-    Arguments, Dialect as _, OfferedNames, StreamFilter, ToolResult,
-    sse::{self, EventSplitter},
+    Arguments, DialectName, StreamFilter, ToolResult, sse,
+    testing::fixtures::{self, data, feed_round},
 };
 
 fn events(chunks: &[Value]) -> Vec<u8> {
@@ -17,15 +15,16 @@ fn events(chunks: &[Value]) -> Vec<u8> {
     bytes
 }
 
-fn data(bytes: &[u8]) -> Vec<Value> {
-    let mut splitter = EventSplitter::default();
-    let events = splitter.feed(bytes).unwrap();
-    assert_eq!(splitter.rest(), None);
-    events.iter().map(|event| serde_json::from_str(&event.data().unwrap()).unwrap()).collect()
+fn filter() -> Box<dyn StreamFilter> {
+    fixtures::filter(DialectName::Gemini, "ours")
 }
 
-fn filter() -> Box<dyn StreamFilter> {
-    Gemini.stream_filter(Arc::new(OfferedNames::from(["ours".into()])))
+fn result(content: &str) -> ToolResult {
+    fixtures::result("f", "ours", content)
+}
+
+fn round(filter: &mut dyn StreamFilter, chunks: &[Value], out: &mut Vec<u8>) -> RoundEnd {
+    feed_round(filter, &events(chunks), out)
 }
 
 /// A chunk with these parts and nothing else.
@@ -49,15 +48,6 @@ fn shown(content: &str) -> Value {
 
 fn call(name: &str) -> Value {
     json!({"functionCall": {"name": name, "args": {"x": 1}}})
-}
-
-fn result(content: &str) -> ToolResult {
-    ToolResult { id: "f".into(), name: "ours".into(), content: content.into(), is_error: false }
-}
-
-fn round(filter: &mut dyn StreamFilter, chunks: &[Value], out: &mut Vec<u8>) -> RoundEnd {
-    filter.feed(&events(chunks), out).unwrap();
-    filter.end_round(out).unwrap()
 }
 
 #[test]

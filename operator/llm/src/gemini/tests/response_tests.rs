@@ -6,13 +6,10 @@
 use serde_json::{Value, json};
 
 use crate::{
-    Arguments, Dialect as _, ToolResult,
+    Dialect as _, DialectName, ToolResult,
     gemini::{Gemini, response_object},
+    testing::fixtures::{self, check_json_calls},
 };
-
-fn result(id: &str, content: &str) -> ToolResult {
-    ToolResult { id: id.into(), name: "sum".into(), content: content.into(), is_error: false }
-}
 
 fn response(parts: Value) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}]})
@@ -23,13 +20,12 @@ fn made(response: &Value, call: usize) -> String {
     Gemini.tool_calls(response)[call].id.clone()
 }
 
+fn result(id: &str, content: &str) -> ToolResult {
+    fixtures::result(id, "sum", content)
+}
+
 fn check_calls(response: &Value, expected: &[(&str, &str, Value)]) {
-    let calls = Gemini.tool_calls(response);
-    let read: Vec<(&str, &str, Arguments)> =
-        calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.clone())).collect();
-    let expected: Vec<_> =
-        expected.iter().map(|(id, name, args)| (*id, *name, Arguments::Json(args.clone()))).collect();
-    assert_eq!(read, expected, "{response}");
+    check_json_calls(DialectName::Gemini, response, expected);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::{
-    Arguments, Dialect as _, ToolResult, Usage,
+    Arguments, Dialect as _, DialectName, Usage,
     openai_chat::{OpenAiChat, read_calls},
+    testing::fixtures::{self, result},
 };
 
 fn offered(name: &str) -> Value {
@@ -21,15 +22,8 @@ fn response(calls: &[Value]) -> Value {
     }}]})
 }
 
-fn result(id: &str, name: &str, content: &str) -> ToolResult {
-    ToolResult { id: id.to_owned(), name: name.to_owned(), content: content.to_owned(), is_error: false }
-}
-
 fn check_calls(calls: &[Value], expected: &[(&str, &str, Arguments)]) {
-    let read = OpenAiChat.tool_calls(&response(calls));
-    let read: Vec<_> =
-        read.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.clone())).collect();
-    assert_eq!(read, expected);
+    fixtures::check_calls(DialectName::OpenAiChat, &response(calls), expected);
 }
 
 #[test]

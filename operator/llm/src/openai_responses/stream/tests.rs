@@ -1,21 +1,26 @@
 //! Rounds of a stream are one answer for the client: one beginning, one end, one numbering and no call of ours between.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::{client_stream::BEGINNING_LIMIT, *};
 use crate::{
-    Arguments, Dialect as _, OfferedNames, StreamFilter, ToolResult, openai_responses::OpenAiResponses,
+    Arguments, DialectName, StreamFilter, ToolResult,
     sse::write,
+    testing::fixtures::{self, data as events, feed_round},
 };
 
-fn offered() -> Arc<OfferedNames> {
-    Arc::new(OfferedNames::from(["weather".into()]))
+fn filter() -> Box<dyn StreamFilter> {
+    fixtures::filter(DialectName::OpenAiResponses, "weather")
 }
 
-fn filter() -> Box<dyn StreamFilter> {
-    OpenAiResponses.stream_filter(offered())
+fn result() -> ToolResult {
+    fixtures::result("a", "weather", "\"sun\"")
+}
+
+fn round(filter: &mut dyn StreamFilter, bytes: &[u8]) -> (Vec<Value>, RoundEnd) {
+    let mut out = Vec::new();
+    let end = feed_round(filter, bytes, &mut out);
+    (events(&out), end)
 }
 
 /// Events as a provider sends them, numbered from 0.
@@ -27,13 +32,6 @@ fn stream(events: &[Value]) -> Vec<u8> {
         write(event["type"].as_str(), &event.to_string(), &mut bytes);
     }
     bytes
-}
-
-fn events(bytes: &[u8]) -> Vec<Value> {
-    let mut splitter = EventSplitter::default();
-    let events = splitter.feed(bytes).unwrap();
-    assert_eq!(splitter.rest(), None);
-    events.iter().map(|event| serde_json::from_str(&event.data().unwrap()).unwrap()).collect()
 }
 
 fn kinds(events: &[Value]) -> Vec<String> {
@@ -88,17 +86,6 @@ fn weather() -> Value {
 
 fn our_round() -> Vec<u8> {
     stream(&[vec![created("r1")], call_events(0, &weather()), vec![completed("r1", &[weather()])]].concat())
-}
-
-fn result() -> ToolResult {
-    ToolResult { id: "a".into(), name: "weather".into(), content: "\"sun\"".into(), is_error: false }
-}
-
-fn round(filter: &mut dyn StreamFilter, bytes: &[u8]) -> (Vec<Value>, RoundEnd) {
-    let mut out = Vec::new();
-    filter.feed(bytes, &mut out).unwrap();
-    let end = filter.end_round(&mut out).unwrap();
-    (events(&out), end)
 }
 
 fn finish(filter: &mut dyn StreamFilter, results: &[ToolResult]) -> Vec<Value> {

@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::{Arguments, Dialect as _, ToolResult, Usage, openai_responses::OpenAiResponses};
+use crate::{
+    Arguments, Dialect as _, DialectName, Usage,
+    openai_responses::OpenAiResponses,
+    testing::fixtures::{self, result},
+};
 
 fn function_call(call_id: &str, name: &str, arguments: &str) -> Value {
     json!({"type": "function_call", "id": format!("fc_{call_id}"), "call_id": call_id, "name": name, "arguments": arguments, "status": "completed"})
@@ -17,14 +21,8 @@ fn response(output: &[Value]) -> Value {
     json!({"id": "resp_1", "object": "response", "status": "completed", "output": output})
 }
 
-fn result(id: &str, name: &str, content: &str) -> ToolResult {
-    ToolResult { id: id.into(), name: name.into(), content: content.into(), is_error: false }
-}
-
 fn check_calls(response: &Value, expected: &[(&str, &str, Arguments)]) {
-    let calls = OpenAiResponses.tool_calls(response);
-    let calls: Vec<_> = calls.iter().map(|c| (c.id.as_str(), c.name.as_str(), c.arguments.clone())).collect();
-    assert_eq!(calls, expected);
+    fixtures::check_calls(DialectName::OpenAiResponses, response, expected);
 }
 
 #[test]
