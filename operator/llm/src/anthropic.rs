@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     ToolDefinition, ToolResult,
     codec::{ClientText, Codec, PlacedCall, RawCall, RawResult},
-    wire::{items, text},
+    wire::{items, object, text},
 };
 
 /// The dialect of Anthropic messages.
@@ -49,8 +49,8 @@ impl Codec for Anthropic {
     }
 
     fn read_call(block: &Value) -> Option<RawCall<'_>> {
-        let (id, name) = (text(&block["id"]), text(&block["name"]));
-        (block["type"] == "tool_use").then_some(RawCall { id, kind: None, name, arguments: &block["input"] })
+        let (id, name, arguments) = (text(&block["id"]), text(&block["name"]), object(&block["input"]));
+        (block["type"] == "tool_use").then_some(RawCall { id, kind: None, name, arguments })
     }
 
     fn read_result(block: &Value) -> Option<RawResult<'_>> {

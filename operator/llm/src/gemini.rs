@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     ToolDefinition, ToolResult,
     codec::{ClientText, Codec, PlacedCall, RawCall, RawResult},
-    wire::{items, text},
+    wire::{items, object, text},
 };
 use signature::Signature;
 
@@ -66,7 +66,7 @@ impl Codec for Gemini {
     fn read_call(part: &Value) -> Option<RawCall<'_>> {
         let call = call_of(part).or_else(|| part["name"].is_string().then_some(part))?;
         let (id, name) = (text(&call["id"]), text(&call["name"]));
-        Some(RawCall { id, kind: None, name, arguments: &call["args"] })
+        Some(RawCall { id, kind: None, name, arguments: object(&call["args"]) })
     }
 
     fn read_result(part: &Value) -> Option<RawResult<'_>> {

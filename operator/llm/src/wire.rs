@@ -43,3 +43,8 @@ fn shape_error(field: &str, message: &str) -> DialectError {
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
+
+/// An object; nothing if the value is anything else.
+pub(crate) fn object(value: &Value) -> &Value {
+    if value.is_object() { value } else { &Value::Null }
+}

@@ -36,9 +36,11 @@ pub(super) fn inject(case: &Case) -> Result<Answer, String> {
     let indexes: Vec<&Index> = indexes.iter().collect();
     let query = query(&scoring, request);
     let client_names: Vec<&str> = client_tools(request).into_iter().filter_map(tool_name).collect();
+    let aliases: Vec<String> = client_names.iter().filter_map(|name| alias(name)).collect();
+    let taken: Vec<&str> = client_names.iter().copied().chain(aliases.iter().map(String::as_str)).collect();
     let selection = Selection {
         query: &query,
-        client_tools: &client_names,
+        client_tools: &taken,
         filter: &SkillFilter::All,
         token_budget: None,
         max_tools: None,
@@ -66,8 +68,13 @@ pub(super) fn inject(case: &Case) -> Result<Answer, String> {
     };
     // A selection that is wanted of a defect too is nothing that was copied.
     let is_same = ours == expected && are_points_same && !is_wanted("twin");
-    let difference = (highest(&expected) != expected)
-        .then(|| "one version of a skill is offered, the newest of the nearest namespace".to_owned());
+    let is_own_name = |skill: &Arc<Candidate>| client_names.contains(&&*skill.name);
+    let difference = if highest(&expected) != expected {
+        Some("one version of a skill is offered, the newest of the nearest namespace".to_owned())
+    } else {
+        let clash = || "a client's tool of the skill's own name wins over the skill".to_owned();
+        skills.iter().any(is_own_name).then(clash)
+    };
     let value = json!({"offered": ours, "autoScores": points});
     Ok(Answer { is_same, meets_want, difference, ..Answer::exact(case, value) })
 }
@@ -113,6 +120,12 @@ fn tool_name(tool: &Value) -> Option<&str> {
 fn expected_names(case: &Case) -> Vec<String> {
     let names = case.expected["toolNames"].as_array().into_iter().flatten().filter_map(Value::as_str);
     names.map(decode).collect()
+}
+
+/// OmniRoute's newer name for a tool that has its older one, `name@version`.
+fn alias(name: &str) -> Option<String> {
+    let (name, version) = name.rsplit_once('@')?;
+    omniroute::encode(name, version)
 }
 
 /// The `name@version` that a tool's name says; any other name as it is.
