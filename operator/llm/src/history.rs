@@ -2,10 +2,7 @@
 //!
 //! This module pairs calls and results; it does not interpret them.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, VecDeque},
-};
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
@@ -38,9 +35,9 @@ pub struct HistoryCall<'a> {
 
 impl HistoryCall<'_> {
     /// None if the request does not hold the call, or its arguments are not JSON.
-    pub fn arguments(&self) -> Option<Cow<'_, Value>> {
+    pub fn arguments(&self) -> Option<Value> {
         match Arguments::read(self.arguments?) {
-            Arguments::Json(arguments) => Some(Cow::Owned(arguments)),
+            Arguments::Json(arguments) => Some(arguments),
             Arguments::NotJson(_) => None,
         }
     }

@@ -133,7 +133,7 @@ fn resolution(word: Reply, call: &HistoryCall<'_>, is_asked: bool) -> Option<Res
                 (true, true) => Some(TooLate::Expired),
                 (true, false) => None,
             };
-            let input = call.arguments().unwrap_or_default().into_owned();
+            let input = call.arguments().unwrap_or_default();
             let target = Target { namespace, skill, version, confirm: true };
             Some(Resolution::Run(Box::new(Run { target, input, key: format!("confirmed/{code}"), too_late })))
         }
