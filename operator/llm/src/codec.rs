@@ -165,17 +165,23 @@ impl<C: Codec> Dialect for C {
     }
 
     fn client_response(&self, response: &Value, results: &[ToolResult]) -> Value {
-        let mut mixed = response.clone();
+        replace_calls::<C>(response, results, |mixed, list, texts| {
+            C::insert_texts(mixed, list, texts);
+        })
+    }
+
+    fn without_calls(&self, response: &Value, results: &[ToolResult]) -> Value {
+        replace_calls::<C>(response, results, |_, _, _| {})
+    }
+
+    fn turns(&self, request: &Value, response: &Value, results: &[ToolResult]) -> Vec<Value> {
         let calls = placed_calls::<C>(response);
-        let answered = pair(&calls, results);
-        for list in lists(answered.iter().map(|(placed, _)| *placed)) {
-            let texts = remove_calls::<C>(&mut mixed, list, &answered);
-            C::insert_texts(&mut mixed, list, &texts);
-        }
-        if !answered.is_empty() {
-            C::settle(&mut mixed, &answered);
-        }
-        mixed
+        // No other field says how the model's turn is written.
+        let fields: Map<String, Value> =
+            request.get("store").map(|store| ("store".to_owned(), store.clone())).into_iter().collect();
+        let mut turns = C::model_turn(&fields, response, &calls);
+        turns.extend(C::result_turns(&pair(&calls, results)));
+        turns
     }
 
     fn insert_text_before_calls(&self, response: &mut Value, text: &str) -> bool {
@@ -266,6 +272,25 @@ fn lists<'a>(calls: impl IntoIterator<Item = &'a PlacedCall>) -> Vec<&'a str> {
     let mut lists: Vec<&str> = calls.into_iter().map(|placed| placed.list.as_str()).collect();
     lists.dedup();
     lists
+}
+
+/// The response without the calls that have results; `replace` gets each list of them and the results as texts.
+fn replace_calls<C: Codec>(
+    response: &Value,
+    results: &[ToolResult],
+    replace: impl Fn(&mut Value, &str, &[ClientText]),
+) -> Value {
+    let mut mixed = response.clone();
+    let calls = placed_calls::<C>(response);
+    let answered = pair(&calls, results);
+    for list in lists(answered.iter().map(|(placed, _)| *placed)) {
+        let texts = remove_calls::<C>(&mut mixed, list, &answered);
+        replace(&mut mixed, list, &texts);
+    }
+    if !answered.is_empty() {
+        C::settle(&mut mixed, &answered);
+    }
+    mixed
 }
 
 /// Removes the calls of a list that have results. Returns the results as texts.

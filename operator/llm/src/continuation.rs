@@ -1,7 +1,7 @@
 //! Carried turns: the turns of skill calls travel with the client's history, since the gateway keeps nothing.
 //!
 //! A client never sees a skill's call or its result, but the provider needs both, thinking and signatures included, when
-//! the conversation goes on. A [`Continuation`] holds these turns as the provider made them. Sealed, it is one opaque
+//! the conversation continues. A [`Continuation`] holds these turns as the provider made them. Sealed, it is one opaque
 //! text in a field that clients send back unchanged: a call's id, the content of a reasoning item, a signature.
 //! [`restore`] puts the turns back in their place and removes every seal.
 //!
@@ -14,9 +14,9 @@
 //! A seal is signed and not encrypted: it holds only what its caller may read.
 
 mod anthropic;
-mod gemini;
-mod openai_chat;
-mod openai_responses;
+pub(crate) mod gemini;
+pub(crate) mod openai_chat;
+pub(crate) mod openai_responses;
 mod restore;
 #[cfg(test)]
 mod tests;
@@ -34,6 +34,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::DialectName;
 
+use restore::Seals;
 pub use restore::restore;
 
 /// Longest text of a seal, in bytes. Larger ones leave out results, the largest first.
@@ -66,9 +67,8 @@ pub struct Continuation {
 pub struct ContinuationKey(Hmac<Sha256>);
 
 impl ContinuationKey {
-    /// A key from the secret that the gateways share.
-    pub fn new(secret: &[u8]) -> Option<Self> {
-        Hmac::new_from_slice(secret).ok().map(Self)
+    pub(crate) fn from_secret(secret: Hmac<Sha256>) -> Self {
+        Self(secret)
     }
 
     /// Seals `continuation` for callers of `namespace`. Returns none if it is too large even without its results.
@@ -85,7 +85,9 @@ impl ContinuationKey {
 
     /// Opens a seal that [`ContinuationKey::seal`] made for the same namespace and dialect.
     pub fn open(&self, namespace: &str, dialect: DialectName, seal: &str) -> Option<Continuation> {
-        let text: String = strip(seal).chars().map(to_standard_alphabet).collect();
+        // A client that joins the pieces of a stream may have joined seals. The last holds what the others hold.
+        let last = seal.rfind(MAGIC_TEXT).and_then(|start| seal.get(start..))?;
+        let text: String = last.chars().map(to_standard_alphabet).collect();
         let bytes = STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
         let (code, data) = bytes.strip_prefix(MAGIC)?.split_at_checked(CODE_BYTES)?;
         self.code(namespace, dialect, data).verify_slice(code).ok()?;
@@ -134,6 +136,56 @@ impl Seal {
     }
 }
 
+/// Puts `seal` into a whole response for the client. With `call_id` it takes the place of this id of a client's call,
+/// else it stands before the answer. Returns false, and changes nothing, if the response has no place for it.
+pub fn insert(dialect: DialectName, response: &mut Value, seal: &Seal, call_id: Option<&str>) -> bool {
+    match (dialect, call_id) {
+        (DialectName::Gemini, Some(_)) => gemini::seal_call(response, &seal.to_bytes_field()),
+        (_, Some(id)) => replace_strings(response, id, seal.as_str()),
+        (dialect, None) => (Format::of(dialect).insert)(response, seal),
+    }
+}
+
+/// Replaces every string that equals `from`. Returns true if there was one.
+fn replace_strings(value: &mut Value, from: &str, to: &str) -> bool {
+    match value {
+        Value::String(text) if text == from => {
+            to.clone_into(text);
+            true
+        }
+        Value::Array(items) => replace_in(items.iter_mut(), from, to),
+        Value::Object(fields) => replace_in(fields.values_mut(), from, to),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn replace_in<'a>(values: impl Iterator<Item = &'a mut Value>, from: &str, to: &str) -> bool {
+    // Every value is visited, after the first replacement too.
+    values.map(|value| replace_strings(value, from, to)).filter(|is_replaced| *is_replaced).count() > 0
+}
+
+/// One dialect's places for seals.
+struct Format {
+    /// The field of a request with the turns of the conversation.
+    field: &'static str,
+    restore: fn(Vec<Value>, &mut Seals<'_>) -> Vec<Value>,
+    /// The contents of the results in a turn.
+    results: fn(&mut Value) -> Vec<&mut Value>,
+    /// Puts a seal into a whole response that ends in text. Returns false if it has no place.
+    insert: fn(&mut Value, &Seal) -> bool,
+}
+
+impl Format {
+    fn of(dialect: DialectName) -> &'static Self {
+        match dialect {
+            DialectName::OpenAiChat => &openai_chat::FORMAT,
+            DialectName::OpenAiResponses => &openai_responses::FORMAT,
+            DialectName::Anthropic => &anthropic::FORMAT,
+            DialectName::Gemini => &gemini::FORMAT,
+        }
+    }
+}
+
 /// Returns true if `text` is a seal, of this installation or another.
 pub(crate) fn is_seal(text: &str) -> bool {
     strip(text).starts_with(MAGIC_TEXT)
@@ -165,13 +217,7 @@ fn compress(continuation: &Continuation) -> Option<Vec<u8>> {
 
 /// Replaces the largest result that is still there by a note of its size. None if no result is left to leave out.
 fn leave_out_largest(dialect: DialectName, turns: &mut [Value]) -> Option<()> {
-    let results_of = match dialect {
-        DialectName::OpenAiChat => openai_chat::results,
-        DialectName::OpenAiResponses => openai_responses::results,
-        DialectName::Anthropic => anthropic::results,
-        DialectName::Gemini => gemini::results,
-    };
-    let results = turns.iter_mut().flat_map(results_of);
+    let results = turns.iter_mut().flat_map(Format::of(dialect).results);
     let largest = results.max_by_key(|result| size(result))?;
     let note = json!({"error": {
         "reason": "ResultNotCarried",

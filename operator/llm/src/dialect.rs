@@ -166,6 +166,13 @@ pub trait Dialect: Send + Sync {
     /// were. If no call is left, the response ends its turn.
     fn client_response(&self, response: &Value, results: &[ToolResult]) -> Value;
 
+    /// The same without text in the place of the calls that have a result.
+    fn without_calls(&self, response: &Value, results: &[ToolResult]) -> Value;
+
+    /// The turns that a response and the results of its calls add to a conversation, as [`Dialect::next_request`] adds
+    /// them to a request without history at the provider.
+    fn turns(&self, request: &Value, response: &Value, results: &[ToolResult]) -> Vec<Value>;
+
     /// Inserts a text into a whole response, before its calls. Returns false, and changes nothing, if the response has
     /// no call or another shape.
     fn insert_text_before_calls(&self, response: &mut Value, text: &str) -> bool;
@@ -218,6 +225,16 @@ impl DialectName {
             Self::OpenAiResponses => &openai_responses::OpenAiResponses,
             Self::Anthropic => &anthropic::Anthropic,
             Self::Gemini => &gemini::Gemini,
+        }
+    }
+
+    /// Bytes that a client of a stream ignores between two events: a comment, an event without content, or blanks.
+    pub fn keep_alive(self) -> &'static str {
+        match self {
+            Self::OpenAiChat | Self::OpenAiResponses => ": keep-alive\n\n",
+            Self::Anthropic => "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+            // Some readers of this dialect know no comments, and its list of JSON has none.
+            Self::Gemini => "\n\n",
         }
     }
 }

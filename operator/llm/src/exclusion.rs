@@ -114,8 +114,8 @@ fn exclusion_of_gemini(request: &Value, model: &str) -> Option<&'static str> {
         .iter()
         .any(|family| model.rsplit('/').next().unwrap_or(model).starts_with(family))
     {
-        let is_json = |place: &&str| request.pointer(place).is_some_and(|kind| kind == "application/json");
-        if GEMINI_MIME_TYPE.iter().any(|place| is_json(&place)) {
+        let is_json = |place: &str| request.pointer(place).is_some_and(|kind| kind == "application/json");
+        if GEMINI_MIME_TYPE.iter().any(|place| is_json(place)) {
             return Some("JsonMode");
         }
         if has_provider_tools(request) {

@@ -9,9 +9,9 @@ mod rounds;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::{OfferedNames, ToolCall, ToolResult};
+use crate::{OfferedNames, ToolCall, ToolResult, continuation::Seal};
 pub(crate) use last_round::LastRoundFilter;
-pub(crate) use rounds::{HeldEnd, Rounds, RoundsFilter, Splitter, SseEvent, StreamCodec, WholeRound};
+pub(crate) use rounds::{Begin, HeldEnd, Rounds, RoundsFilter, Splitter, SseEvent, StreamCodec, WholeRound};
 
 /// A stream that cannot be read any further.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -113,6 +113,12 @@ pub trait StreamFilter: Send {
     /// Ends the current round. A later `feed` begins the next one.
     fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError>;
 
+    /// Holds back the client's calls until their round is over, so that they can carry a seal.
+    fn hold_client_calls(&mut self) {}
+
+    /// Takes the seal of the rounds so far. It stands before the next part of the model's answer.
+    fn put_seal(&mut self, _seal: Seal) {}
+
     /// Writes a text of the gateway before the end that is held back. If the dialect's texts have ids, `id` makes this
     /// one unique. Does nothing if no end is held back.
     fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>);
@@ -120,4 +126,9 @@ pub trait StreamFilter: Send {
     /// Writes the end that was held back, after the `results` of the last round as text: the client has calls in that
     /// round too, or no round is left. Does nothing if no end is held back.
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>);
+
+    /// Writes what was held back. The client's call with the id `call_id` gets the seal in the place of it.
+    fn finish_sealed(&mut self, _seal: &Seal, _call_id: &str, out: &mut Vec<u8>) {
+        self.finish(&[], out);
+    }
 }

@@ -8,6 +8,7 @@
 //! nothing between requests: what the next request needs is in its messages.
 
 mod buffered;
+mod carry;
 mod confirmation_prompt;
 mod confirmations;
 pub mod headers;
@@ -60,6 +61,8 @@ pub struct Conversation {
     pub offered: OfferedTools,
     /// The request as the client wrote it.
     pub original: Bytes,
+    /// The same with the turns of earlier responses, without skills, if it had some to put back.
+    pub restored: Option<Bytes>,
     pub limits: Limits,
     pub idempotency: Option<String>,
     pub session: Option<String>,
@@ -104,6 +107,8 @@ pub struct Progress {
     earlier: ResultBudget,
     /// The number of occurrences of each call that has to run only once.
     occurrences: HashMap<String, u32>,
+    /// Turns of the rounds so far, which the client does not get in full.
+    carried: Vec<Value>,
     /// The model was asked to conclude.
     is_concluding: bool,
     /// Tool names of the calls whose skills were run, in order.
@@ -136,7 +141,7 @@ impl Conversation {
         let is_resolved = self.resolve_confirmations(&mut request, &mut progress).await?;
         // An unchanged request is forwarded byte for byte.
         let is_changed = is_resolved || !self.offered.tools.is_empty();
-        let body = if is_changed { self.sent(&request) } else { self.original.clone() };
+        let body = if is_changed { self.sent(&request) } else { self.without_skills() };
         self.release_request(&mut request, body.len());
         let first = self.ask_first(&upstream, body, is_resolved).await?;
         let headers = self.offered.response_headers();
@@ -175,12 +180,17 @@ impl Conversation {
             return Ok(First::Refused(refusal));
         }
         warn!(model = self.model, "Provider refused a request because skills were offered");
-        let response = upstream.send(self.original.clone()).await?;
+        let response = upstream.send(self.without_skills()).await?;
         if response.status().is_success() {
             self.gateway.tool_refusals.add(self.dialect, &self.model, std::time::Instant::now());
         }
         self.offered = OfferedTools::withheld(PROVIDER_REFUSED);
         Ok(First::Response(response))
+    }
+
+    /// The client's request without skills: its own bytes, unless turns were put back into it.
+    fn without_skills(&self) -> Bytes {
+        self.restored.as_ref().unwrap_or(&self.original).clone()
     }
 
     fn dialect(&self) -> &'static dyn Dialect {
@@ -216,6 +226,7 @@ impl Conversation {
             budget: ResultBudget::new(result_bytes, total_result_bytes),
             earlier: ResultBudget::new(result_bytes, total_result_bytes),
             occurrences: HashMap::new(),
+            carried: Vec::new(),
             is_concluding: false,
             ran: Vec::new(),
         }
@@ -258,8 +269,14 @@ impl Conversation {
     }
 
     /// Adds the confirmation prompt for these calls to the client's response.
-    pub fn add_confirmation_prompt(&self, answer: &Value, asked: &[ToolCall], mixed: &mut Value) {
-        if let Some(question) = confirmation_prompt::build(self, answer, asked) {
+    pub fn add_confirmation_prompt(
+        &self,
+        answer: &Value,
+        asked: &[ToolCall],
+        sealed: Option<&str>,
+        mixed: &mut Value,
+    ) {
+        if let Some(question) = confirmation_prompt::build(self, answer, asked, sealed) {
             let is_put = self.dialect().insert_text_before_calls(mixed, &question.text);
             if !is_put {
                 warn!(dialect = ?self.dialect, "Confirmation prompt could not be added to the response");

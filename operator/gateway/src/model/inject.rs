@@ -87,7 +87,16 @@ async fn read_turn(gateway: &ModelState, request: Request) -> Result<Turn, ApiEr
     let Sent { caller, headers, bytes, body, memory } = sent(gateway, request).await?;
     let Inject { dialect, request, model } = body;
     let model = model.or_else(|| request["model"].as_str().map(ToOwned::to_owned)).unwrap_or_default();
-    Ok(Turn { caller, headers, dialect, model, request, original: field_text(&bytes, "request"), memory })
+    Ok(Turn {
+        caller,
+        headers,
+        dialect,
+        model,
+        request,
+        original: field_text(&bytes, "request"),
+        restored: None,
+        memory,
+    })
 }
 
 /// A field of a body as its author wrote it.
@@ -109,7 +118,7 @@ async fn intercept(State(gateway): State<ModelState>, request: Request) -> Resul
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
     let tools = OfferedTools { targets, ..OfferedTools::default() };
     let (original, model) = (field_text(&bytes, "request"), String::new());
-    let turn = Turn { caller, headers, dialect, model, request, original, memory };
+    let turn = Turn { caller, headers, dialect, model, request, original, restored: None, memory };
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
     let as_written = field_text(&bytes, "answer");
     let called = conversation.split_calls(&answer);
@@ -124,7 +133,7 @@ async fn intercept(State(gateway): State<ModelState>, request: Request) -> Resul
         }
         Step::Respond { results } => {
             let mut mixed = conversation.dialect.dialect().client_response(&answer, &results);
-            conversation.add_confirmation_prompt(&answer, &awaiting_confirmation, &mut mixed);
+            conversation.add_confirmation_prompt(&answer, &awaiting_confirmation, None, &mut mixed);
             with_text(&results_json(&results), "answer", &render(&as_written, &mixed))
         }
     })

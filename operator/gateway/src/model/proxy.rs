@@ -90,7 +90,8 @@ async fn handle(
         is_streaming: dialect.dialect().is_streaming(&request),
     });
     let is_dry_run = flag(&parts.headers, DRY_RUN_HEADER)?;
-    let mut turn = Turn { caller, headers: parts.headers, dialect, model, request, original, memory };
+    let mut turn =
+        Turn { caller, headers: parts.headers, dialect, model, request, original, restored: None, memory };
     let tools = turn.offer_tools(&gateway).await?;
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
     if is_dry_run {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::Value;
-use skillet_llm::DialectName;
+use skillet_llm::{DialectName, continuation::restore, json_edit::render};
 use skillet_offer::Explanation;
 
 use crate::{
@@ -34,12 +34,19 @@ pub(super) struct Turn {
     pub(super) request: Value,
     /// The request as the client wrote it.
     pub(super) original: Bytes,
+    /// The request without skills, once turns of earlier responses were put back into it.
+    pub(super) restored: Option<Bytes>,
     pub(super) memory: MemoryReservation,
 }
 
 impl Turn {
-    /// Selects skills for the request, and adds them to it as tools.
+    /// Puts back the turns of skills that earlier responses carry. Then selects skills for the request, and adds them
+    /// to it as tools.
     pub(super) async fn offer_tools(&mut self, state: &ModelState) -> Result<OfferedTools, ApiError> {
+        let key = state.confirmation.as_ref().map(|key| key.continuation_key());
+        if restore(self.dialect, &mut self.request, key.as_ref(), &self.caller.namespace) {
+            self.restored = Some(render(&self.original, &self.request).into());
+        }
         let preferences = SkillPreferences::of(&self.headers)?;
         let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
         let offered =
@@ -81,7 +88,7 @@ impl Turn {
         state: ModelState,
         offered: OfferedTools,
     ) -> Result<(Conversation, Value), ApiError> {
-        let Self { caller, headers, dialect, model, request, original, memory } = self;
+        let Self { caller, headers, dialect, model, request, original, restored, memory } = self;
         let conversation = Conversation {
             limits: Limits::of(&state.catalog.policy().gateway.conversation, &headers)?,
             caller,
@@ -89,6 +96,7 @@ impl Turn {
             model,
             offered,
             original,
+            restored,
             idempotency: idempotency::key(&headers)?,
             session: session(&headers)?,
             request_id: request_id::get(&headers),

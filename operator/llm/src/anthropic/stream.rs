@@ -16,8 +16,9 @@ use super::{Anthropic, end_turn};
 use crate::{
     RoundEnd, StreamError,
     codec::{ClientText, Codec as _},
+    continuation::Seal,
     sse::{self, EventSplitter, RawEvent},
-    stream::{HeldEnd, Rounds, SseEvent, StreamCodec},
+    stream::{Begin, HeldEnd, Rounds, SseEvent, StreamCodec},
 };
 use accumulator::{MessageRound, Shown};
 
@@ -35,6 +36,12 @@ pub(crate) struct MessageEvents {
 
 impl StreamCodec for MessageEvents {
     type Splitter = EventSplitter;
+
+    fn begins(event: &SseEvent) -> Option<Begin> {
+        let data = event.data.as_ref().filter(|data| data["type"] == "content_block_start")?;
+        let is_call = Anthropic::read_call(&data["content_block"]).is_some();
+        Some(if is_call { Begin::Call } else { Begin::Answer })
+    }
 
     fn take(&mut self, event: SseEvent, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let SseEvent { raw, data } = event;
@@ -67,14 +74,15 @@ impl StreamCodec for MessageEvents {
     /// Text blocks of their own.
     fn write_texts(&mut self, texts: &[ClientText], _rounds: &Rounds, out: &mut Vec<u8>) {
         for ClientText { id: _, text } in texts {
-            let index = self.next_index;
-            self.next_index = index.saturating_add(1);
             let block = json!({"type": "text", "text": ""});
-            let delta = json!({"type": "text_delta", "text": text});
-            write(&json!({"type": "content_block_start", "index": index, "content_block": block}), out);
-            write(&json!({"type": "content_block_delta", "index": index, "delta": delta}), out);
-            write(&json!({"type": "content_block_stop", "index": index}), out);
+            self.write_block(&block, &json!({"type": "text_delta", "text": text}), out);
         }
+    }
+
+    fn write_seal(&mut self, seal: &Seal, out: &mut Vec<u8>) {
+        let block = json!({"type": "thinking", "thinking": "", "signature": ""});
+        let delta = json!({"type": "signature_delta", "signature": seal.as_str()});
+        self.write_block(&block, &delta, out);
     }
 
     fn write_end(&mut self, end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>) {
@@ -94,6 +102,15 @@ impl StreamCodec for MessageEvents {
 }
 
 impl MessageEvents {
+    /// Writes a block of one delta.
+    fn write_block(&mut self, block: &Value, delta: &Value, out: &mut Vec<u8>) {
+        let index = self.next_index;
+        self.next_index = index.saturating_add(1);
+        write(&json!({"type": "content_block_start", "index": index, "content_block": block}), out);
+        write(&json!({"type": "content_block_delta", "index": index, "delta": delta}), out);
+        write(&json!({"type": "content_block_stop", "index": index}), out);
+    }
+
     fn take_data(&mut self, event: &RawEvent, data: Value, rounds: &mut Rounds, out: &mut Vec<u8>) {
         match data["type"].as_str() {
             Some("message_start") => {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::tool_names::SkillIdentity;
+use crate::{continuation::ContinuationKey, tool_names::SkillIdentity};
 use skillet_core::content::write_canonical;
 
 /// Fewest bytes of a key.
@@ -72,6 +72,11 @@ pub enum ConfirmationError {
 }
 
 impl ConfirmationKey {
+    /// The key of continuations, from the same secret.
+    pub fn continuation_key(&self) -> ContinuationKey {
+        ContinuationKey::from_secret(self.0.clone())
+    }
+
     pub fn new(secret: &[u8]) -> Result<Self, KeyTooShort> {
         let too_short = KeyTooShort { bytes: secret.len() };
         if secret.len() < KEY_MINIMUM_BYTES {

@@ -5,12 +5,14 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{
-    Continuation, is_seal,
+    Continuation, Format, Seal, is_seal,
     restore::{CoveredTexts, Seals, is_sealed, push_merged},
 };
 use crate::wire::items;
 
-pub(super) fn restore(messages: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
+pub(super) const FORMAT: Format = Format { field: "messages", restore, results, insert };
+
+fn restore(messages: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
     let mut restored = Vec::with_capacity(messages.len());
     for mut message in messages {
         if message["role"] == "assistant" && is_sealed(&message) {
@@ -85,9 +87,19 @@ fn signature(block: &Value) -> Option<&str> {
     }
 }
 
-/// The contents of the results in a turn.
-pub(super) fn results(message: &mut Value) -> Vec<&mut Value> {
+fn results(message: &mut Value) -> Vec<&mut Value> {
     let blocks = message.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten();
     let results = blocks.filter(|block| block["type"] == "tool_result");
     results.filter_map(|block| block.get_mut("content")).collect()
+}
+
+/// The thinking block that carries a seal.
+pub(crate) fn sealed_block(seal: &Seal) -> Value {
+    json!({"type": "thinking", "thinking": "", "signature": seal.as_str()})
+}
+
+fn insert(response: &mut Value, seal: &Seal) -> bool {
+    let Some(blocks) = response.get_mut("content").and_then(Value::as_array_mut) else { return false };
+    blocks.insert(0, sealed_block(seal));
+    true
 }

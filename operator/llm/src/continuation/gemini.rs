@@ -5,14 +5,16 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{
-    is_seal,
+    Format, Seal, is_seal,
     restore::{CoveredTexts, Seals, is_sealed, push_merged},
 };
 use crate::wire::items;
 
 const SIGNATURES: [&str; 2] = ["thoughtSignature", "thought_signature"];
 
-pub(super) fn restore(contents: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
+pub(super) const FORMAT: Format = Format { field: "contents", restore, results, insert };
+
+fn restore(contents: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
     let mut restored = Vec::with_capacity(contents.len());
     for content in contents {
         if content["role"] == "model" && is_sealed(&content) {
@@ -67,16 +69,42 @@ fn unseal(part: &mut Value) -> bool {
             fields.remove(*field);
         });
     }
-    let is_call = ["functionCall", "function_call"].iter().any(|field| part[*field].is_object());
-    !is_sealed || part["thought"] != true || is_call
+    !is_sealed || part["thought"] != true || is_call(part)
 }
 
 fn signature(part: &Value) -> Option<&str> {
     SIGNATURES.iter().find_map(|field| part[*field].as_str())
 }
 
-/// The contents of the results in a turn.
-pub(super) fn results(content: &mut Value) -> Vec<&mut Value> {
+fn results(content: &mut Value) -> Vec<&mut Value> {
     let parts = content.get_mut("parts").and_then(Value::as_array_mut).into_iter().flatten();
     parts.filter_map(|part| part.get_mut("functionResponse")?.get_mut("response")).collect()
+}
+
+/// The thought that carries a seal. Clients drop a thought without text.
+pub(crate) fn sealed_part(seal: &Seal) -> Value {
+    json!({"text": "Skills ran.", "thought": true, "thoughtSignature": seal.to_bytes_field()})
+}
+
+fn insert(response: &mut Value, seal: &Seal) -> bool {
+    let Some(parts) = parts_mut(response) else { return false };
+    parts.insert(0, sealed_part(seal));
+    true
+}
+
+/// Puts a seal into the first call of a response. Its own signature is in the seal.
+pub(crate) fn seal_call(response: &mut Value, seal: &str) -> bool {
+    let mut calls = parts_mut(response).into_iter().flatten().filter(|part| is_call(part));
+    let Some(call) = calls.find_map(Value::as_object_mut) else { return false };
+    call.remove("thought_signature");
+    call.insert("thoughtSignature".to_owned(), seal.into());
+    true
+}
+
+fn parts_mut(response: &mut Value) -> Option<&mut Vec<Value>> {
+    response.pointer_mut("/candidates/0/content/parts")?.as_array_mut()
+}
+
+fn is_call(part: &Value) -> bool {
+    ["functionCall", "function_call"].iter().any(|field| part[*field].is_object())
 }

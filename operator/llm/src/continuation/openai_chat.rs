@@ -1,14 +1,20 @@
 //! Chat completions: a seal is the id of the first client call, a field of the message, or a marker in its text.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    is_seal,
+    Format, Seal, is_seal,
     restore::{CoveredTexts, Seals, is_sealed},
 };
 use crate::wire::items;
 
-pub(super) fn restore(messages: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
+/// The field of a message for what is not the provider's, and the seal's field in it.
+pub(crate) const FIELDS: &str = "provider_specific_fields";
+pub(crate) const FIELD: &str = "skillet";
+
+pub(super) const FORMAT: Format = Format { field: "messages", restore, results, insert };
+
+fn restore(messages: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
     let mut restored = Vec::with_capacity(messages.len());
     for mut message in messages {
         if message["role"] == "assistant" && is_sealed(&message) {
@@ -59,6 +65,13 @@ fn cut(message: &mut Value, covered: &mut CoveredTexts) -> bool {
     }
 }
 
+fn results(message: &mut Value) -> Vec<&mut Value> {
+    if message["role"] != "tool" {
+        return Vec::new();
+    }
+    message.get_mut("content").into_iter().collect()
+}
+
 fn texts(message: &Value) -> Vec<&str> {
     if message["role"] != "assistant" {
         return Vec::new();
@@ -69,10 +82,11 @@ fn texts(message: &Value) -> Vec<&str> {
     }
 }
 
-/// The contents of the results in a turn.
-pub(super) fn results(message: &mut Value) -> Vec<&mut Value> {
-    if message["role"] != "tool" {
-        return Vec::new();
-    }
-    message.get_mut("content").into_iter().collect()
+fn insert(response: &mut Value, seal: &Seal) -> bool {
+    let message = response.pointer_mut("/choices/0/message").and_then(Value::as_object_mut);
+    let Some(message) = message else { return false };
+    let fields = message.entry(FIELDS).or_insert_with(|| json!({}));
+    let Some(fields) = fields.as_object_mut() else { return false };
+    fields.insert(FIELD.to_owned(), seal.as_str().into());
+    true
 }

@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Continuation, is_seal, restore::Seals};
+use super::{Continuation, Format, Seal, is_seal, replacement_id, restore::Seals};
 
-pub(super) fn restore(input: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
+pub(super) const FORMAT: Format = Format { field: "input", restore, results, insert };
+
+fn restore(input: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
     let mut restored = Restored::default();
     for item in input {
         restored.take(item, seals);
@@ -92,10 +94,24 @@ fn is_of_model(item: &Value) -> bool {
     }
 }
 
-/// The contents of the results in a turn.
-pub(super) fn results(item: &mut Value) -> Vec<&mut Value> {
+fn results(item: &mut Value) -> Vec<&mut Value> {
     if item["type"] != "function_call_output" {
         return Vec::new();
     }
     item.get_mut("output").into_iter().collect()
+}
+
+/// The reasoning item that carries a seal. If the provider stores responses, clients may send its id alone.
+pub(crate) fn sealed_item(seal: &Seal, is_stored: bool) -> Value {
+    let id =
+        if is_stored { seal.to_item_id() } else { replacement_id(seal.as_str()).replace("call_", "rs_") };
+    json!({"type": "reasoning", "id": id, "summary": [], "encrypted_content": seal.as_str()})
+}
+
+fn insert(response: &mut Value, seal: &Seal) -> bool {
+    let response = if response["output"].is_array() { response } else { &mut response["response"] };
+    let is_stored = response["store"] != false;
+    let Some(output) = response.get_mut("output").and_then(Value::as_array_mut) else { return false };
+    output.insert(0, sealed_item(seal, is_stored));
+    true
 }

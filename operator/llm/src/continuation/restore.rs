@@ -4,9 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
-use super::{
-    Continuation, ContinuationKey, anthropic, gemini, is_seal, openai_chat, openai_responses, replacement_id,
-};
+use super::{Continuation, ContinuationKey, Format, is_seal, replacement_id};
 use crate::DialectName;
 
 /// The characters around a seal at the end of a text.
@@ -20,15 +18,10 @@ pub fn restore(
     key: Option<&ContinuationKey>,
     namespace: &str,
 ) -> bool {
-    let (field, restore): (_, fn(Vec<Value>, &mut Seals<'_>) -> Vec<Value>) = match dialect {
-        DialectName::OpenAiChat => ("messages", openai_chat::restore),
-        DialectName::OpenAiResponses => ("input", openai_responses::restore),
-        DialectName::Anthropic => ("messages", anthropic::restore),
-        DialectName::Gemini => ("contents", gemini::restore),
-    };
+    let Format { field, restore, .. } = Format::of(dialect);
     let is_history_stored =
         ["previous_response_id", "conversation"].iter().any(|field| !request[*field].is_null());
-    let Some(turns) = request.get_mut(field).and_then(Value::as_array_mut) else { return false };
+    let Some(turns) = request.get_mut(*field).and_then(Value::as_array_mut) else { return false };
     if !turns.iter().any(has_seal) {
         return false;
     }

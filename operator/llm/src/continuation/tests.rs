@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::confirmation::ConfirmationKey;
 
 const NAMESPACE: &str = "team-a";
 
 fn key() -> ContinuationKey {
-    ContinuationKey::new(&[7; 32]).unwrap()
+    ConfirmationKey::new(&[7; 32]).unwrap().continuation_key()
 }
 
 fn seal(dialect: DialectName, turns: &Value, call_id: Option<&str>) -> Seal {
@@ -345,9 +346,14 @@ fn a_seal_opens_only_for_its_namespace_dialect_and_key() {
     assert_eq!(key().open("a", DialectName::Gemini, text), Some(continuation.clone()));
     assert_eq!(key().open("a", DialectName::Gemini, &seal.to_item_id()), Some(continuation.clone()));
     assert_eq!(key().open("a", DialectName::Gemini, &seal.to_bytes_field()), Some(continuation));
+    let joined = format!("{text}{text}");
+    assert!(key().open("a", DialectName::Gemini, &joined).is_some());
     assert_eq!(key().open("b", DialectName::Gemini, text), None);
     assert_eq!(key().open("a", DialectName::Anthropic, text), None);
-    assert_eq!(ContinuationKey::new(&[8; 32]).unwrap().open("a", DialectName::Gemini, text), None);
+    assert_eq!(
+        ConfirmationKey::new(&[8; 32]).unwrap().continuation_key().open("a", DialectName::Gemini, text),
+        None
+    );
     for place in 0..text.len() {
         let mut forged = text.to_owned().into_bytes();
         forged[place] = if forged[place] == b'A' { b'B' } else { b'A' };

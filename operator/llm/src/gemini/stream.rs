@@ -16,7 +16,11 @@ use super::Gemini;
 use crate::{
     RoundEnd, StreamError,
     codec::{ClientText, Codec as _, usage},
-    stream::{HeldEnd, Rounds, StreamCodec},
+    continuation::{
+        Seal,
+        gemini::{seal_call, sealed_part},
+    },
+    stream::{Begin, HeldEnd, Rounds, StreamCodec},
     wire::items,
 };
 use accumulator::{ChunkRound, plain_text};
@@ -36,6 +40,15 @@ pub(crate) struct Chunks {
 
 impl StreamCodec for Chunks {
     type Splitter = Framing;
+
+    fn begins(piece: &Piece) -> Option<Begin> {
+        let Piece::Chunk { json: Some(chunk), .. } = piece else { return None };
+        let parts = items(&chunk["candidates"][0]["content"]["parts"]);
+        if parts.iter().any(|part| Gemini::read_call(part).is_some()) {
+            return Some(Begin::Call);
+        }
+        has_content(chunk).then_some(Begin::Answer)
+    }
 
     fn take(&mut self, piece: Piece, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let is_held = self.round.is_end_held() && !rounds.is_failed;
@@ -79,6 +92,16 @@ impl StreamCodec for Chunks {
     fn write_texts(&mut self, texts: &[ClientText], _rounds: &Rounds, out: &mut Vec<u8>) {
         let content = json!({"role": "model", "parts": Gemini::text_parts(texts)});
         self.writer.write(b"", &json!({"candidates": [{"content": content, "index": 0}]}), out);
+    }
+
+    fn write_seal(&mut self, seal: &Seal, out: &mut Vec<u8>) {
+        let content = json!({"role": "model", "parts": [sealed_part(seal)]});
+        self.writer.write(b"", &json!({"candidates": [{"content": content, "index": 0}]}), out);
+    }
+
+    /// A call has a signature of its own, and often no id.
+    fn seal_call(&mut self, events: Vec<u8>, seal: &Seal, _call_id: &str) -> Vec<u8> {
+        seal_first_call(events, &seal.to_bytes_field())
     }
 
     fn write_end(&mut self, _end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>) {
@@ -168,6 +191,29 @@ impl Chunks {
             held @ None => *held = Some(end),
         }
     }
+}
+
+/// Puts `seal` into the first call of events for the client.
+fn seal_first_call(events: Vec<u8>, seal: &str) -> Vec<u8> {
+    let Ok(text) = String::from_utf8(events) else { return Vec::new() };
+    let (mut sealed, mut rest) = (String::with_capacity(text.len() + seal.len()), &*text);
+    while let Some((before, json)) = rest.find('{').and_then(|start| rest.split_at_checked(start)) {
+        sealed.push_str(before);
+        let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
+        let Some(Ok(mut chunk)) = values.next() else {
+            rest = json;
+            break;
+        };
+        let (read, after) = json.split_at_checked(values.byte_offset()).unwrap_or((json, ""));
+        rest = after;
+        if seal_call(&mut chunk, seal) {
+            sealed.push_str(&chunk.to_string());
+            break;
+        }
+        sealed.push_str(read);
+    }
+    sealed.push_str(rest);
+    sealed.into_bytes()
 }
 
 fn candidates(chunk: &mut Value) -> impl Iterator<Item = &mut Value> {

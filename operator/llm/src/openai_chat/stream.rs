@@ -14,8 +14,12 @@ use super::OpenAiChat;
 use crate::{
     RoundEnd, StreamError, Usage,
     codec::{ClientText, join_texts},
+    continuation::{
+        Seal,
+        openai_chat::{FIELD, FIELDS},
+    },
     sse::{self, EventSplitter, RawEvent},
-    stream::{HeldEnd, Rounds, SseEvent, StreamCodec},
+    stream::{Begin, HeldEnd, Rounds, SseEvent, StreamCodec},
 };
 
 /// The chunks of a completion.
@@ -52,6 +56,14 @@ struct Chunk {
 
 impl StreamCodec for ChatChunks {
     type Splitter = EventSplitter;
+
+    fn begins(event: &SseEvent) -> Option<Begin> {
+        let delta = event.data.as_ref()?.pointer("/choices/0/delta")?;
+        if ["tool_calls", "function_call"].iter().any(|field| !delta[*field].is_null()) {
+            return Some(Begin::Call);
+        }
+        delta["content"].as_str().is_some_and(|text| !text.is_empty()).then_some(Begin::Answer)
+    }
 
     fn take(&mut self, event: SseEvent, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let SseEvent { raw, data } = event;
@@ -105,6 +117,11 @@ impl StreamCodec for ChatChunks {
             delta["role"] = json!("assistant");
         }
         self.sent = SentFields { role: true, text: true, round_text: true };
+        sse::write(None, &self.chunk(&delta, &Value::Null).to_string(), out);
+    }
+
+    fn write_seal(&mut self, seal: &Seal, out: &mut Vec<u8>) {
+        let delta = json!({FIELDS: {FIELD: seal.as_str()}});
         sse::write(None, &self.chunk(&delta, &Value::Null).to_string(), out);
     }
 

@@ -19,10 +19,11 @@ use super::item;
 use crate::{
     RoundEnd, StreamError,
     codec::{ClientText, join_texts},
+    continuation::{Seal, openai_responses::sealed_item},
     sse::EventSplitter,
-    stream::{HeldEnd, Rounds, SseEvent, StreamCodec},
+    stream::{Begin, HeldEnd, Rounds, SseEvent, StreamCodec},
 };
-use accumulator::ItemRound;
+use accumulator::{ItemRound, WaitingEvent};
 use client_stream::ClientStream;
 use event::{EventKind, ResponseEvent};
 
@@ -36,9 +37,18 @@ pub(crate) struct ResponseEvents {
 impl StreamCodec for ResponseEvents {
     type Splitter = EventSplitter;
 
+    fn begins(event: &SseEvent) -> Option<Begin> {
+        let data = event.data.as_ref().filter(|data| data["type"] == "response.output_item.added")?;
+        Some(if item::read_call(&data["item"]).is_some() { Begin::Call } else { Begin::Answer })
+    }
+
     fn take(&mut self, event: SseEvent, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let event = match ResponseEvent::read(event) {
             Ok(event) => event,
+            Err(raw) if self.round.is_waiting() => {
+                self.round.wait(WaitingEvent::Unread(raw));
+                return Ok(());
+            }
             Err(raw) => return self.client.pass_unread(&raw, out),
         };
         if self.round.end.is_some() {
@@ -62,6 +72,7 @@ impl StreamCodec for ResponseEvents {
             }
             EventKind::Error => {
                 rounds.is_failed = true;
+                self.round.release_reasoning(&mut self.client, out);
                 self.client.pass(event, None, out);
             }
         }
@@ -99,6 +110,11 @@ impl StreamCodec for ResponseEvents {
         self.client.write_message(item::message(&format!("msg_{id}"), &text), &text, out);
     }
 
+    fn write_seal(&mut self, seal: &Seal, out: &mut Vec<u8>) {
+        let is_stored = self.round.response["store"] != false;
+        self.client.write_item(sealed_item(seal, is_stored), &[], out);
+    }
+
     fn write_end(&mut self, _end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>) {
         self.client.finish(&rounds.total, out);
     }
@@ -125,11 +141,15 @@ impl ResponseEvents {
         };
         if is_new {
             let value = event.item().cloned().unwrap_or_default();
-            self.round.add(value, event.output_index(), &rounds.offered, &mut self.client);
+            self.round.add(value, event.output_index(), &rounds.offered, &mut self.client, out);
         }
         let place = if is_new { self.round.last() } else { self.round.find(&event) };
         let Some(place) = place else {
-            self.client.pass(event, None, out);
+            if self.round.is_waiting() {
+                self.round.wait(WaitingEvent::OfNone(event));
+            } else {
+                self.client.pass(event, None, out);
+            }
             return Ok(());
         };
         self.round.take(place, event, rounds, &mut self.client, out)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{RoundEnd, RoundsFilter, StreamCodec, StreamError, StreamFilter};
-use crate::{OfferedNames, ToolResult, sse::ROUND_LIMIT_BYTES};
+use crate::{OfferedNames, ToolResult, continuation::Seal, sse::ROUND_LIMIT_BYTES};
 
 /// Holds each round back until it is known whether another one follows.
 pub(crate) struct LastRoundFilter<S: StreamCodec> {
@@ -38,6 +38,19 @@ impl<S: StreamCodec> StreamFilter for LastRoundFilter<S> {
             out.append(&mut self.held);
         }
         end
+    }
+
+    fn hold_client_calls(&mut self) {
+        self.filter.hold_client_calls();
+    }
+
+    fn put_seal(&mut self, seal: Seal) {
+        self.filter.put_seal(seal);
+    }
+
+    fn finish_sealed(&mut self, seal: &Seal, call_id: &str, out: &mut Vec<u8>) {
+        out.append(&mut self.held);
+        self.filter.finish_sealed(seal, call_id, out);
     }
 
     fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {

@@ -11,6 +11,7 @@ use super::{RoundEnd, StreamError, StreamFilter};
 use crate::{
     Arguments, OfferedNames, ToolResult, Usage,
     codec::{ClientText, Codec, placed_calls, usage},
+    continuation::Seal,
     sse::{EventSplitter, RawEvent, RoundSize},
 };
 
@@ -126,9 +127,21 @@ impl Rounds {
     }
 }
 
+/// The beginning of a part of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// A call of any tool that the provider does not run itself.
+    Call,
+    /// Any other part that the client sees.
+    Answer,
+}
+
 /// One provider's events.
 pub(crate) trait StreamCodec: Default + Send {
     type Splitter: Splitter;
+
+    /// The part of the response that a piece begins.
+    fn begins(piece: &<Self::Splitter as Splitter>::Piece) -> Option<Begin>;
 
     /// Takes a piece of the current round and writes the client's part.
     fn take(
@@ -155,6 +168,14 @@ pub(crate) trait StreamCodec: Default + Send {
 
     /// Writes the end that was held back, for all rounds.
     fn write_end(&mut self, end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>);
+
+    /// Writes a seal as a part of its own.
+    fn write_seal(&mut self, seal: &Seal, out: &mut Vec<u8>);
+
+    /// Puts a seal into the first call of events for the client, in the place of its id.
+    fn seal_call(&mut self, events: Vec<u8>, seal: &Seal, call_id: &str) -> Vec<u8> {
+        replace_string(events, call_id, seal.as_str())
+    }
 }
 
 /// The filter of one streamed conversation.
@@ -164,13 +185,30 @@ pub(crate) struct RoundsFilter<S: StreamCodec> {
     rounds: Rounds,
     /// True if the last bytes to the client may lack the blank line that ends an event.
     is_cut: bool,
+    /// The client's calls wait until their round is over.
+    holds_calls: bool,
+    /// The client's events from the first call of the round on, while they wait.
+    tail: Option<Vec<u8>>,
+    /// The seal of the rounds so far, until the answer begins.
+    seal: Option<Seal>,
+    /// The client does not get all turns of the rounds so far.
+    is_carrying: bool,
 }
 
 impl<S: StreamCodec> RoundsFilter<S> {
     pub(crate) fn new(offered: Arc<OfferedNames>) -> Self {
         let (total, size) = (Usage::default(), RoundSize::default());
         let rounds = Rounds { offered, total, is_first: true, is_failed: false, held: None, size };
-        Self { splitter: S::Splitter::default(), codec: S::default(), rounds, is_cut: false }
+        Self {
+            splitter: S::Splitter::default(),
+            codec: S::default(),
+            rounds,
+            is_cut: false,
+            holds_calls: false,
+            tail: None,
+            seal: None,
+            is_carrying: false,
+        }
     }
 
     /// Begins the client's stream with the next round: the client got nothing of the rounds before.
@@ -179,6 +217,7 @@ impl<S: StreamCodec> RoundsFilter<S> {
         self.codec.begin_late();
         self.rounds.held = None;
         self.is_cut = false;
+        self.tail = None;
     }
 
     fn take(
@@ -186,10 +225,33 @@ impl<S: StreamCodec> RoundsFilter<S> {
         piece: <S::Splitter as Splitter>::Piece,
         out: &mut Vec<u8>,
     ) -> Result<(), StreamError> {
-        let start = out.len();
-        let taken = self.codec.take(piece, &mut self.rounds, out);
-        self.end_cut_event(start, out);
-        taken
+        match S::begins(&piece) {
+            Some(Begin::Call) if self.holds_calls => drop(self.tail.get_or_insert_default()),
+            Some(Begin::Answer) if self.tail.is_none() => self.write_seal(out),
+            Some(Begin::Call | Begin::Answer) | None => {}
+        }
+        self.write(out, |codec, rounds, out| codec.take(piece, rounds, out))
+    }
+
+    /// Lets the codec write to the client, or to what waits for the end of the round.
+    fn write<T>(
+        &mut self,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut S, &mut Rounds, &mut Vec<u8>) -> T,
+    ) -> T {
+        let mut tail = self.tail.take();
+        let to = tail.as_mut().unwrap_or(out);
+        let start = to.len();
+        let written = write(&mut self.codec, &mut self.rounds, to);
+        self.end_cut_event(start, to);
+        self.tail = tail;
+        written
+    }
+
+    fn write_seal(&mut self, out: &mut Vec<u8>) {
+        if let Some(seal) = self.seal.take() {
+            self.write(out, |codec, _, out| codec.write_seal(&seal, out));
+        }
     }
 
     /// Ends the event before `start` if it was cut and more follows.
@@ -229,36 +291,66 @@ impl<S: StreamCodec> StreamFilter for RoundsFilter<S> {
     fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
         let rest = self.take_rest(out);
         let holds_end = self.codec.holds_end() && !self.rounds.is_failed;
-        let start = out.len();
-        let end = rest.and(self.codec.end_round(&mut self.rounds, out));
-        self.end_cut_event(start, out);
+        let end = rest.and(self.write(out, S::end_round));
+        let tail = self.tail.take();
         self.rounds.size = RoundSize::default();
         self.rounds.is_first = false;
         let end = end?;
         if holds_end {
             self.rounds.held = Some(HeldEnd { has_client_calls: end.has_client_calls });
         }
+        if let Some(tail) = tail {
+            let may_be_sealed = self.is_carrying || !end.skill_calls.is_empty();
+            if end.has_client_calls && may_be_sealed {
+                self.tail = Some(tail);
+            } else {
+                out.extend(tail);
+            }
+        }
         Ok(end)
     }
 
     fn write_text(&mut self, id: &str, text: &str, out: &mut Vec<u8>) {
         if self.rounds.held.is_some() {
-            let start = out.len();
             let text = ClientText { id: id.to_owned(), text: text.to_owned() };
-            self.codec.write_texts(&[text], &self.rounds, out);
-            self.end_cut_event(start, out);
+            self.write(out, |codec, rounds, out| codec.write_texts(&[text], rounds, out));
         }
     }
 
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
+        out.extend(self.tail.take().unwrap_or_default());
         let Some(end) = self.rounds.held.take() else { return };
-        let start = out.len();
         let text = |result: &ToolResult| ClientText { id: result.id.clone(), text: result.to_text() };
         let texts: Vec<ClientText> = results.iter().map(text).collect();
-        if !texts.is_empty() {
-            self.codec.write_texts(&texts, &self.rounds, out);
-        }
-        self.codec.write_end(end, &self.rounds, out);
-        self.end_cut_event(start, out);
+        self.write(out, |codec, rounds, out| {
+            if !texts.is_empty() {
+                codec.write_texts(&texts, rounds, out);
+            }
+            codec.write_end(end, rounds, out);
+        });
+    }
+
+    fn hold_client_calls(&mut self) {
+        self.holds_calls = true;
+    }
+
+    fn put_seal(&mut self, seal: Seal) {
+        self.seal = Some(seal);
+        self.is_carrying = true;
+    }
+
+    fn finish_sealed(&mut self, seal: &Seal, call_id: &str, out: &mut Vec<u8>) {
+        let mut events = Vec::new();
+        self.finish(&[], &mut events);
+        out.extend(self.codec.seal_call(events, seal, call_id));
+    }
+}
+
+/// Replaces the JSON string `from` in a text of JSON. Within another string its quotation marks are escaped.
+fn replace_string(text: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
+    let quoted = |text: &str| Value::from(text).to_string();
+    match String::from_utf8(text) {
+        Ok(text) => text.replace(&quoted(from), &quoted(to)).into_bytes(),
+        Err(error) => error.into_bytes(),
     }
 }

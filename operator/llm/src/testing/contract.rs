@@ -11,7 +11,11 @@ use super::{
     corruption::{damage, feed_cut, shuffle_events},
     scripts::{anthropic, gemini, openai_chat, openai_responses},
 };
-use crate::{DialectName, OfferedNames, ToolCall, ToolResult};
+use crate::{
+    DialectName, OfferedNames, ToolCall, ToolResult,
+    confirmation::ConfirmationKey,
+    continuation::{Continuation, Seal},
+};
 use skillet_core::test_rng::{TestRng, cases};
 
 /// Stands in every call of a skill that a script has, and nowhere else.
@@ -112,6 +116,11 @@ fn check_conversation(dialect: DialectName, provider: &dyn Provider, rng: &mut T
     let (mut out, mut parts, mut total) = (Vec::new(), Vec::new(), BTreeMap::new());
     let last = rng.below(4);
     let (mut round, mut is_changed) = (0, false);
+    let carries = rng.below(2) == 0;
+    let [before_answer, in_call] = ["before", "call"].map(|text| seal(dialect, text));
+    if carries {
+        filter.hold_client_calls();
+    }
     let has_client_calls = loop {
         let script = provider.script(rng, round);
         let end = feed_cut(filter.as_mut(), &script.bytes, rng, &mut out).unwrap();
@@ -130,18 +139,60 @@ fn check_conversation(dialect: DialectName, provider: &dyn Provider, rng: &mut T
         }
         is_changed |= round > 0 || !script.skills.is_empty();
         if script.skills.is_empty() || script.has_client_calls || round == last {
-            let results = results(end.skill_calls);
-            parts.extend(provider.result_parts(&results));
-            filter.finish(&results, &mut out);
+            let client_call = dialect.dialect().tool_calls(&end.response).into_iter();
+            let client_call = client_call.filter(|call| !script.skills.contains(&call.name)).next();
+            match client_call.filter(|_| carries && is_changed) {
+                Some(call) => {
+                    filter.finish_sealed(&in_call, &call.id, &mut out);
+                    out = unseal_call(dialect, out, &in_call, &call.id);
+                }
+                None => {
+                    let results = results(end.skill_calls);
+                    parts.extend(provider.result_parts(&results));
+                    filter.finish(&results, &mut out);
+                }
+            }
             break script.has_client_calls;
+        }
+        if carries {
+            filter.put_seal(before_answer.clone());
         }
         round += 1;
     };
     assert!(!String::from_utf8_lossy(&out).contains(SECRET), "the client sees no call of a skill");
-    let view = provider.read(&out, is_changed);
+    let mut view = provider.read(&out, is_changed);
+    let seen = view.parts.len();
+    view.parts.retain(|part| !has_seal(part, &before_answer));
+    assert!(carries || view.parts.len() == seen);
     assert_eq!(provider.join(view.parts), provider.join(parts));
     assert_eq!(counts(&view.usage), total);
     assert!(view.awaits_client.is_none_or(|awaits| awaits == has_client_calls));
+}
+
+fn seal(dialect: DialectName, text: &str) -> Seal {
+    let key = ConfirmationKey::new(&[7; 32]).unwrap().continuation_key();
+    let continuation = Continuation { turns: vec![text.into()], call_id: None };
+    key.seal("team", dialect, &continuation).unwrap()
+}
+
+fn has_seal(part: &Value, seal: &Seal) -> bool {
+    let text = part.to_string();
+    text.contains(seal.as_str()) || text.contains(&seal.to_bytes_field())
+}
+
+/// Checks that the client's first call carries `seal`, and puts back what was in its place.
+fn unseal_call(dialect: DialectName, out: Vec<u8>, seal: &Seal, call_id: &str) -> Vec<u8> {
+    let text = String::from_utf8(out).unwrap();
+    let unsealed = match dialect {
+        DialectName::Gemini => {
+            let signature = format!("\"thoughtSignature\":\"{}\"", seal.to_bytes_field());
+            assert_eq!(text.matches(&signature).count(), 1, "{text}");
+            text.replace(&format!(",{signature}"), "")
+        }
+        _ => text.replace(seal.as_str(), call_id),
+    };
+    assert_ne!(unsealed, text, "the call carries the seal");
+    unsealed.into_bytes()
 }
 
 /// Streams damaged rounds. Nothing panics, and the client's stream does not outgrow the provider's.

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::rounds::{event, round};
-use crate::*;
+use crate::{
+    confirmation::ConfirmationKey,
+    continuation::{Continuation, Seal},
+    *,
+};
 
 fn offered() -> Arc<OfferedNames> {
     Arc::new(OfferedNames::new(["look".into()], ["pay".into()]))
@@ -71,10 +75,11 @@ fn a_stream_without_calls_of_skills_passes_byte_for_byte_and_at_once() {
     for dialect in DialectName::ALL {
         let stream = stream(dialect, &["own"]);
         let (mut filter, mut out) = (filter(dialect), Vec::new());
-        for (index, part) in stream.split_inclusive("\n\n").enumerate() {
+        let mut is_begin = dialect == DialectName::OpenAiResponses;
+        for part in stream.split_inclusive("\n\n") {
             filter.feed(part.as_bytes(), &mut out).unwrap();
-            // The beginning of a response waits for its first item.
-            let is_begin = dialect == DialectName::OpenAiResponses && index == 0;
+            // The beginning of a response waits for its first item, and reasoning for the item after it.
+            is_begin &= !part.contains("output_item.added") || part.contains("reasoning");
             assert_eq!(out.is_empty(), is_begin, "{dialect:?} {part}");
         }
         assert!(filter.end_round(&mut out).unwrap().has_client_calls);
@@ -215,5 +220,34 @@ fn a_response_that_a_limit_cut_is_known_and_awaits_no_confirmation() {
         assert!(dialect.dialect().is_cut(&end.response), "{dialect:?}");
         assert!(end.awaiting_confirmation.is_empty() && end.has_client_calls, "{dialect:?}");
         assert_eq!(end.skill_calls.len(), 1, "{dialect:?}");
+    }
+}
+
+#[test]
+fn a_seal_stands_before_the_answer_of_the_last_round_and_once() {
+    for dialect in DialectName::ALL {
+        let key = ConfirmationKey::new(&[7; 32]).unwrap().continuation_key();
+        let seal = |turn: &str| {
+            let continuation = Continuation { turns: vec![turn.into()], call_id: None };
+            key.seal("team", dialect, &continuation).unwrap()
+        };
+        let text = |seal: &Seal| match dialect {
+            DialectName::Gemini => seal.to_bytes_field(),
+            _ => seal.as_str().to_owned(),
+        };
+        let (mut filter, mut out) = (filter(dialect), Vec::new());
+        feed(filter.as_mut(), &stream(dialect, &["look"]), &mut out).unwrap();
+        let first = out.len();
+        filter.put_seal(seal("early"));
+        filter.put_seal(seal("late"));
+        feed(filter.as_mut(), &stream(dialect, &[]), &mut out).unwrap();
+        filter.finish(&[], &mut out);
+        let out = String::from_utf8(out).unwrap();
+        assert!(!out.contains(&text(&seal("early"))), "{dialect:?}");
+        let (before, after) =
+            out.split_once(&text(&seal("late"))).unwrap_or_else(|| panic!("{dialect:?}: {out}"));
+        assert!(before.len() >= first && texts(before) == texts(&out[..first]), "{dialect:?}: {out}");
+        // A round of Responses has reasoning here, and no text.
+        assert!(!texts(after).is_empty() || after.contains("\"rs_1\""), "{dialect:?}: {out}");
     }
 }

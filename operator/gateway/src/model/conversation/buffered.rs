@@ -66,17 +66,24 @@ pub(super) async fn respond(
         let called = conversation.split_calls(&read);
         earlier.usage = earlier.usage.plus(&dialect.usage(&read));
         if called.is_empty() {
-            let is_first = progress.round == 0;
-            let response = if is_first { pass(answer) } else { whole(conversation, &answer, read, earlier) };
-            return Ok((response, progress));
+            if progress.round == 0 {
+                return Ok((pass(answer), progress));
+            }
+            let (given, _) = conversation.client_response(&request, &read, &[], &progress);
+            return Ok((whole(conversation, &answer, given, earlier), progress));
         }
         let SplitCalls { skills, awaiting_confirmation, has_client_calls } = called;
         let round = Round { response: &read, skill_calls: &skills, has_client_calls };
         let (next, results) = match conversation.step(&request, round, &mut progress).await {
             Step::Ask { request, results } => (request, results),
             Step::Respond { results } => {
-                let mut given = dialect.client_response(&read, &results);
-                conversation.add_confirmation_prompt(&read, &awaiting_confirmation, &mut given);
+                let (mut given, sealed) = conversation.client_response(&request, &read, &results, &progress);
+                conversation.add_confirmation_prompt(
+                    &read,
+                    &awaiting_confirmation,
+                    sealed.as_deref(),
+                    &mut given,
+                );
                 return Ok((whole(conversation, &answer, given, earlier), progress));
             }
         };

@@ -22,19 +22,22 @@ pub(super) struct ConfirmationPrompt {
     pub(super) text: String,
 }
 
-/// About all these calls of `answer`; none where there is none.
+/// The question about all these calls of `answer`. None without a call. The client knows the call `sealed` by another
+/// id.
 pub(super) fn build(
     conversation: &Conversation,
     answer: &Value,
     asked: &[ToolCall],
+    sealed: Option<&str>,
 ) -> Option<ConfirmationPrompt> {
     let first = asked.first()?;
     let ids = ProviderIds::of(answer);
-    let texts: Vec<String> = asked.iter().map(|call| about(conversation, &ids, call)).collect();
+    let texts: Vec<String> =
+        asked.iter().map(|call| about(conversation, &ids, call, sealed == Some(&*call.id))).collect();
     Some(ConfirmationPrompt { id: format!("confirm_{}", first.id), text: texts.join("\n\n") })
 }
 
-fn about(conversation: &Conversation, ids: &ProviderIds<'_>, call: &ToolCall) -> String {
+fn about(conversation: &Conversation, ids: &ProviderIds<'_>, call: &ToolCall, is_sealed: bool) -> String {
     let gateway = &conversation.gateway;
     let Some(key) = &gateway.confirmation else {
         return prompt::text_without(&call.name, "this gateway has no key to confirm calls with");
@@ -50,7 +53,7 @@ fn about(conversation: &Conversation, ids: &ProviderIds<'_>, call: &ToolCall) ->
     let skill = SkillIdentity { namespace: &target.namespace, name: &target.skill, version: &target.version };
     let open_for = OPEN_FOR.min(gateway.catalog.policy().retention.ttl.0);
     let token = key.make(&pending, skill, now().saturating_add(open_for.as_secs()), nonce());
-    prompt::text(&call.name, call_id, arguments, &token)
+    prompt::text(&call.name, if is_sealed { "" } else { call_id }, arguments, &token)
 }
 
 /// The caller as a token names it. A namespace has no slash.

@@ -35,16 +35,16 @@ pub(super) async fn retry<T: Head, F: Future<Output = Result<T, ApiError>>>(
 ) -> Result<T, ApiError> {
     let (mut pause, mut tries) = (FIRST_PAUSE, 1);
     loop {
-        let sent = send().await;
-        let (status, wait) = match sent.as_ref().map(Head::head) {
+        let answered = send().await;
+        let (status, wait) = match answered.as_ref().map(Head::head) {
             Ok((status, headers)) if may_pass(status) => {
                 (status.as_u16(), retry_after(headers).unwrap_or(pause))
             }
-            Ok(_) => return sent,
+            Ok(_) => return answered,
             Err(_) => (0, pause),
         };
         if tries == TRIES || Instant::now() + wait >= deadline {
-            return sent;
+            return answered;
         }
         warn!(status, tries, wait = ?wait, "Provider failed in a later round and is asked again");
         sleep(wait).await;

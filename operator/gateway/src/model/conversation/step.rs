@@ -42,6 +42,7 @@ impl Conversation {
             return Step::Respond { results };
         }
         progress.round += 1;
+        self.carry(request, response, &results, progress);
         let mut request = self.next(request, response, &results);
         if !is_within_limits {
             progress.is_concluding = true;

@@ -2,7 +2,7 @@
 //!
 //! A body that is not complete ends with an error, so that no client takes a part for the whole.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -11,13 +11,15 @@ use axum::{
 use bytes::Bytes;
 use futures::stream;
 use serde_json::Value;
-use skillet_llm::{StreamFilter, ToolResult};
-use tokio::{sync::mpsc, time::timeout};
+use skillet_llm::{RoundEnd, StreamFilter, ToolResult};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
 use tracing::{Instrument as _, info, warn};
 
 use super::{
-    Conversation, Progress,
-    confirmation_prompt::{self, ConfirmationPrompt},
+    Conversation, Progress, confirmation_prompt,
     retry::retry,
     step::{Round, Step},
 };
@@ -27,6 +29,9 @@ use crate::model::upstream::{IDLE_LIMIT, Upstream, response_headers};
 const BUFFERED_CHUNKS: usize = 16;
 /// A client that reads nothing for so long is gone.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A stream that is silent for so long gets a keep-alive.
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(10);
 
 type ChunkSender = mpsc::Sender<Chunk>;
 
@@ -125,38 +130,45 @@ async fn rounds(
     progress: &mut Progress,
 ) -> Result<(), Stop> {
     let mut filter = conversation.dialect.stream_filter(&request, Arc::new(conversation.offered.names()));
+    if conversation.can_seal() {
+        filter.hold_client_calls();
+    }
     let mut response = first;
     loop {
         let end = read(response, filter.as_mut(), chunks).await?;
         if end.skill_calls.is_empty() && end.awaiting_confirmation.is_empty() {
-            return finish(filter.as_mut(), &[], chunks).await;
+            return respond_to_client(conversation, &request, &end, &[], progress, filter.as_mut(), chunks)
+                .await;
         }
         let round = Round {
             response: &end.response,
             skill_calls: &end.skill_calls,
             has_client_calls: end.has_client_calls,
         };
-        let step = tokio::select! {
-            step = conversation.step(&request, round, progress) => step,
-            () = chunks.closed() => return Err(Stop::ClientGone),
-        };
+        let keep_alive = conversation.dialect.keep_alive();
+        let step = stay_alive(conversation.step(&request, round, progress), keep_alive, chunks).await?;
         let (next, results) = match step {
             Step::Ask { request, results } => (request, results),
             Step::Respond { results } => {
-                let question =
-                    confirmation_prompt::build(conversation, &end.response, &end.awaiting_confirmation);
-                return match question {
-                    Some(question) => ask(filter.as_mut(), &results, &question, chunks).await,
-                    None => finish(filter.as_mut(), &results, chunks).await,
-                };
+                return respond_to_client(
+                    conversation,
+                    &request,
+                    &end,
+                    &results,
+                    progress,
+                    filter.as_mut(),
+                    chunks,
+                )
+                .await;
             }
         };
         request = next;
+        if let Some(seal) = conversation.seal_rounds(progress) {
+            filter.put_seal(seal);
+        }
         let body = conversation.sent(&request);
-        let sent = tokio::select! {
-            sent = retry(progress.deadline, || upstream.send(body.clone())) => sent,
-            () = chunks.closed() => return Err(Stop::ClientGone),
-        };
+        let sent = retry(progress.deadline, || upstream.send(body.clone()));
+        let sent = stay_alive(sent, keep_alive, chunks).await?;
         response = match sent {
             Ok(next) if next.status().is_success() => next,
             // Too late for another status: the client at least gets what its skills gave.
@@ -172,11 +184,29 @@ async fn rounds(
     }
 }
 
+/// Waits for `work`. Proxies and clients end a stream that is silent for long, so it gets `keep_alive` now and then.
+async fn stay_alive<T>(
+    work: impl Future<Output = T>,
+    keep_alive: &'static str,
+    chunks: &ChunkSender,
+) -> Result<T, Stop> {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return Ok(done),
+            () = chunks.closed() => return Err(Stop::ClientGone),
+            () = sleep(KEEP_ALIVE_AFTER) => {
+                send(chunks, Chunk::Bytes(Bytes::from_static(keep_alive.as_bytes()))).await?;
+            }
+        }
+    }
+}
+
 async fn read(
     mut response: reqwest::Response,
     filter: &mut dyn StreamFilter,
     chunks: &ChunkSender,
-) -> Result<skillet_llm::RoundEnd, Stop> {
+) -> Result<RoundEnd, Stop> {
     let broken = |error: &dyn std::fmt::Display| Stop::Broken(error.to_string());
     let mut out = Vec::new();
     loop {
@@ -195,19 +225,33 @@ async fn read(
     end.map_err(|error| broken(&error))
 }
 
-/// The question comes last, after what other skills gave.
-async fn ask(
-    filter: &mut dyn StreamFilter,
+/// Ends the stream with the client's calls, and with the question about those that await confirmation.
+async fn respond_to_client(
+    conversation: &Conversation,
+    request: &Value,
+    end: &RoundEnd,
     results: &[ToolResult],
-    question: &ConfirmationPrompt,
+    progress: &Progress,
+    filter: &mut dyn StreamFilter,
     chunks: &ChunkSender,
 ) -> Result<(), Stop> {
     let mut out = Vec::new();
-    for result in results {
-        filter.write_text(&result.id, &result.to_text(), &mut out);
+    let sealed = conversation.seal_response(request, &end.response, results, progress);
+    let mut texts = if sealed.is_some() { &[] } else { results };
+    let sealed_id = sealed.as_ref().map(|(_, id)| &**id);
+    let question =
+        confirmation_prompt::build(conversation, &end.response, &end.awaiting_confirmation, sealed_id);
+    // The question comes last, after the results of other skills.
+    if let Some(question) = question {
+        for result in std::mem::take(&mut texts) {
+            filter.write_text(&result.id, &result.to_text(), &mut out);
+        }
+        filter.write_text(&question.id, &question.text, &mut out);
     }
-    filter.write_text(&question.id, &question.text, &mut out);
-    filter.finish(&[], &mut out);
+    match sealed {
+        Some((seal, call_id)) => filter.finish_sealed(&seal, &call_id, &mut out),
+        None => filter.finish(texts, &mut out),
+    }
     flush(&mut out, chunks).await
 }
 

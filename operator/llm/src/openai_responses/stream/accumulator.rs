@@ -16,6 +16,7 @@ use crate::{
         OpenAiResponses,
         item::{Answered, is_function_call, plain_name},
     },
+    sse::RawEvent,
     stream::Rounds,
 };
 
@@ -29,6 +30,16 @@ pub(super) struct ItemRound {
     /// The response as the first event says it.
     pub(super) response: Value,
     pub(super) end: Option<RoundEnd>,
+    /// Events for the client since reasoning whose owner is not known yet, in order.
+    waiting: Vec<WaitingEvent>,
+}
+
+/// An event behind reasoning that waits.
+pub(super) enum WaitingEvent {
+    OfItem(usize, ResponseEvent),
+    OfNone(ResponseEvent),
+    /// Bytes that are no event of the API.
+    Unread(RawEvent),
 }
 
 struct Item {
@@ -47,14 +58,16 @@ enum ItemOwner {
     Ours,
     /// A function call without a name: its events wait until it has one.
     Unnamed(Vec<ResponseEvent>),
+    /// Reasoning belongs to the item after it, whose owner is not known yet.
+    Reasoning,
     /// The client's, at this index in the client's numbering.
     Client(u64),
 }
 
 impl ItemRound {
-    /// Returns true if some item has not reached the client.
+    /// Returns true if some call has not reached the client.
     pub(super) fn has_held_items(&self) -> bool {
-        self.items.iter().any(|item| !matches!(item.owner, ItemOwner::Client(_)))
+        self.items.iter().any(|item| matches!(item.owner, ItemOwner::Ours | ItemOwner::Unnamed(_)))
     }
 
     pub(super) fn last(&self) -> Option<usize> {
@@ -80,15 +93,20 @@ impl ItemRound {
         index: Option<u64>,
         offered: &OfferedNames,
         client: &mut ClientStream,
+        out: &mut Vec<u8>,
     ) {
         let is_unnamed = is_function_call(&value) && is_nameless(&value);
-        let owner = if offered.contains(plain_name(&value)) {
+        let owner = if value["type"] == "reasoning" {
+            ItemOwner::Reasoning
+        } else if offered.contains(plain_name(&value)) {
+            self.keep_reasoning(client, out);
             client.change();
             ItemOwner::Ours
         } else if is_unnamed {
             client.change();
             ItemOwner::Unnamed(Vec::new())
         } else {
+            self.release_reasoning(client, out);
             ItemOwner::Client(client.place(index))
         };
         let (arguments, is_done, is_final) = (String::new(), false, false);
@@ -97,6 +115,71 @@ impl ItemRound {
             self.by_index.insert(index, self.items.len());
         }
         self.items.push(Item { index, value, arguments, is_done, is_final, owner });
+    }
+
+    /// Returns true if an event has to wait behind reasoning whose owner is not known yet.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Lets an event wait that belongs to no item.
+    pub(super) fn wait(&mut self, event: WaitingEvent) {
+        self.waiting.push(event);
+    }
+
+    /// Gives the client the reasoning that waits: the item after it is the client's.
+    pub(super) fn release_reasoning(&mut self, client: &mut ClientStream, out: &mut Vec<u8>) {
+        for item in &mut self.items {
+            if matches!(item.owner, ItemOwner::Reasoning) {
+                item.owner = ItemOwner::Client(client.place(item.index));
+            }
+        }
+        self.pass_waiting(client, out);
+    }
+
+    /// Keeps the reasoning that waits from the client: without the call after it the provider would not take it back.
+    fn keep_reasoning(&mut self, client: &mut ClientStream, out: &mut Vec<u8>) {
+        for item in &mut self.items {
+            if matches!(item.owner, ItemOwner::Reasoning) {
+                item.owner = ItemOwner::Ours;
+                client.change();
+            }
+        }
+        self.pass_waiting(client, out);
+    }
+
+    fn pass_waiting(&mut self, client: &mut ClientStream, out: &mut Vec<u8>) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting {
+                WaitingEvent::OfItem(place, event) => {
+                    let owner = self.items.get(place).map(|item| &item.owner);
+                    if let Some(ItemOwner::Client(index)) = owner {
+                        client.pass(event, Some(*index), out);
+                    }
+                }
+                WaitingEvent::OfNone(event) => client.pass(event, None, out),
+                WaitingEvent::Unread(raw) => client.pass_bytes(&raw, out),
+            }
+        }
+    }
+
+    /// Decides the owner of the call at `place` once it has a name.
+    fn decide(&mut self, place: usize, offered: &OfferedNames, client: &mut ClientStream, out: &mut Vec<u8>) {
+        let Some(item) = self.items.get(place) else { return };
+        if !matches!(item.owner, ItemOwner::Unnamed(_)) {
+            return;
+        }
+        let is_ours = offered.contains(plain_name(&item.value));
+        if is_ours {
+            self.keep_reasoning(client, out);
+        } else {
+            self.release_reasoning(client, out);
+        }
+        let Some(item) = self.items.get_mut(place) else { return };
+        match std::mem::replace(&mut item.owner, ItemOwner::Ours) {
+            ItemOwner::Unnamed(events) if !is_ours => item.give_to_client(events, client, out),
+            _ => {}
+        }
     }
 
     fn name(&mut self, value: &Value, place: usize) {
@@ -125,10 +208,13 @@ impl ItemRound {
         match &mut item.owner {
             ItemOwner::Ours => {}
             ItemOwner::Unnamed(events) => events.push(event),
-            ItemOwner::Client(index) => client.pass(event, Some(*index), out),
+            ItemOwner::Client(index) if self.waiting.is_empty() => client.pass(event, Some(*index), out),
+            ItemOwner::Client(_) | ItemOwner::Reasoning => {
+                self.waiting.push(WaitingEvent::OfItem(place, event));
+            }
         }
         if !is_nameless(&item.value) {
-            item.decide(&rounds.offered, client, out);
+            self.decide(place, &rounds.offered, client, out);
         }
         Ok(())
     }
@@ -149,12 +235,13 @@ impl ItemRound {
         let order = if final_items.is_empty() {
             self.order()
         } else {
-            self.settle(final_items, &rounds.offered, client)
+            self.settle(final_items, &rounds.offered, client, out)
         };
-        for item in &mut self.items {
-            item.complete();
-            item.decide(&rounds.offered, client, out);
+        for place in 0..self.items.len() {
+            self.items.get_mut(place).into_iter().for_each(Item::complete);
+            self.decide(place, &rounds.offered, client, out);
         }
+        self.release_reasoning(client, out);
         client.keep(self.client_items());
         rounds.total = rounds.total_with(&Usage::of(response.get("usage")));
         let items: Vec<&Item> = order.iter().filter_map(|index| self.items.get(*index)).collect();
@@ -185,11 +272,12 @@ impl ItemRound {
         final_items: Vec<Value>,
         offered: &OfferedNames,
         client: &mut ClientStream,
+        out: &mut Vec<u8>,
     ) -> Vec<usize> {
         let mut order = Vec::with_capacity(final_items.len());
         for (index, value) in (0_u64..).zip(final_items) {
             let place = self.find_final(&value, index).or_else(|| {
-                self.add(value.clone(), Some(index), offered, client);
+                self.add(value.clone(), Some(index), offered, client, out);
                 self.last()
             });
             if let Some((place, item)) = place.and_then(|place| Some((place, self.items.get_mut(place)?))) {
@@ -230,7 +318,7 @@ impl Item {
     fn for_client(&self) -> Option<(u64, &Value)> {
         match self.owner {
             ItemOwner::Client(index) => Some((index, &self.value)),
-            ItemOwner::Ours | ItemOwner::Unnamed(_) => None,
+            ItemOwner::Ours | ItemOwner::Unnamed(_) | ItemOwner::Reasoning => None,
         }
     }
 
@@ -267,15 +355,9 @@ impl Item {
         }
     }
 
-    /// Decides the owner of an unnamed call, by the name it has now. A call of the client releases its events.
-    fn decide(&mut self, offered: &OfferedNames, client: &mut ClientStream, out: &mut Vec<u8>) {
-        let ItemOwner::Unnamed(events) = &mut self.owner else { return };
-        if offered.contains(plain_name(&self.value)) {
-            self.owner = ItemOwner::Ours;
-            return;
-        }
+    fn give_to_client(&mut self, events: Vec<ResponseEvent>, client: &mut ClientStream, out: &mut Vec<u8>) {
         let index = client.place(self.index);
-        for event in std::mem::take(events) {
+        for event in events {
             client.pass(event, Some(index), out);
         }
         self.owner = ItemOwner::Client(index);

@@ -151,9 +151,8 @@ impl ClientStream {
 
     /// Passes bytes that are no event of the API, at their place.
     pub(super) fn pass_unread(&mut self, raw: &RawEvent, out: &mut Vec<u8>) -> Result<(), StreamError> {
-        self.flush_beginning(out);
         let Some(held) = &mut self.held else {
-            out.extend_from_slice(&raw.0);
+            self.pass_bytes(raw, out);
             return Ok(());
         };
         held.trailing.extend_from_slice(&raw.0);
@@ -161,6 +160,12 @@ impl ClientStream {
             return Err(StreamError::TooLarge { limit: EVENT_LIMIT_BYTES });
         }
         Ok(())
+    }
+
+    /// Passes bytes while no end is held back.
+    pub(super) fn pass_bytes(&mut self, raw: &RawEvent, out: &mut Vec<u8>) {
+        self.write_beginning(out);
+        out.extend_from_slice(&raw.0);
     }
 
     /// Takes over a round's items for the client.
@@ -208,25 +213,31 @@ impl ClientStream {
 
     /// Writes a message of the model, before the end that is held back.
     pub(super) fn write_message(&mut self, message: Value, text: &str, out: &mut Vec<u8>) {
-        self.write_beginning(out);
-        let (index, id) = (self.place(None), message["id"].clone());
-        let mut begun = message.clone();
-        if let Some(fields) = begun.as_object_mut() {
-            fields.insert("status".to_owned(), json!("in_progress"));
-            fields.insert("content".to_owned(), json!([]));
-        }
+        let id = message["id"].clone();
         let part = |text: &str| json!({"item_id": id, "content_index": 0, "part": item::text_part(text)});
         let words = |field: &str| json!({"item_id": id, "content_index": 0, "logprobs": [], field: text});
         let events = [
-            ("response.output_item.added", json!({ "item": begun })),
             ("response.content_part.added", part("")),
             ("response.output_text.delta", words("delta")),
             ("response.output_text.done", words("text")),
             ("response.content_part.done", part(text)),
-            ("response.output_item.done", json!({ "item": message })),
         ];
-        for (kind, data) in events {
-            let mut data = fields(data);
+        self.write_item(message, &events, out);
+    }
+
+    /// Writes an item of the gateway: its beginning, these events, and its end.
+    pub(super) fn write_item(&mut self, item: Value, events: &[(&str, Value)], out: &mut Vec<u8>) {
+        self.write_beginning(out);
+        let index = self.place(None);
+        let mut begun = item.clone();
+        if let Some(fields) = begun.as_object_mut().filter(|fields| fields.contains_key("content")) {
+            fields.insert("status".to_owned(), json!("in_progress"));
+            fields.insert("content".to_owned(), json!([]));
+        }
+        let added = ("response.output_item.added", json!({ "item": begun }));
+        let done = ("response.output_item.done", json!({ "item": item }));
+        for (kind, data) in std::iter::once(&added).chain(events).chain(Some(&done)) {
+            let mut data = fields(data.clone());
             data.insert("type".to_owned(), json!(kind));
             data.insert("output_index".to_owned(), json!(index));
             if self.has_numbers {
@@ -235,6 +246,6 @@ impl ClientStream {
             self.number(&mut data);
             write(Some(kind), &Value::Object(data).to_string(), out);
         }
-        self.items.push(message);
+        self.items.push(item);
     }
 }

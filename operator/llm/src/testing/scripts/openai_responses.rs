@@ -45,8 +45,13 @@ impl Provider for Responses {
                 bytes.extend_from_slice(b": ping\n\n");
             }
         }
-        let (skills, client_parts): (Vec<Value>, Vec<Value>) =
-            output.into_iter().partition(|item| item["name"] == SKILL);
+        let is_clients: Vec<bool> = (0..output.len()).map(|index| is_clients(&output[index..])).collect();
+        let skills: Vec<Value> = output.iter().filter(|item| item["name"] == SKILL).cloned().collect();
+        let client_parts: Vec<Value> = output
+            .into_iter()
+            .zip(is_clients)
+            .filter_map(|(item, is_clients)| is_clients.then_some(item))
+            .collect();
         Script {
             bytes,
             response,
@@ -182,4 +187,12 @@ fn check_text(item: &Value, deltas: &str) {
     let fields = ["/arguments", "/input", "/summary/0/text", "/content/0/text"];
     let text = fields.iter().find_map(|field| item.pointer(field)).and_then(Value::as_str);
     assert_eq!(deltas, text.unwrap_or_default());
+}
+
+/// Returns true if the first of these items goes to the client. Reasoning goes where the item after it goes.
+fn is_clients(items: &[Value]) -> bool {
+    match items.iter().find(|item| item["type"] != "reasoning") {
+        Some(next) => next["name"] != SKILL,
+        None => true,
+    }
 }

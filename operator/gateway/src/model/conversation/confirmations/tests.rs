@@ -176,12 +176,24 @@ async fn beside_it_other_skills_run_and_the_client_keeps_its_own_calls() {
     gateway.provider.will_say(&calling(&[call("call_0", "look", "{}"), pay(), call("call_2", "own", "{}")]));
     let answer = gateway.post(CHAT, &asking(&[user()])).await.json();
     let message = &answer["choices"][0]["message"];
-    assert_eq!(message["tool_calls"], json!([pay(), call("call_2", "own", "{}")]));
+    let calls = &message["tool_calls"];
+    assert_eq!((&calls[0]["function"], &calls[1]), (&pay()["function"], &call("call_2", "own", "{}")));
     let text = message["content"].as_str().unwrap();
-    let (ran, question) =
-        (text.find("[Skill result: look]").unwrap(), text.find("The skill pay waits").unwrap());
-    assert!(ran < question, "{text}");
+    assert!(text.starts_with("The skill pay waits"), "{text}");
     assert_eq!(gateway.created(), 1);
+    // The first call's id carries the result of the other skill. The provider gets the whole turn, and what was run.
+    let confirmed = json!({"role": "tool", "tool_call_id": calls[0]["id"], "content": confirmation(text)});
+    let own = json!({"role": "tool", "tool_call_id": "call_2", "content": "ok"});
+    gateway.provider.will_say(&saying("done"));
+    gateway.post(CHAT, &asking(&[user(), message.clone(), confirmed, own.clone()])).await;
+    let sent = gateway.provider.last_request()["messages"].take();
+    assert_eq!(
+        sent[1]["tool_calls"],
+        json!([call("call_0", "look", "{}"), pay(), call("call_2", "own", "{}")])
+    );
+    let paid = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "{\"paid\":5}"});
+    assert_eq!(sent.as_array().unwrap()[2..], [paid("call_0"), paid("call_1"), own]);
+    assert_eq!(gateway.created(), 2);
 }
 
 #[tokio::test]

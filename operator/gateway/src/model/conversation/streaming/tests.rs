@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
+use skillet_llm::DialectName;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -170,4 +171,20 @@ async fn a_request_that_fails_for_another_reason_is_not_sent_again() {
     assert_eq!(response.status(), 400);
     assert_eq!(response.headers()["x-skillet-offered"], "look,pay");
     assert_eq!(read_to_end(response.into_body()).await, ("max_token".to_owned(), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_waits_for_a_skill_is_kept_alive() {
+    let (chunks, mut received) = mpsc::channel(BUFFERED_CHUNKS);
+    let work = sleep(KEEP_ALIVE_AFTER * 5 / 2);
+    let waiting = stay_alive(work, DialectName::Anthropic.keep_alive(), &chunks).await;
+    assert!(waiting.is_ok());
+    let mut sent = String::new();
+    while let Ok(Chunk::Bytes(bytes)) = received.try_recv() {
+        sent.push_str(std::str::from_utf8(&bytes).unwrap());
+    }
+    assert_eq!(sent, "event: ping\ndata: {\"type\":\"ping\"}\n\n".repeat(2));
+    drop(received);
+    let gone = stay_alive(std::future::pending::<()>(), "", &chunks).await;
+    assert!(matches!(gone, Err(Stop::ClientGone)));
 }

@@ -29,7 +29,7 @@ async fn a_stream_asks_before_its_end() {
 }
 
 #[tokio::test]
-async fn a_stream_tells_what_other_skills_gave_before_it_asks() {
+async fn a_stream_with_a_question_carries_the_results_of_other_skills() {
     let gateway = stocked(Some(key()));
     let say = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
     let mut stream =
@@ -45,8 +45,9 @@ async fn a_stream_tells_what_other_skills_gave_before_it_asks() {
     stream += &say(json!({"type": "message_stop"}));
     gateway.provider.will_write("text/event-stream", stream);
     let out = gateway.post("/v1/messages", &json!({"stream": true, "messages": [user()]})).await.text;
-    let (ran, asked) = (out.find("[Skill result: look]").unwrap(), out.find("The skill pay waits").unwrap());
-    assert!(ran < asked && out.contains("toolu_pay") && !out.contains("toolu_look"), "{out}");
+    let (call, asked) = (out.find("\"name\":\"pay\"").unwrap(), out.find("The skill pay waits").unwrap());
+    assert!(call < asked && out.contains("\"id\":\"c2tpbGxldGMx"), "{out}");
+    assert!(!out.contains("toolu_pay") && !out.contains("toolu_look"), "{out}");
     assert!(out.ends_with(&say(json!({"type": "message_stop"}))));
 }
 
