@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
 # Installs the SDKs that the gateway's tests use, at their pinned versions, and prints the folder: e2e/gateway/install-clients.sh
-# It is $SKILLET_CACHE/clients/<hash of the pins>, so that it is done once; no program of a package runs while it is.
+# With `frameworks` it installs agent frameworks for Python, which ask for other versions of the SDKs, in another folder.
+# A folder is $SKILLET_CACHE/clients/<hash of the pins>, so that it is done once; no program of a package runs while it is.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here clients="$here/clients"
-readonly pins=(python/requirements.txt node/package.json node/package-lock.json)
+requirements=python/requirements.txt
+pins=("$requirements" node/package.json node/package-lock.json)
+if [[ ${1:-} == frameworks ]]; then
+  requirements=python/frameworks.txt
+  pins=("$requirements")
+fi
+readonly requirements pins
 
 fail() {
   echo "install-clients: $1" >&2
@@ -26,11 +33,12 @@ install_python() {
   python3 -m venv "$1/python"
   # Wheels only: a source package would run a program of its own.
   "$1/python/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary=:all: \
-    --requirement "$clients/python/requirements.txt"
+    --requirement "$clients/$requirements"
 }
 
 # A Node of the SDKs' own choice comes as one of the packages: they want a newer one than many machines have.
 install_node() {
+  need 'command -v npm && node -e "process.exit(process.versions.node.split(\".\")[0] < 18 ? 1 : 0)"' "node >= 18 with npm" nodejs npm
   mkdir "$1/node"
   cp "$clients/node/package.json" "$clients/node/package-lock.json" "$1/node/"
   (cd "$1/node" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null)
@@ -47,14 +55,13 @@ exec 9>"$folder.lock"
 flock 9
 if [[ ! -f $folder/.complete ]]; then
   need 'python3 -c "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))"' "python3 >= 3.10 with venv" python3 python3-venv
-  need 'command -v npm && node -e "process.exit(process.versions.node.split(\".\")[0] < 18 ? 1 : 0)"' "node >= 18 with npm" nodejs npm
   echo "install-clients: installing the SDKs of the model providers (once; about a minute)" >&2
   rm -rf "$folder"
   mkdir "$folder"
   install_python "$folder"
-  install_node "$folder"
+  if ((${#pins[@]} > 1)); then install_node "$folder"; fi
   touch "$folder/.complete"
 fi
 # Where the scripts are, Node looks for their packages.
-ln -sfn "$folder/node/node_modules" "$clients/node/node_modules"
+if ((${#pins[@]} > 1)); then ln -sfn "$folder/node/node_modules" "$clients/node/node_modules"; fi
 echo "$folder"

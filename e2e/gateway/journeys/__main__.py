@@ -27,15 +27,17 @@ FAILING = HERE / "failing.txt"
 SECONDS = 900
 
 
-def installed():
-    output = subprocess.run([CLIENTS.parent / "install-clients.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    return Path(output.strip())
+def installed(of):
+    """The folder with the SDKs, or with the frameworks, which are installed where they are not yet."""
+    command = [CLIENTS.parent / "install-clients.sh", *(["frameworks"] if of == "frameworks" else [])]
+    return Path(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
 
 
 def play(folder, language, script, tasks, url, token):
     """Outcomes of the tasks of one script; a task that the script did not reach has failed."""
-    programs = {"python": (folder / "python/bin/python", f"python/{script}.py"), "node": (folder / "node/node", f"node/{script}.mjs")}
-    program, file = programs[language]
+    is_node = language == "node"
+    program = folder / ("node/node" if is_node else "python/bin/python")
+    file = f"node/{script}.mjs" if is_node else f"python/{script}.py"
     lines = "".join(json.dumps(task) + "\n" for task in tasks)
     environment = {"SKILLET_URL": url, "SKILLET_TOKEN": token, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin"}
     try:
@@ -50,11 +52,12 @@ def play(folder, language, script, tasks, url, token):
 
 
 def play_all(found, url, token):
-    folder, scripts = installed(), {}
+    scripts = {}
     for language, script, task in found:
         scripts.setdefault((language, script), []).append(task)
+    folders = {language: installed(language) for language, _ in scripts}
     with ThreadPoolExecutor(len(scripts) or 1) as pool:
-        played = [pool.submit(play, folder, *of, tasks, url, token) for of, tasks in scripts.items()]
+        played = [pool.submit(play, folders[of[0]], *of, tasks, url, token) for of, tasks in scripts.items()]
         return [outcome for future in played for outcome in future.result()]
 
 

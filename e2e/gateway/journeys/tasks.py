@@ -21,20 +21,36 @@ def fill(text, name):
 
 
 def all_tasks(pattern="*"):
-    """Every conversation whose name fits the pattern, with its language and script."""
+    """Every conversation whose name fits the pattern, with the folder of its clients and its script."""
     table = json.loads((CLIENTS / "journeys.json").read_text())
-    found = []
+    found = [*of_sdks(table), *of_frameworks(table)]
+    return [one for one in found if fnmatch.fnmatch(one[2]["name"], pattern)]
+
+
+def of_sdks(table):
     for api, variants in table["variants"].items():
         for (variant, fields), (scenario, given) in itertools.product(variants.items(), table["scenarios"].items()):
             of = f"{api}-{variant}"
             if of not in table["only"].get(scenario, [of]) or of in table["except"].get(scenario, []):
                 continue
+            forgets = scenario in table["forgets"].get(of, [])
             for language, stream in itertools.product(LANGUAGES, (False, True)):
-                name = f"{language}-{of}-{'streamed' if stream else 'whole'}-{scenario}"
-                if fnmatch.fnmatch(name, pattern):
-                    forgets = scenario in table["forgets"].get(of, [])
-                    found.append((language, SCRIPTS[api], task(name, api, stream, {**fields, **given}, forgets)))
-    return found
+                name = f"{language}-{of}-{form(stream)}-{scenario}"
+                yield language, SCRIPTS[api], task(name, api, stream, {**fields, **given}, forgets)
+
+
+def of_frameworks(table):
+    for framework, apis in table["frameworks"].items():
+        script = f"journey_{framework.replace('-', '_')}"
+        for (api, fields), scenario in itertools.product(apis.items(), table["of-frameworks"]):
+            forgets = scenario in table["forgets"].get(f"{framework}-{api}", [])
+            for stream in (False, True):
+                name = f"{framework}-{api}-{form(stream)}-{scenario}"
+                yield "frameworks", script, task(name, api, stream, {**fields, **table["scenarios"][scenario]}, forgets)
+
+
+def form(stream):
+    return "streamed" if stream else "whole"
 
 
 def task(name, api, stream, fields, forgets):

@@ -26,7 +26,7 @@ class Chat:
         request = {"model": self.task["model"], "messages": self.messages, **self.fields, **fields}
         if self.task["stream"]:
             with client.chat.completions.stream(**request) as stream:
-                answer = stream.get_final_completion()
+                answer = whole(stream)
         else:
             answer = client.chat.completions.create(**request)
         message = answer.choices[0].message
@@ -65,7 +65,7 @@ class Responses:
         request = {"model": self.task["model"], "input": self.items, **self.fields, **fields}
         if self.task["stream"]:
             with client.responses.stream(**request) as stream:
-                answer = stream.get_final_response()
+                answer = [event.response for event in stream if event.type in ("response.completed", "response.incomplete")][0]
         else:
             answer = client.responses.create(**request)
         if self.task.get("state"):
@@ -76,6 +76,14 @@ class Responses:
             self.items += [carried(item) for item in answer.output]
         calls = [(item.call_id, item.name) for item in answer.output if item.type == "function_call"]
         return answer.output_text, calls
+
+
+def whole(stream):
+    """The answer of a chat's stream. The SDK gives one that reached its limit as an error."""
+    try:
+        return stream.get_final_completion()
+    except openai.LengthFinishReasonError as cut:
+        return cut.completion
 
 
 def carried(item):
