@@ -5,13 +5,15 @@
 
 mod last_round;
 mod rounds;
+mod splitter;
 
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::{OfferedNames, ToolCall, ToolResult, continuation::Seal};
 pub(crate) use last_round::LastRoundFilter;
-pub(crate) use rounds::{Begin, HeldEnd, Rounds, RoundsFilter, Splitter, SseEvent, StreamCodec, WholeRound};
+pub(crate) use rounds::{Begin, HeldEnd, Rounds, RoundsFilter, StreamCodec, WholeRound};
+pub(crate) use splitter::{Splitter, SseEvent};
 
 /// A stream that cannot be read any further.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

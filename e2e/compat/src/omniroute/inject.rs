@@ -69,11 +69,11 @@ pub(super) fn inject(case: &Case) -> Result<Answer, String> {
     // A selection that is wanted of a defect too is nothing that was copied.
     let is_same = ours == expected && are_points_same && !is_wanted("twin");
     let is_own_name = |skill: &Arc<Candidate>| client_names.contains(&&*skill.name);
-    let difference = if highest(&expected) != expected {
-        Some("one version of a skill is offered, the newest of the nearest namespace".to_owned())
-    } else {
+    let difference = if highest(&expected) == expected {
         let clash = || "a client's tool of the skill's own name wins over the skill".to_owned();
         skills.iter().any(is_own_name).then(clash)
+    } else {
+        Some("one version of a skill is offered, the newest of the nearest namespace".to_owned())
     };
     let value = json!({"offered": ours, "autoScores": points});
     Ok(Answer { is_same, meets_want, difference, ..Answer::exact(case, value) })

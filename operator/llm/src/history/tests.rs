@@ -225,7 +225,7 @@ fn of_two_results_for_one_call_the_first_is_its_own() {
     let request =
         json!({"messages": [{"role": "assistant", "tool_calls": [call]}, result("a"), result("b")]});
     let sent = DialectName::OpenAiChat.dialect().history_calls(&request);
-    let arguments: Vec<_> = sent.iter().map(|call| call.arguments()).collect();
+    let arguments: Vec<_> = sent.iter().map(HistoryCall::arguments).collect();
     assert_eq!(arguments, [Some(json!({})), None]);
 }
 

@@ -166,7 +166,7 @@ fn items_lose_what_a_request_may_not_hold() {
     check_input(parsed, None, Some(json!({"type": "compaction", "id": "c", "encrypted_content": "x"})));
     let call = json!({"type": "function_call", "name": "f", "arguments": "{}"});
     let mut named = call.clone();
-    named["call_id"] = json!(OpenAiResponses.tool_calls(&response(&[call.clone()]))[0].id);
+    named["call_id"] = json!(OpenAiResponses.tool_calls(&response(std::slice::from_ref(&call)))[0].id);
     check_input(call, None, Some(named));
 }
 
