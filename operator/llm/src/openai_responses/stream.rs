@@ -10,6 +10,7 @@
 mod accumulator;
 mod client_stream;
 mod event;
+mod streamed_item;
 
 use std::mem;
 

@@ -10,7 +10,7 @@ use tracing::warn;
 use super::{Conversation, Progress};
 
 impl Conversation {
-    /// Notes the turns of a round that goes on.
+    /// Notes the turns of a round that another one follows.
     pub(super) fn carry(
         &self,
         request: &Value,
