@@ -198,7 +198,7 @@ mod anthropic_messages {
         json!({"type": "text", "text": text})
     }
 
-    fn assistant(blocks: Value) -> Value {
+    fn assistant(blocks: &Value) -> Value {
         json!({"role": "assistant", "content": blocks})
     }
 
@@ -212,7 +212,7 @@ mod anthropic_messages {
 
     fn round() -> Value {
         json!([
-            assistant(json!([thinking("s1"), text("Let me look."), tool_use("toolu_1", "look")])),
+            assistant(&json!([thinking("s1"), text("Let me look."), tool_use("toolu_1", "look")])),
             {"role": "user", "content": [tool_result("toolu_1", "123")]},
         ])
     }
@@ -228,8 +228,8 @@ mod anthropic_messages {
             text("It is 123.")
         ]);
         let expected =
-            json!([round()[0], round()[1], assistant(json!([thinking("s2"), text("It is 123.")]))]);
-        assert_eq!(restored(DIALECT, &json!([assistant(seen)])), expected);
+            json!([round()[0], round()[1], assistant(&json!([thinking("s2"), text("It is 123.")]))]);
+        assert_eq!(restored(DIALECT, &json!([assistant(&seen)])), expected);
         // Texts that a client has moved and joined.
         let seen = json!([
             thinking("s1"),
@@ -237,7 +237,7 @@ mod anthropic_messages {
             thinking("s2"),
             text("Let me look.\n\nIt is 123.")
         ]);
-        assert_eq!(restored(DIALECT, &json!([assistant(seen)])), expected);
+        assert_eq!(restored(DIALECT, &json!([assistant(&seen)])), expected);
     }
 
     #[test]
@@ -245,12 +245,12 @@ mod anthropic_messages {
         let mut turns = round();
         let calls = json!([thinking("s2"), tool_use("toolu_2", "look"), tool_use("toolu_3", "cancel")]);
         let list = turns.as_array_mut().unwrap();
-        list.push(assistant(calls));
+        list.push(assistant(&calls));
         list.push(json!({"role": "user", "content": [tool_result("toolu_2", "456")]}));
         let seal = seal(DIALECT, &turns, Some("toolu_3"));
         let history = json!([
             {"role": "user", "content": "Find it."},
-            assistant(json!([thinking("s1"), text("Let me look."), thinking("s2"), tool_use(seal.as_str(), "cancel")])),
+            assistant(&json!([thinking("s1"), text("Let me look."), thinking("s2"), tool_use(seal.as_str(), "cancel")])),
             {"role": "user", "content": [tool_result(seal.as_str(), "canceled"), text("Thanks.")]},
         ]);
         let results =
@@ -265,7 +265,7 @@ mod anthropic_messages {
     fn a_foreign_seal_leaves_the_answer_and_a_valid_id() {
         let seal = seal(DIALECT, &round(), Some("toolu_3"));
         let history = json!([
-            assistant(json!([thinking(seal.as_str()), text("a"), tool_use(seal.as_str(), "cancel")])),
+            assistant(&json!([thinking(seal.as_str()), text("a"), tool_use(seal.as_str(), "cancel")])),
             {"role": "user", "content": [tool_result(seal.as_str(), "canceled")]},
         ]);
         let restored = restored_as(DIALECT, &history, "team-b");
@@ -280,7 +280,7 @@ mod gemini_contents {
 
     const DIALECT: DialectName = DialectName::Gemini;
 
-    fn model(parts: Value) -> Value {
+    fn model(parts: &Value) -> Value {
         json!({"role": "model", "parts": parts})
     }
 
@@ -294,7 +294,7 @@ mod gemini_contents {
 
     fn round() -> Value {
         json!([
-            model(json!([{"text": "Let me look."}, call("look", "c2ln")])),
+            model(&json!([{"text": "Let me look."}, call("look", "c2ln")])),
             {"role": "user", "parts": [response("look")]},
         ])
     }
@@ -302,14 +302,14 @@ mod gemini_contents {
     #[test]
     fn a_thought_with_the_seal_becomes_the_rounds_in_either_alphabet() {
         let seal = seal(DIALECT, &round(), None);
-        let expected = json!([round()[0], round()[1], model(json!([{"text": "It is 1."}]))]);
+        let expected = json!([round()[0], round()[1], model(&json!([{"text": "It is 1."}]))]);
         for text in [seal.to_bytes_field(), seal.as_str().to_owned()] {
             let thought = json!({"text": "Skills ran.", "thought": true, "thoughtSignature": text});
             let seen = json!([{"text": "Let me look."}, thought, {"text": "It is 1."}]);
-            assert_eq!(restored(DIALECT, &json!([model(seen)])), expected);
+            assert_eq!(restored(DIALECT, &json!([model(&seen)])), expected);
             // A client that moves the signature to the text, in snake case.
             let moved = json!([{"text": "Let me look.It is 1.", "thought_signature": text}]);
-            assert_eq!(restored(DIALECT, &json!([model(moved)])), expected);
+            assert_eq!(restored(DIALECT, &json!([model(&moved)])), expected);
         }
     }
 
@@ -317,11 +317,11 @@ mod gemini_contents {
     fn a_client_call_with_the_seal_becomes_the_true_turn() {
         let mut turns = round();
         let list = turns.as_array_mut().unwrap();
-        list.push(model(json!([call("look", "c2ln"), {"functionCall": {"name": "cancel", "args": {}}}])));
+        list.push(model(&json!([call("look", "c2ln"), {"functionCall": {"name": "cancel", "args": {}}}])));
         list.push(json!({"role": "user", "parts": [response("look")]}));
         let seal = seal(DIALECT, &turns, Some("call_skillet_1"));
         let history = json!([
-            model(json!([{"text": "Let me look."}, call("cancel", &seal.to_bytes_field())])),
+            model(&json!([{"text": "Let me look."}, call("cancel", &seal.to_bytes_field())])),
             {"role": "user", "parts": [response("cancel")]},
         ]);
         let both = json!({"role": "user", "parts": [response("look"), response("cancel")]});
@@ -333,8 +333,8 @@ mod gemini_contents {
         let seal = seal(DIALECT, &round(), None).to_bytes_field();
         let seen = json!([{"text": "Skills ran.", "thought": true, "thoughtSignature": seal}, {"text": "a"}, call("cancel", &seal)]);
         let expected =
-            json!([model(json!([{"text": "a"}, {"functionCall": {"name": "cancel", "args": {}}}]))]);
-        assert_eq!(restored_as(DIALECT, &json!([model(seen)]), "team-b"), expected);
+            json!([model(&json!([{"text": "a"}, {"functionCall": {"name": "cancel", "args": {}}}]))]);
+        assert_eq!(restored_as(DIALECT, &json!([model(&seen)]), "team-b"), expected);
     }
 }
 

@@ -139,18 +139,18 @@ fn check_conversation(dialect: DialectName, provider: &dyn Provider, rng: &mut T
         }
         is_changed |= round > 0 || !script.skills.is_empty();
         if script.skills.is_empty() || script.has_client_calls || round == last {
-            let client_call = dialect.dialect().tool_calls(&end.response).into_iter();
-            let client_call = client_call.filter(|call| !script.skills.contains(&call.name)).next();
-            match client_call.filter(|_| carries && is_changed) {
-                Some(call) => {
-                    filter.finish_sealed(&in_call, &call.id, &mut out);
-                    out = unseal_call(dialect, out, &in_call, &call.id);
-                }
-                None => {
-                    let results = results(end.skill_calls);
-                    parts.extend(provider.result_parts(&results));
-                    filter.finish(&results, &mut out);
-                }
+            let mut calls = dialect.dialect().tool_calls(&end.response).into_iter();
+            let client_call = calls.find(|call| !script.skills.contains(&call.name));
+            if let Some(call) = client_call
+                && carries
+                && is_changed
+            {
+                filter.finish_sealed(&in_call, &call.id, &mut out);
+                out = unseal_call(dialect, out, &in_call, &call.id);
+            } else {
+                let results = results(end.skill_calls);
+                parts.extend(provider.result_parts(&results));
+                filter.finish(&results, &mut out);
             }
             break script.has_client_calls;
         }
