@@ -2,6 +2,7 @@
 
 pub mod conversation;
 pub mod inject;
+pub mod preferences;
 pub mod proxy;
 pub mod tool_refusals;
 pub mod tools;

@@ -21,7 +21,8 @@ use crate::{
             Conversation, Limits,
             headers::{confirmations, session},
         },
-        tools::{self, OfferRequest, OfferedTools, SkillPreferences},
+        preferences::SkillPreferences,
+        tools::{self, OfferRequest, OfferedTools},
     },
     request_id,
 };
