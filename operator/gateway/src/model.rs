@@ -2,8 +2,10 @@
 
 pub mod conversation;
 pub mod inject;
+mod passthrough;
 pub mod preferences;
 pub mod proxy;
+mod threads;
 pub mod tool_refusals;
 pub mod tools;
 mod turn;

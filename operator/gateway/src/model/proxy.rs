@@ -15,7 +15,12 @@ use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
 use skillet_llm::DialectName;
 
-use crate::{auth::Authenticated, error::ApiError, memory::BodyBudget, model::ModelState, model::turn::Turn};
+use crate::{
+    auth::Authenticated,
+    error::ApiError,
+    memory::BodyBudget,
+    model::{ModelState, passthrough, threads, turn::Turn},
+};
 
 /// A request's body: images stand in it as text. It is held as it came or is sent, and as a document, of which the next
 /// round's is made while the last is still there.
@@ -30,8 +35,9 @@ pub fn routes() -> Router<ModelState> {
         .route("/v1/chat/completions", post(openai_chat))
         .route("/v1/responses", post(openai_responses))
         .route("/v1/messages", post(anthropic))
-        .route("/v1beta/models/{call}", post(gemini))
-        .route("/v1/models/{call}", post(gemini))
+        .route("/v1beta/models/{call}", post(gemini).fallback(passthrough::pass))
+        .route("/v1/models/{call}", post(gemini).fallback(passthrough::pass))
+        .merge(passthrough::routes())
 }
 
 async fn openai_chat(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {
@@ -59,7 +65,7 @@ async fn gemini(
     let is_streaming = match method {
         "generateContent" => false,
         "streamGenerateContent" => true,
-        _ => return Err(ApiError::not_found(format!("there is no method {method:?} of a model here"))),
+        _ => return passthrough::pass(State(gateway), request).await,
     };
     let route = GeminiRoute { model: model.to_owned(), is_streaming };
     handle(gateway, DialectName::Gemini, Some(route), request).await
@@ -93,6 +99,11 @@ async fn handle(
     let mut turn =
         Turn { caller, headers: parts.headers, dialect, model, request, original, restored: None, memory };
     let tools = turn.offer_tools(&gateway).await?;
+    if !tools.tools.is_empty()
+        && let Some(refusal) = threads::refuse(dialect, &turn.request)
+    {
+        return Ok(refusal);
+    }
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
     if is_dry_run {
         return Ok(with_text(&conversation.offered.to_json(), "request", &conversation.sent(&request)));
@@ -114,7 +125,7 @@ fn parse(body: &Bytes) -> Result<Value, ApiError> {
 }
 
 /// Path and query for the provider, without a token that was for the gateway.
-fn path(uri: &http::Uri, identified: &Authenticated) -> String {
+pub(super) fn path(uri: &http::Uri, identified: &Authenticated) -> String {
     match uri.query().map(|query| identified.strip_token_from_query(query)) {
         Some(query) if !query.is_empty() => format!("{}?{query}", uri.path()),
         Some(_) | None => uri.path().to_owned(),

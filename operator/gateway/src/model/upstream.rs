@@ -9,7 +9,7 @@ mod provider_keys;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use skillet_api::gateway::{Provider, Providers};
 use skillet_llm::DialectName;
 
@@ -51,6 +51,7 @@ pub struct Upstream {
     client: reqwest::Client,
     url: String,
     headers: HeaderMap,
+    has_platform_key: bool,
 }
 
 /// The client for all providers, with the platform's keys.
@@ -97,14 +98,28 @@ impl ProviderClient {
         sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let url =
             format!("{}{}", provider.base_url, without_key(path, has_platform_key || !takes_client_key));
-        Ok(Upstream { client: self.http.clone(), url, headers: sent })
+        Ok(Upstream { client: self.http.clone(), url, headers: sent, has_platform_key })
     }
 }
 
 impl Upstream {
     /// Sends a request to the provider. Any status is a response.
     pub async fn send(&self, body: Bytes) -> Result<reqwest::Response, ApiError> {
-        let request = self.client.post(&self.url).headers(self.headers.clone()).body(body);
+        self.send_request(Method::POST, body.into()).await
+    }
+
+    /// Returns true if the request carries the platform's key.
+    pub fn has_platform_key(&self) -> bool {
+        self.has_platform_key
+    }
+
+    /// Sends a request of any method.
+    pub(super) async fn send_request(
+        &self,
+        method: Method,
+        body: reqwest::Body,
+    ) -> Result<reqwest::Response, ApiError> {
+        let request = self.client.request(method, &self.url).headers(self.headers.clone()).body(body);
         request.timeout(PROVIDER_LIMIT).send().await.map_err(|error| transport_error(&error))
     }
 }
