@@ -120,6 +120,10 @@ pub(crate) trait Codec: Send + Sync {
     fn round_texts(response: &Value) -> Vec<Value>;
     /// Inserts texts of earlier rounds before those of a response.
     fn prepend_texts(response: &mut Value, texts: Vec<Value>);
+    /// Returns true for a part that stands only before another one.
+    fn needs_follower(_part: &Value) -> bool {
+        false
+    }
     /// Passes what the first of the removed parts has for the call after them.
     fn inherit(_removed: &[Value], _next: &mut Value) {}
     /// Completes a response from which calls were removed.
@@ -317,6 +321,10 @@ fn remove_calls<C: Codec>(
             C::inherit(&std::mem::take(&mut removed), &mut part);
         }
         kept.push(part);
+    }
+    // Without the call after it the provider would not take such a part back.
+    while kept.last().is_some_and(C::needs_follower) {
+        kept.pop();
     }
     *parts = kept;
     texts

@@ -80,6 +80,10 @@ impl Codec for OpenAiResponses {
         item.insert("output".to_owned(), json!(result.content));
     }
 
+    fn needs_follower(item: &Value) -> bool {
+        item["type"] == "reasoning"
+    }
+
     fn call_lists(response: &Value) -> Vec<String> {
         vec![if is_wrapped(response) { "/response/output" } else { "/output" }.to_owned()]
     }

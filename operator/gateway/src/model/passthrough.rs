@@ -61,7 +61,8 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
     }
     // A streamed body has no length: where the client sends none, there is none.
     let has_body = parts.method == Method::POST || parts.headers.contains_key(CONTENT_TYPE);
-    let body = has_body.then(|| reqwest::Body::wrap_stream(body.into_data_stream())).unwrap_or_default();
+    let body =
+        if has_body { reqwest::Body::wrap_stream(body.into_data_stream()) } else { reqwest::Body::default() };
     let response = upstream.send_request(parts.method, body).await?;
     let (status, headers) = (response.status(), response_headers(response.headers()));
     Ok((status, headers, Body::from_stream(response.bytes_stream())).into_response())

@@ -209,3 +209,18 @@ fn the_id_of_a_result_message_is_one_the_provider_takes_back() {
         .client_response(&response(&[function_call(&long, "f", "{}")]), &[result(&long, "f", "1")]);
     assert_eq!(mixed["output"][0]["id"].as_str().map(str::len), Some(64));
 }
+
+#[test]
+fn reasoning_goes_with_the_call_after_it() {
+    let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let call =
+        json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "look", "arguments": "{}"});
+    let result =
+        crate::ToolResult { id: "c".into(), name: "look".into(), content: "1".into(), is_error: true };
+    let cut =
+        OpenAiResponses.without_calls(&json!({"output": [reasoning, call]}), std::slice::from_ref(&result));
+    assert_eq!(cut["output"], json!([]));
+    let message = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
+    let kept = OpenAiResponses.without_calls(&json!({"output": [reasoning, call, message]}), &[result]);
+    assert_eq!(kept["output"], json!([reasoning, message]));
+}
