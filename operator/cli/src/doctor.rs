@@ -2,6 +2,7 @@
 //!
 //! `gather` reads, `checks` and `nodes` decide, `report` renders. Only `gather` has a client.
 
+mod check;
 mod checks;
 mod findings;
 mod gather;
@@ -10,6 +11,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+use self::check::CheckStatus;
 use crate::{
     arguments::{ClusterArgs, DoctorArgs},
     connection::connect,
@@ -35,7 +37,7 @@ pub(crate) async fn run(
         console.print(&rendered)?;
     }
     Ok(match report.verdict {
-        checks::CheckStatus::Ok | checks::CheckStatus::Warn => Exit::Done,
-        checks::CheckStatus::Fail => Exit::Failed,
+        CheckStatus::Ok | CheckStatus::Warn => Exit::Done,
+        CheckStatus::Fail => Exit::Failed,
     })
 }

@@ -5,6 +5,7 @@
 
 mod cost;
 mod shape;
+mod subschemas;
 mod violation;
 
 use jsonschema::{PatternOptions, Validator};

@@ -4,7 +4,7 @@ use serde::Serialize;
 use skillet_api::{execution::IsolationStatus, policy::NodeStatus};
 
 use super::{
-    checks::Check,
+    check::Check,
     findings::{ClusterNode, Findings, Lookup},
 };
 use crate::table::Table;

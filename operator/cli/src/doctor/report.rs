@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    checks::{Check, CheckStatus},
+    check::{Check, CheckStatus},
     findings::Findings,
     nodes::{self, ReportedNode},
 };

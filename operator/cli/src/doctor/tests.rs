@@ -4,7 +4,8 @@ use serde_json::json;
 use skillet_api::SkillPolicy;
 
 use super::{
-    checks::{Check, CheckStatus, judge},
+    check::{Check, CheckStatus},
+    checks::judge,
     findings::{ClusterNode, Findings, Lookup, OperatorDeployment, RIGHTS, SandboxNamespace, ServerVersion},
     nodes, report,
 };

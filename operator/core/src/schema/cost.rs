@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::shape::{AppliesTo, resolve, subschemas};
+use super::subschemas::{AppliesTo, resolve, subschemas};
 
 /// Most evaluations of subschemas that one check may need.
 const MAX_WORK: u64 = 5_000_000;

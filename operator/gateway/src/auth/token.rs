@@ -140,6 +140,14 @@ impl Authenticated {
         }
     }
 
+    /// Path and query for the provider, without a token that was for the gateway.
+    pub fn path_without_token(&self, uri: &http::Uri) -> String {
+        match uri.query().map(|query| self.strip_token_from_query(query)) {
+            Some(query) if !query.is_empty() => format!("{}?{query}", uri.path()),
+            Some(_) | None => uri.path().to_owned(),
+        }
+    }
+
     /// The query without what a provider must not see.
     pub fn strip_token_from_query(&self, query: &str) -> String {
         let is_used = self.token_header == QUERY_PARAMETER;

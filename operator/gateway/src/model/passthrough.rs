@@ -14,7 +14,7 @@ use axum::{
 use http::{HeaderMap, Method, header::CONTENT_TYPE};
 use skillet_llm::DialectName;
 
-use super::{ModelState, proxy::path, upstream::response_headers};
+use super::{ModelState, upstream::response_headers};
 use crate::error::ApiError;
 
 /// Path families of which a provider keeps nothing.
@@ -47,7 +47,7 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
     let authenticated = gateway.auth.authenticate(&parts.headers, parts.uri.query()).await?;
     let mut headers = parts.headers.clone();
     authenticated.strip_token(&mut headers);
-    let path = path(&parts.uri, &authenticated);
+    let path = authenticated.path_without_token(&parts.uri);
     if has_dots(parts.uri.path()) {
         return Err(ApiError::not_found("there is no such path"));
     }

@@ -16,7 +16,6 @@ use serde_json::Value;
 use skillet_llm::DialectName;
 
 use crate::{
-    auth::Authenticated,
     error::ApiError,
     memory::BodyBudget,
     model::{ModelState, passthrough, threads, turn::Turn},
@@ -87,7 +86,7 @@ async fn handle(
     let authenticated = gateway.auth.authenticate(&parts.headers, parts.uri.query()).await?;
     let mut forwarded = parts.headers.clone();
     authenticated.strip_token(&mut forwarded);
-    let path = path(&parts.uri, &authenticated);
+    let path = authenticated.path_without_token(&parts.uri);
     let caller = authenticated.caller;
     let (original, memory) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
     let request = parse(&original)?;
@@ -121,14 +120,6 @@ fn parse(body: &Bytes) -> Result<Value, ApiError> {
         Ok(request)
     } else {
         Err(ApiError::bad_request("the body is not a JSON object"))
-    }
-}
-
-/// Path and query for the provider, without a token that was for the gateway.
-pub(super) fn path(uri: &http::Uri, identified: &Authenticated) -> String {
-    match uri.query().map(|query| identified.strip_token_from_query(query)) {
-        Some(query) if !query.is_empty() => format!("{}?{query}", uri.path()),
-        Some(_) | None => uri.path().to_owned(),
     }
 }
 

@@ -155,3 +155,11 @@ fn the_query_loses_the_token_and_keeps_a_providers_key() {
     );
     assert_eq!(identified("x-skillet-token").strip_token_from_query(&ours), "alt=sse");
 }
+
+#[test]
+fn the_path_is_forwarded_without_the_gateways_token() {
+    let path = |uri: &str, token_header| identified(token_header).path_without_token(&uri.parse().unwrap());
+    assert_eq!(path("/v1beta/models/m:g?key=t&alt=sse", "key"), "/v1beta/models/m:g?alt=sse");
+    assert_eq!(path("/v1beta/models/m:g?key=t", "key"), "/v1beta/models/m:g");
+    assert_eq!(path("/v1/messages?beta=true", "x-api-key"), "/v1/messages?beta=true");
+}

@@ -7,7 +7,6 @@ use skillet_api::gateway::KeySecret;
 
 use super::*;
 use crate::{
-    auth::Caller,
     model::{
         conversation::RAN_HEADER,
         tools::{NOT_OFFERED_HEADER, OFFERED_HEADER},
@@ -129,17 +128,6 @@ async fn only_skills_that_were_run_are_named_as_run() {
         .await;
     assert_eq!(answer.header(RAN_HEADER), "", "no round was left");
     assert!(answer.json().to_string().contains("LimitReached"), "{answer:?}");
-}
-
-#[test]
-fn the_path_is_forwarded_without_the_gateways_token() {
-    let caller = Caller { namespace: "ns".into(), user: "u".into(), groups: std::sync::Arc::new([]) };
-    let path = |uri: &str, token_header| {
-        path(&uri.parse().unwrap(), &Authenticated { caller: caller.clone(), token_header })
-    };
-    assert_eq!(path("/v1beta/models/m:g?key=t&alt=sse", "key"), "/v1beta/models/m:g?alt=sse");
-    assert_eq!(path("/v1beta/models/m:g?key=t", "key"), "/v1beta/models/m:g");
-    assert_eq!(path("/v1/messages?beta=true", "x-api-key"), "/v1/messages?beta=true");
 }
 
 #[test]
