@@ -33,6 +33,9 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// A stream that is silent for so long gets a keep-alive.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(10);
 
+/// The error of a stream that the provider broke off.
+const BROKEN: &str = "the provider broke off its stream";
+
 type ChunkSender = mpsc::Sender<Chunk>;
 
 /// One part of the client's stream. A sender that is dropped without the end has aborted, for any reason: it may have
@@ -105,6 +108,13 @@ async fn converse(
     chunks: ChunkSender,
 ) {
     let held = rounds(&conversation, &upstream, request, first, &chunks, &mut progress).await;
+    // A stream that was offered nothing may have broken off inside an event.
+    if matches!(held, Err(Stop::Broken(_)))
+        && !conversation.offered.targets.is_empty()
+        && let Some(event) = conversation.dialect.error_event(BROKEN)
+    {
+        send(&chunks, Chunk::Bytes(event.into())).await.ok();
+    }
     end(held, progress.round, &chunks).await;
 }
 

@@ -73,7 +73,10 @@ async fn a_client_that_reads_too_slowly_gets_no_end_that_looks_like_one() {
 async fn provider(gateway: &TestGateway, says: Vec<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    gateway.change_policy(|policy| policy.gateway.providers.openai.base_url = url);
+    gateway.change_policy(|policy| {
+        policy.gateway.providers.anthropic.base_url.clone_from(&url);
+        policy.gateway.providers.openai.base_url = url;
+    });
     tokio::spawn(async move {
         for text in says {
             let (mut socket, _) = listener.accept().await.unwrap();
@@ -187,4 +190,19 @@ async fn a_stream_that_waits_for_a_skill_is_kept_alive() {
     drop(received);
     let gone = stay_alive(std::future::pending::<()>(), "", &chunks).await;
     assert!(matches!(gone, Err(Stop::ClientGone)));
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_says_so_in_the_dialects_form() {
+    for (path, error) in [
+        ("/v1/chat/completions", "data: {\"error\":{"),
+        ("/v1/responses", "event: error\ndata: {"),
+        ("/v1/messages", "event: error\ndata: {\"error\":{"),
+    ] {
+        let gateway = stocked(Some(key()));
+        provider(&gateway, vec![saying("200 OK", 99, ": hello\n\n")]).await;
+        let response = gateway.respond(path, &json!({"stream": true, "messages": []})).await;
+        let (text, is_whole) = read_to_end(response.into_body()).await;
+        assert!(!is_whole && text.contains(error) && text.contains(BROKEN), "{path}: {text}");
+    }
 }
