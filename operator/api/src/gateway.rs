@@ -69,7 +69,7 @@ pub struct ConversationPolicy {
     /// Most further requests to the model after skills have run. Default 8.
     #[schemars(range(max = 64))]
     pub max_rounds: u32,
-    /// Longest time for all rounds of one request. Default `5m`.
+    /// Longest time for skills and for the start of rounds of one request. A response of the model itself may take longer. Default `5m`.
     pub timeout: SkillDuration,
     /// Most bytes of one result that the model gets; a longer result is cut and marked. Default 32768.
     #[schemars(range(min = 64, max = 1_048_576))]

@@ -3,7 +3,7 @@
 //! A client never sees a skill's call or its result, but the provider needs both, thinking and signatures included, when
 //! the conversation continues. A [`Continuation`] holds these turns as the provider made them. Sealed, it is one opaque
 //! text in a field that clients send back unchanged: a call's id, the content of a reasoning item, a signature.
-//! [`restore`] puts the turns back in their place and removes every seal.
+//! [`restore()`] puts the turns back in their place and removes every seal.
 //!
 //! # Guarantees
 //!
@@ -39,8 +39,8 @@ pub use restore::restore;
 
 /// Longest text of a seal, in bytes. Larger ones leave out results, the largest first.
 const LIMIT_BYTES: usize = 64 * 1024;
-/// Most bytes of an opened continuation.
-const OPEN_LIMIT_BYTES: u64 = 16 * 1024 * 1024;
+/// Most bytes of all opened continuations of one request. A client may repeat a seal, and a small seal may hold much.
+const OPEN_LIMIT_BYTES: u64 = 8 * 1024 * 1024;
 /// The first bytes of each seal. Nine, so that its base64 is the same in every seal. The last is the version.
 const MAGIC: &[u8; 9] = b"skilletc1";
 /// The base64 form of [`MAGIC`], alike in both alphabets.
@@ -83,8 +83,15 @@ impl ContinuationKey {
         }
     }
 
-    /// Opens a seal that [`ContinuationKey::seal`] made for the same namespace and dialect.
-    pub fn open(&self, namespace: &str, dialect: DialectName, seal: &str) -> Option<Continuation> {
+    /// Opens a seal that [`ContinuationKey::seal`] made for the same namespace and dialect. Takes its size from `left`,
+    /// the bytes that may still be opened; returns none if it is larger.
+    fn open(
+        &self,
+        namespace: &str,
+        dialect: DialectName,
+        seal: &str,
+        left: &mut u64,
+    ) -> Option<Continuation> {
         // A client that joins the pieces of a stream may have joined seals. The last holds what the others hold.
         let last = seal.rfind(MAGIC_TEXT).and_then(|start| seal.get(start..))?;
         let text: String = last.chars().map(to_standard_alphabet).collect();
@@ -92,7 +99,8 @@ impl ContinuationKey {
         let (code, data) = bytes.strip_prefix(MAGIC)?.split_at_checked(CODE_BYTES)?;
         self.code(namespace, dialect, data).verify_slice(code).ok()?;
         let mut json = Vec::new();
-        DeflateDecoder::new(data).take(OPEN_LIMIT_BYTES).read_to_end(&mut json).ok()?;
+        let read = DeflateDecoder::new(data).take(left.saturating_add(1)).read_to_end(&mut json).ok()?;
+        *left = left.checked_sub(u64::try_from(read).ok()?)?;
         serde_json::from_slice(&json).ok()
     }
 

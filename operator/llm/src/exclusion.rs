@@ -20,6 +20,13 @@ const GEMINI_MIME_TYPE: [&str; 4] = [
     "/generation_config/responseMimeType",
     "/generation_config/response_mime_type",
 ];
+/// Locations of Gemini's function calling mode.
+const FORCED_MODE: [&str; 4] = [
+    "/toolConfig/functionCallingConfig/mode",
+    "/toolConfig/function_calling_config/mode",
+    "/tool_config/functionCallingConfig/mode",
+    "/tool_config/function_calling_config/mode",
+];
 /// Most tools that OpenAI and Gemini take.
 const MAX_TOOLS: usize = 128;
 
@@ -63,7 +70,9 @@ impl DialectName {
                 .as_str()
                 .is_some_and(|kind| !matches!(kind, "allowed_tools" | "auto")),
             Self::Anthropic => request["tool_choice"]["type"] == "tool",
-            Self::Gemini => false,
+            Self::Gemini => {
+                FORCED_MODE.iter().any(|place| request.pointer(place).is_some_and(|mode| mode == "ANY"))
+            }
         }
     }
 
@@ -160,6 +169,14 @@ mod tests {
     }
 
     #[test]
+    fn a_forced_call_of_geminis_own_functions_excludes_others() {
+        let own = json!([{"functionDeclarations": [{"name": "own"}]}]);
+        let calling = json!({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["own"]}});
+        let request = json!({"tools": own, "toolConfig": calling});
+        assert_eq!(DialectName::Gemini.find_exclusion(&request, "gemini-3-pro"), Some("ForcedChoice"));
+    }
+
+    #[test]
     fn a_request_that_excludes_functions_has_one_word_for_the_reason() {
         use DialectName::{Anthropic, Gemini, OpenAiChat, OpenAiResponses};
         let own = json!([{"type": "function", "function": {"name": "own"}}]);
@@ -206,13 +223,6 @@ mod tests {
             (Gemini, "gemini-3-pro", json_mode, None),
             (Gemini, "gemini-2.5-pro", json!({"tools": search}), Some("ProviderTools")),
             (Gemini, "gemini-3-pro", json!({"tools": search}), Some("ProviderTools")),
-            (
-                Gemini,
-                "gemini-3-pro",
-                json!({"tools": search, "toolConfig": {"includeServerSideToolInvocations": true}}),
-                None,
-            ),
-            (Gemini, "gemini-2.5-pro", json!({"tools": [{"functionDeclarations": []}]}), None),
         ] {
             assert_eq!(dialect.find_exclusion(&request, model), expected, "{dialect:?} {request}");
         }

@@ -87,7 +87,7 @@ pub(crate) struct GatewayConfig {
     /// PEM file of the certificate's key.
     #[arg(long, env, requires = "tls_certificate_file")]
     pub(crate) tls_key_file: Option<PathBuf>,
-    /// File with the key of confirmations, the same for all gateways. Without it the gateway offers models no hybrid skill.
+    /// File with the key of confirmations and carried turns, the same for all gateways. Without it the gateway offers models no hybrid skill and carries no turns.
     #[arg(long, env)]
     pub(crate) confirmation_key_file: Option<PathBuf>,
 }

@@ -1,10 +1,13 @@
 //! The parts of a restored history that all dialects share.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    cell::Cell,
+    collections::{HashMap, VecDeque},
+};
 
 use serde_json::Value;
 
-use super::{Continuation, ContinuationKey, Format, is_seal, replacement_id};
+use super::{Continuation, ContinuationKey, Format, OPEN_LIMIT_BYTES, is_seal, replacement_id};
 use crate::DialectName;
 
 /// The characters around a seal at the end of a text.
@@ -25,7 +28,14 @@ pub fn restore(
     if !turns.iter().any(has_seal) {
         return false;
     }
-    let mut seals = Seals { dialect, key, namespace, is_history_stored, ids: HashMap::new() };
+    let mut seals = Seals {
+        dialect,
+        key,
+        namespace,
+        is_history_stored,
+        left: Cell::new(OPEN_LIMIT_BYTES),
+        ids: HashMap::new(),
+    };
     *turns = restore(std::mem::take(turns), &mut seals);
     true
 }
@@ -47,6 +57,8 @@ pub(super) struct Seals<'a> {
     namespace: &'a str,
     /// True if the provider keeps the turns before the request.
     pub(super) is_history_stored: bool,
+    /// Bytes that may still be opened.
+    left: Cell<u64>,
     /// The provider's ids of calls by the seals that clients have as their ids.
     ids: HashMap<String, String>,
 }
@@ -54,7 +66,11 @@ pub(super) struct Seals<'a> {
 impl Seals<'_> {
     /// The continuation in `text`, if it is a seal and opens.
     pub(super) fn open(&self, text: &str) -> Option<Continuation> {
-        is_seal(text).then(|| self.key?.open(self.namespace, self.dialect, text)).flatten()
+        let mut left = self.left.get();
+        let open = || self.key?.open(self.namespace, self.dialect, text, &mut left);
+        let opened = is_seal(text).then(open).flatten();
+        self.left.set(left);
+        opened
     }
 
     /// The continuation of the last seal in `value`, anywhere in it, that opens.

@@ -11,6 +11,10 @@ fn key() -> ContinuationKey {
     ConfirmationKey::new(&[7; 32]).unwrap().continuation_key()
 }
 
+fn open(key: &ContinuationKey, namespace: &str, dialect: DialectName, seal: &str) -> Option<Continuation> {
+    key.open(namespace, dialect, seal, &mut OPEN_LIMIT_BYTES.clone())
+}
+
 fn seal(dialect: DialectName, turns: &Value, call_id: Option<&str>) -> Seal {
     let turns = turns.as_array().unwrap().clone();
     let continuation = Continuation { turns, call_id: call_id.map(str::to_owned) };
@@ -343,15 +347,15 @@ fn a_seal_opens_only_for_its_namespace_dialect_and_key() {
     let continuation = Continuation { turns: vec![json!({"a": 1})], call_id: Some("c".into()) };
     let seal = key().seal("a", DialectName::Gemini, &continuation).unwrap();
     let text = seal.as_str();
-    assert_eq!(key().open("a", DialectName::Gemini, text), Some(continuation.clone()));
-    assert_eq!(key().open("a", DialectName::Gemini, &seal.to_item_id()), Some(continuation.clone()));
-    assert_eq!(key().open("a", DialectName::Gemini, &seal.to_bytes_field()), Some(continuation));
+    assert_eq!(open(&key(), "a", DialectName::Gemini, text), Some(continuation.clone()));
+    assert_eq!(open(&key(), "a", DialectName::Gemini, &seal.to_item_id()), Some(continuation.clone()));
+    assert_eq!(open(&key(), "a", DialectName::Gemini, &seal.to_bytes_field()), Some(continuation));
     let joined = format!("{text}{text}");
-    assert!(key().open("a", DialectName::Gemini, &joined).is_some());
-    assert_eq!(key().open("b", DialectName::Gemini, text), None);
-    assert_eq!(key().open("a", DialectName::Anthropic, text), None);
+    assert!(open(&key(), "a", DialectName::Gemini, &joined).is_some());
+    assert_eq!(open(&key(), "b", DialectName::Gemini, text), None);
+    assert_eq!(open(&key(), "a", DialectName::Anthropic, text), None);
     assert_eq!(
-        ConfirmationKey::new(&[8; 32]).unwrap().continuation_key().open("a", DialectName::Gemini, text),
+        open(&ConfirmationKey::new(&[8; 32]).unwrap().continuation_key(), "a", DialectName::Gemini, text),
         None
     );
     for place in 0..text.len() {
@@ -360,7 +364,7 @@ fn a_seal_opens_only_for_its_namespace_dialect_and_key() {
         let forged = String::from_utf8(forged).unwrap();
         // The last character may hold bits that no byte uses.
         assert!(
-            key().open("a", DialectName::Gemini, &forged).is_none() || place == text.len() - 1,
+            open(&key(), "a", DialectName::Gemini, &forged).is_none() || place == text.len() - 1,
             "{place}"
         );
     }
@@ -381,7 +385,7 @@ fn a_result_too_large_to_carry_says_so() {
     let continuation = Continuation { turns: vec![result(&large), result(&small)], call_id: None };
     let seal = key().seal("a", DialectName::OpenAiChat, &continuation).unwrap();
     assert!(seal.as_str().len() <= LIMIT_BYTES);
-    let opened = key().open("a", DialectName::OpenAiChat, seal.as_str()).unwrap();
+    let opened = open(&key(), "a", DialectName::OpenAiChat, seal.as_str()).unwrap();
     assert_eq!(opened.turns[1], result(&small));
     let note = opened.turns[0]["content"].as_str().unwrap();
     assert!(note.contains("ResultNotCarried") && note.contains("200000 bytes"), "{note}");
@@ -399,4 +403,17 @@ fn a_request_without_seals_is_not_changed() {
         let mut request = json!({field(dialect): [{"role": "user", "content": "c2tp", "parts": []}]});
         assert!(!restore(dialect, &mut request, Some(&key()), NAMESPACE));
     }
+}
+
+#[test]
+fn many_small_seals_that_hold_much_do_not_fill_the_memory() {
+    let turn = json!({"role": "assistant", "content": "x".repeat(1024 * 1024)});
+    let seal = seal(DialectName::OpenAiChat, &json!([turn]), None);
+    assert!(seal.as_str().len() < 4096);
+    let answer =
+        json!({"role": "assistant", "content": "a", "provider_specific_fields": {"skillet": seal.as_str()}});
+    let restored = restored(DialectName::OpenAiChat, &vec![answer; 100].into());
+    let size = restored.to_string().len();
+    assert!(size > 1024 * 1024 && size < 9 * 1024 * 1024, "{size}");
+    assert!(!restored.to_string().contains(MAGIC_TEXT));
 }

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::model::upstream::{IDLE_LIMIT, Upstream, response_headers};
 
-/// ChunkSender on their way to a client that reads slowly; then the provider is read no further either.
+/// Chunks on their way to a client that reads slowly; then the provider is read no further either.
 const BUFFERED_CHUNKS: usize = 16;
 /// A client that reads nothing for so long is gone.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
