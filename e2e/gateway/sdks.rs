@@ -106,10 +106,11 @@ impl Conversation {
                 ensure!(response["usage"] == json!([20, 10]), "usage is not that of two rounds: {response}");
             }
             Calls::Beside => {
-                self.check_result(text)?;
+                ensure!(object_in(text).is_none(), "the model's turn has a result of a skill: {response}");
                 let own = json!([{ "name": "look-up", "input": { "city": "Zürich" } }]);
                 ensure!(response["toolCalls"] == own, "not the client's call: {response}");
                 ensure!(then.contains("done") && then.contains(OWN_RESULT), "not continued: {response}");
+                self.check_result(then).context("the model does not know the skill's result")?;
             }
             Calls::Confirmed => {
                 let asked = json!([{ "name": self.skill(), "input": { "text": self.text() } }]);
