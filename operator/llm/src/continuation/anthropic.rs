@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Continuation, Format, Seal, is_seal,
-    restore::{CoveredTexts, Seals, is_sealed, push_merged},
+    restore::{CoveredTexts, Seals, has_seal, push_merged},
 };
 use crate::wire::items;
 
@@ -15,7 +15,7 @@ pub(super) const FORMAT: Format = Format { field: "messages", restore, results, 
 fn restore(messages: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
     let mut restored = Vec::with_capacity(messages.len());
     for mut message in messages {
-        if message["role"] == "assistant" && is_sealed(&message) {
+        if message["role"] == "assistant" && has_seal(&message) {
             restore_message(message, seals, &mut restored);
             continue;
         }
@@ -33,20 +33,16 @@ fn restore_message(mut message: Value, seals: &mut Seals<'_>, restored: &mut Vec
         other => vec![json!({"type": "text", "text": other})],
     };
     let calls = blocks.iter().filter(|block| block["type"] == "tool_use");
-    let sealed_id = calls.filter_map(|call| call["id"].as_str()).find(|id| is_seal(id)).map(str::to_owned);
-    if let Some(seal) = sealed_id
-        && let Some(continuation) = seals.open(&seal)
-    {
-        seals.learn(&seal, &continuation);
-        restored.extend(continuation.turns);
+    if let Some(turns) = seals.open_call(calls.filter_map(|call| call["id"].as_str())) {
+        restored.extend(turns);
         return;
     }
-    let last = blocks.iter().rposition(|block| seals.open_last(block).is_some());
-    let continuation = last.and_then(|last| seals.open_last(blocks.get(last)?)).unwrap_or_default();
-    let is_restored = last.is_some();
+    let mut places = blocks.iter().enumerate().rev();
+    let opened = places.find_map(|(place, block)| Some((place + 1, seals.open_last(block)?)));
+    let is_restored = opened.is_some();
     // A carried turn begins with what the client has before the seal.
-    let left = blocks.into_iter().skip(last.map_or(0, |last| last + 1));
-    let blocks = remaining(left, &continuation, is_restored, seals);
+    let (begin, continuation) = opened.unwrap_or_default();
+    let blocks = remaining(blocks.into_iter().skip(begin), &continuation, is_restored, seals);
     restored.extend(continuation.turns);
     if !blocks.is_empty() {
         message["content"] = blocks.into();
@@ -93,13 +89,8 @@ fn results(message: &mut Value) -> Vec<&mut Value> {
     results.filter_map(|block| block.get_mut("content")).collect()
 }
 
-/// The thinking block that carries a seal.
-pub(crate) fn sealed_block(seal: &Seal) -> Value {
-    json!({"type": "thinking", "thinking": "", "signature": seal.as_str()})
-}
-
 fn insert(response: &mut Value, seal: &Seal) -> bool {
     let Some(blocks) = response.get_mut("content").and_then(Value::as_array_mut) else { return false };
-    blocks.insert(0, sealed_block(seal));
+    blocks.insert(0, json!({"type": "thinking", "thinking": "", "signature": seal.as_str()}));
     true
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Format, Seal, is_seal,
-    restore::{CoveredTexts, Seals, is_sealed, push_merged},
+    restore::{CoveredTexts, Seals, has_seal, push_merged},
 };
 use crate::wire::items;
 
@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format { field: "contents", restore, results, 
 fn restore(contents: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
     let mut restored = Vec::with_capacity(contents.len());
     for content in contents {
-        if content["role"] == "model" && is_sealed(&content) {
+        if content["role"] == "model" && has_seal(&content) {
             restore_content(content, seals, &mut restored);
         } else {
             push_merged(&mut restored, content, "parts", |text| json!({"text": text}));

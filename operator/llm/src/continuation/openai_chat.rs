@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Format, Seal, is_seal,
-    restore::{CoveredTexts, Seals, is_sealed},
+    Format, Seal,
+    restore::{CoveredTexts, Seals, has_seal},
 };
 use crate::wire::items;
 
@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format { field: "messages", restore, results, 
 fn restore(messages: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
     let mut restored = Vec::with_capacity(messages.len());
     for mut message in messages {
-        if message["role"] == "assistant" && is_sealed(&message) {
+        if message["role"] == "assistant" && has_seal(&message) {
             restore_message(message, seals, &mut restored);
             continue;
         }
@@ -28,14 +28,9 @@ fn restore(messages: Vec<Value>, seals: &mut Seals<'_>) -> Vec<Value> {
 }
 
 fn restore_message(mut message: Value, seals: &mut Seals<'_>, restored: &mut Vec<Value>) {
-    let calls = items(&message["tool_calls"]);
-    let sealed_id =
-        calls.iter().filter_map(|call| call["id"].as_str()).find(|id| is_seal(id)).map(str::to_owned);
-    if let Some(seal) = sealed_id
-        && let Some(continuation) = seals.open(&seal)
-    {
-        seals.learn(&seal, &continuation);
-        restored.extend(continuation.turns);
+    let calls = items(&message["tool_calls"]).iter();
+    if let Some(turns) = seals.open_call(calls.filter_map(|call| call["id"].as_str())) {
+        restored.extend(turns);
         return;
     }
     let continuation = seals.open_last(&message).unwrap_or_default();
@@ -53,7 +48,7 @@ fn restore_message(mut message: Value, seals: &mut Seals<'_>, restored: &mut Vec
 /// Removes seals and covered text. Returns false if no content is left.
 fn cut(message: &mut Value, covered: &mut CoveredTexts) -> bool {
     if let Some(fields) = message.as_object_mut() {
-        fields.retain(|name, value| matches!(name.as_str(), "content" | "tool_calls") || !is_sealed(value));
+        fields.retain(|name, value| matches!(name.as_str(), "content" | "tool_calls") || !has_seal(value));
     }
     match message.get_mut("content") {
         Some(Value::Array(parts)) => {

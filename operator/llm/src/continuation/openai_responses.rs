@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{Continuation, Format, Seal, is_seal, replacement_id, restore::Seals};
+use crate::{codec::Codec as _, openai_responses::OpenAiResponses};
 
 pub(super) const FORMAT: Format = Format { field: "input", restore, results, insert };
 
@@ -27,7 +28,7 @@ struct Restored {
 
 impl Restored {
     fn take(&mut self, mut item: Value, seals: &mut Seals<'_>) {
-        if !is_of_model(&item) {
+        if !OpenAiResponses::is_model_turn(&item) {
             if item["type"] == "function_call_output" {
                 self.add_missing_turns(&item, seals);
             }
@@ -79,18 +80,10 @@ impl Restored {
         if let Some(continuation) = seals.open(seal) {
             seals.learn(seal, &continuation);
             let turns = continuation.turns;
-            let last_call = turns.iter().rposition(is_of_model).map_or(0, |last| last + 1);
+            let last_call = turns.iter().rposition(OpenAiResponses::is_model_turn).map_or(0, |last| last + 1);
             let begin = if seals.is_history_stored { last_call } else { 0 };
             self.items.extend(turns.into_iter().skip(begin));
         }
-    }
-}
-
-fn is_of_model(item: &Value) -> bool {
-    match item["type"].as_str() {
-        None | Some("message") => item["role"] == "assistant",
-        Some("mcp_approval_response") => false,
-        Some(kind) => !kind.ends_with("_output"),
     }
 }
 

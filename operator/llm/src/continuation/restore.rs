@@ -41,7 +41,7 @@ pub fn restore(
 }
 
 /// Returns true if a string anywhere in `value` is or ends in a seal.
-fn has_seal(value: &Value) -> bool {
+pub(super) fn has_seal(value: &Value) -> bool {
     match value {
         Value::String(text) => is_seal(text) || split_marker(text).is_some(),
         Value::Array(items) => items.iter().any(has_seal),
@@ -85,6 +85,14 @@ impl Seals<'_> {
         }
     }
 
+    /// The carried turns of the first of these ids of calls that is a seal and opens. They hold the whole response.
+    pub(super) fn open_call<'a>(&mut self, mut ids: impl Iterator<Item = &'a str>) -> Option<Vec<Value>> {
+        let seal = ids.find(|id| is_seal(id))?;
+        let continuation = self.open(seal)?;
+        self.learn(seal, &continuation);
+        Some(continuation.turns)
+    }
+
     /// Returns true if `seal` was opened before.
     pub(super) fn knows(&self, seal: &str) -> bool {
         self.ids.contains_key(seal)
@@ -110,11 +118,6 @@ pub(super) fn split_marker(text: &str) -> Option<(&str, &str)> {
     let inner = text.trim_end().strip_suffix(MARKER.1)?;
     let (before, seal) = inner.rsplit_once(MARKER.0)?;
     is_seal(seal).then_some((before.trim_end(), seal))
-}
-
-/// Returns true if a string of `value`, anywhere in it, is a seal.
-pub(super) fn is_sealed(value: &Value) -> bool {
-    has_seal(value)
 }
 
 /// The texts of carried turns, which a client's text may begin with.
