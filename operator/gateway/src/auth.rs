@@ -57,13 +57,15 @@ pub struct Authenticated {
     pub token_header: &'static str,
 }
 
-/// An action on skills.
+/// An action on skills, or on a model provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     Get,
     Execute,
     /// Change mode or switch.
     Patch,
+    /// Send requests to a model provider with the platform's key.
+    Use,
 }
 
 impl Verb {
@@ -73,6 +75,15 @@ impl Verb {
             Verb::Get => "get",
             Verb::Execute => "execute",
             Verb::Patch => "patch",
+            Verb::Use => "use",
+        }
+    }
+
+    /// The resource of the verb, in the plural.
+    fn resource(self) -> &'static str {
+        match self {
+            Verb::Get | Verb::Execute | Verb::Patch => "skills",
+            Verb::Use => "modelproviders",
         }
     }
 }
@@ -91,7 +102,7 @@ pub enum AuthError {
     Missing,
     #[error("the token is not known")]
     Unknown,
-    #[error("the caller may not {verb} skills in namespace {namespace}")]
+    #[error("the caller may not {verb} {} in namespace {namespace}", .verb.resource())]
     Forbidden { verb: Verb, namespace: String },
     #[error("the cluster could not be asked: {0}")]
     Unreachable(String),
@@ -190,15 +201,15 @@ impl Auth {
         self.tokens.get(&claims.digest, now.instant, ask).await?.ok_or(AuthError::Unknown)
     }
 
-    /// Returns true if the caller may do this with skills of the namespace, or with one of them.
+    /// Returns true if the caller may do this with the verb's objects of the namespace, or with one of them.
     pub async fn may(
         &self,
         caller: &Caller,
         verb: Verb,
         namespace: &str,
-        skill: Option<&str>,
+        name: Option<&str>,
     ) -> Result<bool, AuthError> {
-        let request = AccessRequest::new(caller, verb, namespace, skill);
+        let request = AccessRequest::new(caller, verb, namespace, name);
         let now = (self.clock)().instant;
         let (client, asked) = (self.client.clone(), request.clone());
         let ask = || async move {

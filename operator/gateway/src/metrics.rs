@@ -27,6 +27,11 @@ struct RequestLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RefusalLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
     outcome: &'static str,
 }
@@ -36,6 +41,7 @@ pub struct Metrics {
     registry: Arc<Registry>,
     requests: Family<RequestLabels, Counter>,
     time: Histogram,
+    refusals: Family<RefusalLabels, Counter>,
     calls: Family<CallLabels, Counter>,
     call_time: Histogram,
 }
@@ -43,14 +49,15 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 18));
-        let (requests, calls) = (Family::default(), Family::default());
+        let (requests, refusals, calls) = (Family::default(), Family::default(), Family::default());
         let (time, call_time) = (seconds(), seconds());
         let mut registry = Registry::with_prefix("skillet_gateway");
         registry.register("requests", "Requests answered, by route and status", requests.clone());
         registry.register_with_unit("request", "Time until an answer begins", Unit::Seconds, time.clone());
+        registry.register("model_refusals", "Model requests that the gateway refused", refusals.clone());
         registry.register("skill_calls", "Skill calls of models, by how they ended", calls.clone());
         registry.register_with_unit("skill_call", "Time of a skill call", Unit::Seconds, call_time.clone());
-        Self { registry: Arc::new(registry), requests, time, calls, call_time }
+        Self { registry: Arc::new(registry), requests, time, refusals, calls, call_time }
     }
 }
 
@@ -65,6 +72,11 @@ impl Metrics {
         let outcome = if is_error { "error" } else { "success" };
         self.calls.get_or_create(&CallLabels { outcome }).inc();
         self.call_time.observe(took.as_secs_f64());
+    }
+
+    /// The gateway refused a request for a model.
+    pub fn refused(&self, reason: &'static str) {
+        self.refusals.get_or_create(&RefusalLabels { reason }).inc();
     }
 
     fn answered(&self, route: &str, status: StatusCode, took: Duration) {
@@ -96,12 +108,14 @@ mod tests {
         metrics.answered("/v1/messages", StatusCode::OK, Duration::from_millis(3));
         metrics.answered("/v1/messages", StatusCode::OK, Duration::from_millis(3));
         metrics.answered("none", StatusCode::NOT_FOUND, Duration::ZERO);
+        metrics.refused("ProviderForbidden");
         metrics.called(true, Duration::from_secs(1));
         let mut text = String::new();
         encode(&mut text, &metrics.registry).unwrap();
         for line in [
             "skillet_gateway_requests_total{route=\"/v1/messages\",status=\"200\"} 2",
             "skillet_gateway_requests_total{route=\"none\",status=\"404\"} 1",
+            "skillet_gateway_model_refusals_total{reason=\"ProviderForbidden\"} 1",
             "skillet_gateway_skill_calls_total{outcome=\"error\"} 1",
             "skillet_gateway_request_seconds_count 3",
         ] {

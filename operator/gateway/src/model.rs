@@ -1,5 +1,6 @@
 //! The routes of the model providers: the proxy, the stateless routes for routers, and what both share.
 
+mod access;
 pub mod conversation;
 pub mod inject;
 mod passthrough;

@@ -20,23 +20,22 @@ use super::{AuthError, Caller, Verb};
 
 /// The longest time of one review. It must end before the client of the waiting request times out.
 const LIMIT: Duration = Duration::from_secs(10);
-const SKILLS: &str = "skills";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// An action of a caller on the skills of a namespace, or on one of them.
+/// An action of a caller on the verb's objects in a namespace, or on one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct AccessRequest {
     pub(super) caller: Caller,
     pub(super) verb: Verb,
     pub(super) namespace: Box<str>,
-    pub(super) skill: Option<Box<str>>,
+    pub(super) name: Option<Box<str>>,
 }
 
 impl AccessRequest {
-    /// A name that no skill can have is a question about the namespace: clients choose names, and wishes are kept.
-    pub(super) fn new(caller: &Caller, verb: Verb, namespace: &str, skill: Option<&str>) -> Self {
-        let skill = skill.filter(|name| is_skill_name(name)).map(Into::into);
-        Self { caller: caller.clone(), verb, namespace: namespace.into(), skill }
+    /// A name that no object can have is a question about the namespace: clients choose names, and wishes are kept.
+    pub(super) fn new(caller: &Caller, verb: Verb, namespace: &str, name: Option<&str>) -> Self {
+        let name = name.filter(|name| is_skill_name(name)).map(Into::into);
+        Self { caller: caller.clone(), verb, namespace: namespace.into(), name }
     }
 }
 
@@ -111,14 +110,14 @@ pub(super) fn service_account(namespace: &str, account: &str) -> Caller {
 }
 
 fn access(request: &AccessRequest) -> SubjectAccessReviewSpec {
-    let AccessRequest { caller: Caller { namespace: _, user, groups }, verb, namespace, skill } = request;
+    let AccessRequest { caller: Caller { namespace: _, user, groups }, verb, namespace, name } = request;
     let resource = ResourceAttributes {
         group: Some(names::GROUP.to_owned()),
         version: Some(names::VERSION.to_owned()),
-        resource: Some(SKILLS.to_owned()),
+        resource: Some(verb.resource().to_owned()),
         verb: Some(verb.as_str().to_owned()),
         namespace: Some(namespace.to_string()),
-        name: skill.as_ref().map(ToString::to_string),
+        name: name.as_ref().map(ToString::to_string),
         ..ResourceAttributes::default()
     };
     SubjectAccessReviewSpec {
@@ -200,7 +199,11 @@ mod tests {
         for name in ["", "-a", "a-", "A", "a.b", "a b", "é", &"a".repeat(64)] {
             assert_eq!(request(Some(name)), request(None), "{name}");
         }
-        assert_eq!(request(Some(&"a".repeat(63))).skill.unwrap().len(), 63);
+        assert_eq!(request(Some(&"a".repeat(63))).name.unwrap().len(), 63);
+        let provider = access(&AccessRequest::new(&caller, Verb::Use, "team-a", Some("openai")));
+        let resource = provider.resource_attributes.unwrap();
+        let asked = [resource.verb, resource.resource, resource.name].map(Option::unwrap);
+        assert_eq!(asked, ["use", "modelproviders", "openai"]);
     }
 
     #[test]

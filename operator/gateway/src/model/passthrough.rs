@@ -52,8 +52,7 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
         return Err(ApiError::not_found("there is no such path"));
     }
     let dialect = dialect(parts.uri.path(), &headers);
-    let policy = gateway.catalog.policy();
-    let upstream = gateway.providers.prepare(&policy.gateway.providers, dialect, &path, &headers).await?;
+    let upstream = gateway.admit(&authenticated.caller, dialect, &path, &headers).await?;
     if upstream.has_platform_key() && !is_stateless(parts.uri.path()) {
         let message = "the platform's key reaches what the provider keeps of all tenants; send a key of your own, \
                        which spec.gateway.providers of the SkillPolicy must allow";

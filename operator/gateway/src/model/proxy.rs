@@ -95,6 +95,8 @@ async fn handle(
         is_streaming: dialect.dialect().is_streaming(&request),
     });
     let is_dry_run = flag(&parts.headers, DRY_RUN_HEADER)?;
+    let upstream =
+        if is_dry_run { None } else { Some(gateway.admit(&caller, dialect, &path, &forwarded).await?) };
     let mut turn =
         Turn { caller, headers: parts.headers, dialect, model, request, original, restored: None, memory };
     let tools = turn.offer_tools(&gateway).await?;
@@ -104,12 +106,9 @@ async fn handle(
         return Ok(refusal);
     }
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
-    if is_dry_run {
+    let Some(upstream) = upstream else {
         return Ok(with_text(&conversation.offered.to_json(), "request", &conversation.sent(&request)));
-    }
-    let ModelState { catalog, providers, .. } = &conversation.gateway;
-    let policy = catalog.policy();
-    let upstream = providers.prepare(&policy.gateway.providers, dialect, &path, &forwarded).await?;
+    };
     conversation.respond(upstream, request, is_streaming).await
 }
 

@@ -149,6 +149,15 @@ fn without_key(path: &str, is_dropped: bool) -> String {
     if kept.is_empty() { bare.to_owned() } else { format!("{bare}?{}", kept.join("&")) }
 }
 
+/// The name by which rights and metrics know a dialect's provider.
+pub fn provider_name(dialect: DialectName) -> &'static str {
+    match dialect {
+        DialectName::OpenAiChat | DialectName::OpenAiResponses => "openai",
+        DialectName::Anthropic => "anthropic",
+        DialectName::Gemini => "gemini",
+    }
+}
+
 fn provider(providers: &Providers, dialect: DialectName) -> &Provider {
     match dialect {
         DialectName::OpenAiChat | DialectName::OpenAiResponses => &providers.openai,
