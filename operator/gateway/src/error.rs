@@ -94,9 +94,9 @@ impl ApiError {
         }
     }
 
-    /// The body did not come in time.
-    pub fn too_slow(limit: Duration) -> Self {
-        let message = format!("the body did not come within {limit:?}");
+    /// The body came too slowly.
+    pub fn too_slow() -> Self {
+        let message = "the body came slower than 64 KiB a second, or paused for 10 seconds";
         Self::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", message)
     }
 

@@ -29,6 +29,7 @@ use crate::{
     admin,
     error::ApiError,
     mcp,
+    memory::MemoryPool,
     metrics::{self, Metrics},
     model::{ModelState, inject, proxy, upstream::ProviderClient},
     request_id, rest,
@@ -107,7 +108,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     let Settings { namespace, address, probes: probes_address, tls, confirmation } = settings;
-    let service = SkillService::new(client.clone());
+    let service = SkillService::new(client.clone(), MemoryPool::of_container());
     let metrics = Arc::<Metrics>::default();
     let providers = ProviderClient::new(client.clone(), &namespace)?;
     let model = ModelState::new(&service, metrics.clone(), providers, confirmation);
@@ -122,7 +123,7 @@ pub async fn run(
             error!(%error, "Probes are not served any more");
         }
     });
-    info!(%address, %probes_address, is_tls = tls.is_some(), "Gateway started");
+    info!(%address, %probes_address, is_tls = tls.is_some(), memory = service.memory.size(), "Gateway started");
     let drain = drain(shutdown, service.stop.clone());
     tokio::select! {
         served = serve(listener, tls, router(&service, model), drain) => served?,

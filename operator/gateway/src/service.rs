@@ -56,12 +56,12 @@ pub enum ServiceError {
 }
 
 impl SkillService {
-    pub fn new(client: Client) -> Self {
+    pub fn new(client: Client, memory: MemoryPool) -> Self {
         Self {
             auth: Arc::new(Auth::new(client.clone())),
             catalog: Arc::default(),
             executions: Arc::new(ExecutionClient::new(client.clone())),
-            memory: Arc::default(),
+            memory: Arc::new(memory),
             stop: CancellationToken::new(),
             client,
         }

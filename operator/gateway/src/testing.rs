@@ -18,6 +18,7 @@ use tower::ServiceExt as _;
 pub(crate) use self::provider::Provider;
 use crate::{
     auth::{Auth, Caller, Verb},
+    memory::MemoryPool,
     model::{ModelState, inject, proxy, upstream::ProviderClient},
     rest,
     service::SkillService,
@@ -85,7 +86,7 @@ impl TestGateway {
         let api = FakeApiServer::default();
         api.open(&["platform", "shop"]);
         let (provider, url) = Provider::serve();
-        let mut service = SkillService::new(api.client());
+        let mut service = SkillService::new(api.client(), MemoryPool::default());
         service.auth = Arc::new(auth(api.client()));
         tokio::spawn(service.executions.clone().watch_all());
         let providers = ProviderClient::new(api.client(), "skillet-system").unwrap();

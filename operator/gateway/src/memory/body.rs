@@ -5,13 +5,16 @@ use std::{sync::Arc, time::Duration};
 use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
+use tokio::time::{Instant, timeout};
 
 use super::{MemoryPool, MemoryReservation};
 use crate::error::ApiError;
 
-/// Longest time for a request to come.
-const READ_LIMIT: Duration = Duration::from_secs(60);
-/// Room is taken in steps of at least so much where the length is not said before.
+/// Least number of bytes that a sender sends in a second.
+const LEAST_RATE: f64 = 65_536.0;
+/// Longest pause of a sender. One that was fast before has no more.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The first step in which memory is reserved. Later ones are a quarter of what is there.
 const STEP: usize = 64 * 1024;
 
 /// The use of a body, which decides its size in memory.
@@ -46,8 +49,9 @@ impl MemoryPool {
         budget: BodyBudget,
     ) -> Result<(Bytes, MemoryReservation), ApiError> {
         let mut reservation = self.enter(tenant);
-        let bytes = tokio::time::timeout(READ_LIMIT, collect(body, budget.max_bytes, &mut reservation));
-        let bytes = bytes.await.map_err(|_| ApiError::too_slow(READ_LIMIT))??;
+        // Of a pool that has no room for the largest body, a smaller one is the largest.
+        let max_bytes = budget.max_bytes.min(self.0.limits.share_reading);
+        let bytes = collect(body, max_bytes, &mut reservation).await?;
         reservation.keep(budget.reservation(&bytes)).await?;
         Ok((bytes, reservation))
     }
@@ -58,24 +62,51 @@ async fn collect(
     max_bytes: usize,
     reservation: &mut MemoryReservation,
 ) -> Result<Bytes, ApiError> {
-    let announced = body.size_hint().lower();
-    let announced = usize::try_from(announced).ok().filter(|bytes| *bytes <= max_bytes);
-    let announced = announced.ok_or_else(|| ApiError::too_large(max_bytes))?;
-    reservation.read(announced).await?;
-    let mut read = BytesMut::with_capacity(announced);
+    let announced = body.size_hint();
+    let longest = match announced.upper() {
+        Some(length) => usize::try_from(length).ok().filter(|length| *length <= max_bytes),
+        None => Some(max_bytes),
+    };
+    let longest = longest.ok_or_else(|| ApiError::too_large(max_bytes))?;
+    let (mut read, mut reserved) = (BytesMut::new(), 0);
     let mut chunks = body.into_data_stream();
-    while let Some(chunk) = chunks.next().await {
+    let mut pace = Pace::default();
+    while let Some(chunk) = pace.watch(chunks.next()).await? {
         let chunk = chunk.map_err(|_| ApiError::bad_request("the body could not be read to its end"))?;
+        pace.earn(chunk.len());
         let length = read.len() + chunk.len();
-        if length > max_bytes {
+        if length > longest {
             return Err(ApiError::too_large(max_bytes));
         }
-        if length > read.capacity() {
-            let capacity = length.max(STEP).next_power_of_two().min(max_bytes);
-            reservation.read(capacity).await?;
-            read.reserve(capacity - read.len());
+        if length > reserved {
+            reserved = (length + length / 4).max(STEP).min(longest);
+            reservation.read(reserved, longest).await?;
+            read.reserve(reserved - read.len());
         }
         read.extend_from_slice(&chunk);
     }
     Ok(read.freeze())
+}
+
+/// The time that a sender has left to send more. The time in which the gateway waits for memory does not count.
+struct Pace(Duration);
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self(LONGEST_PAUSE)
+    }
+}
+
+impl Pace {
+    async fn watch<T>(&mut self, sent: impl Future<Output = T>) -> Result<T, ApiError> {
+        let start = Instant::now();
+        let sent = timeout(self.0, sent).await.map_err(|_| ApiError::too_slow())?;
+        self.0 = self.0.saturating_sub(start.elapsed());
+        Ok(sent)
+    }
+
+    fn earn(&mut self, bytes: usize) {
+        let bytes = f64::from(u32::try_from(bytes).unwrap_or(u32::MAX));
+        self.0 = (self.0 + Duration::from_secs_f64(bytes / LEAST_RATE)).min(LONGEST_PAUSE);
+    }
 }

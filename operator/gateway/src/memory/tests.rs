@@ -1,11 +1,18 @@
 //! Reservations of several tenants: sizes, shares, waiting and its limit.
 
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
 use axum::body::Body;
 use bytes::Bytes;
 use futures::{StreamExt as _, poll, stream};
 use http::StatusCode;
+use http_body::{Body as HttpBody, Frame, SizeHint};
 
-use super::*;
+use super::{limits::MIB, *};
 
 const BODY_BUDGET: BodyBudget = BodyBudget { max_bytes: 32 * MIB, text_copies: 1, parsed_copies: 2 };
 
@@ -23,7 +30,7 @@ async fn reserve(pool: &MemoryPool, of: &str, body: Body) -> Result<MemoryReserv
 }
 
 fn reserved(pool: &MemoryPool) -> Reserved {
-    pool.0.ledger().all
+    pool.0.ledger().all()
 }
 
 fn is_overloaded(error: &ApiError) -> bool {
@@ -41,7 +48,7 @@ async fn a_body_of_the_largest_size_has_room_and_one_of_many_small_values_has_no
     let refused = reserve(&pool, "a", small.into()).await.err().unwrap();
     assert_eq!((refused.status, &*refused.code), (StatusCode::PAYLOAD_TOO_LARGE, "TooLarge"));
     assert_eq!(reserved(&pool), Reserved::default());
-    assert!(pool.0.ledger().tenants.is_empty());
+    assert!(pool.0.ledger().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,29 +91,95 @@ async fn what_is_not_needed_any_more_is_given_back_early() {
     assert_eq!(reserved(&pool).whole, 32 * MIB, "it does not grow");
 }
 
-#[tokio::test(start_paused = true)]
-async fn bodies_that_come_in_are_counted_before_they_are_there() {
-    let pool = MemoryPool::default();
-    let never = || Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-    let slow = |bytes: usize| {
-        let first = stream::once(async move { Ok::<_, std::io::Error>(Bytes::from(vec![b' '; bytes])) });
-        Body::from_stream(first.chain(stream::pending()))
-    };
-    let mut readers = Vec::new();
-    for of in ["a", "b", "c"] {
-        let mut reader = Box::pin(reserve(&pool, of, slow(20 * MIB)));
-        assert!(poll!(&mut reader).is_pending());
-        readers.push(reader);
+/// A body with a length, of which only these bytes come.
+struct Stalled {
+    length: u64,
+    first: Option<Bytes>,
+}
+
+impl HttpBody for Stalled {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.first.take().map_or(Poll::Pending, |bytes| Poll::Ready(Some(Ok(Frame::data(bytes)))))
     }
-    // Taken in powers of two, so that two of them are in and the third waits.
-    assert_eq!(reserved(&pool), Reserved { reading: 64 * MIB, whole: 0 });
-    let mut idle = Box::pin(reserve(&pool, "c", never()));
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.length)
+    }
+}
+
+fn stalled(length: usize, bytes: usize) -> Body {
+    let first = Some(vec![b' '; bytes].into()).filter(|bytes: &Bytes| !bytes.is_empty());
+    Body::new(Stalled { length: length as u64, first })
+}
+
+#[tokio::test(start_paused = true)]
+async fn announced_lengths_without_bytes_reserve_nothing() {
+    let pool = MemoryPool::default();
+    let mut idle = Box::pin(reserve(&pool, "a", stalled(32 * MIB, 0)));
     assert!(poll!(&mut idle).is_pending());
-    assert_eq!(reserved(&pool).reading, 64 * MIB, "nothing of it is there");
-    readers.clear();
     assert_eq!(reserved(&pool), Reserved::default());
     let refused = idle.await.err().unwrap();
-    assert_eq!(refused.status, StatusCode::REQUEST_TIMEOUT);
+    assert_eq!((refused.status, &*refused.code), (StatusCode::REQUEST_TIMEOUT, "TooSlow"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn four_slow_bodies_of_two_tenants_hold_up_no_third() {
+    let pool = MemoryPool::default();
+    let mut slow = Vec::new();
+    for (of, announced, bytes) in
+        [("a", 32, 31), ("a", 8, 7), ("b", 32, 31), ("b", 8, 7), ("a", 32, 30), ("b", 32, 30)]
+    {
+        slow.push(Box::pin(reserve(&pool, of, stalled(announced * MIB, bytes * MIB))));
+        assert!(poll!(slow.last_mut().unwrap()).is_pending());
+    }
+    assert!(reserved(&pool).reading >= 76 * MIB, "{:?}", reserved(&pool));
+    let start = tokio::time::Instant::now();
+    for bytes in [100, MIB, 32 * MIB] {
+        drop(reserve(&pool, "c", spaces(bytes)).await.unwrap());
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO, "nothing was waited for");
+    for slow in slow {
+        let refused = slow.await.err().unwrap();
+        assert!(refused.code == "TooSlow" || refused.code == "Overloaded", "{refused:?}");
+    }
+    assert!(pool.0.ledger().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_keeps_a_least_rate_however_fast_it_began() {
+    let pool = MemoryPool::default();
+    let paced = |pause: u64| {
+        let chunks = (0..16).map(move |number| {
+            let (bytes, pause) = if number == 0 { (MIB, 0) } else { (128 * 1024, pause) };
+            async move {
+                tokio::time::sleep(Duration::from_secs(pause)).await;
+                Ok::<_, std::io::Error>(Bytes::from(vec![b' '; bytes]))
+            }
+        });
+        Body::from_stream(stream::iter(chunks).then(|chunk| chunk))
+    };
+    reserve(&pool, "a", paced(2)).await.unwrap();
+    assert_eq!(reserve(&pool, "a", paced(3)).await.err().unwrap().code, "TooSlow");
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_bodies_that_come_side_by_side_are_all_read() {
+    let pool = MemoryPool::default();
+    let chunks = || {
+        let chunks = stream::iter((0..64).map(|_| Ok::<_, std::io::Error>(Bytes::from(vec![b' '; MIB / 2]))));
+        // Each chunk comes after one of every other sender.
+        Body::from_stream(chunks.then(|chunk| async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            chunk
+        }))
+    };
+    let names: Vec<String> = (0..8).map(|number| format!("tenant-{number}")).collect();
+    let all = names.iter().map(|name| async { drop(reserve(&pool, name, chunks()).await.unwrap()) });
+    futures::future::join_all(all).await;
+    assert!(pool.0.ledger().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,10 +187,10 @@ async fn requests_of_one_tenant_that_are_half_in_do_not_wait_for_each_other() {
     let pool = MemoryPool::default();
     let mut first = pool.enter(&tenant("a"));
     let mut second = pool.enter(&tenant("a"));
-    first.read(16 * MIB).await.unwrap();
-    second.read(16 * MIB).await.unwrap();
-    first.keep(SHARE).await.unwrap();
-    let mut waiting = Box::pin(second.keep(SHARE));
+    first.read(16 * MIB, 16 * MIB).await.unwrap();
+    second.read(16 * MIB, 16 * MIB).await.unwrap();
+    first.keep(pool.0.limits.share).await.unwrap();
+    let mut waiting = Box::pin(second.keep(pool.0.limits.share));
     assert!(poll!(&mut waiting).is_pending());
     drop(first);
     waiting.await.unwrap();
