@@ -9,6 +9,7 @@
 // Helpers here are part of tests, too.
 #![allow(clippy::unwrap_used, clippy::panic, unreachable_pub)]
 
+mod admission_rights;
 mod audit;
 mod cases;
 mod chart;

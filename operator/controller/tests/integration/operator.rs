@@ -24,12 +24,15 @@ use crate::{
 };
 
 /// Templates of what the operator needs in a cluster.
-const TEMPLATES: [&str; 4] = [
+const TEMPLATES: [&str; 5] = [
     "templates/sandbox-namespace.yaml",
     "templates/serviceaccount.yaml",
     "templates/rbac-operator.yaml",
     "templates/admission.yaml",
+    "templates/admission-rights.yaml",
 ];
+/// The tests plant objects that only the operator and the gateway may write.
+const VALUES: [&str; 1] = ["admission.exemptUsers={admin}"];
 const ACCOUNT: &str = "skillet";
 
 /// A running operator, with its requests, metrics and log.
@@ -55,7 +58,7 @@ impl Operator {
             apply_crds(&admin, skillet_api::custom_resource_definitions()).await;
             namespace(&admin, chart::NAMESPACE).await;
             for template in TEMPLATES {
-                chart::apply(&admin, template, &[]).await;
+                chart::apply(&admin, template, &VALUES).await;
             }
             prepare(admin).await;
         })
@@ -102,6 +105,11 @@ impl Operator {
     /// An administrator's client, for the runtime of the calling test.
     pub async fn admin(&self) -> Client {
         self.server.admin().await
+    }
+
+    /// The client of a user with the rights of the roles that are bound to it.
+    pub async fn client_as(&self, user: &str) -> Client {
+        self.server.client_as(user).await
     }
 
     /// A namespace of a test's own.

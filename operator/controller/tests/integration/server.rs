@@ -24,7 +24,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams, PostParams, Request},
     config::{KubeConfigOptions, Kubeconfig},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::eventually::{LIMIT, eventually};
@@ -100,10 +100,19 @@ impl Server {
 
     /// A client that comes with `token`.
     pub async fn client(&self, token: &str) -> anyhow::Result<Client> {
+        self.client_of(json!({ "token": token })).await
+    }
+
+    /// A client of an administrator who acts as `user`.
+    pub async fn client_as(&self, user: &str) -> Client {
+        self.client_of(json!({ "token": ADMIN_TOKEN, "as": user })).await.unwrap()
+    }
+
+    async fn client_of(&self, user: Value) -> anyhow::Result<Client> {
         let authority = self.folder.join("pki/apiserver.crt");
         let kubeconfig = json!({
             "clusters": [{ "name": "c", "cluster": { "server": self.url, "certificate-authority": authority } }],
-            "users": [{ "name": "u", "user": { "token": token } }],
+            "users": [{ "name": "u", "user": user }],
             "contexts": [{ "name": "x", "context": { "cluster": "c", "user": "u" } }],
             "current-context": "x",
         });
