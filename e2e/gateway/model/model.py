@@ -72,7 +72,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         url = urlsplit(self.path)
-        text = self.rfile.read(int(self.headers.get("content-length") or 0))
+        text = self.body()
         body = json.loads(text or b"{}")
         sent = json.loads(text or b"{}")
         number = next(NUMBERS)
@@ -89,6 +89,17 @@ class Handler(BaseHTTPRequestHandler):
             return self.whole(404, {"error": {"message": f"there is no {url.path}"}})
         betas = frozenset(part.strip() for part in headers.get("anthropic-beta", "").split(","))
         self.reply(dialect, Request(body, number, is_streamed, betas), entry)
+
+    def body(self):
+        """The whole body, which some send in chunks. What is left of one would be read as the connection's next request."""
+        if self.headers.get("transfer-encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("content-length") or 0))
+        chunks = []
+        while size := int(self.rfile.readline(), 16):
+            chunks.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(chunks)
 
     def reply(self, dialect, request, entry):
         try:
