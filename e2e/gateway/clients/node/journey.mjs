@@ -10,6 +10,8 @@ export const description = "The client's own.";
 export const schema = { type: "object", properties: { city: { type: "string" } } };
 // More than any turn needs: a conversation that does not end is wrong.
 const MOST_REQUESTS = 12;
+// Conversations at a time, as in ../python/journey.py.
+const AT_A_TIME = 6;
 
 /** Names of the client's own tools. */
 export function ownNames(task) {
@@ -38,17 +40,25 @@ async function play(task, conversation, turns) {
   }
 }
 
-/** Plays every task with the conversation that `begin` makes of it; an error of one is its outcome. */
-export async function run(begin) {
-  for await (const line of createInterface({ input: process.stdin })) {
-    const task = JSON.parse(line);
-    const turns = [];
-    let error = null;
-    try {
-      await play(task, await begin(task), turns);
-    } catch (raised) {
-      error = `${raised.name}: ${raised.message}`.slice(0, 600);
-    }
-    console.log(JSON.stringify({ name: task.name, ok: error === null, error, turns }));
+/** The outcome of a task; an error of it is no error of the others. */
+async function outcome(begin, task) {
+  const turns = [];
+  let error = null;
+  try {
+    await play(task, await begin(task), turns);
+  } catch (raised) {
+    error = `${raised.name}: ${raised.message}`.slice(0, 600);
   }
+  return { name: task.name, ok: error === null, error, turns };
+}
+
+/** Plays every task with the conversation that `begin` makes of it. */
+export async function run(begin) {
+  const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+  const worker = async () => {
+    for (let line = await lines.next(); !line.done; line = await lines.next()) {
+      console.log(JSON.stringify(await outcome(begin, JSON.parse(line.value))));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, worker));
 }

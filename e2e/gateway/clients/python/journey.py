@@ -7,6 +7,7 @@ that reached the client. SKILLET_URL and SKILLET_TOKEN say where the gateway is 
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 URL = os.environ["SKILLET_URL"].rstrip("/")
 TOKEN = os.environ["SKILLET_TOKEN"]
@@ -15,6 +16,8 @@ DESCRIPTION = "The client's own."
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 # More than any turn needs: a conversation that does not end is wrong.
 MOST_REQUESTS = 12
+# Conversations at a time: most of their time they wait, for a refusal that passes or for a skill.
+AT_A_TIME = 6
 
 
 def own_names(task):
@@ -64,13 +67,19 @@ def play(task, conversation, turns):
         assert len(turn["calls"]) == number, f"{prompt!r} brought the calls {turn['calls']}, not {number}"
 
 
+def outcome(begin, line):
+    """The outcome of a task, as a line; an error of it is no error of the others."""
+    task, turns = json.loads(line), []
+    try:
+        play(task, begin(task), turns)
+        error = None
+    except Exception as raised:  # noqa: BLE001
+        error = f"{type(raised).__name__}: {raised}"[:600]
+    return json.dumps({"name": task["name"], "ok": error is None, "error": error, "turns": turns})
+
+
 def run(begin):
-    """Plays every task with the conversation that `begin` makes of it; an error of one is its outcome."""
-    for line in sys.stdin:
-        task, turns = json.loads(line), []
-        try:
-            play(task, begin(task), turns)
-            error = None
-        except Exception as raised:  # noqa: BLE001
-            error = f"{type(raised).__name__}: {raised}"[:600]
-        print(json.dumps({"name": task["name"], "ok": error is None, "error": error, "turns": turns}), flush=True)
+    """Plays every task with the conversation that `begin` makes of it."""
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        for line in pool.map(lambda line: outcome(begin, line), sys.stdin):
+            print(line, flush=True)
