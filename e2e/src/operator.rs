@@ -1,9 +1,9 @@
-//! The operator's pod: the end of its log, stopping it and starting it again.
+//! The pod of the operator that leads: the end of its log, stopping it and starting it again.
 
 use std::{env, fs, time::Duration};
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Pod};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, LogParams, Patch, PatchParams},
@@ -12,41 +12,51 @@ use serde_json::json;
 
 use crate::wait::eventually;
 
+/// The Lease of the release `skillet`.
+const LEASE: &str = "skillet-operator";
 const LABELS: &str = "app.kubernetes.io/name=skillet,app.kubernetes.io/component=operator";
 
 const SCALED_WITHIN: Duration = Duration::from_secs(60);
 
-/// The operator's pod that runs.
+/// The pod of the operator that holds the Lease.
 pub async fn pod(client: &Client) -> Result<Pod> {
     let of_operator = ListParams::default().labels(LABELS);
     let pods = Api::<Pod>::all(client.clone()).list(&of_operator).await.context("could not list pods")?;
-    let is_running =
-        |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
-    pods.items.into_iter().find(is_running).context("no operator runs in the cluster; run `make deploy`")
+    let named = ListParams::default().fields(&format!("metadata.name={LEASE}"));
+    let leases = Api::<Lease>::all(client.clone()).list(&named).await.context("could not list leases")?;
+    let holders: Vec<String> =
+        leases.items.into_iter().filter_map(|lease| lease.spec?.holder_identity).collect();
+    let leads = |pod: &Pod| {
+        let is_running = pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
+        is_running && holders.contains(&pod.name_any())
+    };
+    pods.items.into_iter().find(leads).context("no operator leads in the cluster; run `make deploy`")
 }
 
-/// Deletes the operator's pod, once one runs; its name.
+/// Deletes the pod of the operator that leads, once one does; its name.
 pub async fn delete(client: &Client, params: &DeleteParams) -> Result<String> {
-    let found = eventually("an operator runs", SCALED_WITHIN, async || Ok(pod(client).await.ok())).await?;
+    let found = eventually("an operator leads", SCALED_WITHIN, async || Ok(pod(client).await.ok())).await?;
     let api: Api<Pod> = Api::namespaced(client.clone(), &found.namespace().unwrap_or_default());
     api.delete(&found.name_any(), params).await?;
     Ok(found.name_any())
 }
 
-/// Sends the operator away, does `body`, and calls the operator back whatever came of it.
+/// Sends the operators away, does `body`, and calls as many back whatever came of it.
 pub async fn away<T>(client: &Client, body: impl AsyncFnOnce() -> Result<T>) -> Result<T> {
-    scale(client, 0).await?;
+    let replicas = scale(client, 0).await?;
     let result = body().await;
-    scale(client, 1).await?;
+    scale(client, replicas).await?;
     result
 }
 
-async fn scale(client: &Client, replicas: i32) -> Result<()> {
+/// Scales the operator, and returns how many there were.
+async fn scale(client: &Client, replicas: i32) -> Result<i32> {
     let all: Api<Deployment> = Api::all(client.clone());
     let found =
         all.list(&ListParams::default().labels(LABELS)).await.context("could not list deployments")?;
     let deployment = found.items.into_iter().next().context("the operator has no deployment")?;
     let namespace = deployment.namespace().unwrap_or_default();
+    let before = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
     let api: Api<Deployment> = Api::namespaced(client.clone(), &namespace);
     let patch = json!({ "spec": { "replicas": replicas } });
     api.patch(&deployment.name_any(), &PatchParams::default(), &Patch::Merge(patch))
@@ -56,7 +66,7 @@ async fn scale(client: &Client, replicas: i32) -> Result<()> {
     eventually(&format!("{replicas} operators are there"), SCALED_WITHIN, async || {
         let there = pods.list(&ListParams::default().labels(LABELS)).await?.items;
         let is_right = usize::try_from(replicas)? == there.len() && there.iter().all(is_ready);
-        Ok(is_right.then_some(()))
+        Ok(is_right.then_some(before))
     })
     .await
 }

@@ -97,7 +97,9 @@ fn operator() -> anyhow::Result<Process> {
         [] => {
             bail!("no process `skillet operator` on this machine: it takes the local node (`make deploy`)")
         }
-        _ => bail!("several processes `skillet operator` on this machine: {operators:?}"),
+        _ => bail!(
+            "several processes `skillet operator` on this machine ({operators:?}): keep one with `kubectl -n skillet-system scale deployment skillet --replicas 1`"
+        ),
     }
 }
 

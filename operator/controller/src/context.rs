@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::{Api, Client};
+use skillet_kube::Leadership;
 
 use crate::{
     catalog::Catalog,
@@ -31,15 +32,15 @@ pub(crate) struct Context {
     pub(crate) version_pins: Arc<VersionPins>,
     pub(crate) reporter: Reporter,
     pub(crate) metrics: Metrics,
-    /// Milliseconds since 1970 at the operator's start, so that it grows with every start: a sandbox obeys only the newest it has heard of.
-    pub(crate) epoch: u64,
+    /// The right to start runs. A sandbox obeys only the leader of the latest term that it has heard of.
+    pub(crate) leadership: Leadership,
 }
 
 impl Context {
     /// An operator that was killed may go on for some seconds beside the next one, end a run and remove its sandbox. Until
     /// then what the watch shows is not enough to begin a run.
     pub(crate) fn is_young(&self) -> bool {
-        let started = i64::try_from(self.epoch).unwrap_or_default();
+        let started = i64::try_from(self.leadership.term()).unwrap_or_default();
         i128::from(Timestamp::now().as_millisecond() - started) < YOUNG.as_millis().cast_signed()
     }
 

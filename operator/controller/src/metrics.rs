@@ -49,6 +49,8 @@ pub struct Metrics {
     pub running: Gauge,
     /// Sandboxes that were abandoned before their program started.
     pub discarded: Counter,
+    /// 1 while this operator holds the Lease.
+    pub is_leader: Gauge,
 }
 
 impl Metrics {
@@ -64,6 +66,7 @@ impl Metrics {
             queued: Gauge::default(),
             running: Gauge::default(),
             discarded: Counter::default(),
+            is_leader: Gauge::default(),
         };
         registry.register(
             "executions",
@@ -85,6 +88,7 @@ impl Metrics {
         registry.register("problems", "Objects found unusable, by kind and reason", metrics.problems.clone());
         registry.register("executions_queued", "Executions that wait for a place", metrics.queued.clone());
         registry.register("executions_running", "Executions that have a place", metrics.running.clone());
+        registry.register("leader", "1 for the operator that holds the Lease", metrics.is_leader.clone());
         registry.register("sandboxes_discarded", "Sandboxes abandoned before use", metrics.discarded.clone());
         metrics
     }

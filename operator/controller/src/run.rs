@@ -1,11 +1,13 @@
 //! The operator as a whole: starts its parts in order.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use jiff::Timestamp;
 use kube::{
     Api, Client,
     runtime::{
@@ -15,7 +17,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use skillet_api::{Skill, SkillPolicy, SkillVersion, names};
-use skillet_kube::{RawObject, mirror};
+use skillet_kube::{Leadership, LeaseRef, RawObject, mirror};
 use thiserror::Error;
 use tokio::{
     sync::{mpsc, watch},
@@ -43,9 +45,11 @@ pub enum Error {
     Sandboxes { namespace: String, source: Box<kube::Error> },
     #[error(transparent)]
     Policy(#[from] policy::Error),
+    #[error("another operator holds the Lease: {holder}")]
+    LeaseLost { holder: String },
 }
 
-/// The state of `/readyz`: true once the operator has seen the whole cluster.
+/// The state of `/readyz`: true once the operator has seen the whole cluster, so that it can lead at once.
 #[derive(Clone, Default)]
 pub struct Readiness(Arc<AtomicBool>);
 
@@ -55,33 +59,58 @@ impl Readiness {
     }
 }
 
-/// Runs every part until `shutdown` fires. The next operator settles the runs in flight.
+/// Waits for the Lease, and leads until `shutdown` fires. The next leader settles the runs in flight.
 pub async fn run(
     client: Client,
+    lease: LeaseRef,
     settings: SandboxSettings,
     metrics: Metrics,
     readiness: Readiness,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), Error> {
+    let mut parts = JoinSet::new();
+    let catalog = Arc::new(Catalog::default());
+    let mut shutdown = pin!(shutdown);
+    let acquired = async {
+        start_catalog(&client, &catalog, &mut parts).await;
+        readiness.0.store(true, Ordering::Relaxed);
+        Leadership::acquire(client.clone(), &lease).await
+    };
+    let leadership = tokio::select! {
+        leadership = acquired => leadership,
+        () = &mut shutdown => return Ok(()),
+    };
+    metrics.is_leader.set(1);
     let jobs = Api::namespaced(client.clone(), &settings.namespace);
     let (remover, removing) = Remover::new(jobs);
     let source = Source { controller: names::REPORTING_CONTROLLER.into(), instance: None };
     let ctx = Arc::new(Context {
         reporter: Reporter::new(Recorder::new(client.clone(), source), metrics.clone()),
-        catalog: Arc::new(Catalog::default()),
+        catalog,
         newest_version: NewestRevision::default(),
         version_pins: Arc::default(),
         pods: PodWatch::default(),
-        epoch: Timestamp::now().as_millisecond().unsigned_abs(),
+        leadership,
         client,
         settings,
         remover,
         metrics,
     });
-    let mut parts = JoinSet::new();
     parts.spawn(removing);
-    policy::create_default(&ctx).await?;
-    start_catalog(&ctx, &mut parts).await;
+    let result = tokio::select! {
+        result = lead(&ctx, &mut parts) => result,
+        holder = ctx.leadership.lost() => Err(Error::LeaseLost { holder }),
+        () = shutdown => Ok(()),
+    };
+    info!("Operator stops");
+    parts.shutdown().await;
+    ctx.leadership.release().await;
+    result
+}
+
+/// Starts what only the leader does, and waits.
+async fn lead(ctx: &Arc<Context>, parts: &mut JoinSet<()>) -> Result<(), Error> {
+    policy::create_default(ctx).await?;
     let leftovers = LeftoverRuns::list(&ctx.sandbox_jobs(), &ctx.version_pins).await.map_err(|source| {
         Error::Sandboxes { namespace: ctx.settings.namespace.clone(), source: Box::new(source) }
     })?;
@@ -97,32 +126,27 @@ pub async fn run(
     parts.spawn(retention::executions(ctx.clone(), receiver));
     parts.spawn(retention::sandboxes(ctx.clone()));
     parts.spawn(Engine::new(ctx.clone(), leftovers, finished).work(executions));
-    readiness.0.store(true, Ordering::Relaxed);
-    shutdown.await;
-    info!("Operator stops");
-    parts.shutdown().await;
-    Ok(())
+    std::future::pending().await
 }
 
 /// Starts the catalog's watches and waits until each has listed everything once.
-async fn start_catalog(ctx: &Arc<Context>, parts: &mut JoinSet<()>) {
+async fn start_catalog(client: &Client, catalog: &Arc<Catalog>, parts: &mut JoinSet<()>) {
     let (policy, policies) = watch::channel(false);
     let (skill, skills) = watch::channel(false);
     let (version, versions) = watch::channel(false);
-    parts.spawn(mirror_kind::<SkillPolicy>(ctx.clone(), policy));
-    parts.spawn(mirror_kind::<Skill>(ctx.clone(), skill));
-    parts.spawn(mirror_kind::<SkillVersion>(ctx.clone(), version));
+    parts.spawn(mirror_kind::<SkillPolicy>(client.clone(), catalog.clone(), policy));
+    parts.spawn(mirror_kind::<Skill>(client.clone(), catalog.clone(), skill));
+    parts.spawn(mirror_kind::<SkillVersion>(client.clone(), catalog.clone(), version));
     for mut synced in [policies, skills, versions] {
         // An error means that the part has ended, which it does only at shutdown.
         synced.wait_for(|is_synced| *is_synced).await.ok();
     }
 }
 
-async fn mirror_kind<K>(ctx: Arc<Context>, is_synced: watch::Sender<bool>)
+async fn mirror_kind<K>(client: Client, catalog: Arc<Catalog>, is_synced: watch::Sender<bool>)
 where
     K: Catalogued + Clone + DeserializeOwned + 'static,
 {
-    let events =
-        skillet_kube::watch::<RawObject<K>>(Api::all(ctx.client.clone()), watcher::Config::default());
-    mirror(events, &mut CatalogMirror::<K>::new(ctx.catalog.clone(), is_synced)).await;
+    let events = skillet_kube::watch::<RawObject<K>>(Api::all(client), watcher::Config::default());
+    mirror(events, &mut CatalogMirror::<K>::new(catalog, is_synced)).await;
 }

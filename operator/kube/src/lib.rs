@@ -5,6 +5,7 @@
 
 mod backoff;
 mod client;
+mod leadership;
 mod mirror;
 mod parsed_size;
 mod raw_object;
@@ -15,6 +16,7 @@ pub mod testing;
 
 pub use backoff::Backoff;
 pub use client::connect;
+pub use leadership::{Leadership, LeaseRef};
 pub use mirror::{Mirror, Unlisted, mirror, watch};
 pub use parsed_size::parsed_size;
 pub use raw_object::{PAGE_SIZE, ParseError, RawObject};

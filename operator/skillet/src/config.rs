@@ -37,6 +37,15 @@ pub(crate) enum Command {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct OperatorConfig {
+    /// Namespace of the operator, with the Lease that operators compete for.
+    #[arg(long, env, default_value = "skillet-system")]
+    pub(crate) namespace: String,
+    /// Name of the Lease.
+    #[arg(long, env, default_value = "skillet-operator")]
+    pub(crate) lease_name: String,
+    /// Name of this operator's pod, by which it holds the Lease. No two operators may have the same.
+    #[arg(long, env)]
+    pub(crate) pod_name: String,
     /// Namespace in which sandboxes are made.
     #[arg(long, env, default_value = "skillet-sandboxes")]
     pub(crate) sandbox_namespace: String,

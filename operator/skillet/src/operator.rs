@@ -11,6 +11,7 @@ use skillet_controller::{
     settings::{RunnerDelivery, SandboxSettings},
 };
 use skillet_gateway::admin;
+use skillet_kube::LeaseRef;
 use tokio::net::TcpListener;
 use tracing::info;
 
@@ -25,6 +26,9 @@ const IMAGE_VOLUMES_SINCE: u32 = 35;
 /// Runs until SIGTERM or SIGINT, and after that until the gateway in the same pod has ended.
 pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
     let OperatorConfig {
+        namespace,
+        lease_name,
+        pod_name,
         sandbox_namespace,
         shell_image,
         python_image,
@@ -48,6 +52,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         image_pull_policy: image_pull_policy.filter(|policy| !policy.is_empty()),
         runtime_class: runtime_class.filter(|class| !class.is_empty()),
     };
+    let lease = LeaseRef { namespace, name: lease_name, identity: pod_name };
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let readiness = Readiness::default();
@@ -60,7 +65,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         }
     };
     tokio::select! {
-        result = run::run(client, settings, metrics, readiness, stop) => Ok(result?),
+        result = run::run(client, lease, settings, metrics, readiness, stop) => Ok(result?),
         served = admin => served?,
     }
 }

@@ -164,7 +164,7 @@ impl Attempt<'_> {
         let limits = BindLimits { undecided: limit, no_room };
         sandbox::wait_until_bound(pod, limits, || self.room.report_missing()).await?;
         self.room.report_found();
-        sandbox::attach(&self.ctx.sandbox_pods(), pod, self.ctx.epoch, limit).await
+        sandbox::attach(&self.ctx.sandbox_pods(), pod, self.ctx.leadership.term(), limit).await
     }
 
     async fn handle_attach_error(

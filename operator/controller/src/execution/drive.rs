@@ -30,10 +30,12 @@ impl Attempt<'_> {
         let id = frame::RunId {
             execution_uid: &self.plan.reference.uid,
             attempt: self.point.attempt,
-            epoch: self.ctx.epoch,
+            epoch: self.ctx.leadership.term(),
         };
         let frame = frame::run(&id, &self.plan.admitted, self.plan.secret_env.clone());
         let frame = OperatorMessage::Run(Box::new(frame));
+        // Another operator may lead already, if this one was stopped or cut off meanwhile.
+        self.ctx.leadership.confirm().await;
         // The program starts after this, however late this operator reads that it did.
         let sent_at = Timestamp::now();
         timeout(SEND_LIMIT, stream.send(&frame)).await.map_err(|_| StreamEnd::NoAnswer)??;
@@ -49,7 +51,7 @@ impl Attempt<'_> {
                     }
                     // Every attached operator receives every frame, so refusals of another epoch are ignored.
                     RunnerMessage::Refused(refused)
-                        if refused.epoch.is_some_and(|epoch| epoch != self.ctx.epoch) => {}
+                        if refused.epoch.is_some_and(|epoch| epoch != self.ctx.leadership.term()) => {}
                     RunnerMessage::Refused(Refused { reason: RefusalReason::StaleEpoch, .. }) => {
                         // If this stream ended now, the newer operator's stream would lose its input.
                         timeout(self.plan.admitted.timeout + OPERATOR_SLACK, stream.wait_for_end()).await.ok();

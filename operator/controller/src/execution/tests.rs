@@ -20,7 +20,7 @@ use kube::{
 use serde_json::{Value, json};
 use skillet_api::{SkillExecutionSpec, SkillExecutionStatus, SkillPolicySpec, SkillSpec, names};
 use skillet_core::skill::validate_content;
-use skillet_kube::RawObject;
+use skillet_kube::{Leadership, RawObject};
 use skillet_protocol::{Isolation, Receipt};
 use tokio::sync::mpsc;
 use tracing_subscriber::fmt::MakeWriter;
@@ -113,7 +113,7 @@ fn context(client: Client) -> Arc<Context> {
         version_pins: Arc::default(),
         pods: PodWatch::default(),
         // Not young.
-        epoch: 1,
+        leadership: Leadership::of_test(1),
         client,
         settings,
         remover,

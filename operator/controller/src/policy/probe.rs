@@ -102,7 +102,7 @@ async fn ask(
         sandbox::create(&ctx.sandbox_jobs(), &job, limit).await.map_err(|error| error.to_string())?;
         let limits = BindLimits { undecided: limit, no_room: limit };
         sandbox::wait_until_bound(&mut pod, limits, || {}).await.map_err(|error| error.to_string())?;
-        let attached = sandbox::attach(&ctx.sandbox_pods(), &mut pod, ctx.epoch, limit).await;
+        let attached = sandbox::attach(&ctx.sandbox_pods(), &mut pod, ctx.leadership.term(), limit).await;
         attached.map_err(|error| error.to_string())
     };
     let attached = attached.await;

@@ -142,7 +142,7 @@ async fn the_caller_of_an_execution_is_the_gateways_to_name() {
     let Some((_, _, runner)) = people("forger", &execute).await else { return };
     let named = object("SkillExecution", "e", &json!({ "skill": "a", "caller": "team/agent" }));
     create(&runner, &named).await.assert_says(CALLER);
-    let mut labelled = object("SkillExecution", "e", &json!({ "skill": "a" }));
+    let mut labelled = object("SkillExecution", "labelled", &json!({ "skill": "a" }));
     labelled["metadata"]["labels"] = json!({ "skillet.dev/caller-namespace": "team" });
     let label = "the label skillet.dev/caller-namespace is written by the gateway alone";
     create(&runner, &labelled).await.assert_says(label);

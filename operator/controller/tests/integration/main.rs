@@ -18,6 +18,7 @@ mod defaults_and_writers;
 mod eventually;
 mod execution_rules;
 mod idempotence;
+mod leadership;
 mod legacy_objects;
 mod objects;
 mod operator;
