@@ -104,14 +104,19 @@ pub struct Providers {
     pub anthropic: Provider,
     /// `/v1beta/models/...:generateContent`. Default `https://generativelanguage.googleapis.com`.
     pub gemini: Provider,
+    /// Further providers. The first one whose dialect and models match a request gets it, else one of the three above. Default none.
+    #[schemars(length(max = 32))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub additional: Vec<AdditionalProvider>,
 }
 
 impl Default for Providers {
     fn default() -> Self {
         Self {
-            openai: Provider::at("https://api.openai.com"),
-            anthropic: Provider::at("https://api.anthropic.com"),
-            gemini: Provider::at("https://generativelanguage.googleapis.com"),
+            openai: Provider::at(ProviderDialect::OpenAI.public_url()),
+            anthropic: Provider::at(ProviderDialect::Anthropic.public_url()),
+            gemini: Provider::at(ProviderDialect::Gemini.public_url()),
+            additional: Vec::new(),
         }
     }
 }
@@ -120,7 +125,7 @@ impl Default for Providers {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Provider {
-    /// URL before the provider's own path: `http` or `https`, without a slash at the end.
+    /// URL before the provider's own path: `http` or `https`, without a slash at the end. It may end with a version, such as `http://ollama:11434/v1`. Default the public address of its format.
     #[schemars(length(max = 512), regex(pattern = r"^(https?://[^ ]+[^ /])?$"))]
     pub base_url: String,
     /// The platform's key, a Secret in the operator's namespace. Default none.
@@ -129,6 +134,82 @@ pub struct Provider {
     /// True if a client may send its own key, which the gateway then forwards to the provider. Default true if `keySecret` is not set, else false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_key: Option<bool>,
+    /// Patterns of the models that a request may name, with `*` for any text. Default all models.
+    #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
+    /// Offer of skills to its models: `Always`, also to a model that refused tools; `Auto`, not to a model that lately refused them; `Never`. Default `Auto`.
+    pub tools: ToolUse,
+    /// Exceptions from `tools` by model; the first that matches counts. Default none.
+    #[schemars(length(max = 64))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model_tools: Vec<ModelTools>,
+    /// Set for Azure OpenAI, which takes its key and names its models in another place. Default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub azure: Option<Azure>,
+}
+
+/// Offer of skills to the models of a provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ToolUse {
+    Always,
+    #[default]
+    Auto,
+    Never,
+}
+
+/// Offer of skills to some models.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelTools {
+    /// Pattern of the models, with `*` for any text.
+    #[schemars(length(min = 1, max = 256))]
+    pub model: String,
+    /// Offer of skills to them.
+    pub tools: ToolUse,
+}
+
+/// Form of requests to Azure OpenAI.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Azure {
+    /// Dated version of the API, such as `2024-10-21`. The model is then the name of a deployment, and `baseUrl` the address of the resource. Default none, for a `baseUrl` that ends with `/openai/v1`.
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9a-z-]+$"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+}
+
+/// Format of a provider's requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ProviderDialect {
+    #[default]
+    OpenAI,
+    Anthropic,
+    Gemini,
+}
+
+impl ProviderDialect {
+    /// The address of the public provider of this format.
+    pub fn public_url(self) -> &'static str {
+        match self {
+            Self::OpenAI => "https://api.openai.com",
+            Self::Anthropic => "https://api.anthropic.com",
+            Self::Gemini => "https://generativelanguage.googleapis.com",
+        }
+    }
+}
+
+/// A provider with a name of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdditionalProvider {
+    /// Name in rights, metrics and logs.
+    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+    /// Format of its requests: `OpenAI` (chat completions and responses), `Anthropic` or `Gemini`.
+    pub dialect: ProviderDialect,
+    #[serde(flatten)]
+    pub provider: Provider,
 }
 
 impl Provider {

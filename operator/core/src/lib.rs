@@ -9,6 +9,7 @@ pub mod api_key;
 pub mod case_fold;
 pub mod content;
 pub mod content_cache;
+pub mod glob;
 pub mod js_number;
 pub mod json_text;
 pub mod outcome;

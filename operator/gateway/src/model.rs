@@ -5,6 +5,7 @@ pub mod conversation;
 pub mod inject;
 mod passthrough;
 pub mod preferences;
+mod provider_choice;
 pub mod proxy;
 mod threads;
 pub mod tool_refusals;

@@ -27,6 +27,8 @@ const FORCED_MODE: [&str; 4] = [
     "/tool_config/functionCallingConfig/mode",
     "/tool_config/function_calling_config/mode",
 ];
+/// The reason for models of OpenAI's that refuse functions.
+pub const MODEL_WITHOUT_TOOLS: &str = "ModelWithoutTools";
 /// Most tools that OpenAI and Gemini take.
 const MAX_TOOLS: usize = 128;
 
@@ -93,7 +95,7 @@ fn exclusion_of_chat(request: &Value, model: &str) -> Option<&'static str> {
     if !request["prediction"].is_null() {
         return Some("Prediction");
     }
-    is_without_functions(model).then_some("ModelWithoutTools")
+    is_without_functions(model).then_some(MODEL_WITHOUT_TOOLS)
 }
 
 fn exclusion_of_responses(request: &Value, model: &str) -> Option<&'static str> {
@@ -104,7 +106,7 @@ fn exclusion_of_responses(request: &Value, model: &str) -> Option<&'static str> 
     if !request["prompt"].is_null() {
         return Some("StoredPrompt");
     }
-    is_without_functions(model).then_some("ModelWithoutTools")
+    is_without_functions(model).then_some(MODEL_WITHOUT_TOOLS)
 }
 
 /// OpenAI's models that refuse functions.

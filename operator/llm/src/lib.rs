@@ -31,6 +31,7 @@ mod usage;
 mod wire;
 
 pub use dialect::{Arguments, Dialect, DialectError, DialectName, ToolCall, ToolDefinition, ToolResult};
+pub use exclusion::MODEL_WITHOUT_TOOLS;
 pub use offered_names::OfferedNames;
 pub use stream::{RoundEnd, StreamError, StreamFilter};
 pub use usage::Usage;

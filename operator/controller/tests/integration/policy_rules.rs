@@ -63,24 +63,66 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+fn gateway(fields: &str) -> String {
+    format!("gateway: {{{fields}}}")
+}
+
+/// The cases of one provider's settings; `write` makes a spec of its fields.
+fn settings_cases(at: &'static str, write: impl Fn(&str) -> String) -> Vec<Case> {
+    let bound = |path: &str| -> &'static str {
+        Box::leak(format!("spec.gateway.providers.{at}.{path}").into_boxed_str())
+    };
+    let secret = |fields: &str| write(&format!("keySecret: {{{fields}}}"));
+    let rule = |fields: &str| write(&format!("modelTools: [{{{fields}}}]"));
+    let many_rules = many(65, |n| format!("{{model: m{n}, tools: Auto}}"));
+    vec![
+        breaks(bound("baseUrl pattern"), write("baseUrl: 'ftp://x'")),
+        breaks(bound("baseUrl maxLength"), write(&format!("baseUrl: 'http://{}'", "x".repeat(506)))),
+        breaks(bound("tools enum"), write("tools: Sometimes")),
+        breaks(bound("models maxItems"), write(&format!("models: {}", many(65, |n| format!("m{n}"))))),
+        breaks(bound("models[] minLength"), write("models: ['']")),
+        breaks(bound("models[] maxLength"), write(&format!("models: [{}]", long(257)))),
+        breaks(bound("modelTools maxItems"), write(&format!("modelTools: {many_rules}"))),
+        breaks(bound("modelTools[].model required"), rule("tools: Auto")),
+        breaks(bound("modelTools[].model minLength"), rule("model: '', tools: Auto")),
+        breaks(bound("modelTools[].model maxLength"), rule(&format!("model: {}, tools: Auto", long(257)))),
+        breaks(bound("modelTools[].tools required"), rule("model: m")),
+        breaks(bound("modelTools[].tools enum"), rule("model: m, tools: Sometimes")),
+        breaks(bound("azure.apiVersion pattern"), write("azure: {apiVersion: '2024/10'}")),
+        breaks(bound("azure.apiVersion maxLength"), write(&format!("azure: {{apiVersion: {}}}", long(33)))),
+        breaks(bound("keySecret.name required"), secret("key: k")),
+        breaks(bound("keySecret.name minLength"), secret("name: ''")),
+        breaks(bound("keySecret.name maxLength"), secret(&format!("name: {}", long(254)))),
+        breaks(bound("keySecret.key minLength"), secret("name: n, key: ''")),
+        breaks(bound("keySecret.key maxLength"), secret(&format!("name: n, key: {}", long(254)))),
+    ]
+}
+
+fn provider_cases() -> Vec<Case> {
+    let additional = |fields: &str| gateway(&format!("providers: {{additional: [{{{fields}}}]}}"));
+    let of_list = |fields: &str| additional(&format!("name: n, dialect: OpenAI, {fields}"));
+    let mut cases = settings_cases("additional[]", of_list);
+    for own in ["openai", "anthropic", "gemini"] {
+        cases.extend(settings_cases(own, |fields| gateway(&format!("providers: {{{own}: {{{fields}}}}}"))));
+    }
+    let many_providers = many(33, |n| format!("{{name: n{n}, dialect: OpenAI}}"));
+    let long_name = format!("name: {}, dialect: OpenAI", long(64));
+    cases.extend([
+        breaks(
+            "spec.gateway.providers.additional maxItems",
+            gateway(&format!("providers: {{additional: {many_providers}}}")),
+        ),
+        breaks("spec.gateway.providers.additional[].name required", additional("dialect: OpenAI")),
+        breaks("spec.gateway.providers.additional[].name pattern", additional("name: A, dialect: OpenAI")),
+        breaks("spec.gateway.providers.additional[].name maxLength", additional(&long_name)),
+        breaks("spec.gateway.providers.additional[].dialect required", additional("name: n")),
+        breaks("spec.gateway.providers.additional[].dialect enum", additional("name: n, dialect: Other")),
+    ]);
+    cases
+}
+
 fn gateway_cases() -> Vec<Case> {
-    let gateway = |fields: &str| format!("gateway: {{{fields}}}");
-    let providers = ["openai", "anthropic", "gemini"].into_iter().flat_map(move |provider| {
-        let at = format!("spec.gateway.providers.{provider}");
-        let change = move |fields: &str| gateway(&format!("providers: {{{provider}: {{{fields}}}}}"));
-        let secret = |fields: &str| change(&format!("keySecret: {{{fields}}}"));
-        let bound = |path: &str| -> &'static str { Box::leak(format!("{at}.{path}").into_boxed_str()) };
-        vec![
-            breaks(bound("baseUrl pattern"), change("baseUrl: 'ftp://x'")),
-            breaks(bound("baseUrl maxLength"), change(&format!("baseUrl: 'http://{}'", "x".repeat(506)))),
-            breaks(bound("keySecret.name required"), secret("key: k")),
-            breaks(bound("keySecret.name minLength"), secret("name: ''")),
-            breaks(bound("keySecret.name maxLength"), secret(&format!("name: {}", long(254)))),
-            breaks(bound("keySecret.key minLength"), secret("name: n, key: ''")),
-            breaks(bound("keySecret.key maxLength"), secret(&format!("name: n, key: {}", long(254)))),
-        ]
-    });
-    let mut cases: Vec<Case> = providers.collect();
+    let mut cases = provider_cases();
     for list in ["platformNamespaces", "catalogNamespaces"] {
         let bound =
             |path: &str| -> &'static str { Box::leak(format!("spec.gateway.{list}{path}").into_boxed_str()) };

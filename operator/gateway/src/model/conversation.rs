@@ -26,7 +26,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
-use skillet_api::skill::Invocation;
+use skillet_api::{gateway::ToolUse, skill::Invocation};
 use skillet_llm::{
     Dialect, DialectName, ToolCall, ToolResult, json_edit::render, result_budget::ResultBudget,
 };
@@ -39,6 +39,7 @@ use crate::{
     memory::MemoryReservation,
     model::ModelState,
     model::{
+        provider_choice::tool_use,
         tool_refusals,
         tools::{OfferedTools, PROVIDER_REFUSED, Target, set_header},
         upstream::Upstream,
@@ -172,7 +173,7 @@ impl Conversation {
         let is_refusal =
             [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY].contains(&response.status());
         // The results of confirmed calls are in the changed request alone.
-        if !is_refusal || is_resolved || self.offered.tools.is_empty() {
+        if !is_refusal || is_resolved || self.offered.tools.is_empty() || self.keeps_tools() {
             return Ok(First::Response(response));
         }
         let refusal = buffered::receive(response).await?;
@@ -186,6 +187,12 @@ impl Conversation {
         }
         self.offered = OfferedTools::withheld(PROVIDER_REFUSED);
         Ok(First::Response(response))
+    }
+
+    /// Returns true if the policy offers skills to the model also after a refusal.
+    fn keeps_tools(&self) -> bool {
+        let policy = self.gateway.catalog.policy();
+        tool_use(&policy.gateway.providers, self.dialect, &self.model) == ToolUse::Always
     }
 
     /// The client's request without skills: its own bytes, unless turns were put back into it.

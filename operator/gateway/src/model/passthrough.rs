@@ -1,8 +1,12 @@
 //! Paths of the providers that have nothing to do with skills: they pass as they are, streamed both ways.
 //!
+//! A JSON body is read for its model if the policy tells models apart.
+//!
 //! The caller is authenticated and its token removed as on every other route. What a provider keeps (files, batches,
 //! conversations, stored responses) is reached with a client's own key only: the platform's key would reach the objects
 //! of every tenant.
+
+mod model_name;
 
 use axum::{
     Router,
@@ -14,12 +18,19 @@ use axum::{
 use http::{HeaderMap, Method, header::CONTENT_TYPE};
 use skillet_llm::DialectName;
 
-use super::{ModelState, upstream::response_headers};
+use self::model_name::{in_body, in_path, is_json};
+use super::{
+    ModelState,
+    provider_choice::depends_on_model,
+    proxy::BODY_BUDGET,
+    upstream::{ProviderRequest, response_headers},
+};
 use crate::error::ApiError;
 
 /// Path families of which a provider keeps nothing.
 const STATELESS: [&str; 6] =
-    ["/v1/audio", "/v1/completions", "/v1/embeddings", "/v1/images", "/v1/models", "/v1/moderations"];
+    ["/v1/audio", "/v1/completions", "/v1/embeddings", "/v1/images", MODELS, "/v1/moderations"];
+const MODELS: &str = "/v1/models";
 /// Path families of what a provider keeps.
 const STORED: [&str; 5] = ["/v1/batches", "/v1/conversations", "/v1/files", "/v1/responses", "/v1/uploads"];
 const GEMINI: [&str; 3] = ["/upload/v1beta/{*rest}", "/v1alpha/{*rest}", "/v1beta/{*rest}"];
@@ -34,7 +45,7 @@ pub(super) fn routes() -> Router<ModelState> {
         if !matches!(family, "/v1/responses") {
             routes = routes.route(family, any(pass));
         }
-        if family != "/v1/models" {
+        if family != MODELS {
             routes = routes.route(&format!("{family}/{{*rest}}"), any(pass));
         }
     }
@@ -52,17 +63,35 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
         return Err(ApiError::not_found("there is no such path"));
     }
     let dialect = dialect(parts.uri.path(), &headers);
-    let upstream = gateway.admit(&authenticated.caller, dialect, &path, &headers).await?;
-    if upstream.has_platform_key() && !is_stateless(parts.uri.path()) {
+    // A streamed body has no length: where the client sends none, there is none.
+    let has_body = parts.method == Method::POST || parts.headers.contains_key(CONTENT_TYPE);
+    let mut model = in_path(dialect, parts.uri.path()).map(ToOwned::to_owned);
+    let (mut reservation, mut sent) = (None, reqwest::Body::default());
+    if has_body && runs_model(dialect, &parts.method, parts.uri.path()) {
+        let policy = gateway.catalog.policy();
+        // A model that cannot be read is one that only a provider of all models takes.
+        model = Some(String::new());
+        if is_json(&headers) && depends_on_model(&policy.gateway.providers, dialect) {
+            let (bytes, held) =
+                gateway.memory.read(&authenticated.caller.namespace, body, BODY_BUDGET).await?;
+            model = Some(in_body(&bytes));
+            (reservation, sent) = (Some(held), bytes.into());
+        } else {
+            sent = reqwest::Body::wrap_stream(body.into_data_stream());
+        }
+    } else if has_body {
+        sent = reqwest::Body::wrap_stream(body.into_data_stream());
+    }
+    let request =
+        ProviderRequest { dialect, model: model.as_deref(), fallbacks: &[], path: &path, headers: &headers };
+    let upstream = gateway.admit(&authenticated.caller, &request).await?;
+    if upstream.has_platform_key() && !is_stateless(&parts.method, parts.uri.path()) {
         let message = "the platform's key reaches what the provider keeps of all tenants; send a key of your own, \
                        which spec.gateway.providers of the SkillPolicy must allow";
         return Err(ApiError::forbidden(message));
     }
-    // A streamed body has no length: where the client sends none, there is none.
-    let has_body = parts.method == Method::POST || parts.headers.contains_key(CONTENT_TYPE);
-    let body =
-        if has_body { reqwest::Body::wrap_stream(body.into_data_stream()) } else { reqwest::Body::default() };
-    let response = upstream.send_request(parts.method, body).await?;
+    let response = upstream.send_request(parts.method, sent).await?;
+    drop(reservation);
     let (status, headers) = (response.status(), response_headers(response.headers()));
     Ok((status, headers, Body::from_stream(response.bytes_stream())).into_response())
 }
@@ -83,12 +112,38 @@ fn dialect(path: &str, headers: &HeaderMap) -> DialectName {
     }
 }
 
-fn is_stateless(path: &str) -> bool {
-    let is_in = |family: &&str| {
-        path.strip_prefix(*family).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let others = ["/v1/messages/count_tokens", "/v1beta/models", "/v1alpha/models"];
-    STATELESS.iter().chain(&others).any(is_in)
+/// Returns true for a request that runs the model of its body.
+fn runs_model(dialect: DialectName, method: &Method, path: &str) -> bool {
+    dialect != DialectName::Gemini && method == Method::POST && is_stateless(method, path)
+}
+
+/// Returns true if the provider keeps nothing of such a request, and it reaches nothing that the provider keeps.
+fn is_stateless(method: &Method, path: &str) -> bool {
+    let is_in =
+        |family: &str| path.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let runs = |family: &&str| *family != MODELS && is_in(family);
+    match *method {
+        Method::GET | Method::HEAD => is_in(MODELS) || lists_gemini_models(path),
+        Method::POST => {
+            STATELESS.iter().any(runs) || is_in("/v1/messages/count_tokens") || is_stateless_method(path)
+        }
+        _ => false,
+    }
+}
+
+/// `/v1beta/models`, or one model. Operations of a model are paths below it.
+fn lists_gemini_models(path: &str) -> bool {
+    let rest = ["/v1beta/models", "/v1alpha/models"].iter().find_map(|family| path.strip_prefix(family));
+    rest.is_some_and(|rest| rest.rfind('/').unwrap_or_default() == 0)
+}
+
+/// A method of a Gemini model that starts no batch and no operation.
+fn is_stateless_method(path: &str) -> bool {
+    let method = path.rsplit_once(':').map(|(_, method)| method);
+    lists_gemini_models(path)
+        && method.is_some_and(|method| {
+            ["countTokens", "embedContent", "batchEmbedContents", "predict"].contains(&method)
+        })
 }
 
 #[cfg(test)]
@@ -140,8 +195,14 @@ mod tests {
         });
         let meta = json!({ "namespace": "skillet-system", "name": "k" });
         gateway.api.put_secret(json!({ "metadata": meta, "data": { "k": "cGxhdGZvcm0=" } }));
-        for (path, expected) in [("/v1/files", 403), ("/v1/embeddings", 200)] {
-            assert_eq!(send(&gateway, "POST", path, &[]).await.0, expected, "{path}");
+        for (method, path, expected) in [
+            ("POST", "/v1/files", 403),
+            ("GET", "/v1/conversations/conv_1", 403),
+            ("DELETE", "/v1/models/ft:gpt-x:theirs", 403),
+            ("GET", "/v1/models/gpt-x", 200),
+            ("POST", "/v1/embeddings", 200),
+        ] {
+            assert_eq!(send(&gateway, method, path, &[]).await.0, expected, "{path}");
         }
     }
 
@@ -164,10 +225,45 @@ mod tests {
         assert_eq!(dialect("/v1/models", &HeaderMap::new()), DialectName::OpenAiChat);
         assert_eq!(dialect("/v1/messages/batches", &HeaderMap::new()), DialectName::Anthropic);
         assert_eq!(dialect("/v1beta/files", &HeaderMap::new()), DialectName::Gemini);
-        assert!(
-            is_stateless("/v1/models/x")
-                && !is_stateless("/v1/modelsx")
-                && !is_stateless("/v1/messages/batches")
-        );
+    }
+
+    #[test]
+    fn a_provider_keeps_nothing_of_listed_methods_alone() {
+        for (method, path, expected) in [
+            (Method::GET, "/v1/models/x", true),
+            (Method::DELETE, "/v1/models/x", false),
+            (Method::GET, "/v1/modelsx", false),
+            (Method::POST, "/v1/messages/count_tokens", true),
+            (Method::POST, "/v1/messages/batches", false),
+            (Method::POST, "/v1/audio/speech", true),
+            (Method::GET, "/v1/audio/voices", false),
+            (Method::GET, "/v1beta/models", true),
+            (Method::GET, "/v1beta/models/gemini-x", true),
+            (Method::GET, "/v1beta/models/veo/operations/1", false),
+            (Method::POST, "/v1beta/models/gemini-x:countTokens", true),
+            (Method::POST, "/v1beta/models/gemini-x:batchGenerateContent", false),
+            (Method::POST, "/v1beta/models/veo:predictLongRunning", false),
+            (Method::POST, "/v1beta/files/x:embedContent", false),
+        ] {
+            assert_eq!(is_stateless(&method, path), expected, "{method} {path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_model_in_a_body_is_read_if_the_policy_tells_models_apart() {
+        let gateway = TestGateway::new();
+        gateway.change_policy(|policy| policy.gateway.providers.openai.models = vec!["text-*".into()]);
+        let json: (&str, &[u8]) = ("content-type", b"application/json");
+        let body = |model: &str| Body::from(format!("{{\"input\": [], \"model\": \"{model}\"}}"));
+        for (model, expected) in [("text-small", 200), ("large", 403)] {
+            let answer = gateway.send_body("POST", "/v1/embeddings", Some(AGENT), &[json], body(model)).await;
+            assert_eq!(answer.status, expected, "{model}");
+        }
+        assert_eq!(gateway.provider.texts(), ["{\"input\": [], \"model\": \"text-small\"}"]);
+        let form: (&str, &[u8]) = ("content-type", b"multipart/form-data; boundary=x");
+        let answer =
+            gateway.send_body("POST", "/v1/audio/transcriptions", Some(AGENT), &[form], body("text-x")).await;
+        assert_eq!(answer.error(), (403, "ModelNotAllowed".into(), String::new()));
+        assert_eq!(send(&gateway, "GET", "/v1/models", &[]).await.0, 200);
     }
 }

@@ -18,7 +18,7 @@ use skillet_llm::DialectName;
 use crate::{
     error::ApiError,
     memory::BodyBudget,
-    model::{ModelState, passthrough, threads, turn::Turn},
+    model::{ModelState, passthrough, threads, turn::Turn, upstream::ProviderRequest},
 };
 
 /// A request's body: images stand in it as text. It is held as it came or is sent, and as a document, of which the next
@@ -95,8 +95,15 @@ async fn handle(
         is_streaming: dialect.dialect().is_streaming(&request),
     });
     let is_dry_run = flag(&parts.headers, DRY_RUN_HEADER)?;
-    let upstream =
-        if is_dry_run { None } else { Some(gateway.admit(&caller, dialect, &path, &forwarded).await?) };
+    let fallbacks = fallbacks(&request);
+    let sent = ProviderRequest {
+        dialect,
+        model: Some(&model),
+        fallbacks: &fallbacks,
+        path: &path,
+        headers: &forwarded,
+    };
+    let upstream = if is_dry_run { None } else { Some(gateway.admit(&caller, &sent).await?) };
     let mut turn =
         Turn { caller, headers: parts.headers, dialect, model, request, original, restored: None, memory };
     let tools = turn.offer_tools(&gateway).await?;
@@ -110,6 +117,11 @@ async fn handle(
         return Ok(with_text(&conversation.offered.to_json(), "request", &conversation.sent(&request)));
     };
     conversation.respond(upstream, request, is_streaming).await
+}
+
+/// Models that OpenRouter and its like may run instead.
+fn fallbacks(request: &Value) -> Vec<&str> {
+    request["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 fn parse(body: &Bytes) -> Result<Value, ApiError> {

@@ -9,9 +9,13 @@ use std::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skillet_api::{SkillPolicySpec, gateway::OfferPolicy, skill::Invocation};
+use skillet_api::{
+    SkillPolicySpec,
+    gateway::{OfferPolicy, ToolUse},
+    skill::Invocation,
+};
 use skillet_llm::{
-    Dialect, DialectName, OfferedNames, ToolDefinition,
+    Dialect, DialectName, MODEL_WITHOUT_TOOLS, OfferedNames, ToolDefinition,
     tool_names::{OfferTable, SkillIdentity},
 };
 use skillet_offer::{
@@ -40,6 +44,8 @@ pub(super) const NOT_OFFERED_HEADER: &str = "x-skillet-not-offered";
 
 /// The provider refused the request with skills, and got it without them.
 pub(super) const PROVIDER_REFUSED: &str = "ProviderRefused";
+/// The policy offers nothing to the model.
+const TOOLS_NEVER: &str = "ToolsNever";
 
 /// Sets a response header to these names.
 pub fn set_header<'a>(headers: &mut HeaderMap, name: &'static str, names: impl Iterator<Item = &'a str>) {
@@ -155,6 +161,8 @@ pub struct OfferRequest<'a> {
     pub preferences: &'a SkillPreferences,
     /// This gateway can ask a person: it has the key for that.
     pub can_ask: bool,
+    /// The policy's word on skills for the model.
+    pub tool_use: ToolUse,
     /// The provider has lately refused this model's requests because skills were offered.
     pub is_refused: bool,
 }
@@ -162,10 +170,13 @@ pub struct OfferRequest<'a> {
 impl OfferRequest<'_> {
     /// The reason why the request is offered nothing at all.
     fn find_exclusion(&self) -> Option<&'static str> {
-        if self.is_refused {
-            return Some(PROVIDER_REFUSED);
+        let excluded = self.dialect.find_exclusion(self.request, self.model);
+        match self.tool_use {
+            ToolUse::Never => Some(TOOLS_NEVER),
+            ToolUse::Auto if self.is_refused => Some(PROVIDER_REFUSED),
+            ToolUse::Auto => excluded,
+            ToolUse::Always => excluded.filter(|reason| *reason != MODEL_WITHOUT_TOOLS),
         }
-        self.dialect.find_exclusion(self.request, self.model)
     }
 }
 
@@ -205,7 +216,8 @@ fn search<T>(
     question: &OfferRequest<'_>,
     search: impl FnOnce(&Scoring, &[&Index], &Selection<'_>, &mut Scratch) -> T,
 ) -> T {
-    let OfferRequest { dialect: name, model, request, preferences, can_ask, is_refused: _ } = *question;
+    let OfferRequest { dialect: name, model, request, preferences, can_ask, tool_use: _, is_refused: _ } =
+        *question;
     let dialect: &dyn Dialect = name.dialect();
     let scoring = scoring(&policy_spec.gateway.offer);
     let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));

@@ -22,6 +22,7 @@ use crate::{
             headers::{confirmations, session},
         },
         preferences::SkillPreferences,
+        provider_choice,
         tools::{self, OfferRequest, OfferedTools},
     },
     request_id,
@@ -73,12 +74,14 @@ impl Turn {
         preferences: &'a SkillPreferences,
     ) -> OfferRequest<'a> {
         let Self { dialect, model, request, .. } = self;
+        let policy = state.catalog.policy();
         OfferRequest {
             dialect: *dialect,
             model,
             request,
             preferences,
             can_ask: state.confirmation.is_some(),
+            tool_use: provider_choice::tool_use(&policy.gateway.providers, *dialect, model),
             is_refused: state.tool_refusals.has(*dialect, model, Instant::now()),
         }
     }

@@ -5,16 +5,17 @@
 //! are not followed, because they would carry the key to another host.
 
 mod provider_keys;
+mod url;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use skillet_api::gateway::{Provider, Providers};
+use skillet_api::gateway::Provider;
 use skillet_llm::DialectName;
 
-use self::provider_keys::ProviderKeys;
-use crate::{error::ApiError, idempotency};
+use self::{provider_keys::ProviderKeys, url::request_url};
+use crate::{error::ApiError, idempotency, model::provider_choice::ChosenProvider};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Longest time for one whole response. Models that reason take tens of minutes, and clients wait for them.
@@ -43,7 +44,8 @@ const HOP_BY_HOP: [&str; 14] = [
 /// Names a client, not a request.
 const PRIVATE: [&str; 2] = ["cookie", "set-cookie"];
 /// Headers in which providers take keys.
-const KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
+const KEYS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", AZURE_KEY];
+const AZURE_KEY: &str = "api-key";
 const OWN_PREFIX: &str = "x-skillet-";
 
 /// One request to a provider, ready to be sent as often as a conversation needs.
@@ -52,6 +54,19 @@ pub struct Upstream {
     url: String,
     headers: HeaderMap,
     has_platform_key: bool,
+}
+
+/// A client's request to a provider, without its token for the gateway.
+#[derive(Clone, Copy, Debug)]
+pub struct ProviderRequest<'a> {
+    pub dialect: DialectName,
+    /// The model, if the request names one where the gateway looks.
+    pub model: Option<&'a str>,
+    /// Models that a router may fall back to.
+    pub fallbacks: &'a [&'a str],
+    /// Path and query.
+    pub path: &'a str,
+    pub headers: &'a HeaderMap,
 }
 
 /// The client for all providers, with the platform's keys.
@@ -72,19 +87,14 @@ impl ProviderClient {
         Ok(Self { http, keys: ProviderKeys::new(client, namespace) })
     }
 
-    /// Prepares a client's request: `path` with query, and its headers without its token for the gateway.
+    /// Prepares a client's request for this provider.
     pub async fn prepare(
         &self,
-        providers: &Providers,
-        dialect: DialectName,
-        path: &str,
-        headers: &HeaderMap,
+        provider: &ChosenProvider<'_>,
+        request: &ProviderRequest<'_>,
     ) -> Result<Upstream, ApiError> {
-        let provider = provider(providers, dialect);
-        if provider.base_url.is_empty() {
-            let message = "SkillPolicy default has no baseUrl for this provider";
-            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "NoProvider", message));
-        }
+        let (ProviderRequest { dialect, model, fallbacks: _, path, headers }, provider) =
+            (*request, provider.settings);
         let takes_client_key = provider.takes_client_key();
         let mut sent = request_headers(headers, takes_client_key);
         let has_own = KEYS.iter().any(|name| sent.contains_key(*name)) || without_key(path, true) != path;
@@ -92,12 +102,12 @@ impl ProviderClient {
         if let Some(secret) = &provider.key_secret
             && !(takes_client_key && has_own)
         {
-            put_key(&mut sent, dialect, self.keys.get(secret).await?)?;
+            put_key(&mut sent, key_header(provider, dialect), self.keys.get(secret).await?)?;
             has_platform_key = true;
         }
         sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let url =
-            format!("{}{}", provider.base_url, without_key(path, has_platform_key || !takes_client_key));
+        let path = without_key(path, has_platform_key || !takes_client_key);
+        let url = request_url(provider, dialect, model, &path);
         Ok(Upstream { client: self.http.clone(), url, headers: sent, has_platform_key })
     }
 }
@@ -149,23 +159,6 @@ fn without_key(path: &str, is_dropped: bool) -> String {
     if kept.is_empty() { bare.to_owned() } else { format!("{bare}?{}", kept.join("&")) }
 }
 
-/// The name by which rights and metrics know a dialect's provider.
-pub fn provider_name(dialect: DialectName) -> &'static str {
-    match dialect {
-        DialectName::OpenAiChat | DialectName::OpenAiResponses => "openai",
-        DialectName::Anthropic => "anthropic",
-        DialectName::Gemini => "gemini",
-    }
-}
-
-fn provider(providers: &Providers, dialect: DialectName) -> &Provider {
-    match dialect {
-        DialectName::OpenAiChat | DialectName::OpenAiResponses => &providers.openai,
-        DialectName::Anthropic => &providers.anthropic,
-        DialectName::Gemini => &providers.gemini,
-    }
-}
-
 fn request_headers(headers: &HeaderMap, takes_client_key: bool) -> HeaderMap {
     let mut kept = end_to_end(headers);
     if !takes_client_key {
@@ -192,19 +185,25 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn put_key(headers: &mut HeaderMap, dialect: DialectName, key: HeaderValue) -> Result<(), ApiError> {
+/// The header in which the provider looks for a key.
+fn key_header(provider: &Provider, dialect: DialectName) -> &'static str {
+    match dialect {
+        DialectName::OpenAiChat | DialectName::OpenAiResponses if provider.azure.is_some() => AZURE_KEY,
+        DialectName::OpenAiChat | DialectName::OpenAiResponses => "authorization",
+        DialectName::Anthropic => "x-api-key",
+        DialectName::Gemini => "x-goog-api-key",
+    }
+}
+
+fn put_key(headers: &mut HeaderMap, name: &'static str, key: HeaderValue) -> Result<(), ApiError> {
     KEYS.iter().for_each(|name| drop(headers.remove(*name)));
-    let (name, value) = match dialect {
-        DialectName::OpenAiChat | DialectName::OpenAiResponses => {
-            let bearer = [b"Bearer ", key.as_bytes()].concat();
-            let bearer = HeaderValue::from_bytes(&bearer)
-                .map_err(|_| ApiError::unavailable("the provider's key cannot be sent"))?;
-            ("authorization", bearer)
-        }
-        DialectName::Anthropic => ("x-api-key", key),
-        DialectName::Gemini => ("x-goog-api-key", key),
+    let mut value = if name == "authorization" {
+        let bearer = [b"Bearer ", key.as_bytes()].concat();
+        HeaderValue::from_bytes(&bearer)
+            .map_err(|_| ApiError::unavailable("the provider's key cannot be sent"))?
+    } else {
+        key
     };
-    let mut value = value;
     value.set_sensitive(true);
     headers.insert(name, value);
     Ok(())
@@ -217,6 +216,8 @@ pub fn response_headers(headers: &HeaderMap) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
+    use skillet_api::gateway::Azure;
+
     use super::*;
 
     fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -260,14 +261,17 @@ mod tests {
 
     #[test]
     fn a_key_of_the_platforms_stands_where_its_provider_looks() {
-        for (dialect, name, value) in [
-            (DialectName::OpenAiChat, "authorization", "Bearer k"),
-            (DialectName::OpenAiResponses, "authorization", "Bearer k"),
-            (DialectName::Anthropic, "x-api-key", "k"),
-            (DialectName::Gemini, "x-goog-api-key", "k"),
+        let plain = Provider::default();
+        let azure = Provider { azure: Some(Azure::default()), ..Provider::default() };
+        for (provider, dialect, name, value) in [
+            (&plain, DialectName::OpenAiChat, "authorization", "Bearer k"),
+            (&plain, DialectName::OpenAiResponses, "authorization", "Bearer k"),
+            (&azure, DialectName::OpenAiResponses, "api-key", "k"),
+            (&plain, DialectName::Anthropic, "x-api-key", "k"),
+            (&plain, DialectName::Gemini, "x-goog-api-key", "k"),
         ] {
-            let mut sent = headers(&[("authorization", "a"), ("x-api-key", "b"), ("x-goog-api-key", "c")]);
-            put_key(&mut sent, dialect, HeaderValue::from_static("k")).unwrap();
+            let mut sent = headers(&KEYS.map(|name| (name, "theirs")));
+            put_key(&mut sent, key_header(provider, dialect), HeaderValue::from_static("k")).unwrap();
             assert_eq!(names(&sent), [name]);
             assert_eq!(sent[name], value);
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::{Router, extract::State, response::IntoResponse};
-use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header::CONTENT_TYPE};
 use serde_json::Value;
 use skillet_kube::lock;
 use tokio::net::TcpListener;
@@ -14,8 +14,9 @@ use tokio::net::TcpListener;
 /// The next responses, `{}` if a test set none, and the requests so far.
 #[derive(Default)]
 pub(crate) struct Provider {
-    responses: Mutex<VecDeque<(HeaderMap, String)>>,
+    responses: Mutex<VecDeque<(StatusCode, HeaderMap, String)>>,
     requests: Mutex<Vec<(HeaderMap, String)>>,
+    paths: Mutex<Vec<String>>,
 }
 
 impl Provider {
@@ -36,7 +37,7 @@ impl Provider {
         let header = |(name, value): &(&'static str, &'static str)| {
             (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
-        let response = (headers.iter().map(header).collect(), body.to_string());
+        let response = (StatusCode::OK, headers.iter().map(header).collect(), body.to_string());
         lock(&self.responses).push_back(response);
     }
 
@@ -48,7 +49,18 @@ impl Provider {
     /// Sets a response with this content type and text.
     pub(crate) fn will_write(&self, content_type: &'static str, text: String) {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(content_type))]);
-        lock(&self.responses).push_back((headers, text));
+        lock(&self.responses).push_back((StatusCode::OK, headers, text));
+    }
+
+    /// Sets an error.
+    pub(crate) fn will_fail(&self, status: u16, body: &Value) {
+        let status = StatusCode::from_u16(status).unwrap();
+        lock(&self.responses).push_back((status, HeaderMap::new(), body.to_string()));
+    }
+
+    /// Returns path and query of every request.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        lock(&self.paths).clone()
     }
 
     /// Returns the text of every request.
@@ -68,9 +80,13 @@ impl Provider {
 
 async fn respond(
     State(provider): State<Arc<Provider>>,
+    uri: Uri,
     headers: HeaderMap,
     body: String,
 ) -> impl IntoResponse {
     lock(&provider.requests).push((headers, body));
-    lock(&provider.responses).pop_front().unwrap_or_else(|| (HeaderMap::new(), "{}".to_owned()))
+    lock(&provider.paths).push(uri.to_string());
+    lock(&provider.responses)
+        .pop_front()
+        .unwrap_or_else(|| (StatusCode::OK, HeaderMap::new(), "{}".to_owned()))
 }

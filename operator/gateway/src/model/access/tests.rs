@@ -1,7 +1,7 @@
 //! Admission through the whole gateway: rights on providers with the platform's key and with a client's own.
 
 use serde_json::json;
-use skillet_api::gateway::KeySecret;
+use skillet_api::gateway::{KeySecret, ToolUse};
 
 use super::*;
 use crate::testing::{AGENT, TestGateway, TestResponse};
@@ -61,4 +61,72 @@ async fn a_client_with_its_own_key_needs_no_right() {
     assert_eq!(gateway.send("POST", CHAT, None, &headers, &body).await.status, 200);
     assert_eq!(gateway.provider.requests()[0].0["authorization"], "Bearer theirs");
     assert_eq!(gateway.send("POST", CHAT, None, &headers[1..], &body).await.status, 403, "without a key");
+}
+
+#[tokio::test]
+async fn a_model_that_no_provider_takes_is_refused() {
+    let gateway = TestGateway::new();
+    gateway.change_policy(|policy| policy.gateway.providers.openai.models = vec!["gpt-*".into()]);
+    let refused = ask(&gateway, CHAT).await;
+    assert_eq!(refused.error(), (403, "ModelNotAllowed".into(), String::new()));
+    assert!(gateway.provider.requests().is_empty());
+    let allowed =
+        gateway.send("POST", CHAT, Some(AGENT), &[], &json!({ "model": "gpt-5" }).to_string()).await;
+    assert_eq!(allowed.status, 200);
+    let fallback = json!({ "model": "gpt-5", "models": ["gpt-5", "o3"] }).to_string();
+    let refused = gateway.send("POST", CHAT, Some(AGENT), &[], &fallback).await;
+    assert_eq!(refused.error().1, "ModelNotAllowed", "a router may fall back to another model");
+}
+
+#[tokio::test]
+async fn a_provider_of_its_own_name_has_its_own_address_key_and_right() {
+    let gateway = with_platform_key();
+    gateway.change_policy(|policy| {
+        let base = policy.gateway.providers.openai.base_url.clone();
+        let local = json!({ "name": "local", "dialect": "OpenAI", "models": ["llama*"], "baseUrl": format!("{base}/api/v1"),
+            "keySecret": { "name": "k" }, "azure": {} });
+        policy.gateway.providers.additional = vec![serde_json::from_value(local).unwrap()];
+    });
+    let meta = json!({ "namespace": "skillet-system", "name": "k" });
+    gateway
+        .api
+        .put_secret(json!({ "metadata": meta, "data": { "k": "cGxhdGZvcm0=", "apiKey": "bG9jYWw=" } }));
+    let llama = json!({ "model": "llama-3" }).to_string();
+    assert_eq!(gateway.send("POST", CHAT, Some(AGENT), &[], &llama).await.status, 200);
+    assert_eq!(gateway.provider.requests()[0].0["api-key"], "local");
+    assert_eq!(gateway.provider.paths(), ["/api/v1/chat/completions"]);
+    gateway.deny("team", Some("local"), Verb::Use);
+    let refused = gateway.send("POST", CHAT, Some(AGENT), &[], &llama).await;
+    assert_eq!(refused.error().1, "ProviderForbidden");
+    assert_eq!(ask(&gateway, CHAT).await.status, 200, "the right to another provider stays");
+}
+
+#[tokio::test]
+async fn a_policy_that_says_never_offers_nothing_and_always_never_falls_back() {
+    let gateway = TestGateway::new();
+    gateway.offer("team", "sum", "auto");
+    let set = |tools: ToolUse| gateway.change_policy(|policy| policy.gateway.providers.openai.tools = tools);
+    set(ToolUse::Never);
+    let answer = ask(&gateway, CHAT).await;
+    assert_eq!(
+        (answer.header("x-skillet-offered"), answer.header("x-skillet-not-offered")),
+        ("", "ToolsNever")
+    );
+    let explained = json!({ "dialect": "openai-chat", "request": { "model": "m" } });
+    let explained = gateway.post("/v1/explain", &explained).await.json();
+    assert_eq!(explained["skills"][0]["reason"], "ToolsNever");
+    let refusal = json!({ "error": { "message": "tools are not supported" } });
+    for (tools, expected, requests) in
+        [(ToolUse::Always, 400, 1), (ToolUse::Auto, 200, 2), (ToolUse::Auto, 200, 1)]
+    {
+        set(tools);
+        let before = gateway.provider.requests().len();
+        if tools == ToolUse::Always || requests == 2 {
+            gateway.provider.will_fail(400, &refusal);
+        }
+        assert_eq!(ask(&gateway, CHAT).await.status, expected, "{tools:?}");
+        assert_eq!(gateway.provider.requests().len() - before, requests, "{tools:?}");
+    }
+    set(ToolUse::Always);
+    assert_eq!(ask(&gateway, CHAT).await.header("x-skillet-offered"), "sum", "a refusal is not remembered");
 }
