@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the chart through its life on a real cluster: install, upgrade, a gateway of its own, uninstall, reinstall, another release's name.
+# Takes the chart through its life on a real cluster: install, upgrade, a gateway under TLS and beside the operator, uninstall, reinstall, another release's name.
 #
 # It needs the cluster to itself: where Skillet's definitions are there already it stops, for in the end it deletes them.
 # On a cluster with nodes it waits for the operator and runs `helm test`; a bare API server does for the rest.
@@ -112,8 +112,7 @@ test_rights() {
   may "$operator" yes watch skills.skillet.dev "$USER_NAMESPACE"
   may "$operator" yes patch skillexecutions.skillet.dev/status "$USER_NAMESPACE"
   may "$operator" no update skills.skillet.dev "$USER_NAMESPACE"
-  # The gateway watches API keys, which are Secrets. Without it nobody lists any: see test_other_release.
-  may "$operator" yes list secrets "$USER_NAMESPACE"
+  may "$operator" no list secrets "$USER_NAMESPACE"
   may "$operator" no create secrets "$USER_NAMESPACE"
   may "$operator" yes create jobs.batch "$SANDBOXES"
   may "$operator" yes create pods/attach "$SANDBOXES"
@@ -170,22 +169,21 @@ ready_over_tls() {
   wait "$forward" 2>/dev/null || true
 }
 
-test_gateway_of_its_own() {
+test_gateway() {
   local operator="system:serviceaccount:$RELEASE_NAMESPACE:skillet" deployment=deployment/skillet-gateway
   kubectl -n "$RELEASE_NAMESPACE" create secret tls gateway --cert "$CERTIFICATE.crt" --key "$CERTIFICATE.key" >/dev/null
-  quiet_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set gateway.replicas=2 --set gateway.tlsSecret=gateway \
-    --set gateway.servicePort=443 "${WAIT[@]}" >/dev/null || die "could not give the gateway a Deployment"
-  may "$operator-gateway" yes list secrets "$USER_NAMESPACE"
-  may "$operator" no list secrets "$USER_NAMESPACE"
   may "$operator-gateway" no create jobs.batch "$SANDBOXES"
+  quiet_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set gateway.tlsSecret=gateway --set gateway.servicePort=443 \
+    "${WAIT[@]}" >/dev/null || die "could not give the gateway a certificate"
   if ((${#WAIT[@]} > 0)); then
     check "pods of the gateway" "$(kubectl -n "$RELEASE_NAMESPACE" get "$deployment" -o jsonpath='{.status.availableReplicas}')" 2
     check "the gateway under TLS" "$(ready_over_tls)" ok
   fi
   quiet_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set gateway.replicas=0 --set gateway.tlsSecret= \
-    "${WAIT[@]}" >/dev/null || die "could not take the gateway back"
+    "${WAIT[@]}" >/dev/null || die "could not put the gateway beside the operator"
   check "what is left of the gateway's Deployment" "$(kubectl -n "$RELEASE_NAMESPACE" get "$deployment" --ignore-not-found -o name)" ""
-  say "gateway of its own"
+  may "$operator" yes create tokenreviews.authentication.k8s.io "$USER_NAMESPACE"
+  say "gateway under TLS, and beside the operator"
 }
 
 test_uninstall_and_reinstall() {
@@ -237,11 +235,11 @@ main() {
   OURS=yes
   make_earlier_chart
   test_install_and_upgrade
-  test_gateway_of_its_own
+  test_gateway
   test_uninstall_and_reinstall
   test_other_release
   ((FAILED == 0)) || die "$FAILED checks failed"
-  # Install and upgrade, a gateway of its own, uninstall and reinstall, another release's name.
+  # Install and upgrade, the gateway's forms, uninstall and reinstall, another release's name.
   echo "4 passed, 0 failed"
 }
 

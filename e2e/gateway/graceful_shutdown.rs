@@ -1,16 +1,16 @@
-//! The gateway is stopped, and killed, during conversations.
+//! The gateway's pods are stopped, and killed with the operator, during conversations.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use futures::future::try_join_all;
-use kube::{ResourceExt as _, api::DeleteParams};
+use kube::api::DeleteParams;
 use serde_json::json;
 use skillet_api::{Phase, SkillExecution};
 use skillet_e2e::{
     SkillDraft,
     agent::{GatewayClient, Request, Response, chat},
-    eventually, journey_under, operator,
+    eventually, gateway, journey_under, operator,
 };
 use tokio::time::{Instant, sleep};
 
@@ -47,7 +47,7 @@ async fn a_gateway_that_stops_ends_the_conversation_under_way() -> Result<()> {
     .await
 }
 
-/// Stops the pod during the first call's run, and waits for the next pod.
+/// Stops the gateway's pods during the first call's run, and waits for the next ones.
 async fn stop_under_a_run(fixture: &Fixture<'_>) -> Result<()> {
     eventually("a run is underway", BACK_WITHIN, async || {
         let runs = fixture.executions_with("one").await?;
@@ -56,10 +56,12 @@ async fn stop_under_a_run(fixture: &Fixture<'_>) -> Result<()> {
         Ok(runs.iter().any(is_running).then_some(()))
     })
     .await?;
-    let stopped = operator::delete(&fixture.j.client, &DeleteParams::default()).await?;
-    eventually("another operator works", BACK_WITHIN, async || {
-        let there = operator::pod(&fixture.j.client).await.ok();
-        Ok(there.filter(|pod| pod.name_any() != stopped).map(drop))
+    let client = &fixture.j.client;
+    let stopped = gateway::pods(client).await?;
+    gateway::delete_all(client, &DeleteParams::default()).await?;
+    eventually("other gateways are there", BACK_WITHIN, async || {
+        let pods = gateway::pods(client).await?;
+        Ok((pods.iter().filter(|pod| !stopped.contains(pod)).count() == stopped.len()).then_some(()))
     })
     .await
 }
@@ -123,7 +125,9 @@ async fn kill_some_times(fixture: &Fixture<'_>) -> Result<()> {
             Ok((underway > 0).then_some(()))
         })
         .await?;
-        operator::delete(&fixture.j.client, &DeleteParams::default().grace_period(0)).await?;
+        let at_once = DeleteParams::default().grace_period(0);
+        gateway::delete_all(&fixture.j.client, &at_once).await?;
+        operator::delete(&fixture.j.client, &at_once).await?;
         eventually("an operator works", BACK_WITHIN, async || {
             Ok(operator::pod(&fixture.j.client).await.ok())
         })

@@ -22,6 +22,7 @@ pub mod cluster;
 pub mod draft;
 pub mod examples;
 pub mod execute;
+pub mod gateway;
 pub mod image;
 pub mod journey;
 pub mod kubectl;

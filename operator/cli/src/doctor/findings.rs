@@ -72,8 +72,9 @@ pub(crate) struct Right {
     pub(crate) is_needed: bool,
 }
 
-pub(crate) const RIGHTS: [Right; 7] = [
+pub(crate) const RIGHTS: [Right; 8] = [
     Right { verb: "create", resource: "skillexecutions", is_needed: true },
+    Right { verb: "execute", resource: "skills", is_needed: true },
     Right { verb: "list", resource: "skillexecutions", is_needed: true },
     Right { verb: "watch", resource: "skillexecutions", is_needed: true },
     Right { verb: "patch", resource: "skillexecutions", is_needed: false },

@@ -189,6 +189,11 @@ fn a_missing_right_fails_if_runs_need_it_and_warns_otherwise() {
         &without("create"),
         &[("rights", CheckStatus::Fail, "in namespace team-a you may not create skillexecutions")],
     );
+    let rights = RIGHTS.map(|right| (right, right.verb != "execute")).to_vec();
+    check(
+        &Findings { rights: Lookup::Found(rights), ..healthy() },
+        &[("rights", CheckStatus::Fail, "in namespace team-a you may not execute skills")],
+    );
     check(&without("patch"), &[("rights", CheckStatus::Warn, "you may not patch skillexecutions")]);
 }
 
