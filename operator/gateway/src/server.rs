@@ -2,6 +2,8 @@
 //!
 //! Probes and metrics have an address of their own, without TLS, and are answered until the process ends.
 
+mod connections;
+mod places;
 mod tasks;
 
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
@@ -11,17 +13,13 @@ use axum::{
     extract::{Request, State},
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
-    serve::ListenerExt as _,
 };
 use kube::Client;
 use skillet_llm::confirmation::ConfirmationKey;
 use thiserror::Error;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    time::sleep,
-};
+use tokio::{net::TcpListener, time::sleep};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, info};
+use tracing::{error, info};
 
 pub use self::tasks::TaskEnded;
 use self::tasks::TaskGroup;
@@ -34,9 +32,11 @@ use crate::{
     model::{ModelState, inject, proxy, upstream::ProviderClient},
     request_id, rest,
     service::SkillService,
-    tls::{self, TlsError, TlsListener},
+    tls::{self, Tls, TlsError},
 };
 
+/// Memory of the container for each connection. Most take far less.
+const CONNECTION_BYTES: usize = 128 * 1024;
 /// After the order to stop, new requests are served for so long: who forwards them here learns of it a moment later.
 const DRAIN_DELAY: Duration = Duration::from_secs(3);
 
@@ -48,8 +48,6 @@ pub enum Error {
     Tls(#[from] TlsError),
     #[error("could not make the client for providers")]
     Upstream(#[from] reqwest::Error),
-    #[error("the server failed")]
-    Serve(#[source] std::io::Error),
     #[error(transparent)]
     Task(#[from] TaskEnded),
 }
@@ -113,6 +111,8 @@ pub async fn run(
     let providers = ProviderClient::new(client.clone(), &namespace)?;
     let model = ModelState::new(&service, metrics.clone(), providers, confirmation);
     let (listener, probed) = (listen(address).await?, listen(probes_address).await?);
+    let is_tls = tls.is_some();
+    let tls = tls.map(Tls::new).transpose()?;
     let mut tasks = TaskGroup::default();
     tasks.spawn("the watch of skills", service.catalog.clone().watch(client));
     tasks.spawn("the watch of API keys", service.auth.clone().watch_keys());
@@ -123,10 +123,11 @@ pub async fn run(
             error!(%error, "Probes are not served any more");
         }
     });
-    info!(%address, %probes_address, is_tls = tls.is_some(), memory = service.memory.size(), "Gateway started");
-    let drain = drain(shutdown, service.stop.clone());
+    info!(%address, %probes_address, is_tls, memory = service.memory.size(), "Gateway started");
+    let (drain, routes) = (drain(shutdown, service.stop.clone()), router(&service, model));
+    let most = service.memory.size() / CONNECTION_BYTES;
     tokio::select! {
-        served = serve(listener, tls, router(&service, model), drain) => served?,
+        () = connections::serve(listener, tls, routes, most, drain) => {}
         ended = tasks.first_exit() => return Err(ended.into()),
     }
     info!("Gateway stops");
@@ -134,37 +135,8 @@ pub async fn run(
     Ok(())
 }
 
-async fn serve(
-    listener: TcpListener,
-    tls: Option<tls::Files>,
-    agents: Router,
-    drain: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), Error> {
-    match tls {
-        None => {
-            let listener = listener.tap_io(|stream| set_nodelay(stream));
-            axum::serve(listener, agents).with_graceful_shutdown(drain).await
-        }
-        Some(files) => {
-            let listener =
-                TlsListener::new(listener, files)?.tap_io(|stream| set_nodelay(stream.get_ref().0));
-            axum::serve(listener, agents).with_graceful_shutdown(drain).await
-        }
-    }
-    .map_err(Error::Serve)
-}
-
 async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
-}
-
-/// Sets TCP_NODELAY. Otherwise the first event of a stream waits until the client has acknowledged the headers, which
-/// takes 40 milliseconds.
-fn set_nodelay(stream: &TcpStream) {
-    if let Err(error) = stream.set_nodelay(true) {
-        // Such a connection is slower, or already closed.
-        debug!(%error, "Could not set TCP_NODELAY");
-    }
 }
 
 /// Streams that only wait for news end at once, and readiness with them; requests are taken a little longer.
@@ -172,20 +144,4 @@ async fn drain(shutdown: impl Future<Output = ()>, stop: CancellationToken) {
     shutdown.await;
     stop.cancel();
     sleep(DRAIN_DELAY).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_connection_writes_at_once() {
-        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
-        let connecting = TcpStream::connect(listener.local_addr().unwrap());
-        let (client, accepted) = tokio::join!(connecting, listener.accept());
-        let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
-        assert!(!stream.nodelay().unwrap());
-        set_nodelay(&stream);
-        assert!(stream.nodelay().unwrap());
-    }
 }

@@ -4,25 +4,18 @@
 
 use std::{
     fs, io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use axum::serve::Listener;
 use rustls_pki_types::{
     CertificateDer, PrivateKeyDer,
     pem::{self, PemObject as _},
 };
 use thiserror::Error;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc},
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::{net::TcpStream, task::JoinSet, time::sleep};
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
@@ -33,17 +26,10 @@ use tokio_rustls::{
     },
     server::TlsStream,
 };
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
-/// A client that takes longer is let go.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
-/// Clients that are greeted at one time. A greeting costs time of the processor.
-const HANDSHAKES: usize = 256;
 /// Interval between checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// After an error of the listener itself, such as no free descriptor.
-const PAUSE: Duration = Duration::from_millis(100);
-
 /// Paths of certificate and key: PEM, the certificate with its chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
@@ -106,21 +92,19 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-/// Connections on which TLS is agreed.
-pub struct TlsListener {
-    address: io::Result<SocketAddr>,
-    agreed: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
-    // Dropping them ends them.
-    _tasks: JoinSet<()>,
+/// TLS under the certificate in the files as it is now.
+pub struct Tls {
+    acceptor: TlsAcceptor,
+    // Dropping it ends it.
+    _renewal: JoinSet<()>,
 }
 
-impl TlsListener {
-    /// Greets clients of `listener` with the certificate in `files`.
-    pub fn new(listener: TcpListener, files: Files) -> Result<Self, TlsError> {
-        Self::renewed_every(LOOK_EVERY, listener, files)
+impl Tls {
+    pub fn new(files: Files) -> Result<Self, TlsError> {
+        Self::renewed_every(LOOK_EVERY, files)
     }
 
-    fn renewed_every(every: Duration, listener: TcpListener, files: Files) -> Result<Self, TlsError> {
+    pub(crate) fn renewed_every(every: Duration, files: Files) -> Result<Self, TlsError> {
         let mounted = Mounted::read(&files)?;
         let shown = Arc::new(Shown(ArcSwap::from_pointee(mounted.certified(&files)?)));
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -129,64 +113,14 @@ impl TlsListener {
             .with_no_client_auth()
             .with_cert_resolver(shown.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let (connected, agreed) = mpsc::channel(HANDSHAKES);
-        let address = listener.local_addr();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(greet(listener, TlsAcceptor::from(Arc::new(config)), connected));
-        tasks.spawn(renew(every, files, mounted, shown));
-        Ok(Self { address, agreed, _tasks: tasks })
-    }
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.agreed.recv().await {
-            Some(connection) => connection,
-            // Its task ends only with this listener.
-            None => std::future::pending().await,
-        }
+        let mut renewal = JoinSet::new();
+        renewal.spawn(renew(every, files, mounted, shown));
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), _renewal: renewal })
     }
 
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        match &self.address {
-            Ok(address) => Ok(*address),
-            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
-        }
-    }
-}
-
-/// One client does not wait for another's greeting.
-async fn greet(
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    connected: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
-) {
-    let room = Arc::new(Semaphore::new(HANDSHAKES));
-    let mut greetings = JoinSet::new();
-    loop {
-        while greetings.try_join_next().is_some() {}
-        let Ok(place) = room.clone().acquire_owned().await else { return };
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                warn!(%error, "Connection could not be accepted");
-                sleep(PAUSE).await;
-                continue;
-            }
-        };
-        let (acceptor, connected) = (acceptor.clone(), connected.clone());
-        greetings.spawn(async move {
-            let _place = place;
-            match timeout(HANDSHAKE_LIMIT, acceptor.accept(stream)).await {
-                // An error means that the listener is gone.
-                Ok(Ok(stream)) => drop(connected.send((stream, peer)).await),
-                Ok(Err(error)) => debug!(%peer, %error, "TLS was not agreed"),
-                Err(_) => debug!(%peer, "TLS was not agreed in time"),
-            }
-        });
+    /// Agrees on TLS with a client.
+    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        self.acceptor.accept(stream).await
     }
 }
 
@@ -216,4 +150,4 @@ fn look(files: &Files, before: &Mounted) -> Result<Option<(Mounted, CertifiedKey
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
