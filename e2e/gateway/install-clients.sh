@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Installs the SDKs that the gateway's tests use, at their pinned versions, and prints the folder: e2e/gateway/install-clients.sh
-# With `frameworks` it installs agent frameworks for Python, which ask for other versions of the SDKs, in another folder.
+# With `frameworks` or `litellm` it installs clients for Python which ask for other versions of the SDKs, each in a folder of its own.
 # A folder is $SKILLET_CACHE/clients/<hash of the pins>, so that it is done once; no program of a package runs while it is.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here clients="$here/clients"
 requirements=python/requirements.txt
 pins=("$requirements" node/package.json node/package-lock.json)
-if [[ ${1:-} == frameworks ]]; then
-  requirements=python/frameworks.txt
+if [[ -n ${1:-} ]]; then
+  requirements="python/$1.txt"
   pins=("$requirements")
 fi
 readonly requirements pins
@@ -18,16 +18,17 @@ fail() {
   exit 1
 }
 
-# Installs a package of Debian's where the check fails; says what lacks where that cannot be.
+# Installs a package of Debian's where the check fails; says what lacks where that cannot be. One at a time, as apt wants it.
 need() {
   local check=$1 what=$2
   shift 2
+  flock 8
   if eval "$check" >/dev/null 2>&1; then return; fi
   if ((EUID == 0)) && command -v apt-get >/dev/null; then
     apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null || fail "could not install $*"
   fi
   eval "$check" >/dev/null 2>&1 || fail "needs $what (Debian: $*)"
-}
+} 8>"${folder%/*}/packages.lock"
 
 install_python() {
   python3 -m venv "$1/python"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cluster import TOKEN
 from stack import Stack
-from tasks import CLIENTS, all_tasks
+from tasks import CLIENTS, LANGUAGES, all_tasks
 
 HERE = Path(__file__).resolve().parent
 FAILING = HERE / "failing.txt"
@@ -27,15 +27,15 @@ FAILING = HERE / "failing.txt"
 SECONDS = 900
 
 
-def installed(of):
-    """The folder with the SDKs, or with the frameworks, which are installed where they are not yet."""
-    command = [CLIENTS.parent / "install-clients.sh", *(["frameworks"] if of == "frameworks" else [])]
+def installed(place):
+    """The folder of a place's clients, which are installed if they are not yet."""
+    command = [CLIENTS.parent / "install-clients.sh", *([] if place in LANGUAGES else [place])]
     return Path(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
 
 
-def play(folder, language, script, tasks, url, token):
+def play(place, script, tasks, url, token):
     """Outcomes of the tasks of one script; a task that the script did not reach has failed."""
-    is_node = language == "node"
+    folder, is_node = installed(place), place == "node"
     program = folder / ("node/node" if is_node else "python/bin/python")
     file = f"node/{script}.mjs" if is_node else f"python/{script}.py"
     lines = "".join(json.dumps(task) + "\n" for task in tasks)
@@ -53,11 +53,10 @@ def play(folder, language, script, tasks, url, token):
 
 def play_all(found, url, token):
     scripts = {}
-    for language, script, task in found:
-        scripts.setdefault((language, script), []).append(task)
-    folders = {language: installed(language) for language, _ in scripts}
+    for place, script, task in found:
+        scripts.setdefault((place, script), []).append(task)
     with ThreadPoolExecutor(len(scripts) or 1) as pool:
-        played = [pool.submit(play, folders[of[0]], *of, tasks, url, token) for of, tasks in scripts.items()]
+        played = [pool.submit(play, *of, tasks, url, token) for of, tasks in scripts.items()]
         return [outcome for future in played for outcome in future.result()]
 
 

@@ -1,4 +1,4 @@
-"""The conversations of clients/journeys.json, each for one SDK, form and variant."""
+"""The conversations of clients/journeys.json, each for one client, form and variant."""
 
 import fnmatch
 import itertools
@@ -9,6 +9,8 @@ CLIENTS = Path(__file__).resolve().parent.parent / "clients"
 # A script of a language, by the API that it speaks.
 SCRIPTS = {"chat": "journey_openai", "responses": "journey_openai", "messages": "journey_anthropic", "generate": "journey_google"}
 LANGUAGES = ("python", "node")
+# Where a client is installed, if not with the frameworks for Python.
+PLACES = {"python": "python", "node": "node", "vercel-ai": "node"}
 
 
 def fill(text, name):
@@ -21,32 +23,27 @@ def fill(text, name):
 
 
 def all_tasks(pattern="*"):
-    """Every conversation whose name fits the pattern, with the folder of its clients and its script."""
+    """Every conversation whose name fits the pattern, with the place of its client and its script."""
     table = json.loads((CLIENTS / "journeys.json").read_text())
-    found = [*of_sdks(table), *of_frameworks(table)]
-    return [one for one in found if fnmatch.fnmatch(one[2]["name"], pattern)]
+    clients = {**{language: table["variants"] for language in LANGUAGES}, **table["frameworks"]}
+    of_clients = (of_client(table, client, apis) for client, apis in clients.items())
+    return [one for one in itertools.chain(*of_clients) if fnmatch.fnmatch(one[2]["name"], pattern)]
 
 
-def of_sdks(table):
-    for api, variants in table["variants"].items():
+def of_client(table, client, apis):
+    for api, variants in apis.items():
+        script = SCRIPTS[api] if client in LANGUAGES else f"journey_{client.replace('-', '_')}"
         for (variant, fields), (scenario, given) in itertools.product(variants.items(), table["scenarios"].items()):
-            of = f"{api}-{variant}"
-            if of not in table["only"].get(scenario, [of]) or of in table["except"].get(scenario, []):
-                continue
-            forgets = scenario in table["forgets"].get(of, [])
-            for language, stream in itertools.product(LANGUAGES, (False, True)):
-                name = f"{language}-{of}-{form(stream)}-{scenario}"
-                yield language, SCRIPTS[api], task(name, api, stream, {**fields, **given}, forgets)
-
-
-def of_frameworks(table):
-    for framework, apis in table["frameworks"].items():
-        script = f"journey_{framework.replace('-', '_')}"
-        for (api, fields), scenario in itertools.product(apis.items(), table["of-frameworks"]):
-            forgets = scenario in table["forgets"].get(f"{framework}-{api}", [])
             for stream in (False, True):
-                name = f"{framework}-{api}-{form(stream)}-{scenario}"
-                yield "frameworks", script, task(name, api, stream, {**fields, **table["scenarios"][scenario]}, forgets)
+                name = f"{client}-{api}-{variant}-{form(stream)}-{scenario}"
+                if not fits(name, table["only"].get(scenario, ["*"])) or fits(name, table["except"].get(scenario, [])):
+                    continue
+                forgets = scenario in table["forgettable"] and fits(name, table["forgets"])
+                yield PLACES.get(client, "frameworks"), script, task(name, api, stream, {**fields, **given}, forgets)
+
+
+def fits(name, patterns):
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
 
 
 def form(stream):

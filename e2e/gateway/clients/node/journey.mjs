@@ -9,7 +9,7 @@ export const result = "sunny";
 export const description = "The client's own.";
 export const schema = { type: "object", properties: { city: { type: "string" } } };
 // More than any turn needs: a conversation that does not end is wrong.
-const MOST_REQUESTS = 12;
+export const MOST_REQUESTS = 12;
 // Conversations at a time, as in ../python/journey.py.
 const AT_A_TIME = 6;
 
