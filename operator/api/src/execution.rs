@@ -41,6 +41,7 @@ use crate::{Reason, duration::SkillDuration, schema};
 pub struct SkillExecutionSpec {
     /// Name of the Skill, in this namespace.
     #[schemars(length(min = 1, max = 63))]
+    #[x_kube(validation = kube::core::Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')").message("skill must be the name of a Skill: a-z, 0-9 and -, beginning and ending with a letter or digit; a version belongs in spec.version"))]
     pub skill: String,
     /// Version constraint: exact `1.2.3`, `^1.2.3`, `~1.2.3`, `>`, `>=`, `<`, `<=`, `==`, `=`, `*`, `latest`, or several of them separated by blanks or commas. The newest sealed version that matches runs. Default `*`.
     #[schemars(length(max = 256))]

@@ -53,7 +53,7 @@ reasons! {
     InputSchemaInvalid,
     /// The Skill's `tool.outputSchema` is not a valid JSON Schema.
     OutputSchemaInvalid,
-    /// A field of the Skill cannot be used as written.
+    /// A field cannot be used as written.
     SpecInvalid,
     /// The version is sealed with other content.
     VersionConflict,
@@ -87,7 +87,7 @@ reasons! {
     ResultLost,
     /// The object does not parse.
     ParseFailed,
-    /// A request to the API server failed; the operator retries.
+    /// A request to the API server failed.
     ApiError,
     /// The object can be used.
     Ready,

@@ -234,10 +234,13 @@ pub struct SecretEnvVar {
     #[schemars(length(max = 128), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"))]
     pub name: String,
     /// Name of the Secret, in the skill's namespace.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
     pub secret: String,
     /// Key in the Secret.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = "^[-._a-zA-Z0-9]+$"))]
     pub key: String,
 }
 
@@ -255,7 +258,7 @@ pub struct Limits {
     /// Failures that are retried: `Lost` only runs whose sandbox or result was lost, `Failure` also programs that failed. Default `Lost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_on: Option<RetryOn>,
-    /// CPU limit, as in a pod (`500m`, `1`). Default from SkillPolicy.
+    /// CPU limit, as in a pod (`500m`, `1`), at least `50m`. Default from SkillPolicy.
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?m?$"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,

@@ -1,8 +1,7 @@
 //! Handles and state that every part of the operator shares.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::{Api, Client};
 use skillet_kube::Leadership;
@@ -16,9 +15,6 @@ use crate::{
     settings::SandboxSettings,
     version_pins::VersionPins,
 };
-
-/// Far longer than a killed process lives.
-pub(crate) const YOUNG: Duration = Duration::from_secs(60);
 
 /// Shared handles; cheap to clone through its Arc.
 pub(crate) struct Context {
@@ -37,13 +33,6 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// An operator that was killed may go on for some seconds beside the next one, end a run and remove its sandbox. Until
-    /// then what the watch shows is not enough to begin a run.
-    pub(crate) fn is_young(&self) -> bool {
-        let started = i64::try_from(self.leadership.term()).unwrap_or_default();
-        i128::from(Timestamp::now().as_millisecond() - started) < YOUNG.as_millis().cast_signed()
-    }
-
     /// Jobs of the sandbox namespace.
     pub(crate) fn sandbox_jobs(&self) -> Api<Job> {
         Api::namespaced(self.client.clone(), &self.settings.namespace)

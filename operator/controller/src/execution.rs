@@ -17,6 +17,7 @@ mod drive;
 pub(crate) mod engine;
 mod entry;
 mod gather;
+mod order;
 mod plan;
 pub(crate) mod reference;
 mod running_status;
@@ -43,6 +44,7 @@ use self::{
     attempt_outcome::{AttemptOutcome, SandboxRef, TakenOver},
     conclude::Conclusion,
     entry::RoomReporter,
+    order::Order,
     plan::Plan,
     reference::ExecutionRef,
     running_status::RunningStatusWriter,
@@ -81,7 +83,7 @@ struct Assignment {
     execution: Arc<SkillExecution>,
     admitted: Admitted,
     point: ResumePoint,
-    cancel: watch::Receiver<bool>,
+    order: watch::Receiver<Order>,
     room: RoomReporter,
     /// The execution has waited for room before.
     has_waited: bool,
@@ -97,16 +99,13 @@ enum RunEnd {
 
 /// Runs an admitted execution until its status is final or the cluster has no room for it.
 async fn run(ctx: &Arc<Context>, assignment: Assignment) -> RunEnd {
-    let Assignment { reference, execution, admitted, point, cancel, room, has_waited } = assignment;
-    if point.sandbox == SandboxState::NotCreated && ctx.is_young() && gather::is_over(ctx, &reference).await {
-        return RunEnd::Finished;
-    }
+    let Assignment { reference, execution, admitted, point, order, room, has_waited } = assignment;
     let generation = execution.metadata.generation;
-    let conclusion = match plan(ctx, reference.clone(), execution, admitted, cancel.clone()).await {
+    let conclusion = match plan(ctx, reference.clone(), execution, admitted, order.clone()).await {
         Err(conclusion) => conclusion,
         Ok(plan) => {
             let mut run =
-                Run { plan, point, unused: 0, last: LastSandbox::default(), pins: Vec::new(), cancel, room };
+                Run { plan, point, unused: 0, last: LastSandbox::default(), pins: Vec::new(), order, room };
             loop {
                 match run.attempt(ctx).await {
                     Step::Finish(conclusion) => break *conclusion,
@@ -132,13 +131,13 @@ async fn plan(
     reference: Arc<ExecutionRef>,
     execution: Arc<SkillExecution>,
     admitted: Admitted,
-    mut cancel: watch::Receiver<bool>,
+    mut order: watch::Receiver<Order>,
 ) -> Result<Plan, Conclusion> {
     tokio::select! {
         plan = Plan::read(ctx, reference, execution, admitted) => {
             plan.map_err(|refusal| Conclusion::refused(&refusal))
         }
-        () = attempt::wait_for_cancel(&mut cancel) => Err(Conclusion::cancelled()),
+        () = order::wait_for_cancel(&mut order) => Err(Conclusion::cancelled()),
     }
 }
 
@@ -180,7 +179,7 @@ struct Run {
     last: LastSandbox,
     /// Keep the versions that other operators chose from being collected.
     pins: Vec<Pin>,
-    cancel: watch::Receiver<bool>,
+    order: watch::Receiver<Order>,
     room: RoomReporter,
 }
 
@@ -225,13 +224,13 @@ impl Run {
     async fn attempt(&mut self, ctx: &Arc<Context>) -> Step {
         let Self { plan, point, .. } = self;
         self.last = LastSandbox::default();
-        if *self.cancel.borrow() && point.sandbox == SandboxState::NotCreated {
+        if self.order.borrow().is_cancel() && point.sandbox == SandboxState::NotCreated {
             let attempts = point.attempt - 1;
             return Step::Finish(Box::new(self.complete(Conclusion::cancelled(), attempts)));
         }
         let status = RunningStatusWriter::new(ctx, plan, point.attempt, accepted_at(&plan.execution, point));
         let attempt =
-            Attempt { ctx, plan, point, cancel: self.cancel.clone(), status: &status, room: &self.room };
+            Attempt { ctx, plan, point, order: self.order.clone(), status: &status, room: &self.room };
         let ended = attempt.run().await;
         let accepted_at = status.finish().await;
         let (outcome, sandbox) = match ended {
@@ -300,7 +299,7 @@ impl Run {
             }
         };
         self.pins.push(ctx.version_pins.pin(&reference.namespace, &admitted.skill, &admitted.version));
-        let plan = plan(ctx, reference, execution, admitted, self.cancel.clone()).await?;
+        let plan = plan(ctx, reference, execution, admitted, self.order.clone()).await?;
         Ok(Self { plan, point, unused: 0, ..self })
     }
 

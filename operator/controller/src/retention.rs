@@ -25,7 +25,7 @@ const PERIOD: Duration = Duration::from_secs(20);
 /// The pause between two deletions, so that a clean-up never crowds out runs.
 const PACE: Duration = Duration::from_millis(20);
 /// Selects executions that have not ended, also those without a status.
-const UNFINISHED: &str =
+pub(crate) const UNFINISHED: &str =
     "status.phase!=Succeeded,status.phase!=Failed,status.phase!=TimedOut,status.phase!=Cancelled";
 
 /// An execution that has ended, or is gone altogether.

@@ -13,7 +13,7 @@ use skillet_api::{
 use crate::{
     content_cache::ContentCache,
     schema::summarize,
-    skill::{FieldError, ValidContent},
+    skill::{FieldError, ValidContent, is_skill_name},
     version::{Constraint, SkillSemver, resolve},
 };
 
@@ -53,7 +53,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(reason: Reason, message: impl Into<String>) -> Self {
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), is_transient: false }
     }
 
@@ -62,8 +62,27 @@ impl Refusal {
     }
 }
 
+/// Refuses an execution whose `spec.skill` is no name of a Skill. An older CRD let such objects pass, and no request to the
+/// API server may contain the name.
+pub fn check_skill_name(execution: &SkillExecutionSpec) -> Result<(), Refusal> {
+    let name = &execution.skill;
+    if is_skill_name(name) {
+        return Ok(());
+    }
+    let fix = match name.split_once('@') {
+        Some((skill, version)) if is_skill_name(skill) => {
+            format!("write spec.skill: {skill} and spec.version: {version:?}")
+        }
+        _ => {
+            "it must be at most 63 of a-z, 0-9 and -, beginning and ending with a letter or digit".to_owned()
+        }
+    };
+    Err(Refusal::new(Reason::SpecInvalid, format!("spec.skill: {name:?} is not the name of a Skill; {fix}")))
+}
+
 /// Admits an execution, or returns the reason against it.
 pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<Admitted, Refusal> {
+    check_skill_name(request.execution)?;
     let skill = allowed_skill(request)?;
     let constraint = match &request.execution.version {
         None => Constraint::any(),

@@ -123,11 +123,16 @@ pub fn validate_content<'a>(
 
 /// True for a DNS label, which is also a legal label value and part of an object's name.
 pub fn is_skill_name(name: &str) -> bool {
+    name.len() <= 63 && is_dns_label(name)
+}
+
+/// True for a DNS label of any length.
+fn is_dns_label(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = name.as_bytes();
     let are_edges_plain =
         bytes.first().copied().is_some_and(is_plain) && bytes.last().copied().is_some_and(is_plain);
-    are_edges_plain && bytes.len() <= 63 && bytes.iter().all(|b| is_plain(*b) || *b == b'-')
+    are_edges_plain && bytes.iter().all(|b| is_plain(*b) || *b == b'-')
 }
 
 /// Returns `None` only if it added an error.

@@ -21,13 +21,14 @@ use super::{
     build::sandbox as build,
     deadlines::OPERATOR_SLACK,
     entry::RoomReporter,
-    gather,
+    gather::{self, ReadError},
+    order::{Order, wait_for_cancel, wait_for_stop},
     plan::Plan,
     running_status::RunningStatusWriter,
-    settle::{self, Settled, Silence},
+    settle::{self, Settled},
 };
 use crate::{
-    context::{Context, YOUNG},
+    context::Context,
     isolation,
     sandbox::{
         self, AttachError, BindLimits, CreateError, PodReceiver, attach::Attached, capacity, logs, manifest,
@@ -36,6 +37,7 @@ use crate::{
 
 /// A pod without room is left to the scheduler for this long: used sandboxes may be about to go.
 const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+const ADOPTED_ROOM_PATIENCE: Duration = Duration::from_secs(60);
 /// Pauses between two looks for the acceptance of a run in its log.
 const LOOKS: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
@@ -44,8 +46,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) plan: &'a Plan,
     pub(crate) point: &'a ResumePoint,
-    /// Becomes true when the run is to be cancelled.
-    pub(crate) cancel: watch::Receiver<bool>,
+    pub(crate) order: watch::Receiver<Order>,
     pub(crate) status: &'a RunningStatusWriter,
     pub(crate) room: &'a RoomReporter,
 }
@@ -56,7 +57,11 @@ impl Attempt<'_> {
         let job = build::job_name(&self.plan.reference.uid, self.point.ordinal);
         let mut sandbox = SandboxRef { job, ..SandboxRef::default() };
         let mut pod = self.ctx.pods.follow(&sandbox.job);
-        let ended = self.run_in(&mut sandbox, &mut pod).await;
+        let order = self.order.clone();
+        let ended = tokio::select! {
+            ended = self.run_in(&mut sandbox, &mut pod) => ended,
+            () = wait_for_stop(order) => Err(Interrupted::TakenOver(TakenOver::Finished)),
+        };
         self.ctx.pods.forget(&sandbox.job);
         match ended {
             Ok(outcome) | Err(Interrupted::Outcome(outcome)) => Ok((outcome, sandbox)),
@@ -76,13 +81,18 @@ impl Attempt<'_> {
     ) -> Result<AttemptOutcome, Interrupted> {
         let began = Instant::now();
         self.create_sandbox().await?;
+        // An operator removes a sandbox only after it wrote how its run ended. As the sandbox exists now, this read shows
+        // every end that was written before it, however long this operator was cut off. The pod starts meanwhile.
+        if gather::is_over(self.ctx, &self.plan.reference).await? {
+            return Err(Interrupted::TakenOver(TakenOver::Finished));
+        }
         if self.is_adopted() && settle::is_used(self.ctx, pod).await {
             return Ok(self.settle(sandbox, pod).await);
         }
-        let mut cancel = self.cancel.clone();
+        let mut order = self.order.clone();
         let attached = tokio::select! {
             attached = self.attach(pod) => attached,
-            () = wait_for_cancel(&mut cancel) => return Ok(AttemptOutcome::Cancelled),
+            () = wait_for_cancel(&mut order) => return Ok(AttemptOutcome::Cancelled),
         };
         let attached = match attached {
             Ok(attached) => attached,
@@ -95,10 +105,6 @@ impl Attempt<'_> {
         let missing = attached.ready.isolation.missing(isolation::level(self.plan.policy.isolation));
         if !missing.is_empty() {
             return Ok(AttemptOutcome::unproven(&attached, &missing, self.plan.policy.isolation));
-        }
-        // A sandbox created under this Job's name came after whatever another operator ended under it.
-        if self.ctx.is_young() && gather::is_over(self.ctx, &self.plan.reference).await {
-            return Err(Interrupted::TakenOver(TakenOver::Finished));
         }
         match self.drive(attached.stream, sandbox, pod).await {
             Ok(outcome) => Ok(outcome),
@@ -130,13 +136,13 @@ impl Attempt<'_> {
         let jobs = self.ctx.sandbox_jobs();
         let created = tokio::select! {
             created = sandbox::create(&jobs, &job, self.plan.policy.start_timeout.0) => created,
-            () = wait_for_cancel(&mut self.cancel) => return Err(AttemptOutcome::Cancelled.into()),
+            () = wait_for_cancel(&mut self.order) => return Err(AttemptOutcome::Cancelled.into()),
         };
         match created {
             Ok(()) => Ok(()),
             // An operator before this one sent the request, perhaps for another version, and it arrived late.
             Err(CreateError::AlreadyExists) => {
-                Err(Interrupted::TakenOver(TakenOver::Resume(self.find_newest_sandbox().await)))
+                Err(Interrupted::TakenOver(TakenOver::Resume(self.find_newest_sandbox().await?)))
             }
             Err(error @ (CreateError::Refused(_) | CreateError::Timeout { .. })) => {
                 let (reason, message) = (Reason::SandboxUnavailable, error.to_string());
@@ -146,21 +152,21 @@ impl Attempt<'_> {
     }
 
     /// The newest sandbox of an execution of which another operator has created this attempt's sandbox.
-    async fn find_newest_sandbox(&self) -> ResumePoint {
+    async fn find_newest_sandbox(&self) -> Result<ResumePoint, ReadError> {
         let (jobs, uid) = (self.ctx.sandbox_jobs(), &self.plan.reference.uid);
-        let newest = gather::until_read("Job", || adopt::newest_of(&jobs, uid)).await;
-        newest.unwrap_or_else(|| ResumePoint {
+        let newest = gather::until_read("Job", Duration::MAX, || adopt::newest_of(&jobs, uid)).await?;
+        Ok(newest.unwrap_or_else(|| ResumePoint {
             version: Some(self.plan.admitted.version.to_string()),
             // Removed since: its run has ended, and the status says how unless it was lost.
             sandbox: SandboxState::Gone,
             ..self.point.clone()
-        })
+        }))
     }
 
     async fn attach(&self, pod: &mut PodReceiver) -> Result<Attached, AttachError> {
         let limit = self.plan.policy.start_timeout.0;
         // Another operator that still lives may be about to use an adopted sandbox.
-        let no_room = if self.is_adopted() && self.ctx.is_young() { YOUNG } else { ROOM_PATIENCE };
+        let no_room = if self.is_adopted() { ADOPTED_ROOM_PATIENCE } else { ROOM_PATIENCE };
         let limits = BindLimits { undecided: limit, no_room };
         sandbox::wait_until_bound(pod, limits, || self.room.report_missing()).await?;
         self.room.report_found();
@@ -185,8 +191,8 @@ impl Attempt<'_> {
             AttachError::Image(message) => {
                 AttemptOutcome::Unusable { reason: Reason::ImageUnavailable, message }
             }
-            // It may have run under the operator that created it, and nothing of it is left.
-            AttachError::Timeout { message, .. } if self.is_adopted() => AttemptOutcome::lost(message),
+            // It may have run under the operator that created it.
+            AttachError::Timeout { .. } if self.is_adopted() => self.settle(sandbox, pod).await,
             AttachError::Timeout { limit, .. } if self.is_pulling(pod).await => AttemptOutcome::Unusable {
                 reason: Reason::ImageUnavailable,
                 message: format!("the image {} was not pulled within {limit:?}", self.image()),
@@ -245,21 +251,28 @@ impl Attempt<'_> {
     /// Waits for the sandbox's end and reads what it left.
     async fn settle(&self, sandbox: &mut SandboxRef, pod: &mut PodReceiver) -> AttemptOutcome {
         let limit = self.plan.policy.start_timeout.0 + self.plan.admitted.timeout + OPERATOR_SLACK;
-        let mut cancel = self.cancel.clone();
+        let mut order = self.order.clone();
         let report = self.report_acceptance(sandbox.clone(), pod.clone());
         let settled = tokio::select! {
             settled = settle::settle(self.ctx, pod, sandbox, limit) => settled,
-            () = wait_for_cancel(&mut cancel) => return AttemptOutcome::Cancelled,
+            () = wait_for_cancel(&mut order) => return AttemptOutcome::Cancelled,
             never = report => match never {},
         };
+        self.outcome(settled, sandbox)
+    }
+
+    fn outcome(&self, settled: Settled, sandbox: &SandboxRef) -> AttemptOutcome {
         match settled {
             Settled::Ran { receipt, captured } => {
-                AttemptOutcome::ran(receipt, captured, *self.cancel.borrow())
+                AttemptOutcome::ran(receipt, captured, self.order.borrow().is_cancel())
             }
             Settled::Unused => AttemptOutcome::Unused { message: "the sandbox ended without a run".into() },
             Settled::OutOfMemory => AttemptOutcome::OutOfMemory,
             Settled::Lost { reason, message, receipt } => AttemptOutcome::Lost { reason, message, receipt },
-            Settled::OverTime => self.over_time(sandbox, pod).await,
+            Settled::NeverBegan if sandbox.isolation.is_none() => {
+                AttemptOutcome::Unused { message: "the runner never answered".into() }
+            }
+            Settled::NeverBegan | Settled::Hangs => AttemptOutcome::TimedOut,
         }
     }
 
@@ -285,21 +298,11 @@ impl Attempt<'_> {
 
     /// The runner ends its program in time. If it did not, it hangs, never began, or its node is gone.
     pub(super) async fn over_time(&self, sandbox: &SandboxRef, pod: &PodReceiver) -> AttemptOutcome {
-        match settle::find_silence(self.ctx, pod).await {
-            Silence::NeverBegan if sandbox.isolation.is_none() => {
-                return AttemptOutcome::Unused { message: "the runner never answered".into() };
-            }
-            Silence::NeverBegan | Silence::Program => return AttemptOutcome::TimedOut,
-            Silence::Node => {}
-        }
-        let node = sandbox.node.as_deref().unwrap_or("unknown");
-        AttemptOutcome::lost(format!("node {node} does not answer any more, and the sandbox on it neither"))
-    }
-}
-
-/// Waits until the run is to be cancelled; forever if it never is.
-pub(super) async fn wait_for_cancel(cancel: &mut watch::Receiver<bool>) {
-    if cancel.wait_for(|is_cancelled| *is_cancelled).await.is_err() {
-        pending::<()>().await;
+        let mut order = self.order.clone();
+        let settled = tokio::select! {
+            settled = settle::settle_overdue(self.ctx, pod, sandbox) => settled,
+            () = wait_for_cancel(&mut order) => return AttemptOutcome::Cancelled,
+        };
+        self.outcome(settled, sandbox)
     }
 }

@@ -5,7 +5,7 @@ use skillet_api::{IsolationLevel, Reason};
 use skillet_protocol::{Isolation, Receipt, RunOutcome, RunnerMessage};
 use thiserror::Error;
 
-use super::adopt::ResumePoint;
+use super::{adopt::ResumePoint, gather::ReadError};
 use crate::sandbox::{StreamEnd, attach::Attached, pod_watch::PodView};
 
 /// The sandbox of an attempt.
@@ -25,6 +25,9 @@ impl SandboxRef {
         self.node = view.pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
     }
 }
+
+/// Most bytes of one output stream: a runner keeps to `limits.outputBytes`, which is at most half a megabyte.
+const MAX_CAPTURED: usize = 1 << 20;
 
 /// Output and receipt of a run whose stream was whole.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -89,6 +92,12 @@ impl From<AttemptOutcome> for Interrupted {
     }
 }
 
+impl From<ReadError> for Interrupted {
+    fn from(error: ReadError) -> Self {
+        Self::Outcome(AttemptOutcome::Unusable { reason: Reason::ApiError, message: error.to_string() })
+    }
+}
+
 impl AttemptOutcome {
     /// The sandbox does not prove what the policy requires.
     pub(crate) fn unproven(attached: &Attached, missing: &[&str], isolation: IsolationLevel) -> Self {
@@ -119,17 +128,36 @@ impl AttemptOutcome {
 }
 
 impl Captured {
-    /// Takes one output message; the others are not output.
-    pub(crate) fn take(&mut self, message: RunnerMessage) {
-        match message {
-            RunnerMessage::Stdout(bytes) => self.stdout.extend(bytes),
-            RunnerMessage::Stderr(bytes) => self.stderr.extend(bytes),
-            RunnerMessage::StdoutTail(bytes) => self.stdout_tail.extend(bytes),
-            RunnerMessage::StderrTail(bytes) => self.stderr_tail.extend(bytes),
+    /// Takes one output message; the others are not output. Fails if it is more than a runner sends.
+    pub(crate) fn take(&mut self, message: RunnerMessage) -> Result<(), StreamEnd> {
+        let (kept, bytes) = match message {
+            RunnerMessage::Stdout(bytes) => (&mut self.stdout, bytes),
+            RunnerMessage::Stderr(bytes) => (&mut self.stderr, bytes),
+            RunnerMessage::StdoutTail(bytes) => (&mut self.stdout_tail, bytes),
+            RunnerMessage::StderrTail(bytes) => (&mut self.stderr_tail, bytes),
             RunnerMessage::Ready(_)
             | RunnerMessage::Accepted(_)
             | RunnerMessage::Refused(_)
-            | RunnerMessage::Exit(_) => {}
+            | RunnerMessage::Exit(_) => return Ok(()),
+        };
+        if kept.len() + bytes.len() > MAX_CAPTURED {
+            return Err(StreamEnd::TooLong);
         }
+        kept.extend(bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_that_sends_without_end_fills_no_memory() {
+        let mut captured = Captured::default();
+        let frame = || RunnerMessage::Stdout(vec![b'a'; 64 * 1024]);
+        let taken = (0..1000).take_while(|_| captured.take(frame()).is_ok()).count();
+        assert_eq!((taken, captured.stdout.len()), (16, MAX_CAPTURED));
+        assert!(captured.take(RunnerMessage::Stderr(b"b".to_vec())).is_ok(), "each stream has its own limit");
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 /// After the program's own limit: SIGTERM's grace and the runner's last frames, then the operator ends it.
 pub(crate) const OPERATOR_SLACK: Duration = Duration::from_millis(1_850);
 /// A cancelled program gets this long to be ended by its runner.
-const CANCEL_SLACK: Duration = Duration::from_millis(1_300);
+pub(crate) const CANCEL_SLACK: Duration = Duration::from_millis(1_300);
 /// The last frames of an ended pod may take this long.
 const DRAIN: Duration = Duration::from_millis(1_500);
 /// A run longer than this is reported as Running.

@@ -8,10 +8,11 @@ use skillet_protocol::{OperatorMessage, RefusalReason, Refused, RunnerMessage};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
-    attempt::{Attempt, wait_for_cancel},
+    attempt::Attempt,
     attempt_outcome::{AttemptOutcome, Captured, DriveError, SandboxRef},
     build::frame,
-    deadlines::{Deadlines, Due, OPERATOR_SLACK},
+    deadlines::{CANCEL_SLACK, Deadlines, Due, OPERATOR_SLACK},
+    order::wait_for_cancel,
     settle,
 };
 use crate::sandbox::{PodReceiver, RunnerStream, StreamEnd};
@@ -62,12 +63,13 @@ impl Attempt<'_> {
                         self.status.accept(sent_at);
                         deadlines.accept(Instant::now());
                     }
-                    message => captured.take(message),
+                    message => captured.take(message)?,
                 },
-                () = wait_for_cancel(&mut self.cancel), if !is_cancelling => {
+                () = wait_for_cancel(&mut self.order), if !is_cancelling => {
                     is_cancelling = true;
                     deadlines.cancel(Instant::now());
-                    stream.send(&OperatorMessage::Cancel).await?;
+                    let sent = timeout(CANCEL_SLACK, stream.send(&OperatorMessage::Cancel)).await;
+                    sent.map_err(|_| StreamEnd::NoAnswer)??;
                 }
                 changed = pod.changed(), if !deadlines.is_draining() => {
                     if changed.is_err() || settle::has_ended(pod) {

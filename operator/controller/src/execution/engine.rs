@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt as _};
 use kube::{Resource as _, ResourceExt as _, runtime::watcher};
 use skillet_api::{Reason, SkillExecution};
 use skillet_core::{
-    admission::{Admitted, Refusal},
+    admission::{Admitted, Refusal, check_skill_name},
     content_cache::ContentCache,
     queue::{FairQueue, RunningCounts},
     start_window::StartWindow,
@@ -34,8 +34,9 @@ use super::{
     LeftoverRuns, admit,
     adopt::SandboxState,
     conclude::Conclusion,
-    entry::{Entry, Message, Refreshed, Stage, Uid},
+    entry::{Entry, Message, OwnedTask, Refreshed, Stage, Uid},
     gather,
+    order::Order,
     reference::ExecutionRef,
 };
 use crate::{context::Context, retention::Finished};
@@ -165,14 +166,14 @@ impl Engine {
         };
         if let Some(finished) = Finished::of(&execution) {
             self.finished.send(finished).ok();
-            return self.on_finished(&reference.uid);
+            return self.finish_entry(&reference.uid, Order::Stop);
         }
         let uid = &reference.uid;
         let is_cancelled = execution.spec.cancel;
         match self.entries.get_mut(uid) {
-            Some(Entry { stage: Stage::Active { cancel, .. }, .. }) => {
+            Some(Entry { stage: Stage::Active { order, .. }, .. }) => {
                 if is_cancelled {
-                    cancel.send_replace(true);
+                    order.send_replace(Order::Cancel);
                 }
             }
             Some(Entry { stage: Stage::Done, .. }) => {}
@@ -194,8 +195,11 @@ impl Engine {
             (entry.point, entry.pin) = (point, pin);
         }
         let has_sandbox = entry.point.sandbox != SandboxState::NotCreated;
+        let named = check_skill_name(&entry.execution.spec);
         self.entries.insert(uid.clone(), entry);
-        if has_sandbox {
+        if let Err(refusal) = named {
+            self.conclude(&uid, Conclusion::refused(&refusal));
+        } else if has_sandbox {
             // It does not wait for a place, which it has.
             self.adopt(&uid);
         } else if is_cancelled {
@@ -225,22 +229,21 @@ impl Engine {
 
     fn refresh(&mut self, uid: &Uid, with_versions: bool) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
-        entry.stage = Stage::Refreshing;
         let (ctx, outbox) = (self.ctx.clone(), self.outbox.clone());
         let (reference, skill) = (entry.reference.clone(), entry.execution.spec.skill.clone());
         let refresh = async move {
-            let read = || gather::refresh(&ctx, &reference.namespace, &skill, with_versions);
-            let unreadable = gather::until_read("Skill", read).await;
-            let refreshed = Refreshed { unreadable, with_versions };
+            let result = gather::refresh(&ctx, &reference.namespace, &skill, with_versions).await;
+            let refreshed = Refreshed { result, with_versions };
             outbox.send(Message::Refreshed(reference.uid.clone(), refreshed)).ok();
         };
-        tokio::spawn(refresh.instrument(entry.span.clone()));
+        let task = tokio::spawn(refresh.instrument(entry.span.clone()));
+        entry.stage = Stage::Refreshing { _task: OwnedTask(task) };
     }
 
     fn on_message(&mut self, message: Message) {
         match message {
             Message::Refreshed(uid, refreshed) => {
-                if matches!(self.entries.get(&uid), Some(Entry { stage: Stage::Refreshing, .. })) {
+                if matches!(self.entries.get(&uid), Some(Entry { stage: Stage::Refreshing { .. }, .. })) {
                     self.on_refreshed(&uid, refreshed);
                 }
             }
@@ -260,22 +263,20 @@ impl Engine {
         }
     }
 
-    fn on_refreshed(&mut self, uid: &Uid, Refreshed { unreadable, with_versions }: Refreshed) {
+    fn on_refreshed(&mut self, uid: &Uid, Refreshed { result, with_versions }: Refreshed) {
         let Some(entry) = self.entries.get(uid) else { return };
-        match (self.admit(entry), unreadable) {
+        match (self.admit(entry), result) {
             // A skill that no longer parses runs what was read of it and sealed before.
             (Ok(admitted), _) => self.enqueue(uid, &admitted),
-            (Err(_), Some(error)) => {
-                self.conclude(uid, Conclusion::failed(Reason::SkillNotReady, error.to_string()));
-            }
+            (Err(_), Err(refusal)) => self.conclude(uid, Conclusion::refused(&refusal)),
             // A refusal is believed only when nothing newer can be read.
-            (Err(refusal), None) if !with_versions => {
+            (Err(refusal), Ok(())) if !with_versions => {
                 entry.span.in_scope(|| {
                     debug!(reason = %refusal.reason, "Refusal is checked against the API server");
                 });
                 self.refresh(uid, true);
             }
-            (Err(_), None) => self.decide(uid, Instant::now()),
+            (Err(_), Ok(())) => self.decide(uid, Instant::now()),
         }
     }
 
@@ -306,7 +307,8 @@ impl Engine {
                 Stage::Settling { since } => settling.push((uid.clone(), since)),
                 Stage::WaitingForRoom { until } if until <= now => waiting.push(uid.clone()),
                 Stage::WaitingForRoom { .. }
-                | Stage::Refreshing
+                | Stage::New
+                | Stage::Refreshing { .. }
                 | Stage::Queued { .. }
                 | Stage::Active { .. }
                 | Stage::Done => {}
@@ -323,16 +325,17 @@ impl Engine {
 
     /// The object is gone: a run of it is cancelled, and a waiting execution is dropped.
     fn forget(&mut self, uid: &Uid) {
-        if let Some(Entry { stage: Stage::Active { cancel, .. }, .. }) = self.entries.get(uid) {
-            cancel.send_replace(true);
-        }
-        self.on_finished(uid);
+        self.finish_entry(uid, Order::Cancel);
     }
 
-    /// The watch has shown that nothing remains to be done. A run's own task reports when its place is free.
-    fn on_finished(&mut self, uid: &Uid) {
+    /// The watch has shown that nothing remains to be done. A run's own task gets `last`, and reports when its place is
+    /// free.
+    fn finish_entry(&mut self, uid: &Uid, last: Order) {
         match self.entries.get_mut(uid) {
-            Some(entry) if matches!(entry.stage, Stage::Active { .. }) => entry.is_finished = true,
+            Some(Entry { stage: Stage::Active { order, .. }, is_finished, .. }) => {
+                order.send_replace(last);
+                *is_finished = true;
+            }
             Some(_) => {
                 self.queue.remove(uid);
                 self.entries.remove(uid);
@@ -341,3 +344,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,7 @@ use std::{sync::Arc, time::Duration};
 use kube::ResourceExt as _;
 use serde_json::Value;
 use skillet_api::SkillExecution;
-use skillet_core::queue::Arrival;
-use skillet_kube::ParseError;
+use skillet_core::{admission::Refusal, queue::Arrival};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
@@ -14,7 +13,7 @@ use tokio::{
 };
 use tracing::{Instrument as _, Span, debug};
 
-use super::{adopt::ResumePoint, conclude::Conclusion, reference::ExecutionRef, status};
+use super::{adopt::ResumePoint, conclude::Conclusion, order::Order, reference::ExecutionRef, status};
 use crate::{context::Context, version_pins::Pin};
 
 /// Uid of an execution.
@@ -36,8 +35,8 @@ pub(super) enum Message {
 
 /// The result of a live read.
 pub(super) struct Refreshed {
-    /// The error of a skill that exists and does not parse.
-    pub(super) unreadable: Option<ParseError>,
+    /// The reason why the skill cannot be used as it is now.
+    pub(super) result: Result<(), Refusal>,
     /// The versions were read too, not only the skill.
     pub(super) with_versions: bool,
 }
@@ -60,10 +59,22 @@ impl RoomReporter {
     }
 }
 
+/// A task that ends with its owner.
+#[derive(Debug)]
+pub(super) struct OwnedTask(pub(super) JoinHandle<()>);
+
+impl Drop for OwnedTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum Stage {
+    /// Nothing was done for it yet.
+    New,
     /// A live read is on its way: watches of different kinds run apart, and the catalog may be behind.
-    Refreshing,
+    Refreshing { _task: OwnedTask },
     /// The Skill was changed and is not sealed yet.
     Settling { since: Instant },
     /// Waits for a place.
@@ -72,7 +83,7 @@ pub(super) enum Stage {
     WaitingForRoom { until: Instant },
     /// Has a task of its own until its status is written. `skill` is the skill whose run has a place; `None` for a
     /// refusal.
-    Active { cancel: watch::Sender<bool>, skill: Option<String> },
+    Active { order: watch::Sender<Order>, skill: Option<String> },
     /// Its status is written; the watch has not shown it yet.
     Done,
 }
@@ -105,7 +116,7 @@ pub(super) struct Entry {
 pub(super) struct Task {
     pub(super) reference: Arc<ExecutionRef>,
     pub(super) span: Span,
-    pub(super) cancelled: watch::Receiver<bool>,
+    pub(super) order: watch::Receiver<Order>,
     pub(super) queued_status: Option<JoinHandle<()>>,
 }
 
@@ -137,7 +148,7 @@ impl Entry {
             point: ResumePoint::FIRST,
             pin: None,
             rejections: 0,
-            stage: Stage::Refreshing,
+            stage: Stage::New,
         }
     }
 

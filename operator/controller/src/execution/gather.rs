@@ -2,45 +2,76 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Display,
     sync::Arc,
     time::Duration,
 };
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{Api, api::ListParams};
 use skillet_api::{Reason, Skill, SkillExecution, SkillVersion, names, skill::SecretEnvVar};
 use skillet_core::admission::Refusal;
-use skillet_kube::{ParseError, RawObject};
+use skillet_kube::RawObject;
 use thiserror::Error;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use super::reference::ExecutionRef;
-use crate::{catalog::Catalogued as _, context::Context};
+use crate::{catalog::Catalogued as _, context::Context, retention::UNFINISHED};
 
 /// Between two tries of a read that failed.
 const READ_PAUSE: Duration = Duration::from_secs(1);
 
+/// A read that cannot succeed: the API server refuses the request, or does not process it in time.
 #[derive(Debug, Error)]
-pub(crate) enum GatherError {
-    #[error("could not read {kind} {namespace}/{name}")]
-    Read { kind: &'static str, namespace: String, name: String, source: Box<kube::Error> },
+#[error("could not read {kind}: {message}")]
+pub(crate) struct ReadError {
+    kind: &'static str,
+    pub(crate) message: String,
 }
 
-/// Reads until the API server answers, for a decision that needs the answer.
-pub(crate) async fn until_read<T, E, F>(what: &'static str, read: impl Fn() -> F) -> T
+impl From<ReadError> for Refusal {
+    fn from(error: ReadError) -> Self {
+        Refusal::new(Reason::ApiError, error.to_string())
+    }
+}
+
+/// Reads until the API server answers, for a decision that needs the answer. Waits for an API server that cannot be
+/// reached. Retries an error of the API server for at most `limit`.
+pub(crate) async fn until_read<T, F>(
+    kind: &'static str,
+    limit: Duration,
+    read: impl Fn() -> F,
+) -> Result<T, ReadError>
 where
-    E: Display,
-    F: Future<Output = Result<T, E>>,
+    F: Future<Output = kube::Result<T>>,
 {
+    let since = Instant::now();
     loop {
-        match read().await {
-            Ok(answer) => return answer,
-            Err(error) => warn!(what, %error, "Could not be read yet"),
+        let error = match read().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        if is_permanent(&error) || (matches!(error, kube::Error::Api(_)) && since.elapsed() >= limit) {
+            let message = match error {
+                kube::Error::Api(answer) => answer.message,
+                error => error.to_string(),
+            };
+            return Err(ReadError { kind, message });
         }
+        warn!(kind, %error, "Could not be read yet");
         sleep(READ_PAUSE).await;
+    }
+}
+
+/// Returns true if a repeated request gets the same error. 401 is about the operator's token, which is renewed.
+pub(crate) fn is_permanent(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(answer) => {
+            (400..500).contains(&answer.code) && !matches!(answer.code, 401 | 408 | 409 | 429)
+        }
+        kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => true,
+        _ => false,
     }
 }
 
@@ -56,60 +87,49 @@ pub(crate) fn observe(ctx: &Context, namespace: &str, skill: &str) -> Observed {
 }
 
 /// From the API server, into the catalog. Watches of different kinds run apart: an execution may be seen before
-/// the skill that was created just before it. Returns the error of a skill that exists and does not parse.
+/// the skill that was created just before it. Refuses a skill that exists and does not parse, and one that cannot be read.
 pub(crate) async fn refresh(
     ctx: &Context,
     namespace: &str,
     name: &str,
     with_versions: bool,
-) -> Result<Option<ParseError>, GatherError> {
-    let read = |kind, source| GatherError::Read {
-        kind,
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        source: Box::new(source),
-    };
+) -> Result<(), Refusal> {
+    let limit = ctx.catalog.policy().start_timeout.0;
     let skills: Api<RawObject<Skill>> = Api::namespaced(ctx.client.clone(), namespace);
-    let found = skills.get_opt(name).await.map_err(|e| read("Skill", e))?;
-    let unreadable = match found.map(|skill| skill.parse()) {
+    let found = until_read("Skill", limit, || skills.get_opt(name)).await?;
+    let parsed = match found.map(|skill| skill.parse()) {
         Some(Ok(skill)) => {
             ctx.catalog.learn_skill(skill);
-            None
+            Ok(())
         }
-        Some(Err(error)) => Some(error),
+        Some(Err(error)) => Err(Refusal::new(Reason::SkillNotReady, error.to_string())),
         None => {
             // The watch may not have shown its deletion yet.
             Skill::remove(&ctx.catalog, &(namespace.to_owned(), name.to_owned()));
-            None
+            Ok(())
         }
     };
     if !with_versions {
-        return Ok(unreadable);
+        return parsed;
     }
     let versions: Api<RawObject<SkillVersion>> = Api::namespaced(ctx.client.clone(), namespace);
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
-    let listed = versions.list(&of_skill).await.map_err(|e| read("SkillVersion", e))?;
+    let listed = until_read("SkillVersion", limit, || versions.list(&of_skill)).await?;
     listed
         .into_iter()
         .filter_map(|version| version.parse().ok())
         .for_each(|version| ctx.catalog.learn_version(version));
-    Ok(unreadable)
+    parsed
 }
 
 /// Returns true if an execution has ended or is gone, as the API server knows it now. A list, for which the operator
 /// has the right, is as consistent a read as a get.
-pub(crate) async fn is_over(ctx: &Context, execution: &ExecutionRef) -> bool {
-    let api: Api<RawObject<SkillExecution>> = Api::namespaced(ctx.client.clone(), &execution.namespace);
-    let this = ListParams::default().fields(&format!("metadata.name={}", execution.name));
-    let listed = until_read("SkillExecution", || api.list(&this)).await;
-    let is_live = |listed: RawObject<SkillExecution>| match listed.parse() {
-        Ok(now) => {
-            now.uid().as_ref() == Some(&execution.uid)
-                && !now.status.is_some_and(|status| status.phase.is_terminal())
-        }
-        Err(_) => true,
-    };
-    !listed.items.into_iter().any(is_live)
+pub(crate) async fn is_over(ctx: &Context, execution: &ExecutionRef) -> Result<bool, ReadError> {
+    let api: Api<SkillExecution> = Api::namespaced(ctx.client.clone(), &execution.namespace);
+    let unfinished = format!("metadata.name={},{UNFINISHED}", execution.name);
+    let unfinished = ListParams::default().fields(&unfinished);
+    let listed = until_read("SkillExecution", Duration::MAX, || api.list_metadata(&unfinished)).await?;
+    Ok(!listed.items.into_iter().any(|now| now.metadata.uid.as_ref() == Some(&execution.uid)))
 }
 
 /// Values of a skill's `secretEnv`, read when they are needed and kept nowhere.
@@ -120,7 +140,15 @@ pub(crate) async fn secrets(
 ) -> Result<BTreeMap<String, String>, Refusal> {
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
     let names: BTreeSet<&str> = wanted.iter().map(|variable| variable.secret.as_str()).collect();
-    let read = names.into_iter().map(async |name| (name, until_read("Secret", || fetch(&api, name)).await));
+    let limit = ctx.catalog.policy().start_timeout.0;
+    let read = names.into_iter().map(async |name| {
+        let fetched = match until_read("Secret", limit, || api.get_opt(name)).await {
+            Ok(Some(secret)) => Fetched::Found(Box::new(secret)),
+            Ok(None) => Fetched::Missing,
+            Err(error) => Fetched::Unreadable(error.message),
+        };
+        (name, fetched)
+    });
     let secrets: BTreeMap<&str, Fetched> = join_all(read).await.into_iter().collect();
     wanted.iter().map(|variable| Ok((variable.name.clone(), value(&secrets, variable)?))).collect()
 }
@@ -129,23 +157,15 @@ pub(crate) async fn secrets(
 enum Fetched {
     Found(Box<Secret>),
     Missing,
-    Forbidden(String),
-}
-
-async fn fetch(api: &Api<Secret>, name: &str) -> Result<Fetched, kube::Error> {
-    match api.get_opt(name).await {
-        Ok(secret) => Ok(secret.map_or(Fetched::Missing, |secret| Fetched::Found(Box::new(secret)))),
-        Err(kube::Error::Api(answer)) if answer.code == 403 => Ok(Fetched::Forbidden(answer.message.clone())),
-        Err(error) => Err(error),
-    }
+    Unreadable(String),
 }
 
 fn value(secrets: &BTreeMap<&str, Fetched>, variable: &SecretEnvVar) -> Result<String, Refusal> {
     let SecretEnvVar { name: _, secret: secret_name, key } = variable;
     let secret = match secrets.get(secret_name.as_str()) {
         Some(Fetched::Found(secret)) => secret,
-        Some(Fetched::Forbidden(message)) => {
-            return Err(refuse(variable, &format!("the operator may not read it: {message}")));
+        Some(Fetched::Unreadable(message)) => {
+            return Err(refuse(variable, &format!("the operator cannot read it: {message}")));
         }
         Some(Fetched::Missing) | None => {
             return Err(refuse(variable, &format!("this namespace has no Secret {secret_name}")));
@@ -159,11 +179,8 @@ fn value(secrets: &BTreeMap<&str, Fetched>, variable: &SecretEnvVar) -> Result<S
 }
 
 fn refuse(variable: &SecretEnvVar, what: &str) -> Refusal {
-    Refusal {
-        reason: Reason::SecretMissing,
-        message: format!("spec.run.sandbox.secretEnv {}: {what}", variable.name),
-        is_transient: false,
-    }
+    let message = format!("spec.run.sandbox.secretEnv {}: {what}", variable.name);
+    Refusal::new(Reason::SecretMissing, message)
 }
 
 #[cfg(test)]
@@ -193,23 +210,47 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_read_is_retried_until_the_api_server_answers() {
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// The tries and the answer if each try but the last has this status; `None` is a lost connection.
+    async fn check_tries(failures: &[Option<u16>], expected: Result<(), &str>, tries: usize) {
         let tried = Cell::new(0);
         let read = || {
+            let failure = failures.get(tried.get());
             tried.set(tried.get() + 1);
-            ready(if tried.get() < 4 { Err("not yet") } else { Ok("there") })
+            ready(match failure {
+                None => Ok(()),
+                Some(None) => Err(kube::Error::ReadEvents(std::io::Error::other("lost"))),
+                Some(Some(code)) => {
+                    let status = kube::core::Status::failure("no", "").with_code(*code);
+                    Err(kube::Error::Api(status.boxed()))
+                }
+            })
         };
-        assert_eq!(until_read("Job", read).await, "there");
-        assert_eq!(tried.get(), 4);
+        let answer = until_read("Job", LIMIT, read).await.map_err(|error| error.to_string());
+        assert_eq!((answer, tried.get()), (expected.map_err(ToOwned::to_owned), tries), "{failures:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_is_retried_until_the_api_server_answers() {
+        check_tries(&[None, Some(500), Some(429), Some(409), Some(408), Some(401)], Ok(()), 7).await;
+        check_tries(&[None; 600], Ok(()), 601).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_read_is_not_retried_and_a_failing_one_has_a_limit() {
+        for code in [400, 403, 404, 422] {
+            check_tries(&[None, Some(code), None], Err("could not read Job: no"), 2).await;
+        }
+        check_tries(&[Some(500); 600], Err("could not read Job: no"), 61).await;
     }
 
     #[test]
     fn a_missing_secret_or_key_is_named() {
         check(Some("data: {token: aGVsbG8=}"), Ok("hello"));
         check(None, Err("this namespace has no Secret api"));
-        let forbidden = Fetched::Forbidden("no RBAC rule".into());
-        check_fetched(forbidden, Err("the operator may not read it: no RBAC rule"));
+        let unreadable = Fetched::Unreadable("no RBAC rule".into());
+        check_fetched(unreadable, Err("the operator cannot read it: no RBAC rule"));
         check(Some("data: {other: aGVsbG8=}"), Err("Secret api has no key token"));
         check(Some("metadata: {name: api}"), Err("Secret api has no key token"));
         check(

@@ -1,25 +1,38 @@
 //! Settles a run from what its sandbox left: pod status, termination message and container log.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::{ResourceExt, api::LogParams};
+use kube::{
+    ResourceExt,
+    api::{ListParams, LogParams},
+};
 use skillet_api::Reason;
+use skillet_kube::Backoff;
 use skillet_protocol::{Receipt, RunnerMessage};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tracing::warn;
 
-use super::attempt_outcome::{Captured, SandboxRef};
+use super::{
+    attempt_outcome::{Captured, SandboxRef},
+    gather::is_permanent,
+};
 use crate::{
     context::Context,
-    sandbox::{Ended, PodReceiver, PodState, is_node_unreachable, logs},
+    sandbox::{
+        Ended, PodReceiver, PodState, is_node_unreachable, logs,
+        pod_watch::{JOB_NAME, PodView},
+    },
 };
 
-/// The log of an ended container may take this long to be whole; it is read again after each gap.
+/// The log of an ended container may take this long to be whole, once it can be read.
 const LOG_LIMIT: Duration = Duration::from_secs(10);
-const LOG_GAP: Duration = Duration::from_millis(250);
-/// A kubelet that takes longer to answer is gone.
-const KUBELET_LIMIT: Duration = Duration::from_secs(2);
+/// A log may be unreadable for this long. The control plane takes most of a minute to notice a lost node.
+const SILENCE_LIMIT: Duration = Duration::from_secs(180);
+/// A request that is not answered in this time is repeated.
+const REQUEST_LIMIT: Duration = Duration::from_secs(15);
+/// Pauses between two reads of a pod or a log.
+const READS: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 /// The result of a run, from what its sandbox left.
 #[derive(Debug, PartialEq)]
@@ -35,8 +48,10 @@ pub(crate) enum Settled {
         message: String,
         receipt: Option<Box<Receipt>>,
     },
-    /// Still not ended when it should have.
-    OverTime,
+    /// The runner has answered no operator. An operator sends a Run only after the answer, so nothing ran.
+    NeverBegan,
+    /// The program or its runner hangs.
+    Hangs,
 }
 
 /// Returns true if the pod that `receiver` follows has ended or is gone.
@@ -53,37 +68,6 @@ pub(crate) async fn is_used(ctx: &Context, receiver: &PodReceiver) -> bool {
     }
     // Without a readable log, the attach that follows finds out.
     peek(ctx, &view.pod).await.is_ok_and(|text| !text.is_empty())
-}
-
-/// The cause of a sandbox's silence after its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Silence {
-    /// The runner has answered no operator. An operator sends a Run only after the answer, so nothing ran.
-    NeverBegan,
-    /// The program or its runner hangs.
-    Program,
-    /// The node does not answer: the control plane says so, or its kubelet is silent.
-    Node,
-}
-
-/// Asks the kubelet of a sandbox that is over its time: the control plane takes most of a minute to notice a lost node.
-pub(crate) async fn find_silence(ctx: &Context, receiver: &PodReceiver) -> Silence {
-    let Some(view) = receiver.borrow().clone() else { return Silence::Program };
-    if is_node_unreachable(&view) {
-        return Silence::Node;
-    }
-    explain_silence(timeout(KUBELET_LIMIT, peek(ctx, &view.pod)).await.ok())
-}
-
-/// Reads the kubelet's answer to [`peek`]; `None` if it gave none in time.
-fn explain_silence(answer: Option<kube::Result<String>>) -> Silence {
-    match answer {
-        Some(Ok(log)) if log.is_empty() => Silence::NeverBegan,
-        // The API server's own answers, such as that there is no such pod, say nothing of the node.
-        Some(Err(kube::Error::Api(answer))) if answer.code >= 500 => Silence::Node,
-        Some(Ok(_) | Err(_)) => Silence::Program,
-        None => Silence::Node,
-    }
 }
 
 /// The first byte of a pod's log, which its kubelet gives.
@@ -106,7 +90,9 @@ pub(crate) async fn settle(
             sandbox.locate(view);
         }
         match PodState::of(view.as_ref()) {
-            PodState::Ended(ended) => return read_ended(ctx, sandbox, ended).await,
+            PodState::Ended(ended) => {
+                return read_ended(ctx, sandbox.pod.as_deref().unwrap_or_default(), ended).await;
+            }
             PodState::Gone(ended) => return from_gone(ended),
             PodState::NoPod
             | PodState::Unscheduled
@@ -117,40 +103,117 @@ pub(crate) async fn settle(
         match timeout_at(deadline, receiver.changed()).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return from_gone(None),
-            Err(_) => return Settled::OverTime,
+            Err(_) => return settle_overdue(ctx, receiver, sandbox).await,
         }
     }
 }
 
-async fn read_ended(ctx: &Context, sandbox: &SandboxRef, ended: Ended) -> Settled {
-    let pod = sandbox.pod.as_deref().unwrap_or_default();
-    let deadline = Instant::now() + LOG_LIMIT;
+/// Settles a sandbox that is over its time. Silence decides nothing: the API server says if the pod has ended or its node
+/// is lost, and the kubelet has the log. Both are asked again until they answer.
+pub(crate) async fn settle_overdue(ctx: &Context, receiver: &PodReceiver, sandbox: &SandboxRef) -> Settled {
+    let (mut silent_since, mut pauses) = (None, READS);
     loop {
-        let logged = logs::read(&ctx.sandbox_pods(), pod).await;
-        if let Err(error) = &logged {
-            warn!(job = sandbox.job, %error, "Log of an ended sandbox could not be read");
+        let Some(pod) = read_pod(ctx, sandbox).await else {
+            let last = receiver.borrow().as_ref().and_then(|view| PodState::end_of(&view.pod));
+            return from_gone(last);
+        };
+        let name = pod.name_any();
+        if let Some(ended) = PodState::end_of(&pod) {
+            return read_ended(ctx, &name, ended).await;
         }
-        // The API may show a container's end before the last of its log is written.
-        let may_grow = ended.was_used();
-        if matches!(logged, Ok(logs::Logged::Whole(_))) || !may_grow || Instant::now() >= deadline {
-            return combine(logged.ok(), ended);
+        if is_node_unreachable(&PodView { pod: Arc::new(pod), is_deleted: false }) {
+            return lost(node_lost(sandbox));
         }
-        sleep(LOG_GAP).await;
-    }
-}
-
-/// The result by log and pod status together.
-fn combine(logged: Option<logs::Logged>, ended: Ended) -> Settled {
-    if let Some(logs::Logged::Whole(messages)) = logged {
-        let mut captured = Captured::default();
-        for message in messages {
-            match message {
-                RunnerMessage::Exit(receipt) => return Settled::Ran { receipt, captured },
-                message => captured.take(message),
+        match read_log(ctx, &name).await {
+            Ok(logs::Logged::Whole(messages)) => return from_messages(messages).unwrap_or(Settled::Hangs),
+            Ok(logs::Logged::Empty) => return Settled::NeverBegan,
+            Ok(logs::Logged::NotAccepted | logs::Logged::Torn) => return Settled::Hangs,
+            // The next read of the pod shows if it has ended. A lost node is shown before the limit.
+            Err(LogError { is_final, message }) => {
+                let since = *silent_since.get_or_insert_with(Instant::now);
+                if is_final || since.elapsed() >= SILENCE_LIMIT {
+                    return lost(format!("the log of the sandbox could not be read: {message}"));
+                }
+                warn!(job = sandbox.job, message, "Log of an overdue sandbox could not be read yet");
             }
         }
+        pauses.pause().await;
     }
-    from_status(ended)
+}
+
+fn node_lost(sandbox: &SandboxRef) -> String {
+    let node = sandbox.node.as_deref().unwrap_or("unknown");
+    format!("node {node} does not answer any more, and the sandbox on it neither")
+}
+
+/// Reads the sandbox's pod as the API server knows it now. Waits for an API server that does not answer.
+async fn read_pod(ctx: &Context, sandbox: &SandboxRef) -> Option<Pod> {
+    let of_job = ListParams::default().labels(&format!("{JOB_NAME}={}", sandbox.job));
+    let mut pauses = READS;
+    loop {
+        match timeout(REQUEST_LIMIT, ctx.sandbox_pods().list(&of_job)).await {
+            Ok(Ok(pods)) => return pods.items.into_iter().next(),
+            Ok(Err(error)) => warn!(job = sandbox.job, %error, "Pod could not be read yet"),
+            Err(_) => warn!(job = sandbox.job, "API server does not answer"),
+        }
+        pauses.pause().await;
+    }
+}
+
+/// The error of a log that could not be read.
+struct LogError {
+    /// The API server refuses the request, such as for a pod that is gone.
+    is_final: bool,
+    message: String,
+}
+
+async fn read_log(ctx: &Context, pod: &str) -> Result<logs::Logged, LogError> {
+    match timeout(REQUEST_LIMIT, logs::read(&ctx.sandbox_pods(), pod)).await {
+        Ok(Ok(logged)) => Ok(logged),
+        Ok(Err(error)) => Err(LogError { is_final: is_permanent(&error), message: error.to_string() }),
+        Err(_) => Err(LogError { is_final: false, message: "no answer".into() }),
+    }
+}
+
+async fn read_ended(ctx: &Context, pod: &str, ended: Ended) -> Settled {
+    // A receipt of a sandbox in which nothing ran needs no log.
+    if ended.receipt.as_ref().is_some_and(|receipt| receipt.is_unused()) {
+        return from_status(ended);
+    }
+    let (since, mut torn_since, mut pauses) = (Instant::now(), None, READS);
+    loop {
+        match read_log(ctx, pod).await {
+            Ok(logs::Logged::Whole(messages)) => {
+                return from_messages(messages).unwrap_or_else(|| from_status(ended));
+            }
+            // The API may show a container's end before the last of its log is written.
+            Ok(logs::Logged::Empty | logs::Logged::NotAccepted | logs::Logged::Torn) => {
+                let torn_since = *torn_since.get_or_insert_with(Instant::now);
+                if !ended.was_used() || torn_since.elapsed() >= LOG_LIMIT {
+                    return from_status(ended);
+                }
+            }
+            Err(LogError { is_final, message }) => {
+                warn!(pod, message, "Log of an ended sandbox could not be read");
+                if is_final || since.elapsed() >= SILENCE_LIMIT {
+                    return from_status(ended);
+                }
+            }
+        }
+        pauses.pause().await;
+    }
+}
+
+/// The result of a run whose log is whole. `None` if it holds more output than a runner sends.
+fn from_messages(messages: Vec<RunnerMessage>) -> Option<Settled> {
+    let mut captured = Captured::default();
+    for message in messages {
+        match message {
+            RunnerMessage::Exit(receipt) => return Some(Settled::Ran { receipt, captured }),
+            message => captured.take(message).ok()?,
+        }
+    }
+    None
 }
 
 fn from_gone(ended: Option<Ended>) -> Settled {
@@ -176,73 +239,4 @@ fn lost(message: String) -> Settled {
 }
 
 #[cfg(test)]
-mod tests {
-    use skillet_protocol::{Isolation, RunOutcome};
-
-    use super::*;
-
-    fn ended(receipt: Option<RunOutcome>, is_out_of_memory: bool) -> Ended {
-        let receipt =
-            receipt.map(|outcome| Box::new(Receipt { outcome, ..Receipt::unused(Isolation::default()) }));
-        Ended { is_container: true, is_out_of_memory, receipt, message: "Error".into() }
-    }
-
-    fn reason(settled: &Settled) -> Option<Reason> {
-        match settled {
-            Settled::Lost { reason, .. } => Some(*reason),
-            Settled::Ran { .. } | Settled::Unused | Settled::OutOfMemory | Settled::OverTime => None,
-        }
-    }
-
-    #[test]
-    fn a_whole_log_is_the_result_of_the_run() {
-        let exit = RunnerMessage::Exit(Box::new(Receipt::unused(Isolation::default())));
-        let whole = logs::Logged::Whole(vec![
-            RunnerMessage::Stdout(b"a".to_vec()),
-            RunnerMessage::Stdout(b"b".to_vec()),
-            exit,
-        ]);
-        match combine(Some(whole), ended(None, false)) {
-            Settled::Ran { captured, .. } => assert_eq!(captured.stdout, b"ab"),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_receipt_without_a_log_is_a_lost_result() {
-        let settled = combine(Some(logs::Logged::Torn), ended(Some(RunOutcome::Exited { code: 0 }), false));
-        assert_eq!(reason(&settled), Some(Reason::ResultLost));
-        let settled = from_gone(Some(ended(Some(RunOutcome::Exited { code: 0 }), false)));
-        assert_eq!(reason(&settled), Some(Reason::ResultLost));
-    }
-
-    #[test]
-    fn an_unused_sandbox_ran_nothing() {
-        assert_eq!(combine(None, ended(Some(RunOutcome::Unused), false)), Settled::Unused);
-        assert_eq!(from_gone(Some(ended(Some(RunOutcome::Unused), false))), Settled::Unused);
-    }
-
-    #[test]
-    fn an_empty_log_after_the_time_limit_means_that_nothing_ran() {
-        let refused = |code| {
-            let status = kube::core::Status { code, ..kube::core::Status::default() };
-            Some(Err(kube::Error::Api(Box::new(status))))
-        };
-        assert_eq!(explain_silence(Some(Ok(String::new()))), Silence::NeverBegan);
-        assert_eq!(explain_silence(Some(Ok("{".into()))), Silence::Program);
-        assert_eq!(explain_silence(refused(404)), Silence::Program);
-        assert_eq!(explain_silence(refused(500)), Silence::Node);
-        assert_eq!(explain_silence(None), Silence::Node);
-    }
-
-    #[test]
-    fn a_container_killed_for_memory_is_out_of_memory() {
-        assert_eq!(combine(Some(logs::Logged::Torn), ended(None, true)), Settled::OutOfMemory);
-    }
-
-    #[test]
-    fn without_receipt_and_log_the_sandbox_is_lost() {
-        assert_eq!(reason(&combine(None, ended(None, false))), Some(Reason::SandboxLost));
-        assert_eq!(reason(&from_gone(None)), Some(Reason::SandboxLost));
-    }
-}
+mod tests;

@@ -35,43 +35,58 @@ use crate::{
 
 /// One request to the scripted API server.
 #[derive(Clone, Debug)]
-struct Call {
+pub(super) struct Call {
     method: Method,
-    path: String,
-    body: Value,
+    pub(super) path: String,
+    pub(super) body: Value,
 }
 
 impl Call {
-    fn is_status(&self) -> bool {
+    pub(super) fn is_status(&self) -> bool {
         self.method == Method::PATCH && self.path.ends_with("/status")
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        self.method == Method::GET
     }
 }
 
-type Calls = Arc<Mutex<Vec<Call>>>;
+pub(super) type Calls = Arc<Mutex<Vec<Call>>>;
 
-fn calls(calls: &Calls) -> Vec<Call> {
+pub(super) fn calls(calls: &Calls) -> Vec<Call> {
     calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Takes every status. Has no object, refuses every new Job, and answers no deletion if it `hangs_at_delete`.
 fn api_server(hangs_at_delete: bool) -> (Client, Calls) {
+    serving(move |call| {
+        let (code, answer) = answer(call);
+        let hangs = hangs_at_delete && call.method == Method::DELETE;
+        (!hangs).then(|| (code, answer.into_bytes()))
+    })
+}
+
+/// Answers with status and body. Without an answer, a deletion hangs and any other request loses its connection.
+pub(super) fn serving(
+    answer: impl Fn(&Call) -> Option<(u16, Vec<u8>)> + Send + Sync + 'static,
+) -> (Client, Calls) {
     let calls = Calls::default();
     let seen = calls.clone();
+    let answer = Arc::new(answer);
     let service = tower::service_fn(move |request: Request<Body>| {
-        let seen = seen.clone();
+        let (seen, answer) = (seen.clone(), answer.clone());
         async move {
             let (parts, body) = request.into_parts();
             let text = String::from_utf8(body.collect_bytes().await.unwrap().to_vec()).unwrap();
             let body = serde_saphyr::from_str(&text).unwrap_or(Value::Null);
             let call = Call { method: parts.method.clone(), path: parts.uri.path().to_owned(), body };
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
-            if hangs_at_delete && call.method == Method::DELETE {
+            let answered = answer(&call);
+            if answered.is_none() && call.method == Method::DELETE {
                 std::future::pending::<()>().await;
             }
-            let (code, answer) = answer(&call);
-            Ok::<_, io::Error>(
-                Response::builder().status(code).body(Body::from(answer.into_bytes())).unwrap(),
-            )
+            let (code, body) = answered.ok_or_else(|| io::Error::other("lost"))?;
+            Ok::<_, io::Error>(Response::builder().status(code).body(Body::from(body)).unwrap())
         }
     });
     (Client::new(service, "default"), calls)
@@ -85,6 +100,11 @@ fn answer(call: &Call) -> (u16, String) {
     match call.method {
         Method::GET if call.path.ends_with("/log") => (200, String::new()),
         Method::GET if call.path.ends_with("/skills/missing") => failed(404),
+        // The execution is not over.
+        Method::GET if call.path.ends_with("/skillexecutions") => (
+            200,
+            json!({ "metadata": {}, "items": [{ "metadata": { "name": "e", "uid": "u" } }] }).to_string(),
+        ),
         Method::GET => (200, json!({ "metadata": {}, "items": [] }).to_string()),
         Method::POST => failed(403),
         Method::PATCH | Method::DELETE => (200, json!({ "metadata": { "name": "e" } }).to_string()),
@@ -92,7 +112,7 @@ fn answer(call: &Call) -> (u16, String) {
     }
 }
 
-fn context(client: Client) -> Arc<Context> {
+pub(super) fn context(client: Client) -> Arc<Context> {
     let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
     let settings = SandboxSettings {
         namespace: "sandboxes".into(),
@@ -112,7 +132,6 @@ fn context(client: Client) -> Arc<Context> {
         newest_version: crate::revision::NewestRevision::default(),
         version_pins: Arc::default(),
         pods: PodWatch::default(),
-        // Not young.
         leadership: Leadership::of_test(1),
         client,
         settings,
@@ -121,7 +140,7 @@ fn context(client: Client) -> Arc<Context> {
     })
 }
 
-fn execution(skill: &str) -> SkillExecution {
+pub(super) fn execution(skill: &str) -> SkillExecution {
     let spec = SkillExecutionSpec { skill: skill.into(), ..SkillExecutionSpec::default() };
     let mut execution = SkillExecution::new("e", spec);
     execution.metadata.namespace = Some("team".into());
@@ -153,13 +172,13 @@ fn assignment(execution: &SkillExecution, ordinal: u32) -> Assignment {
         admitted: admitted(0),
         point: ResumePoint { ordinal, sandbox: SandboxState::Exists, ..ResumePoint::FIRST },
         // Its sender is gone: nobody cancels.
-        cancel: watch::channel(false).1,
+        order: watch::channel(Order::Run).1,
         room: RoomReporter { uid: "u".into(), outbox: mpsc::unbounded_channel().0 },
         has_waited: false,
     }
 }
 
-fn pod(yaml: &str) -> Pod {
+pub(super) fn pod(yaml: &str) -> Pod {
     let head = "metadata: {name: p, labels: {batch.kubernetes.io/job-name: run-u-1}}";
     serde_saphyr::from_str(&format!("{head}\n{yaml}")).unwrap()
 }
@@ -257,6 +276,53 @@ async fn a_run_without_room_gives_its_place_back_and_its_status_says_why() {
     assert_eq!(status["attempts"], 0);
     assert!(seen.iter().any(|call| call.method == Method::DELETE && call.path.ends_with("run-u-1")));
     assert!(seen.iter().any(|call| call.path.contains("events")), "an event says so too");
+}
+
+/// Runs an execution that has no sandbox, over a server that creates Jobs. Returns the writes other than of events.
+async fn writes_of_run(
+    order: watch::Receiver<Order>,
+    is_over: bool,
+    limit: Duration,
+) -> (Option<RunEnd>, Vec<String>) {
+    let (client, seen) = serving(move |call| {
+        let (code, body) = match call.method {
+            Method::POST if call.path.ends_with("/jobs") => {
+                (201, json!({ "metadata": { "name": "run-u-1" } }).to_string())
+            }
+            Method::GET if is_over && call.path.ends_with("/skillexecutions") => {
+                (200, json!({ "metadata": {}, "items": [] }).to_string())
+            }
+            _ => answer(call),
+        };
+        Some((code, body.into_bytes()))
+    });
+    let ctx = context(client);
+    ctx.pods.show(pod("spec: {containers: [], nodeName: n}"), false);
+    let assignment = Assignment { point: ResumePoint::FIRST, order, ..assignment(&execution("s"), 1) };
+    let end = tokio::time::timeout(limit, run(&ctx, assignment)).await.ok();
+    let writes = calls(&seen).into_iter().filter(|call| call.method != Method::GET);
+    (end, writes.map(|call| format!("{} {}", call.method, call.path)).collect())
+}
+
+/// An operator that was cut off while another one ran the execution and removed its sandbox.
+#[tokio::test(start_paused = true)]
+async fn an_execution_that_ended_meanwhile_is_not_run_again_by_an_old_operator() {
+    let order = watch::channel(Order::Run).1;
+    let (end, writes) = writes_of_run(order, true, Duration::from_secs(1)).await;
+    assert!(matches!(end, Some(RunEnd::Finished)));
+    assert_eq!(writes, ["POST /apis/batch/v1/namespaces/sandboxes/jobs"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_the_watch_shows_as_ended_is_stopped_and_writes_nothing() {
+    let (sender, order) = watch::channel(Order::Run);
+    let stop = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        sender.send_replace(Order::Stop);
+    };
+    let ((end, writes), ()) = tokio::join!(writes_of_run(order, false, Duration::from_secs(4)), stop);
+    assert!(matches!(end, Some(RunEnd::Finished)));
+    assert_eq!(writes, ["POST /apis/batch/v1/namespaces/sandboxes/jobs"]);
 }
 
 /// Lines of the log, as the JSON format writes them.

@@ -181,7 +181,11 @@ async fn try_attach(
         // Not running yet, or the kubelet is busy: the next try finds out.
         Err(StreamEnd::Attach(_) | StreamEnd::Closed | StreamEnd::Read(_) | StreamEnd::Write(_)) => Ok(None),
         Err(
-            end @ (StreamEnd::Protocol(_) | StreamEnd::Encode(_) | StreamEnd::NoAnswer | StreamEnd::NotReady),
+            end @ (StreamEnd::Protocol(_)
+            | StreamEnd::Encode(_)
+            | StreamEnd::TooLong
+            | StreamEnd::NoAnswer
+            | StreamEnd::NotReady),
         ) => Err(AttachError::InUse(end)),
     }
 }

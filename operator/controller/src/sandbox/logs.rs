@@ -3,13 +3,15 @@
 
 use std::pin::pin;
 
-use futures::{AsyncReadExt, TryFutureExt};
+use futures::AsyncReadExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::LogParams};
 use skillet_protocol::{RunnerMessage, StreamReader};
 
-/// More than the largest output that is streamed: a longer log is not a runner's.
-const LOG_LIMIT_BYTES: u64 = 40 * 1024 * 1024;
+/// Twice what a runner writes: a longer log is not a runner's.
+const LOG_LIMIT_BYTES: i64 = 8 << 20;
+
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// The greetings of some operators and the acceptance of a run are within so much of a log.
 const HEAD_BYTES: i64 = 64 * 1024;
@@ -17,6 +19,8 @@ const HEAD_BYTES: i64 = 64 * 1024;
 /// The content of a sandbox's log.
 #[derive(Debug)]
 pub(crate) enum Logged {
+    /// The runner has said nothing.
+    Empty,
     /// No run was accepted.
     NotAccepted,
     /// Every message of the run, the last one an `Exit` whose digest is right.
@@ -27,55 +31,86 @@ pub(crate) enum Logged {
 
 /// Reads the log of `pod` and checks it as a stream would be.
 pub(crate) async fn read(pods: &Api<Pod>, pod: &str) -> Result<Logged, kube::Error> {
-    let params = LogParams { limit_bytes: Some(LOG_LIMIT_BYTES.cast_signed()), ..LogParams::default() };
-    let mut stream = pin!(pods.log_stream(pod, &params).await?);
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).map_err(kube::Error::ReadEvents).await?;
-    Ok(parse(&bytes))
+    read_head(pods, pod, LOG_LIMIT_BYTES).await
 }
 
 /// Returns true if the log of `pod` says that its runner has accepted a run.
 pub(crate) async fn is_accepted(pods: &Api<Pod>, pod: &str) -> Result<bool, kube::Error> {
-    let params = LogParams { limit_bytes: Some(HEAD_BYTES), ..LogParams::default() };
-    let mut stream = pin!(pods.log_stream(pod, &params).await?);
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).map_err(kube::Error::ReadEvents).await?;
-    Ok(match parse(&bytes) {
-        Logged::NotAccepted => false,
+    Ok(match read_head(pods, pod, HEAD_BYTES).await? {
+        Logged::Empty | Logged::NotAccepted => false,
         Logged::Whole(_) | Logged::Torn => true,
     })
 }
 
-/// Sorts the bytes of a log into [`Logged`]. Anything after the `Exit` is the log's own, such as a last line feed.
-pub(crate) fn parse(bytes: &[u8]) -> Logged {
-    let mut reader = StreamReader::new();
-    reader.push(bytes);
-    let mut messages = Vec::new();
-    let mut is_accepted = false;
+/// Reads in small pieces: what is held is the runner's messages and never the log beside them.
+async fn read_head(pods: &Api<Pod>, pod: &str, limit: i64) -> Result<Logged, kube::Error> {
+    let params = LogParams { limit_bytes: Some(limit), ..LogParams::default() };
+    let mut stream = pin!(pods.log_stream(pod, &params).await?);
+    let (mut log, mut buffer) = (LogReader::default(), vec![0; BUFFER_BYTES]);
     loop {
-        match reader.next_message() {
-            Ok(Some(message @ RunnerMessage::Exit(_))) => {
-                messages.push(message);
-                return Logged::Whole(messages);
-            }
-            Ok(Some(message)) => {
-                is_accepted |= matches!(message, RunnerMessage::Accepted(_));
-                if is_accepted {
-                    messages.push(message);
+        let read = stream.read(&mut buffer).await.map_err(kube::Error::ReadEvents)?;
+        if read == 0 || log.push(&buffer[..read]) {
+            return Ok(log.finish());
+        }
+    }
+}
+
+/// Sorts the bytes of a log into [`Logged`]. Anything after the `Exit` is the log's own, such as a last line feed.
+#[derive(Default)]
+struct LogReader {
+    reader: StreamReader,
+    messages: Vec<RunnerMessage>,
+    is_started: bool,
+    is_accepted: bool,
+    is_whole: bool,
+}
+
+impl LogReader {
+    /// Takes the next bytes. Returns true if no further byte counts.
+    fn push(&mut self, bytes: &[u8]) -> bool {
+        self.is_started |= !bytes.is_empty();
+        self.reader.push(bytes);
+        loop {
+            match self.reader.next_message() {
+                Ok(Some(message)) => {
+                    self.is_whole = matches!(message, RunnerMessage::Exit(_));
+                    self.is_accepted |= matches!(message, RunnerMessage::Accepted(_));
+                    if self.is_accepted || self.is_whole {
+                        self.messages.push(message);
+                    }
+                    if self.is_whole {
+                        return true;
+                    }
                 }
+                Ok(None) => return false,
+                Err(_) => return true,
             }
-            Ok(None) | Err(_) => return if is_accepted { Logged::Torn } else { Logged::NotAccepted },
+        }
+    }
+
+    fn finish(self) -> Logged {
+        match self {
+            Self { is_whole: true, messages, .. } => Logged::Whole(messages),
+            Self { is_accepted: true, .. } => Logged::Torn,
+            Self { is_started: true, .. } => Logged::NotAccepted,
+            Self { .. } => Logged::Empty,
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use skillet_protocol::{Accepted, Isolation, Ready, Receipt, RunOutcome, StreamWriter};
 
     use super::*;
 
-    fn frames(with_exit: bool) -> Vec<u8> {
+    fn parse(bytes: &[u8]) -> Logged {
+        let mut log = LogReader::default();
+        bytes.chunks(7).find(|chunk| log.push(chunk));
+        log.finish()
+    }
+
+    pub(crate) fn frames(with_exit: bool) -> Vec<u8> {
         let mut writer = StreamWriter::new();
         let ready = Ready { isolation: Isolation::default(), runner: "1".into() };
         let mut bytes = writer.frame(&RunnerMessage::Ready(Box::new(ready))).unwrap();
@@ -92,7 +127,7 @@ mod tests {
 
     #[test]
     fn an_empty_log_accepted_nothing() {
-        assert!(matches!(parse(b""), Logged::NotAccepted));
+        assert!(matches!(parse(b""), Logged::Empty));
         assert!(matches!(parse(b"exec /skillet: no such file\n"), Logged::NotAccepted));
     }
 

@@ -68,7 +68,7 @@ impl PodState {
     /// Reads the newest known state of a sandbox's pod.
     pub(crate) fn of(view: Option<&PodView>) -> Self {
         let Some(view) = view else { return Self::NoPod };
-        let ended = read_end(&view.pod);
+        let ended = Self::end_of(&view.pod);
         if view.is_deleted {
             return Self::Gone(ended);
         }
@@ -79,6 +79,27 @@ impl PodState {
             return read_unschedulable(&view.pod).unwrap_or(Self::Unscheduled);
         }
         waiting(&view.pod).and_then(image_problem).unwrap_or(Self::Bound)
+    }
+
+    /// The end of a pod's container, if it has ended.
+    pub(crate) fn end_of(pod: &Pod) -> Option<Ended> {
+        let status = pod.status.as_ref()?;
+        let terminated = status
+            .container_statuses
+            .iter()
+            .flatten()
+            .find_map(|container| container.state.as_ref()?.terminated.as_ref());
+        let pod_is_over = matches!(status.phase.as_deref(), Some("Failed" | "Succeeded"));
+        match terminated {
+            Some(terminated) => Some(from_terminated(terminated)),
+            None if pod_is_over => Some(Ended {
+                is_container: false,
+                is_out_of_memory: false,
+                receipt: None,
+                message: join(status.reason.as_deref(), status.message.as_deref()),
+            }),
+            None => None,
+        }
     }
 }
 
@@ -93,26 +114,6 @@ pub(crate) fn is_node_unreachable(view: &PodView) -> bool {
         .any(|container| container.state.as_ref().is_some_and(|state| state.running.is_some()));
     let is_ready = |condition: &PodCondition| condition.type_ == "Ready" && condition.status == "True";
     is_running && !status.conditions.iter().flatten().any(is_ready)
-}
-
-fn read_end(pod: &Pod) -> Option<Ended> {
-    let status = pod.status.as_ref()?;
-    let terminated = status
-        .container_statuses
-        .iter()
-        .flatten()
-        .find_map(|container| container.state.as_ref()?.terminated.as_ref());
-    let pod_is_over = matches!(status.phase.as_deref(), Some("Failed" | "Succeeded"));
-    match terminated {
-        Some(terminated) => Some(from_terminated(terminated)),
-        None if pod_is_over => Some(Ended {
-            is_container: false,
-            is_out_of_memory: false,
-            receipt: None,
-            message: join(status.reason.as_deref(), status.message.as_deref()),
-        }),
-        None => None,
-    }
 }
 
 fn from_terminated(terminated: &ContainerStateTerminated) -> Ended {

@@ -12,7 +12,7 @@ use skillet_kube::{Mirror, lock, mirror};
 use tokio::sync::watch;
 
 /// Label that the Job controller puts on its pods.
-const JOB_NAME: &str = "batch.kubernetes.io/job-name";
+pub(crate) const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 
 /// The newest known state of a pod.
 #[derive(Clone, Debug)]

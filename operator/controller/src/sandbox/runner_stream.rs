@@ -20,8 +20,9 @@ use tokio::{
 
 /// Buffer between the websocket and us; a frame of output is at most 64 KiB.
 const BUFFER_BYTES: usize = 128 * 1024;
-/// A runner answers Hello in about a millisecond once it has tested itself. One that takes far longer never answers.
-const READY_LIMIT: Duration = Duration::from_secs(3);
+/// A runner answers Hello in about a millisecond once it has tested itself, for which it has five seconds. One that takes
+/// longer never answers.
+const READY_LIMIT: Duration = Duration::from_secs(8);
 
 /// The error that ends a stream.
 #[derive(Debug, Error)]
@@ -36,6 +37,8 @@ pub(crate) enum StreamEnd {
     Protocol(#[from] StreamError),
     #[error("a frame could not be written")]
     Encode(#[from] MessageError),
+    #[error("the stream is longer than a runner's")]
+    TooLong,
     #[error("the runner did not answer in time")]
     NoAnswer,
     #[error("the runner said something else than Ready")]

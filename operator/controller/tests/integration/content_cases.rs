@@ -133,6 +133,9 @@ fn env_cases() -> Vec<Case> {
             "spec.run.sandbox.secretEnv[].secret maxLength",
             field(&format!("name: A, secret: {}, key: k", long(254))),
         ),
+        breaks("spec.run.sandbox.secretEnv[].secret pattern", field("name: A, secret: .., key: k")),
+        breaks("spec.run.sandbox.secretEnv[].secret pattern", field("name: A, secret: a/b, key: k")),
+        breaks("spec.run.sandbox.secretEnv[].key pattern", field("name: A, secret: s, key: a/b")),
         breaks("spec.run.sandbox.secretEnv[].key required", field("name: A, secret: s")),
         breaks("spec.run.sandbox.secretEnv[].key minLength", field("name: A, secret: s, key: ''")),
         breaks(

@@ -21,6 +21,8 @@ fn cases() -> Vec<Case> {
         breaks("spec.skill required", "skill: null"),
         breaks("spec.skill minLength", "skill: ''"),
         breaks("spec.skill maxLength", format!("skill: {}", long(64))),
+        breaks("spec.skill rule 0", "skill: a@1.0.0"),
+        breaks("spec.skill rule 0", "skill: A b"),
         breaks("spec.version maxLength", format!("version: {}", long(257))),
         breaks("spec.timeout pattern", "timeout: soon"),
         breaks("spec.timeout minLength", "timeout: ''"),

@@ -237,3 +237,23 @@ fn a_skill_that_was_never_sealed_for_the_policys_sake_tells_the_policys_reason()
         assert_eq!((refusal.reason, refusal.message.contains("the message")), (expected, true), "{refusal}");
     }
 }
+
+#[test]
+fn a_skill_name_of_an_older_definition_is_refused_with_the_fix() {
+    let check = |skill: &str, expected: &str| {
+        let execution = SkillExecutionSpec { skill: skill.into(), ..SkillExecutionSpec::default() };
+        let refusal = check_skill_name(&execution).unwrap_err();
+        assert_eq!((refusal.reason, refusal.message.as_str()), (Reason::SpecInvalid, expected));
+        assert!(!refusal.is_transient);
+    };
+    check(
+        "word-count@1.0.0",
+        r#"spec.skill: "word-count@1.0.0" is not the name of a Skill; write spec.skill: word-count and spec.version: "1.0.0""#,
+    );
+    for name in ["My Skill", "word-count-", "..", "a/../b", "", "@1.0.0"] {
+        let rule = "it must be at most 63 of a-z, 0-9 and -, beginning and ending with a letter or digit";
+        check(name, &format!("spec.skill: {name:?} is not the name of a Skill; {rule}"));
+    }
+    let execution = SkillExecutionSpec { skill: "word-count".into(), ..SkillExecutionSpec::default() };
+    assert_eq!(check_skill_name(&execution), Ok(()));
+}

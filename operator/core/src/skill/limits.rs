@@ -25,6 +25,8 @@ pub struct ValidLimits {
     pub concurrency: Option<u32>,
 }
 
+/// Least CPU with which a runner proves its isolation in time.
+const MIN_CPU_MILLIS: u64 = 50;
 /// Least memory in which a container and the runner fit.
 const MIN_MEMORY: u64 = 4 << 20;
 
@@ -73,7 +75,7 @@ fn choices(limits: &Limits, policy: &SkillPolicySpec) -> [LimitChoice; 5] {
             skill: limits.cpu.as_deref().map(Amount::cpu),
             default: Amount::cpu(&default.cpu),
             maximum: Amount::cpu(&maximum.cpu),
-            least: 1,
+            least: MIN_CPU_MILLIS,
             most: u64::MAX,
         },
         LimitChoice {
@@ -186,6 +188,7 @@ impl LimitChoice {
     fn least(&self) -> String {
         match self.name {
             "timeout" => "1ms".to_owned(),
+            "cpu" => "50m".to_owned(),
             "memory" => "4Mi".to_owned(),
             _ => self.least.to_string(),
         }

@@ -12,7 +12,7 @@ use super::{
     ImageChoice, Program, ValidFile,
     field_error::FieldErrors,
     image::{is_image_allowed, is_image_reference},
-    script_file_name,
+    is_dns_label, script_file_name,
 };
 
 const FIELD: &str = "spec.run.sandbox";
@@ -185,12 +185,24 @@ fn read_env(sandbox: &Sandbox, errors: &mut FieldErrors) -> BTreeMap<String, Str
     for (place, variable) in sandbox.secret_env.iter().enumerate() {
         let field = format!("{FIELD}.secretEnv[{place}]");
         check_variable(&field, &variable.name, &mut seen, errors);
-        for (part, text) in [("secret", &variable.secret), ("key", &variable.key)] {
+        let secret = "must be the name of a Secret: a-z, 0-9, - and ., with a letter or digit at each end and around each dot";
+        let key = "must be a key of a Secret: letters, digits, -, _ and .";
+        for (part, text, is_legal, message) in [
+            ("secret", &variable.secret, variable.secret.split('.').all(is_dns_label), secret),
+            ("key", &variable.key, variable.key.bytes().all(is_key_byte), key),
+        ] {
             errors.not_empty(format_args!("{field}.{part}"), text);
             errors.at_most(format_args!("{field}.{part}"), text, 253);
+            if !text.is_empty() && !is_legal {
+                errors.spec(format_args!("{field}.{part}"), message);
+            }
         }
     }
     env
+}
+
+fn is_key_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
 fn check_variable<'a>(field: &str, name: &'a str, seen: &mut BTreeSet<&'a str>, errors: &mut FieldErrors) {

@@ -331,6 +331,26 @@ fn a_variable_has_a_name_the_system_takes_and_is_set_once() {
 }
 
 #[test]
+fn a_secret_is_named_as_the_api_server_names_secrets() {
+    let variable = |secret: &str, key: &str| {
+        format!("runtime: shell, script: cat, secretEnv: [{{name: A, secret: {secret:?}, key: {key:?}}}]")
+    };
+    let field = "spec.run.sandbox.secretEnv[0]";
+    for secret in ["..", ".", "a/b", "../../kube-system/secrets/y", "A", "a.", "-a", "a b", "a..b"] {
+        let message = "must be the name of a Secret: a-z, 0-9, - and ., with a letter or digit at each end and around each dot";
+        refuse_sandbox(&variable(secret, "k"), &format!("{field}.secret: {message}"));
+    }
+    for key in ["a/b", "a b", "é"] {
+        let message = "must be a key of a Secret: letters, digits, -, _ and .";
+        refuse_sandbox(&variable("s", key), &format!("{field}.key: {message}"));
+    }
+    for (secret, key) in [("a.b-c.d0", ".dot-config"), ("0", "A_b.c-d")] {
+        let skill = format!("{{version: 1.0.0, run: {{sandbox: {{{}}}}}}}", variable(secret, key));
+        assert!(validate(&skill, "{}").is_ok(), "{secret} {key}");
+    }
+}
+
+#[test]
 fn a_sealed_version_is_held_to_the_same_rules() {
     let spec: SkillSpec = serde_saphyr::from_str(SHORTEST).unwrap();
     let mut sealed = crate::content::seal("demo", &spec);

@@ -10,7 +10,9 @@ use super::{
         adopt::ResumePoint,
         conclude::Conclusion,
         entry::{Entry, Message, RoomReporter, Stage, Task, Uid, wait_written},
-        finish, run,
+        finish,
+        order::Order,
+        run,
     },
     Engine,
 };
@@ -40,7 +42,7 @@ impl Engine {
             self.entries.remove(uid);
             return;
         }
-        let is_cancelled = matches!(&entry.stage, Stage::Active { cancel, .. } if *cancel.borrow());
+        let is_cancelled = matches!(&entry.stage, Stage::Active { order, .. } if order.borrow().is_cancel());
         entry.point = point;
         entry.rejections += 1;
         entry.stage = Stage::WaitingForRoom { until: Instant::now() + start_window::pause(entry.rejections) };
@@ -103,7 +105,7 @@ impl Engine {
             execution,
             admitted,
             point: entry.point.clone(),
-            cancel: task.cancelled,
+            order: task.order,
             room: RoomReporter { uid: uid.clone(), outbox: self.outbox.clone() },
             has_waited: entry.rejections > 0,
         };
@@ -144,12 +146,12 @@ impl Engine {
 
 /// Makes an entry active, and returns the input of its task.
 fn begin(entry: &mut Entry, skill: Option<String>) -> Task {
-    let (cancel, cancelled) = watch::channel(entry.execution.spec.cancel);
-    entry.stage = Stage::Active { cancel, skill };
+    let (sender, order) = watch::channel(Order::of(entry.execution.spec.cancel));
+    entry.stage = Stage::Active { order: sender, skill };
     Task {
         reference: entry.reference.clone(),
         span: entry.span.clone(),
-        cancelled,
+        order,
         queued_status: entry.queued_status.take(),
     }
 }

@@ -41,6 +41,7 @@ fn a_limit_above_the_policys_maximum_is_refused_with_both_numbers() {
 fn a_limit_that_cannot_be_used_is_refused() {
     for (limits, expected) in [
         ("timeout: 0s", "spec.limits.timeout: 0s is too small; the least is 1ms"),
+        ("cpu: 49m", "spec.limits.cpu: 49m is too small; the least is 50m"),
         ("memory: 1Mi", "spec.limits.memory: 1Mi is too small; the least is 4Mi"),
         ("processes: 0", "spec.limits.processes: 0 is too small; the least is 1"),
         ("outputBytes: 0", "spec.limits.outputBytes: 0 is too small; the least is 1"),
