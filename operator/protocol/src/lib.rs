@@ -9,14 +9,14 @@
 //! - [`StreamReader`] never panics, and buffers at most one frame and one push, whatever the other side sends.
 //! - [`StreamWriter`] digests every byte from `Accepted` to just before `Exit`. [`StreamReader`] returns `Exit` only if
 //!   that digest matches, so a stream that was cut or changed is never a result.
-//! - Encoded runner frames contain no carriage return, so a container log keeps them byte for byte.
+//! - Encoded runner frames contain no line ends, so a container log keeps them byte for byte and is not much larger than the output.
 //!
 //! The crate opens no socket and no file. The runner is copied into every sandbox, so dependencies stay few.
 
 mod base64;
-mod cr_escape;
 mod frame;
 mod isolation;
+mod line_escape;
 mod mask;
 mod message;
 mod receipt;

@@ -5,8 +5,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::cr_escape::{Unescape, escape};
 use crate::frame::{Decoder, Direction, Frame, Kind};
+use crate::line_escape::{Unescape, escape, escape_line};
 use crate::message::{MessageError, RunnerMessage};
 use crate::receipt::Receipt;
 
@@ -56,7 +56,8 @@ impl StreamWriter {
         Self::default()
     }
 
-    /// Encodes one frame without carriage returns. `Exit` goes through [`StreamWriter::exit`], which knows the digest.
+    /// Encodes one frame without line ends, and puts one after a frame that tells how the sandbox is used: an operator that
+    /// finds the sandbox must see that in the log at once. `Exit` goes through [`StreamWriter::exit`], which knows the digest.
     pub fn frame(&mut self, message: &RunnerMessage) -> Result<Vec<u8>, MessageError> {
         let bytes = message.encode()?;
         if matches!(message, RunnerMessage::Accepted(_)) {
@@ -65,7 +66,12 @@ impl StreamWriter {
         if let Some(digest) = &mut self.digest {
             digest.update(&bytes);
         }
-        Ok(escape(bytes))
+        Ok(match message {
+            RunnerMessage::Ready(_) | RunnerMessage::Accepted(_) | RunnerMessage::Refused(_) => {
+                escape_line(bytes)
+            }
+            _ => escape(bytes),
+        })
     }
 
     /// Closes the stream: puts the digest into `receipt` and returns its encoded `Exit` frame.

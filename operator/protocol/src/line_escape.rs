@@ -1,9 +1,12 @@
-//! Encodes bytes without carriage returns: a container log drops the one before a line feed, and must keep every byte.
+//! Encodes bytes for a container log, which must keep every byte of the stream.
 //!
-//! DLE and CR become two bytes: DLE, then the byte with bit 5 flipped.
+//! A log drops a carriage return before a line feed, and has some forty bytes of its own for each line. DLE, CR and LF
+//! become two bytes: DLE, then the byte with bit 5 flipped. A line feed as it is carries nothing: it only makes the container
+//! runtime write what it has to the log, which it otherwise does after 16 KiB or at the end.
 
 const DLE: u8 = 0x10;
 const CR: u8 = b'\r';
+const LF: u8 = b'\n';
 const FLIP: u8 = 0x20;
 
 /// Encodes bytes for the wire.
@@ -23,8 +26,15 @@ pub(crate) fn escape(bytes: Vec<u8>) -> Vec<u8> {
     encoded
 }
 
+/// Encodes bytes that the log must have at once.
+pub(crate) fn escape_line(bytes: Vec<u8>) -> Vec<u8> {
+    let mut encoded = escape(bytes);
+    encoded.push(LF);
+    encoded
+}
+
 fn is_special(byte: u8) -> bool {
-    byte == DLE || byte == CR
+    matches!(byte, DLE | CR | LF)
 }
 
 /// Decodes bytes from the wire, wherever they are cut.
@@ -44,6 +54,7 @@ impl Unescape {
                     self.is_escaped = false;
                 }
                 (false, DLE) => self.is_escaped = true,
+                (false, LF) => {}
                 (false, byte) => bytes.push(byte),
             }
         }
@@ -56,10 +67,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encoded_bytes_have_no_carriage_return_and_decode_wherever_they_are_cut() {
-        let all: Vec<u8> = (0..=255).chain(*b"a\r\nb\x10\r\r\n\x10").collect();
+    fn encoded_bytes_have_no_line_ends_and_decode_wherever_they_are_cut() {
+        let all: Vec<u8> = (0..=255).chain(*b"a\r\nb\x10\r\r\n\x10\n\n").collect();
         let sent = escape(all.clone());
-        assert!(!sent.contains(&CR));
+        assert!(!sent.contains(&CR) && !sent.contains(&LF));
         for cut in 0..=sent.len() {
             let mut unescape = Unescape::default();
             let mut back = unescape.push(&sent[..cut]);
@@ -69,7 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_without_dle_and_cr_stay_unchanged() {
-        assert_eq!(escape(b"plain\n\0\xff".to_vec()), b"plain\n\0\xff");
+    fn a_line_ends_with_a_line_feed_that_carries_nothing() {
+        let sent = [escape_line(b"a\n".to_vec()), escape(b"b".to_vec())].concat();
+        assert_eq!(sent, b"a\x10*\nb");
+        assert_eq!(Unescape::default().push(&sent), b"a\nb");
+    }
+
+    #[test]
+    fn bytes_without_dle_and_line_ends_stay_unchanged() {
+        assert_eq!(escape(b"plain\0\xff".to_vec()), b"plain\0\xff");
     }
 }
