@@ -22,8 +22,24 @@ pub struct GatewayPolicy {
     pub offer: OfferPolicy,
     /// Limits of one conversation.
     pub conversation: ConversationPolicy,
+    /// Most model requests and tokens of each caller namespace. Requests with a client's own key do not count.
+    pub rate_limits: RateLimits,
     /// Model providers. Default the public ones, with the client's own key.
     pub providers: Providers,
+}
+
+/// Most model requests and tokens of each caller namespace. Each gateway process counts for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RateLimits {
+    /// Requests in a minute. Default no limit.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<u32>,
+    /// Tokens in a minute, of requests and responses. They count after the response, so the next requests wait. Default no limit.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<u32>,
 }
 
 /// Comparison of a skill's names, tags and words with a request.
@@ -80,6 +96,13 @@ pub struct ConversationPolicy {
     /// Most calls of one response that run at the same time. Default 8.
     #[schemars(range(min = 1, max = 64))]
     pub max_parallel_calls: u32,
+    /// Longest time for one whole response of a provider. Default `1h`.
+    pub response_timeout: SkillDuration,
+    /// Longest silence within a provider's response. Default `5m`.
+    pub idle_timeout: SkillDuration,
+    /// Most repetitions of a failed request of a later round. Default 3.
+    #[schemars(range(max = 10))]
+    pub max_retries: u32,
 }
 
 impl Default for ConversationPolicy {
@@ -90,6 +113,9 @@ impl Default for ConversationPolicy {
             result_bytes: 32_768,
             total_result_bytes: 131_072,
             max_parallel_calls: 8,
+            response_timeout: SkillDuration(std::time::Duration::from_secs(3600)),
+            idle_timeout: SkillDuration(std::time::Duration::from_secs(300)),
+            max_retries: 3,
         }
     }
 }

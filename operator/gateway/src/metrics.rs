@@ -1,6 +1,12 @@
-//! Metrics of the gateway. Labels come from closed sets; no name of an object or a caller is a label.
+//! Metrics of the gateway. Labels come from closed sets.
+//!
+//! The use of models is by namespace and model: at most [`MAX_NAMES`] of each are labels, and all others are `other`.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -17,7 +23,15 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
+use skillet_kube::lock;
 use tokio::time::Instant;
+
+use crate::model::usage_meter::Tokens;
+
+/// Most namespaces, and most models, that are labels.
+const MAX_NAMES: usize = 100;
+/// The label of a name beyond that number, and of a model that no provider has answered for.
+const OTHER: &str = "other";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -32,6 +46,40 @@ struct RefusalLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct UseLabels {
+    namespace: String,
+    provider: String,
+    model: String,
+    /// `success` and `error` of requests, `input` and `output` of tokens.
+    kind: &'static str,
+}
+
+/// The use of a model by one request.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelUse<'a> {
+    pub namespace: &'a str,
+    pub provider: &'a str,
+    pub model: &'a str,
+    pub is_success: bool,
+    pub tokens: Tokens,
+}
+
+/// The first names of their kind.
+#[derive(Debug, Default)]
+struct Names(Mutex<HashSet<String>>);
+
+impl Names {
+    /// The label for a name.
+    fn label(&self, name: &str) -> String {
+        let mut names = lock(&self.0);
+        if names.len() < MAX_NAMES && !names.contains(name) {
+            names.insert(name.to_owned());
+        }
+        if names.contains(name) { name.to_owned() } else { OTHER.to_owned() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
     outcome: &'static str,
 }
@@ -42,6 +90,10 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     time: Histogram,
     refusals: Family<RefusalLabels, Counter>,
+    uses: Family<UseLabels, Counter>,
+    tokens: Family<UseLabels, Counter>,
+    namespaces: Names,
+    models: Names,
     calls: Family<CallLabels, Counter>,
     call_time: Histogram,
 }
@@ -50,14 +102,19 @@ impl Default for Metrics {
     fn default() -> Self {
         let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 18));
         let (requests, refusals, calls) = (Family::default(), Family::default(), Family::default());
+        let (uses, tokens) = (Family::default(), Family::default());
         let (time, call_time) = (seconds(), seconds());
         let mut registry = Registry::with_prefix("skillet_gateway");
         registry.register("requests", "Requests answered, by route and status", requests.clone());
         registry.register_with_unit("request", "Time until an answer begins", Unit::Seconds, time.clone());
         registry.register("model_refusals", "Model requests that the gateway refused", refusals.clone());
+        registry.register("model_requests", "Requests to models, by caller and model", uses.clone());
+        registry.register("model_tokens", "Tokens of models, by caller and model", tokens.clone());
         registry.register("skill_calls", "Skill calls of models, by how they ended", calls.clone());
         registry.register_with_unit("skill_call", "Time of a skill call", Unit::Seconds, call_time.clone());
-        Self { registry: Arc::new(registry), requests, time, refusals, calls, call_time }
+        let (namespaces, models) = (Names::default(), Names::default());
+        let registry = Arc::new(registry);
+        Self { registry, requests, time, refusals, uses, tokens, namespaces, models, calls, call_time }
     }
 }
 
@@ -77,6 +134,23 @@ impl Metrics {
     /// The gateway refused a request for a model.
     pub fn refused(&self, reason: &'static str) {
         self.refusals.get_or_create(&RefusalLabels { reason }).inc();
+    }
+
+    /// A request to a model has ended.
+    pub fn used(&self, of: &ModelUse<'_>) {
+        let ModelUse { namespace, provider, model, is_success, tokens } = *of;
+        // Clients name models freely. One that a provider has answered for exists.
+        let model = if is_success { self.models.label(model) } else { OTHER.to_owned() };
+        let (namespace, provider) = (self.namespaces.label(namespace), provider.to_owned());
+        let labels = |kind| UseLabels {
+            namespace: namespace.clone(),
+            provider: provider.clone(),
+            model: model.clone(),
+            kind,
+        };
+        self.uses.get_or_create(&labels(if is_success { "success" } else { "error" })).inc();
+        self.tokens.get_or_create(&labels("input")).inc_by(tokens.input);
+        self.tokens.get_or_create(&labels("output")).inc_by(tokens.output);
     }
 
     fn answered(&self, route: &str, status: StatusCode, took: Duration) {
@@ -101,6 +175,34 @@ mod tests {
     use prometheus_client::encoding::text::encode;
 
     use super::*;
+
+    #[test]
+    fn the_use_of_models_is_by_name_for_some_and_other_for_the_rest() {
+        let metrics = Metrics::default();
+        let tokens = Tokens { input: 5, output: 2 };
+        let used = |namespace: &str, model: &str, is_success| {
+            metrics.used(&ModelUse { namespace, provider: "openai", model, is_success, tokens });
+        };
+        used("team", "gpt-5", true);
+        used("team", "invented", false);
+        (0..2 * MAX_NAMES).for_each(|number| used(&format!("n{number}"), &format!("m{number}"), true));
+        let mut text = String::new();
+        encode(&mut text, &metrics.registry).unwrap();
+        let of = |name: &str, labels: &str| format!("skillet_gateway_{name}_total{{{labels}}}");
+        let team = "namespace=\"team\",provider=\"openai\",model=\"gpt-5\"";
+        for line in [
+            of("model_tokens", &format!("{team},kind=\"input\"")) + " 5",
+            of("model_tokens", &format!("{team},kind=\"output\"")) + " 2",
+            of("model_requests", &format!("{team},kind=\"success\"")) + " 1",
+            of("model_requests", "namespace=\"team\",provider=\"openai\",model=\"other\",kind=\"error\"")
+                + " 1",
+            of("model_requests", "namespace=\"other\",provider=\"openai\",model=\"other\",kind=\"success\"")
+                + " 101",
+        ] {
+            assert!(text.contains(&line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("invented"), "{text}");
+    }
 
     #[test]
     fn requests_and_calls_are_counted_under_closed_sets() {

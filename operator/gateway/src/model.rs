@@ -7,19 +7,29 @@ mod passthrough;
 pub mod preferences;
 mod provider_choice;
 pub mod proxy;
+mod rate_limits;
+mod request_record;
 mod threads;
 pub mod tool_refusals;
 pub mod tools;
 mod turn;
 pub mod upstream;
+pub mod usage_meter;
 
 use std::sync::Arc;
 
-use skillet_llm::confirmation::ConfirmationKey;
+use skillet_llm::{DialectName, confirmation::ConfirmationKey};
 
-use self::{tool_refusals::ToolRefusals, upstream::ProviderClient};
+use self::{
+    rate_limits::RateLimiter, request_record::RequestRecord, tool_refusals::ToolRefusals,
+    upstream::ProviderClient,
+};
 use crate::{
-    auth::Auth, catalog::SkillCatalog, executions::ExecutionClient, memory::MemoryPool, metrics::Metrics,
+    auth::{Auth, Caller},
+    catalog::SkillCatalog,
+    executions::ExecutionClient,
+    memory::MemoryPool,
+    metrics::Metrics,
     service::SkillService,
 };
 
@@ -34,6 +44,8 @@ pub struct ModelState {
     pub(crate) providers: Arc<ProviderClient>,
     /// Models that take no tools.
     pub(crate) tool_refusals: Arc<ToolRefusals>,
+    /// Requests and tokens per minute of each namespace.
+    limiter: Arc<RateLimiter>,
     /// The key of all gateways of the installation. Without it no hybrid skill is offered to models.
     pub(crate) confirmation: Option<Arc<ConfirmationKey>>,
 }
@@ -48,7 +60,12 @@ impl ModelState {
     ) -> Self {
         let SkillService { auth, catalog, executions, memory, .. } = service.clone();
         let (providers, confirmation) = (Arc::new(providers), confirmation.map(Arc::new));
-        let tool_refusals = Arc::default();
-        Self { auth, catalog, executions, memory, metrics, providers, tool_refusals, confirmation }
+        let (tool_refusals, limiter) = (Arc::default(), Arc::default());
+        Self { auth, catalog, executions, memory, metrics, providers, tool_refusals, limiter, confirmation }
+    }
+
+    /// Starts the record of a model request.
+    fn record(&self, caller: &Caller, dialect: DialectName, model: &str) -> Arc<RequestRecord> {
+        RequestRecord::new(self.metrics.clone(), self.limiter.clone(), caller, dialect, model)
     }
 }

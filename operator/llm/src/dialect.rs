@@ -218,6 +218,16 @@ impl DialectName {
     /// All dialects.
     pub const ALL: [Self; 4] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
 
+    /// Its name in requests and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
+
     /// The dialect of this name.
     pub fn dialect(self) -> &'static dyn Dialect {
         match self {

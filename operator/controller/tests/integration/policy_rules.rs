@@ -140,6 +140,9 @@ fn gateway_cases() -> Vec<Case> {
         ("conversation.resultBytes", Some(63), 1_048_577),
         ("conversation.totalResultBytes", Some(63), 8_388_609),
         ("conversation.maxParallelCalls", Some(0), 65),
+        ("conversation.maxRetries", Some(-1), 11),
+        ("rateLimits.requestsPerMinute", Some(0), 1_000_001),
+        ("rateLimits.tokensPerMinute", Some(0), 1_000_000_001),
     ];
     for (path, below, above) in ranges {
         let (block, field) = path.split_once('.').unwrap();
@@ -150,13 +153,18 @@ fn gateway_cases() -> Vec<Case> {
         cases.extend(below.map(|value| breaks(bound("minimum"), change(value))));
         cases.push(breaks(bound("maximum"), change(above)));
     }
-    let timeout = |value: &str| gateway(&format!("conversation: {{timeout: {value}}}"));
-    cases.extend([
-        breaks("spec.gateway.offer.matching enum", gateway("offer: {matching: None}")),
-        breaks("spec.gateway.conversation.timeout pattern", timeout("soon")),
-        breaks("spec.gateway.conversation.timeout minLength", timeout("''")),
-        breaks("spec.gateway.conversation.timeout maxLength", timeout(&format!("{}1s", "0".repeat(31)))),
-    ]);
+    cases.push(breaks("spec.gateway.offer.matching enum", gateway("offer: {matching: None}")));
+    for field in ["timeout", "responseTimeout", "idleTimeout"] {
+        let bound = |bound: &str| -> &'static str {
+            Box::leak(format!("spec.gateway.conversation.{field} {bound}").into_boxed_str())
+        };
+        let timeout = |value: &str| gateway(&format!("conversation: {{{field}: {value}}}"));
+        cases.extend([
+            breaks(bound("pattern"), timeout("soon")),
+            breaks(bound("minLength"), timeout("''")),
+            breaks(bound("maxLength"), timeout(&format!("{}1s", "0".repeat(31)))),
+        ]);
+    }
     cases
 }
 

@@ -42,7 +42,7 @@ use crate::{
         provider_choice::tool_use,
         tool_refusals,
         tools::{OfferedTools, PROVIDER_REFUSED, Target, set_header},
-        upstream::Upstream,
+        upstream::{ProviderResponse, Upstream},
     },
 };
 
@@ -83,6 +83,8 @@ pub struct Limits {
     pub result_bytes: usize,
     pub total_result_bytes: usize,
     pub parallel: usize,
+    /// Repetitions of a failed request.
+    pub retries: u32,
 }
 
 /// The calls of one answer that are looked at here.
@@ -118,7 +120,7 @@ pub struct Progress {
 
 /// The outcome of the first request.
 enum First {
-    Response(reqwest::Response),
+    Response(ProviderResponse),
     /// An error of the provider's that has nothing to do with skills.
     Refused(buffered::Answer),
 }
@@ -154,6 +156,7 @@ impl Conversation {
             First::Response(first) => {
                 let (mut response, progress) =
                     buffered::respond(&self, &upstream, request, first, progress).await?;
+                upstream.record().add_skills(progress.ran.len());
                 set_header(response.headers_mut(), RAN_HEADER, progress.ran.iter().map(|name| &**name));
                 response
             }
@@ -223,7 +226,8 @@ impl Conversation {
 
     /// After the model was asked again so often by somebody else.
     pub fn progress_at(&self, round: u32) -> Progress {
-        let Limits { rounds: _, time, result_bytes, total_result_bytes, parallel: _ } = self.limits;
+        let Limits { rounds: _, time, result_bytes, total_result_bytes, parallel: _, retries: _ } =
+            self.limits;
         let now = Instant::now();
         Progress {
             start: round,

@@ -1,12 +1,14 @@
 //! Paths of the providers that have nothing to do with skills: they pass as they are, streamed both ways.
 //!
-//! A JSON body is read for its model if the policy tells models apart.
+//! A JSON body is read for its model.
 //!
 //! The caller is authenticated and its token removed as on every other route. What a provider keeps (files, batches,
 //! conversations, stored responses) is reached with a client's own key only: the platform's key would reach the objects
 //! of every tenant.
 
 mod model_name;
+
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -21,11 +23,11 @@ use skillet_llm::DialectName;
 use self::model_name::{in_body, in_path, is_json};
 use super::{
     ModelState,
-    provider_choice::depends_on_model,
     proxy::BODY_BUDGET,
-    upstream::{ProviderRequest, response_headers},
+    request_record::RequestRecord,
+    upstream::{KeyOwner, ProviderRequest, response_headers},
 };
-use crate::error::ApiError;
+use crate::{auth::Caller, error::ApiError};
 
 /// Path families of which a provider keeps nothing.
 const STATELESS: [&str; 6] =
@@ -52,6 +54,16 @@ pub(super) fn routes() -> Router<ModelState> {
     GEMINI.into_iter().fold(routes, |routes, family| routes.route(family, any(pass)))
 }
 
+/// A request on its way to a provider.
+struct Passed<'a> {
+    caller: &'a Caller,
+    method: Method,
+    /// The path without its query.
+    bare_path: &'a str,
+    request: ProviderRequest<'a>,
+    body: reqwest::Body,
+}
+
 /// Passes a request on, and its response back.
 pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
@@ -59,41 +71,49 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
     let mut headers = parts.headers.clone();
     authenticated.strip_token(&mut headers);
     let path = authenticated.path_without_token(&parts.uri);
-    if has_dots(parts.uri.path()) {
+    let (bare_path, caller) = (parts.uri.path(), &authenticated.caller);
+    if has_dots(bare_path) {
         return Err(ApiError::not_found("there is no such path"));
     }
-    let dialect = dialect(parts.uri.path(), &headers);
+    let dialect = dialect(bare_path, &headers);
     // A streamed body has no length: where the client sends none, there is none.
     let has_body = parts.method == Method::POST || parts.headers.contains_key(CONTENT_TYPE);
-    let mut model = in_path(dialect, parts.uri.path()).map(ToOwned::to_owned);
+    let mut model = in_path(dialect, bare_path).map(ToOwned::to_owned);
     let (mut reservation, mut sent) = (None, reqwest::Body::default());
-    if has_body && runs_model(dialect, &parts.method, parts.uri.path()) {
-        let policy = gateway.catalog.policy();
-        // A model that cannot be read is one that only a provider of all models takes.
-        model = Some(String::new());
-        if is_json(&headers) && depends_on_model(&policy.gateway.providers, dialect) {
-            let (bytes, held) =
-                gateway.memory.read(&authenticated.caller.namespace, body, BODY_BUDGET).await?;
-            model = Some(in_body(&bytes));
-            (reservation, sent) = (Some(held), bytes.into());
-        } else {
-            sent = reqwest::Body::wrap_stream(body.into_data_stream());
-        }
+    if has_body && runs_model(dialect, &parts.method, bare_path) && is_json(&headers) {
+        let (bytes, held) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
+        model = Some(in_body(&bytes));
+        (reservation, sent) = (Some(held), bytes.into());
     } else if has_body {
+        // A model that cannot be read is one that only a provider of all models takes.
+        model = model.or_else(|| runs_model(dialect, &parts.method, bare_path).then(String::new));
         sent = reqwest::Body::wrap_stream(body.into_data_stream());
     }
     let request =
         ProviderRequest { dialect, model: model.as_deref(), fallbacks: &[], path: &path, headers: &headers };
-    let upstream = gateway.admit(&authenticated.caller, &request).await?;
-    if upstream.has_platform_key() && !is_stateless(&parts.method, parts.uri.path()) {
+    let record = gateway.record(caller, dialect, request.model.unwrap_or_default());
+    let passed = Passed { caller, method: parts.method.clone(), bare_path, request, body: sent };
+    let response = forward(&gateway, passed, &record).await;
+    drop(reservation);
+    record.respond(&response);
+    response
+}
+
+async fn forward(
+    gateway: &ModelState,
+    passed: Passed<'_>,
+    record: &Arc<RequestRecord>,
+) -> Result<Response, ApiError> {
+    let Passed { caller, method, bare_path, request, body } = passed;
+    let upstream = gateway.admit(caller, &request, record).await?;
+    if upstream.key_owner() == KeyOwner::Platform && !is_stateless(&method, bare_path) {
         let message = "the platform's key reaches what the provider keeps of all tenants; send a key of your own, \
                        which spec.gateway.providers of the SkillPolicy must allow";
         return Err(ApiError::forbidden(message));
     }
-    let response = upstream.send_request(parts.method, sent).await?;
-    drop(reservation);
+    let response = upstream.send_request(method, body).await?;
     let (status, headers) = (response.status(), response_headers(response.headers()));
-    Ok((status, headers, Body::from_stream(response.bytes_stream())).into_response())
+    Ok((status, headers, Body::from_stream(response.into_stream())).into_response())
 }
 
 /// A path of dots would lead out of the one that the policy gives.
@@ -250,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_model_in_a_body_is_read_if_the_policy_tells_models_apart() {
+    async fn a_model_in_a_body_is_read() {
         let gateway = TestGateway::new();
         gateway.change_policy(|policy| policy.gateway.providers.openai.models = vec!["text-*".into()]);
         let json: (&str, &[u8]) = ("content-type", b"application/json");

@@ -6,7 +6,7 @@ use skillet_llm::DialectName;
 
 /// The provider of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct ChosenProvider<'a> {
+pub(super) struct ChosenProvider<'a> {
     /// Its name in rights, metrics and logs.
     pub name: &'a str,
     pub settings: &'a Provider,
@@ -14,7 +14,7 @@ pub struct ChosenProvider<'a> {
 
 impl ChosenProvider<'_> {
     /// Returns true if a request may name this model.
-    pub fn takes(&self, model: &str) -> bool {
+    pub(super) fn takes(&self, model: &str) -> bool {
         self.settings.models.is_empty() || glob::any_matches(&self.settings.models, model)
     }
 
@@ -36,12 +36,6 @@ pub(super) fn choose<'a>(
     let Some(model) = model else { return Some(own) };
     let mut all = additional(providers, dialect).chain([own]);
     all.find(|provider| provider.takes(model))
-}
-
-/// Returns true if the policy treats the models of this dialect in different ways.
-pub(super) fn depends_on_model(providers: &Providers, dialect: DialectName) -> bool {
-    let Provider { models, azure, .. } = own_provider(providers, dialect).settings;
-    !models.is_empty() || azure.is_some() || additional(providers, dialect).next().is_some()
 }
 
 /// Returns the policy's word on skills for a model. A model that no provider takes is as others.
@@ -120,12 +114,8 @@ mod tests {
     fn a_policy_without_lists_takes_every_model_as_before() {
         let providers = Providers::default();
         for dialect in DialectName::ALL {
-            assert!(
-                choose(&providers, dialect, Some("any")).is_some() && !depends_on_model(&providers, dialect)
-            );
+            assert!(choose(&providers, dialect, Some("any")).is_some());
         }
-        assert!(depends_on_model(&several(), DialectName::OpenAiChat));
-        assert!(!depends_on_model(&several(), DialectName::Gemini));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! drives the conversation with the provider. A request without tools and confirmations is forwarded byte for byte. The
 //! caller's token for the gateway never reaches a provider.
 
+use std::sync::Arc;
+
 use axum::{
     Router,
     extract::{Path, Request, State},
@@ -18,7 +20,10 @@ use skillet_llm::DialectName;
 use crate::{
     error::ApiError,
     memory::BodyBudget,
-    model::{ModelState, passthrough, threads, turn::Turn, upstream::ProviderRequest},
+    model::{
+        ModelState, passthrough, request_record::RequestRecord, threads, turn::Turn,
+        upstream::ProviderRequest,
+    },
 };
 
 /// A request's body: images stand in it as text. It is held as it came or is sent, and as a document, of which the next
@@ -94,18 +99,36 @@ async fn handle(
         model: request["model"].as_str().unwrap_or_default().to_owned(),
         is_streaming: dialect.dialect().is_streaming(&request),
     });
-    let is_dry_run = flag(&parts.headers, DRY_RUN_HEADER)?;
-    let fallbacks = fallbacks(&request);
-    let sent = ProviderRequest {
-        dialect,
-        model: Some(&model),
-        fallbacks: &fallbacks,
-        path: &path,
-        headers: &forwarded,
-    };
-    let upstream = if is_dry_run { None } else { Some(gateway.admit(&caller, &sent).await?) };
-    let mut turn =
+    let turn =
         Turn { caller, headers: parts.headers, dialect, model, request, original, restored: None, memory };
+    if flag(&turn.headers, DRY_RUN_HEADER)? {
+        return dry_run(gateway, turn).await;
+    }
+    let record = gateway.record(&turn.caller, dialect, &turn.model);
+    let sent = Forwarded { path: &path, headers: &forwarded, is_streaming };
+    let response = respond(gateway, turn, sent, &record).await;
+    record.respond(&response);
+    response
+}
+
+/// The parts of a request that go to the provider beside its body.
+struct Forwarded<'a> {
+    path: &'a str,
+    headers: &'a HeaderMap,
+    is_streaming: bool,
+}
+
+/// Admits the request, offers it skills, and asks the provider.
+async fn respond(
+    gateway: ModelState,
+    mut turn: Turn,
+    sent: Forwarded<'_>,
+    record: &Arc<RequestRecord>,
+) -> Result<Response, ApiError> {
+    let (fallbacks, Forwarded { path, headers, is_streaming }) = (fallbacks(&turn.request), sent);
+    let (dialect, model) = (turn.dialect, Some(&*turn.model));
+    let request = ProviderRequest { dialect, model, fallbacks: &fallbacks, path, headers };
+    let upstream = gateway.admit(&turn.caller, &request, record).await?;
     let tools = turn.offer_tools(&gateway).await?;
     if !tools.tools.is_empty()
         && let Some(refusal) = threads::refuse(dialect, &turn.request)
@@ -113,10 +136,19 @@ async fn handle(
         return Ok(refusal);
     }
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
-    let Some(upstream) = upstream else {
-        return Ok(with_text(&conversation.offered.to_json(), "request", &conversation.sent(&request)));
-    };
     conversation.respond(upstream, request, is_streaming).await
+}
+
+/// Answers with the request that would be sent.
+async fn dry_run(gateway: ModelState, mut turn: Turn) -> Result<Response, ApiError> {
+    let tools = turn.offer_tools(&gateway).await?;
+    if !tools.tools.is_empty()
+        && let Some(refusal) = threads::refuse(turn.dialect, &turn.request)
+    {
+        return Ok(refusal);
+    }
+    let (conversation, request) = turn.into_conversation(gateway, tools)?;
+    Ok(with_text(&conversation.offered.to_json(), "request", &conversation.sent(&request)))
 }
 
 /// Models that OpenRouter and its like may run instead.

@@ -5,23 +5,25 @@
 //! are not followed, because they would carry the key to another host.
 
 mod provider_keys;
+mod response;
 mod url;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use skillet_api::gateway::Provider;
+use skillet_api::gateway::{ConversationPolicy, Provider};
 use skillet_llm::DialectName;
 
+pub use self::response::ProviderResponse;
 use self::{provider_keys::ProviderKeys, url::request_url};
-use crate::{error::ApiError, idempotency, model::provider_choice::ChosenProvider};
+use crate::{
+    error::ApiError,
+    idempotency,
+    model::{provider_choice::ChosenProvider, request_record::RequestRecord},
+};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// Longest time for one whole response. Models that reason take tens of minutes, and clients wait for them.
-const PROVIDER_LIMIT: Duration = Duration::from_secs(3600);
-/// Longest silence within a streamed response. Providers send pings more often.
-pub const IDLE_LIMIT: Duration = Duration::from_secs(300);
 /// Of one hop only, or made anew for the next.
 const HOP_BY_HOP: [&str; 14] = [
     "connection",
@@ -53,7 +55,21 @@ pub struct Upstream {
     client: reqwest::Client,
     url: String,
     headers: HeaderMap,
-    has_platform_key: bool,
+    key: KeyOwner,
+    /// Longest time for one whole response. Models that reason take tens of minutes, and clients wait for them.
+    timeout: Duration,
+    /// Longest silence within a response. Providers send pings more often.
+    idle: Duration,
+    record: Arc<RequestRecord>,
+}
+
+/// The owner of the key that a request carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOwner {
+    Platform,
+    Client,
+    /// The request carries no key.
+    Nobody,
 }
 
 /// A client's request to a provider, without its token for the gateway.
@@ -88,39 +104,54 @@ impl ProviderClient {
     }
 
     /// Prepares a client's request for this provider.
-    pub async fn prepare(
+    pub(super) async fn prepare(
         &self,
         provider: &ChosenProvider<'_>,
         request: &ProviderRequest<'_>,
+        limits: &ConversationPolicy,
+        record: Arc<RequestRecord>,
     ) -> Result<Upstream, ApiError> {
         let (ProviderRequest { dialect, model, fallbacks: _, path, headers }, provider) =
             (*request, provider.settings);
         let takes_client_key = provider.takes_client_key();
         let mut sent = request_headers(headers, takes_client_key);
         let has_own = KEYS.iter().any(|name| sent.contains_key(*name)) || without_key(path, true) != path;
-        let mut has_platform_key = false;
+        let mut owner = if takes_client_key && has_own { KeyOwner::Client } else { KeyOwner::Nobody };
         if let Some(secret) = &provider.key_secret
-            && !(takes_client_key && has_own)
+            && owner != KeyOwner::Client
         {
             put_key(&mut sent, key_header(provider, dialect), self.keys.get(secret).await?)?;
-            has_platform_key = true;
+            owner = KeyOwner::Platform;
         }
         sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let path = without_key(path, has_platform_key || !takes_client_key);
+        let path = without_key(path, owner == KeyOwner::Platform || !takes_client_key);
         let url = request_url(provider, dialect, model, &path);
-        Ok(Upstream { client: self.http.clone(), url, headers: sent, has_platform_key })
+        Ok(Upstream {
+            client: self.http.clone(),
+            url,
+            headers: sent,
+            key: owner,
+            timeout: limits.response_timeout.0,
+            idle: limits.idle_timeout.0,
+            record,
+        })
     }
 }
 
 impl Upstream {
     /// Sends a request to the provider. Any status is a response.
-    pub async fn send(&self, body: Bytes) -> Result<reqwest::Response, ApiError> {
+    pub async fn send(&self, body: Bytes) -> Result<ProviderResponse, ApiError> {
         self.send_request(Method::POST, body.into()).await
     }
 
-    /// Returns true if the request carries the platform's key.
-    pub fn has_platform_key(&self) -> bool {
-        self.has_platform_key
+    /// The owner of the key that the request carries.
+    pub fn key_owner(&self) -> KeyOwner {
+        self.key
+    }
+
+    /// The record of the client's request.
+    pub(super) fn record(&self) -> &RequestRecord {
+        &self.record
     }
 
     /// Sends a request of any method.
@@ -128,14 +159,17 @@ impl Upstream {
         &self,
         method: Method,
         body: reqwest::Body,
-    ) -> Result<reqwest::Response, ApiError> {
+    ) -> Result<ProviderResponse, ApiError> {
+        let bytes = body.as_bytes().map_or(0, <[u8]>::len) as u64;
+        self.record.add_round();
         let request = self.client.request(method, &self.url).headers(self.headers.clone()).body(body);
-        request.timeout(PROVIDER_LIMIT).send().await.map_err(|error| transport_error(&error))
+        let response = request.timeout(self.timeout).send().await.map_err(|error| transport_error(&error))?;
+        Ok(ProviderResponse::new(response, self.idle, bytes, self.record.clone()))
     }
 }
 
 /// Maps a failed or late request to a provider to an error.
-pub fn transport_error(error: &reqwest::Error) -> ApiError {
+fn transport_error(error: &reqwest::Error) -> ApiError {
     let (status, code, what) = if error.is_timeout() {
         (StatusCode::GATEWAY_TIMEOUT, "ProviderTooSlow", "did not answer in time")
     } else if error.is_connect() {

@@ -1,7 +1,7 @@
 //! Admission through the whole gateway: rights on providers with the platform's key and with a client's own.
 
 use serde_json::json;
-use skillet_api::gateway::{KeySecret, ToolUse};
+use skillet_api::gateway::{KeySecret, RateLimits, ToolUse};
 
 use super::*;
 use crate::testing::{AGENT, TestGateway, TestResponse};
@@ -129,4 +129,68 @@ async fn a_policy_that_says_never_offers_nothing_and_always_never_falls_back() {
     }
     set(ToolUse::Always);
     assert_eq!(ask(&gateway, CHAT).await.header("x-skillet-offered"), "sum", "a refusal is not remembered");
+}
+
+#[tokio::test]
+async fn a_namespace_that_used_its_tokens_waits_and_others_do_not() {
+    let gateway = with_platform_key();
+    let limits = RateLimits { requests_per_minute: None, tokens_per_minute: Some(60_000) };
+    gateway.change_policy(|policy| policy.gateway.rate_limits = limits.clone());
+    gateway.provider.will_say(&json!({ "usage": { "prompt_tokens": 60_000, "completion_tokens": 300 } }));
+    assert_eq!(ask(&gateway, CHAT).await.status, 200);
+    let refused = ask(&gateway, CHAT).await;
+    assert_eq!(refused.error(), (429, "RateLimited".into(), String::new()));
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(gateway.provider.requests().len(), 1);
+    let other = gateway.send("POST", CHAT, Some("platform/agent"), &[], "{}").await;
+    assert_eq!(other.status, 200, "another namespace");
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    assert_eq!(ask(&gateway, CHAT).await.status, 200);
+}
+
+#[tokio::test]
+async fn requests_with_a_clients_own_key_do_not_count() {
+    let gateway = with_platform_key();
+    gateway.change_policy(|policy| {
+        policy.gateway.providers.openai.client_key = Some(true);
+        policy.gateway.rate_limits = RateLimits { requests_per_minute: Some(1), tokens_per_minute: None };
+    });
+    let token = gateway.token(AGENT);
+    let headers = [OWN_KEY[0], ("x-skillet-token", &token)];
+    for _ in 0..3 {
+        assert_eq!(gateway.send("POST", CHAT, None, &headers, "{}").await.status, 200);
+    }
+    let mut statuses = Vec::new();
+    for _ in 0..2 {
+        statuses.push(gateway.send("POST", CHAT, None, &headers[1..], "{}").await.status);
+    }
+    assert_eq!(statuses, [200, 429]);
+}
+
+#[tokio::test]
+async fn the_use_of_a_model_is_counted_whole_streamed_and_passed() {
+    let gateway = TestGateway::new();
+    let usage = json!({ "usage": { "prompt_tokens": 10, "completion_tokens": 3 } });
+    gateway.provider.will_say(&usage);
+    gateway.provider.will_write("text/event-stream", format!("data: {usage}\n\n"));
+    gateway.provider.will_say(&usage);
+    for (uri, body) in [
+        (CHAT, json!({ "model": "m" })),
+        (CHAT, json!({ "model": "m", "stream": true })),
+        ("/v1/embeddings", json!({ "model": "m" })),
+    ] {
+        let json = [("content-type", "application/json")];
+        assert_eq!(gateway.send("POST", uri, Some(AGENT), &json, &body.to_string()).await.status, 200);
+    }
+    let is_counted = || {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &gateway.model.metrics.registry()).unwrap();
+        let of = "{namespace=\"team\",provider=\"openai\",model=\"m\",kind=";
+        [("requests", "success", 3), ("tokens", "input", 30), ("tokens", "output", 9)].iter().all(
+            |(name, kind, count)| {
+                text.contains(&format!("skillet_gateway_model_{name}_total{of}\"{kind}\"}} {count}"))
+            },
+        )
+    };
+    skillet_kube::testing::eventually("three requests are counted", is_counted).await;
 }

@@ -19,7 +19,7 @@ use crate::{
     error::ApiError,
     model::{
         tools::set_header,
-        upstream::{Upstream, response_headers, transport_error},
+        upstream::{ProviderResponse, Upstream, response_headers},
     },
 };
 
@@ -52,7 +52,7 @@ pub(super) async fn respond(
     conversation: &Conversation,
     upstream: &Upstream,
     mut request: Value,
-    first: reqwest::Response,
+    first: ProviderResponse,
     mut progress: Progress,
 ) -> Result<(Response, Progress), ApiError> {
     let dialect = conversation.dialect();
@@ -116,7 +116,8 @@ async fn ask_again(
 ) -> Result<(Answer, Value), String> {
     let body = conversation.sent(request);
     let ask = || async { receive(upstream.send(body.clone()).await?).await };
-    let answer = retry(progress.deadline, ask).await.map_err(|error| error.code)?;
+    let answer =
+        retry(progress.deadline, conversation.limits.retries, ask).await.map_err(|error| error.code)?;
     match read(&answer) {
         Some(read) => Ok((answer, read)),
         None => Err(format!("ProviderRefused {}", answer.status.as_u16())),
@@ -124,18 +125,17 @@ async fn ask_again(
 }
 
 /// Reads a whole response.
-pub(super) async fn receive(response: reqwest::Response) -> Result<Answer, ApiError> {
+pub(super) async fn receive(response: ProviderResponse) -> Result<Answer, ApiError> {
     let (status, headers) = (response.status(), response.headers().clone());
     let body = collect(response).await?;
     Ok(Answer { status, headers, body })
 }
 
-async fn collect(mut response: reqwest::Response) -> Result<Bytes, ApiError> {
+async fn collect(mut response: ProviderResponse) -> Result<Bytes, ApiError> {
     let broken = |what: String| ApiError::new(StatusCode::BAD_GATEWAY, "ProviderAnswerBroken", what);
     let mut body = Vec::new();
     loop {
-        let chunk = response.chunk().await;
-        match chunk.map_err(|error| transport_error(&error))? {
+        match response.chunk().await? {
             None => return Ok(body.into()),
             Some(chunk) if body.len() + chunk.len() > ANSWER_LIMIT => {
                 return Err(broken(format!("the provider's answer is larger than {ANSWER_LIMIT} bytes")));

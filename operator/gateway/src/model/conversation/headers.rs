@@ -17,8 +17,16 @@ const MAX_SESSION: usize = 256;
 impl Limits {
     /// The policy's, or less where the request asks for less.
     pub fn of(policy: &ConversationPolicy, headers: &HeaderMap) -> Result<Self, ApiError> {
-        let ConversationPolicy { max_rounds, timeout, result_bytes, total_result_bytes, max_parallel_calls } =
-            policy;
+        let ConversationPolicy {
+            max_rounds,
+            timeout,
+            result_bytes,
+            total_result_bytes,
+            max_parallel_calls,
+            max_retries,
+            response_timeout: _,
+            idle_timeout: _,
+        } = policy;
         let asked = match headers.get(ROUNDS_HEADER) {
             None => *max_rounds,
             Some(text) => text.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
@@ -32,6 +40,7 @@ impl Limits {
             result_bytes: size(*result_bytes),
             total_result_bytes: size(*total_result_bytes),
             parallel: size(*max_parallel_calls),
+            retries: *max_retries,
         })
     }
 }

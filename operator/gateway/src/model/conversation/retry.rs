@@ -8,10 +8,8 @@ use http::{HeaderMap, StatusCode, header};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, model::upstream::ProviderResponse};
 
-/// Most requests for one round.
-const TRIES: u32 = 4;
 /// The pause before the first retry. Each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 500 });
 /// Anthropic's status of an overloaded API.
@@ -22,18 +20,19 @@ pub(super) trait Head {
     fn head(&self) -> (StatusCode, &HeaderMap);
 }
 
-impl Head for reqwest::Response {
+impl Head for ProviderResponse {
     fn head(&self) -> (StatusCode, &HeaderMap) {
         (self.status(), self.headers())
     }
 }
 
-/// Calls `send` until it succeeds, fails for good, or the next try would begin after `deadline`.
+/// Calls `send` until it succeeds or fails for good, at most `retries` times more, before `deadline`.
 pub(super) async fn retry<T: Head, F: Future<Output = Result<T, ApiError>>>(
     deadline: Instant,
+    retries: u32,
     send: impl Fn() -> F,
 ) -> Result<T, ApiError> {
-    let (mut pause, mut tries) = (FIRST_PAUSE, 1);
+    let (mut pause, mut tries) = (FIRST_PAUSE, 0);
     loop {
         let answered = send().await;
         let (status, wait) = match answered.as_ref().map(Head::head) {
@@ -43,7 +42,7 @@ pub(super) async fn retry<T: Head, F: Future<Output = Result<T, ApiError>>>(
             Ok(_) => return answered,
             Err(_) => (0, pause),
         };
-        if tries == TRIES || Instant::now() + wait >= deadline {
+        if tries == retries || Instant::now() + wait >= deadline {
             return answered;
         }
         warn!(status, tries, wait = ?wait, "Provider failed in a later round and is asked again");
@@ -85,7 +84,7 @@ mod tests {
     async fn check(answers: &[(u16, &str)], limit: u64) -> (u16, usize, Duration) {
         let began = Instant::now();
         let tries = RefCell::new(0);
-        let sent = retry(began + Duration::from_secs(limit), || {
+        let sent = retry(began + Duration::from_secs(limit), 3, || {
             let (status, pause) = answers[*tries.borrow()];
             *tries.borrow_mut() += 1;
             let mut headers = HeaderMap::new();

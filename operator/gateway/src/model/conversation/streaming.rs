@@ -23,7 +23,7 @@ use super::{
     retry::retry,
     step::{Round, Step},
 };
-use crate::model::upstream::{IDLE_LIMIT, Upstream, response_headers};
+use crate::model::upstream::{ProviderResponse, Upstream, response_headers};
 
 /// Chunks on their way to a client that reads slowly; then the provider is read no further either.
 const BUFFERED_CHUNKS: usize = 16;
@@ -58,7 +58,7 @@ pub(super) fn respond(
     conversation: Conversation,
     upstream: Upstream,
     request: Value,
-    first: reqwest::Response,
+    first: ProviderResponse,
     progress: Progress,
 ) -> Response {
     let (status, headers) = (first.status(), response_headers(first.headers()));
@@ -89,12 +89,12 @@ fn body(received: mpsc::Receiver<Chunk>) -> Body {
 }
 
 /// Forwards a response that has no skill calls.
-async fn pass_whole(mut response: reqwest::Response, chunks: &ChunkSender) -> Result<(), Stop> {
+async fn pass_whole(mut response: ProviderResponse, chunks: &ChunkSender) -> Result<(), Stop> {
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) => send(chunks, Chunk::Bytes(chunk)).await?,
             Ok(None) => return Ok(()),
-            Err(error) => return Err(Stop::Broken(error.without_url().to_string())),
+            Err(error) => return Err(Stop::Broken(error.message)),
         }
     }
 }
@@ -104,7 +104,7 @@ async fn converse(
     upstream: Upstream,
     mut progress: Progress,
     request: Value,
-    first: reqwest::Response,
+    first: ProviderResponse,
     chunks: ChunkSender,
 ) {
     let held = rounds(&conversation, &upstream, request, first, &chunks, &mut progress).await;
@@ -115,6 +115,7 @@ async fn converse(
     {
         send(&chunks, Chunk::Bytes(event.into())).await.ok();
     }
+    upstream.record().add_skills(progress.ran.len());
     end(held, progress.round, &chunks).await;
 }
 
@@ -135,7 +136,7 @@ async fn rounds(
     conversation: &Conversation,
     upstream: &Upstream,
     mut request: Value,
-    first: reqwest::Response,
+    first: ProviderResponse,
     chunks: &ChunkSender,
     progress: &mut Progress,
 ) -> Result<(), Stop> {
@@ -177,7 +178,7 @@ async fn rounds(
             filter.put_seal(seal);
         }
         let body = conversation.sent(&request);
-        let sent = retry(progress.deadline, || upstream.send(body.clone()));
+        let sent = retry(progress.deadline, conversation.limits.retries, || upstream.send(body.clone()));
         let sent = stay_alive(sent, keep_alive, chunks).await?;
         response = match sent {
             Ok(next) if next.status().is_success() => next,
@@ -213,7 +214,7 @@ async fn stay_alive<T>(
 }
 
 async fn read(
-    mut response: reqwest::Response,
+    mut response: ProviderResponse,
     filter: &mut dyn StreamFilter,
     chunks: &ChunkSender,
 ) -> Result<RoundEnd, Stop> {
@@ -221,12 +222,10 @@ async fn read(
     let mut out = Vec::new();
     loop {
         let chunk = tokio::select! {
-            chunk = timeout(IDLE_LIMIT, response.chunk()) => {
-                chunk.map_err(|_| broken(&format!("the provider sent nothing for {IDLE_LIMIT:?}")))?
-            }
+            chunk = response.chunk() => chunk,
             () = chunks.closed() => return Err(Stop::ClientGone),
         };
-        let Some(chunk) = chunk.map_err(|error| broken(&error.without_url()))? else { break };
+        let Some(chunk) = chunk.map_err(|error| broken(&error.message))? else { break };
         filter.feed(&chunk, &mut out).map_err(|error| broken(&error))?;
         flush(&mut out, chunks).await?;
     }
