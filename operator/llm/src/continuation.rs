@@ -45,6 +45,8 @@ const OPEN_LIMIT_BYTES: u64 = 8 * 1024 * 1024;
 const MAGIC: &[u8; 9] = b"skilletc1";
 /// The base64 form of [`MAGIC`], alike in both alphabets.
 const MAGIC_TEXT: &str = "c2tpbGxldGMx";
+/// The text of a thought that carries a seal. Some clients drop a thought without text.
+pub(crate) const SEAL_THOUGHT: &str = "Skills ran.";
 /// Clients may put this before an id.
 const ID_PREFIX: &str = "rs_";
 const CODE_BYTES: usize = 32;

@@ -16,7 +16,7 @@ use super::{Anthropic, end_turn};
 use crate::{
     RoundEnd, StreamError,
     codec::{ClientText, Codec as _},
-    continuation::Seal,
+    continuation::{SEAL_THOUGHT, Seal},
     sse::{self, EventSplitter, RawEvent},
     stream::{Begin, HeldEnd, Rounds, SseEvent, StreamCodec},
 };
@@ -75,14 +75,15 @@ impl StreamCodec for MessageEvents {
     fn write_texts(&mut self, texts: &[ClientText], _rounds: &Rounds, out: &mut Vec<u8>) {
         for ClientText { id: _, text } in texts {
             let block = json!({"type": "text", "text": ""});
-            self.write_block(&block, &json!({"type": "text_delta", "text": text}), out);
+            self.write_block(&block, &[json!({"type": "text_delta", "text": text})], out);
         }
     }
 
     fn write_seal(&mut self, seal: &Seal, out: &mut Vec<u8>) {
         let block = json!({"type": "thinking", "thinking": "", "signature": ""});
-        let delta = json!({"type": "signature_delta", "signature": seal.as_str()});
-        self.write_block(&block, &delta, out);
+        let thought = json!({"type": "thinking_delta", "thinking": SEAL_THOUGHT});
+        let signature = json!({"type": "signature_delta", "signature": seal.as_str()});
+        self.write_block(&block, &[thought, signature], out);
     }
 
     fn write_end(&mut self, end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>) {
@@ -102,12 +103,14 @@ impl StreamCodec for MessageEvents {
 }
 
 impl MessageEvents {
-    /// Writes a block of one delta.
-    fn write_block(&mut self, block: &Value, delta: &Value, out: &mut Vec<u8>) {
+    /// Writes a block of these deltas.
+    fn write_block(&mut self, block: &Value, deltas: &[Value], out: &mut Vec<u8>) {
         let index = self.next_index;
         self.next_index = index.saturating_add(1);
         write(&json!({"type": "content_block_start", "index": index, "content_block": block}), out);
-        write(&json!({"type": "content_block_delta", "index": index, "delta": delta}), out);
+        for delta in deltas {
+            write(&json!({"type": "content_block_delta", "index": index, "delta": delta}), out);
+        }
         write(&json!({"type": "content_block_stop", "index": index}), out);
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{
-    Continuation, Format, Seal, is_seal,
+    Continuation, Format, SEAL_THOUGHT, Seal, is_seal,
     restore::{CoveredTexts, Seals, has_seal, push_merged},
 };
 use crate::wire::items;
@@ -91,6 +91,6 @@ fn results(message: &mut Value) -> Vec<&mut Value> {
 
 fn insert(response: &mut Value, seal: &Seal) -> bool {
     let Some(blocks) = response.get_mut("content").and_then(Value::as_array_mut) else { return false };
-    blocks.insert(0, json!({"type": "thinking", "thinking": "", "signature": seal.as_str()}));
+    blocks.insert(0, json!({"type": "thinking", "thinking": SEAL_THOUGHT, "signature": seal.as_str()}));
     true
 }

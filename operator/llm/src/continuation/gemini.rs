@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{
-    Format, Seal, is_seal,
+    Format, SEAL_THOUGHT, Seal, is_seal,
     restore::{CoveredTexts, Seals, has_seal, push_merged},
 };
 use crate::wire::items;
@@ -81,9 +81,9 @@ fn results(content: &mut Value) -> Vec<&mut Value> {
     parts.filter_map(|part| part.get_mut("functionResponse")?.get_mut("response")).collect()
 }
 
-/// The thought that carries a seal. Clients drop a thought without text.
+/// The thought that carries a seal.
 pub(crate) fn sealed_part(seal: &Seal) -> Value {
-    json!({"text": "Skills ran.", "thought": true, "thoughtSignature": seal.to_bytes_field()})
+    json!({"text": SEAL_THOUGHT, "thought": true, "thoughtSignature": seal.to_bytes_field()})
 }
 
 fn insert(response: &mut Value, seal: &Seal) -> bool {
