@@ -5,13 +5,15 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here clients="$here/clients"
-requirements=python/requirements.txt
+requirements=python/requirements.txt compile=--compile
 pins=("$requirements" node/package.json node/package-lock.json)
 if [[ -n ${1:-} ]]; then
   requirements="python/$1.txt"
   pins=("$requirements")
+  # Python compiles what it imports: much less than there is.
+  compile=--no-compile
 fi
-readonly requirements pins
+readonly requirements pins compile
 
 fail() {
   echo "install-clients: $1" >&2
@@ -34,7 +36,7 @@ install_python() {
   python3 -m venv "$1/python"
   # Wheels only: a source package would run a program of its own.
   "$1/python/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary=:all: \
-    --requirement "$clients/$requirements"
+    "$compile" --requirement "$clients/$requirements"
 }
 
 # A Node of the SDKs' own choice comes as one of the packages: they want a newer one than many machines have.

@@ -39,7 +39,9 @@ def play(place, script, tasks, url, token):
     program = folder / ("node/node" if is_node else "python/bin/python")
     file = f"node/{script}.mjs" if is_node else f"python/{script}.py"
     lines = "".join(json.dumps(task) + "\n" for task in tasks)
-    environment = {"SKILLET_URL": url, "SKILLET_TOKEN": token, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin"}
+    environment = {
+        "SKILLET_URL": url, "SKILLET_TOKEN": token, "HOME": str(folder), "PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PATH": "/usr/bin:/bin",
+    }
     try:
         command = [program, CLIENTS / file]
         done = subprocess.run(command, input=lines, env=environment, timeout=SECONDS, capture_output=True, text=True)

@@ -10,7 +10,7 @@ CLIENTS = Path(__file__).resolve().parent.parent / "clients"
 SCRIPTS = {"chat": "journey_openai", "responses": "journey_openai", "messages": "journey_anthropic", "generate": "journey_google"}
 LANGUAGES = ("python", "node")
 # Where a client is installed, if not with the frameworks for Python.
-PLACES = {"python": "python", "node": "node", "vercel-ai": "node"}
+PLACES = {"python": "python", "node": "node", "vercel-ai": "node", "litellm": "litellm"}
 
 
 def fill(text, name):
