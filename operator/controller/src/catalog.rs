@@ -13,10 +13,12 @@ use std::{
 use futures::Stream;
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use skillet_api::{Skill, SkillPolicy, SkillPolicySpec, SkillVersion, names, skill::Run};
+use skillet_api::{Skill, SkillPolicy, SkillPolicySpec, SkillVersion, SkillVersionSpec, names, skill::Run};
 use skillet_core::version::SkillSemver;
 use skillet_kube::{Mirror, RawObject};
 use tokio::sync::watch;
+
+use crate::version_head::VersionHead;
 
 /// Namespace and name.
 pub(crate) type Key = (String, String);
@@ -82,7 +84,7 @@ impl Catalog {
 
     /// Adds a version that was created or read outside the watch.
     pub(crate) fn learn_version(&self, version: SkillVersion) {
-        self.write(|state| state.put_version(Arc::new(version)));
+        self.write(|state| state.put_version(&version));
     }
 
     fn set_policy(&self, policy: SkillPolicySpec) {
@@ -112,7 +114,11 @@ impl State {
         self.skills.insert(key_of(&skill), Arc::new(skill));
     }
 
-    fn put_version(&mut self, version: Arc<SkillVersion>) {
+    /// Drops the content, which is read when an execution needs it.
+    fn put_version(&mut self, version: &SkillVersion) {
+        let SkillVersionSpec { skill, version: number, digest, .. } = &version.spec;
+        let head = VersionHead::new(skill, number, digest);
+        let version = Arc::new(head.into_version(&version.metadata));
         // The API server checks a version's name. A version without a valid number cannot run.
         let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
         let at = (key_of(&*version).0, version.spec.skill.clone());
@@ -147,7 +153,12 @@ fn key(namespace: &str, name: &str) -> Key {
 }
 
 /// A kind that the catalog holds.
-pub(crate) trait Catalogued: Resource<DynamicType = ()> + Sized {
+pub(crate) trait Catalogued: Resource<DynamicType = ()> + DeserializeOwned + Sized {
+    /// Parses what the catalog needs of an object.
+    fn read(raw: &RawObject<Self>) -> Option<Self> {
+        // The kind's driver reports an object that does not parse.
+        raw.parse().ok()
+    }
     /// Adds the object.
     fn put(self, catalog: &Catalog);
     /// Removes the object of a key.
@@ -173,6 +184,10 @@ impl Catalogued for Skill {
 }
 
 impl Catalogued for SkillVersion {
+    fn read(raw: &RawObject<Self>) -> Option<Self> {
+        VersionHead::read(raw)
+    }
+
     fn put(self, catalog: &Catalog) {
         catalog.learn_version(self);
     }
@@ -227,7 +242,7 @@ impl<K> CatalogMirror<K> {
     }
 }
 
-impl<K: Catalogued + DeserializeOwned> Mirror for CatalogMirror<K> {
+impl<K: Catalogued> Mirror for CatalogMirror<K> {
     type Object = RawObject<K>;
     type Key = Key;
 
@@ -240,8 +255,8 @@ impl<K: Catalogued + DeserializeOwned> Mirror for CatalogMirror<K> {
     }
 
     fn apply(&mut self, object: RawObject<K>) {
-        // The kind's driver reports an object that does not parse; its last good state stays.
-        if let Ok(object) = object.parse() {
+        // The last good state of an object that does not parse stays.
+        if let Some(object) = K::read(&object) {
             object.put(&self.catalog);
         }
     }

@@ -8,6 +8,7 @@ use skillet_kube::Leadership;
 
 use crate::{
     catalog::Catalog,
+    checks::Checks,
     metrics::Metrics,
     report::Reporter,
     revision::NewestRevision,
@@ -24,6 +25,7 @@ pub(crate) struct Context {
     pub(crate) pods: PodWatch,
     pub(crate) remover: Remover,
     pub(crate) newest_version: NewestRevision,
+    pub(crate) checks: Arc<Checks>,
     /// Versions that queued and running executions use.
     pub(crate) version_pins: Arc<VersionPins>,
     pub(crate) reporter: Reporter,

@@ -7,6 +7,7 @@
 //! the run; before the Job of a sandbox goes, the status says how the sandbox was used, so that the next operator
 //! resumes from there. The `engine` decides which execution may start when.
 
+mod admit;
 mod adopt;
 mod attempt;
 mod attempt_outcome;
@@ -23,6 +24,7 @@ pub(crate) mod reference;
 mod running_status;
 mod settle;
 pub(crate) mod status;
+mod stored;
 
 pub(crate) use adopt::LeftoverRuns;
 
@@ -31,8 +33,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use skillet_api::{Phase, Reason, SkillExecution};
 use skillet_core::{
-    admission::{self, Admitted, Refusal},
-    content_cache::ContentCache,
+    admission::Admitted,
     retry::{self, RetryDecision},
 };
 use tokio::sync::watch;
@@ -54,28 +55,6 @@ use crate::{context::Context, isolation, version_pins::Pin};
 const KIND: &str = "SkillExecution";
 /// After so many sandboxes of one attempt that were released unused, the execution fails.
 const UNUSED_LIMIT: u32 = 3;
-
-/// Decides from the catalog only if an execution may run now. No switch ends a run that has its `version` already.
-fn admit(
-    ctx: &Context,
-    contents: &ContentCache,
-    reference: &ExecutionRef,
-    execution: &SkillExecution,
-    version: Option<&str>,
-) -> Result<Admitted, Refusal> {
-    let observed = gather::observe(ctx, &reference.namespace, &execution.spec.skill);
-    let policy = ctx.catalog.policy();
-    let request = admission::AdmissionRequest {
-        execution: &execution.spec,
-        skill: observed.skill.as_deref(),
-        versions: &observed.versions,
-        policy: &policy,
-    };
-    match version {
-        Some(version) => admission::admit_resumed(&request, version, contents),
-        None => admission::admit(&request, contents),
-    }
-}
 
 /// An admitted execution that has a place.
 struct Assignment {
@@ -292,7 +271,12 @@ impl Run {
     async fn adopt(mut self, ctx: &Context, point: ResumePoint) -> Result<Self, Box<Conclusion>> {
         let Plan { reference, execution, .. } = self.plan;
         let version = point.version.as_deref();
-        let admitted = match admit(ctx, &ContentCache::new(), &reference, &execution, version) {
+        let input = Some(self.plan.admitted.input);
+        let admitted = match admit::choose(ctx, &reference.namespace, &execution, version) {
+            Ok(chosen) => admit::admit(ctx, &reference, &execution, &chosen, input).await,
+            Err(refusal) => Err(refusal),
+        };
+        let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => {
                 return Err(Box::new(Conclusion::refused_with(&refusal, &reference.uid, point.ordinal)));

@@ -3,6 +3,7 @@
 //! `run` lists the parts. Each kind has a driver (`skill`, `execution`, `policy`) that reads as its own explanation.
 
 mod catalog;
+mod checks;
 mod context;
 mod execution;
 mod isolation;
@@ -15,4 +16,5 @@ pub mod run;
 mod sandbox;
 pub mod settings;
 mod skill;
+mod version_head;
 mod version_pins;

@@ -88,6 +88,7 @@ pub async fn run(
         reporter: Reporter::new(Recorder::new(client.clone(), source), metrics.clone()),
         catalog,
         newest_version: NewestRevision::default(),
+        checks: Arc::default(),
         version_pins: Arc::default(),
         pods: PodWatch::default(),
         leadership,

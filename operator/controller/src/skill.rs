@@ -16,7 +16,7 @@ use kube::{
 };
 use skillet_api::{Reason, Skill, SkillVersion, names};
 use skillet_core::skill::{FieldError, validate_skill};
-use skillet_kube::{PAGE_SIZE, ParseError, RawObject};
+use skillet_kube::{ObjectHead, PAGE_SIZE, ParseError};
 use thiserror::Error;
 use tracing::{debug, warn};
 
@@ -62,12 +62,13 @@ pub(crate) async fn controller(
     policy_changes: impl Stream<Item = ()> + Send + Sync + 'static,
 ) {
     let client = ctx.client.clone();
-    let skills: Api<RawObject<Skill>> = Api::all(client.clone());
-    let versions: Api<RawObject<SkillVersion>> = Api::all(client);
+    // Their store keeps every object, so it may hold no content.
+    let skills: Api<ObjectHead<Skill>> = Api::all(client.clone());
+    let versions: Api<ObjectHead<SkillVersion>> = Api::all(client);
     let config = watcher::Config::default().page_size(PAGE_SIZE);
     let seen = Arc::clone(&ctx);
     Controller::new(skills, config.clone())
-        .watches(versions, config, move |version: RawObject<SkillVersion>| {
+        .watches(versions, config, move |version: ObjectHead<SkillVersion>| {
             seen.newest_version.observe(&version);
             // By label, not by owner: the Skill may have been deleted and made again.
             let skill = version.meta().labels.as_ref()?.get(names::LABEL_SKILL)?.clone();
@@ -84,7 +85,10 @@ pub(crate) async fn controller(
         .await;
 }
 
-async fn reconcile(raw: Arc<RawObject<Skill>>, ctx: Arc<Context>) -> Result<Action, Error> {
+async fn reconcile(head: Arc<ObjectHead<Skill>>, ctx: Arc<Context>) -> Result<Action, Error> {
+    let Some(raw) = gather::skill(&ctx, &head).await? else { return Ok(Action::await_change()) };
+    // Validated, the content takes a multiple of its parsed size.
+    let _turn = ctx.checks.large_object(raw.parsed_size()).await;
     let skill = ctx.reporter.parse(KIND, &raw).await?;
     if skill.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
@@ -116,7 +120,7 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
 
 // The signature is the Controller's.
 #[allow(clippy::needless_pass_by_value)]
-fn error_policy(_: Arc<RawObject<Skill>>, error: &Error, ctx: Arc<Context>) -> Action {
+fn error_policy(_: Arc<ObjectHead<Skill>>, error: &Error, ctx: Arc<Context>) -> Action {
     match error {
         // The user must change the object, which the watch will show.
         Error::Parse(_) | Error::Validate(_) | Error::Build(_) => Action::await_change(),

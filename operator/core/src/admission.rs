@@ -11,7 +11,7 @@ use skillet_api::{
 };
 
 use crate::{
-    content_cache::ContentCache,
+    content_cache::{CheckedContent, ContentCache},
     schema::summarize,
     skill::{FieldError, ValidContent, is_skill_name},
     version::{Constraint, SkillSemver, resolve},
@@ -35,7 +35,8 @@ pub struct Admitted {
     pub version: SkillSemver,
     pub digest: String,
     pub content: Arc<ValidContent>,
-    pub input: Value,
+    /// The input as JSON text.
+    pub input: Arc<str>,
     /// The smaller of the skill's limit and the execution's.
     pub timeout: Duration,
     pub retries: u32,
@@ -80,8 +81,24 @@ pub fn check_skill_name(execution: &SkillExecutionSpec) -> Result<(), Refusal> {
     Err(Refusal::new(Reason::SpecInvalid, format!("spec.skill: {name:?} is not the name of a Skill; {fix}")))
 }
 
-/// Admits an execution, or returns the reason against it.
+/// The version that an execution is to run.
+#[derive(Clone, Debug)]
+pub struct ChosenVersion {
+    pub number: SkillSemver,
+    pub object: Arc<SkillVersion>,
+}
+
+/// Admits an execution whose versions have their content, or returns the reason against it.
 pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<Admitted, Refusal> {
+    let chosen = choose(request)?;
+    let content = chosen.check(contents.get(&chosen.object, request.policy))?;
+    let input = request.execution.input.clone().unwrap_or_else(|| json!({}));
+    check_input(&content, &input)?;
+    Ok(chosen.admit(request.execution, content, input.to_string().into()))
+}
+
+/// Chooses the version of an execution, without its content.
+pub fn choose(request: &AdmissionRequest<'_>) -> Result<ChosenVersion, Refusal> {
     check_skill_name(request.execution)?;
     let skill = allowed_skill(request)?;
     let constraint = match &request.execution.version {
@@ -90,50 +107,58 @@ pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<
             .map_err(|error| Refusal::new(error.reason(), format!("spec.version: {error}")))?,
     };
     let sealed = sealed_versions(request);
-    let chosen = choose(skill, &constraint, &sealed)?;
-    with_version(request, chosen, contents)
+    newest_match(skill, &constraint, &sealed).map(ChosenVersion::of)
 }
 
-/// Admits an execution that an earlier operator started, with the version of that start. A Skill that was switched off since
-/// does not end the run.
-pub fn admit_resumed(
-    request: &AdmissionRequest<'_>,
-    version: &str,
-    contents: &ContentCache,
-) -> Result<Admitted, Refusal> {
+/// Chooses the version with which an earlier operator started an execution. A Skill that was switched off since does not
+/// end the run.
+pub fn choose_resumed(request: &AdmissionRequest<'_>, version: &str) -> Result<ChosenVersion, Refusal> {
+    check_skill_name(request.execution)?;
     let sealed = sealed_versions(request);
     let started = sealed.iter().find(|(semver, _)| semver.to_string() == version).ok_or_else(|| {
         let message =
             format!("version {version} of Skill {} was deleted while it ran", request.execution.skill);
         Refusal::new(Reason::VersionNotFound, message)
     })?;
-    with_version(request, started, contents)
+    Ok(ChosenVersion::of(started))
 }
 
-fn with_version(
-    request: &AdmissionRequest<'_>,
-    (semver, object): &Sealed<'_>,
-    contents: &ContentCache,
-) -> Result<Admitted, Refusal> {
-    let name = request.execution.skill.as_str();
-    let content =
-        contents.get(object, request.policy).map_err(|errors| refuse_content(name, semver, &errors))?;
-    let input = request.execution.input.clone().unwrap_or_else(|| json!({}));
-    if let Some(schema) = &content.input_schema {
-        schema.check(&input).map_err(|violations| {
-            Refusal::new(Reason::InputInvalid, format!("spec.input: {}", summarize(&violations)))
-        })?;
-    }
-    let limit = content.limits.timeout;
-    Ok(Admitted {
-        skill: name.to_owned(),
-        version: semver.clone(),
-        digest: object.spec.digest.clone(),
-        input,
-        timeout: request.execution.timeout.map_or(limit, |own| own.0.min(limit)),
-        retries: request.execution.retries.unwrap_or(content.limits.retries),
-        content,
+/// Refuses an input that violates the input schema.
+pub fn check_input(content: &ValidContent, input: &Value) -> Result<(), Refusal> {
+    let Some(schema) = &content.input_schema else { return Ok(()) };
+    schema.check(input).map_err(|violations| {
+        Refusal::new(Reason::InputInvalid, format!("spec.input: {}", summarize(&violations)))
     })
+}
+
+impl ChosenVersion {
+    fn of((number, object): &Sealed<'_>) -> Self {
+        Self { number: number.clone(), object: Arc::clone(object) }
+    }
+
+    /// Refuses content that is not valid under the policy.
+    pub fn check(&self, content: CheckedContent) -> Result<Arc<ValidContent>, Refusal> {
+        content.map_err(|errors| refuse_content(&self.object.spec.skill, &self.number, &errors))
+    }
+
+    /// Admits an execution with the version's content and an input that was checked.
+    pub fn admit(
+        &self,
+        execution: &SkillExecutionSpec,
+        content: Arc<ValidContent>,
+        input: Arc<str>,
+    ) -> Admitted {
+        let limit = content.limits.timeout;
+        Admitted {
+            skill: self.object.spec.skill.clone(),
+            version: self.number.clone(),
+            digest: self.object.spec.digest.clone(),
+            input,
+            timeout: execution.timeout.map_or(limit, |own| own.0.min(limit)),
+            retries: execution.retries.unwrap_or(content.limits.retries),
+            content,
+        }
+    }
 }
 
 /// Returns the Skill if it and the SkillPolicy allow runs.
@@ -160,7 +185,7 @@ fn allowed_skill<'a>(request: &AdmissionRequest<'a>) -> Result<&'a Skill, Refusa
     }
 }
 
-type Sealed<'a> = (SkillSemver, &'a SkillVersion);
+type Sealed<'a> = (SkillSemver, &'a Arc<SkillVersion>);
 
 /// Returns the sealed versions of the requested skill, highest first.
 fn sealed_versions<'a>(request: &AdmissionRequest<'a>) -> Vec<Sealed<'a>> {
@@ -169,14 +194,14 @@ fn sealed_versions<'a>(request: &AdmissionRequest<'a>) -> Vec<Sealed<'a>> {
         .iter()
         .filter(|version| version.spec.skill == request.execution.skill)
         .filter(|version| version.metadata.deletion_timestamp.is_none())
-        .filter_map(|version| Some((version.spec.version.parse().ok()?, version.as_ref())))
+        .filter_map(|version| Some((version.spec.version.parse().ok()?, version)))
         .collect();
     sealed.sort_by(|a, b| b.0.cmp(&a.0));
     sealed
 }
 
 /// Chooses the newest sealed version that matches the constraint.
-fn choose<'s, 'a>(
+fn newest_match<'s, 'a>(
     skill: &Skill,
     constraint: &Constraint,
     sealed: &'s [Sealed<'a>],

@@ -15,8 +15,10 @@ use crate::{
 /// Result of the validation of one sealed version.
 pub type CheckedContent = Result<Arc<ValidContent>, Arc<[FieldError]>>;
 
-/// Most cached versions. Each takes a few kilobytes, without its files.
-const CAPACITY: usize = 1024;
+/// Most bytes of all cached contents, by the weights that callers give.
+const CAPACITY: usize = 32 << 20;
+/// Weight of a content of unknown size.
+const WEIGHT: usize = 32 << 10;
 
 /// A cache of [`CheckedContent`], shared between threads. It clears itself when the policy changes.
 #[derive(Debug, Default)]
@@ -29,12 +31,14 @@ struct State {
     /// Policy under which the entries were validated.
     policy: SkillPolicySpec,
     entries: HashMap<String, Entry>,
+    weight: usize,
     clock: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     content: CheckedContent,
+    weight: usize,
     used: u64,
 }
 
@@ -51,12 +55,21 @@ impl ContentCache {
         let Some(uid) = &version.metadata.uid else {
             return validate(version, policy);
         };
-        if let Some(cached) = self.lock(policy).touch(uid) {
-            return cached;
-        }
-        // Two threads may validate the same version at once, with the same result.
+        self.find(uid, policy).unwrap_or_else(|| self.check(version, policy, WEIGHT))
+    }
+
+    /// Returns the content of the version with this uid if it is cached.
+    pub fn find(&self, uid: &str, policy: &SkillPolicySpec) -> Option<CheckedContent> {
+        self.lock(policy).touch(uid)
+    }
+
+    /// Validates the content of `version` and caches it as `weight` bytes. Two threads may validate the same version at
+    /// once, with the same result.
+    pub fn check(&self, version: &SkillVersion, policy: &SkillPolicySpec, weight: usize) -> CheckedContent {
         let content = validate(version, policy);
-        self.lock(policy).insert(uid, content.clone());
+        if let Some(uid) = &version.metadata.uid {
+            self.lock(policy).insert(uid, content.clone(), weight);
+        }
         content
     }
 
@@ -72,6 +85,7 @@ impl ContentCache {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.policy != *policy {
             state.entries.clear();
+            state.weight = 0;
             state.policy = policy.clone();
         }
         state
@@ -86,19 +100,26 @@ impl State {
         Some(entry.content.clone())
     }
 
-    fn insert(&mut self, uid: &str, content: CheckedContent) {
-        if self.entries.len() >= CAPACITY {
+    fn insert(&mut self, uid: &str, content: CheckedContent, weight: usize) {
+        // One content must not empty the cache of all others.
+        if weight > CAPACITY / 4 {
+            return;
+        }
+        if self.weight + weight > CAPACITY {
             self.drop_older_half();
         }
         self.clock += 1;
-        self.entries.insert(uid.to_owned(), Entry { content, used: self.clock });
+        let entry = Entry { content, weight, used: self.clock };
+        let replaced = self.entries.insert(uid.to_owned(), entry).map_or(0, |entry| entry.weight);
+        self.weight = self.weight + weight - replaced;
     }
 
     fn drop_older_half(&mut self) {
         let mut uses: Vec<u64> = self.entries.values().map(|entry| entry.used).collect();
         uses.sort_unstable();
         let middle = uses.get(uses.len() / 2).copied().unwrap_or(u64::MAX);
-        self.entries.retain(|_, entry| entry.used >= middle);
+        self.entries.retain(|_, entry| entry.used > middle);
+        self.weight = self.entries.values().map(|entry| entry.weight).sum();
     }
 }
 
@@ -166,11 +187,22 @@ mod tests {
     fn a_full_cache_keeps_the_most_recently_used_versions() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
         let hot = cache.get(&version("hot", "cat"), &policy).unwrap();
-        for n in 0..=CAPACITY {
+        for n in 0..=CAPACITY / WEIGHT {
             let _ = cache.get(&version(&n.to_string(), "cat"), &policy);
             let _ = cache.get(&version("hot", "cat"), &policy);
         }
-        assert!(cache.len() <= CAPACITY, "{}", cache.len());
+        assert!(cache.len() <= CAPACITY / WEIGHT, "{}", cache.len());
         assert!(Arc::ptr_eq(&hot, &cache.get(&version("hot", "cat"), &policy).unwrap()));
+    }
+    #[test]
+    fn large_contents_are_kept_up_to_the_bound_in_bytes() {
+        let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
+        for n in 0..100 {
+            assert!(cache.check(&version(&n.to_string(), "cat"), &policy, 4 << 20).is_ok());
+            let weight = cache.len() * (4 << 20);
+            assert!(weight <= CAPACITY, "{weight}");
+        }
+        assert!(cache.check(&version("whale", "cat"), &policy, CAPACITY).is_ok());
+        assert!(cache.find("whale", &policy).is_none() && cache.find("99", &policy).is_some());
     }
 }

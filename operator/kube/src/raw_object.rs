@@ -48,18 +48,11 @@ impl<K: Resource + Serialize> RawObject<K> {
 impl<K: Resource + DeserializeOwned> RawObject<K> {
     /// Parses the object, without its managed fields and kubectl's copy of it.
     pub fn parse(&self) -> Result<K, ParseError> {
-        let size = parsed_size(self.text.get().as_bytes());
+        let size = self.parsed_size();
         if size > MAX_PARSED_BYTES {
             return Err(ParseError::TooLarge(size));
         }
-        let mut text = serde_json::Deserializer::from_str(self.text.get());
-        let mut object: K = serde_path_to_error::deserialize(&mut text).map_err(|error| {
-            let (inner, message) = (error.inner(), error.inner().to_string());
-            // A position in the API server's JSON means nothing to a user.
-            let position = format!(" at line {} column {}", inner.line(), inner.column());
-            let message = message.strip_suffix(&position).unwrap_or(&message).to_owned();
-            ParseError::Field { field: error.path().to_string(), message }
-        })?;
+        let mut object: K = self.parse_part()?;
         let meta = object.meta_mut();
         meta.managed_fields = None;
         if let Some(annotations) = &mut meta.annotations {
@@ -70,6 +63,28 @@ impl<K: Resource + DeserializeOwned> RawObject<K> {
 }
 
 impl<K> RawObject<K> {
+    /// Keeps the metadata only.
+    pub(crate) fn without_text(self) -> Self {
+        Self { text: RawValue::NULL.to_owned(), ..self }
+    }
+
+    /// Returns the bytes that the parsed object takes.
+    pub fn parsed_size(&self) -> usize {
+        parsed_size(self.text.get().as_bytes())
+    }
+
+    /// Parses a `T` that leaves out what tenants write, so no limit is needed. An error names the field.
+    pub fn parse_part<T: DeserializeOwned>(&self) -> Result<T, ParseError> {
+        let mut text = serde_json::Deserializer::from_str(self.text.get());
+        serde_path_to_error::deserialize(&mut text).map_err(|error| {
+            let (inner, message) = (error.inner(), error.inner().to_string());
+            // A position in the API server's JSON means nothing to a user.
+            let position = format!(" at line {} column {}", inner.line(), inner.column());
+            let message = message.strip_suffix(&position).unwrap_or(&message).to_owned();
+            ParseError::Field { field: error.path().to_string(), message }
+        })
+    }
+
     /// Parses the object as a `T` that leaves as text what tenants write, so no limit is needed.
     pub fn parse_unbounded<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(self.text.get())

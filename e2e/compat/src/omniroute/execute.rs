@@ -135,7 +135,8 @@ fn refusal_result(refusal: &Refusal) -> Value {
 }
 
 fn run_admitted(admitted: &Admitted) -> Value {
-    let (termination, stdout, stderr) = end(&admitted.skill, &admitted.version, &admitted.input);
+    let input = serde_json::from_str(&admitted.input).unwrap_or_default();
+    let (termination, stdout, stderr) = end(&admitted.skill, &admitted.version, &input);
     let outcome = conclude(FinishedProgram {
         termination: &termination,
         stdout: stdout.as_bytes(),

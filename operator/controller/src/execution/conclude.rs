@@ -17,6 +17,7 @@ use skillet_core::{
 use skillet_protocol::{self as protocol, Receipt, StreamSummary};
 
 use super::{
+    adopt::{ResumePoint, SandboxState},
     attempt_outcome::{AttemptOutcome, Captured, SandboxRef},
     build::sandbox as build,
 };
@@ -56,6 +57,16 @@ impl Conclusion {
     pub(crate) fn refused_with(refusal: &Refusal, execution_uid: &str, ordinal: u32) -> Self {
         let sandbox = SandboxRef { job: build::job_name(execution_uid, ordinal), ..SandboxRef::default() };
         Self { sandbox, must_end: true, ..Self::refused(refusal) }
+    }
+
+    /// An execution that is refused at this point of its run.
+    pub(crate) fn refused_at(refusal: &Refusal, execution_uid: &str, point: &ResumePoint) -> Self {
+        match point.sandbox {
+            SandboxState::NotCreated => Self::refused(refusal),
+            SandboxState::Exists | SandboxState::Gone => {
+                Self::refused_with(refusal, execution_uid, point.ordinal)
+            }
+        }
     }
 
     /// An execution that failed with nothing to show.

@@ -18,8 +18,7 @@ use futures::{Stream, StreamExt as _};
 use kube::{Resource as _, ResourceExt as _, runtime::watcher};
 use skillet_api::{Reason, SkillExecution};
 use skillet_core::{
-    admission::{Admitted, Refusal, check_skill_name},
-    content_cache::ContentCache,
+    admission::{ChosenVersion, Refusal, check_skill_name},
     queue::{FairQueue, RunningCounts},
     start_window::StartWindow,
 };
@@ -38,6 +37,7 @@ use super::{
     gather,
     order::Order,
     reference::ExecutionRef,
+    stored,
 };
 use crate::{context::Context, retention::Finished};
 
@@ -48,7 +48,6 @@ const TICK: Duration = Duration::from_millis(500);
 /// The engine's state and its ways in.
 pub(crate) struct Engine {
     ctx: Arc<Context>,
-    contents: Arc<ContentCache>,
     entries: HashMap<Uid, Entry>,
     queue: FairQueue<Uid>,
     running: RunningCounts,
@@ -76,8 +75,8 @@ impl Mirror for Engine {
     }
 
     fn apply(&mut self, raw: Self::Object) {
-        match raw.parse() {
-            Ok(execution) => self.on_execution(execution),
+        match stored::read(&raw) {
+            Ok(execution) => self.on_execution(execution, &raw),
             Err(error) => self.report_unparsable(&raw, &error),
         }
     }
@@ -108,7 +107,6 @@ impl Engine {
         let (outbox, inbox) = mpsc::unbounded_channel();
         Self {
             ctx,
-            contents: Arc::new(ContentCache::new()),
             entries: HashMap::new(),
             queue: FairQueue::new(),
             running: RunningCounts::default(),
@@ -159,7 +157,7 @@ impl Engine {
         });
     }
 
-    fn on_execution(&mut self, execution: SkillExecution) {
+    fn on_execution(&mut self, execution: SkillExecution, raw: &RawObject<SkillExecution>) {
         let Some(reference) = ExecutionRef::of(&execution) else {
             // The API server gives each of them to every object.
             return warn!("Execution without namespace, name or uid is ignored");
@@ -183,14 +181,13 @@ impl Engine {
                     self.cancel_waiting(uid);
                 }
             }
-            None => self.on_new(reference, execution),
+            None => self.on_new(Entry::new(reference, execution, stored::small_input(raw))),
         }
     }
 
-    fn on_new(&mut self, reference: ExecutionRef, execution: SkillExecution) {
-        let (uid, is_cancelled) = (reference.uid.clone(), execution.spec.cancel);
-        let leftover = self.leftovers.take(&execution);
-        let mut entry = Entry::new(reference, execution);
+    fn on_new(&mut self, mut entry: Entry) {
+        let (uid, is_cancelled) = (entry.reference.uid.clone(), entry.execution.spec.cancel);
+        let leftover = self.leftovers.take(&entry.execution);
         if let Some((point, pin)) = leftover {
             (entry.point, entry.pin) = (point, pin);
         }
@@ -215,25 +212,36 @@ impl Engine {
         let Some(entry) = self.entries.get(uid) else { return };
         let ordinal = entry.point.ordinal;
         entry.span.in_scope(|| debug!(ordinal, "Execution of an earlier operator is adopted"));
-        match self.admit(entry) {
-            Ok(admitted) => self.activate(uid, admitted),
+        match self.choose(entry) {
+            Ok(chosen) => self.activate(uid, chosen),
             Err(refusal) => self.conclude(uid, Conclusion::refused_with(&refusal, uid, ordinal)),
         }
     }
 
     /// Decides from the catalog, with the version of a run that has one.
-    fn admit(&self, entry: &Entry) -> Result<Admitted, Refusal> {
+    fn choose(&self, entry: &Entry) -> Result<ChosenVersion, Refusal> {
         let version = entry.point.version.as_deref();
-        admit(&self.ctx, &self.contents, &entry.reference, &entry.with_input(), version)
+        admit::choose(&self.ctx, &entry.reference.namespace, &entry.execution, version)
     }
 
+    /// Reads the skill, and checks content and input.
     fn refresh(&mut self, uid: &Uid, with_versions: bool) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
         let (ctx, outbox) = (self.ctx.clone(), self.outbox.clone());
-        let (reference, skill) = (entry.reference.clone(), entry.execution.spec.skill.clone());
+        let (reference, execution) = (entry.reference.clone(), entry.execution.clone());
+        let (input, version) = (entry.input.clone(), entry.point.version.clone());
         let refresh = async move {
-            let result = gather::refresh(&ctx, &reference.namespace, &skill, with_versions).await;
-            let refreshed = Refreshed { result, with_versions };
+            let (namespace, skill) = (&reference.namespace, &execution.spec.skill);
+            let turn = ctx.checks.turn(namespace).await;
+            let read = gather::refresh(&ctx, namespace, skill, with_versions).await;
+            // A skill that no longer parses runs what was read of it and sealed before.
+            let is_final = with_versions || read.is_err();
+            let result = match admit::choose(&ctx, namespace, &execution, version.as_deref()) {
+                Ok(chosen) => admit::check(&ctx, &reference, chosen, input, &turn).await,
+                Err(refusal) => Err(refusal),
+            };
+            let result = result.map_err(|refusal| read.err().unwrap_or(refusal));
+            let refreshed = Refreshed { result, is_final };
             outbox.send(Message::Refreshed(reference.uid.clone(), refreshed)).ok();
         };
         let task = tokio::spawn(refresh.instrument(entry.span.clone()));
@@ -263,38 +271,29 @@ impl Engine {
         }
     }
 
-    fn on_refreshed(&mut self, uid: &Uid, Refreshed { result, with_versions }: Refreshed) {
-        let Some(entry) = self.entries.get(uid) else { return };
-        match (self.admit(entry), result) {
-            // A skill that no longer parses runs what was read of it and sealed before.
-            (Ok(admitted), _) => self.enqueue(uid, &admitted),
-            (Err(_), Err(refusal)) => self.conclude(uid, Conclusion::refused(&refusal)),
+    fn on_refreshed(&mut self, uid: &Uid, Refreshed { result, is_final }: Refreshed) {
+        let Some(entry) = self.entries.get_mut(uid) else { return };
+        match result {
+            Ok(verdict) => self.enqueue(uid, verdict),
             // A refusal is believed only when nothing newer can be read.
-            (Err(refusal), Ok(())) if !with_versions => {
+            Err(refusal) if !is_final => {
                 entry.span.in_scope(|| {
                     debug!(reason = %refusal.reason, "Refusal is checked against the API server");
                 });
                 self.refresh(uid, true);
             }
-            (Err(_), Ok(())) => self.decide(uid, Instant::now()),
-        }
-    }
-
-    /// Decides about an execution whose facts are as fresh as can be.
-    fn decide(&mut self, uid: &Uid, since: Instant) {
-        let Some(entry) = self.entries.get(uid) else { return };
-        match self.admit(entry) {
-            Ok(admitted) => self.enqueue(uid, &admitted),
-            Err(refusal) if refusal.is_transient && since.elapsed() < SETTLING => {
-                self.set_stage(uid, Stage::Settling { since });
-            }
+            Err(refusal) if refusal.is_transient => entry.stage = Stage::Settling { since: Instant::now() },
             Err(refusal) => self.conclude(uid, Conclusion::refused(&refusal)),
         }
     }
 
-    fn set_stage(&mut self, uid: &Uid, stage: Stage) {
-        if let Some(entry) = self.entries.get_mut(uid) {
-            entry.stage = stage;
+    /// Looks again at an execution whose Skill is not sealed yet.
+    fn recheck_settling(&mut self, uid: &Uid, since: Instant) {
+        let Some(entry) = self.entries.get(uid) else { return };
+        match self.choose(entry) {
+            Ok(_) => self.refresh(uid, false),
+            Err(refusal) if refusal.is_transient && since.elapsed() < SETTLING => {}
+            Err(refusal) => self.conclude(uid, Conclusion::refused(&refusal)),
         }
     }
 
@@ -315,7 +314,7 @@ impl Engine {
             }
         }
         for (uid, since) in settling {
-            self.decide(&uid, since);
+            self.recheck_settling(&uid, since);
         }
         for uid in waiting {
             self.refresh(&uid, false);

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt as _;
-use serde_json::Value;
 use skillet_api::SkillExecution;
 use skillet_core::{admission::Refusal, queue::Arrival};
 use tokio::{
@@ -13,7 +12,9 @@ use tokio::{
 };
 use tracing::{Instrument as _, Span, debug};
 
-use super::{adopt::ResumePoint, conclude::Conclusion, order::Order, reference::ExecutionRef, status};
+use super::{
+    admit::Verdict, adopt::ResumePoint, conclude::Conclusion, order::Order, reference::ExecutionRef, status,
+};
 use crate::{context::Context, version_pins::Pin};
 
 /// Uid of an execution.
@@ -33,12 +34,11 @@ pub(super) enum Message {
     Released(Uid, ResumePoint),
 }
 
-/// The result of a live read.
+/// The result of a live read and a check.
 pub(super) struct Refreshed {
-    /// The reason why the skill cannot be used as it is now.
-    pub(super) result: Result<(), Refusal>,
-    /// The versions were read too, not only the skill.
-    pub(super) with_versions: bool,
+    pub(super) result: Result<Verdict, Refusal>,
+    /// Nothing newer can be read.
+    pub(super) is_final: bool,
 }
 
 /// Reports to the engine whether the cluster has room for the sandbox of one run.
@@ -88,9 +88,6 @@ pub(super) enum Stage {
     Done,
 }
 
-/// An input of more bytes than this is kept as text.
-const LARGE_INPUT: usize = 4 * 1024;
-
 pub(super) struct Entry {
     pub(super) reference: Arc<ExecutionRef>,
     pub(super) span: Span,
@@ -100,9 +97,12 @@ pub(super) struct Entry {
     pub(super) queued_status: Option<JoinHandle<()>>,
     /// The watch has shown the end, or that the object is gone.
     pub(super) is_finished: bool,
-    /// Without its input if that is large: see `with_input`.
+    /// Without its input.
     pub(super) execution: Arc<SkillExecution>,
-    input: Option<Box<str>>,
+    /// The input if it is small. A large one is read again.
+    pub(super) input: Option<Arc<str>>,
+    /// The last check of content and input.
+    pub(super) verdict: Option<Verdict>,
     /// From where the next run resumes.
     pub(super) point: ResumePoint,
     /// Keeps the version from being collected while the execution waits or runs.
@@ -131,20 +131,20 @@ pub(super) async fn wait_written(status: Option<JoinHandle<()>>) {
 const REPORT_QUEUED_AFTER: Duration = Duration::from_secs(3);
 
 impl Entry {
-    pub(super) fn new(reference: ExecutionRef, execution: SkillExecution) -> Self {
+    pub(super) fn new(reference: ExecutionRef, execution: SkillExecution, input: Option<Arc<str>>) -> Self {
         let created = execution.creation_timestamp().map_or(0, |at| at.0.as_second());
         // Within a second the API server's own counter has the order.
         let sequence = execution.resource_version().and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
         let span = reference.span(&execution);
-        let (execution, input) = compact_input(execution);
         Self {
             reference: Arc::new(reference),
             span,
             arrival: (created, sequence),
             queued_status: None,
             is_finished: false,
-            execution,
+            execution: Arc::new(execution),
             input,
+            verdict: None,
             point: ResumePoint::FIRST,
             pin: None,
             rejections: 0,
@@ -154,16 +154,7 @@ impl Entry {
 
     /// Keeps a newer state of the execution.
     pub(super) fn renew(&mut self, execution: SkillExecution) {
-        (self.execution, self.input) = compact_input(execution);
-    }
-
-    /// The execution with its input.
-    pub(super) fn with_input(&self) -> Arc<SkillExecution> {
-        let Some(text) = &self.input else { return self.execution.clone() };
-        let mut execution = SkillExecution::clone(&self.execution);
-        // It was written by `compact_input`, so it parses.
-        execution.spec.input = serde_json::from_str(text).ok();
-        Arc::new(execution)
+        self.execution = Arc::new(execution);
     }
 
     /// The end of an execution that is cancelled while it waits.
@@ -192,53 +183,5 @@ impl Entry {
             }
         };
         self.queued_status = Some(tokio::spawn(write.instrument(self.span.clone())));
-    }
-}
-
-/// Keeps a large input as text: parsed, it may take sixteen times as much, and there is no limit to how many wait.
-fn compact_input(mut execution: SkillExecution) -> (Arc<SkillExecution>, Option<Box<str>>) {
-    let text = execution.spec.input.as_ref().map(Value::to_string);
-    let large = text.filter(|text| text.len() > LARGE_INPUT);
-    if large.is_some() {
-        execution.spec.input = None;
-    }
-    (Arc::new(execution), large.map(Into::into))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use skillet_api::SkillExecutionSpec;
-
-    use super::*;
-
-    fn execution(input: &Value) -> SkillExecution {
-        let spec = SkillExecutionSpec { input: Some(input.clone()), ..SkillExecutionSpec::default() };
-        SkillExecution::new("a", spec)
-    }
-
-    fn entry(input: &Value) -> Entry {
-        let reference = ExecutionRef { namespace: "ns".into(), name: "a".into(), uid: "u".into() };
-        Entry::new(reference, execution(input))
-    }
-
-    #[test]
-    fn a_large_input_is_kept_as_text_and_restored_as_it_was() {
-        let large = json!({ "list": vec![0; 10_000], "number": 1.5e300, "text": "\u{0}\u{2028}\"" });
-        let mut entry = entry(&large);
-        assert_eq!(entry.execution.spec.input, None);
-        assert_eq!(entry.with_input().spec.input, Some(large));
-        let newer = json!(vec!["b"; 10_000]);
-        entry.renew(execution(&newer));
-        assert_eq!(entry.execution.spec.input, None);
-        assert_eq!(entry.with_input().spec.input, Some(newer));
-    }
-
-    #[test]
-    fn a_small_input_stays_where_it_is() {
-        let mut entry = entry(&json!(vec![0; 10_000]));
-        entry.renew(execution(&json!({ "a": 1 })));
-        assert_eq!(entry.execution.spec.input, Some(json!({ "a": 1 })));
-        assert!(Arc::ptr_eq(&entry.with_input(), &entry.execution));
     }
 }

@@ -8,16 +8,16 @@ use std::{
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, api::ListParams};
+use kube::{Api, ResourceExt as _, api::ListParams};
 use skillet_api::{Reason, Skill, SkillExecution, SkillVersion, names, skill::SecretEnvVar};
-use skillet_core::admission::Refusal;
+use skillet_core::admission::{ChosenVersion, Refusal};
 use skillet_kube::RawObject;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
-use super::reference::ExecutionRef;
-use crate::{catalog::Catalogued as _, context::Context, retention::UNFINISHED};
+use super::{reference::ExecutionRef, stored};
+use crate::{catalog::Catalogued as _, context::Context, retention::UNFINISHED, version_head::VersionHead};
 
 /// Between two tries of a read that failed.
 const READ_PAUSE: Duration = Duration::from_secs(1);
@@ -97,6 +97,8 @@ pub(crate) async fn refresh(
     let limit = ctx.catalog.policy().start_timeout.0;
     let skills: Api<RawObject<Skill>> = Api::namespaced(ctx.client.clone(), namespace);
     let found = until_read("Skill", limit, || skills.get_opt(name)).await?;
+    let size = found.as_ref().map_or(0, RawObject::parsed_size);
+    let large = ctx.checks.large_object(size).await;
     let parsed = match found.map(|skill| skill.parse()) {
         Some(Ok(skill)) => {
             ctx.catalog.learn_skill(skill);
@@ -109,6 +111,7 @@ pub(crate) async fn refresh(
             Ok(())
         }
     };
+    drop(large);
     if !with_versions {
         return parsed;
     }
@@ -117,7 +120,7 @@ pub(crate) async fn refresh(
     let listed = until_read("SkillVersion", limit, || versions.list(&of_skill)).await?;
     listed
         .into_iter()
-        .filter_map(|version| version.parse().ok())
+        .filter_map(|version| VersionHead::read(&version))
         .for_each(|version| ctx.catalog.learn_version(version));
     parsed
 }
@@ -130,6 +133,34 @@ pub(crate) async fn is_over(ctx: &Context, execution: &ExecutionRef) -> Result<b
     let unfinished = ListParams::default().fields(&unfinished);
     let listed = until_read("SkillExecution", Duration::MAX, || api.list_metadata(&unfinished)).await?;
     Ok(!listed.items.into_iter().any(|now| now.metadata.uid.as_ref() == Some(&execution.uid)))
+}
+
+/// Reads a sealed version with its content.
+pub(crate) async fn version(
+    ctx: &Context,
+    namespace: &str,
+    chosen: &ChosenVersion,
+) -> Result<RawObject<SkillVersion>, Refusal> {
+    let api: Api<RawObject<SkillVersion>> = Api::namespaced(ctx.client.clone(), namespace);
+    let this = ListParams::default().fields(&format!("metadata.name={}", chosen.object.name_any()));
+    let limit = ctx.catalog.policy().start_timeout.0;
+    let listed = until_read("SkillVersion", limit, || api.list(&this)).await?;
+    let found = listed.items.into_iter().find(|version| version.uid() == chosen.object.uid());
+    found.ok_or_else(|| {
+        let message = format!("version {} of Skill {} was deleted", chosen.number, chosen.object.spec.skill);
+        Refusal::new(Reason::VersionNotFound, message)
+    })
+}
+
+/// Reads the input of an execution. A deleted execution has none.
+pub(crate) async fn input(ctx: &Context, execution: &ExecutionRef) -> Result<Arc<str>, Refusal> {
+    let api: Api<RawObject<SkillExecution>> = Api::namespaced(ctx.client.clone(), &execution.namespace);
+    let this = ListParams::default().fields(&format!("metadata.name={}", execution.name));
+    let limit = ctx.catalog.policy().start_timeout.0;
+    let listed = until_read("SkillExecution", limit, || api.list(&this)).await?;
+    let found = listed.items.iter().find(|found| found.uid().as_ref() == Some(&execution.uid));
+    let input = found.map_or_else(|| Ok("{}".into()), stored::input);
+    input.map_err(|error| Refusal::new(Reason::ParseFailed, error.to_string()))
 }
 
 /// Values of a skill's `secretEnv`, read when they are needed and kept nowhere.

@@ -130,6 +130,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         reporter: Reporter::new(Recorder::new(client.clone(), source), metrics.clone()),
         catalog: Arc::default(),
         newest_version: crate::revision::NewestRevision::default(),
+        checks: Arc::default(),
         version_pins: Arc::default(),
         pods: PodWatch::default(),
         leadership: Leadership::of_test(1),
@@ -158,7 +159,7 @@ fn admitted(retries: u32) -> Admitted {
         version: "1.0.0".parse().unwrap(),
         digest: String::new(),
         content: Arc::new(validate_content(&spec, &SkillPolicySpec::default()).unwrap()),
-        input: json!({}),
+        input: "{}".into(),
         timeout: Duration::from_secs(5),
         retries,
     }

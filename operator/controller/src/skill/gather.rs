@@ -7,18 +7,33 @@ use skillet_api::{Skill, SkillVersion, names};
 use skillet_core::version::SkillSemver;
 use thiserror::Error;
 
-use skillet_kube::RawObject;
+use skillet_kube::{ObjectHead, RawObject};
 
-use crate::context::Context;
+use crate::{context::Context, version_head::VersionHead};
 
 #[derive(Debug, Error)]
 pub(crate) enum Error {
+    #[error("could not read Skill {namespace}/{name}")]
+    Skill { namespace: String, name: String, source: Box<kube::Error> },
     #[error("could not list the versions of Skill {namespace}/{name}")]
     Versions { namespace: String, name: String, source: Box<kube::Error> },
 }
 
+/// Reads a Skill; `None` if it was deleted.
+pub(crate) async fn skill(
+    ctx: &Context,
+    head: &ObjectHead<Skill>,
+) -> Result<Option<RawObject<Skill>>, Error> {
+    // The API server gives a namespace to every Skill.
+    let Some(namespace) = head.namespace() else { return Ok(None) };
+    let name = head.name_any();
+    let api: Api<RawObject<Skill>> = Api::namespaced(ctx.client.clone(), &namespace);
+    api.get_opt(&name).await.map_err(|source| Error::Skill { namespace, name, source: Box::new(source) })
+}
+
 /// The sealed versions of a Skill.
 pub(crate) struct Observed {
+    /// Without their content.
     pub(crate) versions: Vec<SkillVersion>,
     /// Versions that executions wait for or run.
     pub(crate) pinned: BTreeSet<SkillSemver>,
@@ -61,8 +76,7 @@ pub(crate) async fn gather(
         })?
         .items
         .into_iter()
-        // A version that does not parse keeps its number: the API server refuses a second object of its name.
-        .filter_map(|version| version.parse().ok())
+        .filter_map(|version| VersionHead::read(&version))
         .collect();
     let pinned = ctx.version_pins.of(&namespace, &name);
     Ok(Observed { versions, pinned })

@@ -75,7 +75,7 @@ fn the_newest_version_runs_without_a_constraint() {
     let admitted = Scene::new(SKILL).admit("").unwrap();
     assert_eq!((admitted.skill.as_str(), admitted.version.to_string().as_str()), ("demo", "1.1.0"));
     assert_eq!(admitted.digest, sealed("demo", "1.1.0", CAT).spec.digest);
-    assert_eq!(admitted.input, json!({}));
+    assert_eq!(&*admitted.input, "{}");
     assert_eq!((admitted.timeout, admitted.retries), (Duration::from_secs(30), 0));
 }
 
@@ -219,7 +219,7 @@ fn an_input_that_breaks_the_schema_is_refused_with_the_pointer() {
     let message = r#"spec.input: (root): expected property "rows", which is missing"#;
     scene.refuse("", Reason::InputInvalid, message);
     scene.refuse("input: 5", Reason::InputInvalid, "spec.input: (root): expected object, got 5");
-    assert_eq!(scene.admit("input: {rows: [1]}").unwrap().input, json!({"rows": [1]}));
+    assert_eq!(scene.admit("input: {rows: [1]}").unwrap().input.as_ref(), r#"{"rows":[1]}"#);
 }
 
 #[test]

@@ -92,7 +92,7 @@ mod tests {
             version: "1.0.0".parse().unwrap(),
             digest: String::new(),
             content: Arc::new(validate_content(&spec, &SkillPolicySpec::default()).unwrap()),
-            input: json!({"b": 1, "a": [true]}),
+            input: r#"{"b":1,"a":[true]}"#.into(),
             timeout: Duration::from_millis(1500),
             retries: 0,
         };

@@ -1,12 +1,13 @@
 //! Places: who gets one, who gives it back, and how many there are while the cluster has no room.
 
-use skillet_core::{admission::Admitted, queue::ConcurrencyLimits, start_window};
+use skillet_core::{admission::ChosenVersion, queue::ConcurrencyLimits, start_window};
 use tokio::{sync::watch, time::Instant};
 use tracing::Instrument as _;
 
 use super::{
     super::{
         Assignment, RunEnd,
+        admit::{self, Verdict},
         adopt::ResumePoint,
         conclude::Conclusion,
         entry::{Entry, Message, RoomReporter, Stage, Task, Uid, wait_written},
@@ -61,12 +62,13 @@ impl Engine {
         }
     }
 
-    pub(super) fn enqueue(&mut self, uid: &Uid, admitted: &Admitted) {
+    pub(super) fn enqueue(&mut self, uid: &Uid, verdict: Verdict) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
-        let namespace = &entry.reference.namespace;
-        entry.pin.replace(self.ctx.version_pins.pin(namespace, &admitted.skill, &admitted.version));
+        let (namespace, skill) = (&entry.reference.namespace, &entry.execution.spec.skill);
+        entry.pin.replace(self.ctx.version_pins.pin(namespace, skill, &verdict.chosen().number));
+        entry.verdict = Some(verdict);
         entry.stage = Stage::Queued { since: Instant::now(), is_reported: false };
-        self.queue.push(namespace, &admitted.skill, entry.arrival, uid.clone());
+        self.queue.push(namespace, skill, entry.arrival, uid.clone());
     }
 
     pub(super) fn start_ready(&mut self) {
@@ -83,8 +85,12 @@ impl Engine {
             let Some(next) = self.queue.pop(&limits, &self.running) else { break };
             let Some(entry) = self.entries.get(&next.key) else { continue };
             // Mode and switches may have changed while it waited.
-            match self.admit(entry) {
-                Ok(admitted) => self.activate(&next.key, admitted),
+            let is_checked = |chosen: &ChosenVersion| {
+                entry.verdict.as_ref().is_some_and(|verdict| verdict.holds_for(chosen, &policy))
+            };
+            match self.choose(entry) {
+                Ok(chosen) if is_checked(&chosen) => self.activate(&next.key, chosen),
+                Ok(_) => self.refresh(&next.key, false),
                 Err(_) => self.refresh(&next.key, true),
             }
         }
@@ -93,26 +99,32 @@ impl Engine {
     }
 
     /// Starts the run of an execution, which takes a place.
-    pub(super) fn activate(&mut self, uid: &Uid, admitted: Admitted) {
+    pub(super) fn activate(&mut self, uid: &Uid, chosen: ChosenVersion) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
-        let namespace = &entry.reference.namespace;
-        entry.pin.replace(self.ctx.version_pins.pin(namespace, &admitted.skill, &admitted.version));
-        self.running.start(namespace, &admitted.skill);
-        let execution = entry.with_input();
-        let task = begin(entry, Some(admitted.skill.clone()));
-        let assignment = Assignment {
-            reference: task.reference,
-            execution,
-            admitted,
-            point: entry.point.clone(),
-            order: task.order,
-            room: RoomReporter { uid: uid.clone(), outbox: self.outbox.clone() },
-            has_waited: entry.rejections > 0,
-        };
+        let (namespace, skill) = (&entry.reference.namespace, &entry.execution.spec.skill);
+        entry.pin.replace(self.ctx.version_pins.pin(namespace, skill, &chosen.number));
+        self.running.start(namespace, skill);
+        let task = begin(entry, Some(entry.execution.spec.skill.clone()));
+        let (execution, point) = (entry.execution.clone(), entry.point.clone());
+        let (input, has_waited) = (entry.input.clone(), entry.rejections > 0);
+        let room = RoomReporter { uid: uid.clone(), outbox: self.outbox.clone() };
         let (ctx, outbox, uid) = (self.ctx.clone(), self.outbox.clone(), uid.clone());
         let work = async move {
             wait_written(task.queued_status).await;
-            let ended = match run(&ctx, assignment).await {
+            let reference = task.reference;
+            let end = match admit::admit(&ctx, &reference, &execution, &chosen, input).await {
+                Ok(admitted) => {
+                    let order = task.order;
+                    run(&ctx, Assignment { reference, execution, admitted, point, order, room, has_waited })
+                        .await
+                }
+                Err(refusal) => {
+                    let conclusion = Conclusion::refused_at(&refusal, &reference.uid, &point);
+                    finish(&ctx, &reference, execution.metadata.generation, conclusion).await;
+                    RunEnd::Finished
+                }
+            };
+            let ended = match end {
                 RunEnd::Finished => Message::Ended(uid),
                 RunEnd::NoRoom(point) => Message::Released(uid, point),
             };

@@ -1,0 +1,144 @@
+//! Turns of those who read and check what tenants wrote: a few of each namespace, so that no tenant takes the memory or
+//! the threads of the others.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use skillet_core::content_cache::ContentCache;
+use skillet_kube::lock;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+};
+
+/// Checks at one time, whatever their namespaces.
+const PARALLEL: usize = 2;
+/// Objects of one namespace that are read at one time.
+const READS: usize = 4;
+/// An object that takes more memory than this is worked on alone.
+const LARGE: usize = 1 << 20;
+
+/// Valid contents of versions, and the turns.
+pub(crate) struct Checks {
+    pub(crate) contents: ContentCache,
+    all: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    namespaces: Mutex<HashMap<String, Arc<Namespace>>>,
+}
+
+struct Namespace {
+    reads: Arc<Semaphore>,
+    check: Arc<Semaphore>,
+}
+
+/// The turn of a namespace to read objects, until it is dropped.
+pub(crate) struct Turn {
+    namespace: Arc<Namespace>,
+    _read: Option<OwnedSemaphorePermit>,
+}
+
+/// The right to hold a large object, until it is dropped. A small object needs none.
+pub(crate) struct LargeObject {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self {
+            contents: ContentCache::new(),
+            all: semaphore(PARALLEL),
+            large: semaphore(1),
+            namespaces: Mutex::default(),
+        }
+    }
+}
+
+impl Checks {
+    /// Waits for the turn of a namespace to read objects.
+    pub(crate) async fn turn(&self, namespace: &str) -> Turn {
+        let namespace = {
+            let mut namespaces = lock(&self.namespaces);
+            namespaces.retain(|_, namespace| Arc::strong_count(namespace) > 1);
+            let new = || Arc::new(Namespace { reads: semaphore(READS), check: semaphore(1) });
+            namespaces.entry(namespace.to_owned()).or_insert_with(new).clone()
+        };
+        let read = acquire(&namespace.reads).await;
+        Turn { namespace, _read: read }
+    }
+
+    /// Waits until no other large object is parsed.
+    pub(crate) async fn large_object(&self, parsed_size: usize) -> LargeObject {
+        let permit = if parsed_size > LARGE { acquire(&self.large).await } else { None };
+        LargeObject { _permit: permit }
+    }
+
+    /// Runs `check` of an object of this size on a thread of its own. `None` if it panicked.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        turn: &Turn,
+        parsed_size: usize,
+        check: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        // A namespace takes one thread and waits with one check, so that the others come next.
+        let own = acquire(&turn.namespace.check).await;
+        let large = self.large_object(parsed_size).await;
+        let all = acquire(&self.all).await;
+        let permits = (own, large, all);
+        let result = spawn_blocking(move || {
+            let result = check();
+            drop(permits);
+            result
+        });
+        result.await.ok()
+    }
+}
+
+fn semaphore(permits: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(permits))
+}
+
+/// Nothing closes the semaphores, so there is always a permit.
+async fn acquire(semaphore: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    semaphore.clone().acquire_owned().await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, time::Duration};
+
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_namespace_whose_checks_take_long_holds_up_no_other() {
+        let checks = Arc::new(Checks::default());
+        let (release, released) = mpsc::channel::<()>();
+        let released = Arc::new(Mutex::new(released));
+        for _ in 0..10 {
+            let (checks, released) = (checks.clone(), released.clone());
+            tokio::spawn(async move {
+                let turn = checks.turn("slow").await;
+                checks.run(&turn, 0, move || lock(&released).recv()).await;
+            });
+        }
+        sleep(Duration::from_millis(50)).await;
+        let turn = timeout(Duration::from_secs(10), checks.turn("quick")).await.unwrap();
+        let quick = timeout(Duration::from_secs(10), checks.run(&turn, 0, || 7)).await;
+        assert_eq!(quick, Ok(Some(7)));
+        drop(release);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_objects_are_held_one_at_a_time() {
+        let checks = Checks::default();
+        let first = checks.large_object(LARGE + 1).await;
+        let limit = Duration::from_secs(1);
+        assert!(timeout(limit, checks.large_object(LARGE)).await.is_ok(), "a small one does not wait");
+        assert!(timeout(limit, checks.large_object(LARGE + 1)).await.is_err());
+        drop(first);
+        assert!(timeout(limit, checks.large_object(LARGE + 1)).await.is_ok());
+    }
+}

@@ -1,0 +1,159 @@
+//! Admission of one execution: the choice of a version from the catalog, then its content and the input.
+
+use std::sync::Arc;
+
+use kube::ResourceExt as _;
+use skillet_api::{Reason, SkillExecution, SkillPolicySpec};
+use skillet_core::{
+    admission::{self, Admitted, ChosenVersion, Refusal},
+    skill::ValidContent,
+};
+use skillet_kube::parsed_size;
+
+use super::{gather, reference::ExecutionRef};
+use crate::{checks::Turn, context::Context};
+
+/// Most bytes that a parsed input may take while it is checked.
+const MAX_INPUT_BYTES: usize = 64 << 20;
+/// Most bytes that a version may take once it is parsed. Active runs hold their versions.
+const MAX_VERSION_BYTES: usize = 8 << 20;
+
+/// A version whose content and schema allow the run, and the policy under which they do.
+#[derive(Clone)]
+pub(super) struct Verdict {
+    chosen: ChosenVersion,
+    policy: Arc<SkillPolicySpec>,
+}
+
+impl Verdict {
+    /// Returns the version if the verdict is about this choice.
+    pub(super) fn holds_for(&self, chosen: &ChosenVersion, policy: &Arc<SkillPolicySpec>) -> bool {
+        self.chosen.object.uid() == chosen.object.uid() && Arc::ptr_eq(&self.policy, policy)
+    }
+
+    pub(super) fn chosen(&self) -> &ChosenVersion {
+        &self.chosen
+    }
+}
+
+/// Chooses a version from the catalog: no I/O. No switch ends a run that has its `version` already.
+pub(super) fn choose(
+    ctx: &Context,
+    namespace: &str,
+    execution: &SkillExecution,
+    version: Option<&str>,
+) -> Result<ChosenVersion, Refusal> {
+    let observed = gather::observe(ctx, namespace, &execution.spec.skill);
+    let policy = ctx.catalog.policy();
+    let request = admission::AdmissionRequest {
+        execution: &execution.spec,
+        skill: observed.skill.as_deref(),
+        versions: &observed.versions,
+        policy: &policy,
+    };
+    match version {
+        Some(version) => admission::choose_resumed(&request, version),
+        None => admission::choose(&request),
+    }
+}
+
+/// Checks the content of a version and the input of an execution.
+pub(super) async fn check(
+    ctx: &Context,
+    reference: &ExecutionRef,
+    chosen: ChosenVersion,
+    input: Option<Arc<str>>,
+    turn: &Turn,
+) -> Result<Verdict, Refusal> {
+    let policy = ctx.catalog.policy();
+    let content = match cached(ctx, &chosen, &policy) {
+        Some(content) => content?,
+        None => read_content(ctx, &reference.namespace, &chosen, &policy, turn).await?,
+    };
+    if content.input_schema.is_some() {
+        let input = read_input(ctx, reference, input).await?;
+        let size = parsed_size(input.as_bytes());
+        if size > MAX_INPUT_BYTES {
+            let message = format!(
+                "spec.input: would take {size} bytes of memory to be checked; the limit is {MAX_INPUT_BYTES}"
+            );
+            return Err(Refusal::new(Reason::InputInvalid, message));
+        }
+        let check = move || match serde_json::from_str(&input) {
+            Ok(input) => admission::check_input(&content, &input),
+            Err(error) => Err(Refusal::new(Reason::InputInvalid, format!("spec.input: {error}"))),
+        };
+        ctx.checks.run(turn, size, check).await.unwrap_or_else(|| Err(interrupted()))?;
+    }
+    Ok(Verdict { chosen, policy })
+}
+
+/// Admits an execution whose input was checked.
+pub(super) async fn admit(
+    ctx: &Context,
+    reference: &ExecutionRef,
+    execution: &SkillExecution,
+    chosen: &ChosenVersion,
+    input: Option<Arc<str>>,
+) -> Result<Admitted, Refusal> {
+    let policy = ctx.catalog.policy();
+    let content = match cached(ctx, chosen, &policy) {
+        Some(content) => content?,
+        None => {
+            let turn = ctx.checks.turn(&reference.namespace).await;
+            read_content(ctx, &reference.namespace, chosen, &policy, &turn).await?
+        }
+    };
+    let input = read_input(ctx, reference, input).await?;
+    Ok(chosen.admit(&execution.spec, content, input))
+}
+
+async fn read_input(
+    ctx: &Context,
+    reference: &ExecutionRef,
+    kept: Option<Arc<str>>,
+) -> Result<Arc<str>, Refusal> {
+    match kept {
+        Some(input) => Ok(input),
+        None => gather::input(ctx, reference).await,
+    }
+}
+
+/// The content of a version, if it was read before.
+fn cached(
+    ctx: &Context,
+    chosen: &ChosenVersion,
+    policy: &SkillPolicySpec,
+) -> Option<Result<Arc<ValidContent>, Refusal>> {
+    let cached = ctx.checks.contents.find(&chosen.object.uid()?, policy)?;
+    Some(chosen.check(cached))
+}
+
+/// Reads the content of a version from the API server, and validates it.
+async fn read_content(
+    ctx: &Context,
+    namespace: &str,
+    chosen: &ChosenVersion,
+    policy: &Arc<SkillPolicySpec>,
+    turn: &Turn,
+) -> Result<Arc<ValidContent>, Refusal> {
+    let raw = gather::version(ctx, namespace, chosen).await?;
+    let size = raw.parsed_size();
+    if size > MAX_VERSION_BYTES {
+        let message = format!(
+            "version {} of Skill {} would take {size} bytes of memory; the limit is {MAX_VERSION_BYTES}",
+            chosen.number, chosen.object.spec.skill
+        );
+        return Err(Refusal::new(Reason::SkillNotReady, message));
+    }
+    let (checks, policy, chosen) = (ctx.checks.clone(), policy.clone(), chosen.clone());
+    let check = move || match raw.parse() {
+        Ok(version) => chosen.check(checks.contents.check(&version, &policy, size)),
+        Err(error) => Err(Refusal::new(Reason::SkillNotReady, error.to_string())),
+    };
+    ctx.checks.run(turn, size, check).await.unwrap_or_else(|| Err(interrupted()))
+}
+
+fn interrupted() -> Refusal {
+    Refusal::new(Reason::ApiError, "the check of the execution was interrupted")
+}

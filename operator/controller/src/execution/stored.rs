@@ -1,0 +1,152 @@
+//! A SkillExecution as the watch shows it, without input and output: tenants write them, and few readers need them.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use kube::Resource as _;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use skillet_api::{
+    Phase, Reason, SkillExecution, SkillExecutionSpec, SkillExecutionStatus, duration::SkillDuration, names,
+};
+use skillet_kube::{ParseError, RawObject};
+
+/// An input of more bytes than this is read again when it is needed.
+const LARGE_INPUT: usize = 4 * 1024;
+
+#[derive(Deserialize)]
+struct Stored {
+    metadata: Metadata,
+    spec: Spec,
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    creation_timestamp: Option<Time>,
+    #[serde(default)]
+    annotations: Annotations,
+}
+
+#[derive(Default, Deserialize)]
+struct Annotations {
+    #[serde(rename = "skillet.dev/request-id")]
+    request_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    skill: String,
+    version: Option<String>,
+    timeout: Option<SkillDuration>,
+    retries: Option<u32>,
+    #[serde(default)]
+    cancel: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    #[serde(default)]
+    phase: Phase,
+    reason: Option<Reason>,
+    resolved_version: Option<String>,
+    #[serde(default)]
+    attempts: u32,
+    started_at: Option<MicroTime>,
+    finished_at: Option<MicroTime>,
+    job: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WithInput {
+    spec: InputOnly,
+}
+
+#[derive(Deserialize)]
+struct InputOnly {
+    input: Option<Box<RawValue>>,
+}
+
+/// Reads an execution without its input, and the fields of its status by which a run resumes.
+pub(super) fn read(raw: &RawObject<SkillExecution>) -> Result<SkillExecution, ParseError> {
+    let Stored { metadata, spec, status } = raw.parse_part()?;
+    let Spec { skill, version, timeout, retries, cancel } = spec;
+    let spec =
+        SkillExecutionSpec { skill, version, timeout, retries, cancel, ..SkillExecutionSpec::default() };
+    let mut execution = SkillExecution::new("", spec);
+    execution.metadata = raw.meta().clone();
+    execution.metadata.creation_timestamp = metadata.creation_timestamp;
+    let request_id = metadata.annotations.request_id;
+    execution.metadata.annotations =
+        request_id.map(|id| [(names::ANNOTATION_REQUEST_ID.to_owned(), id)].into());
+    execution.status = status.map(|status| {
+        let Status { phase, reason, resolved_version, attempts, started_at, finished_at, job } = status;
+        SkillExecutionStatus {
+            phase,
+            reason,
+            resolved_version,
+            attempts,
+            started_at,
+            finished_at,
+            job,
+            ..SkillExecutionStatus::default()
+        }
+    });
+    Ok(execution)
+}
+
+/// Reads the input as text.
+pub(super) fn input(raw: &RawObject<SkillExecution>) -> Result<Arc<str>, ParseError> {
+    let WithInput { spec: InputOnly { input } } = raw.parse_part()?;
+    Ok(input.map_or_else(|| "{}".into(), |input| input.get().into()))
+}
+
+/// Reads the input if it is small.
+pub(super) fn small_input(raw: &RawObject<SkillExecution>) -> Option<Arc<str>> {
+    input(raw).ok().filter(|input| input.len() <= LARGE_INPUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn raw(spec: &serde_json::Value) -> RawObject<SkillExecution> {
+        let metadata = json!({ "name": "e", "namespace": "ns", "uid": "u", "annotations": { "skillet.dev/request-id": "r", "a": "b" } });
+        let status = json!({ "phase": "Running", "attempts": 2, "job": "run-u-3", "output": { "a": 1 } });
+        let object = json!({ "metadata": metadata, "spec": spec, "status": status });
+        serde_json::from_str(&object.to_string()).unwrap()
+    }
+
+    #[test]
+    fn an_execution_is_kept_without_its_input_and_output() {
+        let large = json!(vec![0; 10_000]);
+        let stored = raw(&json!({ "skill": "s", "timeout": "3s", "cancel": true, "input": large }));
+        let execution = read(&stored).unwrap();
+        assert_eq!((execution.spec.skill.as_str(), execution.spec.cancel), ("s", true));
+        assert_eq!(execution.spec.input, None);
+        let status = execution.status.unwrap();
+        assert_eq!((status.phase, status.attempts, status.output), (Phase::Running, 2, None));
+        assert_eq!(execution.metadata.annotations.unwrap()[names::ANNOTATION_REQUEST_ID], "r");
+        assert_eq!(small_input(&stored), None);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&input(&stored).unwrap()).unwrap(), large);
+    }
+
+    #[test]
+    fn a_small_input_is_kept_as_text_and_a_missing_one_is_an_object() {
+        let check = |spec, expected: &str| assert_eq!(small_input(&raw(&spec)).as_deref(), Some(expected));
+        check(json!({ "skill": "s", "input": { "n": 1.5 } }), r#"{"n":1.5}"#);
+        check(json!({ "skill": "s" }), "{}");
+        check(json!({ "skill": "s", "input": null }), "{}");
+    }
+
+    #[test]
+    fn a_field_that_does_not_parse_is_named() {
+        let error = read(&raw(&json!({ "skill": "s", "timeout": 10 }))).unwrap_err();
+        assert!(error.to_string().starts_with("the object does not parse: spec.timeout: "), "{error}");
+    }
+}
