@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use skillet_api::gateway::{ConversationPolicy, Provider};
+use skillet_api::gateway::{ConversationPolicy, KeySecret, Provider};
 use skillet_llm::DialectName;
 
 pub use self::response::ProviderResponse;
@@ -56,6 +56,9 @@ pub struct Upstream {
     url: String,
     headers: HeaderMap,
     key: KeyOwner,
+    /// The Secret of the platform's key that the request carries.
+    secret: Option<KeySecret>,
+    keys: Arc<ProviderKeys>,
     /// Longest time for one whole response. Models that reason take tens of minutes, and clients wait for them.
     timeout: Duration,
     /// Longest silence within a response. Providers send pings more often.
@@ -88,7 +91,7 @@ pub struct ProviderRequest<'a> {
 /// The client for all providers, with the platform's keys.
 pub struct ProviderClient {
     http: reqwest::Client,
-    keys: ProviderKeys,
+    keys: Arc<ProviderKeys>,
 }
 
 impl ProviderClient {
@@ -100,7 +103,7 @@ impl ProviderClient {
             .redirect(reqwest::redirect::Policy::none())
             .tcp_nodelay(true)
             .build()?;
-        Ok(Self { http, keys: ProviderKeys::new(client, namespace) })
+        Ok(Self { http, keys: Arc::new(ProviderKeys::new(client, namespace)) })
     }
 
     /// Prepares a client's request for this provider.
@@ -131,6 +134,8 @@ impl ProviderClient {
             url,
             headers: sent,
             key: owner,
+            secret: if owner == KeyOwner::Platform { provider.key_secret.clone() } else { None },
+            keys: self.keys.clone(),
             timeout: limits.response_timeout.0,
             idle: limits.idle_timeout.0,
             record,
@@ -164,6 +169,11 @@ impl Upstream {
         self.record.add_round();
         let request = self.client.request(method, &self.url).headers(self.headers.clone()).body(body);
         let response = request.timeout(self.timeout).send().await.map_err(|error| transport_error(&error))?;
+        if response.status() == StatusCode::UNAUTHORIZED
+            && let Some(secret) = &self.secret
+        {
+            self.keys.forget(secret);
+        }
         Ok(ProviderResponse::new(response, self.idle, bytes, self.record.clone()))
     }
 }

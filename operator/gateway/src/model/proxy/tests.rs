@@ -91,6 +91,23 @@ async fn an_error_does_not_name_the_platforms_secret() {
     assert!(!answer.json().to_string().contains("hidden"), "{answer:?}");
 }
 
+#[tokio::test]
+async fn a_key_that_the_provider_refuses_is_read_again() {
+    let gateway = stocked();
+    let secret = KeySecret { name: "k".to_owned(), key: "k".to_owned() };
+    gateway.change_policy(|policy| policy.gateway.providers.openai.key_secret = Some(secret));
+    let meta = json!({ "namespace": "skillet-system", "name": "k" });
+    // "old" and "new", each sent once before the Secret changes.
+    for (data, status) in [("b2xk", 401), ("bmV3", 200)] {
+        gateway.api.put_secret(json!({ "metadata": meta, "data": { "k": data } }));
+        gateway.provider.will_fail(status, &json!({}));
+        gateway.post(CHAT, &chat()).await;
+    }
+    let keys: Vec<_> =
+        gateway.provider.requests().iter().map(|(sent, _)| sent["authorization"].clone()).collect();
+    assert_eq!(keys, ["Bearer old", "Bearer new"]);
+}
+
 /// An answer that calls these tools, each with these arguments.
 fn calling(tools: &[(&str, &str)]) -> Value {
     let call = |(name, arguments): &(&str, &str)| {

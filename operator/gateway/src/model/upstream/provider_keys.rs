@@ -69,6 +69,11 @@ impl ProviderKeys {
         Ok(key)
     }
 
+    /// Forgets a key that the provider refused: its Secret may have another one by now.
+    pub(super) fn forget(&self, secret: &KeySecret) {
+        lock(&self.cache).remove(secret);
+    }
+
     async fn read(&self, secret: &KeySecret) -> Result<HeaderValue, KeyError> {
         let (KeySecret { name, key }, namespace) = (secret.clone(), self.namespace.clone());
         let found = match self.secrets.get_opt(&name).await {
