@@ -14,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::HeaderMap;
 use jiff::Timestamp;
 use thiserror::Error;
@@ -33,6 +34,8 @@ const TOKEN_TTL: Duration = Duration::from_secs(30);
 const UNKNOWN_TOKEN_TTL: Duration = Duration::from_secs(5);
 /// The time that a granted or refused right stays in the cache.
 const ACCESS_TTL: Duration = Duration::from_secs(5);
+/// Most namespaces about which one request asks at a time.
+const SIDE_BY_SIDE: usize = 16;
 /// Most tokens that are remembered, by hash.
 const MAX_TOKENS: usize = 4096;
 /// Most rights that are remembered: callers, times the skills of a conversation.
@@ -217,6 +220,27 @@ impl Auth {
             Ok(Answer { value, until: now + ACCESS_TTL })
         };
         self.rights.get(&request, now, ask).await
+    }
+
+    /// Returns those of `namespaces`, in their order, in which the caller may do all of `verbs`. The API server is asked
+    /// about several namespaces at a time.
+    pub async fn allowed(
+        &self,
+        caller: &Caller,
+        verbs: &[Verb],
+        namespaces: Vec<Arc<str>>,
+        skill: Option<&str>,
+    ) -> Result<Vec<Arc<str>>, AuthError> {
+        let questions = namespaces.into_iter().map(|namespace| async move {
+            for verb in verbs {
+                if !self.may(caller, *verb, &namespace, skill).await? {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(namespace))
+        });
+        let allowed: Vec<_> = stream::iter(questions).buffered(SIDE_BY_SIDE).try_collect().await?;
+        Ok(allowed.into_iter().flatten().collect())
     }
 
     /// Fails unless the caller may do this with skills of the namespace, or with one of them.

@@ -61,16 +61,7 @@ pub struct Lookup<'a> {
 impl Lookup<'_> {
     /// Returns the namespaces in which the caller may do all of `verbs` with any skill, nearest first.
     pub async fn allowed_namespaces(&self, verbs: &[Verb]) -> Result<Vec<Arc<str>>, AuthError> {
-        let mut allowed = Vec::new();
-        'namespaces: for namespace in self.catalog.namespaces(self.caller) {
-            for verb in verbs {
-                if !self.may(*verb, &namespace, None).await? {
-                    continue 'namespaces;
-                }
-            }
-            allowed.push(namespace);
-        }
-        Ok(allowed)
+        self.auth.allowed(self.caller, verbs, self.catalog.namespaces(self.caller), None).await
     }
 
     /// Returns the skill that the caller means by a name, or the one of the chosen namespace, if the caller may see it.
@@ -104,13 +95,9 @@ impl Lookup<'_> {
         name: &str,
         nearest: Option<&str>,
     ) -> Result<Vec<Arc<str>>, AuthError> {
-        let mut others = Vec::new();
-        for namespace in self.catalog.namespaces(self.caller) {
-            if nearest != Some(&*namespace) && self.may(Verb::Execute, &namespace, Some(name)).await? {
-                others.push(namespace);
-            }
-        }
-        Ok(others)
+        let mut others = self.catalog.namespaces(self.caller);
+        others.retain(|namespace| nearest != Some(&**namespace));
+        self.auth.allowed(self.caller, &[Verb::Execute], others, Some(name)).await
     }
 
     async fn may(&self, verb: Verb, namespace: &str, skill: Option<&str>) -> Result<bool, AuthError> {

@@ -262,12 +262,7 @@ impl SkillService {
         skill: Option<&str>,
     ) -> Result<Vec<Arc<str>>, AuthError> {
         let first = namespaces.first().map(ToString::to_string);
-        let mut allowed = Vec::new();
-        for namespace in namespaces {
-            if self.auth.may(caller, verb, &namespace, skill).await? {
-                allowed.push(namespace);
-            }
-        }
+        let allowed = self.auth.allowed(caller, &[verb], namespaces, skill).await?;
         match first {
             Some(namespace) if allowed.is_empty() => Err(AuthError::Forbidden { verb, namespace }),
             _ => Ok(allowed),

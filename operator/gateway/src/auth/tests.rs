@@ -206,6 +206,22 @@ async fn a_right_is_asked_once_in_five_seconds_whether_held_or_not() {
 }
 
 #[tokio::test]
+async fn rights_to_several_namespaces_keep_their_order() {
+    let scene = scene();
+    let caller = reviews::service_account("team-a", "agent");
+    for (verb, namespace) in [("get", "c"), ("execute", "c"), ("get", "b"), ("get", "a"), ("execute", "a")] {
+        scene.api.allow(AGENT, verb, namespace, None);
+    }
+    let namespaces = || ["d", "c", "b", "a"].map(Arc::from).to_vec();
+    let allowed = scene.auth.allowed(&caller, &[Verb::Get, Verb::Execute], namespaces(), None).await;
+    assert_eq!(allowed, Ok(vec!["c".into(), "a".into()]));
+    scene.pass(5);
+    scene.api.fail_reviews(true);
+    let failed = scene.auth.allowed(&caller, &[Verb::Get], namespaces(), None).await;
+    assert!(matches!(failed, Err(AuthError::Unreachable(_))));
+}
+
+#[tokio::test]
 async fn a_name_that_no_skill_can_have_is_neither_asked_for_nor_kept() {
     let scene = scene();
     let caller = reviews::service_account("team-a", "agent");
