@@ -7,6 +7,7 @@
 pub mod admin;
 pub mod auth;
 pub mod catalog;
+mod compute;
 pub mod error;
 pub mod executions;
 pub mod idempotency;

@@ -30,6 +30,8 @@ use crate::error::ApiError;
 
 /// Longest time that a request waits for room, each time.
 const WAIT: Duration = Duration::from_secs(5);
+/// The same for a request that was answered already, in part: its work would be lost.
+const LONG_WAIT: Duration = Duration::from_secs(60);
 
 /// The free memory of the pool.
 pub struct MemoryPool(Arc<Shared>);
@@ -104,7 +106,7 @@ impl MemoryReservation {
     /// Waits for room for the first `bytes` of a body that may become as large as `longest`.
     async fn read(&mut self, bytes: usize, longest: usize) -> Result<(), ApiError> {
         let reading = bytes.max(self.part.reading);
-        self.change(Reserved { reading, whole: 0 }, longest.saturating_sub(reading)).await
+        self.change(Reserved { reading, whole: 0 }, longest.saturating_sub(reading), WAIT).await
     }
 
     /// Waits for what the request takes now that it is in, its bytes among it.
@@ -112,7 +114,7 @@ impl MemoryReservation {
         if needed > self.shared.limits.share {
             return Err(ApiError::too_many_values());
         }
-        self.change(Reserved { reading: 0, whole: needed }, 0).await
+        self.change(Reserved { reading: 0, whole: needed }, 0, WAIT).await
     }
 
     /// Frees the reservation, then waits for one of `needed` bytes. Nothing is reserved meanwhile: two requests that
@@ -122,7 +124,14 @@ impl MemoryReservation {
         if needed > self.shared.limits.share {
             return Err(ApiError::answer_too_large());
         }
-        self.change(Reserved { reading: 0, whole: needed }, 0).await
+        self.change(Reserved { reading: 0, whole: needed }, 0, WAIT).await
+    }
+
+    /// Does what [`Self::resize`] does for a conversation under way: it waits longer, and for no more than the share.
+    pub async fn regain(&mut self, needed: usize) -> Result<(), ApiError> {
+        self.shrink_to(0);
+        let whole = needed.min(self.shared.limits.share);
+        self.change(Reserved { reading: 0, whole }, 0, LONG_WAIT).await
     }
 
     /// Gives back all but so much, as when a document is needed no more.
@@ -138,7 +147,7 @@ impl MemoryReservation {
     }
 
     /// `rest` is the number of bytes of the body that may still come.
-    async fn change(&mut self, to: Reserved, rest: usize) -> Result<(), ApiError> {
+    async fn change(&mut self, to: Reserved, rest: usize, limit: Duration) -> Result<(), ApiError> {
         let waiting = async {
             loop {
                 // Made before the look, so that what is given back in between is not missed.
@@ -149,7 +158,7 @@ impl MemoryReservation {
                 given_back.await;
             }
         };
-        tokio::time::timeout(WAIT, waiting).await.map_err(|_| ApiError::overloaded(WAIT))?;
+        tokio::time::timeout(limit, waiting).await.map_err(|_| ApiError::overloaded(limit))?;
         let was = std::mem::replace(&mut self.part, to);
         if was.reading > to.reading {
             self.shared.given_back.notify_waiters();

@@ -28,10 +28,14 @@ use crate::{
     auth::{Auth, Caller},
     catalog::SkillCatalog,
     executions::ExecutionClient,
-    memory::MemoryPool,
+    memory::{BodyBudget, MemoryPool},
     metrics::Metrics,
     service::SkillService,
 };
+
+/// A request's body: images stand in it as text. It is held as it came or is sent, and as a document, of which the next
+/// round's is made while the last is still there.
+const BODY_BUDGET: BodyBudget = BodyBudget { max_bytes: 32 * 1024 * 1024, text_copies: 1, parsed_copies: 2 };
 
 /// The services of the model routes. Clones share them.
 #[derive(Clone)]

@@ -10,10 +10,10 @@ struct Passthrough;
 
 impl DialectName {
     /// A filter for all rounds of one streamed conversation.
-    pub fn stream_filter(self, request: &Value, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter> {
+    pub fn stream_filter(self, wants_json: bool, offered: Arc<OfferedNames>) -> Box<dyn StreamFilter> {
         match self.dialect() {
             _ if offered.is_empty() => Box::new(Passthrough),
-            dialect if dialect.wants_json(request) => dialect.last_round_filter(offered),
+            dialect if wants_json => dialect.last_round_filter(offered),
             dialect => dialect.stream_filter(offered),
         }
     }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn with_nothing_offered_every_byte_passes_and_no_stream_is_too_long() {
         for dialect in DialectName::ALL {
-            let mut filter = dialect.stream_filter(&Value::Null, Arc::new(OfferedNames::default()));
+            let mut filter = dialect.stream_filter(false, Arc::new(OfferedNames::default()));
             let (begin, more) = call(dialect, 20 * MIB);
             let mut out = Vec::new();
             filter.feed(&begin, &mut out).unwrap();
@@ -106,8 +106,7 @@ mod tests {
     #[test]
     fn with_anything_offered_each_round_is_kept_up_to_a_limit() {
         for dialect in DialectName::ALL {
-            let mut filter =
-                dialect.stream_filter(&Value::Null, Arc::new(OfferedNames::from(["look".into()])));
+            let mut filter = dialect.stream_filter(false, Arc::new(OfferedNames::from(["look".into()])));
             let (begin, more) = call(dialect, 4 * MIB);
             filter.feed(&begin, &mut Vec::new()).unwrap();
             filter.feed(&more.repeat(8), &mut Vec::new()).unwrap();

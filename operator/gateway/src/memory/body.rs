@@ -29,7 +29,8 @@ pub struct BodyBudget {
 }
 
 impl BodyBudget {
-    fn reservation(self, bytes: &[u8]) -> usize {
+    /// The reservation for this body.
+    pub fn reservation(self, bytes: &[u8]) -> usize {
         if bytes.is_empty() {
             return 0;
         }

@@ -13,6 +13,7 @@ mod confirmation_prompt;
 mod confirmations;
 pub mod headers;
 mod retry;
+mod round_request;
 pub mod step;
 mod streaming;
 #[cfg(test)]
@@ -33,8 +34,11 @@ use skillet_llm::{
 use tokio::time::Instant;
 use tracing::warn;
 
+use self::round_request::RoundRequest;
+
 use crate::{
     auth::Caller,
+    compute::compute,
     error::ApiError,
     memory::MemoryReservation,
     model::ModelState,
@@ -144,18 +148,29 @@ impl Conversation {
         let is_resolved = self.resolve_confirmations(&mut request, &mut progress).await?;
         // An unchanged request is forwarded byte for byte.
         let is_changed = is_resolved || !self.offered.tools.is_empty();
-        let body = if is_changed { self.sent(&request) } else { self.without_skills() };
-        self.release_request(&mut request, body.len());
+        let bytes = self.original.len();
+        let body = if is_changed { compute(bytes, || self.sent(&request)) } else { self.without_skills() };
+        let is_json = self.dialect().wants_json(&request);
+        drop(request);
+        let mut sent = RoundRequest::new(body.clone(), is_json, self.memory.take());
         let first = self.ask_first(&upstream, body, is_resolved).await?;
+        (self.original, self.restored) = (Bytes::new(), None);
+        // A request without skills is not looked at again.
+        if self.offered.targets.is_empty() {
+            sent = RoundRequest::new(Bytes::new(), is_json, None);
+        }
         let headers = self.offered.response_headers();
         let mut response = match first {
             First::Refused(answer) => buffered::pass(answer),
             First::Response(first) if is_streaming => {
-                streaming::respond(self, upstream, request, first, progress)
+                streaming::respond(self, upstream, sent, first, progress)
             }
             First::Response(first) => {
-                let (mut response, progress) =
-                    buffered::respond(&self, &upstream, request, first, progress).await?;
+                let (mut response, progress) = if self.offered.targets.is_empty() {
+                    (buffered::pass_stream(first), progress)
+                } else {
+                    buffered::respond(&self, &upstream, sent, first, progress).await?
+                };
                 upstream.record().add_skills(progress.ran.len());
                 set_header(response.headers_mut(), RAN_HEADER, progress.ran.iter().map(|name| &**name));
                 response
@@ -179,7 +194,7 @@ impl Conversation {
         if !is_refusal || is_resolved || self.offered.tools.is_empty() || self.keeps_tools() {
             return Ok(First::Response(response));
         }
-        let refusal = buffered::receive(response).await?;
+        let refusal = buffered::receive(self, response).await?;
         if !tool_refusals::names_tools(&refusal.body) {
             return Ok(First::Refused(refusal));
         }
@@ -205,18 +220,6 @@ impl Conversation {
 
     fn dialect(&self) -> &'static dyn Dialect {
         self.dialect.dialect()
-    }
-
-    /// Drops the parsed request if it has no tools, and shrinks the reservation to the bytes that are sent.
-    pub fn release_request(&mut self, request: &mut Value, bytes: usize) {
-        if !self.offered.targets.is_empty() {
-            return;
-        }
-        *request = Value::Null;
-        self.original = Bytes::new();
-        if let Some(memory) = &mut self.memory {
-            memory.shrink_to(bytes);
-        }
     }
 
     /// At its beginning.

@@ -22,13 +22,13 @@ use crate::{
     auth::Caller,
     error::ApiError,
     memory::MemoryReservation,
-    model::ModelState,
+    model::{BODY_BUDGET, ModelState},
     model::{
         conversation::{
             SplitCalls,
             step::{Round, Step},
         },
-        proxy::{BODY_BUDGET, with_text},
+        proxy::with_text,
         tools::{OfferedTools, Target},
         turn::Turn,
     },

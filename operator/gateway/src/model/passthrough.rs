@@ -22,8 +22,7 @@ use skillet_llm::DialectName;
 
 use self::model_name::{in_body, in_path, is_json};
 use super::{
-    ModelState,
-    proxy::BODY_BUDGET,
+    BODY_BUDGET, ModelState,
     request_record::RequestRecord,
     upstream::{KeyOwner, ProviderRequest, response_headers},
 };

@@ -18,18 +18,14 @@ use serde_json::Value;
 use skillet_llm::DialectName;
 
 use crate::{
+    compute::compute,
     error::ApiError,
-    memory::BodyBudget,
     model::{
-        ModelState, passthrough, request_record::RequestRecord, threads, turn::Turn,
+        BODY_BUDGET, ModelState, passthrough, request_record::RequestRecord, threads, turn::Turn,
         upstream::ProviderRequest,
     },
 };
 
-/// A request's body: images stand in it as text. It is held as it came or is sent, and as a document, of which the next
-/// round's is made while the last is still there.
-pub const BODY_BUDGET: BodyBudget =
-    BodyBudget { max_bytes: 32 * 1024 * 1024, text_copies: 1, parsed_copies: 2 };
 /// `true` answers with the request that would be sent, and sends nothing.
 const DRY_RUN_HEADER: &str = "x-skillet-dry-run";
 
@@ -94,7 +90,7 @@ async fn handle(
     let path = authenticated.path_without_token(&parts.uri);
     let caller = authenticated.caller;
     let (original, memory) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
-    let request = parse(&original)?;
+    let request = compute(original.len(), || parse(&original))?;
     let GeminiRoute { model, is_streaming } = route.unwrap_or_else(|| GeminiRoute {
         model: request["model"].as_str().unwrap_or_default().to_owned(),
         is_streaming: dialect.dialect().is_streaming(&request),

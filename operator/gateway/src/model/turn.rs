@@ -12,10 +12,11 @@ use skillet_offer::Explanation;
 
 use crate::{
     auth::Caller,
+    compute::compute,
     error::ApiError,
     idempotency,
     memory::MemoryReservation,
-    model::ModelState,
+    model::{BODY_BUDGET, ModelState},
     model::{
         conversation::{
             Conversation, Limits,
@@ -46,13 +47,17 @@ impl Turn {
     /// to it as tools.
     pub(super) async fn offer_tools(&mut self, state: &ModelState) -> Result<OfferedTools, ApiError> {
         let key = state.confirmation.as_ref().map(|key| key.continuation_key());
-        if restore(self.dialect, &mut self.request, key.as_ref(), &self.caller.namespace) {
-            self.restored = Some(render(&self.original, &self.request).into());
+        let bytes = self.original.len();
+        if compute(bytes, || restore(self.dialect, &mut self.request, key.as_ref(), &self.caller.namespace)) {
+            let restored = compute(bytes, || render(&self.original, &self.request));
+            self.memory.regain(bytes + BODY_BUDGET.reservation(&restored)).await?;
+            self.restored = Some(restored.into());
         }
         let preferences = SkillPreferences::of(&self.headers)?;
         let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
+        let policy = state.catalog.policy();
         let offered =
-            tools::offer(&state.catalog.policy(), &namespaces, &self.offer_request(state, &preferences));
+            compute(bytes, || tools::offer(&policy, &namespaces, &self.offer_request(state, &preferences)));
         tools::add(self.dialect, &mut self.request, &offered)?;
         Ok(offered)
     }

@@ -112,7 +112,7 @@ fn counts(usage: &Value) -> BTreeMap<String, u64> {
 
 /// Streams up to four rounds: until no skill is called, or the client is.
 fn check_conversation(dialect: DialectName, provider: &dyn Provider, rng: &mut TestRng) {
-    let mut filter = dialect.stream_filter(&json!({}), offered(provider));
+    let mut filter = dialect.stream_filter(false, offered(provider));
     let (mut out, mut parts, mut total) = (Vec::new(), Vec::new(), BTreeMap::new());
     let last = rng.below(4);
     let (mut round, mut is_changed) = (0, false);
@@ -197,7 +197,7 @@ fn unseal_call(dialect: DialectName, out: Vec<u8>, seal: &Seal, call_id: &str) -
 
 /// Streams damaged rounds. Nothing panics, and the client's stream does not outgrow the provider's.
 fn check_damage(dialect: DialectName, provider: &dyn Provider, rng: &mut TestRng) {
-    let mut filter = dialect.stream_filter(&json!({}), offered(provider));
+    let mut filter = dialect.stream_filter(false, offered(provider));
     let (mut out, mut given) = (Vec::new(), 0);
     for round in 0..3 {
         let mut bytes = provider.script(rng, round).bytes;

@@ -16,7 +16,7 @@ fn offered() -> Arc<OfferedNames> {
 }
 
 fn filter(dialect: DialectName) -> Box<dyn StreamFilter> {
-    dialect.stream_filter(&json!({}), offered())
+    dialect.stream_filter(false, offered())
 }
 
 fn stream(dialect: DialectName, calls: &[&str]) -> String {
@@ -117,6 +117,10 @@ fn texts_of_two_rounds_are_apart() {
 }
 
 /// A request that asks for JSON as text.
+fn wants_json(dialect: DialectName) -> bool {
+    dialect.dialect().wants_json(&json_request(dialect))
+}
+
 fn json_request(dialect: DialectName) -> Value {
     match dialect {
         DialectName::OpenAiChat => json!({"response_format": {"type": "json_schema"}}),
@@ -129,7 +133,7 @@ fn json_request(dialect: DialectName) -> Value {
 #[test]
 fn of_a_request_for_json_the_client_sees_the_last_round_alone() {
     for dialect in DialectName::ALL {
-        let filter = || dialect.stream_filter(&json_request(dialect), offered());
+        let filter = || dialect.stream_filter(wants_json(dialect), offered());
         let last = stream(dialect, &["own"]);
         assert_eq!(streamed(filter(), std::slice::from_ref(&last)), last, "{dialect:?}");
         let out = streamed(filter(), &[stream(dialect, &["look"]), stream(dialect, &["look"]), last.clone()]);
@@ -149,7 +153,7 @@ fn the_last_round_alone_has_the_usage_of_all() {
         let (before, end) = round(DialectName::OpenAiChat, calls);
         before + &event(None, &json!({"id": "r", "choices": [], "usage": usage})) + &end
     };
-    let filter = DialectName::OpenAiChat.stream_filter(&json_request(DialectName::OpenAiChat), offered());
+    let filter = DialectName::OpenAiChat.stream_filter(wants_json(DialectName::OpenAiChat), offered());
     let out = streamed(filter, &[round(&["look"]), round(&["own"])]);
     let sum =
         json!({"prompt_tokens": 4, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 2}});

@@ -21,6 +21,7 @@ use tracing::{Instrument as _, info, warn};
 use super::{
     Conversation, Progress, confirmation_prompt,
     retry::retry,
+    round_request::RoundRequest,
     step::{Round, Step},
 };
 use crate::model::upstream::{ProviderResponse, Upstream, response_headers};
@@ -57,7 +58,7 @@ enum Stop {
 pub(super) fn respond(
     conversation: Conversation,
     upstream: Upstream,
-    request: Value,
+    request: RoundRequest,
     first: ProviderResponse,
     progress: Progress,
 ) -> Response {
@@ -103,7 +104,7 @@ async fn converse(
     conversation: Conversation,
     upstream: Upstream,
     mut progress: Progress,
-    request: Value,
+    request: RoundRequest,
     first: ProviderResponse,
     chunks: ChunkSender,
 ) {
@@ -135,20 +136,27 @@ async fn end(held: Result<(), Stop>, round: u32, chunks: &ChunkSender) {
 async fn rounds(
     conversation: &Conversation,
     upstream: &Upstream,
-    mut request: Value,
+    mut request: RoundRequest,
     first: ProviderResponse,
     chunks: &ChunkSender,
     progress: &mut Progress,
 ) -> Result<(), Stop> {
-    let mut filter = conversation.dialect.stream_filter(&request, Arc::new(conversation.offered.names()));
+    let mut filter =
+        conversation.dialect.stream_filter(request.is_json, Arc::new(conversation.offered.names()));
     if conversation.can_seal() {
         filter.hold_client_calls();
     }
     let mut response = first;
     loop {
         let end = read(response, filter.as_mut(), chunks).await?;
-        if end.skill_calls.is_empty() && end.awaiting_confirmation.is_empty() {
-            return respond_to_client(conversation, &request, &end, &[], progress, filter.as_mut(), chunks)
+        let is_answer = end.skill_calls.is_empty() && end.awaiting_confirmation.is_empty();
+        let keep_alive = conversation.dialect.keep_alive();
+        // Without turns to carry nothing is looked up in the request.
+        let is_needed = !is_answer || !progress.carried.is_empty();
+        let parsed = stay_alive(request.document_if(is_needed), keep_alive, chunks).await?;
+        let document = parsed.map_err(|error| Stop::Broken(error.message))?;
+        if is_answer {
+            return respond_to_client(conversation, document, &end, &[], progress, filter.as_mut(), chunks)
                 .await;
         }
         let round = Round {
@@ -156,14 +164,13 @@ async fn rounds(
             skill_calls: &end.skill_calls,
             has_client_calls: end.has_client_calls,
         };
-        let keep_alive = conversation.dialect.keep_alive();
-        let step = stay_alive(conversation.step(&request, round, progress), keep_alive, chunks).await?;
+        let step = stay_alive(conversation.step(document, round, progress), keep_alive, chunks).await?;
         let (next, results) = match step {
             Step::Ask { request, results } => (request, results),
             Step::Respond { results } => {
                 return respond_to_client(
                     conversation,
-                    &request,
+                    document,
                     &end,
                     &results,
                     progress,
@@ -173,11 +180,11 @@ async fn rounds(
                 .await;
             }
         };
-        request = next;
         if let Some(seal) = conversation.seal_rounds(progress) {
             filter.put_seal(seal);
         }
-        let body = conversation.sent(&request);
+        let body = request.replace(&next);
+        drop(next);
         let sent = retry(progress.deadline, conversation.limits.retries, || upstream.send(body.clone()));
         let sent = stay_alive(sent, keep_alive, chunks).await?;
         response = match sent {
