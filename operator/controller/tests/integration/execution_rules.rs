@@ -13,6 +13,7 @@ use crate::{
 };
 
 const SHORTEST: &str = "{skill: a}";
+const SKILL_RULE: &str = "spec.skill rule: skill must be the name of a Skill: a-z, 0-9 and -, beginning and ending with a letter or digit; a version belongs in spec.version";
 const IMMUTABLE: &str = "spec is immutable, except cancel; create another SkillExecution";
 const FINAL: &str = "cancel cannot be taken back; create another SkillExecution";
 
@@ -21,8 +22,8 @@ fn cases() -> Vec<Case> {
         breaks("spec.skill required", "skill: null"),
         breaks("spec.skill minLength", "skill: ''"),
         breaks("spec.skill maxLength", format!("skill: {}", long(64))),
-        breaks("spec.skill rule 0", "skill: a@1.0.0"),
-        breaks("spec.skill rule 0", "skill: A b"),
+        breaks(SKILL_RULE, "skill: a@1.0.0"),
+        breaks(SKILL_RULE, "skill: A b"),
         breaks("spec.version maxLength", format!("version: {}", long(257))),
         breaks("spec.timeout pattern", "timeout: soon"),
         breaks("spec.timeout minLength", "timeout: ''"),
