@@ -1,7 +1,7 @@
 //! JSON Schema: compiles a skill's schemas, and checks values against them.
 //!
 //! Nothing is fetched, and no schema can make a check hang or overflow the stack. References stay inside the schema,
-//! patterns match in linear time, and `cost` bounds the work of a check before it starts.
+//! patterns match in time linear in text and pattern, and `cost` bounds the work of a check before it starts.
 
 mod cost;
 mod shape;
@@ -14,8 +14,8 @@ use serde_json::Value;
 pub use shape::SchemaError;
 pub use violation::{Violation, summarize};
 
-/// Largest compiled pattern in bytes: far above any sensible pattern, far below a noticeable amount.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
+/// Largest compiled pattern in bytes: above any sensible pattern, and little even if a schema has a hundred.
+const MAX_PATTERN_BYTES: usize = 256 << 10;
 
 /// Violations that are collected; more are not counted.
 const MAX_VIOLATIONS: usize = 1000;

@@ -10,6 +10,10 @@ use super::subschemas::{AppliesTo, resolve, subschemas};
 
 /// Most evaluations of subschemas that one check may need.
 const MAX_WORK: u64 = 5_000_000;
+/// Most steps of all patterns over all texts of a value.
+const MAX_STEPS: u64 = 1_000_000_000;
+/// Most comparisons of values with the options of enums.
+const MAX_COMPARISONS: u64 = 50_000_000;
 /// Most evaluations for one path into a value.
 pub(super) const MAX_COST: u64 = 20_000;
 /// Most levels of recursion: a quarter of what fits on a thread's usual 2 MiB stack, without optimization.
@@ -19,22 +23,28 @@ pub(super) const MAX_LEVELS: u64 = 2_000;
 pub(super) struct Instance {
     depth: u64,
     values: u64,
+    /// Bytes of all texts and names.
+    bytes: u64,
 }
 
 impl Instance {
     pub(super) fn of(value: &Value) -> Self {
-        let (mut depth, mut values) = (0, 0);
+        let (mut depth, mut values, mut bytes) = (0, 0, 0);
         let mut waiting = vec![(value, 1)];
         while let Some((value, level)) = waiting.pop() {
             values += 1;
             depth = depth.max(level);
             match value {
                 Value::Array(items) => waiting.extend(items.iter().map(|item| (item, level + 1))),
-                Value::Object(fields) => waiting.extend(fields.values().map(|field| (field, level + 1))),
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => (),
+                Value::Object(fields) => {
+                    bytes += fields.keys().map(|name| name.len() as u64).sum::<u64>();
+                    waiting.extend(fields.values().map(|field| (field, level + 1)));
+                }
+                Value::String(text) => bytes += text.len() as u64,
+                Value::Null | Value::Bool(_) | Value::Number(_) => (),
             }
         }
-        Self { depth, values }
+        Self { depth, values, bytes }
     }
 }
 
@@ -46,6 +56,10 @@ pub(super) struct Size {
     pub(super) has_references: bool,
     /// Evaluations for one path into a value.
     pub(super) cost: u64,
+    /// Most steps of all patterns for one byte.
+    pub(super) pattern_steps: u64,
+    /// Options of all enums.
+    pub(super) options: u64,
 }
 
 impl Size {
@@ -55,9 +69,21 @@ impl Size {
         if self.levels.saturating_mul(rounds) > MAX_LEVELS {
             return Some("a value that is nested less deeply; this one is too deep for its recursive schema");
         }
-        let is_too_much = self.cost.saturating_mul(value.values) > MAX_WORK;
+        let is_too_much = self.cost.saturating_mul(value.values) > MAX_WORK
+            || self.pattern_steps.saturating_mul(value.bytes) > MAX_STEPS
+            || self.options.saturating_mul(value.values) > MAX_COMPARISONS;
         is_too_much.then_some("a smaller value; this one is too large to be checked against its schema")
     }
+}
+
+/// Returns the most steps of a pattern for one byte: as many as it has states. A counted repetition repeats the states of
+/// what it counts.
+pub(super) fn pattern_steps(pattern: &str) -> u64 {
+    let counts = pattern.split('{').skip(1).filter_map(|rest| {
+        let numbers = rest.split('}').next()?.split(',');
+        numbers.filter_map(|number| number.parse::<u64>().ok()).max()
+    });
+    counts.fold(pattern.len() as u64, |states, count| states.saturating_mul(count.max(1)))
 }
 
 /// Returns the evaluations for one path into a value, if a recursive reference counts once.

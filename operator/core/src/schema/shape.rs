@@ -47,6 +47,7 @@ pub(super) fn check(root: &Value) -> Result<Size, String> {
     let mut seen = HashSet::new();
     let mut levels = levels(root);
     let (mut patterns, mut has_references) = (0, false);
+    let (mut pattern_steps, mut options) = (0_u64, 0);
     let mut waiting = vec![root];
     while let Some(schema) = waiting.pop() {
         if !seen.insert(std::ptr::from_ref(schema)) {
@@ -54,7 +55,11 @@ pub(super) fn check(root: &Value) -> Result<Size, String> {
         }
         check_identity(root, schema)?;
         check_references(root, schema)?;
-        patterns += count_patterns(schema);
+        for pattern in self::patterns(schema) {
+            patterns += 1;
+            pattern_steps = pattern_steps.saturating_add(cost::pattern_steps(pattern));
+        }
+        options += schema.get("enum").and_then(Value::as_array).map_or(0, |options| options.len() as u64);
         for target in resolve(root, schema) {
             has_references = true;
             if !seen.contains(&std::ptr::from_ref(target)) {
@@ -74,7 +79,7 @@ pub(super) fn check(root: &Value) -> Result<Size, String> {
     if cost > MAX_COST {
         return Err("its alternatives multiply; use fewer allOf, anyOf, oneOf within each other".to_owned());
     }
-    Ok(Size { levels, has_references, cost })
+    Ok(Size { levels, has_references, cost, pattern_steps, options })
 }
 
 fn check_identity(root: &Value, schema: &Value) -> Result<(), String> {
@@ -102,9 +107,10 @@ fn check_references(root: &Value, schema: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn count_patterns(schema: &Value) -> usize {
-    let own = usize::from(schema.get("pattern").is_some());
-    own + schema.get("patternProperties").and_then(Value::as_object).map_or(0, serde_json::Map::len)
+fn patterns(schema: &Value) -> impl Iterator<Item = &str> {
+    let own = schema.get("pattern").and_then(Value::as_str);
+    let of_names = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
+    own.into_iter().chain(of_names.map(|(pattern, _)| pattern.as_str()))
 }
 
 /// Returns the nesting depth of a JSON value.

@@ -1,6 +1,6 @@
 //! Accepted schemas, messages for violations, and the bounded cost of hostile schemas.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -248,4 +248,33 @@ fn large_inputs_of_ordinary_schemas_are_checked() {
     let message = "(root): expected a smaller value; this one is too large to be checked against its schema";
     check(&wide, &json!(vec![0; 30_000]), &[message]);
     refuse(&json!({"description": "x".repeat(200_000)}), "bytes, at most 131072 are allowed");
+}
+
+/// The time of a check in this build, which is not optimized.
+const LIMIT: Duration = Duration::from_secs(5);
+
+#[test]
+fn long_texts_and_long_enums_are_checked_in_time_or_refused() {
+    let texts = |pattern: &str| json!({ "allOf": vec![json!({ "pattern": pattern }); 100] });
+    let options: Vec<String> = (0..10_000).map(|n| format!("o{n}")).collect();
+    let long = Value::String("ab".repeat(700_000));
+    let many = Value::Array(vec![json!(options.last()); 200_000]);
+    let begun = Instant::now();
+    let refused = |schema: &Value, value: &Value| match compile(schema) {
+        Err(_) => true,
+        Ok(schema) => schema.check(value).is_err_and(|why| why[0].expected.starts_with("a smaller value")),
+    };
+    assert!(compile(&json!({ "pattern": "[ab]*a[ab]{10000}c" })).is_err(), "its automaton is too large");
+    assert!(refused(&texts("[ab]*a[ab]{100}c"), &long));
+    assert!(refused(&json!({ "items": { "enum": options } }), &many));
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn ordinary_patterns_and_enums_do_not_limit_large_values() {
+    let row = json!({ "id": "0f".repeat(32), "kind": "b", "text": "x".repeat(100) });
+    let schema = json!({ "items": { "properties": {
+        "id": { "pattern": "^[0-9a-f]{64}$" }, "kind": { "enum": ["a", "b", "c"] }, "text": { "pattern": "^[a-z ]+$" },
+    } } });
+    check(&schema, &Value::Array(vec![row; 5_000]), &[]);
 }
