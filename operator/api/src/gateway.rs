@@ -170,9 +170,22 @@ pub struct Provider {
     #[schemars(length(max = 64))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_tools: Vec<ModelTools>,
+    /// Ids of objects that the provider keeps (responses, files, caches), in requests with the platform's key: `Refuse`, or `Allow` if tenants may reach each other's. Default `Refuse`.
+    pub stored_objects: StoredObjects,
+    /// True if requests with the platform's key carry a hash of the caller, as `safety_identifier` (OpenAI) or `metadata.user_id` (Anthropic). Default true at the public addresses, else false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller_id: Option<bool>,
     /// Set for Azure OpenAI, which takes its key and names its models in another place. Default none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub azure: Option<Azure>,
+}
+
+/// Ids of stored objects in requests with the platform's key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StoredObjects {
+    Allow,
+    #[default]
+    Refuse,
 }
 
 /// Offer of skills to the models of a provider.

@@ -9,6 +9,7 @@ mod provider_choice;
 pub mod proxy;
 mod rate_limits;
 mod request_record;
+mod shared_key;
 mod threads;
 pub mod tool_refusals;
 pub mod tools;

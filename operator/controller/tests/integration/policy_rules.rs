@@ -78,6 +78,7 @@ fn settings_cases(at: &'static str, write: impl Fn(&str) -> String) -> Vec<Case>
     vec![
         breaks(bound("baseUrl pattern"), write("baseUrl: 'ftp://x'")),
         breaks(bound("baseUrl maxLength"), write(&format!("baseUrl: 'http://{}'", "x".repeat(506)))),
+        breaks(bound("storedObjects enum"), write("storedObjects: Maybe")),
         breaks(bound("tools enum"), write("tools: Sometimes")),
         breaks(bound("models maxItems"), write(&format!("models: {}", many(65, |n| format!("m{n}"))))),
         breaks(bound("models[] minLength"), write("models: ['']")),

@@ -125,8 +125,13 @@ async fn respond(
     let (dialect, model) = (turn.dialect, Some(&*turn.model));
     let request = ProviderRequest { dialect, model, fallbacks: &fallbacks, path, headers };
     let upstream = gateway.admit(&turn.caller, &request, record).await?;
+    let shared_key = upstream.shared_key();
+    if let Some(rules) = shared_key {
+        turn.share_key(&gateway, rules).await?;
+    }
     let tools = turn.offer_tools(&gateway).await?;
-    if !tools.tools.is_empty()
+    let is_stored = shared_key.is_some_and(|rules| rules.refuses_stored_objects);
+    if (is_stored || !tools.tools.is_empty())
         && let Some(refusal) = threads::refuse(dialect, &turn.request)
     {
         return Ok(refusal);

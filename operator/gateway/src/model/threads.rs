@@ -1,6 +1,6 @@
 //! Anthropic's message threads: the provider keeps the turns, and a continued thread may not name tools again.
 //!
-//! A request with skills cannot be part of a thread. The SDKs answer this error with the whole conversation, without a
+//! A request with skills cannot be part of a thread. Nor can one with the platform's key, which reaches all threads. The SDKs answer this error with the whole conversation, without a
 //! thread.
 
 use axum::{
@@ -16,7 +16,7 @@ pub(super) fn refuse(dialect: DialectName, request: &Value) -> Option<Response> 
     if dialect != DialectName::Anthropic || request["thread"].is_null() {
         return None;
     }
-    let message = "thread: skills were offered to this request, and a thread may not name tools again; \
+    let message = "thread: a request with skills or with the platform's key cannot be part of a thread; \
                    send the full conversation without thread";
     let details = json!({ "error_code": "thread_unsupported_request", "unsupported": [] });
     let error = json!({ "type": "invalid_request_error", "message": message, "details": details });

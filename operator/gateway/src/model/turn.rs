@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use skillet_llm::{DialectName, continuation::restore, json_edit::render};
 use skillet_offer::Explanation;
@@ -24,7 +24,9 @@ use crate::{
         },
         preferences::SkillPreferences,
         provider_choice,
+        shared_key::{find_stored_object, put_caller_id},
         tools::{self, OfferRequest, OfferedTools},
+        upstream::SharedKeyRules,
     },
     request_id,
 };
@@ -37,7 +39,7 @@ pub(super) struct Turn {
     pub(super) request: Value,
     /// The request as the client wrote it.
     pub(super) original: Bytes,
-    /// The request without skills, once turns of earlier responses were put back into it.
+    /// The request without skills, if turns of earlier responses or the caller's id were put into it.
     pub(super) restored: Option<Bytes>,
     pub(super) memory: MemoryReservation,
 }
@@ -49,9 +51,7 @@ impl Turn {
         let key = state.confirmation.as_ref().map(|key| key.continuation_key());
         let bytes = self.original.len();
         if compute(bytes, || restore(self.dialect, &mut self.request, key.as_ref(), &self.caller.namespace)) {
-            let restored = compute(bytes, || render(&self.original, &self.request));
-            self.memory.regain(bytes + BODY_BUDGET.reservation(&restored)).await?;
-            self.restored = Some(restored.into());
+            self.keep_restored().await?;
         }
         let preferences = SkillPreferences::of(&self.headers)?;
         let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
@@ -60,6 +60,36 @@ impl Turn {
             compute(bytes, || tools::offer(&policy, &namespaces, &self.offer_request(state, &preferences)));
         tools::add(self.dialect, &mut self.request, &offered)?;
         Ok(offered)
+    }
+
+    /// Keeps the text of the changed request, as far as memory allows.
+    async fn keep_restored(&mut self) -> Result<(), ApiError> {
+        let bytes = self.original.len();
+        let restored = compute(bytes, || render(&self.original, &self.request));
+        self.memory.regain(bytes + BODY_BUDGET.reservation(&restored)).await?;
+        self.restored = Some(restored.into());
+        Ok(())
+    }
+
+    /// Refuses stored objects of the shared key, and names the caller to the provider.
+    pub(super) async fn share_key(
+        &mut self,
+        state: &ModelState,
+        rules: SharedKeyRules,
+    ) -> Result<(), ApiError> {
+        if rules.refuses_stored_objects
+            && let Some(field) =
+                compute(self.original.len(), || find_stored_object(self.dialect, &self.request))
+        {
+            let message = "the platform's key reaches what the provider keeps of all tenants; send the content itself, \
+                           or a key of your own, which spec.gateway.providers of the SkillPolicy must allow";
+            state.metrics.refused("StoredObjectForbidden");
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "StoredObjectForbidden", message).at(field));
+        }
+        if rules.sends_caller_id && put_caller_id(self.dialect, &mut self.request, &self.caller) {
+            self.keep_restored().await?;
+        }
+        Ok(())
     }
 
     /// Explains for each skill of the caller why the request is or is not offered it.

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use skillet_api::gateway::{ConversationPolicy, KeySecret, Provider};
+use skillet_api::gateway::{ConversationPolicy, KeySecret, Provider, StoredObjects};
 use skillet_llm::DialectName;
 
 pub use self::response::ProviderResponse;
@@ -20,7 +20,7 @@ use self::{provider_keys::ProviderKeys, url::request_url};
 use crate::{
     error::ApiError,
     idempotency,
-    model::{provider_choice::ChosenProvider, request_record::RequestRecord},
+    model::{provider_choice::ChosenProvider, request_record::RequestRecord, shared_key::sends_caller_id},
 };
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -48,6 +48,8 @@ const PRIVATE: [&str; 2] = ["cookie", "set-cookie"];
 /// Headers in which providers take keys.
 const KEYS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", AZURE_KEY];
 const AZURE_KEY: &str = "api-key";
+/// Headers that choose an organization, a project or a bill of a key's owner.
+const OF_KEY: [&str; 3] = ["openai-organization", "openai-project", "x-goog-user-project"];
 const OWN_PREFIX: &str = "x-skillet-";
 
 /// One request to a provider, ready to be sent as often as a conversation needs.
@@ -59,11 +61,19 @@ pub struct Upstream {
     /// The Secret of the platform's key that the request carries.
     secret: Option<KeySecret>,
     keys: Arc<ProviderKeys>,
+    shared_key: SharedKeyRules,
     /// Longest time for one whole response. Models that reason take tens of minutes, and clients wait for them.
     timeout: Duration,
     /// Longest silence within a response. Providers send pings more often.
     idle: Duration,
     record: Arc<RequestRecord>,
+}
+
+/// The policy's rules for requests with the platform's key.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedKeyRules {
+    pub refuses_stored_objects: bool,
+    pub sends_caller_id: bool,
 }
 
 /// The owner of the key that a request carries.
@@ -124,6 +134,7 @@ impl ProviderClient {
             && owner != KeyOwner::Client
         {
             put_key(&mut sent, key_header(provider, dialect), self.keys.get(secret).await?)?;
+            OF_KEY.iter().for_each(|name| drop(sent.remove(*name)));
             owner = KeyOwner::Platform;
         }
         sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -136,6 +147,10 @@ impl ProviderClient {
             key: owner,
             secret: if owner == KeyOwner::Platform { provider.key_secret.clone() } else { None },
             keys: self.keys.clone(),
+            shared_key: SharedKeyRules {
+                refuses_stored_objects: provider.stored_objects == StoredObjects::Refuse,
+                sends_caller_id: sends_caller_id(provider),
+            },
             timeout: limits.response_timeout.0,
             idle: limits.idle_timeout.0,
             record,
@@ -152,6 +167,11 @@ impl Upstream {
     /// The owner of the key that the request carries.
     pub fn key_owner(&self) -> KeyOwner {
         self.key
+    }
+
+    /// The rules of the platform's key, if the request carries it.
+    pub fn shared_key(&self) -> Option<SharedKeyRules> {
+        (self.key == KeyOwner::Platform).then_some(self.shared_key)
     }
 
     /// The record of the client's request.
@@ -259,88 +279,4 @@ pub fn response_headers(headers: &HeaderMap) -> HeaderMap {
 }
 
 #[cfg(test)]
-mod tests {
-    use skillet_api::gateway::Azure;
-
-    use super::*;
-
-    fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
-        list.iter()
-            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
-            .collect()
-    }
-
-    fn names(headers: &HeaderMap) -> Vec<&str> {
-        let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
-        names.sort_unstable();
-        names
-    }
-
-    #[test]
-    fn a_key_in_the_query_is_dropped_however_it_is_written() {
-        for (path, wanted) in [
-            ("/m:g?key=k&alt=sse", "/m:g?alt=sse"),
-            ("/m:g?%6bey=k", "/m:g"),
-            ("/m:g?KEY=k&alt=sse", "/m:g?alt=sse"),
-            ("/m:g?alt=sse", "/m:g?alt=sse"),
-            ("/m:g", "/m:g"),
-        ] {
-            assert_eq!(without_key(path, true), wanted);
-            assert_eq!(without_key(path, false), path);
-        }
-    }
-
-    #[test]
-    fn a_clients_own_key_is_forwarded_only_if_the_policy_allows_it() {
-        let sent = headers(&[
-            ("authorization", "Bearer theirs"),
-            ("x-skillet-token", "t"),
-            ("cookie", "c"),
-            ("host", "h"),
-            ("openai-organization", "o"),
-        ]);
-        assert_eq!(names(&request_headers(&sent, true)), ["authorization", "openai-organization"]);
-        assert_eq!(names(&request_headers(&sent, false)), ["openai-organization"]);
-    }
-
-    #[test]
-    fn a_key_of_the_platforms_stands_where_its_provider_looks() {
-        let plain = Provider::default();
-        let azure = Provider { azure: Some(Azure::default()), ..Provider::default() };
-        for (provider, dialect, name, value) in [
-            (&plain, DialectName::OpenAiChat, "authorization", "Bearer k"),
-            (&plain, DialectName::OpenAiResponses, "authorization", "Bearer k"),
-            (&azure, DialectName::OpenAiResponses, "api-key", "k"),
-            (&plain, DialectName::Anthropic, "x-api-key", "k"),
-            (&plain, DialectName::Gemini, "x-goog-api-key", "k"),
-        ] {
-            let mut sent = headers(&KEYS.map(|name| (name, "theirs")));
-            put_key(&mut sent, key_header(provider, dialect), HeaderValue::from_static("k")).unwrap();
-            assert_eq!(names(&sent), [name]);
-            assert_eq!(sent[name], value);
-        }
-    }
-
-    #[test]
-    fn what_concerns_one_hop_is_not_response_headers() {
-        let answered = headers(&[
-            ("content-type", "text/event-stream"),
-            ("content-length", "3"),
-            ("transfer-encoding", "chunked"),
-            ("set-cookie", "c"),
-            ("x-request-id", "r"),
-            ("x-skillet-offered", "forged"),
-        ]);
-        assert_eq!(names(&response_headers(&answered)), ["content-type", "x-request-id"]);
-    }
-
-    #[test]
-    fn what_the_connection_header_names_is_of_one_hop_too() {
-        let mut sent = headers(&[("x-hop", "1"), ("x-far", "2"), ("authorization", "Bearer theirs")]);
-        sent.append("connection", HeaderValue::from_static("close, X-Hop"));
-        assert_eq!(names(&request_headers(&sent, true)), ["authorization", "x-far"]);
-        assert_eq!(names(&response_headers(&sent)), ["authorization", "x-far"]);
-        sent.append("connection", HeaderValue::from_bytes(b" ,\xff,x-far,authorization ").unwrap());
-        assert_eq!(names(&request_headers(&sent, true)), [""; 0]);
-    }
-}
+mod tests;

@@ -86,7 +86,7 @@ impl UsageMeter {
     /// The tokens that the response names, else an estimate: a token has four bytes, and an event of a stream one token.
     pub fn tokens(&self, request_bytes: u64) -> Tokens {
         let named = [&self.head, &self.tail].into_iter().flat_map(|part| usages(part)).reduce(Tokens::max);
-        named.unwrap_or_else(|| Tokens {
+        named.unwrap_or(Tokens {
             input: request_bytes / TOKEN_BYTES,
             output: if self.is_stream { self.events } else { self.bytes / TOKEN_BYTES },
         })

@@ -1,7 +1,7 @@
 //! Admission through the whole gateway: rights on providers with the platform's key and with a client's own.
 
 use serde_json::json;
-use skillet_api::gateway::{KeySecret, RateLimits, ToolUse};
+use skillet_api::gateway::{KeySecret, RateLimits, StoredObjects, ToolUse};
 
 use super::*;
 use crate::testing::{AGENT, TestGateway, TestResponse};
@@ -193,4 +193,37 @@ async fn the_use_of_a_model_is_counted_whole_streamed_and_passed() {
         )
     };
     skillet_kube::testing::eventually("three requests are counted", is_counted).await;
+}
+
+#[tokio::test]
+async fn the_platforms_key_reaches_no_stored_object_and_names_the_caller() {
+    let gateway = with_platform_key();
+    gateway.change_policy(|policy| policy.gateway.providers.openai.caller_id = Some(true));
+    let body = json!({ "model": "m", "input": "x", "previous_response_id": "resp_theirs" }).to_string();
+    let refused = gateway.send("POST", "/v1/responses", Some(AGENT), &[], &body).await;
+    assert_eq!(refused.error(), (403, "StoredObjectForbidden".into(), "previous_response_id".into()));
+    assert!(gateway.provider.requests().is_empty());
+    gateway.change_policy(|policy| policy.gateway.providers.openai.stored_objects = StoredObjects::Allow);
+    let headers = [("openai-organization", "org-theirs")];
+    assert_eq!(gateway.send("POST", "/v1/responses", Some(AGENT), &headers, &body).await.status, 200);
+    let sent = gateway.provider.last_request();
+    assert_eq!(sent["previous_response_id"], "resp_theirs");
+    // printf %s system:serviceaccount:team:agent | sha256sum | cut -c1-32
+    assert_eq!(sent["safety_identifier"], "skillet-e99f9becd1c30955e90a05b14ae7cf96");
+    assert!(!gateway.provider.requests()[0].0.contains_key("openai-organization"));
+}
+
+#[tokio::test]
+async fn a_request_with_a_clients_own_key_keeps_its_ids_and_bytes() {
+    let gateway = with_platform_key();
+    gateway.change_policy(|policy| {
+        policy.gateway.providers.openai.client_key = Some(true);
+        policy.gateway.providers.openai.caller_id = Some(true);
+    });
+    let token = gateway.token(AGENT);
+    let headers = [OWN_KEY[0], ("x-skillet-token", &token), ("openai-project", "mine")];
+    let body = "{ \"previous_response_id\": \"resp_1\" }";
+    assert_eq!(gateway.send("POST", "/v1/responses", None, &headers, body).await.status, 200);
+    assert_eq!(gateway.provider.texts(), [body]);
+    assert_eq!(gateway.provider.requests()[0].0["openai-project"], "mine");
 }

@@ -30,7 +30,7 @@ impl ProviderResponse {
         request_bytes: u64,
         record: Arc<RequestRecord>,
     ) -> Self {
-        let kind = inner.headers().get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
+        let kind = inner.headers().get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
         let meter = UsageMeter::new(kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")));
         Self { inner, idle, request_bytes, meter, record }
     }
