@@ -83,8 +83,8 @@ impl Catalog {
     }
 
     /// Adds a version that was created or read outside the watch.
-    pub(crate) fn learn_version(&self, version: SkillVersion) {
-        self.write(|state| state.put_version(&version));
+    pub(crate) fn learn_version(&self, version: &SkillVersion) {
+        self.write(|state| state.put_version(version));
     }
 
     fn set_policy(&self, policy: SkillPolicySpec) {
@@ -189,7 +189,7 @@ impl Catalogued for SkillVersion {
     }
 
     fn put(self, catalog: &Catalog) {
-        catalog.learn_version(self);
+        catalog.learn_version(&self);
     }
 
     fn remove(catalog: &Catalog, key: &Key) {

@@ -97,12 +97,11 @@ pub(super) async fn admit(
     input: Option<Arc<str>>,
 ) -> Result<Admitted, Refusal> {
     let policy = ctx.catalog.policy();
-    let content = match cached(ctx, chosen, &policy) {
-        Some(content) => content?,
-        None => {
-            let turn = ctx.checks.turn(&reference.namespace).await;
-            read_content(ctx, &reference.namespace, chosen, &policy, &turn).await?
-        }
+    let content = if let Some(content) = cached(ctx, chosen, &policy) {
+        content?
+    } else {
+        let turn = ctx.checks.turn(&reference.namespace).await;
+        read_content(ctx, &reference.namespace, chosen, &policy, &turn).await?
     };
     let input = read_input(ctx, reference, input).await?;
     Ok(chosen.admit(&execution.spec, content, input))

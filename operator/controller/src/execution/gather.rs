@@ -121,7 +121,7 @@ pub(crate) async fn refresh(
     listed
         .into_iter()
         .filter_map(|version| VersionHead::read(&version))
-        .for_each(|version| ctx.catalog.learn_version(version));
+        .for_each(|version| ctx.catalog.learn_version(&version));
     parsed
 }
 
@@ -245,10 +245,10 @@ mod tests {
 
     /// The tries and the answer if each try but the last has this status; `None` is a lost connection.
     async fn check_tries(failures: &[Option<u16>], expected: Result<(), &str>, tries: usize) {
-        let tried = Cell::new(0);
+        let asked = Cell::new(0);
         let read = || {
-            let failure = failures.get(tried.get());
-            tried.set(tried.get() + 1);
+            let failure = failures.get(asked.get());
+            asked.set(asked.get() + 1);
             ready(match failure {
                 None => Ok(()),
                 Some(None) => Err(kube::Error::ReadEvents(std::io::Error::other("lost"))),
@@ -259,7 +259,7 @@ mod tests {
             })
         };
         let answer = until_read("Job", LIMIT, read).await.map_err(|error| error.to_string());
-        assert_eq!((answer, tried.get()), (expected.map_err(ToOwned::to_owned), tries), "{failures:?}");
+        assert_eq!((answer, asked.get()), (expected.map_err(ToOwned::to_owned), tries), "{failures:?}");
     }
 
     #[tokio::test(start_paused = true)]

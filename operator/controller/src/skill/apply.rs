@@ -54,7 +54,7 @@ pub(crate) async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Er
             .map_err(|source| Error::Seal { name: name.clone(), source: Box::new(source) })?;
         ctx.newest_version.observe(&sealed);
         // The engine need not wait for the watch.
-        ctx.catalog.learn_version(sealed);
+        ctx.catalog.learn_version(&sealed);
         info!(name, "Version sealed");
     }
     for version in surplus {

@@ -13,9 +13,9 @@ use super::{
 
 type Events = mpsc::UnboundedSender<watcher::Event<RawObject<SkillExecution>>>;
 
-fn failed(code: u16) -> Option<(u16, Vec<u8>)> {
+fn failed(code: u16) -> (u16, Vec<u8>) {
     let status = json!({ "kind": "Status", "status": "Failure", "code": code, "message": "unable to parse", "reason": if code == 404 { "NotFound" } else { "" } });
-    Some((code, status.to_string().into_bytes()))
+    (code, status.to_string().into_bytes())
 }
 
 /// An engine over a server that answers reads by `read`, and takes every write.
@@ -58,7 +58,7 @@ async fn a_skill_that_is_no_name_is_refused_without_a_request_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_read_that_the_api_server_refuses_ends_the_execution() {
-    let read = |call: &Call| failed(if call.path.ends_with("/skillversions") { 400 } else { 404 });
+    let read = |call: &Call| Some(failed(if call.path.ends_with("/skillversions") { 400 } else { 404 }));
     let (events, seen) = start(read);
     events.send(watcher::Event::Apply(RawObject::new(&execution("s")).unwrap())).unwrap();
     let status = status(&seen).await;

@@ -61,7 +61,8 @@ fn without_receipt_and_log_the_sandbox_is_lost() {
     assert_eq!(reason(&from_gone(None)), Some(Reason::SandboxLost));
 }
 /// The server's answer to a read of the pod and of the log, so long after the start. `None` is a lost connection.
-type Answer = Option<(u16, Vec<u8>)>;
+type Answer = Option<Reply>;
+type Reply = (u16, Vec<u8>);
 
 const EXITED: &str = "spec: {containers: [], nodeName: n}\nstatus: {phase: Succeeded, containerStatuses: [{name: c, image: i, imageID: '', ready: false, restartCount: 0, state: {terminated: {exitCode: 0, message: '%'}}}]}";
 const RUNNING: &str = "spec: {containers: [], nodeName: n}\nstatus: {conditions: [{type: Ready, status: 'True'}], containerStatuses: [{name: c, image: i, imageID: '', ready: true, restartCount: 0, state: {running: {}}}]}";
@@ -72,16 +73,16 @@ fn exited() -> String {
     EXITED.replace('%', &receipt.termination_message().replace('\'', "''"))
 }
 
-fn pods(yaml: Option<&str>) -> Answer {
-    let items: Vec<Pod> = yaml.map(|yaml| pod(yaml)).into_iter().collect();
+fn pods(yaml: Option<&str>) -> Reply {
+    let items: Vec<Pod> = yaml.map(pod).into_iter().collect();
     let list = json!({ "apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": items });
-    Some((200, list.to_string().into()))
+    (200, list.to_string().into())
 }
 
-fn failed(code: u16) -> Answer {
+fn failed(code: u16) -> Reply {
     let status =
         json!({ "kind": "Status", "status": "Failure", "code": code, "message": "no", "reason": "" });
-    Some((code, status.to_string().into()))
+    (code, status.to_string().into())
 }
 
 /// Settles a sandbox over an API server that answers by the seconds since the start.
@@ -107,8 +108,8 @@ async fn settled(
     (settled, begun.elapsed().as_secs())
 }
 
-fn whole() -> Answer {
-    Some((200, frames(true)))
+fn whole() -> Reply {
+    (200, frames(true))
 }
 
 fn assert_ran((settled, _): (Settled, u64)) {
@@ -117,38 +118,40 @@ fn assert_ran((settled, _): (Settled, u64)) {
 
 #[tokio::test(start_paused = true)]
 async fn a_log_that_nobody_gives_for_minutes_is_read_afterwards() {
-    assert_ran(settled(false, |_| None, |second| if second < 120 { None } else { whole() }).await);
-    assert_ran(settled(false, |_| None, |second| if second < 30 { failed(502) } else { whole() }).await);
+    assert_ran(settled(false, |_| None, |second| if second < 120 { None } else { Some(whole()) }).await);
+    assert_ran(
+        settled(false, |_| None, |second| if second < 30 { Some(failed(502)) } else { Some(whole()) }).await,
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_does_not_answer_decides_nothing() {
-    let back = |second| if second < 600 { None } else { pods(Some(&exited())) };
-    assert_ran(settled(true, back, |second| if second < 600 { None } else { whole() }).await);
+    let back = |second| if second < 600 { None } else { Some(pods(Some(&exited()))) };
+    assert_ran(settled(true, back, |second| if second < 600 { None } else { Some(whole()) }).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kubelet_that_is_slow_loses_no_result() {
-    let slow = |second| if second < 5 { failed(500) } else { whole() };
-    assert_ran(settled(true, |_| pods(Some(RUNNING)), slow).await);
+    let slow = |second| if second < 5 { Some(failed(500)) } else { Some(whole()) };
+    assert_ran(settled(true, |_| Some(pods(Some(RUNNING))), slow).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_is_lost_when_the_api_server_says_so() {
     let unready = RUNNING.replace("'True'", "'False'");
-    let noticed = move |second| pods(Some(if second < 45 { RUNNING } else { &unready }));
-    let (settled, after) = settled(true, noticed, |_| failed(500)).await;
+    let noticed = move |second| Some(pods(Some(if second < 45 { RUNNING } else { &unready })));
+    let (settled, after) = settled(true, noticed, |_| Some(failed(500))).await;
     assert_eq!(reason(&settled), Some(Reason::SandboxLost));
     assert!((45..60).contains(&after), "{after}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_overdue_sandbox_is_judged_by_its_log() {
-    let overdue = async |log: fn(u64) -> Answer| settled(true, |_| pods(Some(RUNNING)), log).await.0;
+    let overdue = async |log: fn(u64) -> Answer| settled(true, |_| Some(pods(Some(RUNNING))), log).await.0;
     assert_eq!(overdue(|_| Some((200, Vec::new()))).await, Settled::NeverBegan);
     assert_eq!(overdue(|_| Some((200, frames(false)))).await, Settled::Hangs);
-    assert_eq!(reason(&overdue(|_| failed(400)).await), Some(Reason::SandboxLost));
-    assert_eq!(reason(&overdue(|_| failed(500)).await), Some(Reason::SandboxLost), "at last");
-    let gone = settled(true, |_| pods(None), |_| None).await.0;
+    assert_eq!(reason(&overdue(|_| Some(failed(400))).await), Some(Reason::SandboxLost));
+    assert_eq!(reason(&overdue(|_| Some(failed(500))).await), Some(Reason::SandboxLost), "at last");
+    let gone = settled(true, |_| Some(pods(None)), |_| None).await.0;
     assert_eq!(reason(&gone), Some(Reason::SandboxLost));
 }
