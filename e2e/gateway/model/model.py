@@ -109,6 +109,7 @@ class Handler(BaseHTTPRequestHandler):
                 key = json.dumps([request.model, turn.prompt, turn.rounds, len(turn.history)])
                 fault = FAULTS.next(key, answer.fault)
                 refuse(fault)
+                request.is_kept = fault != "break"
                 is_streamed = request.is_streamed
                 made = list(dialect.events(request, answer)) if is_streamed else dialect.whole(request, answer)
         except Refused as refused:

@@ -61,7 +61,7 @@ class Store:
             if item["type"] == "reasoning":
                 reasoning = item["id"]
             self.keep(self.items, item["id"], {"reasoning": reasoning, "follower": follower and follower["id"]})
-        if body.get("store") is False:
+        if body.get("store") is False or not request.is_kept:
             return
         for item in output:
             self.keep(self.stored, item["id"], item)

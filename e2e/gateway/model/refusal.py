@@ -18,12 +18,16 @@ def check(is_right, message, status=400, **fields):
 
 @dataclass
 class Request:
-    """One request: `number` is its own among all, `betas` are those of Anthropic's header."""
+    """One request: `number` is its own among all, `betas` are those of Anthropic's header.
+
+    An answer that breaks off is cancelled, and a provider that keeps history does not keep it.
+    """
 
     body: dict
     number: int = 1
     is_streamed: bool = False
     betas: frozenset = field(default_factory=frozenset)
+    is_kept: bool = True
 
     @property
     def model(self):

@@ -101,6 +101,12 @@ class ResponsesRules(Ruling):
         lost = self.passes(body({"role": "user", "content": "say hi"}, store=False))
         self.refused(body(USER, previous_response_id=lost["id"]), "not found", **fields)
 
+    def test_a_response_that_breaks_off_is_not_kept(self):
+        request = self.request(body({"role": "user", "content": "say hi"}))
+        request.is_kept = False
+        broken = self.dialect.whole(request, self.dialect.read(request).answer(request.number))
+        self.refused(body(USER, previous_response_id=broken["id"]), "not found", code="previous_response_not_found")
+
     def test_history_comes_from_one_place_that_is_there(self):
         both = {"previous_response_id": "resp_1", "conversation": "conv_1"}
         self.refused(body(USER, **both), "only providing one of", code="mutually_exclusive_parameters")
