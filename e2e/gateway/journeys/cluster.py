@@ -149,6 +149,9 @@ class Api(BaseHTTPRequestHandler):
             found = self.cluster.executions.get(parts[-1])
             return self.send(200, found) if found else self.refuse(404, "NotFound")
         listed = list(self.cluster.executions.values()) if parts[-1] == "skillexecutions" else self.cluster.lists.get(parts[-1], [])
+        if "labelSelector" in query:
+            label, _, value = query["labelSelector"][0].partition("=")
+            listed = [it for it in listed if it["metadata"].get("labels", {}).get(label) == value]
         return self.send(200, {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": listed})
 
     def do_POST(self):
@@ -163,8 +166,10 @@ class Api(BaseHTTPRequestHandler):
         return self.send(201, {**body, "status": granted})
 
     def do_PATCH(self):
-        self.rfile.read(int(self.headers["content-length"]))
+        patch = json.loads(self.rfile.read(int(self.headers["content-length"])))
         found = self.cluster.executions.get(urlsplit(self.path).path.rsplit("/", 1)[-1])
+        for part in ("labels", "annotations") if found else ():
+            found["metadata"].setdefault(part, {}).update(patch.get("metadata", {}).get(part, {}))
         return self.send(200, found) if found else self.refuse(404, "NotFound")
 
     def watch(self, plural):

@@ -39,6 +39,10 @@ pub const ANNOTATION_EXECUTION: &str = "skillet.dev/execution";
 pub const ANNOTATION_REQUEST_ID: &str = "skillet.dev/request-id";
 /// On executions of the gateway: namespace of the caller, which may differ from the execution's.
 pub const LABEL_CALLER_NAMESPACE: &str = "skillet.dev/caller-namespace";
+/// On executions of the gateway: the response that a client knows of a stream whose last response is another one.
+pub const LABEL_RESPONSE: &str = "skillet.dev/response";
+/// On executions with [`LABEL_RESPONSE`]: id of that last response at the provider.
+pub const ANNOTATION_LAST_RESPONSE: &str = "skillet.dev/last-response";
 /// Standard label of the tool that manages an object.
 pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Value of [`LABEL_MANAGED_BY`] on everything that the operator creates.

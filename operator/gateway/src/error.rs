@@ -109,7 +109,9 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, retry_after) = (self.status, self.retry_after);
-        let mut response = (status, Json(ErrorResponse { error: self })).into_response();
+        let mut response = (status, Json(ErrorResponse { error: self.clone() })).into_response();
+        // The routes of models write it in another form.
+        response.extensions_mut().insert(self);
         if let Some(after) = retry_after {
             response.headers_mut().insert(RETRY_AFTER, after.as_secs().into());
         }

@@ -5,6 +5,7 @@
 //! key, so every replica finds the same run and nothing is stored. The client does not check the caller's rights, and
 //! nothing is executed here: the operator does that.
 
+mod continued;
 mod error;
 mod execution;
 mod list;
@@ -234,20 +235,26 @@ impl ExecutionClient {
 
     /// Asks for the end of an execution.
     pub async fn cancel(&self, execution: &Metadata) -> Result<(), ExecutionError> {
-        let Metadata { namespace, name, uid, .. } = execution.clone();
-        // With the uid, one made again under the same name is not taken for this one.
-        let patch = json!({ "metadata": { "uid": uid }, "spec": { "cancel": true } });
-        let params = PatchParams {
-            field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()),
-            ..PatchParams::default()
-        };
-        match self.api(&namespace).patch(&name, &params, &Patch::Merge(&patch)).await {
-            Ok(_) => Ok(()),
+        let Metadata { namespace, name, .. } = execution.clone();
+        match self.merge(execution, json!({ "spec": { "cancel": true } })).await {
+            Ok(()) => Ok(()),
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
                 Err(ExecutionError::Gone { namespace, name })
             }
             Err(source) => Err(ExecutionError::Cancel { namespace, name, source: Box::new(source) }),
         }
+    }
+
+    /// Merges `patch` into an execution.
+    async fn merge(&self, execution: &Metadata, mut patch: Value) -> Result<(), kube::Error> {
+        // With the uid, one made again under the same name is not taken for this one.
+        patch["metadata"]["uid"] = execution.uid.clone().into();
+        let params = PatchParams {
+            field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        let api = self.api(&execution.namespace);
+        api.patch(&execution.name, &params, &Patch::Merge(&patch)).await.map(drop)
     }
 
     async fn get_raw(&self, namespace: &str, name: &str) -> Result<Option<Found>, ExecutionError> {

@@ -2,6 +2,8 @@
 
 mod access;
 pub mod conversation;
+mod count_tokens;
+pub mod error_form;
 pub mod inject;
 mod passthrough;
 pub mod preferences;

@@ -29,7 +29,7 @@ use crate::{
     mcp,
     memory::MemoryPool,
     metrics::{self, Metrics},
-    model::{ModelState, inject, proxy, upstream::ProviderClient},
+    model::{ModelState, error_form, inject, proxy, upstream::ProviderClient},
     request_id, rest,
     service::SkillService,
     tls::{self, Tls, TlsError},
@@ -78,6 +78,8 @@ fn router(service: &SkillService, model: ModelState) -> Router {
         .route_layer(middleware::from_fn_with_state(service.clone(), require_sync))
         .merge(admin::health(readiness(service)))
         .route_layer(middleware::from_fn_with_state(metrics, metrics::count))
+        .fallback(async || ApiError::not_found("there is no such path; see /openapi.json"))
+        .layer(middleware::from_fn(error_form::write))
         .layer(middleware::from_fn(request_id::trace))
 }
 

@@ -7,7 +7,7 @@ mod provider;
 
 use std::sync::Arc;
 
-use axum::{body::Body, extract::Request, response::Response};
+use axum::{body::Body, extract::Request, middleware, response::Response};
 use http::{HeaderMap, header, request};
 use serde_json::{Value, json};
 use skillet_api::SkillPolicySpec;
@@ -18,8 +18,9 @@ use tower::ServiceExt as _;
 pub(crate) use self::provider::Provider;
 use crate::{
     auth::{Auth, Caller, Verb},
+    error::ApiError,
     memory::MemoryPool,
-    model::{ModelState, inject, proxy, upstream::ProviderClient},
+    model::{ModelState, error_form, inject, proxy, upstream::ProviderClient},
     rest,
     service::SkillService,
 };
@@ -62,9 +63,14 @@ impl TestResponse {
     /// Returns status, code and field of an error, which has a message.
     pub(crate) fn error(&self) -> (u16, String, String) {
         let error = &self.json()["error"];
-        let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
-        assert!(!text("message").is_empty(), "{self:?}");
-        (self.status, text("code"), text("field"))
+        // Each dialect has its own places for them.
+        let text = |places: &[&str]| {
+            let found = places.iter().find_map(|place| error.pointer(place)?.as_str());
+            found.unwrap_or_default().to_owned()
+        };
+        assert!(!text(&["/message"]).is_empty(), "{self:?}");
+        let code = text(&["/details/error_code", "/details/0/reason", "/code"]);
+        (self.status, code, text(&["/details/field", "/details/0/metadata/field", "/param", "/field"]))
     }
 }
 
@@ -201,7 +207,11 @@ impl TestGateway {
     /// Sends a request through the routes of REST and of models.
     pub(crate) async fn oneshot(&self, request: Request) -> Response {
         let routes = proxy::routes().merge(inject::routes()).with_state(self.model.clone());
-        routes.merge(rest::routes().with_state(self.service.clone())).oneshot(request).await.unwrap()
+        let routes = routes
+            .merge(rest::routes().with_state(self.service.clone()))
+            .fallback(async || ApiError::not_found("there is no such path"))
+            .layer(middleware::from_fn(error_form::write));
+        routes.oneshot(request).await.unwrap()
     }
 
     pub(crate) async fn raw(&self, request: Request) -> TestResponse {

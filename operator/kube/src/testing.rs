@@ -1,7 +1,7 @@
 //! An API server inside the test's process: objects, watches, reviews and faults, without a network.
 //!
 //! It creates, gets, lists, patches, deletes and watches objects of any kind. It knows no schemas and no defaults, and a
-//! merge patch changes only `spec`. Tests add objects, tokens and rights, make requests fail, and count requests.
+//! merge patch changes only `spec`, labels and annotations. Tests add objects, tokens and rights, make requests fail, and count requests.
 
 mod reviews;
 mod state;

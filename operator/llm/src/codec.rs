@@ -56,6 +56,9 @@ pub(crate) trait Codec: Send + Sync {
     /// Entries for the request's `tools`.
     fn tool_entries(tools: &[ToolDefinition]) -> Vec<Value>;
 
+    /// Asks for what the next request needs of a response.
+    fn prepare_rounds(_request: &mut Value) {}
+
     /// Returns true for a turn of a request that the model made.
     fn is_model_turn(turn: &Value) -> bool;
     /// The parts of a turn that may be calls or results.
@@ -147,7 +150,9 @@ impl<C: Codec> Dialect for C {
         if tools.is_empty() {
             return Ok(());
         }
-        wire::append_tools(request, C::tool_entries(tools), C::HAS_OBJECT_TOOLS)
+        wire::append_tools(request, C::tool_entries(tools), C::HAS_OBJECT_TOOLS)?;
+        C::prepare_rounds(request);
+        Ok(())
     }
 
     fn tool_calls(&self, response: &Value) -> Vec<ToolCall> {

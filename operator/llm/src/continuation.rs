@@ -140,9 +140,12 @@ impl Seal {
         text
     }
 
-    /// The seal as the id of an item.
-    pub fn to_item_id(&self) -> String {
-        format!("{ID_PREFIX}{}", self.0)
+    /// The seal as the id of an item. The items of one response have ids of their own: `number` tells them apart.
+    pub fn to_item_id(&self, number: u32) -> String {
+        match number {
+            0 => format!("{ID_PREFIX}{}", self.0),
+            _ => format!("{ID_PREFIX}{number}_{}", self.0),
+        }
     }
 }
 
@@ -201,8 +204,13 @@ pub(crate) fn is_seal(text: &str) -> bool {
     strip(text).starts_with(MAGIC_TEXT)
 }
 
+/// A text without the prefix and the number of an item's id.
 fn strip(text: &str) -> &str {
-    text.strip_prefix(ID_PREFIX).unwrap_or(text)
+    let Some(rest) = text.strip_prefix(ID_PREFIX) else { return text };
+    match rest.split_once('_') {
+        Some((number, seal)) if number.bytes().all(|byte| byte.is_ascii_digit()) => seal,
+        _ => rest,
+    }
 }
 
 /// The id that a provider gets in the place of a seal that does not open.

@@ -238,27 +238,6 @@ impl DialectName {
         }
     }
 
-    /// The event of a stream that fails, as the provider's SDKs read it. None if the dialect has no such event in every
-    /// framing.
-    pub fn error_event(self, message: &str) -> Option<String> {
-        let (kind, data) = match self {
-            Self::OpenAiChat => {
-                let error = json!({"message": message, "type": "server_error", "code": null, "param": null});
-                (None, json!({ "error": error }))
-            }
-            Self::OpenAiResponses => (
-                Some("error"),
-                json!({"type": "error", "code": "server_error", "message": message, "param": null}),
-            ),
-            Self::Anthropic => {
-                (Some("error"), json!({"type": "error", "error": {"type": "api_error", "message": message}}))
-            }
-            Self::Gemini => return None,
-        };
-        let kind = kind.map(|kind| format!("event: {kind}\n")).unwrap_or_default();
-        Some(format!("{kind}data: {data}\n\n"))
-    }
-
     /// Bytes that a client of a stream ignores between two events: a comment, an event without content, or blanks.
     pub fn keep_alive(self) -> &'static str {
         match self {

@@ -11,6 +11,7 @@ mod codec;
 pub mod confirmation;
 pub mod continuation;
 mod dialect;
+mod error_body;
 mod exclusion;
 pub mod gemini;
 pub mod history;
@@ -31,7 +32,8 @@ mod usage;
 mod wire;
 
 pub use dialect::{Arguments, Dialect, DialectError, DialectName, ToolCall, ToolDefinition, ToolResult};
+pub use error_body::ErrorDetail;
 pub use exclusion::MODEL_WITHOUT_TOOLS;
 pub use offered_names::OfferedNames;
-pub use stream::{RoundEnd, StreamError, StreamFilter};
+pub use stream::{ContinuedResponse, MakeSeal, RoundEnd, StreamError, StreamFilter};
 pub use usage::Usage;

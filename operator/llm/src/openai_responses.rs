@@ -4,6 +4,7 @@
 //! (`previous_response_id`, `conversation`) a request holds the results alone.
 
 pub(crate) mod item;
+pub mod stored_history;
 mod stream;
 
 use std::collections::HashMap;
@@ -16,6 +17,9 @@ use crate::{
     wire::{items, text},
 };
 use item::Answered;
+
+/// The value of `include` that asks for the content of reasoning.
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
 /// The dialect of `/v1/responses`.
 ///
@@ -56,6 +60,23 @@ impl Codec for OpenAiResponses {
             })
         };
         tools.iter().map(entry).collect()
+    }
+
+    /// Without its content, the reasoning of a response that is not stored cannot be sent back. Models without reasoning
+    /// refuse to give it.
+    fn prepare_rounds(request: &mut Value) {
+        if request["store"] != false || !request["reasoning"].is_object() {
+            return;
+        }
+        let Some(fields) = request.as_object_mut() else { return };
+        let include = fields.entry("include").or_insert(Value::Null);
+        match include {
+            Value::Null => *include = json!([ENCRYPTED_REASONING]),
+            Value::Array(list) if !list.iter().any(|own| own == ENCRYPTED_REASONING) => {
+                list.push(ENCRYPTED_REASONING.into());
+            }
+            _ => {}
+        }
     }
 
     fn is_model_turn(item: &Value) -> bool {
@@ -133,7 +154,11 @@ impl Codec for OpenAiResponses {
         if is_in_conversation(request) {
             return Vec::new();
         }
-        let is_stored = request.get("store") != Some(&Value::Bool(false));
+        // An organization may forbid what the request asks for.
+        let is_stored = match inner(response)["store"].as_bool() {
+            Some(is_stored) => is_stored,
+            None => request.get("store") != Some(&Value::Bool(false)),
+        };
         let output = items(&inner(response)["output"]).iter().enumerate();
         let ids: HashMap<usize, &str> = calls.iter().map(|placed| (placed.index, &*placed.call.id)).collect();
         output.filter_map(|(index, item)| item::as_input(item, ids.get(&index).copied(), is_stored)).collect()

@@ -4,16 +4,20 @@
 //! here. It runs nothing and decides nothing about skills; it compares names with those that the request offered.
 
 mod last_round;
+mod pending_seal;
 mod rounds;
 mod splitter;
+mod stream_codec;
 
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::{OfferedNames, ToolCall, ToolResult, continuation::Seal};
+use crate::{ErrorDetail, OfferedNames, ToolCall, ToolResult, continuation::Seal};
 pub(crate) use last_round::LastRoundFilter;
-pub(crate) use rounds::{Begin, HeldEnd, Rounds, RoundsFilter, StreamCodec, WholeRound};
+pub use pending_seal::MakeSeal;
+pub(crate) use rounds::RoundsFilter;
 pub(crate) use splitter::{Splitter, SseEvent};
+pub(crate) use stream_codec::{Begin, HeldEnd, Rounds, StreamCodec, WholeRound};
 
 /// A stream that cannot be read any further.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -68,6 +72,15 @@ impl RoundEnd {
     }
 }
 
+/// A stored response that the client knows by the id of an earlier round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContinuedResponse {
+    /// The id that the client got.
+    pub shown_id: String,
+    /// The id of the last round, whose response has all turns before it.
+    pub last_id: String,
+}
+
 /// A filter between the provider's streamed responses and the client, for all rounds of one conversation.
 ///
 /// # Guarantees
@@ -89,7 +102,7 @@ impl RoundEnd {
 /// use skillet_llm::{DialectName, OfferedNames, ToolResult};
 ///
 /// let offered = OfferedNames::from(["sum".into()]);
-/// let mut filter = DialectName::Gemini.stream_filter(&json!({}), offered.into());
+/// let mut filter = DialectName::Gemini.stream_filter(false, offered.into());
 /// let mut out = Vec::new();
 ///
 /// let text = br#"data: {"candidates":[{"content":{"parts":[{"text":"Let me see."}]}}]}"#;
@@ -118,8 +131,23 @@ pub trait StreamFilter: Send {
     /// Holds back the client's calls until their round is over, so that they can carry a seal.
     fn hold_client_calls(&mut self) {}
 
-    /// Takes the seal of the rounds so far. It stands before the next part of the model's answer.
-    fn put_seal(&mut self, _seal: Seal) {}
+    /// Takes the maker of the seal of the rounds so far. The seal stands before the next part of the model's answer.
+    fn put_seal(&mut self, _make: MakeSeal) {}
+
+    /// Ends the client's part of a later round that the provider broke off, so that the round can be asked for again:
+    /// what the client got of it stays, and the new attempt follows. Returns false if the client's stream cannot
+    /// continue so.
+    fn abandon_round(&mut self, _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    /// Writes an error in the place of the end, as the dialect's SDKs read it.
+    fn write_error(&mut self, _error: &ErrorDetail<'_>, _out: &mut Vec<u8>) {}
+
+    /// Returns the response of a stream whose end the client got under the id of an earlier one, once.
+    fn take_continued(&mut self) -> Option<ContinuedResponse> {
+        None
+    }
 
     /// Writes a text of the gateway before the end that is held back. If the dialect's texts have ids, `id` makes this
     /// one unique. Does nothing if no end is held back.

@@ -1,5 +1,6 @@
 //! Tests over all dialects: one contract, malformed input, streams with confirmations.
 
+mod abandon_tests;
 mod argument_tests;
 mod call_id_tests;
 mod confirmation_stream_tests;

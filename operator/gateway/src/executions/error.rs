@@ -17,6 +17,8 @@ pub enum ExecutionError {
     List { namespace: String, source: Box<kube::Error> },
     #[error("could not cancel SkillExecution {namespace}/{name}")]
     Cancel { namespace: String, name: String, source: Box<kube::Error> },
+    #[error("could not annotate SkillExecution {namespace}/{name}")]
+    Annotate { namespace: String, name: String, source: Box<kube::Error> },
     /// The API server does not let the gateway do it: rights, a quota, a namespace that is going.
     #[error("the cluster refused the SkillExecution in namespace {namespace}: {message}")]
     Forbidden { namespace: String, message: String },
@@ -45,6 +47,7 @@ impl ExecutionError {
             | Self::Read { .. }
             | Self::List { .. }
             | Self::Cancel { .. }
+            | Self::Annotate { .. }
             | Self::Stopping => "ApiError",
             Self::Forbidden { .. } => "Forbidden",
             Self::NoPlace { .. } => "SkillNotFound",
@@ -83,6 +86,7 @@ impl From<ExecutionError> for ApiError {
             | ExecutionError::Read { .. }
             | ExecutionError::List { .. }
             | ExecutionError::Cancel { .. }
+            | ExecutionError::Annotate { .. }
             | ExecutionError::Stopping => Self::unavailable(message),
             ExecutionError::Forbidden { .. } => Self::new(StatusCode::FORBIDDEN, "Forbidden", message),
             ExecutionError::NoPlace { .. } => Self::not_found(message),

@@ -11,10 +11,12 @@ mod buffered;
 mod carry;
 mod confirmation_prompt;
 mod confirmations;
+mod first_request;
 pub mod headers;
 mod retry;
 mod round_request;
 pub mod step;
+mod stored_history;
 mod streaming;
 #[cfg(test)]
 mod tests;
@@ -25,28 +27,28 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::response::Response;
 use bytes::Bytes;
-use http::StatusCode;
 use serde_json::Value;
-use skillet_api::{gateway::ToolUse, skill::Invocation};
+use skillet_api::skill::Invocation;
 use skillet_llm::{
     Dialect, DialectName, ToolCall, ToolResult, json_edit::render, result_budget::ResultBudget,
 };
 use tokio::time::Instant;
 use tracing::warn;
 
-use self::round_request::RoundRequest;
-
+use self::{
+    first_request::{First, Refusable},
+    round_request::RoundRequest,
+};
 use crate::{
     auth::Caller,
     compute::compute,
     error::ApiError,
+    executions::Metadata,
     memory::MemoryReservation,
     model::ModelState,
     model::{
-        provider_choice::tool_use,
-        tool_refusals,
-        tools::{OfferedTools, PROVIDER_REFUSED, Target, set_header},
-        upstream::{ProviderResponse, Upstream},
+        tools::{OfferedTools, Target, set_header},
+        upstream::Upstream,
     },
 };
 
@@ -118,15 +120,12 @@ pub struct Progress {
     carried: Vec<Value>,
     /// The model was asked to conclude.
     is_concluding: bool,
+    /// Calls of skills so far, those that were refused included.
+    calls: usize,
     /// Tool names of the calls whose skills were run, in order.
     pub ran: Vec<Arc<str>>,
-}
-
-/// The outcome of the first request.
-enum First {
-    Response(ProviderResponse),
-    /// An error of the provider's that has nothing to do with skills.
-    Refused(buffered::Answer),
+    /// The execution of the last call that ended.
+    last_run: Option<Metadata>,
 }
 
 impl SplitCalls {
@@ -151,9 +150,11 @@ impl Conversation {
         let bytes = self.original.len();
         let body = if is_changed { compute(bytes, || self.sent(&request)) } else { self.without_skills() };
         let is_json = self.dialect().wants_json(&request);
+        let is_stored = self.has_stored_history(&request);
         drop(request);
         let mut sent = RoundRequest::new(body.clone(), is_json, self.memory.take());
-        let first = self.ask_first(&upstream, body, is_resolved).await?;
+        let refusable = Refusable { request: &mut sent, is_stored, is_resolved };
+        let first = self.ask_first(&upstream, body, refusable).await?;
         (self.original, self.restored) = (Bytes::new(), None);
         // A request without skills is not looked at again.
         if self.offered.targets.is_empty() {
@@ -180,44 +181,6 @@ impl Conversation {
         Ok(response)
     }
 
-    /// Sends the first request. A provider that refuses it because skills were added gets the client's own.
-    async fn ask_first(
-        &mut self,
-        upstream: &Upstream,
-        body: Bytes,
-        is_resolved: bool,
-    ) -> Result<First, ApiError> {
-        let response = upstream.send(body).await?;
-        let is_refusal =
-            [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY].contains(&response.status());
-        // The results of confirmed calls are in the changed request alone.
-        if !is_refusal || is_resolved || self.offered.tools.is_empty() || self.keeps_tools() {
-            return Ok(First::Response(response));
-        }
-        let refusal = buffered::receive(self, response).await?;
-        if !tool_refusals::names_tools(&refusal.body) {
-            return Ok(First::Refused(refusal));
-        }
-        warn!(model = self.model, "Provider refused a request because skills were offered");
-        let response = upstream.send(self.without_skills()).await?;
-        if response.status().is_success() {
-            self.gateway.tool_refusals.add(self.dialect, &self.model, std::time::Instant::now());
-        }
-        self.offered = OfferedTools::withheld(PROVIDER_REFUSED);
-        Ok(First::Response(response))
-    }
-
-    /// Returns true if the policy offers skills to the model also after a refusal.
-    fn keeps_tools(&self) -> bool {
-        let policy = self.gateway.catalog.policy();
-        tool_use(&policy.gateway.providers, self.dialect, &self.model) == ToolUse::Always
-    }
-
-    /// The client's request without skills: its own bytes, unless turns were put back into it.
-    fn without_skills(&self) -> Bytes {
-        self.restored.as_ref().unwrap_or(&self.original).clone()
-    }
-
     fn dialect(&self) -> &'static dyn Dialect {
         self.dialect.dialect()
     }
@@ -242,7 +205,9 @@ impl Conversation {
             occurrences: HashMap::new(),
             carried: Vec::new(),
             is_concluding: false,
+            calls: 0,
             ran: Vec::new(),
+            last_run: None,
         }
     }
 

@@ -21,8 +21,11 @@ use crate::{
     compute::compute,
     error::ApiError,
     model::{
-        BODY_BUDGET, ModelState, passthrough, request_record::RequestRecord, threads, turn::Turn,
-        upstream::ProviderRequest,
+        BODY_BUDGET, ModelState, count_tokens, passthrough,
+        request_record::RequestRecord,
+        threads,
+        turn::Turn,
+        upstream::{ProviderRequest, Upstream},
     },
 };
 
@@ -35,9 +38,11 @@ pub fn routes() -> Router<ModelState> {
         .route("/v1/chat/completions", post(openai_chat))
         .route("/v1/responses", post(openai_responses))
         .route("/v1/messages", post(anthropic))
+        .route("/v1/messages/count_tokens", post(count_tokens::anthropic))
         .route("/v1beta/models/{call}", post(gemini).fallback(passthrough::pass))
         .route("/v1/models/{call}", post(gemini).fallback(passthrough::pass))
         .merge(passthrough::routes())
+        .method_not_allowed_fallback(async || ApiError::method_not_allowed())
 }
 
 async fn openai_chat(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {
@@ -65,6 +70,7 @@ async fn gemini(
     let is_streaming = match method {
         "generateContent" => false,
         "streamGenerateContent" => true,
+        "countTokens" => return count_tokens::gemini(gateway, model.to_owned(), request).await,
         _ => return passthrough::pass(State(gateway), request).await,
     };
     let route = GeminiRoute { model: model.to_owned(), is_streaming };
@@ -83,48 +89,27 @@ async fn handle(
     route: Option<GeminiRoute>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
-    let authenticated = gateway.auth.authenticate(&parts.headers, parts.uri.query()).await?;
-    let mut forwarded = parts.headers.clone();
-    authenticated.strip_token(&mut forwarded);
-    let path = authenticated.path_without_token(&parts.uri);
-    let caller = authenticated.caller;
-    let (original, memory) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
-    let request = compute(original.len(), || parse(&original))?;
-    let GeminiRoute { model, is_streaming } = route.unwrap_or_else(|| GeminiRoute {
-        model: request["model"].as_str().unwrap_or_default().to_owned(),
-        is_streaming: dialect.dialect().is_streaming(&request),
-    });
-    let turn =
-        Turn { caller, headers: parts.headers, dialect, model, request, original, restored: None, memory };
+    let (model, is_streaming) = route.map(|route| (route.model, route.is_streaming)).unzip();
+    let (turn, target) = receive(&gateway, dialect, model, request).await?;
     if flag(&turn.headers, DRY_RUN_HEADER)? {
         return dry_run(gateway, turn).await;
     }
+    let is_streaming = is_streaming.unwrap_or_else(|| dialect.dialect().is_streaming(&turn.request));
     let record = gateway.record(&turn.caller, dialect, &turn.model);
-    let sent = Forwarded { path: &path, headers: &forwarded, is_streaming };
-    let response = respond(gateway, turn, sent, &record).await;
+    let response = respond(gateway, turn, &target, is_streaming, &record).await;
     record.respond(&response);
     response
-}
-
-/// The parts of a request that go to the provider beside its body.
-struct Forwarded<'a> {
-    path: &'a str,
-    headers: &'a HeaderMap,
-    is_streaming: bool,
 }
 
 /// Admits the request, offers it skills, and asks the provider.
 async fn respond(
     gateway: ModelState,
     mut turn: Turn,
-    sent: Forwarded<'_>,
+    target: &ProviderTarget,
+    is_streaming: bool,
     record: &Arc<RequestRecord>,
 ) -> Result<Response, ApiError> {
-    let (fallbacks, Forwarded { path, headers, is_streaming }) = (fallbacks(&turn.request), sent);
-    let (dialect, model) = (turn.dialect, Some(&*turn.model));
-    let request = ProviderRequest { dialect, model, fallbacks: &fallbacks, path, headers };
-    let upstream = gateway.admit(&turn.caller, &request, record).await?;
+    let upstream = target.admit(&gateway, &turn, record).await?;
     let shared_key = upstream.shared_key();
     if let Some(rules) = shared_key {
         turn.share_key(&gateway, rules).await?;
@@ -132,7 +117,7 @@ async fn respond(
     let tools = turn.offer_tools(&gateway).await?;
     let is_stored = shared_key.is_some_and(|rules| rules.refuses_stored_objects);
     if (is_stored || !tools.tools.is_empty())
-        && let Some(refusal) = threads::refuse(dialect, &turn.request)
+        && let Some(refusal) = threads::refuse(turn.dialect, &turn.request)
     {
         return Ok(refusal);
     }
@@ -150,6 +135,49 @@ async fn dry_run(gateway: ModelState, mut turn: Turn) -> Result<Response, ApiErr
     }
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
     Ok(with_text(&conversation.offered.to_json(), "request", &conversation.sent(&request)))
+}
+
+/// The path and headers of a request as its provider gets them.
+pub(super) struct ProviderTarget {
+    path: String,
+    headers: HeaderMap,
+}
+
+impl ProviderTarget {
+    /// Prepares the request to the provider, if the caller may send it.
+    pub(super) async fn admit(
+        &self,
+        gateway: &ModelState,
+        turn: &Turn,
+        record: &Arc<RequestRecord>,
+    ) -> Result<Upstream, ApiError> {
+        let Self { path, headers } = self;
+        let fallbacks = fallbacks(&turn.request);
+        let model = Some(turn.model.as_str());
+        let sent = ProviderRequest { dialect: turn.dialect, model, fallbacks: &fallbacks, path, headers };
+        gateway.admit(&turn.caller, &sent, record).await
+    }
+}
+
+/// Authenticates the caller and reads the body. `model` is the path's.
+pub(super) async fn receive(
+    gateway: &ModelState,
+    dialect: DialectName,
+    model: Option<String>,
+    request: Request,
+) -> Result<(Turn, ProviderTarget), ApiError> {
+    let (parts, body) = request.into_parts();
+    let authenticated = gateway.auth.authenticate(&parts.headers, parts.uri.query()).await?;
+    let mut headers = parts.headers.clone();
+    authenticated.strip_token(&mut headers);
+    let path = authenticated.path_without_token(&parts.uri);
+    let caller = authenticated.caller;
+    let (original, memory) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
+    let request = compute(original.len(), || parse(&original))?;
+    let model = model.unwrap_or_else(|| request["model"].as_str().unwrap_or_default().to_owned());
+    let turn =
+        Turn { caller, headers: parts.headers, dialect, model, request, original, restored: None, memory };
+    Ok((turn, ProviderTarget { path, headers }))
 }
 
 /// Models that OpenRouter and its like may run instead.

@@ -40,10 +40,11 @@ impl ToolRefusals {
     }
 }
 
-/// Returns true if the text of an error names tools as its cause.
+/// Returns true if the text of an error names tools as its cause, and not a call of the history.
 pub fn names_tools(error: &[u8]) -> bool {
     let text = String::from_utf8_lossy(error).to_ascii_lowercase();
-    ["tool", "function"].iter().any(|word| text.contains(word))
+    let is_of_history = text.contains("no tool output found");
+    !is_of_history && ["tool", "function"].iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]
@@ -78,5 +79,6 @@ mod tests {
         assert!(names_tools(br#"{"error":{"message":"This model does not support Function calling"}}"#));
         assert!(names_tools(b"`tools` is not supported"));
         assert!(!names_tools(b"max_tokens is too large"));
+        assert!(!names_tools(b"No tool output found for function call call_1."));
     }
 }

@@ -179,15 +179,32 @@ impl Upstream {
         &self.record
     }
 
+    /// Reads what stands at `path` in the place of `end`, the end of this request's own path.
+    pub async fn get_beside(&self, end: &str, path: &str) -> Result<ProviderResponse, ApiError> {
+        let own = self.url.split('?').next().unwrap_or_default();
+        let base =
+            own.strip_suffix(end).ok_or_else(|| ApiError::not_found("the provider has no such path"))?;
+        self.request(Method::GET, &format!("{base}{path}"), reqwest::Body::default()).await
+    }
+
     /// Sends a request of any method.
     pub(super) async fn send_request(
         &self,
         method: Method,
         body: reqwest::Body,
     ) -> Result<ProviderResponse, ApiError> {
+        self.request(method, &self.url, body).await
+    }
+
+    async fn request(
+        &self,
+        method: Method,
+        url: &str,
+        body: reqwest::Body,
+    ) -> Result<ProviderResponse, ApiError> {
         let bytes = body.as_bytes().map_or(0, <[u8]>::len) as u64;
         self.record.add_round();
-        let request = self.client.request(method, &self.url).headers(self.headers.clone()).body(body);
+        let request = self.client.request(method, url).headers(self.headers.clone()).body(body);
         let response = request.timeout(self.timeout).send().await.map_err(|error| transport_error(&error))?;
         if response.status() == StatusCode::UNAUTHORIZED
             && let Some(secret) = &self.secret

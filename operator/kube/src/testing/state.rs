@@ -102,6 +102,11 @@ impl State {
         for (name, value) in patch["spec"].as_object().into_iter().flatten() {
             object["spec"][name] = value.clone();
         }
+        for part in ["labels", "annotations"] {
+            for (name, value) in patch["metadata"][part].as_object().into_iter().flatten() {
+                object["metadata"][part][name] = value.clone();
+            }
+        }
         self.store(at, object);
         respond(&self.objects[at])
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Anthropic, end_turn};
 use crate::{
-    RoundEnd, StreamError,
+    DialectName, ErrorDetail, RoundEnd, StreamError,
     codec::{ClientText, Codec as _},
     continuation::{SEAL_THOUGHT, Seal},
     sse::{self, EventSplitter, RawEvent},
@@ -23,7 +23,7 @@ use crate::{
 use accumulator::{MessageRound, Shown};
 
 /// The events of a message.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct MessageEvents {
     round: MessageRound,
     /// The `message_delta` that is held back.
@@ -69,6 +69,26 @@ impl StreamCodec for MessageEvents {
             self.end = round.held_delta.take();
         }
         Ok(rounds.end::<Anthropic>(round.into_whole()))
+    }
+
+    /// Ends the blocks that are open. Without a seal, blocks other than texts would stay in the client's history, where
+    /// the provider does not take a part of one.
+    fn abandon_round(&mut self, is_sealed: bool, _rounds: &Rounds, out: &mut Vec<u8>) -> bool {
+        let round = std::mem::take(&mut self.round);
+        for (index, kind, is_open) in round.shown_blocks() {
+            let may_end = kind == "text" || (is_sealed && (kind == "thinking" || !is_open));
+            if !may_end {
+                return false;
+            }
+            if is_open {
+                write(&json!({"type": "content_block_stop", "index": index}), out);
+            }
+        }
+        true
+    }
+
+    fn write_error(&mut self, error: &ErrorDetail<'_>, out: &mut Vec<u8>) {
+        write(&DialectName::Anthropic.error_event(error).1, out);
     }
 
     /// Text blocks of their own.
@@ -166,6 +186,8 @@ impl MessageEvents {
         let Some((index, shown)) = shown else { return pass(event, out) };
         if data["type"] == "content_block_delta" {
             self.round.add_delta(index, &data["delta"]);
+        } else {
+            self.round.end_block(index);
         }
         match shown {
             Shown::Nothing => {}

@@ -94,10 +94,14 @@ fn results(item: &mut Value) -> Vec<&mut Value> {
     item.get_mut("output").into_iter().collect()
 }
 
-/// The reasoning item that carries a seal. If the provider stores responses, clients may send its id alone.
-pub(crate) fn sealed_item(seal: &Seal, is_stored: bool) -> Value {
-    let id =
-        if is_stored { seal.to_item_id() } else { replacement_id(seal.as_str()).replace("call_", "rs_") };
+/// The reasoning item that carries a seal, the first of a response or a further one. If the provider stores responses,
+/// clients may send its id alone.
+pub(crate) fn sealed_item(seal: &Seal, is_stored: bool, number: u32) -> Value {
+    let id = if is_stored {
+        seal.to_item_id(number)
+    } else {
+        replacement_id(&format!("{}{number}", seal.as_str())).replace("call_", "rs_")
+    };
     json!({"type": "reasoning", "id": id, "summary": [], "encrypted_content": seal.as_str()})
 }
 
@@ -105,6 +109,6 @@ fn insert(response: &mut Value, seal: &Seal) -> bool {
     let response = if response["output"].is_array() { response } else { &mut response["response"] };
     let is_stored = response["store"] != false;
     let Some(output) = response.get_mut("output").and_then(Value::as_array_mut) else { return false };
-    output.insert(0, sealed_item(seal, is_stored));
+    output.insert(0, sealed_item(seal, is_stored, 0));
     true
 }

@@ -6,7 +6,7 @@ use super::either;
 
 /// Of parallel calls only the first has the thought signature, without which the provider takes no call back. If that
 /// one is a skill's, the client's next call must carry it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Signature(Option<(String, Value)>);
 
 impl Signature {

@@ -1,7 +1,7 @@
 //! Splits Gemini's chunks between client and gateway.
 //!
-//! Chunks have no numbers and a stream no beginning of its own, so that those of later rounds pass as they are, their
-//! `responseId` too; only the last counts the tokens of all rounds. The end of a stream is the chunk with a
+//! Chunks have no numbers and a stream no beginning of its own, so that those of later rounds pass as they are, but for
+//! the `responseId` of the first round; only the last counts the tokens of all rounds. The end of a stream is the chunk with a
 //! `finishReason`. A provider that leaves it out is taken at its word: a call that came whole is run.
 
 mod accumulator;
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::Gemini;
 use crate::{
-    RoundEnd, StreamError,
-    codec::{ClientText, Codec as _, usage},
+    DialectName, ErrorDetail, RoundEnd, StreamError,
+    codec::{ClientText, Codec as _, join_texts, usage},
     continuation::{
         Seal,
         gemini::{seal_call, sealed_part},
@@ -27,7 +27,7 @@ use accumulator::{ChunkRound, plain_text};
 use framing::{Framing, Piece, Writer};
 
 /// The chunks of a stream.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Chunks {
     writer: Writer,
     round: ChunkRound,
@@ -36,6 +36,8 @@ pub(crate) struct Chunks {
     /// True if the client got text, of any round and of the current one.
     has_text: bool,
     has_round_text: bool,
+    /// The `responseId` of the first round: some clients read another one as another response.
+    response_id: Option<Value>,
 }
 
 impl StreamCodec for Chunks {
@@ -89,8 +91,21 @@ impl StreamCodec for Chunks {
         Ok(rounds.end::<Gemini>(round.into_whole()))
     }
 
+    fn abandon_round(&mut self, is_sealed: bool, _rounds: &Rounds, _out: &mut Vec<u8>) -> bool {
+        let round = mem::take(&mut self.round);
+        self.has_round_text = false;
+        is_sealed || round.has_only_texts()
+    }
+
+    fn write_error(&mut self, error: &ErrorDetail<'_>, out: &mut Vec<u8>) {
+        self.writer.write(b"", &DialectName::Gemini.error_event(error).1, out);
+        self.writer.close(b"\n]", out);
+    }
+
     fn write_texts(&mut self, texts: &[ClientText], _rounds: &Rounds, out: &mut Vec<u8>) {
-        let content = json!({"role": "model", "parts": Gemini::text_parts(texts)});
+        let separator = if mem::replace(&mut self.has_text, true) { "\n\n" } else { "" };
+        let part = json!({"text": format!("{separator}{}", join_texts(texts))});
+        let content = json!({"role": "model", "parts": [part]});
         self.writer.write(b"", &json!({"candidates": [{"content": content, "index": 0}]}), out);
     }
 
@@ -113,6 +128,7 @@ impl StreamCodec for Chunks {
             }
         }
         rounds.total.write(end.pointer_mut(Gemini::usage_pointer(&end)));
+        self.put_response_id(&mut end);
         self.writer.write(b"", &end, out);
         self.writer.close(b"\n]", out);
     }
@@ -134,6 +150,7 @@ impl Chunks {
         }
         let mut seen = self.round.take(&mut chunk, &rounds.offered);
         seen.is_changed |= self.separate_text(&mut chunk);
+        let is_renamed = self.put_response_id(&mut chunk);
         if self.round.is_end_held() && (seen.has_end || self.round.held.is_some()) {
             return self.hold(chunk, before, out);
         }
@@ -145,11 +162,20 @@ impl Chunks {
             let total = rounds.total_with(&usage::<Gemini>(&self.round.fields()));
             total.write(chunk.pointer_mut(Gemini::usage_pointer(&chunk)));
         }
-        if seen.is_changed || is_last {
+        if seen.is_changed || is_renamed || is_last {
             self.writer.write(before, &chunk, out);
         } else {
             self.writer.pass(before, bytes, out);
         }
+    }
+
+    /// Makes a chunk part of the first round's response. Returns true if it changed the chunk.
+    fn put_response_id(&mut self, chunk: &mut Value) -> bool {
+        let Some(own) = chunk.get_mut("responseId") else { return false };
+        let first = self.response_id.get_or_insert_with(|| own.clone());
+        let is_changed = own != first;
+        own.clone_from(first);
+        is_changed
     }
 
     /// Puts a blank line between the texts of two rounds. Returns true if it changed the chunk.

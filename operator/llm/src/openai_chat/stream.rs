@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use self::accumulator::{CallSlots, ChatRound};
 use super::OpenAiChat;
 use crate::{
-    RoundEnd, StreamError, Usage,
+    DialectName, ErrorDetail, RoundEnd, StreamError, Usage,
     codec::{ClientText, join_texts},
     continuation::{
         Seal,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The chunks of a completion.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ChatChunks {
     round: ChatRound,
     /// Chunks that cannot go out before a call's name is known.
@@ -40,7 +40,7 @@ pub(crate) struct ChatChunks {
 }
 
 /// Fields that the client got in any round.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct SentFields {
     role: bool,
     text: bool,
@@ -48,6 +48,7 @@ struct SentFields {
     round_text: bool,
 }
 
+#[derive(Clone)]
 struct Chunk {
     raw: RawEvent,
     value: Value,
@@ -108,6 +109,23 @@ impl StreamCodec for ChatChunks {
         }
         self.sent.round_text = false;
         Ok(end)
+    }
+
+    fn abandon_round(&mut self, _is_sealed: bool, rounds: &Rounds, _out: &mut Vec<u8>) -> bool {
+        self.round = ChatRound::default();
+        self.waiting.clear();
+        // Before the round's first chunk the end is still that of the round before.
+        if rounds.held.is_none() {
+            self.end.clear();
+            self.is_done = false;
+        }
+        self.sent.round_text = false;
+        true
+    }
+
+    fn write_error(&mut self, error: &ErrorDetail<'_>, out: &mut Vec<u8>) {
+        let (kind, data) = DialectName::OpenAiChat.error_event(error);
+        sse::write(kind, &data.to_string(), out);
     }
 
     fn write_texts(&mut self, texts: &[ClientText], _rounds: &Rounds, out: &mut Vec<u8>) {

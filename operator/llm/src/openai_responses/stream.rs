@@ -18,21 +18,23 @@ use serde_json::Value;
 
 use super::item;
 use crate::{
-    RoundEnd, StreamError,
+    ErrorDetail, RoundEnd, StreamError,
     codec::{ClientText, join_texts},
     continuation::{Seal, openai_responses::sealed_item},
     sse::EventSplitter,
-    stream::{Begin, HeldEnd, Rounds, SseEvent, StreamCodec},
+    stream::{Begin, ContinuedResponse, HeldEnd, Rounds, SseEvent, StreamCodec},
 };
 use accumulator::{ItemRound, WaitingEvent};
 use client_stream::ClientStream;
 use event::{EventKind, ResponseEvent};
 
 /// The events of a response.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ResponseEvents {
     round: ItemRound,
     client: ClientStream,
+    /// The number of seals that the client got.
+    seals: u32,
 }
 
 impl StreamCodec for ResponseEvents {
@@ -105,6 +107,19 @@ impl StreamCodec for ResponseEvents {
         if end.awaiting_confirmation.is_empty() { Ok(end) } else { Err(StreamError::Truncated) }
     }
 
+    fn abandon_round(&mut self, is_sealed: bool, _rounds: &Rounds, out: &mut Vec<u8>) -> bool {
+        self.client.abandon_round();
+        mem::take(&mut self.round).abandon(is_sealed, &mut self.client, out)
+    }
+
+    fn take_continued(&mut self) -> Option<ContinuedResponse> {
+        self.client.take_continued()
+    }
+
+    fn write_error(&mut self, error: &ErrorDetail<'_>, out: &mut Vec<u8>) {
+        self.client.write_error(error, out);
+    }
+
     fn write_texts(&mut self, texts: &[ClientText], _rounds: &Rounds, out: &mut Vec<u8>) {
         let id = texts.first().map_or("", |text| &*text.id);
         let text = join_texts(texts);
@@ -113,7 +128,8 @@ impl StreamCodec for ResponseEvents {
 
     fn write_seal(&mut self, seal: &Seal, out: &mut Vec<u8>) {
         let is_stored = self.round.response["store"] != false;
-        self.client.write_item(sealed_item(seal, is_stored), &[], out);
+        self.client.write_item(sealed_item(seal, is_stored, self.seals), &[], out);
+        self.seals += 1;
     }
 
     fn write_end(&mut self, _end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>) {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{RoundEnd, RoundsFilter, StreamCodec, StreamError, StreamFilter};
-use crate::{OfferedNames, ToolResult, continuation::Seal, sse::ROUND_LIMIT_BYTES};
+use super::{ContinuedResponse, MakeSeal, RoundEnd, RoundsFilter, StreamCodec, StreamError, StreamFilter};
+use crate::{ErrorDetail, OfferedNames, ToolResult, continuation::Seal, sse::ROUND_LIMIT_BYTES};
 
 /// Holds each round back until it is known whether another one follows.
 pub(crate) struct LastRoundFilter<S: StreamCodec> {
@@ -44,8 +44,23 @@ impl<S: StreamCodec> StreamFilter for LastRoundFilter<S> {
         self.filter.hold_client_calls();
     }
 
-    fn put_seal(&mut self, seal: Seal) {
-        self.filter.put_seal(seal);
+    fn put_seal(&mut self, make: MakeSeal) {
+        self.filter.put_seal(make);
+    }
+
+    /// The client got nothing of the round.
+    fn abandon_round(&mut self, _out: &mut Vec<u8>) -> bool {
+        self.held.clear();
+        self.is_over = true;
+        true
+    }
+
+    fn write_error(&mut self, error: &ErrorDetail<'_>, out: &mut Vec<u8>) {
+        self.filter.write_error(error, out);
+    }
+
+    fn take_continued(&mut self) -> Option<ContinuedResponse> {
+        self.filter.take_continued()
     }
 
     fn finish_sealed(&mut self, seal: &Seal, call_id: &str, out: &mut Vec<u8>) {

@@ -1,134 +1,14 @@
 //! The skeleton of every stream filter: rounds that are fed and ended, and the end that is held back between them.
-//!
-//! A [`StreamCodec`] says which event means what, and writes events. It never decides when a round is over, whether
-//! an end is still held back, or whose a call is.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::{RoundEnd, Splitter, StreamError, StreamFilter};
-use crate::{
-    Arguments, OfferedNames, ToolResult, Usage,
-    codec::{ClientText, Codec, placed_calls, usage},
-    continuation::Seal,
-    sse::RoundSize,
+use super::{
+    Begin, ContinuedResponse, HeldEnd, MakeSeal, RoundEnd, Rounds, Splitter, StreamCodec, StreamError,
+    StreamFilter, pending_seal::PendingSeal,
 };
-
-/// A whole round.
-pub(crate) struct WholeRound {
-    /// The response as without streaming.
-    pub(crate) response: Value,
-    /// Texts that should have been the JSON of a call's arguments, by list and index of the call.
-    pub(crate) broken: HashMap<(String, usize), String>,
-}
-
-impl From<Value> for WholeRound {
-    fn from(response: Value) -> Self {
-        Self { response, broken: HashMap::new() }
-    }
-}
-
-/// The end of a round, held back until the next round begins or the stream ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HeldEnd {
-    pub(crate) has_client_calls: bool,
-}
-
-/// The state of a conversation that no dialect keeps for itself.
-pub(crate) struct Rounds {
-    pub(crate) offered: Arc<OfferedNames>,
-    /// The usage of the rounds that are over.
-    pub(crate) total: Usage,
-    pub(crate) is_first: bool,
-    /// The provider sent an error: nothing runs.
-    pub(crate) is_failed: bool,
-    pub(crate) held: Option<HeldEnd>,
-    size: RoundSize,
-}
-
-impl Rounds {
-    /// Counts bytes of events that are kept until the round is over.
-    pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), StreamError> {
-        self.size.add(bytes)
-    }
-
-    /// The usage of the rounds that are over and of the current one.
-    pub(crate) fn total_with(&self, current: &Usage) -> Usage {
-        self.total.clone().plus(current)
-    }
-
-    /// Sorts the calls of a whole round by owner.
-    pub(crate) fn end<C: Codec>(&mut self, round: WholeRound) -> RoundEnd {
-        let WholeRound { response, mut broken } = round;
-        self.total = self.total_with(&usage::<C>(&response));
-        let mut calls = Vec::new();
-        for placed in placed_calls::<C>(&response) {
-            let mut call = placed.call;
-            if let Some(text) = broken.remove(&(placed.list, placed.index)) {
-                call.arguments = Arguments::NotJson(text);
-            }
-            calls.push(call);
-        }
-        let is_cut = C::is_cut(&response);
-        let mut end = RoundEnd::of(response, calls, &self.offered, self.is_failed);
-        if is_cut {
-            end.awaiting_confirmation.clear();
-        }
-        end
-    }
-}
-
-/// The beginning of a part of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begin {
-    /// A call of any tool that the provider does not run itself.
-    Call,
-    /// Any other part that the client sees.
-    Answer,
-}
-
-/// One provider's events.
-pub(crate) trait StreamCodec: Default + Send {
-    type Splitter: Splitter;
-
-    /// The part of the response that a piece begins.
-    fn begins(piece: &<Self::Splitter as Splitter>::Piece) -> Option<Begin>;
-
-    /// Takes a piece of the current round and writes the client's part.
-    fn take(
-        &mut self,
-        piece: <Self::Splitter as Splitter>::Piece,
-        rounds: &mut Rounds,
-        out: &mut Vec<u8>,
-    ) -> Result<(), StreamError>;
-
-    /// Prepares a view of the client that begins with a later round.
-    fn begin_late(&mut self) {}
-
-    /// Learns the form of the stream from its first bytes.
-    fn follow(&mut self, _splitter: &Self::Splitter) {}
-
-    /// Returns true if the round has calls that are held back or that await confirmation.
-    fn holds_end(&self) -> bool;
-
-    /// Ends the current round. The next one begins without any of its state.
-    fn end_round(&mut self, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError>;
-
-    /// Writes texts before the end that is held back.
-    fn write_texts(&mut self, texts: &[ClientText], rounds: &Rounds, out: &mut Vec<u8>);
-
-    /// Writes the end that was held back, for all rounds.
-    fn write_end(&mut self, end: HeldEnd, rounds: &Rounds, out: &mut Vec<u8>);
-
-    /// Writes a seal as a part of its own.
-    fn write_seal(&mut self, seal: &Seal, out: &mut Vec<u8>);
-
-    /// Puts a seal into the first call of events for the client, in the place of its id.
-    fn seal_call(&mut self, events: Vec<u8>, seal: &Seal, call_id: &str) -> Vec<u8> {
-        replace_string(events, call_id, seal.as_str())
-    }
-}
+use crate::{
+    ErrorDetail, OfferedNames, ToolResult, Usage, codec::ClientText, continuation::Seal, sse::RoundSize,
+};
 
 /// The filter of one streamed conversation.
 pub(crate) struct RoundsFilter<S: StreamCodec> {
@@ -139,12 +19,17 @@ pub(crate) struct RoundsFilter<S: StreamCodec> {
     is_cut: bool,
     /// The client's calls wait until their round is over.
     holds_calls: bool,
-    /// The client's events from the first call of the round on, while they wait.
-    tail: Option<Vec<u8>>,
-    /// The seal of the rounds so far, until the answer begins.
-    seal: Option<Seal>,
-    /// The client does not get all turns of the rounds so far.
-    is_carrying: bool,
+    tail: Option<Tail<S>>,
+    /// True if the client got a call of the current round.
+    has_shown_call: bool,
+    seal: PendingSeal,
+}
+
+/// The client's events from the first call of the round on, while they wait.
+struct Tail<S> {
+    events: Vec<u8>,
+    /// The state before them, if the round may be abandoned.
+    before: Option<S>,
 }
 
 impl<S: StreamCodec> RoundsFilter<S> {
@@ -158,18 +43,22 @@ impl<S: StreamCodec> RoundsFilter<S> {
             is_cut: false,
             holds_calls: false,
             tail: None,
-            seal: None,
-            is_carrying: false,
+            has_shown_call: false,
+            seal: PendingSeal::default(),
         }
     }
 
     /// Begins the client's stream with the next round: the client got nothing of the rounds before.
     pub(crate) fn begin_again(&mut self) {
+        self.splitter = S::Splitter::default();
         self.codec = S::default();
         self.codec.begin_late();
+        self.rounds.size = RoundSize::default();
         self.rounds.held = None;
         self.is_cut = false;
         self.tail = None;
+        self.has_shown_call = false;
+        self.seal.repeat();
     }
 
     fn take(
@@ -178,7 +67,11 @@ impl<S: StreamCodec> RoundsFilter<S> {
         out: &mut Vec<u8>,
     ) -> Result<(), StreamError> {
         match S::begins(&piece) {
-            Some(Begin::Call) if self.holds_calls => drop(self.tail.get_or_insert_default()),
+            Some(Begin::Call) if self.holds_calls && self.tail.is_none() => {
+                let before = (!self.rounds.is_first).then(|| self.codec.clone());
+                self.tail = Some(Tail { events: Vec::new(), before });
+            }
+            Some(Begin::Call) if self.tail.is_none() => self.has_shown_call = true,
             Some(Begin::Answer) if self.tail.is_none() => self.write_seal(out),
             Some(Begin::Call | Begin::Answer) | None => {}
         }
@@ -192,7 +85,7 @@ impl<S: StreamCodec> RoundsFilter<S> {
         write: impl FnOnce(&mut S, &mut Rounds, &mut Vec<u8>) -> T,
     ) -> T {
         let mut tail = self.tail.take();
-        let to = tail.as_mut().unwrap_or(out);
+        let to = tail.as_mut().map_or(out, |tail| &mut tail.events);
         let start = to.len();
         let written = write(&mut self.codec, &mut self.rounds, to);
         self.end_cut_event(start, to);
@@ -244,19 +137,20 @@ impl<S: StreamCodec> StreamFilter for RoundsFilter<S> {
         let rest = self.take_rest(out);
         let holds_end = self.codec.holds_end() && !self.rounds.is_failed;
         let end = rest.and(self.write(out, S::end_round));
-        let tail = self.tail.take();
         self.rounds.size = RoundSize::default();
         self.rounds.is_first = false;
         let end = end?;
+        self.has_shown_call = false;
+        let tail = self.tail.take();
         if holds_end {
             self.rounds.held = Some(HeldEnd { has_client_calls: end.has_client_calls });
         }
         if let Some(tail) = tail {
-            let may_be_sealed = self.is_carrying || !end.skill_calls.is_empty();
+            let may_be_sealed = self.seal.is_carrying || !end.skill_calls.is_empty();
             if end.has_client_calls && may_be_sealed {
                 self.tail = Some(tail);
             } else {
-                out.extend(tail);
+                out.extend(tail.events);
             }
         }
         Ok(end)
@@ -270,7 +164,7 @@ impl<S: StreamCodec> StreamFilter for RoundsFilter<S> {
     }
 
     fn finish(&mut self, results: &[ToolResult], out: &mut Vec<u8>) {
-        out.extend(self.tail.take().unwrap_or_default());
+        out.extend(self.tail.take().into_iter().flat_map(|tail| tail.events));
         let Some(end) = self.rounds.held.take() else { return };
         let text = |result: &ToolResult| ClientText { id: result.id.clone(), text: result.to_text() };
         let texts: Vec<ClientText> = results.iter().map(text).collect();
@@ -286,23 +180,36 @@ impl<S: StreamCodec> StreamFilter for RoundsFilter<S> {
         self.holds_calls = true;
     }
 
-    fn put_seal(&mut self, seal: Seal) {
-        self.seal = Some(seal);
-        self.is_carrying = true;
+    fn put_seal(&mut self, make: MakeSeal) {
+        self.seal.put(make);
+    }
+
+    fn abandon_round(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.rounds.is_failed || self.has_shown_call {
+            return false;
+        }
+        self.splitter = S::Splitter::default();
+        self.rounds.size = RoundSize::default();
+        // Nothing of the tail reached the client.
+        if let Some(before) = self.tail.take().and_then(|tail| tail.before) {
+            self.codec = before;
+        }
+        let is_sealed = self.seal.is_written();
+        self.seal.repeat();
+        self.write(out, |codec, rounds, out| codec.abandon_round(is_sealed, rounds, out))
+    }
+
+    fn write_error(&mut self, error: &ErrorDetail<'_>, out: &mut Vec<u8>) {
+        self.write(out, |codec, _, out| codec.write_error(error, out));
+    }
+
+    fn take_continued(&mut self) -> Option<ContinuedResponse> {
+        self.codec.take_continued()
     }
 
     fn finish_sealed(&mut self, seal: &Seal, call_id: &str, out: &mut Vec<u8>) {
         let mut events = Vec::new();
         self.finish(&[], &mut events);
         out.extend(self.codec.seal_call(events, seal, call_id));
-    }
-}
-
-/// Replaces the JSON string `from` in a text of JSON. Within another string its quotation marks are escaped.
-fn replace_string(text: Vec<u8>, from: &str, to: &str) -> Vec<u8> {
-    let quoted = |text: &str| Value::from(text).to_string();
-    match String::from_utf8(text) {
-        Ok(text) => text.replace(&quoted(from), &quoted(to)).into_bytes(),
-        Err(error) => error.into_bytes(),
     }
 }

@@ -91,7 +91,7 @@ fn check_end(dialect: DialectName, rest: &str) {
         DialectName::Gemini => {
             assert_eq!(
                 events[0]["candidates"][0]["content"],
-                json!({"role": "model", "parts": [{"text": "PROMPT"}]})
+                json!({"role": "model", "parts": [{"text": "\n\nPROMPT"}]})
             );
             assert_eq!(events[1]["candidates"][0]["finishReason"], "STOP");
             assert_eq!(events.len(), 2);

@@ -155,7 +155,8 @@ fn check_conversation(dialect: DialectName, provider: &dyn Provider, rng: &mut T
             break script.has_client_calls;
         }
         if carries {
-            filter.put_seal(before_answer.clone());
+            let seal = before_answer.clone();
+            filter.put_seal(Box::new(move || Some(seal)));
         }
         round += 1;
     };

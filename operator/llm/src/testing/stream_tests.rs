@@ -242,8 +242,10 @@ fn a_seal_stands_before_the_answer_of_the_last_round_and_once() {
         let (mut filter, mut out) = (filter(dialect), Vec::new());
         feed(filter.as_mut(), &stream(dialect, &["look"]), &mut out).unwrap();
         let first = out.len();
-        filter.put_seal(seal("early"));
-        filter.put_seal(seal("late"));
+        for turn in ["early", "late"] {
+            let seal = seal(turn);
+            filter.put_seal(Box::new(move || Some(seal)));
+        }
         feed(filter.as_mut(), &stream(dialect, &[]), &mut out).unwrap();
         filter.finish(&[], &mut out);
         let out = String::from_utf8(out).unwrap();

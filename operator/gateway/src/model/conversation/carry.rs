@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use skillet_llm::{
-    ToolResult,
-    continuation::{Continuation, Seal, insert},
+    DialectName, MakeSeal, ToolResult,
+    continuation::{Continuation, ContinuationKey, Seal, insert},
 };
 use tracing::warn;
 
@@ -28,12 +28,15 @@ impl Conversation {
         self.gateway.confirmation.is_some()
     }
 
-    /// The seal of the rounds so far, for a response that ends in text.
-    pub(super) fn seal_rounds(&self, progress: &Progress) -> Option<Seal> {
+    /// The maker of the seal of the rounds so far, for a response that ends in text.
+    pub(super) fn seal_rounds(&self, progress: &Progress) -> Option<MakeSeal> {
+        let key = self.gateway.confirmation.as_ref()?.continuation_key();
         if progress.carried.is_empty() {
             return None;
         }
-        self.seal(&Continuation { turns: progress.carried.clone(), call_id: None })
+        let (namespace, dialect) = (self.caller.namespace.clone(), self.dialect);
+        let continuation = Continuation { turns: progress.carried.clone(), call_id: None };
+        Some(Box::new(move || seal(&key, &namespace, dialect, &continuation)))
     }
 
     /// The seal of all rounds and of `response`, and the id of the client's call that carries it.
@@ -51,16 +54,9 @@ impl Conversation {
         let call = self.dialect().tool_calls(response).into_iter().find(|call| is_clients(&call.id))?;
         let mut turns = progress.carried.clone();
         turns.extend(self.dialect().turns(request, response, results));
-        Some((self.seal(&Continuation { turns, call_id: Some(call.id.clone()) })?, call.id))
-    }
-
-    fn seal(&self, continuation: &Continuation) -> Option<Seal> {
         let key = self.gateway.confirmation.as_ref()?.continuation_key();
-        let seal = key.seal(&self.caller.namespace, self.dialect, continuation);
-        if seal.is_none() {
-            warn!("Turns of skills are too large to be carried; the model will not know their results later");
-        }
-        seal
+        let continuation = Continuation { turns, call_id: Some(call.id.clone()) };
+        Some((seal(&key, &self.caller.namespace, self.dialect, &continuation)?, call.id))
     }
 
     /// The whole response for the client, and the id of the call that carries a seal in it. Without a seal, results of
@@ -80,12 +76,25 @@ impl Conversation {
         }
         let mut given = self.dialect().client_response(response, results);
         if results.is_empty()
-            && let Some(seal) = self.seal_rounds(progress)
+            && let Some(seal) = self.seal_rounds(progress).and_then(|make| make())
         {
             insert(self.dialect, &mut given, &seal, None);
         }
         (given, None)
     }
+}
+
+fn seal(
+    key: &ContinuationKey,
+    namespace: &str,
+    dialect: DialectName,
+    continuation: &Continuation,
+) -> Option<Seal> {
+    let seal = key.seal(namespace, dialect, continuation);
+    if seal.is_none() {
+        warn!("Turns of skills are too large to be carried; the model will not know their results later");
+    }
+    seal
 }
 
 #[cfg(test)]

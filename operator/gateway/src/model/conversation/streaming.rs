@@ -2,57 +2,38 @@
 //!
 //! A body that is not complete ends with an error, so that no client takes a part for the whole.
 
-use std::{io, pin::pin, sync::Arc, time::Duration};
+mod asked_round;
+mod chunks;
 
-use axum::{
-    body::Body,
-    response::{IntoResponse as _, Response},
-};
-use bytes::Bytes;
-use futures::stream;
+use std::{sync::Arc, time::Duration};
+
+use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
-use skillet_llm::{RoundEnd, StreamFilter, ToolResult};
-use tokio::{
-    sync::mpsc,
-    time::{sleep, timeout},
-};
-use tracing::{Instrument as _, info, warn};
+use skillet_llm::{ErrorDetail, RoundEnd, StreamFilter, ToolResult};
+use tokio::{sync::mpsc, time::sleep};
+use tracing::{Instrument as _, warn};
 
+use self::{
+    asked_round::{AskedRound, ask_again, note_last_response},
+    chunks::{BUFFERED_CHUNKS, Chunk, ChunkSender, Stop, body, end, flush, send, stay_alive},
+};
 use super::{
     Conversation, Progress, confirmation_prompt,
-    retry::retry,
     round_request::RoundRequest,
     step::{Round, Step},
 };
 use crate::model::upstream::{ProviderResponse, Upstream, response_headers};
 
-/// Chunks on their way to a client that reads slowly; then the provider is read no further either.
-const BUFFERED_CHUNKS: usize = 16;
-/// A client that reads nothing for so long is gone.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// A stream that is silent for so long gets a keep-alive.
-const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(10);
+/// The time between the error event of a stream and the end of its connection, which drops bytes that are not sent yet.
+const ERROR_DELAY: Duration = Duration::from_millis(100);
 
 /// The error of a stream that the provider broke off.
-const BROKEN: &str = "the provider broke off its stream";
-
-type ChunkSender = mpsc::Sender<Chunk>;
-
-/// One part of the client's stream. A sender that is dropped without the end has aborted, for any reason: it may have
-/// panicked, or gave up a client that read too slowly.
-enum Chunk {
-    Bytes(Bytes),
-    End,
-}
-
-/// Reasons to stop a stream.
-enum Stop {
-    /// The client reads no more.
-    ClientGone,
-    /// The provider's stream is broken.
-    Broken(String),
-}
+const BROKEN: ErrorDetail<'static> = ErrorDetail {
+    status: 502,
+    reason: "ProviderAnswerBroken",
+    message: "the provider broke off its stream",
+    field: None,
+};
 
 /// Asks, and passes on what comes as it comes. An error answer of the provider's goes to the client as it is.
 pub(super) fn respond(
@@ -77,18 +58,6 @@ pub(super) fn respond(
     (status, headers, body(received)).into_response()
 }
 
-/// A body that ends with an error where its end was not sent.
-fn body(received: mpsc::Receiver<Chunk>) -> Body {
-    Body::from_stream(stream::unfold(Some(received), |received| async {
-        let mut received = received?;
-        match received.recv().await {
-            Some(Chunk::Bytes(bytes)) => Some((Ok(bytes), Some(received))),
-            Some(Chunk::End) => None,
-            None => Some((Err(io::Error::other("the answer was broken off")), None)),
-        }
-    }))
-}
-
 /// Forwards a response that has no skill calls.
 async fn pass_whole(mut response: ProviderResponse, chunks: &ChunkSender) -> Result<(), Stop> {
     loop {
@@ -108,29 +77,22 @@ async fn converse(
     first: ProviderResponse,
     chunks: ChunkSender,
 ) {
-    let held = rounds(&conversation, &upstream, request, first, &chunks, &mut progress).await;
-    // A stream that was offered nothing may have broken off inside an event.
-    if matches!(held, Err(Stop::Broken(_)))
-        && !conversation.offered.targets.is_empty()
-        && let Some(event) = conversation.dialect.error_event(BROKEN)
-    {
-        send(&chunks, Chunk::Bytes(event.into())).await.ok();
+    let mut filter =
+        conversation.dialect.stream_filter(request.is_json, Arc::new(conversation.offered.names()));
+    if conversation.can_seal() {
+        filter.hold_client_calls();
+    }
+    let filter = filter.as_mut();
+    let held = rounds(&conversation, &upstream, request, first, filter, &chunks, &mut progress).await;
+    if matches!(held, Err(Stop::Broken(_))) {
+        let mut out = Vec::new();
+        filter.write_error(&BROKEN, &mut out);
+        if flush(&mut out, &chunks).await.is_ok() {
+            sleep(ERROR_DELAY).await;
+        }
     }
     upstream.record().add_skills(progress.ran.len());
     end(held, progress.round, &chunks).await;
-}
-
-/// Sends the end if the stream completed. Otherwise the body ends with an error.
-async fn end(held: Result<(), Stop>, round: u32, chunks: &ChunkSender) {
-    let ended = match held {
-        Ok(()) => send(chunks, Chunk::End).await,
-        Err(stop) => Err(stop),
-    };
-    match ended {
-        Ok(()) => {}
-        Err(Stop::ClientGone) => info!(round, "Client went away before the end of its answer"),
-        Err(Stop::Broken(why)) => warn!(round, why, "Stream was broken off"),
-    }
 }
 
 async fn rounds(
@@ -138,26 +100,23 @@ async fn rounds(
     upstream: &Upstream,
     mut request: RoundRequest,
     first: ProviderResponse,
+    filter: &mut dyn StreamFilter,
     chunks: &ChunkSender,
     progress: &mut Progress,
 ) -> Result<(), Stop> {
-    let mut filter =
-        conversation.dialect.stream_filter(request.is_json, Arc::new(conversation.offered.names()));
-    if conversation.can_seal() {
-        filter.hold_client_calls();
-    }
+    let keep_alive = conversation.dialect.keep_alive();
     let mut response = first;
+    let mut body = None;
     loop {
-        let end = read(response, filter.as_mut(), chunks).await?;
+        let asked = AskedRound { conversation, upstream, body: body.take(), progress };
+        let end = asked.read(response, filter, chunks).await?;
         let is_answer = end.skill_calls.is_empty() && end.awaiting_confirmation.is_empty();
-        let keep_alive = conversation.dialect.keep_alive();
         // Without turns to carry nothing is looked up in the request.
         let is_needed = !is_answer || !progress.carried.is_empty();
         let parsed = stay_alive(request.document_if(is_needed), keep_alive, chunks).await?;
         let document = parsed.map_err(|error| Stop::Broken(error.message))?;
         if is_answer {
-            return respond_to_client(conversation, document, &end, &[], progress, filter.as_mut(), chunks)
-                .await;
+            return respond_to_client(conversation, document, &end, &[], progress, filter, chunks).await;
         }
         let round = Round {
             response: &end.response,
@@ -168,77 +127,25 @@ async fn rounds(
         let (next, results) = match step {
             Step::Ask { request, results } => (request, results),
             Step::Respond { results } => {
-                return respond_to_client(
-                    conversation,
-                    document,
-                    &end,
-                    &results,
-                    progress,
-                    filter.as_mut(),
-                    chunks,
-                )
-                .await;
+                return respond_to_client(conversation, document, &end, &results, progress, filter, chunks)
+                    .await;
             }
         };
-        if let Some(seal) = conversation.seal_rounds(progress) {
-            filter.put_seal(seal);
+        if let Some(make) = conversation.seal_rounds(progress) {
+            filter.put_seal(make);
         }
-        let body = request.replace(&next);
+        let bytes = body.insert(request.replace(&next)).clone();
         drop(next);
-        let sent = retry(progress.deadline, conversation.limits.retries, || upstream.send(body.clone()));
-        let sent = stay_alive(sent, keep_alive, chunks).await?;
-        response = match sent {
-            Ok(next) if next.status().is_success() => next,
+        let sent = ask_again(conversation, upstream, &bytes, progress.deadline);
+        response = match stay_alive(sent, keep_alive, chunks).await? {
+            Ok(next) => next,
             // Too late for another status: the client at least gets what its skills gave.
-            Ok(refused) => {
-                warn!(status = refused.status().as_u16(), "Provider refused the next round");
-                return finish(filter.as_mut(), &results, chunks).await;
-            }
-            Err(error) => {
-                warn!(error = error.message, "Provider could not be asked again");
-                return finish(filter.as_mut(), &results, chunks).await;
+            Err(why) => {
+                warn!(why, "Next round failed");
+                return finish(filter, &results, chunks).await;
             }
         };
     }
-}
-
-/// Waits for `work`. Proxies and clients end a stream that is silent for long, so it gets `keep_alive` now and then.
-async fn stay_alive<T>(
-    work: impl Future<Output = T>,
-    keep_alive: &'static str,
-    chunks: &ChunkSender,
-) -> Result<T, Stop> {
-    let mut work = pin!(work);
-    loop {
-        tokio::select! {
-            done = &mut work => return Ok(done),
-            () = chunks.closed() => return Err(Stop::ClientGone),
-            () = sleep(KEEP_ALIVE_AFTER) => {
-                send(chunks, Chunk::Bytes(Bytes::from_static(keep_alive.as_bytes()))).await?;
-            }
-        }
-    }
-}
-
-async fn read(
-    mut response: ProviderResponse,
-    filter: &mut dyn StreamFilter,
-    chunks: &ChunkSender,
-) -> Result<RoundEnd, Stop> {
-    let broken = |error: &dyn std::fmt::Display| Stop::Broken(error.to_string());
-    let mut out = Vec::new();
-    loop {
-        let chunk = tokio::select! {
-            chunk = response.chunk() => chunk,
-            () = chunks.closed() => return Err(Stop::ClientGone),
-        };
-        let Some(chunk) = chunk.map_err(|error| broken(&error.message))? else { break };
-        filter.feed(&chunk, &mut out).map_err(|error| broken(&error))?;
-        flush(&mut out, chunks).await?;
-    }
-    let end = filter.end_round(&mut out);
-    flush(&mut out, chunks).await?;
-    end.map_err(|error| broken(&error))
 }
 
 /// Ends the stream with the client's calls, and with the question about those that await confirmation.
@@ -268,6 +175,7 @@ async fn respond_to_client(
         Some((seal, call_id)) => filter.finish_sealed(&seal, &call_id, &mut out),
         None => filter.finish(texts, &mut out),
     }
+    note_last_response(conversation, filter, progress).await;
     flush(&mut out, chunks).await
 }
 
@@ -279,20 +187,6 @@ async fn finish(
     let mut out = Vec::new();
     filter.finish(results, &mut out);
     flush(&mut out, chunks).await
-}
-
-async fn flush(out: &mut Vec<u8>, chunks: &ChunkSender) -> Result<(), Stop> {
-    if out.is_empty() {
-        return Ok(());
-    }
-    send(chunks, Chunk::Bytes(std::mem::take(out).into())).await
-}
-
-async fn send(chunks: &ChunkSender, piece: Chunk) -> Result<(), Stop> {
-    match timeout(CLIENT_TIMEOUT, chunks.send(piece)).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) | Err(_) => Err(Stop::ClientGone),
-    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,9 @@ pub(super) const MANUAL: &str = "models may not call this skill any more; it was
 const UNASKED: &str =
     "calls of this skill wait for a person's word by now; it was not run, call it again in the next request";
 
+/// Most calls of skills in one request, over all its rounds.
+const MAX_CALLS: usize = 128;
+
 /// Reasons not to make a call.
 pub(super) enum Denied {
     /// For a lasting reason, which becomes the result.
@@ -39,6 +42,20 @@ pub(super) async fn run(
     calls: &[ToolCall],
     progress: &mut Progress,
 ) -> Vec<ToolResult> {
+    let left = MAX_CALLS.saturating_sub(progress.calls).min(calls.len());
+    progress.calls += left;
+    let (calls, refused) = calls.split_at_checked(left).unwrap_or((calls, &[]));
+    let message = format!("one request may call skills {MAX_CALLS} times; the skill was not run");
+    let mut results = run_all(conversation, calls, progress).await;
+    results.extend(refused.iter().map(|call| refusal(call, "LimitReached", &message)));
+    results
+}
+
+async fn run_all(
+    conversation: &Conversation,
+    calls: &[ToolCall],
+    progress: &mut Progress,
+) -> Vec<ToolResult> {
     let deadline = progress.deadline;
     let keys: Vec<Option<String>> = calls.iter().map(|call| key(conversation, call, progress)).collect();
     let running = calls.iter().zip(keys);
@@ -47,6 +64,9 @@ pub(super) async fn run(
     let results = calls.iter().zip(outcomes).map(|(call, outcome)| {
         if outcome.is_run {
             progress.ran.push(call.name.as_str().into());
+        }
+        if outcome.execution.is_some() {
+            progress.last_run.clone_from(&outcome.execution);
         }
         outcome.to_result(&mut progress.budget, &call.id, &call.name)
     });

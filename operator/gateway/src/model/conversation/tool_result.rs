@@ -11,7 +11,7 @@ use skillet_llm::{
 };
 use tracing::warn;
 
-use crate::executions::{Execution, ExecutionError};
+use crate::executions::{Execution, ExecutionError, Metadata};
 
 /// The outcome of a call, before the budget bounds it.
 pub(super) struct CallOutcome {
@@ -19,6 +19,8 @@ pub(super) struct CallOutcome {
     pub(super) is_error: bool,
     /// True if the skill was run, with any result.
     pub(super) is_run: bool,
+    /// The execution, if its end is known.
+    pub(super) execution: Option<Metadata>,
 }
 
 impl CallOutcome {
@@ -32,7 +34,9 @@ impl CallOutcome {
 /// Turns the end of a run into an outcome. Of an output `most` bytes are kept, as one result may have.
 pub(super) fn end(run: Result<Arc<Execution>, ExecutionError>, most: usize) -> CallOutcome {
     match run {
-        Ok(execution) => completed(&execution, most),
+        Ok(execution) => {
+            CallOutcome { execution: Some(execution.metadata.clone()), ..completed(&execution, most) }
+        }
         Err(error) => {
             if is_passing(&error) {
                 log(&error);
@@ -55,6 +59,7 @@ pub(super) fn is_passing(error: &ExecutionError) -> bool {
         | ExecutionError::Read { .. }
         | ExecutionError::List { .. }
         | ExecutionError::Cancel { .. }
+        | ExecutionError::Annotate { .. }
         | ExecutionError::Stopping => true,
         ExecutionError::Forbidden { .. }
         | ExecutionError::NoPlace { .. }
@@ -73,6 +78,7 @@ fn is_begun(error: &ExecutionError) -> bool {
         | ExecutionError::Read { .. }
         | ExecutionError::List { .. }
         | ExecutionError::Cancel { .. }
+        | ExecutionError::Annotate { .. }
         | ExecutionError::Forbidden { .. }
         | ExecutionError::NoPlace { .. }
         | ExecutionError::Invalid { .. }
@@ -91,7 +97,12 @@ fn completed(execution: &Execution, most: usize) -> CallOutcome {
             let output = status.output.as_deref().map_or("null", RawValue::get);
             // As the API server wrote it, it is escaped for web pages.
             let content = compact(output).unwrap_or_else(|| output.to_owned());
-            CallOutcome { content: ResultPrefix::new(content, most), is_error: false, is_run }
+            CallOutcome {
+                content: ResultPrefix::new(content, most),
+                is_error: false,
+                is_run,
+                execution: None,
+            }
         }
         Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
             let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
@@ -103,7 +114,8 @@ fn completed(execution: &Execution, most: usize) -> CallOutcome {
 /// The outcome of a call whose skill was not run.
 pub(super) fn failed(reason: &str, message: &str) -> CallOutcome {
     let content = json!({ "error": { "reason": reason, "message": message } });
-    CallOutcome { content: ResultPrefix::new(content.to_string(), usize::MAX), is_error: true, is_run: false }
+    let content = ResultPrefix::new(content.to_string(), usize::MAX);
+    CallOutcome { content, is_error: true, is_run: false, execution: None }
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::{Usage, stream::WholeRound};
+use crate::{Usage, stream::WholeRound, wire::text};
 
 /// The response so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct MessageRound {
     /// The message of `message_start`, with what `message_delta` adds; without its content.
     message: Map<String, Value>,
@@ -23,12 +23,13 @@ pub(super) struct MessageRound {
     pub(super) has_awaiting: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Block {
     value: Value,
     /// Pieces of an input's JSON text.
     input: String,
     shown: Shown,
+    is_open: bool,
 }
 
 /// The client's view of a block.
@@ -48,7 +49,7 @@ impl MessageRound {
     pub(super) fn begin_block(&mut self, index: u64, block: &Value, shown: Shown) {
         self.has_ours |= shown == Shown::Nothing;
         self.places.insert(index, self.blocks.len());
-        self.blocks.push(Block { value: block.clone(), input: String::new(), shown });
+        self.blocks.push(Block { value: block.clone(), input: String::new(), shown, is_open: true });
     }
 
     /// Returns true if the gateway may write more before the round's end.
@@ -66,6 +67,21 @@ impl MessageRound {
         if let Some(block) = place.and_then(|place| self.blocks.get_mut(*place)) {
             block.add(delta);
         }
+    }
+
+    pub(super) fn end_block(&mut self, index: u64) {
+        let place = self.places.get(&index);
+        if let Some(block) = place.and_then(|place| self.blocks.get_mut(*place)) {
+            block.is_open = false;
+        }
+    }
+
+    /// The blocks that the client has: index, type, and true if the block is open.
+    pub(super) fn shown_blocks(&self) -> impl Iterator<Item = (u64, &str, bool)> {
+        self.blocks.iter().filter_map(|block| match block.shown {
+            Shown::As(index) => Some((index, text(&block.value["type"]), block.is_open)),
+            Shown::Nothing => None,
+        })
     }
 
     /// Takes what a `message_delta` says of the whole message.
@@ -138,7 +154,7 @@ impl Block {
 
     /// The block, and the text of an input that is not JSON: the block then has an empty one.
     fn into_value(self) -> (Value, Option<String>) {
-        let Self { mut value, input, shown: _ } = self;
+        let Self { mut value, input, shown: _, is_open: _ } = self;
         if input.is_empty() {
             return (value, None);
         }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The response so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ChunkRound {
     /// The response's fields beside its candidates. Later values win.
     fields: Map<String, Value>,
@@ -26,7 +26,7 @@ pub(super) struct ChunkRound {
     pub(super) has_awaiting: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Candidate {
     fields: Map<String, Value>,
     /// The content beside its parts. None where there is none.
@@ -44,7 +44,7 @@ struct Candidate {
     signature: Signature,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct OpenCall {
     place: usize,
     arguments: Value,
@@ -114,6 +114,11 @@ impl ChunkRound {
     /// Returns true if the gateway may write more before the round's end.
     pub(super) fn is_end_held(&self) -> bool {
         self.has_ours || self.has_awaiting
+    }
+
+    /// Returns true if every part is text or a thought.
+    pub(super) fn has_only_texts(&self) -> bool {
+        self.candidates.values().flat_map(|candidate| &candidate.parts).all(|part| plain_text(part).is_some())
     }
 
     /// Returns true if the stream is inside the arguments of an offered tool's call.

@@ -174,7 +174,7 @@ fn inside(byte: u8, depth: usize, is_text: bool, is_escaped: bool) -> ListState 
 }
 
 /// Writes the pieces of all rounds as one stream of the same wrapping.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Writer {
     is_list: bool,
     progress: Progress,

@@ -46,6 +46,11 @@ fn shown(content: &str) -> Value {
     parts(json!([{"text": format!("[Skill result: ours]\n{content}")}]))
 }
 
+/// The same after a text.
+fn shown_below(content: &str) -> Value {
+    parts(json!([{"text": format!("\n\n[Skill result: ours]\n{content}")}]))
+}
+
 fn call(name: &str) -> Value {
     json!({"functionCall": {"name": name, "args": {"x": 1}}})
 }
@@ -106,7 +111,7 @@ fn a_chunk_that_is_ours_only_in_part_passes_without_it_and_its_end_is_held() {
     assert_eq!(data(&out), std::slice::from_ref(&passed));
     filter.finish(&[result("{}")], &mut out);
     filter.finish(&[result("twice")], &mut out);
-    assert_eq!(data(&out), [passed, shown("{}"), last(json!([]), 10, 5)]);
+    assert_eq!(data(&out), [passed, shown_below("{}"), last(json!([]), 10, 5)]);
 }
 
 #[test]
@@ -194,7 +199,7 @@ fn a_list_of_chunks_stays_one_list_over_all_rounds() {
     filter.finish(&[result("1")], &mut out);
     let seen: Value = serde_json::from_slice(&out).unwrap();
     let second = parts(json!([{"text": "\n\nb"}]));
-    assert_eq!(seen, json!([first[1], second, shown("1"), last(json!([]), 20, 10)]));
+    assert_eq!(seen, json!([first[1], second, shown_below("1"), last(json!([]), 20, 10)]));
 }
 
 #[test]

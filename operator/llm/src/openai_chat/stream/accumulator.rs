@@ -12,10 +12,11 @@ use crate::{
 };
 
 /// The call of each delta of a chunk: by index of the choice, then of the delta. None for a delta without a call.
+#[derive(Clone)]
 pub(super) struct CallSlots(pub(super) Vec<Vec<Option<usize>>>);
 
 /// The response so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct ChatRound {
     /// Fields of the chunks themselves.
     pub(super) head: Map<String, Value>,
@@ -24,7 +25,7 @@ pub(super) struct ChatRound {
     is_finished: bool,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Choice {
     message: Map<String, Value>,
     finish_reason: Value,
@@ -41,7 +42,7 @@ struct Choice {
     next_place: u64,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct StreamedCall {
     /// All but the index and what has a field of its own here.
     fields: Map<String, Value>,

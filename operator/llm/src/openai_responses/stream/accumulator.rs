@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The response of one round so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct ItemRound {
     items: Vec<Item>,
     /// The last item of each id and index.
@@ -36,6 +36,7 @@ pub(super) struct ItemRound {
 }
 
 /// An event behind reasoning that waits.
+#[derive(Clone)]
 pub(super) enum WaitingEvent {
     OfItem(usize, ResponseEvent),
     OfNone(ResponseEvent),
@@ -88,12 +89,12 @@ impl ItemRound {
             self.release_reasoning(client, out);
             ItemOwner::Client(client.place(index))
         };
-        let (arguments, is_done, is_final) = (String::new(), false, false);
+        let (arguments, text, is_done, is_final) = (String::new(), String::new(), false, false);
         self.name(&value, self.items.len());
         if let Some(index) = index {
             self.by_index.insert(index, self.items.len());
         }
-        self.items.push(Item { index, value, arguments, is_done, is_final, owner });
+        self.items.push(Item { index, value, arguments, text, is_done, is_final, owner });
     }
 
     /// Returns true if an event has to wait behind reasoning whose owner is not known yet.
@@ -184,6 +185,12 @@ impl ItemRound {
             rounds.keep(event.raw.0.len())?;
         }
         item.read(&event);
+        if !rounds.is_first
+            && let Some(delta) = event.text_delta()
+        {
+            rounds.keep(delta.len())?;
+            item.text.push_str(delta);
+        }
         match &mut item.owner {
             ItemOwner::Ours => {}
             ItemOwner::Unnamed(events) => events.push(event),
@@ -196,6 +203,24 @@ impl ItemRound {
             self.decide(place, &rounds.offered, client, out);
         }
         Ok(())
+    }
+
+    /// Ends the client's items of a round that the provider broke off. Without a seal, items other than messages would
+    /// stay in the client's history, where the provider does not take them.
+    pub(super) fn abandon(self, is_sealed: bool, client: &mut ClientStream, out: &mut Vec<u8>) -> bool {
+        for item in self.items {
+            let ItemOwner::Client(index) = item.owner else { continue };
+            let is_message = item.value["type"] == "message";
+            if !(is_message || (is_sealed && item.is_done)) {
+                return false;
+            }
+            if item.is_done {
+                client.keep(vec![item.value]);
+            } else {
+                client.end_message(index, item.value, &item.text, out);
+            }
+        }
+        true
     }
 
     /// Completes every item from `response`, the final event, and gives the client's items to `client`.

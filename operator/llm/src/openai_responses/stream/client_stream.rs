@@ -4,16 +4,18 @@ use serde_json::{Map, Value, json};
 
 use super::{event::ResponseEvent, fields};
 use crate::{
-    RoundEnd, StreamError, Usage,
+    DialectName, ErrorDetail, RoundEnd, StreamError, Usage,
     openai_responses::item,
     sse::{EVENT_LIMIT_BYTES, RawEvent, write},
+    stream::ContinuedResponse,
+    wire::text,
 };
 
 /// Events that begin one response: `created`, `queued`, `in_progress`. No more are held.
 pub(super) const BEGINNING_LIMIT: usize = 4;
 
 /// The client's side of the stream.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct ClientStream {
     /// Something was held back: numbers differ from the provider's.
     is_changed: bool,
@@ -30,6 +32,7 @@ pub(super) struct ClientStream {
     /// The client's items of all ended rounds, in order.
     items: Vec<Value>,
     held: Option<EndEvent>,
+    continued: Option<ContinuedResponse>,
 }
 
 /// The round whose response the client saw.
@@ -42,6 +45,7 @@ enum VisibleRound {
 }
 
 /// The end of a round with skill calls, or with a call that awaits confirmation.
+#[derive(Clone)]
 struct EndEvent {
     event: ResponseEvent,
     response: Value,
@@ -64,6 +68,16 @@ impl ClientStream {
         if self.visible == VisibleRound::Current {
             self.visible = VisibleRound::Earlier;
         }
+    }
+
+    /// Forgets a round that was broken off.
+    pub(super) fn abandon_round(&mut self) {
+        self.beginning.clear();
+        self.begin_next_round();
+    }
+
+    pub(super) fn take_continued(&mut self) -> Option<ContinuedResponse> {
+        self.continued.take()
     }
 
     pub(super) fn holds_end(&self) -> bool {
@@ -203,26 +217,48 @@ impl ClientStream {
     /// Writes an end for all rounds.
     fn write_end(&mut self, mut event: ResponseEvent, response: Value, total: &Usage, out: &mut Vec<u8>) {
         self.write_beginning(out);
+        let (last_id, is_stored) = (text(&response["id"]).to_owned(), response["store"] != false);
         let mut response = fields(response);
         response.extend(self.repeated.clone());
+        let shown_id = response.get("id").map_or("", text).to_owned();
+        if is_stored && shown_id != last_id {
+            self.continued = Some(ContinuedResponse { shown_id, last_id });
+        }
         response.insert("output".to_owned(), Value::Array(std::mem::take(&mut self.items)));
         total.write(response.get_mut("usage"));
         event.data.insert("response".to_owned(), Value::Object(response));
         self.pass(event, None, out);
     }
 
+    pub(super) fn write_error(&mut self, error: &ErrorDetail<'_>, out: &mut Vec<u8>) {
+        self.write_beginning(out);
+        let (kind, data) = DialectName::OpenAiResponses.error_event(error);
+        let mut data = fields(data);
+        if self.has_numbers {
+            data.insert("sequence_number".to_owned(), Value::Null);
+        }
+        self.number(&mut data);
+        write(kind, &Value::Object(data).to_string(), out);
+    }
+
     /// Writes a message of the model, before the end that is held back.
     pub(super) fn write_message(&mut self, message: Value, text: &str, out: &mut Vec<u8>) {
-        let id = message["id"].clone();
-        let part = |text: &str| json!({"item_id": id, "content_index": 0, "part": item::text_part(text)});
-        let words = |field: &str| json!({"item_id": id, "content_index": 0, "logprobs": [], field: text});
-        let events = [
-            ("response.content_part.added", part("")),
-            ("response.output_text.delta", words("delta")),
-            ("response.output_text.done", words("text")),
-            ("response.content_part.done", part(text)),
-        ];
-        self.write_item(message, &events, out);
+        self.write_item(message.clone(), &message_events(&message["id"], text), out);
+    }
+
+    /// Ends a message that the provider broke off after `text`.
+    pub(super) fn end_message(&mut self, index: u64, mut message: Value, text: &str, out: &mut Vec<u8>) {
+        let [_, _, text_done, part_done] = message_events(&message["id"], text);
+        if let Some(fields) = message.as_object_mut() {
+            let content = if text.is_empty() { json!([]) } else { json!([item::text_part(text)]) };
+            fields.insert("content".to_owned(), content);
+            fields.insert("status".to_owned(), json!("incomplete"));
+        }
+        if !text.is_empty() {
+            self.write_events(index, &[text_done, part_done], out);
+        }
+        self.write_events(index, &[("response.output_item.done", json!({ "item": message }))], out);
+        self.items.push(message);
     }
 
     /// Writes an item of the gateway: its beginning, these events, and its end.
@@ -236,7 +272,14 @@ impl ClientStream {
         }
         let added = ("response.output_item.added", json!({ "item": begun }));
         let done = ("response.output_item.done", json!({ "item": item }));
-        for (kind, data) in std::iter::once(&added).chain(events).chain(Some(&done)) {
+        self.write_events(index, &[added], out);
+        self.write_events(index, events, out);
+        self.write_events(index, &[done], out);
+        self.items.push(item);
+    }
+
+    fn write_events(&mut self, index: u64, events: &[(&str, Value)], out: &mut Vec<u8>) {
+        for (kind, data) in events {
             let mut data = fields(data.clone());
             data.insert("type".to_owned(), json!(kind));
             data.insert("output_index".to_owned(), json!(index));
@@ -246,6 +289,17 @@ impl ClientStream {
             self.number(&mut data);
             write(Some(kind), &Value::Object(data).to_string(), out);
         }
-        self.items.push(item);
     }
+}
+
+/// The events of a message of one text, between its beginning and its end.
+fn message_events(id: &Value, text: &str) -> [(&'static str, Value); 4] {
+    let part = |text: &str| json!({"item_id": id, "content_index": 0, "part": item::text_part(text)});
+    let words = |field: &str| json!({"item_id": id, "content_index": 0, "logprobs": [], field: text});
+    [
+        ("response.content_part.added", part("")),
+        ("response.output_text.delta", words("delta")),
+        ("response.output_text.done", words("text")),
+        ("response.content_part.done", part(text)),
+    ]
 }

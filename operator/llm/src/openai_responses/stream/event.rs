@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{sse::RawEvent, stream::SseEvent};
 
+#[derive(Clone)]
 pub(super) struct ResponseEvent {
     pub(super) raw: RawEvent,
     pub(super) data: Map<String, Value>,
@@ -65,6 +66,14 @@ impl ResponseEvent {
     pub(super) fn item_id(&self) -> Option<&str> {
         let id = self.data.get("item_id").or_else(|| self.item()?.get("id"));
         id.and_then(Value::as_str).filter(|id| !id.is_empty())
+    }
+
+    /// A piece of a message's text.
+    pub(super) fn text_delta(&self) -> Option<&str> {
+        match self.name() {
+            "response.output_text.delta" => self.data.get("delta")?.as_str(),
+            _ => None,
+        }
     }
 
     /// A piece of a function call's arguments.

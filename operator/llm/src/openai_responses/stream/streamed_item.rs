@@ -8,18 +8,22 @@ use super::{
 };
 
 /// An item of a streamed response.
+#[derive(Clone)]
 pub(super) struct Item {
     /// Its index in the provider's numbering.
     pub(super) index: Option<u64>,
     pub(super) value: Value,
     /// Collected from events, in case `value` never gets them.
     pub(super) arguments: String,
+    /// The text of a message of a later round, in case the provider breaks it off.
+    pub(super) text: String,
     pub(super) is_done: bool,
     /// The final event names it.
     pub(super) is_final: bool,
     pub(super) owner: ItemOwner,
 }
 
+#[derive(Clone)]
 pub(super) enum ItemOwner {
     Ours,
     /// A function call without a name: its events wait until it has one.

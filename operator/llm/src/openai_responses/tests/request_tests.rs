@@ -95,3 +95,19 @@ fn only_the_word_true_streams() {
         assert!(!OpenAiResponses.is_streaming(&request), "{request}");
     }
 }
+
+#[test]
+fn reasoning_that_is_not_stored_is_asked_for_with_its_content() {
+    let reasoning = "reasoning.encrypted_content";
+    for (request, include) in [
+        (json!({"store": false, "reasoning": {}}), json!([reasoning])),
+        (json!({"store": false, "reasoning": {}, "include": ["x"]}), json!(["x", reasoning])),
+        (json!({"store": false, "reasoning": {}, "include": [reasoning]}), json!([reasoning])),
+        (json!({"store": false}), Value::Null),
+        (json!({"reasoning": {}}), Value::Null),
+    ] {
+        let mut offered = request.clone();
+        OpenAiResponses.append_tools(&mut offered, &[weather()]).unwrap();
+        assert_eq!(offered["include"], include, "{request}");
+    }
+}

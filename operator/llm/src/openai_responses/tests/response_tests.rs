@@ -152,6 +152,17 @@ fn check_input(item: Value, store: Option<bool>, expected: Option<Value>) {
 }
 
 #[test]
+fn the_response_says_whether_it_is_stored_before_the_request_does() {
+    let bare = json!({"type": "reasoning", "id": "rs", "summary": []});
+    for (asked, answered, is_kept) in [(true, false, false), (false, true, true)] {
+        let mut response = response(&[bare.clone()]);
+        response["store"] = json!(answered);
+        let next = OpenAiResponses.next_request(&json!({ "store": asked }), &response, &[]);
+        assert_eq!(next["input"].as_array().unwrap().len(), usize::from(is_kept), "{asked} {answered}");
+    }
+}
+
+#[test]
 fn items_lose_what_a_request_may_not_hold() {
     let bare = json!({"type": "reasoning", "id": "rs", "summary": []});
     check_input(bare.clone(), None, Some(bare.clone()));

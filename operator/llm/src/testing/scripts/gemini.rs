@@ -75,7 +75,8 @@ impl Provider for Chunks {
     }
 
     fn result_parts(&self, results: &[ToolResult]) -> Vec<Value> {
-        results.iter().map(|result| json!({"text": result.to_text()})).collect()
+        let text = results.iter().map(ToolResult::to_text).collect::<Vec<_>>().join("\n\n");
+        if text.is_empty() { Vec::new() } else { vec![json!({"result": text})] }
     }
 
     fn separate(&self, before: &[Value], round: &mut [Value]) {
@@ -131,10 +132,20 @@ fn plain_text(part: &Value) -> Option<&str> {
     if is_plain { part["text"].as_str() } else { None }
 }
 
+/// Results have a blank line before them if there is other text.
+fn shown(part: &Value, before: &[Value]) -> Value {
+    let Some(result) = part["result"].as_str() else { return part.clone() };
+    let has_text = before
+        .iter()
+        .any(|part| part["thought"] != true && part["text"].as_str().is_some_and(|text| !text.is_empty()));
+    json!({"text": format!("{}{result}", if has_text { "\n\n" } else { "" })})
+}
+
 /// Adjacent plain texts as one.
 fn joined(parts: &[Value]) -> Vec<Value> {
     let mut joined: Vec<Value> = Vec::new();
     for part in parts {
+        let part = &shown(part, &joined);
         match (joined.last_mut(), plain_text(part)) {
             (Some(last), Some(text))
                 if plain_text(last).is_some() && last.get("thought") == part.get("thought") =>

@@ -2,6 +2,8 @@
 
 use std::panic::AssertUnwindSafe;
 
+use axum::body::Body;
+use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
 use skillet_llm::DialectName;
@@ -16,6 +18,7 @@ use super::{
         spans::{self, Log},
         stocked,
     },
+    chunks::KEEP_ALIVE_AFTER,
     *,
 };
 use crate::testing::TestGateway;
@@ -203,6 +206,48 @@ async fn a_stream_that_breaks_off_says_so_in_the_dialects_form() {
         provider(&gateway, vec![saying("200 OK", 99, ": hello\n\n")]).await;
         let response = gateway.respond(path, &json!({"stream": true, "messages": []})).await;
         let (text, is_whole) = read_to_end(response.into_body()).await;
-        assert!(!is_whole && text.contains(error) && text.contains(BROKEN), "{path}: {text}");
+        assert!(!is_whole && text.contains(error) && text.contains(BROKEN.message), "{path}: {text}");
     }
+}
+
+/// The events of a text that is the whole answer.
+fn answering(text: &str) -> String {
+    let chunk = |delta: serde_json::Value, reason: serde_json::Value| {
+        format!(
+            "data: {}\n\n",
+            json!({"id": "r", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
+        )
+    };
+    let end = chunk(json!({}), json!("stop"));
+    format!("{}{end}data: [DONE]\n\n", chunk(json!({ "content": text }), json!(null)))
+}
+
+#[tokio::test]
+async fn a_later_round_that_breaks_off_is_asked_again_and_a_first_one_is_not() {
+    let gateway = stocked(Some(key()));
+    let (part, whole) = (answering("The wor"), answering("The words."));
+    let part = part.split("data: {\"choices\":[{\"delta\":{},").next().unwrap();
+    let broken = saying("200 OK", 9_999, part);
+    let first = saying("200 OK", CALLING.len(), CALLING);
+    provider(
+        &gateway,
+        vec![first.clone(), broken.clone(), broken.clone(), saying("200 OK", whole.len(), &whole)],
+    )
+    .await;
+    let (_, text, is_whole) = streamed(&gateway).await;
+    assert!(is_whole && text.ends_with("data: [DONE]\n\n"), "{text}");
+    let places: Vec<usize> = ["\"The wor\"", "\"\\n\\nThe wor\"", "\"\\n\\nThe words.\""]
+        .iter()
+        .map(|piece| text.find(piece).unwrap_or_else(|| panic!("{piece}: {text}")))
+        .collect();
+    assert!(places.is_sorted(), "{text}");
+    assert_eq!(gateway.created(), 1, "the skill ran once");
+
+    provider(&gateway, vec![broken.clone(), saying("200 OK", whole.len(), &whole)]).await;
+    let (_, text, is_whole) = streamed(&gateway).await;
+    assert!(!is_whole && text.contains(BROKEN.message), "{text}");
+
+    provider(&gateway, vec![first, broken.clone(), broken.clone(), broken.clone(), broken]).await;
+    let (_, text, is_whole) = streamed(&gateway).await;
+    assert!(!is_whole && text.contains(BROKEN.reason), "{text}");
 }

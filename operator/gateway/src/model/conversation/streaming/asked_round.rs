@@ -1,0 +1,106 @@
+//! One round of a stream, whose response may have to be asked for again.
+
+use bytes::Bytes;
+use skillet_llm::{RoundEnd, StreamFilter};
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::{
+    super::{Conversation, Progress, retry::retry},
+    chunks::{ChunkSender, Stop, flush, stay_alive},
+};
+use crate::model::upstream::{ProviderResponse, Upstream};
+
+/// A round whose response is read.
+pub(super) struct AskedRound<'a> {
+    pub(super) conversation: &'a Conversation,
+    pub(super) upstream: &'a Upstream,
+    /// The request. None in the first round: the client repeats that itself, since no skill has run.
+    pub(super) body: Option<Bytes>,
+    pub(super) progress: &'a Progress,
+}
+
+impl AskedRound<'_> {
+    /// Reads the response. If the provider breaks off a later round, it is asked again: the part that the client got
+    /// stays, and the new attempt follows it.
+    pub(super) async fn read(
+        &self,
+        mut response: ProviderResponse,
+        filter: &mut dyn StreamFilter,
+        chunks: &ChunkSender,
+    ) -> Result<RoundEnd, Stop> {
+        let Progress { deadline, .. } = *self.progress;
+        let mut tries = 0;
+        loop {
+            let why = match self.read_once(response, filter, chunks).await {
+                Err(Stop::Broken(why)) => why,
+                read => return read,
+            };
+            let is_left = tries < self.conversation.limits.retries && Instant::now() < deadline;
+            let (Some(body), true) = (&self.body, is_left) else { return Err(Stop::Broken(why)) };
+            let mut out = Vec::new();
+            if !filter.abandon_round(&mut out) {
+                return Err(Stop::Broken(why));
+            }
+            flush(&mut out, chunks).await?;
+            warn!(tries, why, "Provider broke off a later round and is asked again");
+            tries += 1;
+            let keep_alive = self.conversation.dialect.keep_alive();
+            let sent =
+                stay_alive(ask_again(self.conversation, self.upstream, body, deadline), keep_alive, chunks)
+                    .await?;
+            response = sent.map_err(Stop::Broken)?;
+        }
+    }
+
+    async fn read_once(
+        &self,
+        mut response: ProviderResponse,
+        filter: &mut dyn StreamFilter,
+        chunks: &ChunkSender,
+    ) -> Result<RoundEnd, Stop> {
+        let broken = |error: &dyn std::fmt::Display| Stop::Broken(error.to_string());
+        let mut out = Vec::new();
+        loop {
+            let chunk = tokio::select! {
+                chunk = response.chunk() => chunk,
+                () = chunks.closed() => return Err(Stop::ClientGone),
+            };
+            let Some(chunk) = chunk.map_err(|error| broken(&error.message))? else { break };
+            filter.feed(&chunk, &mut out).map_err(|error| broken(&error))?;
+            note_last_response(self.conversation, filter, self.progress).await;
+            flush(&mut out, chunks).await?;
+        }
+        let end = filter.end_round(&mut out);
+        note_last_response(self.conversation, filter, self.progress).await;
+        flush(&mut out, chunks).await?;
+        end.map_err(|error| broken(&error))
+    }
+}
+
+/// Notes the last response before the client gets its end, and may continue from it.
+pub(super) async fn note_last_response(
+    conversation: &Conversation,
+    filter: &mut dyn StreamFilter,
+    progress: &Progress,
+) {
+    if let Some(continued) = filter.take_continued() {
+        conversation.note_last_response(&continued, progress).await;
+    }
+}
+
+/// Sends the request of a later round. The error says in one line why there is no response.
+pub(super) async fn ask_again(
+    conversation: &Conversation,
+    upstream: &Upstream,
+    body: &Bytes,
+    deadline: Instant,
+) -> Result<ProviderResponse, String> {
+    let sent = retry(deadline, conversation.limits.retries, || upstream.send(body.clone())).await;
+    let sent = sent.map_err(|error| error.message)?;
+    if sent.status().is_success() {
+        Ok(sent)
+    } else {
+        Err(format!("ProviderRefused {}", sent.status().as_u16()))
+    }
+}
