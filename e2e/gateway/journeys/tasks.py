@@ -11,6 +11,13 @@ SCRIPTS = {"chat": "journey_openai", "responses": "journey_openai", "messages": 
 LANGUAGES = ("python", "node")
 # Where a client is installed, if not with the frameworks for Python.
 PLACES = {"python": "python", "node": "node", "vercel-ai": "node", "litellm": "litellm"}
+# Errors of the gateway by turn, and what each SDK's exception says of them.
+ERRORS = {
+    "token": ("AuthenticationError", "ClientError", "Unauthorized"),
+    "header": ("BadRequestError", "ClientError", "x-skillet-skills"),
+    "path": ("NotFoundError", None, "there is no such path"),
+    "broken": ("API", "ServerError", "the provider broke off its stream"),
+}
 
 
 def fill(text, name):
@@ -27,7 +34,8 @@ def all_tasks(pattern="*"):
     table = json.loads((CLIENTS / "journeys.json").read_text())
     clients = {**{language: table["variants"] for language in LANGUAGES}, **table["frameworks"]}
     of_clients = (of_client(table, client, apis) for client, apis in clients.items())
-    return [one for one in itertools.chain(*of_clients) if fnmatch.fnmatch(one[2]["name"], pattern)]
+    found = [*itertools.chain(*of_clients), *of_errors()]
+    return [one for one in found if fnmatch.fnmatch(one[2]["name"], pattern)]
 
 
 def of_client(table, client, apis):
@@ -44,6 +52,17 @@ def of_client(table, client, apis):
 
 def fits(name, patterns):
     return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+def of_errors():
+    """A conversation of errors for each SDK: a turn names one, and expects the exception's class and words."""
+    for api, language in itertools.product(SCRIPTS, LANGUAGES):
+        kind = {"generate": "ApiError" if language == "node" else None}.get(api)
+        at = 1 if api == "generate" else 0
+        turns = [turn for turn, words in ERRORS.items() if words[at]]
+        expect = [[kind or ERRORS[turn][at], ERRORS[turn][2]] for turn in turns]
+        name = f"{language}-{api}-errors"
+        yield language, "journey_errors", task(name, api, True, {"turns": turns, "expect": expect, "runs": 0, "errors": True}, False)
 
 
 def form(stream):
