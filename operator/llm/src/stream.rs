@@ -98,7 +98,6 @@ pub struct ContinuedResponse {
 /// `finish`.
 ///
 /// ```
-/// use serde_json::json;
 /// use skillet_llm::{DialectName, OfferedNames, ToolResult};
 ///
 /// let offered = OfferedNames::from(["sum".into()]);

@@ -62,7 +62,8 @@ pub fn set_header<'a>(headers: &mut HeaderMap, name: &'static str, names: impl I
         text += name;
     }
     if more > 0 {
-        text += &format!(",+{more}");
+        text += ",+";
+        text += &more.to_string();
     }
     if let Ok(value) = HeaderValue::try_from(text) {
         headers.insert(name, value);

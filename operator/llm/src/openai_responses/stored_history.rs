@@ -49,12 +49,11 @@ pub fn add_missing_output(request: &mut Value, call_id: &str) -> bool {
 /// The path of the newest stored items before the request, below the API's base.
 pub fn path(request: &Value) -> Option<String> {
     let conversation = &request["conversation"];
-    let (id, path) = match request["previous_response_id"].as_str() {
-        Some(id) => (id, format!("/responses/{id}")),
-        None => {
-            let id = conversation.as_str().or_else(|| conversation["id"].as_str())?;
-            (id, format!("/conversations/{id}/items?limit=100"))
-        }
+    let (id, path) = if let Some(id) = request["previous_response_id"].as_str() {
+        (id, format!("/responses/{id}"))
+    } else {
+        let id = conversation.as_str().or_else(|| conversation["id"].as_str())?;
+        (id, format!("/conversations/{id}/items?limit=100"))
     };
     id.chars().all(is_of_id).then_some(path)
 }

@@ -242,7 +242,7 @@ impl ClientStream {
     }
 
     /// Writes a message of the model, before the end that is held back.
-    pub(super) fn write_message(&mut self, message: Value, text: &str, out: &mut Vec<u8>) {
+    pub(super) fn write_message(&mut self, message: &Value, text: &str, out: &mut Vec<u8>) {
         self.write_item(message.clone(), &message_events(&message["id"], text), out);
     }
 

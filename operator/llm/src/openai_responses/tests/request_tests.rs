@@ -97,7 +97,7 @@ fn only_the_word_true_streams() {
 }
 
 #[test]
-fn reasoning_that_is_not_stored_is_asked_for_with_its_content() {
+fn a_request_without_store_includes_the_content_of_reasoning() {
     let reasoning = "reasoning.encrypted_content";
     for (request, include) in [
         (json!({"store": false, "reasoning": {}}), json!([reasoning])),

@@ -155,7 +155,7 @@ fn check_input(item: Value, store: Option<bool>, expected: Option<Value>) {
 fn the_response_says_whether_it_is_stored_before_the_request_does() {
     let bare = json!({"type": "reasoning", "id": "rs", "summary": []});
     for (asked, answered, is_kept) in [(true, false, false), (false, true, true)] {
-        let mut response = response(&[bare.clone()]);
+        let mut response = response(std::slice::from_ref(&bare));
         response["store"] = json!(answered);
         let next = OpenAiResponses.next_request(&json!({ "store": asked }), &response, &[]);
         assert_eq!(next["input"].as_array().unwrap().len(), usize::from(is_kept), "{asked} {answered}");
