@@ -152,7 +152,7 @@ pub(crate) mod tests {
     #[test]
     fn a_changed_byte_is_noticed() {
         let mut bytes = frames(true);
-        let at = bytes.windows(3).position(|w| w == b"a\nb").unwrap();
+        let at = bytes.windows(3).position(|w| w == b"a\x10*").unwrap();
         bytes[at] = b'x';
         assert!(matches!(parse(&bytes), Logged::Torn));
     }
