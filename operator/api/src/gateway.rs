@@ -131,7 +131,7 @@ pub struct Providers {
     /// `/v1beta/models/...:generateContent`. Default `https://generativelanguage.googleapis.com`.
     pub gemini: Provider,
     /// Further providers. The first one whose dialect and models match a request gets it, else one of the three above. Default none.
-    #[schemars(length(max = 32))]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional: Vec<AdditionalProvider>,
 }
