@@ -113,6 +113,10 @@ fn provider_cases() -> Vec<Case> {
             "spec.gateway.providers.additional maxItems",
             gateway(&format!("providers: {{additional: {many_providers}}}")),
         ),
+        breaks(
+            "spec.gateway.providers.additional[] unique",
+            gateway("providers: {additional: [{name: n, dialect: OpenAI}, {name: n, dialect: Gemini}]}"),
+        ),
         breaks("spec.gateway.providers.additional[].name required", additional("dialect: OpenAI")),
         breaks("spec.gateway.providers.additional[].name pattern", additional("name: A, dialect: OpenAI")),
         breaks("spec.gateway.providers.additional[].name maxLength", additional(&long_name)),
