@@ -197,6 +197,10 @@ impl Attempt<'_> {
                 reason: Reason::ImageUnavailable,
                 message: format!("the image {} was not pulled within {limit:?}", self.image()),
             },
+            // The Job controller pauses longer after each refusal, such as of a quota that is used up for a moment.
+            AttachError::Timeout { limit, message } if pod.borrow().is_none() => {
+                AttemptOutcome::Unused { message: format!("no sandbox within {limit:?}: {message}") }
+            }
             AttachError::Timeout { limit, message } => AttemptOutcome::Unusable {
                 reason: Reason::SandboxUnavailable,
                 message: format!("no sandbox within {limit:?}: {message}"),
