@@ -33,12 +33,18 @@ pub async fn pod(client: &Client) -> Result<Pod> {
     pods.items.into_iter().find(leads).context("no operator leads in the cluster; run `make deploy`")
 }
 
-/// Deletes the pod of the operator that leads, once one does; its name.
+/// Deletes the pod of the operator that leads, once one does, and waits until another leads. Returns the pod's name.
 pub async fn delete(client: &Client, params: &DeleteParams) -> Result<String> {
     let found = eventually("an operator leads", SCALED_WITHIN, async || Ok(pod(client).await.ok())).await?;
     let api: Api<Pod> = Api::namespaced(client.clone(), &found.namespace().unwrap_or_default());
-    api.delete(&found.name_any(), params).await?;
-    Ok(found.name_any())
+    let name = found.name_any();
+    api.delete(&name, params).await?;
+    // Its process lives on for some seconds, and may lead until then.
+    eventually("another operator leads", SCALED_WITHIN, async || {
+        Ok(pod(client).await.ok().filter(|pod| pod.name_any() != name).map(drop))
+    })
+    .await?;
+    Ok(name)
 }
 
 /// Sends the operators away, does `body`, and calls as many back whatever came of it.
