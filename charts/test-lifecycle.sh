@@ -126,6 +126,8 @@ test_rights() {
   may view no create skillexecutions.skillet.dev "$USER_NAMESPACE"
   may edit yes create skillexecutions.skillet.dev "$USER_NAMESPACE"
   may edit no create skillversions.skillet.dev "$USER_NAMESPACE"
+  may edit yes create apikeys.skillet.dev "$USER_NAMESPACE"
+  may edit yes create serviceaccounts/token "$USER_NAMESPACE"
   may edit no patch skillexecutions.skillet.dev/status "$USER_NAMESPACE"
   may admin yes delete skillversions.skillet.dev "$USER_NAMESPACE"
   refused "a namespace's admin reading the policy" forbidden kubectl get skillpolicies --as admin

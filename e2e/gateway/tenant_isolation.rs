@@ -258,7 +258,8 @@ async fn by_tokens(fixture: &Fixture<'_>, own_of_other: &str) -> Result<Vec<Stri
     let [header, _, signature] = &mine[..] else { anyhow::bail!("a token has three parts") };
     let forged = format!("{header}.{}.{signature}", theirs.get(1).context("no claims")?);
     let unsigned = format!("eyJhbGciOiJub25lIn0.{}.", theirs.get(1).context("no claims")?);
-    let unknown_key = format!("sk_{}", "A".repeat(43));
+    // Of 32 zero bytes, with their checksum.
+    let unknown_key = format!("skillet_{}ZClWt", "A".repeat(43));
     let tokens = ["", "x", "a.b.c", for_api_server.as_str(), &forged, &unsigned, &unknown_key];
     let requests = [
         chat("tenant", "say hello"),

@@ -8,6 +8,7 @@
 // Several `printcolumn`s look like one attribute given twice.
 #![allow(clippy::duplicated_attributes)]
 
+pub mod api_key;
 pub mod duration;
 pub mod execution;
 pub mod gateway;
@@ -18,6 +19,7 @@ mod schema;
 pub mod skill;
 pub mod version;
 
+pub use api_key::{ApiKey, ApiKeySpec, ApiKeyStatus};
 pub use execution::{Phase, SkillExecution, SkillExecutionSpec, SkillExecutionStatus};
 pub use policy::{IsolationLevel, SkillPolicy, SkillPolicySpec, SkillPolicyStatus};
 pub use reason::Reason;
@@ -29,7 +31,8 @@ use kube::CustomResourceExt;
 
 /// Returns every custom resource definition of the product, in the order of `crds/`.
 pub fn custom_resource_definitions() -> Vec<CustomResourceDefinition> {
-    let mut crds = vec![Skill::crd(), SkillVersion::crd(), SkillExecution::crd(), SkillPolicy::crd()];
+    let mut crds =
+        vec![ApiKey::crd(), Skill::crd(), SkillVersion::crd(), SkillExecution::crd(), SkillPolicy::crd()];
     let versions = crds.iter_mut().flat_map(|crd| &mut crd.spec.versions);
     versions
         .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut())

@@ -50,18 +50,8 @@ pub const MANAGED_BY: &str = "skillet";
 
 /// Audience that a service-account token needs for the gateway.
 pub const GATEWAY_AUDIENCE: &str = "skillet";
-/// On Secrets that hold the hash of an API key; its value is `true`.
-pub const LABEL_API_KEY: &str = "skillet.dev/api-key";
-/// Prefix of the name of such a Secret, before the key's own name.
-pub const API_KEY_SECRET_PREFIX: &str = "skillet-key-";
-/// Entry of such a Secret: sha256 of the key's text, in hexadecimal digits.
-pub const API_KEY_HASH: &str = "sha256";
-/// On such a Secret: the service account of the key, in the Secret's namespace.
-pub const ANNOTATION_SERVICE_ACCOUNT: &str = "skillet.dev/service-account";
 /// Service account of a key that names none.
 pub const DEFAULT_SERVICE_ACCOUNT: &str = "default";
-/// On such a Secret: expiry of the key, in the format of RFC 3339.
-pub const ANNOTATION_EXPIRES_AT: &str = "skillet.dev/expires-at";
 
 /// Returns the name of the SkillVersion that seals `version` of `skill`.
 pub fn version_name(skill: &str, version: &str) -> String {

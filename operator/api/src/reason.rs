@@ -93,6 +93,10 @@ reasons! {
     Ready,
     /// The version is sealed.
     Sealed,
+    /// Another ApiKey has the same hash, so neither gives access.
+    HashShared,
+    /// The key is past its `expiresAt`.
+    KeyExpired,
 }
 
 impl fmt::Display for Reason {

@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Versions(VersionsArgs),
     /// Lists executions, newest first.
     Executions(ExecutionsArgs),
-    /// Makes, lists and revokes API keys for the gateway.
+    /// Makes, lists and deletes API keys for the gateway.
     #[command(subcommand)]
     Key(KeyCommand),
     /// Checks the cluster and each node, and says how to repair what fails.
@@ -145,8 +145,8 @@ pub(crate) enum KeyCommand {
     Create(KeyCreateArgs),
     /// Lists the API keys of a namespace, never the keys themselves.
     List(KeyListArgs),
-    /// Revokes an API key at once.
-    Revoke(KeyRevokeArgs),
+    /// Deletes an API key. The gateway refuses it at once.
+    Delete(KeyDeleteArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -156,7 +156,7 @@ pub(crate) struct KeyCreateArgs {
     /// The service account that the key acts as, with the same rights.
     #[arg(long, value_name = "NAME", default_value = names::DEFAULT_SERVICE_ACCOUNT)]
     pub(crate) service_account: String,
-    /// Lifetime of the key, such as 90d or 12h. Default: until it is revoked.
+    /// Lifetime of the key, such as 90d or 12h. Default: until it is deleted.
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<KeyLifetime>,
     /// `text` prints the key alone.
@@ -172,7 +172,7 @@ pub(crate) struct KeyListArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct KeyRevokeArgs {
+pub(crate) struct KeyDeleteArgs {
     /// Name of the key.
     pub(crate) name: KeyName,
 }
@@ -241,7 +241,7 @@ mod tests {
             "kubectl-skill run x --timeout 10",
             "kubectl-skill run x --wait-timeout soon",
             "kubectl-skill key create x --expires 90",
-            "kubectl-skill key revoke a/b",
+            "kubectl-skill key delete a/b",
         ] {
             assert_eq!(parse(line).unwrap_err(), ErrorKind::ValueValidation, "{line}");
         }

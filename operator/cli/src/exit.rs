@@ -82,7 +82,9 @@ impl Exit {
             | Reason::Queued
             | Reason::Running
             | Reason::Ready
-            | Reason::Sealed => Exit::Failed,
+            | Reason::Sealed
+            | Reason::HashShared
+            | Reason::KeyExpired => Exit::Failed,
         }
     }
 

@@ -1,26 +1,26 @@
-//! `kubectl skill key`: makes, lists and revokes API keys for the gateway.
+//! `kubectl skill key`: makes, lists and deletes API keys for the gateway.
 //!
 //! A key is printed once, when it is made: the cluster keeps its sha256 only.
 
+mod object;
 mod report;
-mod secret;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, ListParams, PostParams, Preconditions},
+    Api, Client,
+    api::{DeleteParams, ListParams, PostParams},
 };
-use skillet_api::names;
-use skillet_core::api_key::{ApiKey, RANDOM_BYTES};
+use skillet_api::ApiKey;
+use skillet_core::api_key::{KeyText, RANDOM_BYTES};
 
-pub(crate) use self::secret::{KeyLifetime, KeyName};
+pub(crate) use self::object::{KeyLifetime, KeyName};
 use self::{
+    object::api_key,
     report::{ListedKey, NewKey},
-    secret::key_secret,
 };
 use crate::{
-    arguments::{ClusterArgs, KeyCommand, KeyCreateArgs, KeyListArgs, KeyRevokeArgs},
+    arguments::{ClusterArgs, KeyCommand, KeyCreateArgs, KeyDeleteArgs, KeyListArgs},
     connection::{ClusterClient, connect},
     console::{self, Console},
     error::CliError,
@@ -38,7 +38,7 @@ pub(crate) async fn run(
     match command {
         KeyCommand::Create(args) => create(client, &namespace, args, console).await,
         KeyCommand::List(args) => list(client, &namespace, args, console).await,
-        KeyCommand::Revoke(args) => revoke(client, &namespace, args, console).await,
+        KeyCommand::Delete(args) => delete(client, &namespace, args, console).await,
     }
 }
 
@@ -63,13 +63,13 @@ async fn make(
     name: &KeyName,
     service_account: &str,
     expires_at: Option<Timestamp>,
-) -> Result<ApiKey, CliError> {
+) -> Result<KeyText, CliError> {
     must_exist(&client, namespace, service_account).await?;
     let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random).map_err(|error| CliError::NoRandom { message: error.to_string() })?;
-    let key = ApiKey::of_random(random);
-    let api: Api<Secret> = Api::namespaced(client, namespace);
-    let wanted = key_secret(name, service_account, expires_at, key.hash());
+    let key = KeyText::of_random(random);
+    let api: Api<ApiKey> = Api::namespaced(client, namespace);
+    let wanted = api_key(name, service_account, expires_at, key.hash());
     api.create(&PostParams::default(), &wanted)
         .await
         .map_err(|error| CliError::from_api(format!("create API key {namespace}/{name}"), &error))?;
@@ -81,7 +81,7 @@ async fn must_exist(client: &Client, namespace: &str, account: &str) -> Result<(
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     match accounts.get_metadata(account).await {
         Ok(_) => Ok(()),
-        // A user may have the right to create Secrets and not to read service accounts.
+        // A user may have the right to create ApiKeys and not to read service accounts.
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => {
             Err(CliError::NoServiceAccount { namespace: namespace.to_owned(), name: account.to_owned() })
@@ -106,50 +106,35 @@ async fn list(
     Ok(Exit::Done)
 }
 
-/// Lists the keys by the metadata of their Secrets, without the data.
 async fn keys(client: Client, namespace: &str) -> Result<Vec<ListedKey>, CliError> {
-    let api: Api<Secret> = Api::namespaced(client, namespace);
-    let labelled = ListParams::default().labels(&format!("{}=true", names::LABEL_API_KEY));
+    let api: Api<ApiKey> = Api::namespaced(client, namespace);
     let listed = api
-        .list_metadata(&labelled)
+        .list(&ListParams::default())
         .await
         .map_err(|error| CliError::from_api(format!("list the API keys of namespace {namespace}"), &error))?;
-    let mut rows: Vec<ListedKey> =
-        listed.items.iter().filter_map(|secret| ListedKey::of(&secret.metadata)).collect();
+    let mut rows: Vec<ListedKey> = listed.items.into_iter().map(ListedKey::from).collect();
     rows.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(rows)
 }
 
-async fn revoke(
+async fn delete(
     client: Client,
     namespace: &str,
-    args: &KeyRevokeArgs,
+    args: &KeyDeleteArgs,
     console: &Console,
 ) -> Result<Exit, CliError> {
-    let KeyRevokeArgs { name } = args;
+    let KeyDeleteArgs { name } = args;
     remove(client, namespace, name).await?;
-    console.print(&format!("API key {namespace}/{name} is revoked\n"))?;
+    console.print(&format!("API key {namespace}/{name} is deleted\n"))?;
     Ok(Exit::Done)
 }
 
-/// Deletes the Secret if it is a key, by the uid that was read.
 async fn remove(client: Client, namespace: &str, name: &KeyName) -> Result<(), CliError> {
-    let action = format!("revoke API key {namespace}/{name}");
-    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let found = match api.get_metadata(&name.secret_name()).await {
-        Ok(secret) if ListedKey::of(&secret.metadata).is_some() => Some(secret),
-        Ok(_) => None,
-        Err(kube::Error::Api(status)) if status.code == 404 => None,
-        Err(error) => return Err(CliError::from_api(action, &error)),
-    };
-    let Some(secret) = found else { return Err(no_key(client, namespace, name).await) };
-    let seen = Preconditions { uid: secret.uid(), resource_version: None };
-    let params = DeleteParams { preconditions: Some(seen), ..DeleteParams::default() };
-    match api.delete(&name.secret_name(), &params).await {
+    let api: Api<ApiKey> = Api::namespaced(client.clone(), namespace);
+    match api.delete(name.as_str(), &DeleteParams::default()).await {
         Ok(_) => Ok(()),
-        // Somebody else has revoked it meanwhile.
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(CliError::from_api(action, &error)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Err(no_key(client, namespace, name).await),
+        Err(error) => Err(CliError::from_api(format!("delete API key {namespace}/{name}"), &error)),
     }
 }
 

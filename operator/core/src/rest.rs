@@ -54,7 +54,9 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::SandboxLost
         | Reason::ResultLost
         | Reason::Ready
-        | Reason::Sealed => 200,
+        | Reason::Sealed
+        | Reason::HashShared
+        | Reason::KeyExpired => 200,
     }
 }
 

@@ -53,7 +53,9 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::ParseFailed
         | Reason::ApiError
         | Reason::Ready
-        | Reason::Sealed => false,
+        | Reason::Sealed
+        | Reason::HashShared
+        | Reason::KeyExpired => false,
     }
 }
 

@@ -105,6 +105,8 @@ pub enum AuthError {
     Missing,
     #[error("the token is not known")]
     Unknown,
+    #[error("the API key is cut or mistyped: its checksum is wrong")]
+    Mistyped,
     #[error("the caller may not {verb} {} in namespace {namespace}", .verb.resource())]
     Forbidden { verb: Verb, namespace: String },
     #[error("the cluster could not be asked: {0}")]
@@ -115,7 +117,9 @@ impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
         use http::StatusCode;
         let (status, code) = match &error {
-            AuthError::Missing | AuthError::Unknown => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+            AuthError::Missing | AuthError::Unknown | AuthError::Mistyped => {
+                (StatusCode::UNAUTHORIZED, "Unauthorized")
+            }
             AuthError::Forbidden { .. } => (StatusCode::FORBIDDEN, "Forbidden"),
             AuthError::Unreachable(_) => (StatusCode::SERVICE_UNAVAILABLE, "ApiError"),
         };
@@ -165,9 +169,10 @@ impl Auth {
         Self { client, clock, keys: ApiKeys::default(), tokens, rights }
     }
 
-    /// Keeps the API keys as the cluster has them. Ends never; without it no API key is known.
+    /// Keeps the API keys as the cluster has them, and writes their status. Ends never; without it no API key is known.
     pub async fn watch_keys(self: Arc<Self>) {
-        self.keys.follow(self.client.clone()).await;
+        let now = || (self.clock)().timestamp;
+        tokio::join!(self.keys.follow(self.client.clone()), self.keys.report(self.client.clone(), now));
     }
 
     /// Reports that the API keys have been listed. Before that the gateway is not ready.
@@ -185,6 +190,7 @@ impl Auth {
     ) -> Result<Authenticated, AuthError> {
         let PresentedToken { text, place } = presented(headers, query)?;
         let caller = match credential(text).ok_or(AuthError::Unknown)? {
+            Credential::MistypedKey => return Err(AuthError::Mistyped),
             Credential::ApiKey(hash) => self.keys.caller(hash, (self.clock)().timestamp)?,
             Credential::ServiceAccount(claims) => self.review(text, &claims).await?,
         };

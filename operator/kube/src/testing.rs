@@ -1,7 +1,7 @@
 //! An API server inside the test's process: objects, watches, reviews and faults, without a network.
 //!
 //! It creates, gets, lists, patches, deletes and watches objects of any kind. It knows no schemas and no defaults, and a
-//! merge patch changes only `spec`, labels and annotations. Tests add objects, tokens and rights, make requests fail, and count requests.
+//! merge patch changes only the fields of `spec` or `status`, labels and annotations. Tests add objects, tokens and rights, make requests fail, and count requests.
 
 mod reviews;
 mod state;
@@ -62,12 +62,9 @@ impl FakeApiServer {
 
     /// Stores a Secret, as another client would.
     pub fn put_secret(&self, secret: Value) {
-        let at = secret_path(&secret);
+        let at =
+            format!("/api/v1/namespaces/{}/secrets/{}", text(&secret, "namespace"), text(&secret, "name"));
         self.state().store(&at, secret);
-    }
-
-    pub fn delete_secret(&self, secret: &Value) {
-        self.delete(&secret_path(secret));
     }
 
     /// Sets the status of an execution.
@@ -171,10 +168,6 @@ impl FakeApiServer {
 
 fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
-}
-
-fn secret_path(secret: &Value) -> String {
-    format!("/api/v1/namespaces/{}/secrets/{}", text(secret, "namespace"), text(secret, "name"))
 }
 
 /// Tells a path of many objects from the path of one, which has a name after the plural.

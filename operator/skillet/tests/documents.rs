@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf};
 
 use serde_json::Value;
 use skillet_api::{
-    Reason, Skill, SkillExecution, SkillExecutionSpec, SkillPolicy, SkillPolicySpec, SkillVersion,
+    ApiKey, Reason, Skill, SkillExecution, SkillExecutionSpec, SkillPolicy, SkillPolicySpec, SkillVersion,
 };
 use skillet_core::{skill::validate_skill, version::Constraint};
 
@@ -65,6 +65,7 @@ fn every_example_of_a_kind_parses_and_is_valid() {
                 "SkillExecution" => check_execution(&page, &parse::<SkillExecution>(&page, &object).spec),
                 "SkillPolicy" => drop(parse::<SkillPolicy>(&page, &object)),
                 "SkillVersion" => drop(parse::<SkillVersion>(&page, &object)),
+                "ApiKey" => drop(parse::<ApiKey>(&page, &object)),
                 "Secret" | "ConfigMap" | "Namespace" | "ServiceAccount" | "Pod" | "Role" | "RoleBinding" => {
                     continue;
                 }
@@ -73,7 +74,7 @@ fn every_example_of_a_kind_parses_and_is_valid() {
             kinds.push(kind);
         }
     }
-    for kind in ["Skill", "SkillExecution", "SkillPolicy", "SkillVersion"] {
+    for kind in ["ApiKey", "Skill", "SkillExecution", "SkillPolicy", "SkillVersion"] {
         assert!(kinds.iter().any(|found| found == kind), "the reference has no example of {kind}");
     }
 }

@@ -111,7 +111,7 @@ mod tests {
         }
         assert_eq!(seen, [500, 500, 200]);
         assert_eq!(ask("/apis/skillet.dev/v1alpha1/skills").await["items"][1_199]["number"], 1_199);
-        assert_eq!(ask("/api/v1/secrets?labelSelector=a").await["items"], json!([]));
+        assert_eq!(ask("/apis/skillet.dev/v1alpha1/apikeys?limit=10").await["items"], json!([]));
         let review = ask("/apis/authorization.k8s.io/v1/subjectaccessreviews").await;
         assert_eq!(review["status"]["allowed"], true);
     }

@@ -10,7 +10,7 @@ use super::{
 
 /// Image volumes are on by default from this minor version of Kubernetes 1.
 const IMAGE_VOLUMES_SINCE: u32 = 35;
-const RESOURCES: [&str; 4] = ["skills", "skillversions", "skillexecutions", "skillpolicies"];
+const RESOURCES: [&str; 5] = ["skills", "skillversions", "skillexecutions", "skillpolicies", "apikeys"];
 
 /// Runs every check, causes before their effects.
 pub(crate) fn judge(findings: &Findings) -> Vec<Check> {

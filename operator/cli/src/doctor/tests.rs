@@ -36,7 +36,7 @@ fn healthy() -> Findings {
         namespace: "team-a".into(),
         server: Lookup::Found(ServerVersion { text: "v1.36.3".into(), minor: Some(36) }),
         served: Lookup::Found(
-            ["skills", "skills/status", "skillversions", "skillexecutions", "skillpolicies"]
+            ["skills", "skills/status", "skillversions", "skillexecutions", "skillpolicies", "apikeys"]
                 .map(String::from)
                 .to_vec(),
         ),
@@ -95,7 +95,7 @@ fn definitions_that_are_missing_or_of_another_version_fail() {
     let half = Findings { served: Lookup::Found(vec!["skills".into()]), ..healthy() };
     check(
         &half,
-        &[("definitions", CheckStatus::Fail, "lacks skillversions, skillexecutions, skillpolicies")],
+        &[("definitions", CheckStatus::Fail, "lacks skillversions, skillexecutions, skillpolicies, apikeys")],
     );
 }
 

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::core::ObjectMeta;
+use kube::ResourceExt as _;
 use serde::Serialize;
-use skillet_api::names;
-use skillet_core::api_key::ApiKey;
+use skillet_api::ApiKey;
+use skillet_core::api_key::KeyText;
 
-use super::secret::KeyName;
+use super::object::KeyName;
 use crate::{humanize, table::Table};
 
 /// A new key, as it is printed.
@@ -28,7 +28,7 @@ impl<'a> NewKey<'a> {
         name: &KeyName,
         service_account: &'a str,
         expires_at: Option<Timestamp>,
-        key: &'a ApiKey,
+        key: &'a KeyText,
     ) -> Self {
         Self { namespace, name: name.to_string(), service_account, expires_at, key: key.text() }
     }
@@ -47,7 +47,7 @@ Give it to an LLM client as the API key, with the gateway as the base URL:
   export ANTHROPIC_API_KEY=<key> ANTHROPIC_BASE_URL=<gateway>
 It has the rights of the service account:
   kubectl auth can-i execute skills.skillet.dev -n {namespace} --as system:serviceaccount:{namespace}:{service_account}
-Revoke it with: kubectl skill key revoke {name} -n {namespace}
+Delete it with: kubectl skill key delete {name} -n {namespace}
 "
         )
     }
@@ -59,45 +59,49 @@ Revoke it with: kubectl skill key revoke {name} -n {namespace}
 pub(crate) struct ListedKey {
     pub(crate) name: String,
     service_account: String,
-    /// The text of the Secret, which may be no valid time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
+    expires_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<Time>,
 }
 
+impl From<ApiKey> for ListedKey {
+    fn from(key: ApiKey) -> Self {
+        Self {
+            name: key.name_any(),
+            service_account: key.spec.service_account_name,
+            expires_at: key.spec.expires_at,
+            last_used_at: key.status.and_then(|status| status.last_used_at),
+            created_at: key.metadata.creation_timestamp,
+        }
+    }
+}
+
 impl ListedKey {
-    /// Reads the metadata of a Secret; `None` if it is no API key.
-    pub(crate) fn of(metadata: &ObjectMeta) -> Option<Self> {
-        let label = metadata.labels.as_ref().and_then(|labels| labels.get(names::LABEL_API_KEY));
-        let name = metadata.name.as_deref()?.strip_prefix(names::API_KEY_SECRET_PREFIX)?;
-        let annotation = |name: &str| metadata.annotations.as_ref()?.get(name).cloned();
-        (label? == "true").then(|| Self {
-            name: name.to_owned(),
-            service_account: annotation(names::ANNOTATION_SERVICE_ACCOUNT)
-                .unwrap_or_else(|| names::DEFAULT_SERVICE_ACCOUNT.to_owned()),
-            expires_at: annotation(names::ANNOTATION_EXPIRES_AT),
-            created_at: metadata.creation_timestamp.clone(),
-        })
+    fn expiry(&self, now: Timestamp) -> String {
+        match &self.expires_at {
+            None => "never".to_owned(),
+            Some(end) if end.0 <= now => "expired".to_owned(),
+            // The remaining time is the age that `now` will have at the end.
+            Some(end) => format!("in {}", humanize::age(Some(&Time(now)), end.0)),
+        }
     }
 
-    fn expiry(&self, now: Timestamp) -> String {
-        match self.expires_at.as_deref().map(str::parse::<Timestamp>) {
-            None => "never".to_owned(),
-            Some(Ok(end)) if end <= now => "expired".to_owned(),
-            // The remaining time is the age that `now` will have at the end.
-            Some(Ok(end)) => format!("in {}", humanize::age(Some(&Time(now)), end)),
-            // The gateway refuses such a key.
-            Some(Err(_)) => "invalid".to_owned(),
+    fn last_use(&self, now: Timestamp) -> String {
+        match &self.last_used_at {
+            None => "-".to_owned(),
+            Some(used) => format!("{} ago", humanize::age(Some(used), now)),
         }
     }
 }
 
 pub(crate) fn table(rows: &[ListedKey], now: Timestamp) -> String {
-    let mut table = Table::new(&["NAME", "SERVICE-ACCOUNT", "EXPIRES", "AGE"]);
+    let mut table = Table::new(&["NAME", "SERVICE-ACCOUNT", "EXPIRES", "LAST-USED", "AGE"]);
     for row in rows {
         let age = humanize::age(row.created_at.as_ref(), now);
-        table.push([row.name.clone(), row.service_account.clone(), row.expiry(now), age]);
+        table.push([row.name.clone(), row.service_account.clone(), row.expiry(now), row.last_use(now), age]);
     }
     table.render()
 }
@@ -108,46 +112,38 @@ mod tests {
 
     use super::*;
 
-    fn listed(name: &str, label: &str, annotations: &Value) -> Option<ListedKey> {
-        let metadata = json!({ "name": name, "labels": { "skillet.dev/api-key": label }, "annotations": annotations,
-            "creationTimestamp": "2026-01-01T00:00:00Z" });
-        ListedKey::of(&serde_json::from_value(metadata).unwrap())
+    fn listed(name: &str, spec: &Value, status: &Value) -> ListedKey {
+        let mut object = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "ApiKey", "spec": spec, "status": status,
+            "metadata": { "name": name, "creationTimestamp": "2026-01-01T00:00:00Z" } });
+        object["spec"]["hash"] = json!("0".repeat(64));
+        serde_json::from_value::<ApiKey>(object).unwrap().into()
     }
 
     #[test]
-    fn keys_are_listed_with_service_account_and_expiry() {
-        let key =
-            |name: &str, annotations| listed(&format!("skillet-key-{name}"), "true", &annotations).unwrap();
-        let ends = |at: &str| json!({ "skillet.dev/expires-at": at });
+    fn keys_are_listed_with_service_account_expiry_and_last_use() {
+        let ends = |at: &str| json!({ "expiresAt": at });
+        let used = json!({ "lastUsedAt": "2026-01-01T23:56:00Z" });
         let rows = [
-            key("ci", json!({ "skillet.dev/service-account": "agent" })),
-            key("later", ends("2026-04-01T00:00:00Z")),
-            key("over", ends("2026-01-02T00:00:00Z")),
-            key("odd", ends("tomorrow")),
+            listed("ci", &json!({ "serviceAccountName": "agent" }), &used),
+            listed("later", &ends("2026-04-01T00:00:00Z"), &json!({})),
+            listed("over", &ends("2026-01-02T00:00:00Z"), &json!({})),
         ];
         assert_eq!(
             table(&rows, "2026-01-02T00:00:00Z".parse().unwrap()),
-            "NAME    SERVICE-ACCOUNT   EXPIRES   AGE\n\
-             ci      agent             never     24h\n\
-             later   default           in 89d    24h\n\
-             over    default           expired   24h\n\
-             odd     default           invalid   24h\n"
+            "NAME    SERVICE-ACCOUNT   EXPIRES   LAST-USED   AGE\n\
+             ci      agent             never     4m ago      24h\n\
+             later   default           in 89d    -           24h\n\
+             over    default           expired   -           24h\n"
         );
         assert_eq!(
-            serde_json::to_value(&rows[1]).unwrap(),
-            json!({ "name": "later", "serviceAccount": "default", "expiresAt": "2026-04-01T00:00:00Z", "createdAt": "2026-01-01T00:00:00Z" })
+            serde_json::to_value(&rows[0]).unwrap(),
+            json!({ "name": "ci", "serviceAccount": "agent", "lastUsedAt": "2026-01-01T23:56:00Z", "createdAt": "2026-01-01T00:00:00Z" })
         );
-    }
-
-    #[test]
-    fn a_secret_without_the_name_or_label_of_a_key_is_not_listed() {
-        assert_eq!(listed("database", "true", &json!({})), None);
-        assert_eq!(listed("skillet-key-ci", "false", &json!({})), None);
     }
 
     #[test]
     fn the_usage_text_does_not_contain_the_key() {
-        let key = ApiKey::of_random([7; 32]);
+        let key = KeyText::of_random([7; 32]);
         let name = "ci".parse().unwrap();
         let usage = NewKey::new("team-a", &name, "agent", None, &key).usage();
         assert!(usage.starts_with("API key team-a/ci acts as service account agent and does not expire.\n"));
@@ -160,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_machine_form_of_a_new_key_has_the_key() {
-        let key = ApiKey::of_random([7; 32]);
+        let key = KeyText::of_random([7; 32]);
         let new = NewKey::new("team-a", &"ci".parse().unwrap(), "default", None, &key);
         assert_eq!(
             serde_json::to_value(&new).unwrap(),

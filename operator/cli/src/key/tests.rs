@@ -41,11 +41,11 @@ fn refusal(code: u16, message: &str) -> Value {
 }
 
 const ACCOUNT: &str = "GET /api/v1/namespaces/team-a/serviceaccounts/agent";
-const SECRETS: &str = "/api/v1/namespaces/team-a/secrets";
+const KEYS: &str = "/apis/skillet.dev/v1alpha1/namespaces/team-a/apikeys";
 
-fn metadata(name: &str, label: &str) -> Value {
-    json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
-        "metadata": { "name": name, "uid": "u-1", "labels": { "skillet.dev/api-key": label } } })
+fn object(name: &str) -> Value {
+    json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "ApiKey", "metadata": { "name": name },
+        "spec": { "hash": "0".repeat(64) } })
 }
 
 fn key_name() -> KeyName {
@@ -58,14 +58,13 @@ fn words(requests: &Requests) -> Vec<String> {
 
 #[tokio::test]
 async fn create_sends_only_the_hash_of_the_printed_key() {
-    let created = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": {} });
-    let (client, requests) =
-        server(json!({ ACCOUNT: metadata("agent", "-"), format!("POST {SECRETS}"): created }));
+    let account = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {} });
+    let (client, requests) = server(json!({ ACCOUNT: account, format!("POST {KEYS}"): object("ci") }));
     let key = make(client, "team-a", &key_name(), "agent", None).await.unwrap();
     let sent = requests.lock().unwrap().pop().unwrap().1;
-    let wanted = key_secret(&key_name(), "agent", None, key.hash());
+    let wanted = api_key(&key_name(), "agent", None, key.hash());
     assert_eq!(sent, serde_json::to_value(wanted).unwrap());
-    assert!(ApiKey::parse(key.text()).is_some());
+    assert!(KeyText::parse(key.text()).is_some());
 }
 
 #[tokio::test]
@@ -78,39 +77,29 @@ async fn create_refuses_a_missing_service_account() {
 
 #[tokio::test]
 async fn create_needs_no_right_to_read_service_accounts_and_refuses_a_taken_name() {
-    let taken = refusal(409, "secrets \"skillet-key-ci\" already exists");
-    let (client, _) = server(json!({ ACCOUNT: refusal(403, "no"), format!("POST {SECRETS}"): taken }));
+    let taken = refusal(409, "apikeys.skillet.dev \"ci\" already exists");
+    let (client, _) = server(json!({ ACCOUNT: refusal(403, "no"), format!("POST {KEYS}"): taken }));
     let error = make(client, "team-a", &key_name(), "agent", None).await.err().unwrap();
     assert_eq!(
         error.to_string(),
-        "could not create API key team-a/ci: secrets \"skillet-key-ci\" already exists"
+        "could not create API key team-a/ci: apikeys.skillet.dev \"ci\" already exists"
     );
     assert_eq!(error.exit(), Exit::Refused);
 }
 
 #[tokio::test]
-async fn revoke_deletes_the_secret_by_its_uid() {
-    let path = format!("{SECRETS}/skillet-key-ci");
-    let gone = json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" });
-    let (client, requests) = server(json!({
-        format!("GET {path}"): metadata("skillet-key-ci", "true"),
-        format!("DELETE {path}"): gone,
-    }));
+async fn delete_deletes_the_object_of_that_name() {
+    let done = json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" });
+    let (client, requests) = server(json!({ format!("DELETE {KEYS}/ci"): done }));
     remove(client, "team-a", &key_name()).await.unwrap();
-    let (what, body) = requests.lock().unwrap().pop().unwrap();
-    assert_eq!(what, format!("DELETE {path}"));
-    assert_eq!(body["preconditions"], json!({ "uid": "u-1" }));
+    assert_eq!(words(&requests), [format!("DELETE {KEYS}/ci")]);
 }
 
 #[tokio::test]
-async fn revoke_deletes_only_api_keys_and_suggests_similar_names() {
-    let listed = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {},
-        "items": [metadata("skillet-key-ic", "true"), metadata("other", "true")] });
-    let (client, requests) = server(json!({
-        format!("GET {SECRETS}/skillet-key-ci"): metadata("skillet-key-ci", "false"),
-        format!("GET {SECRETS}"): listed,
-    }));
+async fn delete_of_an_unknown_name_suggests_similar_names() {
+    let listed = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "ApiKeyList", "metadata": {},
+        "items": [object("ic"), object("other")] });
+    let (client, _) = server(json!({ format!("GET {KEYS}"): listed }));
     let error = remove(client, "team-a", &key_name()).await.unwrap_err();
     assert!(matches!(&error, CliError::NoKey { suggestions, .. } if suggestions == &["ic"]), "{error:?}");
-    assert!(words(&requests).iter().all(|what| what.starts_with("GET ")));
 }

@@ -56,7 +56,9 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         | Reason::Queued
         | Reason::Running
         | Reason::Ready
-        | Reason::Sealed => return None,
+        | Reason::Sealed
+        | Reason::HashShared
+        | Reason::KeyExpired => return None,
     })
 }
 

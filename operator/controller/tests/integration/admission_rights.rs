@@ -1,4 +1,5 @@
-//! The chart's admission rules about rights: who may name a Secret, run a skill, name a caller and write a version.
+//! The chart's admission rules about rights: who may name a Secret, run a skill, name a caller, write
+//! a version and make a key.
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -7,12 +8,13 @@ use crate::{
     chart,
     eventually::{LIMIT, eventually},
     operator::operator,
-    requests::{create, keep, patch},
+    requests::{create, keep, patch, patch_status},
 };
 
 const AT: &str = "rights-of-people";
 const CALLER: &str = "spec.caller is written by the gateway alone";
 const VERSION: &str = "a SkillVersion is created by the operator alone";
+const KEY: &str = "author may not make keys of spec.serviceAccountName agent: it needs the verb create on serviceaccounts/token in namespace rights-of-people";
 const UNREADABLE: &str = "spec.run.sandbox.secretEnv names Secrets that author may not read";
 
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
@@ -36,10 +38,14 @@ fn version() -> Value {
     object("SkillVersion", "a-9.0.0", &spec)
 }
 
+fn api_key(name: &str, account: &str) -> Value {
+    object("ApiKey", name, &json!({ "hash": "0".repeat(64), "serviceAccountName": account }))
+}
+
 /// Gives `user` rules of its own in the namespace, and the right to write Skillet's objects.
 async fn allow(admin: &Client, user: &str, rules: &Value) {
     let mut rules = rules.as_array().unwrap().clone();
-    let kinds = ["skills", "skillexecutions", "skillversions"];
+    let kinds = ["skills", "skillexecutions", "skillversions", "apikeys"];
     rules.push(
         json!({ "apiGroups": ["skillet.dev"], "resources": kinds, "verbs": ["create", "patch", "get"] }),
     );
@@ -73,6 +79,7 @@ async fn people(user: &str, rules: &Value) -> Option<(Client, Client, Client)> {
         (skill("probe", &["s"]), UNREADABLE),
         (object("SkillExecution", "probe", &json!({ "skill": "a", "caller": "c" })), CALLER),
         (version(), VERSION),
+        (api_key("probe", "agent"), KEY),
     ];
     for (probe, refusal) in probes {
         eventually(format!("a rule says {refusal:?}"), LIMIT, async || {
@@ -164,4 +171,32 @@ async fn a_version_is_written_by_the_operator_and_never_changes() {
         json!({ "spec": { "tool": { "inputSchema": { "type": null, "additionalProperties": false } } } });
     patch(&admin, &kept, &other).await.assert_says("a sealed version never changes");
     patch(&admin, &kept, &json!({ "metadata": { "labels": { "a": "b" } } })).await.assert_accepted("a label");
+}
+
+#[tokio::test]
+async fn a_key_is_made_by_those_who_may_make_tokens_of_its_account() {
+    let tokens = json!([{ "apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": ["agent"], "verbs": ["create"] }]);
+    let Some((_, author, issuer)) = people("issuer", &tokens).await else { return };
+    create(&author, &api_key("k", "agent")).await.assert_says(KEY);
+    create(&issuer, &api_key("k", "agent")).await.assert_accepted("the account whose tokens may be made");
+    create(&issuer, &api_key("k", "other")).await.assert_says("issuer may not make keys of");
+    let mut unnamed = api_key("k", "");
+    unnamed["spec"].as_object_mut().unwrap().remove("serviceAccountName");
+    create(&issuer, &unnamed).await.assert_says("may not make keys of spec.serviceAccountName default");
+}
+
+#[tokio::test]
+async fn a_change_of_a_key_needs_the_same_right_and_a_label_does_not() {
+    let tokens = json!([{ "apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"] }]);
+    let Some((admin, author, issuer)) = people("issuer-of-all", &tokens).await else { return };
+    let kept = keep(&admin, &api_key("kept", "agent")).await;
+    for change in [json!({ "expiresAt": "2030-01-01T00:00:00Z" }), json!({ "serviceAccountName": "other" })] {
+        patch(&author, &kept, &json!({ "spec": change })).await.assert_says("author may not make keys of");
+        patch(&issuer, &kept, &json!({ "spec": change })).await.assert_accepted("a change by an issuer");
+    }
+    patch(&author, &kept, &json!({ "metadata": { "labels": { "a": "b" } } }))
+        .await
+        .assert_accepted("a label");
+    let used = json!({ "status": { "lastUsedAt": "2026-01-01T00:00:00Z" } });
+    patch_status(&admin, &kept, &used).await.assert_accepted("the last use");
 }

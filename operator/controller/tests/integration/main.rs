@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, unreachable_pub)]
 
 mod admission_rights;
+mod api_key_rules;
 mod audit;
 mod cases;
 mod chart;

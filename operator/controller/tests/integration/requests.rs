@@ -122,6 +122,7 @@ fn folder(object: &Value) -> String {
         "SkillVersion" => "skillversions",
         "SkillExecution" => "skillexecutions",
         "SkillPolicy" => "skillpolicies",
+        "ApiKey" => "apikeys",
         other => panic!("no folder for {other}"),
     };
     match object["metadata"]["namespace"].as_str() {

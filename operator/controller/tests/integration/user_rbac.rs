@@ -37,14 +37,14 @@ async fn the_user_roles_allow_to_write_and_run_skills_but_never_to_write_a_versi
         });
         chart::apply_object(&client, binding).await;
     }
-    for resource in ["skills", "skillversions", "skillexecutions"] {
+    for resource in ["skills", "skillversions", "skillexecutions", "apikeys"] {
         assert!(may(&client, "view", "list", resource).await, "{resource}");
         assert!(!may(&client, "view", "create", resource).await, "{resource}");
         for status in ["update", "patch"] {
             assert!(!may(&client, "edit", status, &format!("{resource}/status")).await, "{resource}");
         }
     }
-    for resource in ["skills", "skillexecutions"] {
+    for resource in ["skills", "skillexecutions", "apikeys"] {
         for verb in ["create", "update", "patch", "delete"] {
             assert!(may(&client, "edit", verb, resource).await, "{verb} {resource}");
         }

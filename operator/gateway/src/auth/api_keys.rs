@@ -1,119 +1,133 @@
-//! API keys as the labelled Secrets of all namespaces hold them: by hash, whom each stands for and until when.
+//! API keys as the ApiKeys of all namespaces hold them: by hash, with service account, end and last use.
 //!
-//! The table is filled by a watch, so that a key counts from the moment its Secret is made to the moment it is deleted.
+//! The table is filled by a watch, so that a key counts from the moment its object is made to the moment it is deleted.
+
+mod status;
 
 use std::{
     collections::{HashMap, HashSet},
-    pin::pin,
     sync::{
         RwLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
 
-use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client, ResourceExt, runtime::watcher};
-use skillet_api::names;
+use kube::{Api, Client, ResourceExt, runtime::watcher::Config};
+use skillet_api::{ApiKey, ApiKeyStatus};
 use skillet_core::api_key::KeyHash;
-use skillet_kube::{RawObject, read, watch, write};
+use skillet_kube::{Mirror, RawObject, mirror, read, watch, write};
 use thiserror::Error;
 use tracing::warn;
 
 use super::{AuthError, Caller, reviews::service_account};
 
-/// A defect of a labeled Secret, which then gives nobody access.
+/// A defect of an ApiKey, which then gives nobody access. The schema of the kind refuses all but the last.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum KeyProblem {
-    #[error("it cannot be read")]
-    Secret,
-    #[error("its name does not begin with {}", names::API_KEY_SECRET_PREFIX)]
-    Name,
-    #[error("its entry {} is not 64 lower-case hexadecimal digits", names::API_KEY_HASH)]
+    #[error("it cannot be read: {0}")]
+    Object(String),
+    #[error("spec.hash is not 64 lower-case hexadecimal digits")]
     Hash,
-    #[error("its annotation {} is no name of a service account", names::ANNOTATION_SERVICE_ACCOUNT)]
+    #[error("spec.serviceAccountName is no name of a service account")]
     ServiceAccount,
-    #[error("its annotation {} is no time of RFC 3339", names::ANNOTATION_EXPIRES_AT)]
-    ExpiresAt,
-    #[error("another Secret holds the same key, and neither counts")]
+    #[error("another ApiKey has the same hash, and neither counts")]
     Shared,
 }
 
 /// Namespace and name.
-type SecretName = (String, String);
+type ObjectName = (String, String);
 
-#[derive(Debug, PartialEq, Eq)]
 struct StoredKey {
     hash: KeyHash,
     caller: Caller,
     expires: Option<Timestamp>,
+    /// Seconds since 1970 of the last request with the key; 0 if there was none.
+    last_used: AtomicI64,
+    uid: Option<String>,
+    generation: Option<i64>,
+    /// The status that the cluster has.
+    status: ApiKeyStatus,
 }
 
-/// Every key that a Secret holds.
+impl StoredKey {
+    fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|end| end <= now)
+    }
+}
+
+/// Every key that an ApiKey holds.
 #[derive(Default)]
 pub(super) struct KeyTable {
-    keys: HashMap<SecretName, StoredKey>,
-    holders: HashMap<KeyHash, HashSet<SecretName>>,
+    keys: HashMap<ObjectName, StoredKey>,
+    holders: HashMap<KeyHash, HashSet<ObjectName>>,
 }
 
 impl KeyTable {
-    /// Takes a Secret in as it is now; what it said before counts no more.
-    pub(super) fn put(&mut self, secret: &Secret) -> Result<(), KeyProblem> {
-        self.remove(&name_of(secret));
+    /// Takes an ApiKey in as it is now; what it said before counts no more.
+    pub(super) fn put(&mut self, object: &ApiKey) -> Result<(), KeyProblem> {
+        let Some(name) = name_of(object) else { return Ok(()) };
+        let before = self.remove(&name);
         // A finalizer may keep it for long, but somebody has revoked it.
-        if secret.metadata.deletion_timestamp.is_some() {
+        if object.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        let key = stored_key(secret)?;
+        let mut key = stored_key(object, &name.0)?;
+        if let Some(before) = before.filter(|before| before.hash == key.hash) {
+            key.last_used = before.last_used;
+        }
         let holders = self.holders.entry(key.hash).or_default();
-        holders.insert(name_of(secret));
+        holders.insert(name.clone());
         let is_shared = holders.len() > 1;
-        self.keys.insert(name_of(secret), key);
+        self.keys.insert(name, key);
         if is_shared { Err(KeyProblem::Shared) } else { Ok(()) }
     }
 
-    pub(super) fn remove(&mut self, name: &SecretName) {
-        let Some(key) = self.keys.remove(name) else { return };
+    fn remove(&mut self, name: &ObjectName) -> Option<StoredKey> {
+        let key = self.keys.remove(name)?;
         if let Some(holders) = self.holders.get_mut(&key.hash) {
             holders.remove(name);
             if holders.is_empty() {
                 self.holders.remove(&key.hash);
             }
         }
+        Some(key)
     }
 
-    /// Whom a key stands for, unless it has ended or two Secrets claim it.
+    /// Returns the caller of a key and notes its use, unless the key has ended or two ApiKeys claim it.
     pub(super) fn caller(&self, hash: KeyHash, now: Timestamp) -> Option<Caller> {
         let mut holders = self.holders.get(&hash)?.iter();
         let (Some(holder), None) = (holders.next(), holders.next()) else { return None };
-        let key = self.keys.get(holder)?;
-        key.expires.is_none_or(|end| now < end).then(|| key.caller.clone())
+        let key = self.keys.get(holder).filter(|key| !key.is_expired(now))?;
+        key.last_used.fetch_max(now.as_second(), Ordering::Relaxed);
+        Some(key.caller.clone())
+    }
+
+    fn is_shared(&self, hash: KeyHash) -> bool {
+        self.holders.get(&hash).is_some_and(|holders| holders.len() > 1)
     }
 }
 
-fn name_of(secret: &impl ResourceExt) -> SecretName {
-    (secret.namespace().unwrap_or_default(), secret.name_any())
+fn name_of(object: &impl ResourceExt) -> Option<ObjectName> {
+    Some((object.namespace()?, object.name_any()))
 }
 
-/// Anything that cannot be read makes the key count for nothing: a limit must not be lost by a slip in writing it.
-fn stored_key(secret: &Secret) -> Result<StoredKey, KeyProblem> {
-    // `kubectl skill key list` shows what has this name: nothing else may give access.
-    if !secret.name_any().starts_with(names::API_KEY_SECRET_PREFIX) {
-        return Err(KeyProblem::Name);
-    }
-    let text = secret.data.as_ref().and_then(|data| data.get(names::API_KEY_HASH));
-    let text = text.and_then(|bytes| std::str::from_utf8(&bytes.0).ok());
-    let hash = text.and_then(KeyHash::parse).ok_or(KeyProblem::Hash)?;
-    let annotation = |name: &str| secret.annotations().get(name).map(String::as_str);
-    let account = annotation(names::ANNOTATION_SERVICE_ACCOUNT).unwrap_or(names::DEFAULT_SERVICE_ACCOUNT);
-    if !is_account_name(account) {
+/// Refuses a key of which a part cannot be read: a limit must not be lost by a slip in writing it.
+fn stored_key(object: &ApiKey, namespace: &str) -> Result<StoredKey, KeyProblem> {
+    let spec = &object.spec;
+    let hash = KeyHash::parse(&spec.hash).ok_or(KeyProblem::Hash)?;
+    if !is_account_name(&spec.service_account_name) {
         return Err(KeyProblem::ServiceAccount);
     }
-    let expires = annotation(names::ANNOTATION_EXPIRES_AT).map(str::parse).transpose();
-    let expires = expires.map_err(|_| KeyProblem::ExpiresAt)?;
-    let caller = service_account(&secret.namespace().unwrap_or_default(), account);
-    Ok(StoredKey { hash, caller, expires })
+    Ok(StoredKey {
+        hash,
+        caller: service_account(namespace, &spec.service_account_name),
+        expires: spec.expires_at.as_ref().map(|end| end.0),
+        last_used: AtomicI64::new(0),
+        uid: object.uid(),
+        generation: object.metadata.generation,
+        status: object.status.clone().unwrap_or_default(),
+    })
 }
 
 /// Part of a user's name, which it must not be able to change the rest of.
@@ -141,46 +155,48 @@ impl ApiKeys {
         read(&self.table).caller(hash, now).ok_or(AuthError::Unknown)
     }
 
-    /// Follows the Secrets as long as it is polled.
+    /// Follows the ApiKeys as long as it is polled.
     pub(super) async fn follow(&self, client: Client) {
-        let config = watcher::Config::default().labels(&format!("{}=true", names::LABEL_API_KEY));
-        let api = Api::<RawObject<Secret>>::all(client);
-        let mut events = pin!(watch(api, config));
-        let mut listed = KeyTable::default();
-        while let Some(event) = events.next().await {
-            self.handle(event, &mut listed);
-        }
-    }
-
-    fn handle(&self, event: watcher::Event<RawObject<Secret>>, listed: &mut KeyTable) {
-        match event {
-            watcher::Event::Init => *listed = KeyTable::default(),
-            watcher::Event::InitApply(secret) => put(listed, &secret),
-            watcher::Event::InitDone => {
-                self.change(|table| *table = std::mem::take(listed));
-                self.is_synced.store(true, Ordering::Release);
-            }
-            watcher::Event::Apply(secret) => self.change(|table| put(table, &secret)),
-            watcher::Event::Delete(secret) => self.change(|table| table.remove(&name_of(&secret))),
-        }
-    }
-
-    fn change(&self, change: impl FnOnce(&mut KeyTable)) {
-        change(&mut write(&self.table));
+        let api = Api::<RawObject<ApiKey>>::all(client);
+        mirror(watch(api, Config::default()), &mut &*self).await;
     }
 }
 
-fn put(table: &mut KeyTable, secret: &RawObject<Secret>) {
-    let (namespace, name) = name_of(secret);
-    let problem = if let Ok(secret) = secret.parse() {
-        table.put(&secret).err()
-    } else {
-        // What it said before counts no more.
-        table.remove(&(namespace.clone(), name.clone()));
-        Some(KeyProblem::Secret)
-    };
-    if let Some(problem) = problem {
-        warn!(%namespace, secret = %name, %problem, "Secret gives no access as an API key");
+impl Mirror for &ApiKeys {
+    type Object = RawObject<ApiKey>;
+    type Key = ObjectName;
+
+    fn key(&self, object: &Self::Object) -> Option<ObjectName> {
+        name_of(object)
+    }
+
+    fn keys(&self) -> impl IntoIterator<Item = ObjectName> {
+        read(&self.table).keys.keys().cloned().collect::<Vec<_>>()
+    }
+
+    fn apply(&mut self, object: Self::Object) {
+        let Some(name) = name_of(&object) else { return };
+        let mut table = write(&self.table);
+        let put = match object.parse() {
+            Ok(key) => table.put(&key),
+            Err(error) => {
+                // What it said before counts no more.
+                table.remove(&name);
+                Err(KeyProblem::Object(error.to_string()))
+            }
+        };
+        if let Err(problem) = put {
+            let (namespace, name) = name;
+            warn!(%namespace, %name, %problem, "ApiKey gives no access");
+        }
+    }
+
+    fn remove(&mut self, name: ObjectName) {
+        write(&self.table).remove(&name);
+    }
+
+    fn finish_list(&mut self) {
+        self.is_synced.store(true, Ordering::Release);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
-use skillet_core::api_key::ApiKey;
+use skillet_core::api_key::KeyText;
 
 use skillet_kube::testing::{FakeApiServer, eventually, token};
 
@@ -248,37 +248,32 @@ async fn the_right_of_one_caller_is_not_anothers() {
     assert!(!check("other").await);
 }
 
-fn key_secret(key: &ApiKey, version: &str) -> Value {
-    let digits = k8s_openapi::ByteString(key.hash().to_string().into_bytes());
-    let metadata = json!({
-        "name": "skillet-key-ci",
-        "namespace": "team-b",
-        "resourceVersion": version,
-        "labels": { "skillet.dev/api-key": "true" },
-        "annotations": { "skillet.dev/expires-at": "2026-01-01T01:00:00Z" },
-    });
-    json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": { "sha256": digits } })
+/// An ApiKey of the default account that ends an hour after the start.
+fn api_key(key: &KeyText, name: &str) -> Value {
+    let spec = json!({ "hash": key.hash().to_string(), "expiresAt": "2026-01-01T01:00:00Z" });
+    json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "ApiKey",
+        "metadata": { "name": name, "namespace": "team-b" }, "spec": spec })
 }
 
 #[tokio::test]
-async fn a_key_is_known_as_long_as_its_secret_is_there() {
+async fn a_key_is_known_as_long_as_its_object_is_there() {
     let scene = scene();
-    let (listed, made) = (ApiKey::of_random([1; 32]), ApiKey::of_random([2; 32]));
+    let (listed, made) = (KeyText::of_random([1; 32]), KeyText::of_random([2; 32]));
     let early = scene.user(listed.text()).await;
     assert!(matches!(early, Err(AuthError::Unreachable(_))), "{early:?}");
-    scene.api.put_secret(key_secret(&listed, "1"));
+    scene.api.put("apikeys", api_key(&listed, "ci"));
     scene.watch_keys().await;
     let user = Ok("system:serviceaccount:team-b:default");
     assert_eq!(scene.user(listed.text()).await.as_deref(), user);
     assert_eq!(scene.user(made.text()).await, Err(AuthError::Unknown));
 
-    let known = |key: &ApiKey| scene.auth.keys.caller(key.hash(), start()).is_ok();
-    scene.api.put_secret(key_secret(&made, "2"));
+    let known = |key: &KeyText| scene.auth.keys.caller(key.hash(), start()).is_ok();
+    scene.api.put("apikeys", api_key(&made, "ci"));
     eventually("the key is another", || known(&made)).await;
     assert_eq!(scene.user(made.text()).await.as_deref(), user);
     assert_eq!(scene.user(listed.text()).await, Err(AuthError::Unknown));
 
-    scene.api.delete_secret(&key_secret(&made, "3"));
+    scene.api.delete(&skillet_kube::testing::path("team-b", "apikeys", "ci"));
     eventually("the key is revoked", || !known(&made)).await;
     assert_eq!(scene.user(made.text()).await, Err(AuthError::Unknown));
     assert_eq!(scene.reviews(), 0, "no key is shown to the API server");
@@ -287,13 +282,23 @@ async fn a_key_is_known_as_long_as_its_secret_is_there() {
 #[tokio::test]
 async fn a_key_ends_at_its_time() {
     let scene = scene();
-    let key = ApiKey::of_random([1; 32]);
-    scene.api.put_secret(key_secret(&key, "1"));
+    let key = KeyText::of_random([1; 32]);
+    scene.api.put("apikeys", api_key(&key, "ci"));
     scene.watch_keys().await;
     scene.pass(3599);
     assert!(scene.user(key.text()).await.is_ok());
     scene.pass(1);
     assert_eq!(scene.user(key.text()).await, Err(AuthError::Unknown));
+}
+
+#[tokio::test]
+async fn a_mistyped_key_is_refused_without_a_look_up() {
+    let scene = scene();
+    let mistyped = KeyText::of_random([1; 32]).text().replace('E', "F");
+    let refused = scene.user(&mistyped).await.unwrap_err();
+    assert_eq!(refused, AuthError::Mistyped, "even before the keys have been listed");
+    assert_eq!(ApiError::from(refused).status, 401);
+    assert_eq!(scene.api.requests(), Vec::<String>::new());
 }
 
 #[tokio::test]

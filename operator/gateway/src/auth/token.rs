@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use skillet_api::names;
-use skillet_core::api_key::{ApiKey, KeyHash, PREFIX};
+use skillet_core::api_key::{KeyHash, KeyText, PREFIX};
 
 use super::{AuthError, Authenticated};
 
@@ -73,6 +73,8 @@ fn key_value(parameter: &str) -> Option<&str> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Credential {
     ApiKey(KeyHash),
+    /// A text with a key's prefix and not its form or checksum.
+    MistypedKey,
     ServiceAccount(TokenClaims),
 }
 
@@ -110,7 +112,8 @@ impl Audience {
 /// wrong header must not be shown to the API server, which may write it into its audit log.
 pub(super) fn credential(text: &str) -> Option<Credential> {
     if text.starts_with(PREFIX) {
-        return ApiKey::parse(text).map(|key| Credential::ApiKey(key.hash()));
+        let key = KeyText::parse(text);
+        return Some(key.map_or(Credential::MistypedKey, |key| Credential::ApiKey(key.hash())));
     }
     let mut parts = text.split('.');
     let (Some(_), Some(payload), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())

@@ -93,14 +93,15 @@ impl State {
     }
 
     pub(super) fn patch(&mut self, at: &str, patch: &Value) -> Response<Body> {
+        let (at, content) = at.strip_suffix("/status").map_or((at, "spec"), |at| (at, "status"));
         let Some(mut object) = self.objects.get(at).cloned() else {
             return failure(404, "NotFound", "not found");
         };
         if patch["metadata"]["uid"] != object["metadata"]["uid"] {
             return failure(409, "Conflict", "precondition failed");
         }
-        for (name, value) in patch["spec"].as_object().into_iter().flatten() {
-            object["spec"][name] = value.clone();
+        for (name, value) in patch[content].as_object().into_iter().flatten() {
+            object[content][name] = value.clone();
         }
         for part in ["labels", "annotations"] {
             for (name, value) in patch["metadata"][part].as_object().into_iter().flatten() {

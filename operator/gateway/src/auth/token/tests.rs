@@ -74,9 +74,11 @@ fn two_tokens_in_one_place_or_an_unreadable_one_are_not_known() {
 
 #[test]
 fn an_api_key_is_known_by_its_form() {
-    let key = ApiKey::of_random([1; 32]);
+    let key = KeyText::of_random([1; 32]);
     assert_eq!(credential(key.text()), Some(Credential::ApiKey(key.hash())));
-    assert_eq!(credential("sk_short"), None);
+    for wrong in [&key.text()[..40], &key.text().replace('Q', "R"), "skillet_"] {
+        assert_eq!(credential(wrong), Some(Credential::MistypedKey), "{wrong}");
+    }
 }
 
 #[test]
@@ -98,6 +100,7 @@ fn what_was_made_for_others_is_no_token_of_ours() {
         made(serde_json::json!({ "iss": "skillet" })),
         made(serde_json::json!({ "aud": "skillet", "exp": i64::MAX })),
         "sk-proj-abcdef".to_owned(),
+        "skillet".to_owned(),
         "sk-ant-api03.a.b".to_owned(),
         format!("{good}.x"),
         String::new(),
@@ -133,7 +136,7 @@ fn the_header_that_carried_the_token_goes_no_further() {
 
 #[test]
 fn a_token_of_ours_goes_no_further_from_a_second_header_either() {
-    let key = ApiKey::of_random([1; 32]);
+    let key = KeyText::of_random([1; 32]);
     let bearer = format!("Bearer {}", key.text());
     let list = [
         ("authorization", bearer.as_str()),
@@ -146,7 +149,7 @@ fn a_token_of_ours_goes_no_further_from_a_second_header_either() {
 
 #[test]
 fn the_query_loses_the_token_and_keeps_a_providers_key() {
-    let key = ApiKey::of_random([1; 32]);
+    let key = KeyText::of_random([1; 32]);
     let ours = format!("alt=sse&key={}", key.text());
     assert_eq!(identified("key").strip_token_from_query("key=t&alt=sse"), "alt=sse");
     assert_eq!(

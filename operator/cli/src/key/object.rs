@@ -1,23 +1,21 @@
-//! The Secret of an API key, made from command-line arguments. Pure.
+//! The ApiKey of a key, made from command-line arguments. Pure.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::core::ObjectMeta;
-use skillet_api::{duration::SkillDuration, names};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use skillet_api::{ApiKey, ApiKeySpec, duration::SkillDuration};
 use skillet_core::api_key::KeyHash;
 
-/// Name of a key. The Secret's name is this name with a prefix.
+/// Name of a key, which is the name of its ApiKey.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyName(String);
 
-/// A Secret's name has 253 characters at most.
-const LONGEST_NAME: usize = 253 - names::API_KEY_SECRET_PREFIX.len();
+const LONGEST_NAME: usize = 253;
 
 impl KeyName {
-    pub(crate) fn secret_name(&self) -> String {
-        format!("{}{}", names::API_KEY_SECRET_PREFIX, self.0)
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
@@ -75,31 +73,25 @@ impl FromStr for KeyLifetime {
     }
 }
 
-/// The Secret of a key: its hash, its service account, and its end.
-pub(crate) fn key_secret(
+/// Builds the ApiKey of a key from its hash, its service account and its end.
+pub(crate) fn api_key(
     name: &KeyName,
     service_account: &str,
     expires_at: Option<Timestamp>,
     hash: KeyHash,
-) -> Secret {
-    let mut annotations = vec![(names::ANNOTATION_SERVICE_ACCOUNT.to_owned(), service_account.to_owned())];
-    annotations.extend(expires_at.map(|end| (names::ANNOTATION_EXPIRES_AT.to_owned(), end.to_string())));
-    Secret {
-        metadata: ObjectMeta {
-            name: Some(name.secret_name()),
-            labels: Some([(names::LABEL_API_KEY.to_owned(), "true".to_owned())].into()),
-            annotations: Some(annotations.into_iter().collect()),
-            ..ObjectMeta::default()
-        },
-        data: Some([(names::API_KEY_HASH.to_owned(), ByteString(hash.to_string().into_bytes()))].into()),
-        ..Secret::default()
-    }
+) -> ApiKey {
+    let spec = ApiKeySpec {
+        hash: hash.to_string(),
+        service_account_name: service_account.to_owned(),
+        expires_at: expires_at.map(Time),
+    };
+    ApiKey::new(name.as_str(), spec)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use skillet_core::api_key::ApiKey;
+    use skillet_core::api_key::KeyText;
 
     use super::*;
 
@@ -131,27 +123,26 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_good_in_the_name_of_a_secret() {
-        assert_eq!("ci-2".parse::<KeyName>().unwrap().secret_name(), "skillet-key-ci-2");
-        for text in ["", "-a", "a-", "A", "a/b", "a b", "../a", "ü", &"a".repeat(242)] {
+    fn a_name_is_good_as_the_name_of_an_object() {
+        assert_eq!("ci-2".parse::<KeyName>().unwrap().as_str(), "ci-2");
+        for text in ["", "-a", "a-", "A", "a/b", "a b", "../a", "ü", &"a".repeat(254)] {
             assert!(text.parse::<KeyName>().is_err(), "{text:?}");
         }
     }
 
     #[test]
-    fn the_secret_holds_the_hash_and_never_the_key() {
-        let key = ApiKey::of_random([7; 32]);
+    fn the_object_holds_the_hash_and_never_the_key() {
+        let key = KeyText::of_random([7; 32]);
         let end = "2026-04-01T00:00:00Z".parse().unwrap();
-        let secret = key_secret(&"ci".parse().unwrap(), "agent", Some(end), key.hash());
-        let digits = serde_json::to_value(ByteString(key.hash().to_string().into_bytes())).unwrap();
-        let annotations = json!({ "skillet.dev/service-account": "agent", "skillet.dev/expires-at": "2026-04-01T00:00:00Z" });
+        let object = api_key(&"ci".parse().unwrap(), "agent", Some(end), key.hash());
+        let hash = key.hash().to_string();
         assert_eq!(
-            serde_json::to_value(&secret).unwrap(),
+            serde_json::to_value(&object).unwrap(),
             json!({
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": { "name": "skillet-key-ci", "labels": { "skillet.dev/api-key": "true" }, "annotations": annotations },
-                "data": { "sha256": digits },
+                "apiVersion": "skillet.dev/v1alpha1",
+                "kind": "ApiKey",
+                "metadata": { "name": "ci" },
+                "spec": { "hash": hash, "serviceAccountName": "agent", "expiresAt": "2026-04-01T00:00:00Z" },
             })
         );
     }
