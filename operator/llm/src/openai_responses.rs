@@ -181,7 +181,7 @@ impl Codec for OpenAiResponses {
 
     /// Texts as one message of the model.
     fn text_parts(texts: &[ClientText]) -> Vec<Value> {
-        let message = |first: &ClientText| item::message(&format!("msg_{}", first.id), &join_texts(texts));
+        let message = |first: &ClientText| item::message(&first.id, &join_texts(texts));
         texts.first().map(message).into_iter().collect()
     }
 }

@@ -5,7 +5,10 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{Continuation, Format, Seal, is_seal, replacement_id, restore::Seals};
-use crate::{codec::Codec as _, openai_responses::OpenAiResponses};
+use crate::{
+    codec::Codec as _,
+    openai_responses::{OpenAiResponses, item::is_own_reference},
+};
 
 pub(super) const FORMAT: Format = Format { field: "input", restore, results, insert };
 
@@ -28,6 +31,9 @@ struct Restored {
 
 impl Restored {
     fn take(&mut self, mut item: Value, seals: &mut Seals<'_>) {
+        if is_own_reference(&item) {
+            return;
+        }
         if !OpenAiResponses::is_model_turn(&item) {
             if item["type"] == "function_call_output" {
                 self.add_missing_turns(&item, seals);

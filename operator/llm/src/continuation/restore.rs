@@ -8,13 +8,13 @@ use std::{
 use serde_json::Value;
 
 use super::{Continuation, ContinuationKey, Format, OPEN_LIMIT_BYTES, is_seal, replacement_id};
-use crate::DialectName;
+use crate::{DialectName, openai_responses::item::is_own_reference};
 
 /// The characters around a seal at the end of a text.
 const MARKER: (&str, &str) = ("<!-- skillet ", " -->");
 
-/// Puts the turns of every seal of `namespace` into their place in `request`, and removes all seals. Returns true if it
-/// changed the request.
+/// Puts the turns of every seal of `namespace` into their place in `request`. Removes all seals, and references to messages
+/// of the gateway. Returns true if it changed the request.
 pub fn restore(
     dialect: DialectName,
     request: &mut Value,
@@ -25,7 +25,7 @@ pub fn restore(
     let is_history_stored =
         ["previous_response_id", "conversation"].iter().any(|field| !request[*field].is_null());
     let Some(turns) = request.get_mut(*field).and_then(Value::as_array_mut) else { return false };
-    if !turns.iter().any(has_seal) {
+    if !turns.iter().any(|turn| has_seal(turn) || is_own_reference(turn)) {
         return false;
     }
     let mut seals = Seals {

@@ -17,6 +17,9 @@ const WAITING: [&str; 6] = [
     "shell_call",
 ];
 
+/// The prefix of the ids of this crate's messages.
+const OWN_ID_PREFIX: &str = "msg_skillet_";
+
 /// Longest identifier that the provider takes back, in bytes.
 const ID_LIMIT: usize = 64;
 
@@ -95,7 +98,7 @@ pub(super) fn as_input(item: &Value, call_id: Option<&str>, is_stored: bool) -> 
 /// A message of the model. The provider takes one back only with an id that begins with `msg_`.
 pub(super) fn message(id: &str, text: &str) -> Value {
     json!({
-        "type": "message", "id": shorten(id), "role": "assistant", "status": "completed", "content": [text_part(text)],
+        "type": "message", "id": shorten(&format!("{OWN_ID_PREFIX}{id}")), "role": "assistant", "status": "completed", "content": [text_part(text)],
     })
 }
 
@@ -106,3 +109,8 @@ pub(super) fn text_part(text: &str) -> Value {
 fn shorten(id: &str) -> String {
     truncate(id, ID_LIMIT).0.to_owned()
 }
+/// Returns true for an item that says nothing but the id of a message of the gateway, which no provider knows.
+pub(crate) fn is_own_reference(item: &Value) -> bool {
+    item["content"].is_null() && item["id"].as_str().is_some_and(|id| id.starts_with(OWN_ID_PREFIX))
+}
+

@@ -123,7 +123,7 @@ impl StreamCodec for ResponseEvents {
     fn write_texts(&mut self, texts: &[ClientText], _rounds: &Rounds, out: &mut Vec<u8>) {
         let id = texts.first().map_or("", |text| &*text.id);
         let text = join_texts(texts);
-        self.client.write_message(&item::message(&format!("msg_{id}"), &text), &text, out);
+        self.client.write_message(&item::message(id, &text), &text, out);
     }
 
     fn write_seal(&mut self, seal: &Seal, out: &mut Vec<u8>) {

@@ -79,7 +79,7 @@ fn check_end(dialect: DialectName, rest: &str) {
             assert_eq!(names, ["reasoning", "function_call", "function_call", "message"]);
             assert_eq!(
                 (&output[3]["id"], &output[3]["content"][0]["text"]),
-                (&json!("msg_confirm_1"), &json!("PROMPT"))
+                (&json!("msg_skillet_confirm_1"), &json!("PROMPT"))
             );
         }
         DialectName::Anthropic => {

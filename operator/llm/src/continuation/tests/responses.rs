@@ -1,6 +1,7 @@
 //! Histories of Responses.
 
 use super::*;
+use crate::{Dialect as _, ToolResult, openai_responses::OpenAiResponses};
 
 const DIALECT: DialectName = DialectName::OpenAiResponses;
 
@@ -64,4 +65,18 @@ fn client_calls_of_a_sealed_turn_are_not_repeated() {
 fn a_foreign_seal_is_removed() {
     let sealed = json!({"type": "reasoning", "id": "rs_x", "encrypted_content": seal(DIALECT, &round(), None).as_str()});
     assert_eq!(restored_as(DIALECT, &json!([sealed, message("a")]), "team-b"), json!([message("a")]));
+}
+
+#[test]
+fn a_reference_to_a_message_of_the_gateway_is_dropped() {
+    let reference = |id: &str| json!({"type": "item_reference", "id": id});
+    let own = OpenAiResponses.client_response(
+        &json!({"output": [{"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"}]}),
+        &[ToolResult { id: "call_1".into(), name: "look".into(), content: "123".into(), is_error: false }],
+    );
+    let message = &own["output"][0];
+    let id = message["id"].as_str().unwrap();
+    assert!(id.starts_with("msg_"), "{own}");
+    let history = json!([user(), reference("msg_1"), reference(id), {"id": id}, message, user()]);
+    assert_eq!(restored(DIALECT, &history), json!([user(), reference("msg_1"), message, user()]));
 }

@@ -189,7 +189,7 @@ fn a_mixed_response_has_our_results_as_text_before_the_clients_calls() {
     let results = [result("a", "f", "{\"x\":1}"), result("c", "g", "2")];
     let mixed = OpenAiResponses.client_response(&response(&output), &results);
     let text = "[Skill result: f]\n{\"x\":1}\n\n[Skill result: g]\n2";
-    assert_eq!(mixed, response(&[message("m", "hi"), message("msg_a", text), own]));
+    assert_eq!(mixed, response(&[message("m", "hi"), message("msg_skillet_a", text), own]));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn with_no_call_left_the_results_stand_at_the_end() {
     let output = [function_call("a", "f", "{}"), message("m", "hi")];
     let wrapped = json!({ "response": response(&output) });
     let mixed = OpenAiResponses.client_response(&wrapped, &[result("a", "f", "1")]);
-    let text = message("msg_a", "[Skill result: f]\n1");
+    let text = message("msg_skillet_a", "[Skill result: f]\n1");
     assert_eq!(mixed, json!({ "response": response(&[message("m", "hi"), text]) }));
     let untouched = response(&[function_call("a", "f", "{}")]);
     assert_eq!(OpenAiResponses.client_response(&untouched, &[]), untouched);
@@ -210,7 +210,7 @@ fn the_first_call_may_be_one_of_another_kind() {
         &response(&[custom.clone(), function_call("a", "f", "{}")]),
         &[result("a", "f", "1")],
     );
-    assert_eq!(mixed["output"], json!([message("msg_a", "[Skill result: f]\n1"), custom]));
+    assert_eq!(mixed["output"], json!([message("msg_skillet_a", "[Skill result: f]\n1"), custom]));
 }
 
 #[test]

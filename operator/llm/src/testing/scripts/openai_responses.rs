@@ -112,7 +112,7 @@ impl Provider for Responses {
         let part =
             json!({"type": "output_text", "text": texts.join("\n\n"), "annotations": [], "logprobs": []});
         let message = |first: &ToolResult| {
-            json!({"type": "message", "id": format!("msg_{}", first.id), "role": "assistant",
+            json!({"type": "message", "id": format!("msg_skillet_{}", first.id), "role": "assistant",
                 "status": "completed", "content": [part]})
         };
         results.first().map(message).into_iter().collect()
