@@ -8,13 +8,15 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use skillet_api::gateway::{Provider, ProviderDialect};
-use skillet_llm::DialectName;
+use skillet_llm::{DialectName, openai_responses::stored_history::is_stored_item};
 
 use super::provider_choice::family;
 use crate::auth::Caller;
 
 /// Fields that name stored objects, at any depth.
 const OBJECT_IDS: [&str; 5] = ["file_id", "file_ids", "vector_store_ids", "fileUri", "file_uri"];
+/// The type of an item that has none.
+const REFERENCE: &str = "item_reference";
 /// Fields of a request itself that name stored objects.
 const RESPONSES: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 const ANTHROPIC: [&str; 1] = ["container"];
@@ -32,15 +34,21 @@ pub(super) fn find_stored_object(dialect: DialectName, request: &Value) -> Optio
         DialectName::Gemini => &GEMINI,
     };
     let at_top = fields.iter().copied().find(|field| !request[*field].is_null());
-    at_top.or_else(|| find_id(request))
+    at_top.or_else(|| find_stored_item(dialect, request)).or_else(|| find_id(request))
+}
+
+/// Finds an item of Responses that only its id names, and returns its type.
+fn find_stored_item(dialect: DialectName, request: &Value) -> Option<&str> {
+    if dialect != DialectName::OpenAiResponses {
+        return None;
+    }
+    let item = request["input"].as_array()?.iter().find(|item| is_stored_item(item))?;
+    Some(item["type"].as_str().unwrap_or(REFERENCE))
 }
 
 fn find_id(value: &Value) -> Option<&str> {
     match value {
         Value::Array(items) => items.iter().find_map(find_id),
-        Value::Object(fields) if fields.get("type").is_some_and(|kind| kind == "item_reference") => {
-            Some("item_reference")
-        }
         Value::Object(fields) => {
             fields.iter().filter(|(name, _)| !is_of_client(fields, name)).find_map(|(name, value)| {
                 if names_object(name, value) { Some(name.as_str()) } else { find_id(value) }
@@ -136,6 +144,12 @@ mod tests {
                 json!({ "input": [{ "type": "item_reference", "id": "rs_1" }] }),
                 "item_reference",
             ),
+            (OpenAiResponses, json!({ "input": [{ "id": "msg_1" }] }), "item_reference"),
+            (
+                OpenAiResponses,
+                json!({ "input": [{ "type": "reasoning", "id": "rs_1", "summary": [] }] }),
+                "reasoning",
+            ),
             (
                 OpenAiResponses,
                 json!({ "input": [{ "content": [{ "type": "input_file", "file_id": "f" }] }] }),
@@ -177,6 +191,7 @@ mod tests {
                 OpenAiResponses,
                 json!({ "tools": [{ "type": "code_interpreter", "container": { "type": "auto" } }] }),
             ),
+            (OpenAiResponses, json!({ "input": [{ "type": "item_reference", "id": "msg_skillet_call_1" }] })),
             (
                 OpenAiChat,
                 json!({ "tools": [{ "function": { "parameters": { "properties": { "file_id": {} }, "required": ["file_id"] } } }] }),

@@ -2,8 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::OpenAiResponses;
-use crate::{codec::Codec as _, wire::items};
+use super::{OpenAiResponses, item::is_own_reference};
+use crate::{
+    codec::Codec as _,
+    continuation::is_seal,
+    wire::{items, text},
+};
 
 /// The words of a refusal before the id of a call that has no output.
 const MISSING_OUTPUT: &str = "No tool output found for function call ";
@@ -11,6 +15,23 @@ const MISSING_OUTPUT: &str = "No tool output found for function call ";
 /// Returns true if the provider keeps the turns before the request.
 pub fn is_named(request: &Value) -> bool {
     ["previous_response_id", "conversation"].iter().any(|field| !request[*field].is_null())
+}
+
+/// Returns true for an item of a request that the provider reads from its store: the item has an id, and no content of
+/// its own. References to what this crate wrote are none.
+pub fn is_stored_item(item: &Value) -> bool {
+    let (Some(id), Some(fields)) = (item["id"].as_str(), item.as_object()) else { return false };
+    if is_seal(id) || is_own_reference(item) {
+        return false;
+    }
+    // Neither the summary of reasoning nor the prompt of an image is what the provider needs.
+    match text(&item["type"]) {
+        "reasoning" => text(&item["encrypted_content"]).is_empty(),
+        "image_generation_call" => text(&item["result"]).is_empty(),
+        _ => fields
+            .iter()
+            .all(|(name, value)| matches!(&**name, "id" | "type" | "status" | "role") || value.is_null()),
+    }
 }
 
 /// The id of the stored call that has no output, if a refusal names one.
@@ -83,6 +104,32 @@ mod tests {
             assert_eq!(missing_output(&refusal(other)), None);
         }
         assert!(is_response_lost(&json!({"error": {"code": "previous_response_not_found"}})));
+    }
+
+    #[test]
+    fn an_item_without_content_is_the_providers_unless_the_gateway_wrote_it() {
+        for stored in [
+            json!({"type": "item_reference", "id": "msg_1"}),
+            json!({"id": "msg_1"}),
+            json!({"type": "message", "role": "assistant", "id": "msg_1", "content": null}),
+            json!({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}),
+            json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": ""}),
+            json!({"type": "image_generation_call", "id": "ig_1", "revised_prompt": "a cat"}),
+            json!({"type": "web_search_call", "id": "ws_1", "status": "completed"}),
+        ] {
+            assert!(is_stored_item(&stored), "{stored}");
+        }
+        for own in [
+            json!({"type": "item_reference", "id": "msg_skillet_call_1"}),
+            json!({"type": "item_reference", "id": "rs_c2tpbGxldGMyAAAA"}),
+            json!({"role": "user", "content": "hi"}),
+            json!({"type": "message", "role": "assistant", "id": "msg_1", "content": []}),
+            json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"}),
+            json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "look", "arguments": "{}"}),
+            json!({"type": "image_generation_call", "id": "ig_1", "result": "aGk="}),
+        ] {
+            assert!(!is_stored_item(&own), "{own}");
+        }
     }
 
     #[test]
