@@ -31,6 +31,9 @@ pub enum StreamError {
     /// The provider ended the stream inside a call of a skill.
     #[error("the provider's stream ended inside a tool call")]
     Truncated,
+    /// The provider sent an error in a later round. [`StreamFilter::write_error`] gives it to the client.
+    #[error("the provider's stream has an error")]
+    ProviderFailed,
 }
 
 /// The outcome of one round of a stream.
@@ -140,7 +143,8 @@ pub trait StreamFilter: Send {
         false
     }
 
-    /// Writes an error in the place of the end, as the dialect's SDKs read it.
+    /// Writes an error in the place of the end, as the dialect's SDKs read it. If the provider sent one itself, the client
+    /// gets that.
     fn write_error(&mut self, _error: &ErrorDetail<'_>, _out: &mut Vec<u8>) {}
 
     /// Returns the response of a stream whose end the client got under the id of an earlier one, once.

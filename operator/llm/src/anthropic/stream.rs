@@ -43,6 +43,10 @@ impl StreamCodec for MessageEvents {
         Some(if is_call { Begin::Call } else { Begin::Answer })
     }
 
+    fn is_failure(event: &SseEvent) -> bool {
+        event.data.as_ref().is_some_and(|data| data["type"] == "error")
+    }
+
     fn take(&mut self, event: SseEvent, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let SseEvent { raw, data } = event;
         match data {

@@ -52,6 +52,10 @@ impl StreamCodec for Chunks {
         has_content(chunk).then_some(Begin::Answer)
     }
 
+    fn is_failure(piece: &Piece) -> bool {
+        matches!(piece, Piece::Chunk { json: Some(chunk), .. } if chunk.get("error").is_some())
+    }
+
     fn take(&mut self, piece: Piece, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let is_held = self.round.is_end_held() && !rounds.is_failed;
         match piece {
@@ -146,7 +150,11 @@ impl Chunks {
         rounds.held = None;
         if chunk.get("error").is_some() {
             rounds.is_failed = true;
-            return self.writer.pass(before, bytes, out);
+            self.writer.pass(before, bytes, out);
+            if !rounds.is_first {
+                self.writer.close(b"\n]", out);
+            }
+            return;
         }
         let mut seen = self.round.take(&mut chunk, &rounds.offered);
         seen.is_changed |= self.separate_text(&mut chunk);

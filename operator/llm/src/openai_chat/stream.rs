@@ -66,6 +66,10 @@ impl StreamCodec for ChatChunks {
         delta["content"].as_str().is_some_and(|text| !text.is_empty()).then_some(Begin::Answer)
     }
 
+    fn is_failure(event: &SseEvent) -> bool {
+        event.data.as_ref().is_some_and(|data| data["error"].is_object() || data["error"].is_string())
+    }
+
     fn take(&mut self, event: SseEvent, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let SseEvent { raw, data } = event;
         match data {

@@ -45,6 +45,12 @@ impl StreamCodec for ResponseEvents {
         Some(if item::read_call(&data["item"]).is_some() { Begin::Call } else { Begin::Answer })
     }
 
+    fn is_failure(event: &SseEvent) -> bool {
+        let kind =
+            event.data.as_ref().and_then(|data| data["type"].as_str().or_else(|| event.raw.event_type()));
+        matches!(kind, Some("error" | "response.failed"))
+    }
+
     fn take(&mut self, event: SseEvent, rounds: &mut Rounds, out: &mut Vec<u8>) -> Result<(), StreamError> {
         let event = match ResponseEvent::read(event) {
             Ok(event) => event,

@@ -63,7 +63,9 @@ impl<S: StreamCodec> StreamFilter for LastRoundFilter<S> {
         self.filter.take_continued()
     }
 
+    /// The client got nothing of any round.
     fn finish_sealed(&mut self, seal: &Seal, call_id: &str, out: &mut Vec<u8>) {
+        self.filter.begin_again();
         out.append(&mut self.held);
         self.filter.finish_sealed(seal, call_id, out);
     }

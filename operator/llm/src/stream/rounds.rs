@@ -20,6 +20,8 @@ pub(crate) struct RoundsFilter<S: StreamCodec> {
     /// The client's calls wait until their round is over.
     holds_calls: bool,
     tail: Option<Tail<S>>,
+    /// The provider's error in a later round.
+    failure: Option<<S::Splitter as Splitter>::Piece>,
     /// True if the client got a call of the current round.
     has_shown_call: bool,
     seal: PendingSeal,
@@ -28,8 +30,8 @@ pub(crate) struct RoundsFilter<S: StreamCodec> {
 /// The client's events from the first call of the round on, while they wait.
 struct Tail<S> {
     events: Vec<u8>,
-    /// The state before them, if the round may be abandoned.
-    before: Option<S>,
+    /// The state before them.
+    before: S,
 }
 
 impl<S: StreamCodec> RoundsFilter<S> {
@@ -43,6 +45,7 @@ impl<S: StreamCodec> RoundsFilter<S> {
             is_cut: false,
             holds_calls: false,
             tail: None,
+            failure: None,
             has_shown_call: false,
             seal: PendingSeal::default(),
         }
@@ -66,10 +69,13 @@ impl<S: StreamCodec> RoundsFilter<S> {
         piece: <S::Splitter as Splitter>::Piece,
         out: &mut Vec<u8>,
     ) -> Result<(), StreamError> {
+        if !self.rounds.is_first && S::is_failure(&piece) {
+            self.failure = Some(piece);
+            return Err(StreamError::ProviderFailed);
+        }
         match S::begins(&piece) {
             Some(Begin::Call) if self.holds_calls && self.tail.is_none() => {
-                let before = (!self.rounds.is_first).then(|| self.codec.clone());
-                self.tail = Some(Tail { events: Vec::new(), before });
+                self.tail = Some(Tail { events: Vec::new(), before: self.codec.clone() });
             }
             Some(Begin::Call) if self.tail.is_none() => self.has_shown_call = true,
             Some(Begin::Answer) if self.tail.is_none() => self.write_seal(out),
@@ -91,6 +97,13 @@ impl<S: StreamCodec> RoundsFilter<S> {
         self.end_cut_event(start, to);
         self.tail = tail;
         written
+    }
+
+    /// Forgets the client's events that wait: none of them reached the client.
+    fn drop_tail(&mut self) {
+        if let Some(tail) = self.tail.take() {
+            self.codec = tail.before;
+        }
     }
 
     fn write_seal(&mut self, out: &mut Vec<u8>) {
@@ -139,6 +152,10 @@ impl<S: StreamCodec> StreamFilter for RoundsFilter<S> {
         let end = rest.and(self.write(out, S::end_round));
         self.rounds.size = RoundSize::default();
         self.rounds.is_first = false;
+        if rest == Err(StreamError::ProviderFailed) {
+            return Err(StreamError::ProviderFailed);
+        }
+        self.failure = None;
         let end = end?;
         self.has_shown_call = false;
         let tail = self.tail.take();
@@ -190,17 +207,19 @@ impl<S: StreamCodec> StreamFilter for RoundsFilter<S> {
         }
         self.splitter = S::Splitter::default();
         self.rounds.size = RoundSize::default();
-        // Nothing of the tail reached the client.
-        if let Some(before) = self.tail.take().and_then(|tail| tail.before) {
-            self.codec = before;
-        }
+        self.drop_tail();
         let is_sealed = self.seal.is_written();
         self.seal.repeat();
         self.write(out, |codec, rounds, out| codec.abandon_round(is_sealed, rounds, out))
     }
 
     fn write_error(&mut self, error: &ErrorDetail<'_>, out: &mut Vec<u8>) {
-        self.write(out, |codec, _, out| codec.write_error(error, out));
+        self.drop_tail();
+        let failure = self.failure.take();
+        self.write(out, |codec, rounds, out| match failure {
+            Some(piece) => codec.take(piece, rounds, out).unwrap_or_default(),
+            None => codec.write_error(error, out),
+        });
     }
 
     fn take_continued(&mut self) -> Option<ContinuedResponse> {

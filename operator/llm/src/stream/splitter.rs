@@ -7,7 +7,7 @@ use crate::sse::{EventSplitter, RawEvent};
 
 /// Cuts the bytes of one round into pieces.
 pub(crate) trait Splitter: Default + Send {
-    type Piece;
+    type Piece: Send;
 
     fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Self::Piece>, StreamError>;
 

@@ -95,6 +95,9 @@ pub(crate) trait StreamCodec: Clone + Default + Send {
     /// The part of the response that a piece begins.
     fn begins(piece: &<Self::Splitter as Splitter>::Piece) -> Option<Begin>;
 
+    /// Returns true for a piece that says that the provider failed.
+    fn is_failure(piece: &<Self::Splitter as Splitter>::Piece) -> bool;
+
     /// Takes a piece of the current round and writes the client's part.
     fn take(
         &mut self,

@@ -1,10 +1,12 @@
 //! A later round that the provider breaks off, and the attempt after it, in every dialect.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::rounds::{event, round};
 use crate::{
-    DialectName, StreamFilter,
+    DialectName, ErrorDetail, OfferedNames, StreamError, StreamFilter,
     confirmation::ConfirmationKey,
     continuation::{Continuation, Seal},
 };
@@ -36,9 +38,13 @@ fn answer(dialect: DialectName) -> (String, String) {
     (text, end)
 }
 
+fn names() -> Arc<OfferedNames> {
+    OfferedNames::from(["look".into()]).into()
+}
+
 /// A stream whose first round called a skill, with the seal of it.
 fn begin(dialect: DialectName, holds_calls: bool) -> (Box<dyn StreamFilter>, Vec<u8>) {
-    let mut filter = dialect.stream_filter(false, crate::OfferedNames::from(["look".into()]).into());
+    let mut filter = dialect.stream_filter(false, names());
     if holds_calls {
         filter.hold_client_calls();
     }
@@ -138,8 +144,7 @@ fn a_client_that_got_a_call_of_a_broken_round_gets_no_other_attempt() {
 #[test]
 fn a_stream_that_shows_its_last_round_alone_forgets_a_broken_one() {
     for dialect in DialectName::ALL {
-        let mut filter =
-            dialect.dialect().last_round_filter(crate::OfferedNames::from(["look".into()]).into());
+        let mut filter = dialect.dialect().last_round_filter(names());
         let mut out = Vec::new();
         let (text, end) = round(dialect, &["look"]);
         filter.feed((text + &end).as_bytes(), &mut out).unwrap();
@@ -157,7 +162,7 @@ fn a_stream_that_shows_its_last_round_alone_forgets_a_broken_one() {
 #[test]
 fn chunks_of_all_rounds_are_of_one_gemini_response() {
     let dialect = DialectName::Gemini;
-    let mut filter = dialect.stream_filter(false, crate::OfferedNames::from(["look".into()]).into());
+    let mut filter = dialect.stream_filter(false, names());
     let chunk = |id: &str, part: serde_json::Value| {
         event(
             None,
@@ -174,4 +179,79 @@ fn chunks_of_all_rounds_are_of_one_gemini_response() {
     }
     let out = String::from_utf8(out).unwrap();
     assert_eq!((out.matches("\"one\"").count(), out.contains("\"two\"")), (2, false), "{out}");
+}
+
+/// The event of a provider that fails inside a stream.
+fn failure(dialect: DialectName) -> String {
+    let data = match dialect {
+        DialectName::OpenAiChat => json!({"error": {"message": "Overloaded", "type": "server_error"}}),
+        DialectName::OpenAiResponses => json!({"type": "response.failed", "sequence_number": 9, "response": {
+            "id": "resp_9", "status": "failed", "output": [], "error": {"code": "server_error", "message": "Overloaded"}}}),
+        DialectName::Anthropic => {
+            json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+        }
+        DialectName::Gemini => {
+            json!({"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}})
+        }
+    };
+    event(data["type"].as_str(), &data)
+}
+
+const GATEWAYS_OWN: ErrorDetail<'static> =
+    ErrorDetail { status: 502, reason: "ProviderAnswerBroken", message: "broken", field: None };
+
+#[test]
+fn an_error_of_the_provider_waits_in_a_later_round_until_no_attempt_is_left() {
+    for dialect in DialectName::ALL {
+        let (text, _) = answer(dialect);
+        // The last event may lack its blank line.
+        for failure in [failure(dialect), failure(dialect).trim_end().to_owned()] {
+            let (mut filter, mut out) = begin(dialect, true);
+            for is_last in [false, true] {
+                let fed = filter.feed((text.clone() + &failure).as_bytes(), &mut out);
+                let ended = fed.and_then(|()| filter.end_round(&mut out).map(drop));
+                assert_eq!(ended, Err(StreamError::ProviderFailed), "{dialect:?}");
+                assert!(is_last || filter.abandon_round(&mut out), "{dialect:?}");
+            }
+            let before = String::from_utf8(out.clone()).unwrap();
+            let has_texts = before.matches("Hm.").count() >= 2;
+            assert!(has_texts && !before.contains("Overloaded"), "{dialect:?}: {before}");
+            filter.write_error(&GATEWAYS_OWN, &mut out);
+            let out = String::from_utf8(out).unwrap();
+            assert_eq!(
+                (out.matches("Overloaded").count(), out.contains("broken")),
+                (1, false),
+                "{dialect:?}: {out}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_error_has_the_number_after_the_last_that_the_client_got() {
+    let dialect = DialectName::OpenAiResponses;
+    let (mut filter, mut out) = begin(dialect, true);
+    let (text, _) = answer(dialect);
+    // A call of the client waits for the end of its round, and then never was.
+    let (call, _) = round(dialect, &["own"]);
+    filter.feed(text.as_bytes(), &mut out).unwrap();
+    assert!(filter.abandon_round(&mut out));
+    filter.feed(call.as_bytes(), &mut out).unwrap();
+    filter.write_error(&GATEWAYS_OWN, &mut out);
+    let out = String::from_utf8(out).unwrap();
+    let events: Vec<serde_json::Value> =
+        out.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect();
+    let numbers: Vec<u64> = events.iter().filter_map(|event| event["sequence_number"].as_u64()).collect();
+    assert_eq!(events.last().unwrap()["type"], "error", "{out}");
+    assert_eq!(numbers, (0..events.len() as u64).collect::<Vec<_>>(), "{out}");
+
+    // Nothing at all reached the client.
+    for mut filter in [dialect.stream_filter(false, names()), dialect.stream_filter(true, names())] {
+        let (mut out, (call, _)) = (Vec::new(), round(dialect, &["look"]));
+        filter.feed(call.as_bytes(), &mut out).unwrap();
+        out.clear();
+        filter.write_error(&GATEWAYS_OWN, &mut out);
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.contains("\"sequence_number\":"), "{out}");
+    }
 }

@@ -32,24 +32,28 @@ pub(super) async fn retry<T: Head, F: Future<Output = Result<T, ApiError>>>(
     retries: u32,
     send: impl Fn() -> F,
 ) -> Result<T, ApiError> {
-    let (mut pause, mut tries) = (FIRST_PAUSE, 0);
+    let mut tries = 0;
     loop {
         let answered = send().await;
         let (status, wait) = match answered.as_ref().map(Head::head) {
             Ok((status, headers)) if may_pass(status) => {
-                (status.as_u16(), retry_after(headers).unwrap_or(pause))
+                (status.as_u16(), retry_after(headers).unwrap_or_else(|| pause(tries)))
             }
             Ok(_) => return answered,
-            Err(_) => (0, pause),
+            Err(_) => (0, pause(tries)),
         };
         if tries == retries || Instant::now() + wait >= deadline {
             return answered;
         }
         warn!(status, tries, wait = ?wait, "Provider failed in a later round and is asked again");
         sleep(wait).await;
-        pause *= 2;
         tries += 1;
     }
+}
+
+/// The pause before a retry that follows so many others.
+pub(super) fn pause(tries: u32) -> Duration {
+    FIRST_PAUSE * 2_u32.saturating_pow(tries)
 }
 
 /// Returns true for a status after which the same request may succeed.

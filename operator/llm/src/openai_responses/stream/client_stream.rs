@@ -234,10 +234,8 @@ impl ClientStream {
         self.write_beginning(out);
         let (kind, data) = DialectName::OpenAiResponses.error_event(error);
         let mut data = fields(data);
-        if self.has_numbers {
-            data.insert("sequence_number".to_owned(), Value::Null);
-        }
-        self.number(&mut data);
+        // The SDKs' type of this event has a number also where the provider's events have none.
+        data.insert("sequence_number".to_owned(), json!(self.next_number));
         write(kind, &Value::Object(data).to_string(), out);
     }
 

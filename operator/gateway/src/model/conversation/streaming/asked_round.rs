@@ -2,11 +2,14 @@
 
 use bytes::Bytes;
 use skillet_llm::{RoundEnd, StreamFilter};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use super::{
-    super::{Conversation, Progress, retry::retry},
+    super::{
+        Conversation, Progress,
+        retry::{pause, retry},
+    },
     chunks::{ChunkSender, Stop, flush, stay_alive},
 };
 use crate::model::upstream::{ProviderResponse, Upstream};
@@ -21,8 +24,8 @@ pub(super) struct AskedRound<'a> {
 }
 
 impl AskedRound<'_> {
-    /// Reads the response. If the provider breaks off a later round, it is asked again: the part that the client got
-    /// stays, and the new attempt follows it.
+    /// Reads the response. If the provider breaks off a later round, or sends an error in it, it is asked again: the part
+    /// that the client got stays, and the new attempt follows it.
     pub(super) async fn read(
         &self,
         mut response: ProviderResponse,
@@ -36,7 +39,8 @@ impl AskedRound<'_> {
                 Err(Stop::Broken(why)) => why,
                 read => return read,
             };
-            let is_left = tries < self.conversation.limits.retries && Instant::now() < deadline;
+            let is_left =
+                tries < self.conversation.limits.retries && Instant::now() + pause(tries) < deadline;
             let (Some(body), true) = (&self.body, is_left) else { return Err(Stop::Broken(why)) };
             let mut out = Vec::new();
             if !filter.abandon_round(&mut out) {
@@ -44,12 +48,13 @@ impl AskedRound<'_> {
             }
             flush(&mut out, chunks).await?;
             warn!(tries, why, "Provider broke off a later round and is asked again");
-            tries += 1;
             let keep_alive = self.conversation.dialect.keep_alive();
-            let sent =
-                stay_alive(ask_again(self.conversation, self.upstream, body, deadline), keep_alive, chunks)
-                    .await?;
-            response = sent.map_err(Stop::Broken)?;
+            let sent = async {
+                sleep(pause(tries)).await;
+                ask_again(self.conversation, self.upstream, body, deadline).await
+            };
+            response = stay_alive(sent, keep_alive, chunks).await?.map_err(Stop::Broken)?;
+            tries += 1;
         }
     }
 
@@ -67,9 +72,11 @@ impl AskedRound<'_> {
                 () = chunks.closed() => return Err(Stop::ClientGone),
             };
             let Some(chunk) = chunk.map_err(|error| broken(&error.message))? else { break };
-            filter.feed(&chunk, &mut out).map_err(|error| broken(&error))?;
+            // The client also gets the events before an error.
+            let fed = filter.feed(&chunk, &mut out);
             note_last_response(self.conversation, filter, self.progress).await;
             flush(&mut out, chunks).await?;
+            fed.map_err(|error| broken(&error))?;
         }
         let end = filter.end_round(&mut out);
         note_last_response(self.conversation, filter, self.progress).await;

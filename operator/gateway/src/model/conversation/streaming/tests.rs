@@ -251,3 +251,22 @@ async fn a_later_round_that_breaks_off_is_asked_again_and_a_first_one_is_not() {
     let (_, text, is_whole) = streamed(&gateway).await;
     assert!(!is_whole && text.contains(BROKEN.reason), "{text}");
 }
+
+#[tokio::test]
+async fn an_error_that_the_provider_sends_in_a_later_round_is_tried_again() {
+    let gateway = stocked(Some(key()));
+    let (part, whole) = (answering("The wor"), answering("The words."));
+    let part = part.split("data: {\"choices\":[{\"delta\":{},").next().unwrap();
+    let failing = format!("{part}data: {{\"error\":{{\"message\":\"Overloaded\"}}}}\n\n");
+    let failing = saying("200 OK", failing.len(), &failing);
+    let first = saying("200 OK", CALLING.len(), CALLING);
+    provider(&gateway, vec![first.clone(), failing.clone(), saying("200 OK", whole.len(), &whole)]).await;
+    let (_, text, is_whole) = streamed(&gateway).await;
+    assert!(is_whole && !text.contains("Overloaded"), "{text}");
+    assert!(text.contains("\"The wor\"") && text.contains("\"\\n\\nThe words.\""), "{text}");
+
+    provider(&gateway, vec![first, failing.clone(), failing.clone(), failing.clone(), failing]).await;
+    let (_, text, is_whole) = streamed(&gateway).await;
+    assert!(!is_whole && !text.contains(BROKEN.reason), "{text}");
+    assert_eq!((text.matches("Overloaded").count(), text.matches("The wor").count()), (1, 4), "{text}");
+}
