@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, HttpBody as _},
     extract::{Request, State},
     response::{IntoResponse as _, Response},
     routing::any,
@@ -61,6 +61,8 @@ struct Passed<'a> {
     bare_path: &'a str,
     request: ProviderRequest<'a>,
     body: reqwest::Body,
+    /// The length of a streamed body, if the client sends one. Some providers refuse a body without it.
+    length: Option<u64>,
 }
 
 /// Passes a request on, and its response back.
@@ -78,7 +80,7 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
     // A streamed body has no length: where the client sends none, there is none.
     let has_body = parts.method == Method::POST || parts.headers.contains_key(CONTENT_TYPE);
     let mut model = in_path(dialect, bare_path).map(ToOwned::to_owned);
-    let (mut reservation, mut sent) = (None, reqwest::Body::default());
+    let (mut reservation, mut sent, mut length) = (None, reqwest::Body::default(), None);
     if has_body && runs_model(dialect, &parts.method, bare_path) && is_json(&headers) {
         let (bytes, held) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
         model = Some(in_body(&bytes));
@@ -86,12 +88,13 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
     } else if has_body {
         // A model that cannot be read is one that only a provider of all models takes.
         model = model.or_else(|| runs_model(dialect, &parts.method, bare_path).then(String::new));
+        length = body.size_hint().exact();
         sent = reqwest::Body::wrap_stream(body.into_data_stream());
     }
     let request =
         ProviderRequest { dialect, model: model.as_deref(), fallbacks: &[], path: &path, headers: &headers };
     let record = gateway.record(caller, dialect, request.model.unwrap_or_default());
-    let passed = Passed { caller, method: parts.method.clone(), bare_path, request, body: sent };
+    let passed = Passed { caller, method: parts.method.clone(), bare_path, request, body: sent, length };
     let response = forward(&gateway, passed, &record).await;
     drop(reservation);
     record.respond(&response);
@@ -103,14 +106,14 @@ async fn forward(
     passed: Passed<'_>,
     record: &Arc<RequestRecord>,
 ) -> Result<Response, ApiError> {
-    let Passed { caller, method, bare_path, request, body } = passed;
+    let Passed { caller, method, bare_path, request, body, length } = passed;
     let upstream = gateway.admit(caller, &request, record).await?;
     if upstream.key_owner() == KeyOwner::Platform && !is_stateless(&method, bare_path) {
         let message = "the platform's key reaches what the provider keeps of all tenants; send a key of your own, \
                        which spec.gateway.providers of the SkillPolicy must allow";
         return Err(ApiError::forbidden(message));
     }
-    let response = upstream.send_request(method, body).await?;
+    let response = upstream.send_request(method, body, length).await?;
     let (status, headers) = (response.status(), response_headers(response.headers()));
     Ok((status, headers, Body::from_stream(response.into_stream())).into_response())
 }
@@ -201,6 +204,20 @@ mod tests {
             assert_eq!(send(&gateway, method, path, &[]).await, (200, json!({ "path": path })));
             let body = if method == "POST" { "{\"a\": 1}" } else { "" };
             assert_eq!(gateway.provider.texts().pop().unwrap(), body, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_form_passes_with_its_length_if_the_client_says_it() {
+        let gateway = TestGateway::new();
+        let form: (&str, &[u8]) = ("content-type", b"multipart/form-data; boundary=x");
+        let stream = futures::stream::iter([Ok::<_, std::io::Error>("--x--")]);
+        for (body, length) in [(Body::from("--x--"), Some("5")), (Body::from_stream(stream), None)] {
+            gateway.send_body("POST", "/v1/audio/transcriptions", Some(AGENT), &[form], body).await;
+            let (headers, text) = gateway.provider.requests().pop().unwrap();
+            let sent = headers.get("content-length").map(|length| length.to_str().unwrap());
+            assert_eq!((sent, &*text), (length, "--x--"));
+            assert_eq!(headers.contains_key("transfer-encoding"), length.is_none());
         }
     }
 

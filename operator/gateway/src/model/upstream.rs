@@ -161,7 +161,7 @@ impl ProviderClient {
 impl Upstream {
     /// Sends a request to the provider. Any status is a response.
     pub async fn send(&self, body: Bytes) -> Result<ProviderResponse, ApiError> {
-        self.send_request(Method::POST, body.into()).await
+        self.send_request(Method::POST, body.into(), None).await
     }
 
     /// The owner of the key that the request carries.
@@ -184,16 +184,17 @@ impl Upstream {
         let own = self.url.split('?').next().unwrap_or_default();
         let base =
             own.strip_suffix(end).ok_or_else(|| ApiError::not_found("the provider has no such path"))?;
-        self.request(Method::GET, &format!("{base}{path}"), reqwest::Body::default()).await
+        self.request(Method::GET, &format!("{base}{path}"), reqwest::Body::default(), None).await
     }
 
-    /// Sends a request of any method.
+    /// Sends a request of any method. `length` is that of a streamed body, if it is known.
     pub(super) async fn send_request(
         &self,
         method: Method,
         body: reqwest::Body,
+        length: Option<u64>,
     ) -> Result<ProviderResponse, ApiError> {
-        self.request(method, &self.url, body).await
+        self.request(method, &self.url, body, length).await
     }
 
     async fn request(
@@ -201,10 +202,14 @@ impl Upstream {
         method: Method,
         url: &str,
         body: reqwest::Body,
+        length: Option<u64>,
     ) -> Result<ProviderResponse, ApiError> {
         let bytes = body.as_bytes().map_or(0, <[u8]>::len) as u64;
         self.record.add_round();
-        let request = self.client.request(method, url).headers(self.headers.clone()).body(body);
+        let mut request = self.client.request(method, url).headers(self.headers.clone()).body(body);
+        if let Some(length) = length {
+            request = request.header(header::CONTENT_LENGTH, length);
+        }
         let response = request.timeout(self.timeout).send().await.map_err(|error| transport_error(&error))?;
         if response.status() == StatusCode::UNAUTHORIZED
             && let Some(secret) = &self.secret
