@@ -20,6 +20,7 @@ use skillet_offer::{Explanation, OfferDecision};
 
 use crate::{
     auth::Caller,
+    compute::compute,
     error::ApiError,
     memory::MemoryReservation,
     model::{BODY_BUDGET, ModelState},
@@ -80,7 +81,8 @@ async fn sent<T: DeserializeOwned>(gateway: &ModelState, request: Request) -> Re
     let (Parts { headers, .. }, body) = request.into_parts();
     let caller = gateway.auth.authenticate(&headers, None).await?.caller;
     let (bytes, memory) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
-    Ok(Sent { caller, headers, body: body::read(&bytes)?, bytes, memory })
+    let body = compute(bytes.len(), || body::read(&bytes))?;
+    Ok(Sent { caller, headers, body, bytes, memory })
 }
 
 async fn read_turn(gateway: &ModelState, request: Request) -> Result<Turn, ApiError> {
@@ -121,7 +123,7 @@ async fn intercept(State(gateway): State<ModelState>, request: Request) -> Resul
     let turn = Turn { caller, headers, dialect, model, request, original, restored: None, memory };
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
     let as_written = field_text(&bytes, "answer");
-    let called = conversation.split_calls(&answer);
+    let called = compute(as_written.len(), || conversation.split_calls(&answer));
     if called.is_empty() {
         return Ok(with_text(&json!({ "results": [] }), "answer", &as_written));
     }

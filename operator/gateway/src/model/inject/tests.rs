@@ -1,9 +1,13 @@
 //! Requests of routers that ask the model themselves, through the whole gateway.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::mpsc, time::Duration};
 
 use axum::body::Body;
 use futures::{StreamExt as _, stream};
+use serde::{
+    Deserializer,
+    de::{Error as _, IgnoredAny},
+};
 
 use super::*;
 use crate::testing::{AGENT, TestGateway};
@@ -73,4 +77,29 @@ async fn what_comes_after_the_object_is_refused() {
         let message = error["error"]["message"].as_str().unwrap();
         assert!(message.starts_with("the body is not JSON: trailing characters"), "{message}");
     }
+}
+
+/// A body that is read as soon as another task has run.
+struct Patient;
+
+impl<'de> Deserialize<'de> for Patient {
+    fn deserialize<D: Deserializer<'de>>(body: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(body)?;
+        let (sender, receiver) = mpsc::channel();
+        tokio::spawn(async move { sender.send(()) });
+        receiver.recv_timeout(Duration::from_secs(2)).map_err(D::Error::custom)?;
+        Ok(Self)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn other_tasks_run_while_a_large_body_is_read() {
+    let gateway = TestGateway::new();
+    let body = json!({ "request": "x".repeat(512 * 1024) }).to_string();
+    let token = format!("Bearer {}", gateway.token(AGENT));
+    let request = Request::post("/v1/inject").header("authorization", token).body(body.into()).unwrap();
+    let model = gateway.model.clone();
+    // On the only worker.
+    let read = tokio::spawn(async move { sent::<Patient>(&model, request).await.map(drop) }).await.unwrap();
+    assert!(read.is_ok(), "{read:?}");
 }
