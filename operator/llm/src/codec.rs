@@ -4,6 +4,7 @@
 //! written here once, as the [`Dialect`] of every codec. Parts that no codec knows pass as they are.
 
 mod placed_call;
+mod replace_calls;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,6 +18,7 @@ use crate::{
 };
 
 pub(crate) use placed_call::{PlacedCall, RawCall, place, placed_calls};
+use replace_calls::replace_calls;
 
 static MISSING: Value = Value::Null;
 
@@ -56,8 +58,13 @@ pub(crate) trait Codec: Send + Sync {
     /// Entries for the request's `tools`.
     fn tool_entries(tools: &[ToolDefinition]) -> Vec<Value>;
 
-    /// Asks for what the next request needs of a response.
-    fn prepare_rounds(_request: &mut Value) {}
+    /// Asks for content of reasoning, which the next request needs. Returns false if the client asked for it, or the
+    /// provider gives none.
+    fn prepare_rounds(_request: &mut Value) -> bool {
+        false
+    }
+    /// Removes that content from a whole response.
+    fn hide_reasoning(_response: &mut Value) {}
 
     /// Returns true for a turn of a request that the model made.
     fn is_model_turn(turn: &Value) -> bool;
@@ -146,13 +153,16 @@ impl<C: Codec> Dialect for C {
         C::is_streaming(request)
     }
 
-    fn append_tools(&self, request: &mut Value, tools: &[ToolDefinition]) -> Result<(), DialectError> {
+    fn append_tools(&self, request: &mut Value, tools: &[ToolDefinition]) -> Result<bool, DialectError> {
         if tools.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         wire::append_tools(request, C::tool_entries(tools), C::HAS_OBJECT_TOOLS)?;
-        C::prepare_rounds(request);
-        Ok(())
+        Ok(C::prepare_rounds(request))
+    }
+
+    fn hide_reasoning(&self, response: &mut Value) {
+        C::hide_reasoning(response);
     }
 
     fn tool_calls(&self, response: &Value) -> Vec<ToolCall> {
@@ -281,58 +291,6 @@ fn lists<'a>(calls: impl IntoIterator<Item = &'a PlacedCall>) -> Vec<&'a str> {
     let mut lists: Vec<&str> = calls.into_iter().map(|placed| placed.list.as_str()).collect();
     lists.dedup();
     lists
-}
-
-/// The response without the calls that have results; `replace` gets each list of them and the results as texts.
-fn replace_calls<C: Codec>(
-    response: &Value,
-    results: &[ToolResult],
-    replace: impl Fn(&mut Value, &str, &[ClientText]),
-) -> Value {
-    let mut mixed = response.clone();
-    let calls = placed_calls::<C>(response);
-    let answered = pair(&calls, results);
-    for list in lists(answered.iter().map(|(placed, _)| *placed)) {
-        let texts = remove_calls::<C>(&mut mixed, list, &answered);
-        replace(&mut mixed, list, &texts);
-    }
-    if !answered.is_empty() {
-        C::settle(&mut mixed, &answered);
-    }
-    mixed
-}
-
-/// Removes the calls of a list that have results. Returns the results as texts.
-fn remove_calls<C: Codec>(
-    response: &mut Value,
-    list: &str,
-    answered: &[(&PlacedCall, &ToolResult)],
-) -> Vec<ClientText> {
-    let ours: HashMap<usize, &ToolResult> = answered
-        .iter()
-        .filter(|(placed, _)| placed.list == list)
-        .map(|(p, result)| (p.index, *result))
-        .collect();
-    let mut texts = Vec::new();
-    let Some(parts) = response.pointer_mut(list).and_then(Value::as_array_mut) else { return texts };
-    let (mut kept, mut removed) = (Vec::new(), Vec::new());
-    for (index, mut part) in std::mem::take(parts).into_iter().enumerate() {
-        if let Some(result) = ours.get(&index) {
-            texts.push(ClientText { id: result.id.clone(), text: result.to_text() });
-            removed.push(part);
-            continue;
-        }
-        if C::read_call(&part).is_some() {
-            C::inherit(&std::mem::take(&mut removed), &mut part);
-        }
-        kept.push(part);
-    }
-    // Without the call after it the provider would not take such a part back.
-    while kept.last().is_some_and(C::needs_follower) {
-        kept.pop();
-    }
-    *parts = kept;
-    texts
 }
 
 /// Tokens that a whole response counts.

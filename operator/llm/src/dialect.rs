@@ -152,8 +152,12 @@ pub trait Dialect: Send + Sync {
     fn is_streaming(&self, request: &Value) -> bool;
 
     /// Appends `tools` to the client's own, which keep their place and order. A request whose tools have another shape
-    /// is refused and stays as it was.
-    fn append_tools(&self, request: &mut Value, tools: &[ToolDefinition]) -> Result<(), DialectError>;
+    /// is refused and stays as it was. Returns true if the request now asks for content of reasoning that the client did
+    /// not ask for: the next round needs it.
+    fn append_tools(&self, request: &mut Value, tools: &[ToolDefinition]) -> Result<bool, DialectError>;
+
+    /// Removes content of reasoning from a whole response whose client did not ask for it.
+    fn hide_reasoning(&self, response: &mut Value);
 
     /// Calls of any tool in a whole response, in order.
     fn tool_calls(&self, response: &Value) -> Vec<ToolCall>;

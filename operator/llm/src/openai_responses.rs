@@ -64,18 +64,27 @@ impl Codec for OpenAiResponses {
 
     /// Without its content, the reasoning of a response that is not stored cannot be sent back. Models without reasoning
     /// refuse to give it.
-    fn prepare_rounds(request: &mut Value) {
+    fn prepare_rounds(request: &mut Value) -> bool {
         if request["store"] != false || !request["reasoning"].is_object() {
-            return;
+            return false;
         }
-        let Some(fields) = request.as_object_mut() else { return };
+        let Some(fields) = request.as_object_mut() else { return false };
         let include = fields.entry("include").or_insert(Value::Null);
-        match include {
-            Value::Null => *include = json!([ENCRYPTED_REASONING]),
-            Value::Array(list) if !list.iter().any(|own| own == ENCRYPTED_REASONING) => {
-                list.push(ENCRYPTED_REASONING.into());
-            }
-            _ => {}
+        if include.is_null() {
+            *include = json!([]);
+        }
+        let Some(list) = include.as_array_mut() else { return false };
+        let is_missing = list.iter().all(|own| own != ENCRYPTED_REASONING);
+        if is_missing {
+            list.push(ENCRYPTED_REASONING.into());
+        }
+        is_missing
+    }
+
+    fn hide_reasoning(response: &mut Value) {
+        let response = if is_wrapped(response) { &mut response["response"] } else { response };
+        for item in response.get_mut("output").and_then(Value::as_array_mut).into_iter().flatten() {
+            item::hide_reasoning(item);
         }
     }
 

@@ -88,7 +88,8 @@ pub struct ContinuedResponse {
 ///
 /// # Guarantees
 ///
-/// - The client's part passes byte for byte, an event at a time. A stream without skill calls is never changed.
+/// - The client's part passes byte for byte, an event at a time. A stream without skill calls is never changed, but for
+///   content that [`StreamFilter::hide_reasoning`] keeps back.
 /// - Skill calls are held back, and so is the end of a round with skill calls or calls that await confirmation.
 /// - Later rounds continue the first: one beginning, one end, ids and indexes without a gap, usage summed, a blank line
 ///   between the texts.
@@ -138,6 +139,9 @@ pub trait StreamFilter: Send {
 
     /// Ends the client's part of a later round that the provider broke off, so that the round can be asked for again:
     /// what the client got of it stays, and the new attempt follows. Returns false if the client's stream cannot
+    /// Keeps content of reasoning from a client that did not ask for it, unless the response carries a seal.
+    fn hide_reasoning(&mut self) {}
+
     /// continue so.
     fn abandon_round(&mut self, _out: &mut Vec<u8>) -> bool {
         false

@@ -79,6 +79,8 @@ pub struct OfferedTools {
     pub targets: HashMap<Arc<str>, Target>,
     /// The reason for an empty offer, if the request itself forbids tools.
     pub withheld: Option<RejectReason>,
+    /// The request asks for content of reasoning that the client did not ask for.
+    pub hides_reasoning: bool,
 }
 
 /// A skill at the version that was offered.
@@ -276,17 +278,16 @@ fn table(picked: Offer, client_tools: &[&str]) -> OfferedTools {
         .collect();
     let target = |name: Arc<str>| Some((name.clone(), Target::of(table.get(&name)?)));
     let targets = table.offered().iter().cloned().filter_map(target).collect();
-    OfferedTools { tools, targets, withheld: None }
+    OfferedTools { tools, targets, ..OfferedTools::default() }
 }
 
 /// Adds the tools to the request.
-pub fn add(dialect: DialectName, request: &mut Value, offered: &OfferedTools) -> Result<(), ApiError> {
-    if offered.tools.is_empty() {
-        return Ok(());
-    }
-    dialect.dialect().append_tools(request, &offered.tools).map_err(|error| {
+pub fn add(dialect: DialectName, request: &mut Value, offered: &mut OfferedTools) -> Result<(), ApiError> {
+    let appended = dialect.dialect().append_tools(request, &offered.tools);
+    offered.hides_reasoning = appended.map_err(|error| {
         ApiError::new(StatusCode::BAD_REQUEST, "BadRequest", error.message.clone()).at(error.field)
-    })
+    })?;
+    Ok(())
 }
 
 #[cfg(test)]

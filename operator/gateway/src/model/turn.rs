@@ -56,9 +56,9 @@ impl Turn {
         let preferences = SkillPreferences::of(&self.headers)?;
         let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
         let policy = state.catalog.policy();
-        let offered =
+        let mut offered =
             compute(bytes, || tools::offer(&policy, &namespaces, &self.offer_request(state, &preferences)));
-        tools::add(self.dialect, &mut self.request, &offered)?;
+        tools::add(self.dialect, &mut self.request, &mut offered)?;
         Ok(offered)
     }
 

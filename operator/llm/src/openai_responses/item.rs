@@ -95,7 +95,16 @@ pub(super) fn as_input(item: &Value, call_id: Option<&str>, is_stored: bool) -> 
     Some(Value::Object(fields))
 }
 
-/// A message of the model. The provider takes one back only with an id that begins with `msg_`.
+/// Removes the content of a reasoning item, which only a request needs. Returns true if it had some.
+pub(super) fn hide_reasoning(item: &mut Value) -> bool {
+    if item["type"] != "reasoning" {
+        return false;
+    }
+    let content = item.as_object_mut().and_then(|fields| fields.remove("encrypted_content"));
+    content.is_some_and(|content| !content.is_null())
+}
+
+/// A message of the gateway in the model's name. The provider takes one back only with an id that begins with `msg_`.
 pub(super) fn message(id: &str, text: &str) -> Value {
     json!({
         "type": "message", "id": shorten(&format!("{OWN_ID_PREFIX}{id}")), "role": "assistant", "status": "completed", "content": [text_part(text)],
@@ -106,11 +115,11 @@ pub(super) fn text_part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
-fn shorten(id: &str) -> String {
-    truncate(id, ID_LIMIT).0.to_owned()
-}
 /// Returns true for an item that says nothing but the id of a message of the gateway, which no provider knows.
 pub(crate) fn is_own_reference(item: &Value) -> bool {
     item["content"].is_null() && item["id"].as_str().is_some_and(|id| id.starts_with(OWN_ID_PREFIX))
 }
 
+fn shorten(id: &str) -> String {
+    truncate(id, ID_LIMIT).0.to_owned()
+}

@@ -122,6 +122,10 @@ impl StreamCodec for ResponseEvents {
         self.client.take_continued()
     }
 
+    fn hide_reasoning(&mut self) {
+        self.client.hide_reasoning();
+    }
+
     fn write_error(&mut self, error: &ErrorDetail<'_>, out: &mut Vec<u8>) {
         self.client.write_error(error, out);
     }

@@ -48,6 +48,10 @@ impl<S: StreamCodec> StreamFilter for LastRoundFilter<S> {
         self.filter.put_seal(make);
     }
 
+    fn hide_reasoning(&mut self) {
+        self.filter.hide_reasoning();
+    }
+
     /// The client got nothing of the round.
     fn abandon_round(&mut self, _out: &mut Vec<u8>) -> bool {
         self.held.clear();

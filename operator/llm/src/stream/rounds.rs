@@ -201,6 +201,10 @@ impl<S: StreamCodec> StreamFilter for RoundsFilter<S> {
         self.seal.put(make);
     }
 
+    fn hide_reasoning(&mut self) {
+        self.codec.hide_reasoning();
+    }
+
     fn abandon_round(&mut self, out: &mut Vec<u8>) -> bool {
         if self.rounds.is_failed || self.has_shown_call {
             return false;

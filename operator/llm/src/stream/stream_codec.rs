@@ -109,6 +109,9 @@ pub(crate) trait StreamCodec: Clone + Default + Send {
     /// Prepares a view of the client that begins with a later round.
     fn begin_late(&mut self) {}
 
+    /// Keeps content of the first round's reasoning from the client.
+    fn hide_reasoning(&mut self) {}
+
     /// Learns the form of the stream from its first bytes.
     fn follow(&mut self, _splitter: &Self::Splitter) {}
 

@@ -46,6 +46,6 @@ pub(crate) fn check_json_calls(dialect: DialectName, response: &Value, expected:
 /// Appends a tool to a request and checks the request.
 pub(crate) fn check_offer(dialect: DialectName, tool: ToolDefinition, request: Value, expected: &Value) {
     let mut offered = request;
-    assert_eq!(dialect.dialect().append_tools(&mut offered, &[tool]), Ok(()));
+    assert_eq!(dialect.dialect().append_tools(&mut offered, &[tool]).map(drop), Ok(()));
     assert_eq!(offered, *expected);
 }

@@ -7,7 +7,7 @@ use crate::{DialectName, ToolDefinition};
 fn append(dialect: DialectName, request: &mut Value) -> Result<(), String> {
     let parameters = json!({"type": "object"}).into();
     let sum = ToolDefinition { name: "sum".into(), description: "Sums numbers.".into(), parameters };
-    dialect.dialect().append_tools(request, &[sum]).map_err(|error| error.to_string())
+    dialect.dialect().append_tools(request, &[sum]).map(drop).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn tools_are_appended_to_a_list_that_may_be_missing() {
             assert!(tools.last().unwrap().to_string().contains("sum"), "{dialect:?}");
         }
         let mut odd = json!({"tools": 1});
-        assert_eq!(dialect.dialect().append_tools(&mut odd, &[]), Ok(()), "{dialect:?}");
+        assert_eq!(dialect.dialect().append_tools(&mut odd, &[]), Ok(false), "{dialect:?}");
         assert_eq!(odd, json!({"tools": 1}), "{dialect:?}");
     }
 }

@@ -72,10 +72,10 @@ pub(super) async fn respond(
         let called = conversation.split_calls(&read);
         earlier.usage = earlier.usage.plus(&dialect.usage(&read));
         if called.is_empty() {
-            if progress.round == 0 {
+            if progress.round == 0 && !conversation.offered.hides_reasoning {
                 return Ok((pass(answer), progress));
             }
-            let document = request.document().await?;
+            let document = request.document_if(!progress.carried.is_empty()).await?;
             let (given, _) = conversation.client_response(document, &read, &[], &progress);
             return Ok((whole(conversation, &answer, given, earlier), progress));
         }

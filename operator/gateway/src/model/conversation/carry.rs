@@ -75,6 +75,9 @@ impl Conversation {
             }
         }
         let mut given = self.dialect().client_response(response, results);
+        if self.offered.hides_reasoning && progress.carried.is_empty() {
+            self.dialect().hide_reasoning(&mut given);
+        }
         if results.is_empty()
             && let Some(seal) = self.seal_rounds(progress).and_then(|make| make())
         {

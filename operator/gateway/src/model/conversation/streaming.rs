@@ -83,6 +83,9 @@ async fn converse(
         filter.hold_client_calls();
     }
     let filter = filter.as_mut();
+    if conversation.offered.hides_reasoning {
+        filter.hide_reasoning();
+    }
     let held = rounds(&conversation, &upstream, request, first, filter, &chunks, &mut progress).await;
     if matches!(held, Err(Stop::Broken(_))) {
         let mut out = Vec::new();

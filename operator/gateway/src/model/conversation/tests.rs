@@ -1,5 +1,6 @@
 //! The parts of a request and of a response that are forwarded byte for byte.
 
+mod reasoning;
 pub(super) mod spans;
 
 use serde_json::json;

@@ -19,6 +19,8 @@ pub(super) const BEGINNING_LIMIT: usize = 4;
 pub(super) struct ClientStream {
     /// Something was held back: numbers differ from the provider's.
     is_changed: bool,
+    /// The client did not ask for the content of the current round's reasoning.
+    hides_reasoning: bool,
     /// The provider numbers its events.
     has_numbers: bool,
     next_number: u64,
@@ -63,8 +65,14 @@ impl ClientStream {
         self.is_changed = true;
     }
 
+    pub(super) fn hide_reasoning(&mut self) {
+        self.hides_reasoning = true;
+    }
+
+    /// Later rounds come back with a seal, and then whole.
     pub(super) fn begin_next_round(&mut self) {
         self.is_changed = true;
+        self.hides_reasoning = false;
         if self.visible == VisibleRound::Current {
             self.visible = VisibleRound::Earlier;
         }
@@ -141,6 +149,9 @@ impl ClientStream {
     }
 
     fn write(&mut self, mut event: ResponseEvent, index: Option<u64>, out: &mut Vec<u8>) {
+        if self.hides_reasoning && event.data.get_mut("item").is_some_and(item::hide_reasoning) {
+            self.change();
+        }
         if self.is_exact() {
             if let Some(number) = event.data.get("sequence_number").and_then(Value::as_u64) {
                 (self.has_numbers, self.next_number) = (true, number.saturating_add(1));
@@ -183,7 +194,10 @@ impl ClientStream {
     }
 
     /// Takes over a round's items for the client.
-    pub(super) fn keep(&mut self, items: Vec<Value>) {
+    pub(super) fn keep(&mut self, mut items: Vec<Value>) {
+        if self.hides_reasoning {
+            items.iter_mut().for_each(|item| self.is_changed |= item::hide_reasoning(item));
+        }
         self.items.extend(items);
     }
 

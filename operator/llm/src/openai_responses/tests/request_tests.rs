@@ -99,15 +99,16 @@ fn only_the_word_true_streams() {
 #[test]
 fn a_request_without_store_includes_the_content_of_reasoning() {
     let reasoning = "reasoning.encrypted_content";
-    for (request, include) in [
-        (json!({"store": false, "reasoning": {}}), json!([reasoning])),
-        (json!({"store": false, "reasoning": {}, "include": ["x"]}), json!(["x", reasoning])),
-        (json!({"store": false, "reasoning": {}, "include": [reasoning]}), json!([reasoning])),
-        (json!({"store": false}), Value::Null),
-        (json!({"reasoning": {}}), Value::Null),
+    for (request, include, is_hidden) in [
+        (json!({"store": false, "reasoning": {}}), json!([reasoning]), true),
+        (json!({"store": false, "reasoning": {}, "include": null}), json!([reasoning]), true),
+        (json!({"store": false, "reasoning": {}, "include": ["x"]}), json!(["x", reasoning]), true),
+        (json!({"store": false, "reasoning": {}, "include": [reasoning]}), json!([reasoning]), false),
+        (json!({"store": false}), Value::Null, false),
+        (json!({"reasoning": {}}), Value::Null, false),
     ] {
         let mut offered = request.clone();
-        OpenAiResponses.append_tools(&mut offered, &[weather()]).unwrap();
+        assert_eq!(OpenAiResponses.append_tools(&mut offered, &[weather()]), Ok(is_hidden), "{request}");
         assert_eq!(offered["include"], include, "{request}");
     }
 }
