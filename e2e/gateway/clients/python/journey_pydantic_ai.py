@@ -1,6 +1,7 @@
 """Pydantic AI over several turns: its agent runs the own tool by itself."""
 
 import journey
+from openai import OpenAI
 from pydantic_ai import Agent
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.google import GoogleModel
@@ -22,6 +23,30 @@ def model(task):
     return makers[task["api"]](task["model"])
 
 
+THINKING = {"enabled": {"type": "enabled", "budget_tokens": 1024}, "adaptive": {"type": "adaptive"}}
+
+
+def settings(task):
+    """Settings of the model, of those that the task names."""
+    given = {"max_tokens": 4096}
+    if task["api"] == "messages" and task.get("thinking"):
+        given["anthropic_thinking"] = THINKING[task["thinking"]]
+    if task["api"] == "generate" and task.get("thinking"):
+        given["google_thinking_config"] = {"include_thoughts": True}
+    if task["api"] != "responses":
+        return given
+    if "store" in task:
+        given["openai_store"] = task["store"]
+    if task.get("reasoning"):
+        given |= {"openai_reasoning_effort": "low", "openai_reasoning_summary": "auto"}
+    if task.get("state") == "response":
+        given["openai_previous_response_id"] = "auto"
+    elif task.get("state") == "conversation":
+        client = OpenAI(base_url=f"{journey.URL}/v1", api_key=journey.TOKEN)
+        given["openai_conversation_id"] = client.conversations.create().id
+    return given
+
+
 async def read_on(_, events):
     async for _ in events:
         pass
@@ -31,7 +56,7 @@ class Conversation(journey.OwnLoop):
     def __init__(self, task):
         super().__init__(task)
         self.history = []
-        self.agent = Agent(model(task), retries=0, model_settings={"max_tokens": 4096})
+        self.agent = Agent(model(task), retries=0, model_settings=settings(task))
         if journey.own_names(task):
             self.agent.tool_plain(name=journey.OWN, description=journey.DESCRIPTION)(self.look_up)
 
