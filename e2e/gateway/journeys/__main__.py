@@ -4,8 +4,7 @@
     python3 e2e/gateway/journeys --provider                          the strict provider alone: journeys without skills
     python3 e2e/gateway/journeys --url URL --token TOKEN             any gateway that offers the skills
 
-`--only PATTERN` plays those of a name, `--json` prints an outcome a line, `--write-failing` writes failing.txt anew. A journey
-of failing.txt is expected to fail: it is a failure if it passes, so that the list stays true.
+`--only PATTERN` plays those of a name, `--json` prints an outcome a line.
 """
 
 import argparse
@@ -21,8 +20,6 @@ from cluster import TOKEN
 from stack import Stack
 from tasks import CLIENTS, LANGUAGES, all_tasks
 
-HERE = Path(__file__).resolve().parent
-FAILING = HERE / "failing.txt"
 # For all tasks of one script.
 SECONDS = 900
 
@@ -71,16 +68,11 @@ def check_runs(outcomes, found, cluster):
             outcome |= {"ok": False, "error": f"{runs} executions, not {wanted}"}
 
 
-def report(outcomes, failing, is_json):
-    """Prints what was not expected; how many were."""
-    wrong = []
-    for outcome in outcomes:
-        if is_json:
-            print(json.dumps({**outcome, "expected": outcome["name"] not in failing}, ensure_ascii=False))
-        if not outcome["ok"] and outcome["name"] not in failing:
-            wrong.append(f"{outcome['name']}: {outcome['error']}")
-        if outcome["ok"] and outcome["name"] in failing:
-            wrong.append(f"{outcome['name']}: passes, and stands in failing.txt")
+def report(outcomes, is_json):
+    """Prints the failures, and how many there are."""
+    for outcome in outcomes if is_json else []:
+        print(json.dumps(outcome, ensure_ascii=False))
+    wrong = [f"{outcome['name']}: {outcome['error']}" for outcome in outcomes if not outcome["ok"]]
     print("\n".join(wrong), end="\n" if wrong else "")
     print(f"{len(outcomes) - len(wrong)} passed, {len(wrong)} failed")
     return not wrong
@@ -95,7 +87,6 @@ def arguments():
     parser.add_argument("--token", default=TOKEN)
     parser.add_argument("--only", default="*")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--write-failing", action="store_true")
     return parser.parse_args()
 
 
@@ -104,10 +95,8 @@ def main():
     # A lane that is ended takes the gateway and the provider with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     found = all_tasks(given.only)
-    failing = set(FAILING.read_text().split()) if FAILING.exists() else set()
     if given.provider:
         found = [one for one in found if not uses_skills(one[2])]
-        failing = set()
     with tempfile.TemporaryDirectory() as folder:
         stack = None if given.url else Stack(given.gateway, Path(folder))
         try:
@@ -117,11 +106,7 @@ def main():
         finally:
             if stack:
                 stack.stop()
-    if given.write_failing:
-        names = sorted(outcome["name"] for outcome in outcomes if not outcome["ok"])
-        FAILING.write_text("".join(f"{name}\n" for name in names))
-        failing = set(names)
-    sys.exit(not report(outcomes, failing, given.json))
+    sys.exit(not report(outcomes, given.json))
 
 
 def uses_skills(task):
