@@ -96,8 +96,13 @@ impl MemoryPool {
 
     /// Takes all that a tenant may have.
     pub(crate) async fn fill(&self, tenant: &str) -> MemoryReservation {
+        self.fill_but(tenant, 0).await
+    }
+
+    /// Takes all but `left` bytes of that.
+    pub(crate) async fn fill_but(&self, tenant: &str, left: usize) -> MemoryReservation {
         let mut all = self.enter(&tenant.into());
-        all.keep(self.0.limits.share).await.unwrap();
+        all.keep(self.0.limits.share - left).await.unwrap();
         all
     }
 }
@@ -132,6 +137,11 @@ impl MemoryReservation {
         self.shrink_to(0);
         let whole = needed.min(self.shared.limits.share);
         self.change(Reserved { reading: 0, whole }, 0, LONG_WAIT).await
+    }
+
+    /// Adds `more` bytes to the reservation, as [`Self::regain`] does.
+    pub async fn grow(&mut self, more: usize) -> Result<(), ApiError> {
+        self.regain(self.part.whole.saturating_add(more)).await
     }
 
     /// Gives back all but so much, as when a document is needed no more.

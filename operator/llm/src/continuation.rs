@@ -35,21 +35,27 @@ use sha2::{Digest as _, Sha256};
 use crate::DialectName;
 
 use restore::Seals;
-pub use restore::restore;
+pub use restore::{carried_bytes, restore};
 
 /// Longest text of a seal, in bytes. Larger ones leave out results, the largest first.
 const LIMIT_BYTES: usize = 64 * 1024;
 /// Most bytes of all opened continuations of one request. A client may repeat a seal, and a small seal may hold much.
 const OPEN_LIMIT_BYTES: u64 = 8 * 1024 * 1024;
 /// The first bytes of each seal. Nine, so that its base64 is the same in every seal. The last is the version.
-const MAGIC: &[u8; 9] = b"skilletc1";
+const MAGIC: &[u8; 9] = b"skilletc2";
 /// The base64 form of [`MAGIC`], alike in both alphabets.
-const MAGIC_TEXT: &str = "c2tpbGxldGMx";
+const MAGIC_TEXT: &str = "c2tpbGxldGMy";
+/// The beginning that seals of every version share.
+const ANY_MAGIC_TEXT: &str = "c2tpbGxldGM";
+/// Characters of a seal up to the size of its continuation: 45 bytes.
+const HEAD_CHARACTERS: usize = 60;
 /// The text of a thought that carries a seal. Some clients drop a thought without text.
 pub(crate) const SEAL_THOUGHT: &str = "Skills ran.";
 /// Clients may put this before an id.
 const ID_PREFIX: &str = "rs_";
 const CODE_BYTES: usize = 32;
+/// Bytes of the number that says the size of a continuation. They stand before its compressed text.
+const SIZE_BYTES: usize = 4;
 /// Domain separation: codes differ from any other code under the same secret.
 const PURPOSE: &str = "skillet continuation 1";
 
@@ -94,15 +100,14 @@ impl ContinuationKey {
         seal: &str,
         left: &mut u64,
     ) -> Option<Continuation> {
-        // A client that joins the pieces of a stream may have joined seals. The last holds what the others hold.
-        let last = seal.rfind(MAGIC_TEXT).and_then(|start| seal.get(start..))?;
-        let text: String = last.chars().map(to_standard_alphabet).collect();
-        let bytes = STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
+        let bytes = decode(last(seal)?)?;
         let (code, data) = bytes.strip_prefix(MAGIC)?.split_at_checked(CODE_BYTES)?;
         self.code(namespace, dialect, data).verify_slice(code).ok()?;
+        let (size, text) = data.split_first_chunk::<SIZE_BYTES>()?;
+        let size = u64::from(u32::from_be_bytes(*size));
+        *left = left.checked_sub(size)?;
         let mut json = Vec::new();
-        let read = DeflateDecoder::new(data).take(left.saturating_add(1)).read_to_end(&mut json).ok()?;
-        *left = left.checked_sub(u64::try_from(read).ok()?)?;
+        DeflateDecoder::new(text).take(size).read_to_end(&mut json).ok()?;
         serde_json::from_slice(&json).ok()
     }
 
@@ -201,7 +206,7 @@ impl Format {
 
 /// Returns true if `text` is a seal, of this installation or another.
 pub(crate) fn is_seal(text: &str) -> bool {
-    strip(text).starts_with(MAGIC_TEXT)
+    strip(text).starts_with(ANY_MAGIC_TEXT)
 }
 
 /// A text without the prefix and the number of an item's id.
@@ -211,6 +216,24 @@ fn strip(text: &str) -> &str {
         Some((number, seal)) if number.bytes().all(|byte| byte.is_ascii_digit()) => seal,
         _ => rest,
     }
+}
+
+/// The last seal of a text. A client that joins the pieces of a stream may have joined seals; the last holds what the
+/// others hold.
+fn last(seal: &str) -> Option<&str> {
+    seal.get(seal.rfind(MAGIC_TEXT)?..)
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let text: String = text.chars().map(to_standard_alphabet).collect();
+    STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok()
+}
+
+/// The bytes that the continuation of a seal takes as text.
+fn opened_bytes(seal: &str) -> Option<usize> {
+    let head = decode(last(seal)?.get(..HEAD_CHARACTERS)?)?;
+    let size = head.last_chunk::<SIZE_BYTES>()?;
+    usize::try_from(u32::from_be_bytes(*size)).ok()
 }
 
 /// The id that a provider gets in the place of a seal that does not open.
@@ -228,8 +251,10 @@ fn to_standard_alphabet(character: char) -> char {
 }
 
 fn compress(continuation: &Continuation) -> Option<Vec<u8>> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(&serde_json::to_vec(continuation).ok()?).ok()?;
+    let json = serde_json::to_vec(continuation).ok()?;
+    let size = u32::try_from(json.len()).ok()?.to_be_bytes();
+    let mut encoder = DeflateEncoder::new(size.to_vec(), Compression::default());
+    encoder.write_all(&json).ok()?;
     encoder.finish().ok()
 }
 

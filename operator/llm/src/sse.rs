@@ -13,6 +13,10 @@ pub const ROUND_LIMIT_BYTES: usize = 4 * EVENT_LIMIT_BYTES;
 pub(super) struct RoundSize(usize);
 
 impl RoundSize {
+    pub(super) fn bytes(self) -> usize {
+        self.0
+    }
+
     pub(super) fn add(&mut self, bytes: usize) -> Result<(), StreamError> {
         self.0 = self.0.saturating_add(bytes);
         let is_within = self.0 <= ROUND_LIMIT_BYTES;

@@ -128,20 +128,25 @@ pub trait StreamFilter: Send {
     /// Takes bytes of the current round, cut anywhere, and appends the client's part to `out`.
     fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), StreamError>;
 
+    /// The bytes of the current round that the filter keeps until the round is over.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     /// Ends the current round. A later `feed` begins the next one.
     fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError>;
 
     /// Holds back the client's calls until their round is over, so that they can carry a seal.
     fn hold_client_calls(&mut self) {}
 
+    /// Keeps content of reasoning from a client that did not ask for it, unless the response carries a seal.
+    fn hide_reasoning(&mut self) {}
+
     /// Takes the maker of the seal of the rounds so far. The seal stands before the next part of the model's answer.
     fn put_seal(&mut self, _make: MakeSeal) {}
 
     /// Ends the client's part of a later round that the provider broke off, so that the round can be asked for again:
     /// what the client got of it stays, and the new attempt follows. Returns false if the client's stream cannot
-    /// Keeps content of reasoning from a client that did not ask for it, unless the response carries a seal.
-    fn hide_reasoning(&mut self) {}
-
     /// continue so.
     fn abandon_round(&mut self, _out: &mut Vec<u8>) -> bool {
         false

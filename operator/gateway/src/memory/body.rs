@@ -39,6 +39,11 @@ impl BodyBudget {
             .saturating_mul(self.text_copies)
             .saturating_add(skillet_kube::parsed_size(bytes).saturating_mul(self.parsed_copies))
     }
+
+    /// The reservation for text of so many bytes, before it is there.
+    pub fn estimate(self, bytes: usize) -> usize {
+        bytes.saturating_mul(self.text_copies + self.parsed_copies)
+    }
 }
 
 impl MemoryPool {

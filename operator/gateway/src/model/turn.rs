@@ -7,7 +7,12 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
-use skillet_llm::{DialectName, continuation::restore, json_edit::render};
+use skillet_llm::{
+    DialectName,
+    confirmation::ConfirmationKey,
+    continuation::{carried_bytes, restore},
+    json_edit::render,
+};
 use skillet_offer::Explanation;
 
 use crate::{
@@ -48,11 +53,8 @@ impl Turn {
     /// Puts back the turns of skills that earlier responses carry. Then selects skills for the request, and adds them
     /// to it as tools.
     pub(super) async fn offer_tools(&mut self, state: &ModelState) -> Result<OfferedTools, ApiError> {
-        let key = state.confirmation.as_ref().map(|key| key.continuation_key());
+        self.restore_turns(state.confirmation.as_deref()).await?;
         let bytes = self.original.len();
-        if compute(bytes, || restore(self.dialect, &mut self.request, key.as_ref(), &self.caller.namespace)) {
-            self.keep_restored().await?;
-        }
         let preferences = SkillPreferences::of(&self.headers)?;
         let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
         let policy = state.catalog.policy();
@@ -60,6 +62,21 @@ impl Turn {
             compute(bytes, || tools::offer(&policy, &namespaces, &self.offer_request(state, &preferences)));
         tools::add(self.dialect, &mut self.request, &mut offered)?;
         Ok(offered)
+    }
+
+    /// Puts back the turns that earlier responses carry. Memory for them is reserved before they are opened.
+    async fn restore_turns(&mut self, key: Option<&ConfirmationKey>) -> Result<(), ApiError> {
+        let bytes = self.original.len();
+        let carried = compute(bytes, || carried_bytes(self.dialect, &self.request));
+        if carried > 0 {
+            self.memory.grow(BODY_BUDGET.estimate(carried)).await?;
+        }
+        let key = key.map(ConfirmationKey::continuation_key);
+        let Caller { namespace, .. } = &self.caller;
+        if compute(bytes + carried, || restore(self.dialect, &mut self.request, key.as_ref(), namespace)) {
+            self.keep_restored().await?;
+        }
+        Ok(())
     }
 
     /// Keeps the text of the changed request, as far as memory allows.
@@ -144,5 +161,47 @@ impl Turn {
             gateway: state,
         };
         Ok((conversation, request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use skillet_llm::continuation::Continuation;
+
+    use super::*;
+    use crate::{memory::MemoryPool, testing::TestGateway};
+
+    #[tokio::test(start_paused = true)]
+    async fn memory_for_carried_turns_is_reserved_before_they_are_opened() {
+        const CARRIED: usize = 1 << 20;
+        let (pool, key) = (MemoryPool::default(), ConfirmationKey::new(&[9; 32]).unwrap());
+        let caller = TestGateway::caller("team/agent");
+        // A seal of another namespace does not open: it counts all the same while that is unknown.
+        let turns = vec![json!({ "output": "x".repeat(CARRIED) })];
+        let dialect = DialectName::OpenAiResponses;
+        let sealed = Continuation { turns, call_id: None };
+        let seal = key.continuation_key().seal("other", dialect, &sealed).unwrap();
+        let request =
+            json!({ "input": [{ "type": "reasoning", "id": "rs_1", "encrypted_content": seal.as_str() }] });
+        let original = Bytes::from(request.to_string());
+        let memory = pool.reserve(&caller.namespace, 1000).await.unwrap();
+        let mut turn = Turn {
+            headers: HeaderMap::new(),
+            model: String::new(),
+            restored: None,
+            caller,
+            dialect,
+            request,
+            original,
+            memory,
+        };
+        let rest = pool.fill_but("team", 2 * CARRIED).await;
+        assert_eq!(turn.restore_turns(Some(&key)).await.unwrap_err().code, "Overloaded");
+        assert!(turn.restored.is_none());
+        drop(rest);
+        turn.restore_turns(Some(&key)).await.unwrap();
+        assert_eq!(turn.request["input"], json!([]));
+        assert!(pool.reserved() < CARRIED, "{}", pool.reserved());
     }
 }

@@ -2,12 +2,14 @@
 
 use std::{
     cell::Cell,
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
 };
 
 use serde_json::Value;
 
-use super::{Continuation, ContinuationKey, Format, OPEN_LIMIT_BYTES, is_seal, replacement_id};
+use super::{
+    Continuation, ContinuationKey, Format, OPEN_LIMIT_BYTES, is_seal, opened_bytes, replacement_id, strip,
+};
 use crate::{DialectName, openai_responses::item::is_own_reference};
 
 /// The characters around a seal at the end of a text.
@@ -38,6 +40,25 @@ pub fn restore(
     };
     *turns = restore(std::mem::take(turns), &mut seals);
     true
+}
+
+/// The most bytes of text that [`restore`] may put into `request`.
+pub fn carried_bytes(dialect: DialectName, request: &Value) -> usize {
+    let mut seals = HashSet::new();
+    find_seals(&request[Format::of(dialect).field], &mut seals);
+    let bytes = seals.into_iter().filter_map(opened_bytes).fold(0, usize::saturating_add);
+    usize::try_from(OPEN_LIMIT_BYTES).map_or(bytes, |limit| bytes.min(limit))
+}
+
+/// Finds every seal in `value`, each once.
+fn find_seals<'a>(value: &'a Value, seals: &mut HashSet<&'a str>) {
+    match value {
+        Value::String(text) if is_seal(text) => _ = seals.insert(strip(text)),
+        Value::String(text) => seals.extend(split_marker(text).map(|(_, seal)| seal)),
+        Value::Array(items) => items.iter().for_each(|item| find_seals(item, seals)),
+        Value::Object(fields) => fields.values().for_each(|field| find_seals(field, seals)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Returns true if a string anywhere in `value` is or ends in a seal.

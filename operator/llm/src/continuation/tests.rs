@@ -123,3 +123,28 @@ fn many_small_seals_that_hold_much_do_not_fill_the_memory() {
     assert!(size > 1024 * 1024 && size < 9 * 1024 * 1024, "{size}");
     assert!(!restored.to_string().contains(MAGIC_TEXT));
 }
+
+#[test]
+fn a_request_says_how_much_its_seals_hold_before_they_are_opened() {
+    let turns = json!([{"output": "x".repeat(10_000)}]);
+    for dialect in DialectName::ALL {
+        let seal = seal(dialect, &turns, None);
+        let size = serde_json::to_vec(&json!({ "t": turns })).unwrap().len();
+        let history = json!([{"id": seal.as_str(), "content": [seal.to_item_id(1)]}, {"signature": "other"}]);
+        let request = json!({ field(dialect): history });
+        assert_eq!(carried_bytes(dialect, &request), size, "{dialect:?}");
+        let text = format!("Hi. <!-- skillet {} -->", seal.as_str());
+        assert_eq!(carried_bytes(dialect, &json!({ field(dialect): text })), size, "{dialect:?}");
+        assert_eq!(carried_bytes(dialect, &json!({ "model": text })), 0, "{dialect:?}");
+    }
+}
+
+#[test]
+fn a_seal_of_another_version_is_removed() {
+    let dialect = DialectName::OpenAiResponses;
+    let old = seal(dialect, &json!([]), None).as_str().replacen("c2tpbGxldGMy", "c2tpbGxldGMx", 1);
+    let user = json!({"role": "user", "content": "hi"});
+    let history =
+        json!([user, {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": old}, user]);
+    assert_eq!(restored(dialect, &history), json!([user, user]));
+}

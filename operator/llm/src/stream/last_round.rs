@@ -31,6 +31,10 @@ impl<S: StreamCodec> StreamFilter for LastRoundFilter<S> {
         is_within.then_some(()).ok_or(StreamError::LongRound { limit: ROUND_LIMIT_BYTES })
     }
 
+    fn held_bytes(&self) -> usize {
+        self.filter.held_bytes() + self.held.len()
+    }
+
     fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
         let end = self.filter.end_round(&mut self.held);
         self.is_over = end.as_ref().is_ok_and(|end| !end.skill_calls.is_empty() && !end.has_client_calls);
@@ -44,12 +48,12 @@ impl<S: StreamCodec> StreamFilter for LastRoundFilter<S> {
         self.filter.hold_client_calls();
     }
 
-    fn put_seal(&mut self, make: MakeSeal) {
-        self.filter.put_seal(make);
-    }
-
     fn hide_reasoning(&mut self) {
         self.filter.hide_reasoning();
+    }
+
+    fn put_seal(&mut self, make: MakeSeal) {
+        self.filter.put_seal(make);
     }
 
     /// The client got nothing of the round.
@@ -59,7 +63,9 @@ impl<S: StreamCodec> StreamFilter for LastRoundFilter<S> {
         true
     }
 
+    /// The client got nothing of any round.
     fn write_error(&mut self, error: &ErrorDetail<'_>, out: &mut Vec<u8>) {
+        self.filter.begin_again();
         self.filter.write_error(error, out);
     }
 
@@ -67,9 +73,7 @@ impl<S: StreamCodec> StreamFilter for LastRoundFilter<S> {
         self.filter.take_continued()
     }
 
-    /// The client got nothing of any round.
     fn finish_sealed(&mut self, seal: &Seal, call_id: &str, out: &mut Vec<u8>) {
-        self.filter.begin_again();
         out.append(&mut self.held);
         self.filter.finish_sealed(seal, call_id, out);
     }

@@ -146,16 +146,20 @@ impl<S: StreamCodec> StreamFilter for RoundsFilter<S> {
         pieces.into_iter().try_for_each(|piece| self.take(piece, out))
     }
 
+    fn held_bytes(&self) -> usize {
+        self.rounds.size.bytes() + self.tail.as_ref().map_or(0, |tail| tail.events.len())
+    }
+
     fn end_round(&mut self, out: &mut Vec<u8>) -> Result<RoundEnd, StreamError> {
         let rest = self.take_rest(out);
-        let holds_end = self.codec.holds_end() && !self.rounds.is_failed;
-        let end = rest.and(self.write(out, S::end_round));
-        self.rounds.size = RoundSize::default();
-        self.rounds.is_first = false;
         if rest == Err(StreamError::ProviderFailed) {
             return Err(StreamError::ProviderFailed);
         }
         self.failure = None;
+        let holds_end = self.codec.holds_end() && !self.rounds.is_failed;
+        let end = rest.and(self.write(out, S::end_round));
+        self.rounds.size = RoundSize::default();
+        self.rounds.is_first = false;
         let end = end?;
         self.has_shown_call = false;
         let tail = self.tail.take();
@@ -197,12 +201,12 @@ impl<S: StreamCodec> StreamFilter for RoundsFilter<S> {
         self.holds_calls = true;
     }
 
-    fn put_seal(&mut self, make: MakeSeal) {
-        self.seal.put(make);
-    }
-
     fn hide_reasoning(&mut self) {
         self.codec.hide_reasoning();
+    }
+
+    fn put_seal(&mut self, make: MakeSeal) {
+        self.seal.put(make);
     }
 
     fn abandon_round(&mut self, out: &mut Vec<u8>) -> bool {

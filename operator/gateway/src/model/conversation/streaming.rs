@@ -4,6 +4,7 @@
 
 mod asked_round;
 mod chunks;
+mod round_memory;
 
 use std::{sync::Arc, time::Duration};
 
@@ -82,10 +83,10 @@ async fn converse(
     if conversation.can_seal() {
         filter.hold_client_calls();
     }
-    let filter = filter.as_mut();
     if conversation.offered.hides_reasoning {
         filter.hide_reasoning();
     }
+    let filter = filter.as_mut();
     let held = rounds(&conversation, &upstream, request, first, filter, &chunks, &mut progress).await;
     if matches!(held, Err(Stop::Broken(_))) {
         let mut out = Vec::new();
@@ -112,7 +113,7 @@ async fn rounds(
     let mut body = None;
     loop {
         let asked = AskedRound { conversation, upstream, body: body.take(), progress };
-        let end = asked.read(response, filter, chunks).await?;
+        let (end, _memory) = asked.read(response, filter, chunks).await?;
         let is_answer = end.skill_calls.is_empty() && end.awaiting_confirmation.is_empty();
         // Without turns to carry nothing is looked up in the request.
         let is_needed = !is_answer || !progress.carried.is_empty();

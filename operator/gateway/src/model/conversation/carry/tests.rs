@@ -247,7 +247,7 @@ async fn a_history_of_another_namespace_reaches_the_provider_without_seals() {
             wire.calling("Hm.", &[(wire.call)("c1", "look"), (wire.call)("c2", "own")]),
         ));
         let response = wire.ask(&theirs, &[(wire.user)("look")]).await;
-        assert!(response.to_string().contains("c2tpbGxldGMx"), "{response}");
+        assert!(response.to_string().contains("c2tpbGxldGMy"), "{response}");
         // Another installation has another key, as another namespace has other seals.
         let ours = stocked(Some(skillet_llm::confirmation::ConfirmationKey::new(&[1; 32]).unwrap()));
         let mut history = vec![(wire.user)("look")];
@@ -255,7 +255,7 @@ async fn a_history_of_another_namespace_reaches_the_provider_without_seals() {
         history.extend((wire.results)(&[(&(wire.call_id)(&response), "own", "{}")]));
         wire.ask(&ours, &history).await;
         let sent = ours.provider.texts().pop().unwrap();
-        assert!(!sent.contains("c2tpbGxldGMx") && sent.contains("own"), "{sent}");
+        assert!(!sent.contains("c2tpbGxldGMy") && sent.contains("own"), "{sent}");
     }
 }
 

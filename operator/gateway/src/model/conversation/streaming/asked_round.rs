@@ -11,6 +11,7 @@ use super::{
         retry::{pause, retry},
     },
     chunks::{ChunkSender, Stop, flush, stay_alive},
+    round_memory::RoundMemory,
 };
 use crate::model::upstream::{ProviderResponse, Upstream};
 
@@ -25,19 +26,21 @@ pub(super) struct AskedRound<'a> {
 
 impl AskedRound<'_> {
     /// Reads the response. If the provider breaks off a later round, or sends an error in it, it is asked again: the part
-    /// that the client got stays, and the new attempt follows it.
+    /// that the client got stays, and the new attempt follows it. The second value is the reservation for the first.
     pub(super) async fn read(
         &self,
         mut response: ProviderResponse,
         filter: &mut dyn StreamFilter,
         chunks: &ChunkSender,
-    ) -> Result<RoundEnd, Stop> {
+    ) -> Result<(RoundEnd, RoundMemory), Stop> {
         let Progress { deadline, .. } = *self.progress;
         let mut tries = 0;
         loop {
-            let why = match self.read_once(response, filter, chunks).await {
+            let mut memory = RoundMemory::new(self.conversation);
+            let why = match self.read_once(response, filter, chunks, &mut memory).await {
+                Ok(end) => return Ok((end, memory)),
                 Err(Stop::Broken(why)) => why,
-                read => return read,
+                Err(stop) => return Err(stop),
             };
             let is_left =
                 tries < self.conversation.limits.retries && Instant::now() + pause(tries) < deadline;
@@ -63,7 +66,9 @@ impl AskedRound<'_> {
         mut response: ProviderResponse,
         filter: &mut dyn StreamFilter,
         chunks: &ChunkSender,
+        memory: &mut RoundMemory,
     ) -> Result<RoundEnd, Stop> {
+        let keep_alive = self.conversation.dialect.keep_alive();
         let broken = |error: &dyn std::fmt::Display| Stop::Broken(error.to_string());
         let mut out = Vec::new();
         loop {
@@ -77,6 +82,8 @@ impl AskedRound<'_> {
             note_last_response(self.conversation, filter, self.progress).await;
             flush(&mut out, chunks).await?;
             fed.map_err(|error| broken(&error))?;
+            let held = memory.hold(filter.held_bytes());
+            stay_alive(held, keep_alive, chunks).await?.map_err(|error| broken(&error.message))?;
         }
         let end = filter.end_round(&mut out);
         note_last_response(self.conversation, filter, self.progress).await;

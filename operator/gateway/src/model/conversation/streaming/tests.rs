@@ -9,7 +9,7 @@ use serde_json::json;
 use skillet_llm::DialectName;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
 };
 
 use super::{
@@ -72,6 +72,13 @@ async fn a_client_that_reads_too_slowly_gets_no_end_that_looks_like_one() {
     assert_eq!(read_to_end(body(received)).await, ("a".repeat(BUFFERED_CHUNKS), false));
 }
 
+async fn read_request(socket: &mut TcpStream) {
+    let mut request = Vec::new();
+    while !request.ends_with(b"}") {
+        socket.read_buf(&mut request).await.unwrap();
+    }
+}
+
 /// A provider that says this and closes the connection, once for each of them.
 async fn provider(gateway: &TestGateway, says: Vec<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -83,10 +90,7 @@ async fn provider(gateway: &TestGateway, says: Vec<String>) {
     tokio::spawn(async move {
         for text in says {
             let (mut socket, _) = listener.accept().await.unwrap();
-            let mut request = Vec::new();
-            while !request.ends_with(b"}") {
-                socket.read_buf(&mut request).await.unwrap();
-            }
+            read_request(&mut socket).await;
             socket.write_all(text.as_bytes()).await.unwrap();
         }
     });
@@ -104,6 +108,7 @@ async fn streamed(gateway: &TestGateway) -> (u16, String, bool) {
     (status, text, is_whole)
 }
 
+const MIB: usize = 1 << 20;
 const CALLING: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"look\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
 
 #[tokio::test]
@@ -269,4 +274,27 @@ async fn an_error_that_the_provider_sends_in_a_later_round_is_tried_again() {
     let (_, text, is_whole) = streamed(&gateway).await;
     assert!(!is_whole && !text.contains(BROKEN.reason), "{text}");
     assert_eq!((text.matches("Overloaded").count(), text.matches("The wor").count()), (1, 4), "{text}");
+}
+
+#[tokio::test]
+async fn a_round_that_is_held_back_is_counted() {
+    let gateway = stocked(Some(key()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    gateway.change_policy(|policy| policy.gateway.providers.openai.base_url = url);
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        read_request(&mut socket).await;
+        let arguments = CALLING.replace("{}", &"x".repeat(MIB));
+        socket.write_all(saying("200 OK", 2 * MIB, &arguments).as_bytes()).await.unwrap();
+        // The rest never comes.
+        std::future::pending::<()>().await;
+    });
+    let _response = gateway.respond("/v1/chat/completions", &json!({"stream": true, "messages": []})).await;
+    let counted = async {
+        while gateway.model.memory.reserved() < MIB {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(9), counted).await.unwrap();
 }

@@ -46,7 +46,7 @@ async fn a_stream_with_a_question_carries_the_results_of_other_skills() {
     gateway.provider.will_write("text/event-stream", stream);
     let out = gateway.post("/v1/messages", &json!({"stream": true, "messages": [user()]})).await.text;
     let (call, asked) = (out.find("\"name\":\"pay\"").unwrap(), out.find("The skill pay waits").unwrap());
-    assert!(call < asked && out.contains("\"id\":\"c2tpbGxldGMx"), "{out}");
+    assert!(call < asked && out.contains("\"id\":\"c2tpbGxldGMy"), "{out}");
     assert!(!out.contains("toolu_pay") && !out.contains("toolu_look"), "{out}");
     assert!(out.ends_with(&say(json!({"type": "message_stop"}))));
 }
