@@ -67,6 +67,11 @@ impl FakeApiServer {
         self.state().store(&at, secret);
     }
 
+    /// Publishes these keys of service-account tokens.
+    pub fn put_jwks(&self, keys: Value) {
+        self.state().store("/openid/v1/jwks", keys);
+    }
+
     /// Sets the status of an execution.
     pub fn set_status(&self, namespace: &str, name: &str, status: Value) {
         let mut state = self.state();

@@ -144,6 +144,19 @@ async fn a_providers_key_is_never_shown_to_the_api_server() {
 }
 
 #[tokio::test]
+async fn a_token_that_the_cluster_did_not_sign_makes_no_review() {
+    let scene = scene();
+    let key = json!({ "kty": "EC", "crv": "P-256", "kid": "a", "x": "AA", "y": "AA" });
+    scene.api.put_jwks(json!({ "keys": [key] }));
+    for number in 0..20 {
+        let forged = token_until(&number.to_string(), 3600);
+        scene.api.add_token(&forged, "team-a", "agent");
+        assert_eq!(scene.user(&forged).await, Err(AuthError::Unknown));
+    }
+    assert_eq!(scene.reviews(), 0);
+}
+
+#[tokio::test]
 async fn an_api_server_that_fails_makes_nobody_known_and_is_asked_again() {
     let scene = scene();
     let token = token_until("t", 3600);
