@@ -82,7 +82,7 @@ async fn sent<T: DeserializeOwned>(gateway: &ModelState, request: Request) -> Re
     let caller = gateway.auth.authenticate(&headers, None).await?.caller;
     let (bytes, memory) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
     let body = compute(bytes.len(), || body::read(&bytes))?;
-    Ok(Sent { caller, headers, body, bytes, memory })
+    Ok(Sent { caller, headers, bytes, body, memory })
 }
 
 async fn read_turn(gateway: &ModelState, request: Request) -> Result<Turn, ApiError> {

@@ -41,9 +41,10 @@ fn events(output: &[Value]) -> String {
 /// The text of a response to a request that is answered with these outputs.
 async fn ask(gateway: &TestGateway, outputs: &[&[Value]], is_streaming: bool, include: &Value) -> String {
     for output in outputs {
-        match is_streaming {
-            true => gateway.provider.will_write("text/event-stream", events(output)),
-            false => gateway.provider.will_say(&whole(output)),
+        if is_streaming {
+            gateway.provider.will_write("text/event-stream", events(output));
+        } else {
+            gateway.provider.will_say(&whole(output));
         }
     }
     let request = json!({ "model": "m", "store": false, "reasoning": {}, "input": "hi", "stream": is_streaming, "include": include });
