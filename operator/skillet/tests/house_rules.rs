@@ -51,7 +51,7 @@ const WORDS_LEFT: &[(&str, usize)] = &[
 const CODE_LEFT: &[(&str, usize)] = &[
     ("#[path", 0),
     (".filter(|_|", 34),
-    ("namespace().unwrap_or_default()", 11),
+    ("namespace().unwrap_or_default()", 9),
     ("uid().unwrap_or_default()", 7),
 ];
 
