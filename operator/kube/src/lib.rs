@@ -3,6 +3,9 @@
 //! Neither may know the other, so both would otherwise write it twice. This crate decides nothing about skills: it reads,
 //! watches and writes objects, and other crates decide which skill may run and which caller may see it.
 
+#[macro_use]
+mod resource;
+
 mod backoff;
 mod client;
 mod leadership;

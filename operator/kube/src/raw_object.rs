@@ -4,7 +4,7 @@
 //! text, so each object is parsed alone, and only if somebody needs it. One object that does not parse leaves the others
 //! of its page as they are. [`RawObject::parse`] refuses an object that would take too much memory.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
+use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
@@ -63,9 +63,9 @@ impl<K: Resource + DeserializeOwned> RawObject<K> {
 }
 
 impl<K> RawObject<K> {
-    /// Keeps the metadata only.
-    pub(crate) fn without_text(self) -> Self {
-        Self { text: RawValue::NULL.to_owned(), ..self }
+    /// Returns the metadata, and drops the text.
+    pub(crate) fn into_meta(self) -> ObjectMeta {
+        self.meta
     }
 
     /// Returns the bytes that the parsed object takes.
@@ -149,38 +149,7 @@ impl<'de, K> Deserialize<'de> for RawObject<K> {
     }
 }
 
-impl<K: Resource> Resource for RawObject<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::kind(dt)
-    }
-
-    fn group(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::group(dt)
-    }
-
-    fn version(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::version(dt)
-    }
-
-    fn api_version(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::api_version(dt)
-    }
-
-    fn plural(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::plural(dt)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
-    }
-}
+impl_resource!(RawObject);
 
 #[cfg(test)]
 mod tests;
