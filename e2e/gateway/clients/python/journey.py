@@ -47,6 +47,47 @@ class OwnLoop:
         return "", []
 
 
+class OpenaiItems:
+    """A conversation of OpenAI's responses: its items, the request's fields, and how prompts and results are added.
+
+    A class made of it has `ask(**fields)`, which sends the items.
+    """
+
+    def __init__(self, task, **fields):
+        self.task, self.items, self.is_first = task, [], True
+        tool = {"type": "function", "description": DESCRIPTION, "parameters": SCHEMA, "strict": False}
+        self.fields = {"model": task["model"], **fields}
+        if names := own_names(task):
+            self.fields["tools"] = [{**tool, "name": name} for name in names]
+        if task.get("reasoning"):
+            self.fields["reasoning"] = {"effort": "low", "summary": "auto"}
+        if task.get("store") is False:
+            self.fields |= {"store": False, "include": ["reasoning.encrypted_content"]}
+
+    def say(self, prompt):
+        self.items.append({"role": "user", "content": prompt})
+        is_demanded, self.is_first = self.task.get("demanded") and self.is_first, False
+        return self.ask(**({"tool_choice": "required"} if is_demanded else {}))
+
+    def answer(self, results):
+        self.items += [{"type": "function_call_output", "call_id": id, "output": result} for id, _, result in results]
+        return self.ask()
+
+    def take(self, answer, output):
+        """Keeps the items of an answer, unless the provider keeps them."""
+        if not self.task.get("state"):
+            self.items += output
+            return
+        self.items = []
+        if self.task["state"] == "response":
+            self.fields["previous_response_id"] = answer.id
+
+
+def last_response(events):
+    """The response that a stream of OpenAI's responses ended with."""
+    return [event.response for event in events if event.type in ("response.completed", "response.incomplete")][0]
+
+
 def play(task, conversation, turns):
     """Says every prompt, and answers each call of the own tool; what comes is kept in `turns`."""
     for prompt, expected, number in zip(task["turns"], task["expect"], task["calls"]):

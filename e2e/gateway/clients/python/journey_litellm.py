@@ -58,37 +58,16 @@ class Completion:
         return message.content, [(call.id, call.function.name) for call in message.tool_calls or []]
 
 
-class Responses:
+class Responses(journey.OpenaiItems):
     def __init__(self, task):
-        self.task, self.items = task, []
-        tool = {"type": "function", "description": journey.DESCRIPTION, "parameters": journey.SCHEMA, "strict": False}
-        self.fields = fields(task)
-        if names := journey.own_names(task):
-            self.fields["tools"] = [{**tool, "name": name} for name in names]
-        if task.get("reasoning"):
-            self.fields["reasoning"] = {"effort": "low", "summary": "auto"}
-        if task.get("store") is False:
-            self.fields |= {"store": False, "include": ["reasoning.encrypted_content"]}
-        self.is_first = True
-
-    def say(self, prompt):
-        self.items.append({"role": "user", "content": prompt})
-        return self.ask(**({"tool_choice": "required"} if self.task.get("demanded") and self.is_first else {}))
-
-    def answer(self, results):
-        self.items += [{"type": "function_call_output", "call_id": id, "output": result} for id, _, result in results]
-        return self.ask()
+        super().__init__(task, **fields(task))
 
     def ask(self, **choice):
-        self.is_first = False
         answer = litellm.responses(input=self.items, stream=self.task["stream"], **self.fields, **choice)
         if self.task["stream"]:
-            answer = [event.response for event in answer if event.type in ("response.completed", "response.incomplete")][0]
+            answer = journey.last_response(answer)
         output = [item if isinstance(item, dict) else item.model_dump(exclude_none=True) for item in answer.output]
-        if self.task.get("state") == "response":
-            self.items, self.fields["previous_response_id"] = [], answer.id
-        else:
-            self.items += output
+        self.take(answer, output)
         texts = [part["text"] for item in output if item["type"] == "message" for part in item["content"]]
         return "\n".join(texts), [(item["call_id"], item["name"]) for item in output if item["type"] == "function_call"]
 

@@ -38,42 +38,20 @@ class Chat:
         return message.content, [(call.id, call.function.name) for call in message.tool_calls or []]
 
 
-class Responses:
+class Responses(journey.OpenaiItems):
     def __init__(self, task):
-        self.task, self.items = task, []
-        tool = {"type": "function", "description": journey.DESCRIPTION, "parameters": journey.SCHEMA, "strict": False}
-        tools = [{**tool, "name": name} for name in journey.own_names(task)]
-        self.fields = {"tools": tools} if tools else {}
-        if task.get("reasoning"):
-            self.fields["reasoning"] = {"effort": "low", "summary": "auto"}
-        if task.get("store") is False:
-            self.fields |= {"store": False, "include": ["reasoning.encrypted_content"]}
+        super().__init__(task)
         if task.get("state") == "conversation":
             self.fields["conversation"] = client.conversations.create().id
-        self.is_first = True
-
-    def say(self, prompt):
-        self.items.append({"role": "user", "content": prompt})
-        return self.ask(**({"tool_choice": "required"} if self.task.get("demanded") and self.is_first else {}))
-
-    def answer(self, results):
-        self.items += [{"type": "function_call_output", "call_id": id, "output": result} for id, _, result in results]
-        return self.ask()
 
     def ask(self, **fields):
-        self.is_first = False
-        request = {"model": self.task["model"], "input": self.items, **self.fields, **fields}
+        request = {"input": self.items, **self.fields, **fields}
         if self.task["stream"]:
             with client.responses.stream(**request) as stream:
-                answer = [event.response for event in stream if event.type in ("response.completed", "response.incomplete")][0]
+                answer = journey.last_response(stream)
         else:
             answer = client.responses.create(**request)
-        if self.task.get("state"):
-            self.items = []
-            if self.task["state"] == "response":
-                self.fields["previous_response_id"] = answer.id
-        else:
-            self.items += [carried(item) for item in answer.output]
+        self.take(answer, [carried(item) for item in answer.output])
         calls = [(item.call_id, item.name) for item in answer.output if item.type == "function_call"]
         return answer.output_text, calls
 
