@@ -18,7 +18,6 @@ use std::{sync::Arc, time::Duration};
 use kube::{
     Api, Resource as _, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
-    runtime::watcher::Config,
 };
 use serde_json::{Value, json};
 use skillet_api::names;
@@ -88,14 +87,14 @@ impl ExecutionClient {
         Self { client, subscriptions: Arc::default() }
     }
 
-    /// Watches the executions of the whole cluster, until it is dropped.
+    /// Watches the executions of the whole cluster, until it is dropped. They are not listed: of tens of thousands the
+    /// gateway needs those that a request waits for, and asks for each.
     pub async fn watch_all(self: Arc<Self>) {
         let api: Api<Found> = Api::all(self.client.clone());
-        let events = skillet_kube::watch(api, Config::default());
-        skillet_kube::mirror(events, &mut &*self.subscriptions).await;
+        skillet_kube::mirror_changes(api, &mut &*self.subscriptions).await;
     }
 
-    /// Returns true once the first list of executions is complete.
+    /// Returns true once changes of executions are followed.
     pub fn is_synced(&self) -> bool {
         self.subscriptions.is_synced()
     }

@@ -7,6 +7,7 @@
 mod resource;
 
 mod backoff;
+mod changes;
 mod client;
 mod leadership;
 mod mirror;
@@ -19,6 +20,7 @@ mod sync;
 pub mod testing;
 
 pub use backoff::Backoff;
+pub use changes::mirror_changes;
 pub use client::connect;
 pub use leadership::{Leadership, LeaseRef};
 pub use mirror::{Mirror, Unlisted, mirror, watch};

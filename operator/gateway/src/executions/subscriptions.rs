@@ -22,7 +22,7 @@ pub(super) enum Update {
     None,
     Seen(Arc<Execution>),
     Deleted,
-    /// The list after an interruption did not show it: whoever waits must ask.
+    /// Changes may have been missed: whoever waits must ask.
     Unknown,
 }
 
@@ -54,7 +54,7 @@ impl Subscriptions {
         lock(&self.senders).get(uid).map_or(0, watch::Sender::receiver_count)
     }
 
-    /// Returns true once the first list of executions is complete.
+    /// Returns true once changes of executions are followed.
     pub(super) fn is_synced(&self) -> bool {
         self.is_synced.load(Ordering::Relaxed)
     }
@@ -98,7 +98,7 @@ impl Mirror for &Subscriptions {
         self.publish_object(&found, Update::Seen);
     }
 
-    /// A subscriber has to read an execution that the list after an interruption did not show.
+    /// After an interruption a subscriber has to read its execution.
     fn remove(&mut self, uid: String) {
         self.publish(&uid, || Update::Unknown);
     }
@@ -177,16 +177,20 @@ mod tests {
     }
 
     #[test]
-    fn an_execution_missing_from_the_relist_becomes_unknown() {
+    fn an_execution_becomes_unknown_by_an_interruption_unless_it_had_ended() {
         check(vec![Event::Init, Event::InitDone], &["nothing", "doubtful"]);
         check(
-            vec![Event::Init, Event::InitApply(execution("u", "Running")), Event::InitDone],
-            &["nothing", "Running", "Running"],
+            vec![Event::Apply(execution("u", "Running")), Event::Init, Event::InitDone],
+            &["Running", "Running", "doubtful"],
+        );
+        check(
+            vec![Event::Apply(execution("u", "Failed")), Event::Init, Event::InitDone],
+            &["Failed", "Failed", "Failed"],
         );
     }
 
     #[test]
-    fn a_subscription_during_a_relist_does_not_become_unknown() {
+    fn a_subscription_during_a_restart_does_not_become_unknown() {
         let subscriptions = Subscriptions::default();
         let mut unlisted = Unlisted::default();
         unlisted.handle(Event::Init, &mut &subscriptions);
@@ -201,8 +205,8 @@ mod tests {
             serde_json::from_str(r#"{"metadata": {"name": "a", "uid": "u"}, "spec": 7}"#).unwrap();
         assert!(Execution::read(&bad).is_err());
         check(
-            vec![Event::Init, Event::InitApply(bad.clone()), Event::InitDone, Event::Apply(bad)],
-            &["nothing"; 4],
+            vec![Event::Apply(bad.clone()), Event::Apply(execution("u", "Running")), Event::Apply(bad)],
+            &["nothing", "Running", "Running"],
         );
     }
 

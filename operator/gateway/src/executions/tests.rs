@@ -63,6 +63,30 @@ async fn waiting(
 }
 
 #[tokio::test]
+async fn executions_are_watched_without_a_list_of_them() {
+    let api = FakeApiServer::default();
+    for number in 0..50 {
+        api.put(
+            "skillexecutions",
+            json!({ "metadata": { "namespace": "team", "name": format!("old-{number}") } }),
+        );
+    }
+    let executor = watching(&api).await;
+    let execution = executor.start(&request()).await.unwrap();
+    let waiting = waiting(&api, &executor, &execution).await;
+    api.end_watches();
+    api.set_status("team", &execution.metadata.name, done());
+    assert_eq!(phase(&waiting.await.unwrap().unwrap()), Phase::Succeeded);
+    let all = "GET /apis/skillet.dev/v1alpha1/skillexecutions?";
+    let lists: Vec<String> = api
+        .requests()
+        .into_iter()
+        .filter(|line| line.starts_with(all) && !line.contains("watch=true"))
+        .collect();
+    assert!(!lists.is_empty() && lists.iter().all(|line| line.contains("limit=1")), "{lists:?}");
+}
+
+#[tokio::test]
 async fn a_run_is_created_and_the_watch_reports_its_end() {
     let api = FakeApiServer::default();
     let executor = watching(&api).await;

@@ -1,0 +1,104 @@
+//! Follows the changes of objects without a list of them.
+//!
+//! For a mirror that holds few of many objects and can ask for each of them: a list of all would be read to be dropped.
+
+use std::{pin::pin, time::Duration};
+
+use futures::TryStreamExt as _;
+use kube::{
+    Api, Resource,
+    api::{ListParams, WatchParams},
+    core::WatchEvent,
+    runtime::watcher::Event,
+};
+use serde::de::DeserializeOwned;
+use tokio::time::{error::Elapsed, timeout};
+use tracing::warn;
+
+use crate::{Backoff, Mirror, Unlisted};
+
+/// Seconds after which the API server ends a watch, so that a connection that died unnoticed is not followed for long.
+const WATCH_SECONDS: u32 = 240;
+const IDLE_LIMIT: Duration = Duration::from_secs(300);
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
+
+/// Changes `mirror` by every change of an object from now on, as long as the future is polled.
+///
+/// Where changes may have been missed, at the beginning and after an interruption, the mirror gets the events of a list
+/// without objects: [`Mirror::remove`] is called for each key that it holds.
+pub async fn mirror_changes<K, M>(api: Api<K>, mirror: &mut M)
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    M: Mirror<Object = K>,
+{
+    let mut changes = Changes { api, version: None, unlisted: Unlisted::default(), pauses: PAUSES };
+    loop {
+        if let Err(error) = changes.follow(mirror).await {
+            warn!(kind = %K::kind(&()), %error, "Watch was interrupted");
+            changes.version = None;
+            changes.pauses.pause().await;
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum FollowError {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    #[error("the API server named no resourceVersion")]
+    NoVersion,
+    #[error("the watch was silent for longer than it may last")]
+    Silent(#[from] Elapsed),
+}
+
+struct Changes<K, M: Mirror> {
+    api: Api<K>,
+    /// The resourceVersion up to which changes were seen. `None` if some may have been missed since.
+    version: Option<String>,
+    unlisted: Unlisted<M::Key>,
+    pauses: Backoff,
+}
+
+impl<K, M> Changes<K, M>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    M: Mirror<Object = K>,
+{
+    /// Follows one watch to its end.
+    async fn follow(&mut self, mirror: &mut M) -> Result<(), FollowError> {
+        let version = match self.version.take() {
+            Some(version) => version,
+            None => self.begin(mirror).await?,
+        };
+        let params = WatchParams::default().timeout(WATCH_SECONDS);
+        let mut events = pin!(self.api.watch(&params, &version).await?);
+        self.version = Some(version);
+        while let Some(event) = timeout(IDLE_LIMIT, events.try_next()).await?? {
+            self.pauses = PAUSES;
+            let event = match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => Event::Apply(object),
+                WatchEvent::Deleted(object) => Event::Delete(object),
+                WatchEvent::Bookmark(bookmark) => {
+                    self.version = Some(bookmark.metadata.resource_version);
+                    continue;
+                }
+                WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
+            };
+            if let Event::Apply(object) | Event::Delete(object) = &event {
+                self.version = object.meta().resource_version.clone();
+            }
+            self.unlisted.handle(event, mirror);
+        }
+        Ok(())
+    }
+
+    /// Returns the present resourceVersion.
+    async fn begin(&mut self, mirror: &mut M) -> Result<String, FollowError> {
+        let one = self.api.list_metadata(&ListParams::default().limit(1)).await?;
+        let version = one.metadata.resource_version.filter(|version| !version.is_empty());
+        let version = version.ok_or(FollowError::NoVersion)?;
+        self.unlisted.handle(Event::Init, mirror);
+        self.unlisted.handle(Event::InitDone, mirror);
+        Ok(version)
+    }
+}
