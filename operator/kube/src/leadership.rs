@@ -1,8 +1,9 @@
 //! Leader election by a Lease: one of several processes works, and the others wait.
 //!
 //! The holder renews the Lease every second. Another process takes it once it has seen no renewal for the Lease's duration,
-//! by its own clock, or at once after a release. A holder that cannot reach the API server stays the leader until another
-//! takes the Lease, but it may begin nothing meanwhile ([`Leadership::confirm`]).
+//! by its own clock, or at once after a release. The holder writes a longer duration while the API server is slow. A holder
+//! that cannot reach the API server stays the leader until another takes the Lease, but it may begin nothing meanwhile
+//! ([`Leadership::confirm`]).
 
 mod claim;
 
@@ -18,18 +19,14 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use self::claim::{Decision, Observation, claimed, holder, released, renewed, term};
+use self::claim::{Decision, Observation, Slowness, claimed, duration, holder, released, renewed, term};
 
-/// Time after the last renewal at which another process may take the Lease.
-const DURATION: Duration = Duration::from_secs(4);
 /// Pause between two renewals.
 const RENEW_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause between two looks of a process that waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Longest time for one request.
+/// Longest time for one request of a process that does not hold the Lease.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-/// Age of a renewal up to which the Lease is certainly held: the rest of its duration is for what the leader then begins.
-const CERTAIN: Duration = Duration::from_secs(2);
 
 /// The Lease that processes compete for.
 #[derive(Clone, Debug)]
@@ -51,14 +48,44 @@ pub struct Leadership {
 
 #[derive(Clone, Debug)]
 enum State {
-    Held { renewed_at: Instant },
-    Lost { holder: String },
+    /// The Lease is certainly held until `certain_until`. The rest of its duration is for what the leader then begins.
+    Held {
+        renewed_at: Instant,
+        certain_until: Instant,
+    },
+    Lost {
+        holder: String,
+    },
+}
+
+impl State {
+    fn held(renewed_at: Instant, duration: Duration) -> Self {
+        Self::Held { renewed_at, certain_until: renewed_at + duration / 2 }
+    }
+
+    /// Takes into account that the Lease may have this duration.
+    fn shorten(&mut self, duration: Duration) {
+        if let Self::Held { renewed_at, certain_until } = self {
+            *certain_until = (*certain_until).min(*renewed_at + duration / 2);
+        }
+    }
+}
+
+/// The result of one try to renew the Lease.
+#[derive(Debug)]
+enum Renewed {
+    Written(Lease),
+    /// An earlier renewal was written although its response was lost. The time of the renewal is not known.
+    Kept(Lease),
+    Lost {
+        holder: String,
+    },
 }
 
 #[derive(Debug, Error)]
 enum RenewError {
-    #[error("the API server did not respond within {} s", REQUEST_TIMEOUT.as_secs())]
-    Timeout,
+    #[error("the API server did not respond within {0:?}")]
+    Timeout(Duration),
     #[error(transparent)]
     Kube(#[from] kube::Error),
 }
@@ -70,6 +97,7 @@ impl Leadership {
             api: Api::namespaced(client, &lease.namespace),
             name: lease.name.clone(),
             identity: lease.identity.clone(),
+            timeout: REQUEST_TIMEOUT,
         };
         let mut observation = Observation::default();
         let (held, renewed_at) = loop {
@@ -83,7 +111,7 @@ impl Leadership {
         };
         let term = term(&held);
         info!(lease = lease.name, identity = lease.identity, term, "Lease acquired");
-        let (sender, state) = watch::channel(State::Held { renewed_at });
+        let (sender, state) = watch::channel(State::held(renewed_at, duration(&held)));
         let task = tokio::spawn(renewal.clone().keep(held, sender));
         Self { term, state, renewal: Some((renewal, task)) }
     }
@@ -92,7 +120,7 @@ impl Leadership {
     #[cfg(feature = "testing")]
     pub fn of_test(term: u64) -> Self {
         let far = Duration::from_secs(60 * 60 * 24);
-        let (_, state) = watch::channel(State::Held { renewed_at: Instant::now() + far });
+        let (_, state) = watch::channel(State::held(Instant::now(), far));
         Self { term, state, renewal: None }
     }
 
@@ -105,8 +133,7 @@ impl Leadership {
     /// Waits until the Lease is certainly held. Never returns if it is lost.
     pub async fn confirm(&self) {
         let mut state = self.state.clone();
-        let is_certain =
-            |state: &State| matches!(state, State::Held { renewed_at } if renewed_at.elapsed() < CERTAIN);
+        let is_certain = |state: &State| matches!(state, State::Held { certain_until, .. } if Instant::now() < *certain_until);
         if state.wait_for(is_certain).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -146,6 +173,8 @@ struct Renewal {
     api: Api<Lease>,
     name: String,
     identity: String,
+    /// Longest time for one request.
+    timeout: Duration,
 }
 
 impl Renewal {
@@ -155,23 +184,42 @@ impl Renewal {
         match observation.decide(found.as_ref(), &self.identity, Instant::now()) {
             Decision::Wait => Ok(None),
             Decision::Claim => {
-                let lease = claimed(found, &self.name, &self.identity, DURATION, Timestamp::now());
+                let lease = claimed(
+                    found,
+                    &self.name,
+                    &self.identity,
+                    Slowness::default().duration(),
+                    Timestamp::now(),
+                );
                 self.write(&lease).await
             }
         }
     }
 
     /// Renews the Lease until another process holds it.
-    async fn keep(self, mut held: Lease, state: watch::Sender<State>) {
+    async fn keep(mut self, mut held: Lease, state: watch::Sender<State>) {
+        let mut slowness = Slowness::default();
+        let mut pause = RENEW_INTERVAL;
         loop {
-            sleep(RENEW_INTERVAL).await;
+            sleep(pause).await;
+            pause = RENEW_INTERVAL;
             let asked_at = Instant::now();
-            match self.renew(&held).await {
-                Ok(Ok(lease)) => {
+            let next = renewed(&held, slowness.duration(), Timestamp::now());
+            self.timeout = slowness.duration() / 2;
+            // If the response is lost, the next duration may be in force.
+            state.send_modify(|state| state.shorten(duration(&next)));
+            let result = self.renew(&next).await;
+            slowness.observe(asked_at.elapsed());
+            match result {
+                Ok(Renewed::Written(lease)) => {
                     held = lease;
-                    state.send_replace(State::Held { renewed_at: asked_at });
+                    state.send_replace(State::held(asked_at, duration(&held)));
                 }
-                Ok(Err(holder)) => {
+                Ok(Renewed::Kept(lease)) => {
+                    held = lease;
+                    pause = Duration::ZERO;
+                }
+                Ok(Renewed::Lost { holder }) => {
                     state.send_replace(State::Lost { holder });
                     return;
                 }
@@ -180,16 +228,19 @@ impl Renewal {
         }
     }
 
-    /// Returns the renewed Lease, or the identity of its new holder.
-    async fn renew(&self, held: &Lease) -> Result<Result<Lease, String>, RenewError> {
-        if let Some(lease) = self.write(&renewed(held, Timestamp::now())).await? {
-            return Ok(Ok(lease));
+    /// Writes `next`, the held Lease with a later time of renewal.
+    async fn renew(&self, next: &Lease) -> Result<Renewed, RenewError> {
+        if let Some(lease) = self.write(next).await? {
+            return Ok(Renewed::Written(lease));
         }
-        // The response to an earlier renewal may have been lost: then the Lease is still this process's.
-        match self.get().await? {
-            Some(found) if holder(&found) == self.identity && term(&found) == term(held) => Ok(Ok(found)),
-            found => Ok(Err(found.map(|lease| holder(&lease).to_owned()).unwrap_or_default())),
-        }
+        Ok(match self.get().await? {
+            Some(found) if holder(&found) == self.identity && term(&found) == term(next) => {
+                Renewed::Kept(found)
+            }
+            found => {
+                Renewed::Lost { holder: found.map(|lease| holder(&lease).to_owned()).unwrap_or_default() }
+            }
+        })
     }
 
     async fn release(&self, term_held: u64) -> Result<(), RenewError> {
@@ -203,8 +254,8 @@ impl Renewal {
     }
 
     async fn get(&self) -> Result<Option<Lease>, RenewError> {
-        let found = timeout(REQUEST_TIMEOUT, self.api.get_opt(&self.name)).await;
-        Ok(found.map_err(|_| RenewError::Timeout)??)
+        let found = timeout(self.timeout, self.api.get_opt(&self.name)).await;
+        Ok(found.map_err(|_| RenewError::Timeout(self.timeout))??)
     }
 
     /// Creates the Lease, or replaces the revision that was read. None if another process was faster.
@@ -216,7 +267,7 @@ impl Renewal {
                 Some(_) => self.api.replace(&self.name, &params, lease).await,
             }
         };
-        match timeout(REQUEST_TIMEOUT, written).await.map_err(|_| RenewError::Timeout)? {
+        match timeout(self.timeout, written).await.map_err(|_| RenewError::Timeout(self.timeout))? {
             Ok(written) => Ok(Some(written)),
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
             Err(error) => Err(error.into()),

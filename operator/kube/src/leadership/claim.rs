@@ -12,6 +12,29 @@ use tokio::time::Instant;
 /// The least time between the terms of two holders.
 const TICK: SignedDuration = SignedDuration::from_millis(1);
 
+/// Time after a renewal at which another process may take the Lease, if the API server is fast.
+const LEAST_DURATION: Duration = Duration::from_secs(4);
+const LONGEST_DURATION: Duration = Duration::from_secs(30);
+
+/// The slowest renewal of the last some seconds, from which the duration of the Lease follows. A duration that is shorter
+/// than a few renewals would let the leader change again and again while the API server is slow.
+#[derive(Debug, Default)]
+pub(super) struct Slowness(Duration);
+
+impl Slowness {
+    /// Takes the time of one more renewal into account. An old one counts a fifth less with each new one.
+    pub(super) fn observe(&mut self, took: Duration) {
+        self.0 = took.max(self.0 * 4 / 5);
+    }
+
+    /// Returns two seconds and room for four such renewals, in whole seconds, within bounds.
+    pub(super) fn duration(&self) -> Duration {
+        let wanted = Duration::from_secs(2) + self.0 * 4;
+        let whole = Duration::from_secs(wanted.as_secs() + u64::from(wanted.subsec_nanos() > 0));
+        whole.clamp(LEAST_DURATION, LONGEST_DURATION)
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// Nobody holds the Lease.
@@ -39,8 +62,7 @@ impl Observation {
         let spec = lease.spec.clone().unwrap_or_default();
         match &self.seen {
             Some((seen, since)) if *seen == spec => {
-                let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-                if now.duration_since(*since) >= Duration::from_secs(seconds.unwrap_or_default()) {
+                if now.duration_since(*since) >= duration(lease) {
                     return Decision::Claim;
                 }
             }
@@ -53,6 +75,12 @@ impl Observation {
 /// Returns the identity of the holder; empty if the Lease was released.
 pub(super) fn holder(lease: &Lease) -> &str {
     lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
+}
+
+/// Returns the time without a renewal after which another process may take the Lease.
+pub(super) fn duration(lease: &Lease) -> Duration {
+    let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
+    Duration::from_secs(seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default())
 }
 
 /// Returns the milliseconds since 1970 at which the holder acquired the Lease.
@@ -86,15 +114,18 @@ pub(super) fn claimed(
     lease
 }
 
-/// Returns the Lease with a later time of renewal.
-pub(super) fn renewed(lease: &Lease, now: Timestamp) -> Lease {
-    let spec = LeaseSpec { renew_time: Some(MicroTime(now)), ..lease.spec.clone().unwrap_or_default() };
-    Lease { spec: Some(spec), ..lease.clone() }
+/// Returns the Lease with a later time of renewal, and with the duration that counts from it.
+pub(super) fn renewed(lease: &Lease, duration: Duration, now: Timestamp) -> Lease {
+    let mut lease = lease.clone();
+    let spec = lease.spec.get_or_insert_default();
+    spec.renew_time = Some(MicroTime(now));
+    spec.lease_duration_seconds = i32::try_from(duration.as_secs()).ok();
+    lease
 }
 
 /// Returns the Lease without a holder.
 pub(super) fn released(lease: &Lease, now: Timestamp) -> Lease {
-    let mut lease = renewed(lease, now);
+    let mut lease = renewed(lease, duration(lease), now);
     if let Some(spec) = &mut lease.spec {
         spec.holder_identity = Some(String::new());
     }
@@ -132,7 +163,7 @@ mod tests {
     async fn a_lease_is_taken_after_its_duration_without_a_change() {
         let start = Instant::now();
         let after = |millis| start + Duration::from_millis(millis);
-        let (first, second) = (held("a", 5), renewed(&held("a", 5), at(6)));
+        let (first, second) = (held("a", 5), renewed(&held("a", 5), DURATION, at(6)));
         let mut observation = Observation::default();
         assert_eq!(observation.decide(Some(&first), "b", start), Decision::Wait);
         assert_eq!(observation.decide(Some(&first), "b", after(3_999)), Decision::Wait);
@@ -154,7 +185,7 @@ mod tests {
     #[test]
     fn a_renewal_keeps_the_term_and_a_claim_counts_a_transition() {
         let first = held("a", 5_000);
-        let again = renewed(&first, at(6_000));
+        let again = renewed(&first, DURATION, at(6_000));
         assert_eq!(term(&again), 5_000);
         let spec = again.spec.clone().unwrap();
         assert_eq!((spec.lease_transitions, spec.renew_time), (Some(0), Some(MicroTime(at(6_000)))));
@@ -162,5 +193,32 @@ mod tests {
         assert_eq!((term(&free), holder(&free)), (5_000, ""));
         let next = claimed(Some(free), "operator", "b", DURATION, at(8_000));
         assert_eq!(next.spec.unwrap().lease_transitions, Some(1));
+    }
+
+    #[test]
+    fn the_duration_grows_with_the_slowest_renewal_and_shrinks_slowly() {
+        let mut slowness = Slowness::default();
+        let after = |slowness: &mut Slowness, millis| {
+            slowness.observe(Duration::from_millis(millis));
+            slowness.duration().as_secs()
+        };
+        assert_eq!(slowness.duration(), DURATION);
+        assert_eq!([10, 500, 501, 2_000].map(|millis| after(&mut slowness, millis)), [4, 4, 5, 10]);
+        assert_eq!([10, 10, 10].map(|millis| after(&mut slowness, millis)), [9, 8, 7]);
+        let fast = std::iter::repeat_with(|| after(&mut slowness, 10)).take(10).last();
+        assert_eq!(fast, Some(4));
+        assert_eq!(after(&mut slowness, 60_000), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_waiting_process_gives_the_holder_the_duration_of_its_last_renewal() {
+        let start = Instant::now();
+        let slow = renewed(&held("a", 5), Duration::from_secs(10), at(6));
+        assert_eq!((duration(&slow), term(&slow)), (Duration::from_secs(10), 5));
+        let mut observation = Observation::default();
+        assert_eq!(observation.decide(Some(&slow), "b", start), Decision::Wait);
+        let after = |millis| start + Duration::from_millis(millis);
+        assert_eq!(observation.decide(Some(&slow), "b", after(9_999)), Decision::Wait);
+        assert_eq!(observation.decide(Some(&slow), "b", after(10_000)), Decision::Claim);
     }
 }
