@@ -5,10 +5,10 @@
 #
 # Without arguments it runs all but advisories, whose database is not reachable everywhere.
 # A lane that lacks something installs it, or says so in one line; with CI=true that is a failure. A cluster that
-# was not up before is taken down at the end. A lane has SKILLET_LANE_MINUTES (40) and is ended then.
+# was not up before is taken down at the end. A lane has SKILLET_LANE_MINUTES (60) and is ended then.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-readonly root minutes=${SKILLET_LANE_MINUTES:-40} cluster="$root/e2e/cluster/cluster.sh" logs="$root/target/lanes"
+readonly root minutes=${SKILLET_LANE_MINUTES:-60} cluster="$root/e2e/cluster/cluster.sh" logs="$root/target/lanes"
 readonly all=(lint deny unit journeys images sandbox chart integration e2e)
 passed=0 failed=0
 failures=()
@@ -150,7 +150,7 @@ lane_e2e() {
   e2e/gateway/install-clients.sh >/dev/null
   SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh bash -euc '
     test_workspace --test e2e -- --test-threads 4
-    test_workspace --test faults --test gateway'
+    test_workspace --test faults --test gateway -- --nocapture'
 }
 
 finish() {

@@ -18,7 +18,7 @@ use crate::{
     run_counter::RunCounter,
 };
 
-const LIMIT: Duration = Duration::from_secs(900);
+const LIMIT: Duration = Duration::from_secs(450);
 const PER_NAMESPACE: usize = 12;
 const TOTAL: usize = 20;
 /// Many in one namespace, and two small ones that come after it.
@@ -29,6 +29,7 @@ async fn a_thousand_executions_all_end_in_order_and_none_is_starved() -> Result<
     // Sandboxes without a user namespace start in three quarters of the time, and order is all that is looked at here.
     let policy = json!({
         "isolation": "Compatible",
+        "startTimeout": "4m",
         "concurrency": { "total": TOTAL, "perNamespace": PER_NAMESPACE },
     });
     journey_under(policy, async |j| {

@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::json;
 use skillet_api::{SkillExecution, SkillExecutionStatus};
-use skillet_e2e::{Journey, eventually, execute};
+use skillet_e2e::{Journey, PATIENCE, eventually, execute};
 use tokio::time::timeout;
 
 const CREATED_WITHIN: Duration = Duration::from_secs(30);
@@ -54,6 +54,7 @@ pub(crate) async fn all_ended(
     count: usize,
     limit: Duration,
 ) -> Result<Vec<Done>> {
+    let limit = limit * PATIENCE;
     let api: Api<SkillExecution> = Api::namespaced(journey.client.clone(), namespace);
     let mut ended: HashMap<String, Done> = HashMap::new();
     let all = timeout(limit, async {

@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
+use skillet_e2e::PATIENCE;
 use tokio::{io::AsyncWriteExt as _, process::Command, sync::OnceCell, time::timeout};
 
 /// Many start at once, on few cores.
@@ -141,8 +142,9 @@ async fn output(mut command: Command, name: &str, input: &str) -> Result<String>
     let mut stdin = child.stdin.take().context("no input")?;
     stdin.write_all(input.as_bytes()).await.with_context(|| format!("{name} takes no tasks"))?;
     drop(stdin);
-    let output = timeout(WITHIN, child.wait_with_output()).await;
-    let output = output.with_context(|| format!("{name} has not ended within {WITHIN:?}"))??;
+    let output = timeout(WITHIN * PATIENCE, child.wait_with_output()).await;
+    let output =
+        output.with_context(|| format!("{name} has not ended within {PATIENCE} times {WITHIN:?}"))??;
     let said = String::from_utf8_lossy(&output.stderr);
     let printed = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success(), "{name} failed: {said}\n{printed}");

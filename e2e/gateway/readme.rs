@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use skillet_api::Phase;
 use skillet_e2e::{
-    Journey,
+    Journey, PATIENCE,
     agent::{chat, gateway_client},
     eventually, journey_under,
 };
@@ -113,7 +113,7 @@ impl Reader {
             .env("HOME", &self.folder)
             .stdin(Stdio::null())
             .kill_on_drop(true);
-        let output = timeout(BLOCK_WITHIN, shell.output()).await.context("not over in time")??;
+        let output = timeout(BLOCK_WITHIN * PATIENCE, shell.output()).await.context("not over in time")??;
         let (said, complained) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         ensure!(output.status.success(), "{}\n{block}\n{said}{complained}", output.status);

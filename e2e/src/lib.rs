@@ -38,4 +38,4 @@ pub mod wait;
 pub use draft::SkillDraft;
 pub use execute::Ended;
 pub use journey::{Journey, journey, journey_under};
-pub use wait::eventually;
+pub use wait::{PATIENCE, eventually};

@@ -62,7 +62,7 @@ async fn what_waits_for_a_place_is_cancelled_without_a_sandbox() -> Result<()> {
 #[tokio::test]
 async fn what_waits_says_so_and_runs_when_there_is_room() -> Result<()> {
     journey(async |j| {
-        j.apply(&SkillDraft::shell("single", "sleep 4; cat").limit("concurrency", 1)).await?;
+        j.apply(&SkillDraft::shell("single", "sleep 10; cat").limit("concurrency", 1)).await?;
         let first = running(j, "single").await?;
         let second = j.start("single", json!({"n": 2})).await?;
         let name = second.name_any();
