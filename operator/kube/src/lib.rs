@@ -27,5 +27,5 @@ pub use mirror::{Mirror, Unlisted, mirror, watch};
 pub use object_head::ObjectHead;
 pub use parsed_size::parsed_size;
 pub use raw_object::{PAGE_SIZE, ParseError, RawObject};
-pub use status::{Conditions, apply_status, find_condition};
+pub use status::{Conditions, apply_status, find_condition, is_gone};
 pub use sync::{lock, read, write};

@@ -14,7 +14,7 @@ use k8s_openapi::{
 use kube::{
     Client, Resource,
     api::{Patch, PatchParams},
-    core::Request,
+    core::{Request, Status},
 };
 use serde::{Serialize, de::IgnoredAny};
 use serde_json::{
@@ -45,6 +45,22 @@ pub async fn apply_status<K: Resource<DynamicType = ()>>(
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     *request.body_mut() = yaml(&patch).map_err(kube::Error::SerdeError)?;
     client.request::<IgnoredAny>(request).await.map(drop)
+}
+
+/// Tells from the response to a status whether the object was deleted, also if it was created again under the same name.
+/// Another conflict is contention, and passes. An object's name may contain `uid`, so only the server's own words count.
+pub fn is_gone(response: &Status) -> bool {
+    match response.code {
+        404 => true,
+        409 => {
+            ["Precondition failed: UID", "uid mismatch: "].iter().any(|text| response.message.contains(text))
+        }
+        422 => {
+            let causes = response.details.iter().flat_map(|details| &details.causes);
+            causes.into_iter().any(|cause| cause.field == "metadata.uid")
+        }
+        _ => false,
+    }
 }
 
 /// Builds the conditions of one object's new status.
@@ -130,6 +146,36 @@ mod tests {
         assert_eq!(text(&json!("a\u{7f}\u{85}b\u{feff}")), r#""a\u007f\u0085b\ufeff""#);
         let plain = "größer, 日本, 🙂 \u{a0}\u{fffd}";
         assert_eq!(text(&json!(plain)), format!("\"{plain}\""));
+    }
+
+    #[test]
+    fn only_a_response_about_the_uid_says_that_the_object_is_gone() {
+        let check = |code: u16, message: &str, causes: &serde_json::Value| {
+            let response = json!({ "code": code, "message": message, "details": { "causes": causes } });
+            is_gone(&serde_json::from_value(response).unwrap())
+        };
+        let conflict = r#"Operation cannot be fulfilled on skillexecutions.skillet.dev "uuid-7": "#;
+        assert!(check(404, "not found", &json!([])));
+        assert!(check(
+            409,
+            &format!("{conflict}Precondition failed: UID in precondition: a, UID in object meta: b"),
+            &json!([])
+        ));
+        assert!(check(
+            409,
+            &format!(
+                "{conflict}uid mismatch: the provided object specified uid a, and no existing object was found"
+            ),
+            &json!([])
+        ));
+        assert!(check(
+            422,
+            "invalid",
+            &json!([{ "field": "metadata.uid", "message": "field is immutable" }])
+        ));
+        assert!(!check(409, &format!("{conflict}the object has been modified"), &json!([])));
+        assert!(!check(422, r#"SkillExecution "druid-1" is invalid"#, &json!([{ "field": "status.phase" }])));
+        assert!(!check(500, "uid mismatch: ", &json!([])));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use skillet_api::{
     reason::{FINISHED, SUCCEEDED},
 };
 use skillet_core::output;
-use skillet_kube::{Backoff, Conditions, apply_status};
+use skillet_kube::{Backoff, Conditions, apply_status, is_gone};
 use thiserror::Error;
 use tracing::warn;
 
@@ -179,7 +179,7 @@ pub(crate) async fn apply(
 ) -> Result<(), StatusError> {
     match apply_status::<SkillExecution>(client, &execution.object(), status).await {
         Ok(()) => Ok(()),
-        Err(kube::Error::Api(answer)) if is_gone(answer.code, &answer.message) => Err(StatusError::Gone),
+        Err(kube::Error::Api(answer)) if is_gone(&answer) => Err(StatusError::Gone),
         Err(kube::Error::Api(answer)) if has_ended(answer.code, &answer.message) => Err(StatusError::Ended),
         Err(source) => Err(StatusError::Apply {
             namespace: execution.namespace.clone(),
@@ -187,11 +187,6 @@ pub(crate) async fn apply(
             source: Box::new(source),
         }),
     }
-}
-
-/// Not there, or there under another uid. Another conflict is contention, and passes.
-fn is_gone(code: u16, message: &str) -> bool {
-    code == 404 || (matches!(code, 409 | 422) && message.to_lowercase().contains("uid"))
 }
 
 /// The definition's own rule protects an end.

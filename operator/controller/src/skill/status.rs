@@ -7,7 +7,7 @@ use skillet_api::{
     reason::{READY, SEALED},
 };
 use skillet_core::version::SkillSemver;
-use skillet_kube::{Conditions, apply_status, find_condition};
+use skillet_kube::{Conditions, apply_status, find_condition, is_gone};
 use thiserror::Error as ThisError;
 
 use super::{Error as SkillError, KIND, apply::Applied};
@@ -34,7 +34,7 @@ pub(crate) async fn report(
     match apply_status::<Skill>(&ctx.client, &reference, &new).await {
         Ok(()) => {}
         // The skill was deleted meanwhile, so nobody needs its status.
-        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => return Ok(()),
+        Err(kube::Error::Api(status)) if is_gone(&status) => return Ok(()),
         Err(source) => return Err(Error::Apply { name: skill.name_any(), source: Box::new(source) }),
     }
     if let Err(error) = result
