@@ -47,6 +47,8 @@ pub enum Error {
     Policy(#[from] policy::Error),
     #[error("another operator holds the Lease: {holder}")]
     LeaseLost { holder: String },
+    #[error("a part of the operator has ended")]
+    PartEnded,
 }
 
 /// The state of `/readyz`: true once the operator has seen the whole cluster, so that it can lead at once.
@@ -98,8 +100,14 @@ pub async fn run(
         metrics,
     });
     parts.spawn(removing);
+    let led = async {
+        lead(&ctx, &mut parts).await?;
+        // Each part works as long as the process: without one, the operator would be ready and do nothing.
+        parts.join_next().await;
+        Err(Error::PartEnded)
+    };
     let result = tokio::select! {
-        result = lead(&ctx, &mut parts) => result,
+        result = led => result,
         holder = ctx.leadership.lost() => Err(Error::LeaseLost { holder }),
         () = shutdown => Ok(()),
     };
@@ -109,7 +117,7 @@ pub async fn run(
     result
 }
 
-/// Starts what only the leader does, and waits.
+/// Starts what only the leader does.
 async fn lead(ctx: &Arc<Context>, parts: &mut JoinSet<()>) -> Result<(), Error> {
     policy::create_default(ctx).await?;
     let leftovers = LeftoverRuns::list(&ctx.sandbox_jobs(), &ctx.version_pins).await.map_err(|source| {
@@ -127,7 +135,7 @@ async fn lead(ctx: &Arc<Context>, parts: &mut JoinSet<()>) -> Result<(), Error> 
     parts.spawn(retention::executions(ctx.clone(), receiver));
     parts.spawn(retention::sandboxes(ctx.clone()));
     parts.spawn(Engine::new(ctx.clone(), leftovers, finished).work(executions));
-    std::future::pending().await
+    Ok(())
 }
 
 /// Starts the catalog's watches and waits until each has listed everything once.
