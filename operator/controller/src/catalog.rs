@@ -36,6 +36,7 @@ struct State {
     skills: HashMap<Key, Arc<Skill>>,
     versions: HashMap<Key, BTreeMap<SkillSemver, Arc<SkillVersion>>>,
     policy: Arc<SkillPolicySpec>,
+    is_policy_known: bool,
 }
 
 impl Catalog {
@@ -54,6 +55,12 @@ impl Catalog {
     /// The policy in force, or the defaults if there is no SkillPolicy.
     pub(crate) fn policy(&self) -> Arc<SkillPolicySpec> {
         self.read(|state| state.policy.clone())
+    }
+
+    /// Returns false if there is no SkillPolicy, or if none of its states could be read. Then no new run may begin: the
+    /// policy may say that execution is off.
+    pub(crate) fn is_policy_known(&self) -> bool {
+        self.read(|state| state.is_policy_known)
     }
 
     /// The number of skills.
@@ -87,11 +94,22 @@ impl Catalog {
         self.write(|state| state.put_version(version));
     }
 
-    fn set_policy(&self, policy: SkillPolicySpec) {
-        if *self.policy() == policy {
+    /// Adds a policy that was read outside the watch.
+    pub(crate) fn learn_policy(&self, policy: SkillPolicy) {
+        policy.put(self);
+    }
+
+    /// Takes the policy in, or that there is none.
+    fn set_policy(&self, policy: Option<SkillPolicySpec>) {
+        let is_known = policy.is_some();
+        let policy = policy.unwrap_or_default();
+        if *self.policy() == policy && self.is_policy_known() == is_known {
             return;
         }
-        self.write(|state| state.policy = Arc::new(policy));
+        self.write(|state| {
+            state.is_policy_known = is_known;
+            state.policy = Arc::new(policy);
+        });
         self.policy_changes.send_modify(|count| *count += 1);
     }
 
@@ -213,13 +231,13 @@ impl Catalogued for SkillVersion {
 impl Catalogued for SkillPolicy {
     fn put(self, catalog: &Catalog) {
         if self.name_any() == names::POLICY_NAME {
-            catalog.set_policy(self.spec);
+            catalog.set_policy(Some(self.spec));
         }
     }
 
     fn remove(catalog: &Catalog, key: &Key) {
         if key.1 == names::POLICY_NAME {
-            catalog.set_policy(SkillPolicySpec::default());
+            catalog.set_policy(None);
         }
     }
 

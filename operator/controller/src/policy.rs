@@ -55,7 +55,8 @@ pub(crate) async fn create_default(ctx: &Context) -> Result<(), Error> {
     let api: Api<SkillPolicy> = Api::all(ctx.client.clone());
     let policy = SkillPolicy::new(names::POLICY_NAME, SkillPolicySpec::default());
     match api.create(&PostParams::default(), &policy).await {
-        Ok(_) => {
+        Ok(policy) => {
+            ctx.catalog.learn_policy(policy);
             info!("Default SkillPolicy created");
             Ok(())
         }

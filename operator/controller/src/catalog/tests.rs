@@ -91,15 +91,18 @@ fn a_skill_read_outside_the_watch_counts_only_if_it_is_newer() {
 fn a_change_of_the_policys_content_is_signaled_once() {
     let catalog = Catalog::default();
     let changes = catalog.policy_changes.subscribe();
-    assert!(catalog.policy().execution_enabled);
+    assert!(!catalog.is_policy_known());
     let off = SkillPolicySpec { execution_enabled: false, ..SkillPolicySpec::default() };
     SkillPolicy::new("default", off.clone()).put(&catalog);
     SkillPolicy::new("default", off).put(&catalog);
     assert_eq!((catalog.policy().execution_enabled, *changes.borrow()), (false, 1));
     SkillPolicy::new("other", SkillPolicySpec::default()).put(&catalog);
     assert!(!catalog.policy().execution_enabled, "only the object named default counts");
+    assert!(catalog.is_policy_known());
     SkillPolicy::remove(&catalog, &key("", "default"));
-    assert!(catalog.policy().execution_enabled);
+    assert_eq!((catalog.is_policy_known(), *changes.borrow()), (false, 2));
+    SkillPolicy::new("default", SkillPolicySpec::default()).put(&catalog);
+    assert_eq!((catalog.is_policy_known(), *changes.borrow()), (true, 3), "equal to the defaults, but known");
 }
 
 #[test]

@@ -18,6 +18,8 @@ const MAX_INPUT_BYTES: usize = 64 << 20;
 /// Most bytes that a version may take once it is parsed. Active runs hold their versions.
 const MAX_VERSION_BYTES: usize = 8 << 20;
 
+const POLICY_UNKNOWN: &str = "SkillPolicy default does not exist or does not parse; `kubectl describe skillpolicy default` tells what to correct";
+
 /// A version whose content and schema allow the run, and the policy under which they do.
 #[derive(Clone)]
 pub(super) struct Verdict {
@@ -43,6 +45,9 @@ pub(super) fn choose(
     execution: &SkillExecution,
     version: Option<&str>,
 ) -> Result<ChosenVersion, Refusal> {
+    if version.is_none() && !ctx.catalog.is_policy_known() {
+        return Err(Refusal::new(Reason::ExecutionDisabled, POLICY_UNKNOWN));
+    }
     let observed = gather::observe(ctx, namespace, &execution.spec.skill);
     let policy = ctx.catalog.policy();
     let request = admission::AdmissionRequest {

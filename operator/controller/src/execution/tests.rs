@@ -125,10 +125,12 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         runtime_class: None,
     };
     let source = Source { controller: names::REPORTING_CONTROLLER.into(), instance: None };
+    let catalog = crate::catalog::Catalog::default();
+    catalog.learn_policy(skillet_api::SkillPolicy::new(names::POLICY_NAME, SkillPolicySpec::default()));
     let (remover, _) = Remover::new(kube::Api::namespaced(client.clone(), "sandboxes"));
     Arc::new(Context {
         reporter: Reporter::new(Recorder::new(client.clone(), source), metrics.clone()),
-        catalog: Arc::default(),
+        catalog: catalog.into(),
         newest_version: crate::revision::NewestRevision::default(),
         checks: Arc::default(),
         version_pins: Arc::default(),

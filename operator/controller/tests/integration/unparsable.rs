@@ -97,7 +97,7 @@ async fn orphaned_sandboxes_are_removed_although_other_objects_do_not_parse() {
 }
 
 #[tokio::test]
-async fn an_unparsable_policy_is_named_with_its_field_and_the_defaults_apply() {
+async fn an_unparsable_policy_is_named_with_its_field_and_nothing_runs() {
     if !is_wanted() {
         return;
     }
@@ -109,5 +109,6 @@ async fn an_unparsable_policy_is_named_with_its_field_and_the_defaults_apply() {
     assert_eq!(lines.len(), 1, "{lines:#?}");
     sealed_skill(&client, &at, "a", "tool: {inputSchema: {type: string}}").await;
     execute(&client, &at, "e", "skill: a").await;
-    assert_eq!(reason(&ended(&client, &at, "e").await), "InputInvalid");
+    let refused = ended(&client, &at, "e").await;
+    assert_eq!(reason(&refused), "ExecutionDisabled", "it may say that execution is off");
 }
