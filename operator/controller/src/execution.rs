@@ -25,6 +25,7 @@ mod running_status;
 mod settle;
 pub(crate) mod status;
 mod stored;
+mod unparsable;
 
 pub(crate) use adopt::LeftoverRuns;
 
@@ -50,7 +51,7 @@ use self::{
     reference::ExecutionRef,
     running_status::RunningStatusWriter,
 };
-use crate::{context::Context, isolation, version_pins::Pin};
+use crate::{context::Context, version_pins::Pin};
 
 const KIND: &str = "SkillExecution";
 /// After so many sandboxes of one attempt that were released unused, the execution fails.
@@ -294,7 +295,7 @@ impl Run {
             resolved_version: Some(self.plan.version()),
             attempts,
             started_at: conclude::started_at(*accepted_at, conclusion.duration_ms, Timestamp::now()),
-            isolation: conclusion.isolation.or_else(|| sandbox.isolation.as_ref().map(isolation::status)),
+            isolation: conclusion.isolation.or_else(|| sandbox.isolation.clone()),
             sandbox: sandbox.clone(),
             ..conclusion
         }

@@ -57,16 +57,44 @@ impl Finished {
     }
 }
 
+/// A change of what there is to delete.
+#[derive(Debug)]
+pub(crate) enum RetentionEvent {
+    Finished(Finished),
+    /// All executions are listed again. Those that the list does not show were deleted meanwhile.
+    ListStarted,
+    ListFinished,
+}
+
+/// A finished execution, and whether the running list has shown it.
+struct Kept {
+    at: i64,
+    is_listed: bool,
+}
+
 /// Finished executions by namespace, then by name and uid.
 #[derive(Default)]
-struct Retained(BTreeMap<String, HashMap<(String, String), i64>>);
+struct Retained(BTreeMap<String, HashMap<(String, String), Kept>>);
 
 impl Retained {
+    fn handle(&mut self, event: RetentionEvent) {
+        match event {
+            RetentionEvent::Finished(finished) => self.update(finished),
+            RetentionEvent::ListStarted => {
+                self.0.values_mut().flat_map(HashMap::values_mut).for_each(|kept| kept.is_listed = false);
+            }
+            RetentionEvent::ListFinished => {
+                self.0.values_mut().for_each(|of| of.retain(|_, kept| kept.is_listed));
+                self.0.retain(|_, of| !of.is_empty());
+            }
+        }
+    }
+
     fn update(&mut self, finished: Finished) {
         let Finished { namespace, name, uid, at } = finished;
         let of = self.0.entry(namespace.clone()).or_default();
         match at {
-            Some(at) => of.insert((name, uid), at),
+            Some(at) => of.insert((name, uid), Kept { at, is_listed: true }),
             None => of.remove(&(name, uid)),
         };
         if of.is_empty() {
@@ -76,9 +104,9 @@ impl Retained {
 
     /// Returns namespace, name and uid of every execution past its age or number.
     fn expired(&self, ttl: Duration, per_namespace: usize, now: i64) -> Vec<(String, String, String)> {
-        let of_namespace = |(namespace, of): (&String, &HashMap<(String, String), i64>)| {
+        let of_namespace = |(namespace, of): (&String, &HashMap<(String, String), Kept>)| {
             let finished: Vec<((String, String), i64)> =
-                of.iter().map(|(id, at)| (id.clone(), *at)).collect();
+                of.iter().map(|(id, kept)| (id.clone(), kept.at)).collect();
             let expired = retention::expired_executions(&finished, ttl, per_namespace, now);
             let namespace = namespace.clone();
             expired.into_iter().map(move |(name, uid)| (namespace.clone(), name, uid)).collect::<Vec<_>>()
@@ -87,23 +115,25 @@ impl Retained {
     }
 }
 
-/// Receives finished executions and deletes them in time, until `finished` closes.
-pub(crate) async fn executions(ctx: Arc<Context>, mut finished: mpsc::UnboundedReceiver<Finished>) {
+/// Receives finished executions and deletes them in time, until `events` closes.
+pub(crate) async fn executions(ctx: Arc<Context>, mut events: mpsc::UnboundedReceiver<RetentionEvent>) {
     let mut kept = Retained::default();
     let mut period = interval(PERIOD);
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            received = finished.recv() => match received {
-                Some(finished) => kept.update(finished),
+            event = events.recv() => match event {
+                Some(event) => kept.handle(event),
                 None => return,
             },
             _ = period.tick() => {
                 let retention = ctx.catalog.policy().retention.clone();
                 let per_namespace = usize::try_from(retention.per_namespace).unwrap_or(usize::MAX);
                 for (namespace, name, uid) in kept.expired(retention.ttl.0, per_namespace, Timestamp::now().as_second()) {
-                    delete(&ctx, &namespace, &name, &uid).await;
-                    kept.update(Finished { namespace, name, uid, at: None });
+                    // What could not be deleted is due again in the next period.
+                    if delete(&ctx, &namespace, &name, &uid).await {
+                        kept.update(Finished { namespace, name, uid, at: None });
+                    }
                     sleep(PACE).await;
                 }
             }
@@ -111,15 +141,22 @@ pub(crate) async fn executions(ctx: Arc<Context>, mut finished: mpsc::UnboundedR
     }
 }
 
-async fn delete(ctx: &Context, namespace: &str, name: &str, uid: &str) {
+/// Returns true if the execution is gone.
+async fn delete(ctx: &Context, namespace: &str, name: &str, uid: &str) -> bool {
     let api: Api<SkillExecution> = Api::namespaced(ctx.client.clone(), namespace);
     // The uid spares an execution that was created again under the same name.
     let only_this = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
     let params = DeleteParams::default().preconditions(only_this);
     match api.delete(name, &params).await {
-        Ok(_) => info!(namespace, name, "Finished execution deleted"),
-        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => {}
-        Err(error) => warn!(namespace, name, %error, "Finished execution could not be deleted"),
+        Ok(_) => {
+            info!(namespace, name, "Finished execution deleted");
+            true
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => true,
+        Err(error) => {
+            warn!(namespace, name, %error, "Finished execution could not be deleted");
+            false
+        }
     }
 }
 
@@ -185,6 +222,18 @@ mod tests {
         kept.update(finished("a", Some(1)));
         kept.update(finished("a", None));
         assert!(kept.0.is_empty());
+    }
+
+    #[test]
+    fn an_execution_that_a_list_does_not_show_is_forgotten() {
+        let mut kept = Retained::default();
+        kept.update(finished("deleted", Some(1)));
+        kept.update(finished("there", Some(1)));
+        kept.handle(RetentionEvent::ListStarted);
+        kept.handle(RetentionEvent::Finished(finished("there", Some(1))));
+        assert_eq!(names(&kept, 0, 0, 9).len(), 2, "the list is not complete");
+        kept.handle(RetentionEvent::ListFinished);
+        assert_eq!(names(&kept, 0, 0, 9), ["there"]);
     }
 
     #[test]

@@ -15,14 +15,14 @@ use std::{
 };
 
 use futures::{Stream, StreamExt as _};
-use kube::{Resource as _, ResourceExt as _, runtime::watcher};
-use skillet_api::{Reason, SkillExecution};
+use kube::{ResourceExt as _, runtime::watcher};
+use skillet_api::SkillExecution;
 use skillet_core::{
     admission::{ChosenVersion, Refusal, check_skill_name},
     queue::{FairQueue, RunningCounts},
     start_window::StartWindow,
 };
-use skillet_kube::{Mirror, ParseError, RawObject, Unlisted};
+use skillet_kube::{Mirror, RawObject, Unlisted};
 use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval},
@@ -38,8 +38,12 @@ use super::{
     order::Order,
     reference::ExecutionRef,
     stored,
+    unparsable::Unparsable,
 };
-use crate::{context::Context, retention::Finished};
+use crate::{
+    context::Context,
+    retention::{Finished, RetentionEvent},
+};
 
 /// An execution waits at most this long until a changed Skill is sealed.
 const SETTLING: Duration = Duration::from_secs(10);
@@ -55,11 +59,10 @@ pub(crate) struct Engine {
     /// Running executions for whose sandboxes the scheduler finds no room.
     without_room: HashSet<Uid>,
     leftovers: LeftoverRuns,
-    finished: mpsc::UnboundedSender<Finished>,
+    finished: mpsc::UnboundedSender<RetentionEvent>,
     inbox: mpsc::UnboundedReceiver<Message>,
     outbox: mpsc::UnboundedSender<Message>,
-    /// The revision in which an unparsable execution was reported.
-    unparsable: HashMap<Uid, String>,
+    unparsable: Unparsable,
 }
 
 impl Mirror for Engine {
@@ -77,7 +80,11 @@ impl Mirror for Engine {
     fn apply(&mut self, raw: Self::Object) {
         match stored::read(&raw) {
             Ok(execution) => self.on_execution(execution, &raw),
-            Err(error) => self.report_unparsable(&raw, &error),
+            Err(error) => {
+                if let Some(finished) = self.unparsable.report(&raw, &error) {
+                    self.finished.send(RetentionEvent::Finished(finished)).ok();
+                }
+            }
         }
     }
 
@@ -87,13 +94,18 @@ impl Mirror for Engine {
 
     fn delete(&mut self, raw: Self::Object) {
         let Some(uid) = raw.uid() else { return };
-        self.unparsable.remove(&uid);
-        self.finished.send(Finished::gone(&raw)).ok();
+        self.unparsable.forget(&uid);
+        self.finished.send(RetentionEvent::Finished(Finished::gone(&raw))).ok();
         self.forget(&uid);
+    }
+
+    fn start_list(&mut self) {
+        self.finished.send(RetentionEvent::ListStarted).ok();
     }
 
     fn finish_list(&mut self) {
         self.leftovers.clear();
+        self.finished.send(RetentionEvent::ListFinished).ok();
     }
 }
 
@@ -102,9 +114,11 @@ impl Engine {
     pub(crate) fn new(
         ctx: Arc<Context>,
         leftovers: LeftoverRuns,
-        finished: mpsc::UnboundedSender<Finished>,
+        finished: mpsc::UnboundedSender<RetentionEvent>,
     ) -> Self {
         let (outbox, inbox) = mpsc::unbounded_channel();
+        let (unparsable, reports) = Unparsable::new(ctx.clone());
+        tokio::spawn(reports);
         Self {
             ctx,
             entries: HashMap::new(),
@@ -116,7 +130,7 @@ impl Engine {
             finished,
             inbox,
             outbox,
-            unparsable: HashMap::new(),
+            unparsable,
         }
     }
 
@@ -144,26 +158,13 @@ impl Engine {
         }
     }
 
-    /// Reports each revision of an execution that does not parse once.
-    fn report_unparsable(&mut self, raw: &RawObject<SkillExecution>, error: &ParseError) {
-        let (Some(uid), Some(revision)) = (raw.uid(), raw.resource_version()) else { return };
-        if self.unparsable.insert(uid, revision.clone()) == Some(revision) {
-            return;
-        }
-        let (reporter, reference, message) =
-            (self.ctx.reporter.clone(), raw.object_ref(&()), error.to_string());
-        tokio::spawn(async move {
-            reporter.problem(&reference, "SkillExecution", Reason::ParseFailed, &message).await;
-        });
-    }
-
     fn on_execution(&mut self, execution: SkillExecution, raw: &RawObject<SkillExecution>) {
         let Some(reference) = ExecutionRef::of(&execution) else {
             // The API server gives each of them to every object.
             return warn!("Execution without namespace, name or uid is ignored");
         };
         if let Some(finished) = Finished::of(&execution) {
-            self.finished.send(finished).ok();
+            self.finished.send(RetentionEvent::Finished(finished)).ok();
             return self.finish_entry(&reference.uid, Order::Stop);
         }
         let uid = &reference.uid;

@@ -15,7 +15,7 @@ pub(crate) struct ExecutionRef {
 
 impl ExecutionRef {
     /// `None` for an object that no API server has stored.
-    pub(crate) fn of(execution: &SkillExecution) -> Option<Self> {
+    pub(crate) fn of(execution: &impl Resource) -> Option<Self> {
         let meta = execution.meta();
         Some(Self { namespace: meta.namespace.clone()?, name: meta.name.clone()?, uid: meta.uid.clone()? })
     }

@@ -1,0 +1,163 @@
+//! Executions that do not parse: each is reported once a revision, and fails.
+//!
+//! Reports are written one after another beside the engine. Any number of such objects delays no other execution.
+
+use std::{collections::HashMap, sync::Arc};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::{Resource as _, ResourceExt as _};
+use serde::Deserialize;
+use skillet_api::{Phase, Reason, SkillExecution};
+use skillet_core::admission::Refusal;
+use skillet_kube::{ParseError, RawObject};
+use tokio::sync::mpsc;
+use tracing::warn;
+
+use super::{conclude::Conclusion, entry::Uid, reference::ExecutionRef, status};
+use crate::{context::Context, retention::Finished};
+
+/// Most reports that wait to be written. More are written when the objects are listed again.
+const MAX_WAITING: usize = 1000;
+
+struct Report {
+    execution: ExecutionRef,
+    generation: Option<i64>,
+    message: String,
+}
+
+/// The executions that do not parse, by the revision in which each was reported.
+pub(super) struct Unparsable {
+    reported: HashMap<Uid, String>,
+    reports: mpsc::Sender<Report>,
+}
+
+/// The part of a status that tells whether an execution has ended.
+#[derive(Deserialize)]
+struct Ending {
+    status: Option<EndingStatus>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EndingStatus {
+    phase: Phase,
+    finished_at: Option<MicroTime>,
+}
+
+impl Unparsable {
+    /// Returns the record, and the task that writes its reports.
+    pub(super) fn new(ctx: Arc<Context>) -> (Self, impl Future<Output = ()>) {
+        let (reports, mut waiting) = mpsc::channel(MAX_WAITING);
+        let write = async move {
+            while let Some(report) = waiting.recv().await {
+                write(&ctx, report).await;
+            }
+        };
+        (Self { reported: HashMap::new(), reports }, write)
+    }
+
+    /// Reports an execution, unless it has ended: then it is returned.
+    pub(super) fn report(&mut self, raw: &RawObject<SkillExecution>, error: &ParseError) -> Option<Finished> {
+        if let Some(at) = ended_at(raw) {
+            self.forget(&raw.uid()?);
+            return Some(Finished { at: Some(at.as_second()), ..Finished::gone(raw) });
+        }
+        let execution = ExecutionRef::of(raw)?;
+        let (uid, revision) = (execution.uid.clone(), raw.resource_version()?);
+        if self.reported.get(&uid) != Some(&revision) {
+            let report = Report { execution, generation: raw.meta().generation, message: error.to_string() };
+            if self.reports.try_send(report).is_ok() {
+                self.reported.insert(uid, revision);
+            }
+        }
+        None
+    }
+
+    pub(super) fn forget(&mut self, uid: &Uid) {
+        self.reported.remove(uid);
+    }
+}
+
+fn ended_at(raw: &RawObject<SkillExecution>) -> Option<Timestamp> {
+    let status = raw.parse_part::<Ending>().ok()?.status?;
+    status.phase.is_terminal().then(|| status.finished_at.map_or_else(Timestamp::now, |at| at.0))
+}
+
+async fn write(ctx: &Context, Report { execution, generation, message }: Report) {
+    ctx.reporter.problem(&execution.object(), "SkillExecution", Reason::ParseFailed, &message).await;
+    let conclusion = Conclusion::refused(&Refusal::new(Reason::ParseFailed, message));
+    let status = status::finished(conclusion, generation, Timestamp::now());
+    if let Err(error) = status::apply(&ctx.client, &execution, &status).await {
+        warn!(namespace = execution.namespace, name = execution.name, %error, "Execution that does not parse has no status");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{
+        super::tests::{calls, context, serving},
+        *,
+    };
+
+    fn raw(revision: &str, status: &Value) -> RawObject<SkillExecution> {
+        let object = json!({
+            "metadata": { "namespace": "team", "name": "e", "uid": "u", "resourceVersion": revision, "generation": 1 },
+            "spec": { "skill": "s", "timeout": "9999999999999999h" },
+            "status": status,
+        });
+        serde_json::from_str(&object.to_string()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn each_revision_is_reported_once_and_the_execution_fails() {
+        let (client, seen) = serving(|_| Some((200, b"{}".to_vec())));
+        let (mut unparsable, write) = Unparsable::new(context(client));
+        for revision in ["1", "1", "2"] {
+            let raw = raw(revision, &Value::Null);
+            let error = raw.parse().unwrap_err();
+            assert_eq!(unparsable.report(&raw, &error), None);
+        }
+        drop(unparsable);
+        write.await;
+        let statuses = calls(&seen).into_iter().filter(|call| call.path.ends_with("/status"));
+        let statuses: Vec<Value> = statuses.map(|call| call.body["status"].clone()).collect();
+        assert_eq!(statuses.len(), 2, "{statuses:?}");
+        assert_eq!(statuses[0]["phase"], "Failed");
+        assert_eq!(statuses[0]["reason"], "ParseFailed");
+        assert!(statuses[0]["message"].as_str().unwrap().contains("spec.timeout"), "{}", statuses[0]);
+    }
+
+    #[tokio::test]
+    async fn one_that_has_ended_is_left_to_retention() {
+        let (client, _) = serving(|_| Some((200, b"{}".to_vec())));
+        let (mut unparsable, _) = Unparsable::new(context(client));
+        let ended = raw(
+            "1",
+            &json!({ "phase": "Failed", "finishedAt": "1970-01-01T00:00:07.000000Z", "reason": "?" }),
+        );
+        let finished = unparsable.report(&ended, &ended.parse().unwrap_err());
+        assert_eq!(finished.map(|finished| (finished.uid, finished.at)), Some(("u".into(), Some(7))));
+    }
+
+    #[tokio::test]
+    async fn what_is_more_than_may_wait_is_reported_with_a_later_look() {
+        let (client, seen) = serving(|_| Some((200, b"{}".to_vec())));
+        let (mut unparsable, write) = Unparsable::new(context(client));
+        let error = raw("1", &Value::Null).parse().unwrap_err();
+        for revision in 0..=MAX_WAITING {
+            unparsable.report(&raw(&revision.to_string(), &Value::Null), &error);
+        }
+        assert_eq!(
+            unparsable.reported["u"],
+            (MAX_WAITING - 1).to_string(),
+            "the last one is not taken for reported"
+        );
+        drop(unparsable);
+        write.await;
+        let statuses = calls(&seen).into_iter().filter(|call| call.path.ends_with("/status")).count();
+        assert_eq!(statuses, MAX_WAITING);
+    }
+}
