@@ -55,7 +55,10 @@ async fn a_receipt_tells_what_the_sandbox_proved() -> Result<()> {
         let status = j.run("echo", json!({})).await?.status;
         let proof = status.isolation.context("no receipt")?;
         assert!(
-            proof.no_network && proof.no_direct_exec && proof.process_limit && proof.no_new_privileges,
+            proof.network_blocked
+                && proof.direct_exec_refused
+                && proof.process_limit
+                && proof.no_new_privileges,
             "{proof:?}"
         );
         if policy.spec.isolation == IsolationLevel::Strict {

@@ -49,7 +49,7 @@ async fn every_example_runs_as_its_files_say() -> Result<()> {
             let differences = example.expected.differences(&ended.status);
             ensure!(differences.is_empty(), "{}: {}", example.name, differences.join("; "));
             ensure!(
-                ended.status.isolation.is_some_and(|proof| proof.no_network),
+                ended.status.isolation.is_some_and(|proof| proof.network_blocked),
                 "{} is isolated",
                 example.name
             );

@@ -25,7 +25,11 @@ async fn an_image_without_the_runner_gets_it_and_runs() -> Result<()> {
         assert_eq!((volumes.len(), by_image || pod.init_containers.is_some()), (1, true), "{volumes:?}");
         let ended = j.ended(&execution).await?;
         assert!(
-            ended.status.isolation.as_ref().is_some_and(|proof| proof.no_network && proof.no_direct_exec)
+            ended
+                .status
+                .isolation
+                .as_ref()
+                .is_some_and(|proof| proof.network_blocked && proof.direct_exec_refused)
         );
         assert_eq!(ended.output(), json!({ "shell": "own", "input": { "n": 1 } }));
         Ok(())

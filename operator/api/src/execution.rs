@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Reason, duration::SkillDuration, schema};
+use crate::{Isolation, Reason, duration::SkillDuration, schema};
 
 /// Skill, version and input of one run. Every field but `cancel` is immutable.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ pub struct SkillExecutionStatus {
     pub node: Option<String>,
     /// Isolation that the sandbox proved before the program started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<IsolationStatus>,
+    pub isolation: Option<Isolation>,
     /// `Finished`: the run has ended. `Succeeded`: it ended with success.
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -171,35 +171,4 @@ pub struct StreamStatus {
     pub bytes: u64,
     /// sha256 of the whole stream, after masking, in hex.
     pub sha256: String,
-}
-
-/// Isolation that a sandbox proved: its runner tried to break the confinement and failed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-// Each field is one rule of the sandbox, and readers access it by name.
-#[allow(clippy::struct_excessive_bools)]
-pub struct IsolationStatus {
-    /// Only local sockets can be opened.
-    pub no_network: bool,
-    /// Files in scratch cannot be executed in any way.
-    pub noexec_scratch: bool,
-    /// Files in scratch cannot be executed directly.
-    pub no_direct_exec: bool,
-    /// The number of processes is limited.
-    pub process_limit: bool,
-    /// The limit of processes counts this sandbox alone.
-    pub own_process_limit: bool,
-    /// No program can gain privileges.
-    pub no_new_privileges: bool,
-    /// The sandbox has a user namespace of its own.
-    pub user_namespace: bool,
-    /// The root file system is read-only.
-    pub read_only_root: bool,
-    /// Landlock ABI of the kernel; 0 if it has none.
-    pub landlock_abi: u32,
-    /// Kernel release of the node.
-    pub kernel: String,
-    /// Features that the kernel lacks, in words.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
 }

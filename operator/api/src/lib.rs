@@ -24,6 +24,7 @@ pub use execution::{Phase, SkillExecution, SkillExecutionSpec, SkillExecutionSta
 pub use policy::{IsolationLevel, SkillPolicy, SkillPolicySpec, SkillPolicyStatus};
 pub use reason::Reason;
 pub use skill::{Skill, SkillSpec, SkillStatus};
+pub use skillet_protocol::Isolation;
 pub use version::{SkillVersion, SkillVersionSpec};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{duration::SkillDuration, execution::IsolationStatus, gateway::GatewayPolicy};
+use crate::{Isolation, duration::SkillDuration, gateway::GatewayPolicy};
 
 /// Settings for all skills of the cluster.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct SkillPolicySpec {
     /// Master switch: false refuses every execution. Default true.
     #[serde(default = "yes")]
     pub execution_enabled: bool,
-    /// Isolation that a sandbox must prove: `Strict` no network, noexec scratch, a process limit of its own, no new privileges, a user namespace; `Compatible` no network, no direct exec from scratch, a process limit, no new privileges. Default `Strict`.
+    /// Isolation that a sandbox must prove: `Compatible` everything that the status of an execution shows, but a user namespace, a process limit of its own and noexec scratch. `Strict` these, too. Default `Strict`.
     #[serde(default)]
     pub isolation: IsolationLevel,
     /// Images that `run.sandbox.image` may name: an exact reference, a reference with a digest, or a prefix that ends in `/` or `*`. Skillet's own runtimes are always allowed. Default none.
@@ -231,7 +231,7 @@ pub struct NodeStatus {
     pub container_runtime: String,
     /// Isolation that a sandbox on this node proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<IsolationStatus>,
+    pub isolation: Option<Isolation>,
     /// Requirements of the policy that the node does not prove, with the cause if it is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,

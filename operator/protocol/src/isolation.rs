@@ -4,8 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Each flag is true only when the runner tried the opposite at start and failed.
+/// Isolation that a sandbox proved: its runner tried to break the confinement and failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 // Every flag is one rule of the sandbox, read by name; an enum per rule would say less.
 #[allow(clippy::struct_excessive_bools)]
@@ -16,9 +17,9 @@ pub struct Isolation {
     pub no_new_privileges: bool,
     /// The runner's seccomp filter is in force.
     pub seccomp: bool,
-    /// The Landlock version the kernel offers and the runner uses; 0 is none.
+    /// Landlock ABI that the kernel offers and the runner uses; 0 if it has none.
     pub landlock_abi: u32,
-    /// No socket of any family but `AF_UNIX` can be made.
+    /// Only local sockets can be opened.
     pub network_blocked: bool,
     /// A file written to scratch cannot be executed directly.
     pub direct_exec_refused: bool,
@@ -40,7 +41,8 @@ pub struct Isolation {
     pub runner_protected: bool,
     /// Release of the node's kernel.
     pub kernel: String,
-    /// Short notes on gaps in the kernel or the manifest, and their consequences.
+    /// Gaps in the kernel or the manifest, and their consequences, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
@@ -58,14 +60,22 @@ impl Isolation {
             ("networkBlocked", self.network_blocked),
             ("noNewPrivileges", self.no_new_privileges),
             ("processLimit", self.process_limit),
+            ("directExecRefused", self.direct_exec_refused),
+            ("seccomp", self.seccomp),
+            ("readOnlyRoot", self.read_only_root),
+            ("terminationLogClosed", self.termination_log_closed),
+            ("ptraceRefused", self.ptrace_refused),
+            ("newNamespacesRefused", self.new_namespaces_refused),
+            ("runnerProtected", self.runner_protected),
+        ];
+        let strict = [
+            ("noexecScratch", self.noexec_scratch),
+            ("ownProcessLimit", self.own_process_limit),
+            ("userNamespace", self.user_namespace),
         ];
         let of_level: &[(&'static str, bool)] = match level {
-            Level::Strict => &[
-                ("noexecScratch", self.noexec_scratch),
-                ("ownProcessLimit", self.own_process_limit),
-                ("userNamespace", self.user_namespace),
-            ],
-            Level::Compatible => &[("directExecRefused", self.direct_exec_refused)],
+            Level::Strict => &strict,
+            Level::Compatible => &[],
         };
         common.iter().chain(of_level).filter(|(_, proven)| !proven).map(|(name, _)| *name).collect()
     }
@@ -75,44 +85,41 @@ impl Isolation {
 mod tests {
     use super::*;
 
-    fn compatible() -> Isolation {
-        Isolation {
-            network_blocked: true,
-            no_new_privileges: true,
-            process_limit: true,
-            direct_exec_refused: true,
-            ..Isolation::default()
+    /// All flags but those of `absent`, by their names in JSON.
+    fn without(absent: &[&str]) -> Isolation {
+        let mut all = serde_json::to_value(Isolation::default()).unwrap();
+        for (name, flag) in all.as_object_mut().unwrap() {
+            if flag.is_boolean() {
+                *flag = (!absent.contains(&name.as_str())).into();
+            }
         }
+        serde_json::from_value(all).unwrap()
     }
 
     #[test]
-    fn nothing_proven_misses_everything() {
-        let none = Isolation::default();
-        assert_eq!(
-            none.missing(Level::Strict),
-            [
-                "networkBlocked",
-                "noNewPrivileges",
-                "processLimit",
-                "noexecScratch",
-                "ownProcessLimit",
-                "userNamespace"
-            ]
-        );
-        assert_eq!(
-            none.missing(Level::Compatible),
-            ["networkBlocked", "noNewPrivileges", "processLimit", "directExecRefused"]
-        );
+    fn strict_requires_every_flag_and_names_the_missing_one_as_json_does() {
+        assert!(without(&[]).missing(Level::Strict).is_empty());
+        let flags = serde_json::to_value(Isolation::default()).unwrap();
+        let flags: Vec<&String> = flags
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(_, flag)| flag.is_boolean())
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(flags.len(), 13);
+        for flag in &flags {
+            assert_eq!(without(&[flag.as_str()]).missing(Level::Strict), [flag.as_str()]);
+        }
+        assert_eq!(Isolation::default().missing(Level::Strict).len(), flags.len());
     }
 
     #[test]
-    fn compatible_is_less_than_strict() {
-        let proven = compatible();
+    fn compatible_does_without_a_user_namespace_and_what_needs_one() {
+        let proven = without(&["noexecScratch", "ownProcessLimit", "userNamespace"]);
         assert!(proven.missing(Level::Compatible).is_empty());
         assert_eq!(proven.missing(Level::Strict), ["noexecScratch", "ownProcessLimit", "userNamespace"]);
-        let proven =
-            Isolation { noexec_scratch: true, own_process_limit: true, user_namespace: true, ..compatible() };
-        assert!(proven.missing(Level::Strict).is_empty());
+        assert_eq!(Isolation::default().missing(Level::Compatible).len(), 10);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use skillet_protocol::{Isolation, Level as Policy, OperatorMessage, Run, RunOutcome};
+use skillet_protocol::{Level as Policy, OperatorMessage, Run, RunOutcome};
 use support::bundle::{Level, Sandbox, runc};
 use support::{script, script_of};
 
@@ -28,9 +28,6 @@ fn each_level_proves_the_properties_that_its_policy_requires() {
         };
         assert_eq!(isolation.missing(Policy::Strict), missing, "{level:?} {:?}", isolation.notes);
         assert!(isolation.missing(Policy::Compatible).is_empty(), "{level:?} {:?}", isolation.notes);
-        let Isolation { seccomp, read_only_root, termination_log_closed, ptrace_refused, .. } = isolation;
-        assert!(seccomp && read_only_root && termination_log_closed && ptrace_refused, "{level:?}");
-        assert!(isolation.new_namespaces_refused && isolation.runner_protected, "{level:?}");
         assert_eq!(isolation.notes.is_empty(), level != Level::Compatible, "{:?}", isolation.notes);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use skillet_api::{Phase, SkillExecutionStatus, execution::IsolationStatus, reason::SEALED};
+use skillet_api::{Isolation, Phase, SkillExecutionStatus, reason::SEALED};
 use skillet_e2e::{Journey, examples::Example, observe::condition};
 
 use crate::page::{INDENT, Paint, lines};
@@ -57,11 +57,11 @@ pub(crate) fn place(status: &SkillExecutionStatus) -> String {
     format!("{pod} on {node}{proof}")
 }
 
-fn proven(proof: &IsolationStatus) -> String {
+fn proven(proof: &Isolation) -> String {
     let claims = [
-        (proof.no_network, "no network"),
+        (proof.network_blocked, "no network"),
         (proof.noexec_scratch, "noexec scratch"),
-        (!proof.noexec_scratch && proof.no_direct_exec, "no direct exec"),
+        (!proof.noexec_scratch && proof.direct_exec_refused, "no direct exec"),
         (proof.user_namespace, "own users"),
     ];
     claims.iter().filter(|(holds, _)| *holds).flat_map(|(_, words)| [" · ", words]).collect()

@@ -1,7 +1,7 @@
 //! Checks and table of the isolation that each node proved. Pure.
 
 use serde::Serialize;
-use skillet_api::{execution::IsolationStatus, policy::NodeStatus};
+use skillet_api::{Isolation, policy::NodeStatus};
 
 use super::{
     check::Check,
@@ -18,7 +18,7 @@ pub(crate) struct ReportedNode {
     name: String,
     container_runtime: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    isolation: Option<IsolationStatus>,
+    isolation: Option<Isolation>,
     missing: Vec<String>,
 }
 
@@ -108,14 +108,17 @@ fn remedy(missing: &[String]) -> &'static str {
         Some("noexecScratch" | "userNamespace") => {
             "pods need user namespaces: kernel 6.3 or newer, containerd 2 or CRI-O, runc 1.2 or newer; or set spec.isolation of SkillPolicy default to Compatible"
         }
-        Some("directExecRefused") => {
+        Some("directExecRefused" | "terminationLogClosed" | "runnerProtected") => {
             "the kernel must have Landlock (5.13 or newer, with landlock in its list of security modules)"
         }
-        Some("networkBlocked") => {
+        Some("networkBlocked" | "seccomp" | "ptraceRefused" | "newNamespacesRefused") => {
             "the kernel must have seccomp filters, and the runtime must let a container add its own"
         }
         Some("processLimit") => {
             "the kernel must enforce RLIMIT_NPROC or the kubelet a limit of processes for a pod"
+        }
+        Some("readOnlyRoot") => {
+            "the container runtime must honor readOnlyRootFilesystem, and the skill's image must declare no volume"
         }
         Some("noNewPrivileges") => "the container runtime must honor allowPrivilegeEscalation: false",
         Some(_) | None => "keep sandboxes off this node by a taint, or repair it",
@@ -169,11 +172,11 @@ pub(crate) fn table(nodes: &[NodeStatus]) -> Option<String> {
     (!nodes.is_empty()).then(|| table.render())
 }
 
-fn proofs(isolation: &IsolationStatus, container_runtime: &str) -> [String; 11] {
-    let IsolationStatus {
-        no_network,
+fn proofs(isolation: &Isolation, container_runtime: &str) -> [String; 11] {
+    let Isolation {
+        network_blocked,
         noexec_scratch,
-        no_direct_exec,
+        direct_exec_refused,
         process_limit,
         own_process_limit,
         no_new_privileges,
@@ -181,16 +184,16 @@ fn proofs(isolation: &IsolationStatus, container_runtime: &str) -> [String; 11] 
         read_only_root,
         landlock_abi,
         kernel,
-        notes: _,
+        ..
     } = isolation;
     let yes = |is_proven: &bool| if *is_proven { "yes" } else { "no" }.to_owned();
     [
         kernel.clone(),
         container_runtime.to_owned(),
         landlock_abi.to_string(),
-        yes(no_network),
+        yes(network_blocked),
         yes(noexec_scratch),
-        yes(no_direct_exec),
+        yes(direct_exec_refused),
         yes(process_limit),
         yes(own_process_limit),
         yes(no_new_privileges),

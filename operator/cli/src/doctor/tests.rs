@@ -24,7 +24,7 @@ fn node(name: &str, missing: &[&str]) -> serde_json::Value {
         "name": name, "probedAt": "2026-01-01T00:00:00Z", "containerRuntime": "containerd://2.1.4",
         "missing": missing,
         "isolation": {
-            "noNetwork": true, "noexecScratch": !missing.contains(&"noexecScratch"), "noDirectExec": true,
+            "networkBlocked": true, "noexecScratch": !missing.contains(&"noexecScratch"), "directExecRefused": true,
             "processLimit": true, "ownProcessLimit": true, "noNewPrivileges": true,
             "userNamespace": true, "readOnlyRoot": true, "landlockAbi": 6, "kernel": "6.12.0",
         },

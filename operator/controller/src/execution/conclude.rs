@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use skillet_api::{
-    Phase, Reason,
-    execution::{IsolationStatus, StreamStatus},
-};
+use skillet_api::{Isolation, Phase, Reason, execution::StreamStatus};
 use skillet_core::{
     admission::Refusal,
     outcome::{self, FinishedProgram, Outcome, Termination},
@@ -21,7 +18,6 @@ use super::{
     attempt_outcome::{AttemptOutcome, Captured, SandboxRef},
     build::sandbox as build,
 };
-use crate::isolation;
 
 /// Most of a stream's beginning that is kept beside the output.
 const HEAD_BYTES: usize = 8 * 1024;
@@ -42,7 +38,7 @@ pub(crate) struct Conclusion {
     pub(crate) truncated: bool,
     pub(crate) exit_code: Option<i32>,
     pub(crate) sandbox: SandboxRef,
-    pub(crate) isolation: Option<IsolationStatus>,
+    pub(crate) isolation: Option<Isolation>,
     /// Something may still run in the sandbox: it is to be removed at once, after the status is written.
     pub(crate) must_end: bool,
 }
@@ -124,7 +120,7 @@ fn without_output(receipt: &Receipt) -> Conclusion {
         duration_ms: Some(receipt.duration_ms),
         stdout: Some(stream(&receipt.stdout, &nothing.stdout, &nothing.stdout_tail)),
         stderr: Some(stream(&receipt.stderr, &nothing.stderr, &nothing.stderr_tail)),
-        isolation: Some(isolation::status(&receipt.isolation)),
+        isolation: Some(receipt.isolation.clone()),
         ..Conclusion::default()
     }
 }

@@ -83,7 +83,7 @@ pub(crate) async fn probe(
                 .into_iter()
                 .map(ToOwned::to_owned)
                 .collect();
-            proven.isolation = Some(isolation::status(&proof));
+            proven.isolation = Some(proof);
         }
         Err(message) => proven.missing = vec![format!("could not be probed: {message}")],
     }

@@ -52,7 +52,7 @@ fn a_success_has_its_output_once() {
     assert_eq!(done.stderr, None);
     assert_eq!((done.exit_code, done.duration_ms, done.truncated), (Some(0), Some(12), false));
     let isolation = done.isolation.unwrap();
-    assert!(isolation.no_network && !isolation.user_namespace);
+    assert!(isolation.network_blocked && !isolation.user_namespace);
     assert_eq!(isolation.kernel, "6.1");
 }
 
