@@ -24,8 +24,8 @@ const PAUSES: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_
 
 /// Changes `mirror` by every change of an object from now on, as long as the future is polled.
 ///
-/// Where changes may have been missed, at the beginning and after an interruption, the mirror gets the events of a list
-/// without objects: [`Mirror::remove`] is called for each key that it holds.
+/// The mirror gets the events of a list without objects if changes may have been missed: at the beginning and after an
+/// interruption. [`Mirror::remove`] is then called for each key that it holds.
 pub async fn mirror_changes<K, M>(api: Api<K>, mirror: &mut M)
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
