@@ -85,7 +85,7 @@ where
                 WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
             };
             if let Event::Apply(object) | Event::Delete(object) = &event {
-                self.version = object.meta().resource_version.clone();
+                self.version.clone_from(&object.meta().resource_version);
             }
             self.unlisted.handle(event, mirror);
         }
