@@ -24,9 +24,9 @@ load_images() {
 up() {
   load_images
   helm upgrade --install "$release" "$root/charts/skillet" --namespace "$namespace" --create-namespace \
-    --set-string "podAnnotations.skillet\.dev/images=$(images_digest)" --wait --timeout 120s >/dev/null
-  kubectl --namespace "$namespace" rollout status "deployment/$release" --timeout 60s >/dev/null
-  kubectl --namespace "$namespace" rollout status "deployment/$release-gateway" --timeout 60s >/dev/null
+    --set-string "podAnnotations.skillet\.dev/images=$(images_digest)" --wait --timeout 300s >/dev/null
+  kubectl --namespace "$namespace" rollout status "deployment/$release" --timeout 240s >/dev/null
+  kubectl --namespace "$namespace" rollout status "deployment/$release-gateway" --timeout 240s >/dev/null
   echo "deploy: Skillet $(helm list --namespace "$namespace" --filter "^$release\$" --output json |
     sed 's/.*"app_version":"\([^"]*\)".*/\1/') answers in namespace $namespace"
 }

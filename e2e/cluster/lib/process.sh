@@ -51,9 +51,10 @@ end_part() {
   kill -KILL "$pid" 2>/dev/null || true
 }
 
-# wait_for PART SECONDS WHAT COMMAND...: until the command succeeds; the part's log is shown when it does not.
+# wait_for PART SECONDS WHAT COMMAND...: until the command succeeds; the part's log is shown when it does not. SECONDS are
+# for a machine that has its processors to itself; three times as many may pass.
 wait_for() {
-  local part=$1 limit=$2 what=$3 deadline
+  local part=$1 limit=$((3 * $2)) what=$3 deadline
   shift 3
   deadline=$((SECONDS + limit))
   until "$@" >/dev/null 2>&1; do
