@@ -89,7 +89,7 @@ fn results_continue_the_conversation() {
 fn a_mixed_answer_has_the_result_as_text_before_the_clients_call() {
     let own = call("d", "own", "{}");
     let text = "[Skill result: lookup@1.0.0]\n{\"record\":\"resolved:9\"}";
-    let message = json!({"type": "message", "id": "msg_c", "role": "assistant", "status": "completed",
+    let message = json!({"type": "message", "id": "msg_skillet_c", "role": "assistant", "status": "completed",
         "content": [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]});
     let expected = json!({"response": {"output": [message, own]}, "executionsRecorded": 1});
     let output = [call("c", "lookup@1.0.0", "{\"id\":\"9\"}"), own];
