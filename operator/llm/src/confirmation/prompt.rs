@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn responses_have_it_as_a_message_before_the_call() {
         let call = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"});
-        let message = json!({"type": "message", "id": "msg_confirm_a", "role": "assistant", "status": "completed",
+        let message = json!({"type": "message", "id": "msg_skillet_confirm_a", "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": "Q", "annotations": [], "logprobs": []}]});
         let reasoning = json!({"type": "reasoning", "id": "r"});
         let response = json!({"output": [reasoning, call]});
