@@ -86,8 +86,13 @@ impl Attempt<'_> {
         if gather::is_over(self.ctx, &self.plan.reference).await? {
             return Err(Interrupted::TakenOver(TakenOver::Finished));
         }
-        if self.is_adopted() && settle::is_used(self.ctx, pod).await {
-            return Ok(self.settle(sandbox, pod).await);
+        if self.is_adopted() {
+            if let Some(lost) = settle::find_lost(self.ctx, pod, sandbox).await {
+                return Ok(self.outcome(lost, sandbox));
+            }
+            if settle::is_used(self.ctx, pod).await {
+                return Ok(self.settle(sandbox, pod).await);
+            }
         }
         let mut order = self.order.clone();
         let attached = tokio::select! {

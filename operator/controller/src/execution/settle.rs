@@ -15,7 +15,7 @@ use tracing::warn;
 
 use super::{
     attempt_outcome::{Captured, SandboxRef},
-    gather::is_permanent,
+    gather::{is_permanent, until_read},
 };
 use crate::{
     context::Context,
@@ -68,6 +68,25 @@ pub(crate) async fn is_used(ctx: &Context, receiver: &PodReceiver) -> bool {
     }
     // Without a readable log, the attach that follows finds out.
     peek(ctx, &view.pod).await.is_ok_and(|text| !text.is_empty())
+}
+
+/// Returns the loss of an adopted sandbox whose Job has ended and whose pod is gone: no event will tell of it any more.
+pub(crate) async fn find_lost(
+    ctx: &Context,
+    receiver: &PodReceiver,
+    sandbox: &SandboxRef,
+) -> Option<Settled> {
+    if receiver.borrow().is_some() {
+        return None;
+    }
+    let jobs = ctx.sandbox_jobs();
+    let named = ListParams::default().fields(&format!("metadata.name={}", sandbox.job));
+    let found = until_read("Job", Duration::MAX, || jobs.list(&named)).await.ok()?;
+    let job = found.items.into_iter().next()?;
+    let status = job.status.unwrap_or_default();
+    let had_pod = status.failed.unwrap_or_default() + status.succeeded.unwrap_or_default() > 0;
+    // The watch may not have shown the pod yet.
+    (had_pod && read_pod(ctx, sandbox).await.is_none()).then(|| from_gone(None))
 }
 
 /// The first byte of a pod's log, which its kubelet gives.
