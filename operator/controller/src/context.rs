@@ -1,9 +1,10 @@
 //! Handles and state that every part of the operator shares.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::{Api, Client};
+use skillet_api::policy::NodeStatus;
 use skillet_kube::Leadership;
 
 use crate::{
@@ -28,6 +29,8 @@ pub(crate) struct Context {
     pub(crate) checks: Arc<Checks>,
     /// Versions that queued and running executions use.
     pub(crate) version_pins: Arc<VersionPins>,
+    /// Proofs of all probed nodes, of which the policy's status shows some.
+    pub(crate) probed: Mutex<Vec<NodeStatus>>,
     pub(crate) reporter: Reporter,
     pub(crate) metrics: Metrics,
     /// The right to start runs. A sandbox obeys only the leader of the latest term that it has heard of.

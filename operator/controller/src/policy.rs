@@ -8,7 +8,7 @@ pub(crate) mod status;
 
 use std::{sync::Arc, time::Duration};
 
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
@@ -16,8 +16,8 @@ use kube::{
     api::{ListParams, PostParams},
     runtime::{Controller, controller::Action, watcher},
 };
-use skillet_api::{Reason, SkillPolicy, SkillPolicySpec, names};
-use skillet_kube::{ParseError, RawObject};
+use skillet_api::{Reason, SkillPolicy, SkillPolicySpec, SkillPolicyStatus, names, policy::NodeStatus};
+use skillet_kube::{ParseError, RawObject, lock};
 use thiserror::Error;
 use tracing::{debug, info, warn};
 
@@ -25,6 +25,8 @@ use crate::context::Context;
 
 const KIND: &str = "SkillPolicy";
 const RETRY: Duration = Duration::from_secs(10);
+/// Most nodes that are probed at a time.
+const SIDE_BY_SIDE: usize = 8;
 /// The pause between two searches for new nodes.
 const PROBE_PERIOD: Duration = Duration::from_secs(60);
 
@@ -82,19 +84,31 @@ async fn reconcile(raw: Arc<RawObject<SkillPolicy>>, ctx: Arc<Context>) -> Resul
     let policy = ctx.reporter.parse(KIND, &raw).await?;
     let nodes: Api<Node> = Api::all(ctx.client.clone());
     let nodes = nodes.list(&ListParams::default()).await.map_err(|e| Error::Nodes(Box::new(e)))?.items;
-    let known = policy.status.as_ref().map(|status| status.nodes.as_slice()).unwrap_or_default();
+    let known = known(&ctx, policy.status.as_ref());
     let now = Timestamp::now();
-    let due = probe::select_due(&nodes, known, policy.metadata.generation, policy.status.as_ref(), now);
-    let mut found = probe::existing(known, &nodes);
-    for node in due {
-        let proven = probe::probe(&ctx, &policy.spec, &node, now).await;
-        found.retain(|known| known.name != proven.name);
-        found.push(proven);
-    }
+    let pod = &ctx.settings.pod;
+    let due = probe::select_due(&nodes, pod, &known, policy.metadata.generation, policy.status.as_ref(), now);
+    let mut found = probe::existing(&known, &nodes);
+    let (asked, spec) = (&ctx, &policy.spec);
+    let probes = due.into_iter().map(|node| async move { probe::probe(asked, spec, &node, now).await });
+    let proven: Vec<NodeStatus> = stream::iter(probes).buffer_unordered(SIDE_BY_SIDE).collect().await;
+    found.retain(|known| proven.iter().all(|proven| proven.name != known.name));
+    found.extend(proven);
     found.sort_by(|a, b| a.name.cmp(&b.name));
-    found.truncate(status::MOST_NODES);
+    lock(&ctx.probed).clone_from(&found);
     status::report(&ctx, &policy, found).await?;
     Ok(Action::requeue(PROBE_PERIOD))
+}
+
+/// Returns the proofs of all nodes that this operator knows, and those in the status of the nodes that it does not know.
+fn known(ctx: &Context, status: Option<&SkillPolicyStatus>) -> Vec<NodeStatus> {
+    let mut known = lock(&ctx.probed).clone();
+    for node in status.map(|status| status.nodes.as_slice()).unwrap_or_default() {
+        if known.iter().all(|known| known.name != node.name) {
+            known.push(node.clone());
+        }
+    }
+    known
 }
 
 // The signature is the Controller's.

@@ -93,6 +93,7 @@ pub async fn run(
         checks: Arc::default(),
         version_pins: Arc::default(),
         pods: PodWatch::default(),
+        probed: std::sync::Mutex::default(),
         leadership,
         client,
         settings,

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use reqwest::Url;
+use skillet_controller::settings::SandboxPodSettings;
 
 /// Skills for LLM agents on Kubernetes, each run in a locked-down Job pod.
 #[derive(Debug, Parser)]
@@ -70,6 +71,9 @@ pub(crate) struct OperatorConfig {
     /// `runtimeClassName` of sandboxes, such as gvisor or kata.
     #[arg(long, env)]
     pub(crate) runtime_class: Option<String>,
+    /// Scheduling of sandboxes, as JSON: `nodeSelector`, `tolerations`, `priorityClassName`, `imagePullSecrets`, `annotations`.
+    #[arg(long, env, default_value = "{}")]
+    pub(crate) sandbox_pod: SandboxPodSettings,
     /// Address of `/healthz`, `/readyz` and `/metrics`.
     #[arg(long, env, default_value = "0.0.0.0:8080")]
     pub(crate) http_address: SocketAddr,

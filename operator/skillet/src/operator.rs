@@ -37,6 +37,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         runner_delivery,
         image_pull_policy,
         runtime_class,
+        sandbox_pod,
         http_address,
         shutdown_after,
     } = config;
@@ -51,6 +52,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         runner_delivery: delivery(runner_delivery, &client).await?,
         image_pull_policy: image_pull_policy.filter(|policy| !policy.is_empty()),
         runtime_class: runtime_class.filter(|class| !class.is_empty()),
+        pod: sandbox_pod,
     };
     let lease = LeaseRef { namespace, name: lease_name, identity: pod_name };
     let mut registry = Registry::default();

@@ -30,7 +30,7 @@ use crate::{
     metrics::Metrics,
     report::Reporter,
     sandbox::{PodWatch, Remover},
-    settings::{RunnerDelivery, SandboxSettings},
+    settings::{RunnerDelivery, SandboxPodSettings, SandboxSettings},
 };
 
 /// One request to the scripted API server.
@@ -123,6 +123,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         runner_delivery: RunnerDelivery::InitContainer,
         image_pull_policy: None,
         runtime_class: None,
+        pod: SandboxPodSettings::default(),
     };
     let source = Source { controller: names::REPORTING_CONTROLLER.into(), instance: None };
     let catalog = crate::catalog::Catalog::default();
@@ -135,6 +136,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         checks: Arc::default(),
         version_pins: Arc::default(),
         pods: PodWatch::default(),
+        probed: std::sync::Mutex::default(),
         leadership: Leadership::of_test(1),
         client,
         settings,
@@ -279,6 +281,30 @@ async fn a_run_without_room_gives_its_place_back_and_its_status_says_why() {
     assert_eq!(status["attempts"], 0);
     assert!(seen.iter().any(|call| call.method == Method::DELETE && call.path.ends_with("run-u-1")));
     assert!(seen.iter().any(|call| call.path.contains("events")), "an event says so too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adopted_sandbox_whose_pod_was_deleted_is_lost_at_once() {
+    let (client, seen) = serving(|call| {
+        let (code, body) = match (&call.method, call.path.rsplit('/').next()) {
+            (&Method::GET, Some("jobs")) => {
+                let job = json!({ "metadata": { "name": "run-u-1" }, "status": { "failed": 1 } });
+                (200, json!({ "metadata": {}, "items": [job] }).to_string())
+            }
+            _ => answer(call),
+        };
+        Some((code, body.into_bytes()))
+    });
+    let ctx = context(client);
+    let point = ResumePoint { sandbox: SandboxState::Exists, ..ResumePoint::FIRST };
+    let begun = tokio::time::Instant::now();
+    let end = run(&ctx, Assignment { point, ..assignment(&execution("s"), 1) }).await;
+    assert!(matches!(end, RunEnd::Finished));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let seen = calls(&seen);
+    let status = &seen.iter().rev().find(|call| call.is_status()).unwrap().body["status"];
+    assert_eq!((&status["phase"], &status["reason"]), (&json!("Failed"), &json!("SandboxLost")));
+    assert_eq!(status["message"], "the sandbox was deleted while the program ran");
 }
 
 /// Runs an execution that has no sandbox, over a server that creates Jobs. Returns the writes other than of events.

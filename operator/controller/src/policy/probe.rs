@@ -15,6 +15,7 @@ use crate::{
         self, BindLimits,
         manifest::{self, SandboxSpec},
     },
+    settings::SandboxPodSettings,
 };
 
 /// The time for which the proof of a node counts.
@@ -26,6 +27,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Selects the nodes to probe: new and changed ones, and all of them if the policy was changed.
 pub(crate) fn select_due(
     nodes: &[Node],
+    settings: &SandboxPodSettings,
     known: &[NodeStatus],
     generation: Option<i64>,
     status: Option<&SkillPolicyStatus>,
@@ -39,7 +41,7 @@ pub(crate) fn select_due(
         let believed = if before.isolation.is_some() { FRESH } else { AGAIN };
         is_policy_new || age > believed || before.container_runtime != container_runtime(node)
     };
-    nodes.iter().filter(|node| is_usable(node)).filter(is_due).cloned().collect()
+    nodes.iter().filter(|node| is_usable(node) && settings.fits(node)).filter(is_due).cloned().collect()
 }
 
 /// Returns the proofs of the nodes that still exist.
@@ -138,7 +140,7 @@ mod tests {
 
     fn node(name: &str, runtime: &str, ready: &str) -> Node {
         serde_saphyr::from_str(&format!(
-            "metadata: {{name: {name}}}\nstatus: {{conditions: [{{type: Ready, status: '{ready}'}}], nodeInfo: {{architecture: a, bootID: b, containerRuntimeVersion: {runtime}, kernelVersion: k, kubeProxyVersion: '', kubeletVersion: v, machineID: m, operatingSystem: o, osImage: i, systemUUID: s}}}}"
+            "metadata: {{name: {name}, labels: {{kubernetes.io/os: linux}}}}\nstatus: {{conditions: [{{type: Ready, status: '{ready}'}}], nodeInfo: {{architecture: a, bootID: b, containerRuntimeVersion: {runtime}, kernelVersion: k, kubeProxyVersion: '', kubeletVersion: v, machineID: m, operatingSystem: o, osImage: i, systemUUID: s}}}}"
         ))
         .unwrap()
     }
@@ -160,7 +162,10 @@ mod tests {
     fn due_names(nodes: &[Node], known: &[NodeStatus], observed: i64) -> Vec<String> {
         let status =
             SkillPolicyStatus { observed_generation: Some(observed), ..SkillPolicyStatus::default() };
-        select_due(nodes, known, Some(1), Some(&status), now()).iter().map(ResourceExt::name_any).collect()
+        select_due(nodes, &SandboxPodSettings::default(), known, Some(1), Some(&status), now())
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect()
     }
 
     #[test]
@@ -190,7 +195,12 @@ mod tests {
     fn a_node_that_accepts_no_pods_is_not_probed() {
         let mut closed = node("closed", "c", "True");
         closed.spec.get_or_insert_default().unschedulable = Some(true);
-        assert_eq!(due_names(&[closed, node("down", "c", "False")], &[], 1), Vec::<String>::new());
+        let mut tainted = node("tainted", "c", "True");
+        let taint =
+            serde_json::json!([{ "key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule" }]);
+        tainted.spec.get_or_insert_default().taints = serde_json::from_value(taint).unwrap();
+        let nodes = [closed, tainted, node("down", "c", "False")];
+        assert_eq!(due_names(&nodes, &[], 1), Vec::<String>::new());
     }
 
     #[test]

@@ -14,7 +14,10 @@ use super::KIND;
 use crate::context::Context;
 
 /// The most nodes in the status. Further nodes are probed but not listed.
-pub(crate) const MOST_NODES: usize = 100;
+const MOST_NODES: usize = 100;
+
+/// The most nodes that the condition names. Its message may have 32 KiB.
+const MOST_NAMED: usize = 20;
 
 #[derive(Debug, ThisError)]
 pub enum Error {
@@ -55,6 +58,7 @@ fn status(
     now: Timestamp,
 ) -> SkillPolicyStatus {
     let (verdict, reason, message) = isolation_verdict(&nodes);
+    let nodes = nodes.into_iter().take(MOST_NODES).collect();
     let generation = policy.metadata.generation;
     let conditions = Conditions { old: &old.conditions, generation, now };
     SkillPolicyStatus {
@@ -73,12 +77,15 @@ fn isolation_verdict(nodes: &[NodeStatus]) -> (&'static str, Reason, String) {
         .filter(|node| !node.missing.is_empty())
         .map(|node| format!("{}: {}", node.name, node.missing.join(", ")))
         .collect();
+    let named = lacking.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
     if nodes.is_empty() {
         ("Unknown", Reason::IsolationUnavailable, "no node was probed yet".to_owned())
     } else if lacking.is_empty() {
         ("True", Reason::Ready, format!("all of {} probed nodes prove what the policy requires", nodes.len()))
     } else {
-        ("False", Reason::IsolationUnavailable, lacking.join("; "))
+        let more = lacking.len().saturating_sub(MOST_NAMED);
+        let more = if more > 0 { format!("; and {more} nodes more") } else { String::new() };
+        ("False", Reason::IsolationUnavailable, named + &more)
     }
 }
 
@@ -105,6 +112,18 @@ mod tests {
             (verdict, reason, message.as_str()),
             ("False", Reason::IsolationUnavailable, "b: userNamespace")
         );
+    }
+
+    #[test]
+    fn of_many_nodes_some_are_named_and_the_status_has_a_hundred() {
+        let many: Vec<NodeStatus> = (0..500).map(|n| node(&format!("n{n}"), &["seccomp"])).collect();
+        let message = isolation_verdict(&many).2;
+        assert!(message.ends_with("n19: seccomp; and 480 nodes more"), "{message}");
+        let sound: Vec<NodeStatus> = (0..500).map(|n| node(&format!("n{n}"), &[])).collect();
+        let policy = SkillPolicy::new("default", skillet_api::SkillPolicySpec::default());
+        let status = status(&policy, &SkillPolicyStatus::default(), sound, Timestamp::UNIX_EPOCH);
+        assert_eq!(status.nodes.len(), 100);
+        assert_eq!(status.conditions[1].message, "all of 500 probed nodes prove what the policy requires");
     }
 
     #[test]

@@ -33,6 +33,15 @@ const TERMINATION_GRACE_SECONDS: i64 = 2;
 /// was run: a day is longer than a cluster should be without one.
 const LEFTOVER_SECONDS: i32 = 86_400;
 const MIB: u64 = 1024 * 1024;
+/// Annotations of each pod: autoscalers do not end a run to save a node, and log shippers do not collect what programs of
+/// all tenants print, which would come as binary frames.
+const ANNOTATIONS: [(&str, &str); 5] = [
+    ("ad.datadoghq.com/logs_exclude", "true"),
+    ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
+    ("co.elastic.logs/enabled", "false"),
+    ("fluentbit.io/exclude", "true"),
+    ("karpenter.sh/do-not-disrupt", "true"),
+];
 
 /// The differences between sandboxes.
 #[derive(Clone, Debug)]
@@ -55,27 +64,39 @@ pub(crate) struct SandboxSpec {
 
 /// The Job that makes the sandbox.
 pub(crate) fn job(spec: &SandboxSpec, settings: &SandboxSettings) -> Job {
-    let metadata = |name: Option<String>| ObjectMeta {
+    let metadata = |name: Option<String>, annotations: BTreeMap<String, String>| ObjectMeta {
         name,
         labels: Some(spec.labels.clone()),
-        annotations: Some(spec.annotations.clone()),
+        annotations: Some(annotations),
         ..ObjectMeta::default()
     };
     Job {
         metadata: ObjectMeta {
             namespace: Some(settings.namespace.clone()),
-            ..metadata(Some(spec.job.clone()))
+            ..metadata(Some(spec.job.clone()), spec.annotations.clone())
         },
         spec: Some(JobSpec {
             backoff_limit: Some(0),
             completions: Some(1),
             parallelism: Some(1),
             ttl_seconds_after_finished: Some(LEFTOVER_SECONDS),
-            template: PodTemplateSpec { metadata: Some(metadata(None)), spec: Some(pod(spec, settings)) },
+            template: PodTemplateSpec {
+                metadata: Some(metadata(None, pod_annotations(spec, settings))),
+                spec: Some(pod(spec, settings)),
+            },
             ..JobSpec::default()
         }),
         ..Job::default()
     }
+}
+
+/// Returns Skillet's own annotations, then those of the settings, then the common ones.
+fn pod_annotations(spec: &SandboxSpec, settings: &SandboxSettings) -> BTreeMap<String, String> {
+    let mut annotations =
+        BTreeMap::from(ANNOTATIONS.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    annotations.extend(settings.pod.annotations.clone());
+    annotations.extend(spec.annotations.clone());
+    annotations
 }
 
 fn pod(spec: &SandboxSpec, settings: &SandboxSettings) -> PodSpec {
@@ -97,6 +118,10 @@ fn pod(spec: &SandboxSpec, settings: &SandboxSettings) -> PodSpec {
             IsolationLevel::Compatible => None,
         },
         runtime_class_name: settings.runtime_class.clone(),
+        node_selector: Some(settings.pod.node_labels()),
+        tolerations: some_unless_empty(&settings.pod.tolerations),
+        priority_class_name: Some(settings.pod.priority_class_name.clone()).filter(|name| !name.is_empty()),
+        image_pull_secrets: some_unless_empty(&settings.pod.image_pull_secrets),
         affinity: spec.node.as_deref().map(only_on),
         security_context: Some(PodSecurityContext {
             run_as_non_root: Some(true),
@@ -113,6 +138,10 @@ fn pod(spec: &SandboxSpec, settings: &SandboxSettings) -> PodSpec {
         volumes: runner.map(|delivery| vec![runner_volume(delivery, settings)]),
         ..PodSpec::default()
     }
+}
+
+fn some_unless_empty<T: Clone>(list: &[T]) -> Option<Vec<T>> {
+    (!list.is_empty()).then(|| list.to_vec())
 }
 
 /// By the node's name through the scheduler, so that its room and taints still count.

@@ -13,7 +13,7 @@ use serde_json::json;
 use skillet_controller::{
     metrics::Metrics,
     run::{self, Readiness},
-    settings::{RunnerDelivery, SandboxSettings},
+    settings::{RunnerDelivery, SandboxPodSettings, SandboxSettings},
 };
 use skillet_kube::LeaseRef;
 use tokio::{runtime::Runtime, sync::oneshot};
@@ -206,6 +206,7 @@ fn settings() -> SandboxSettings {
         runner_delivery: RunnerDelivery::ImageVolume,
         image_pull_policy: None,
         runtime_class: None,
+        pod: SandboxPodSettings::default(),
     }
 }
 

@@ -5,6 +5,7 @@
 use std::{env, fs, path::PathBuf};
 
 use super::*;
+use crate::settings::SandboxPodSettings;
 
 fn settings(runner_delivery: RunnerDelivery, runtime_class: Option<&str>) -> SandboxSettings {
     SandboxSettings {
@@ -16,7 +17,15 @@ fn settings(runner_delivery: RunnerDelivery, runtime_class: Option<&str>) -> San
         runner_delivery,
         image_pull_policy: Some("IfNotPresent".into()),
         runtime_class: runtime_class.map(ToOwned::to_owned),
+        pod: SandboxPodSettings::default(),
     }
+}
+
+fn scheduled_settings() -> SandboxSettings {
+    let pod = r#"{"nodeSelector": {"pool": "sandboxes"}, "tolerations": [{"key": "sandboxes", "operator": "Exists"}],
+        "priorityClassName": "low", "imagePullSecrets": [{"name": "registry"}],
+        "annotations": {"fluentbit.io/exclude": "false", "skillet.dev/execution": "forged"}}"#;
+    SandboxSettings { pod: pod.parse().unwrap(), ..settings(RunnerDelivery::ImageVolume, None) }
 }
 
 fn spec(isolation: IsolationLevel, needs_runner: bool) -> SandboxSpec {
@@ -44,6 +53,7 @@ fn combinations() -> Vec<(&'static str, Job)> {
         ("strict-init-container", job(&spec(Strict, true), &settings(InitContainer, None))),
         ("strict-runtime-class", job(&spec(Strict, false), &settings(ImageVolume, Some("gvisor")))),
         ("strict-one-node", job(&on_node, &settings(ImageVolume, None))),
+        ("strict-scheduled", job(&spec(Strict, false), &scheduled_settings())),
         ("compatible-runtime", job(&spec(Compatible, false), &settings(ImageVolume, None))),
         ("compatible-image-volume", job(&spec(Compatible, true), &settings(ImageVolume, None))),
         ("compatible-init-container", job(&spec(Compatible, true), &settings(InitContainer, None))),
@@ -108,4 +118,13 @@ fn strict_asks_for_a_user_namespace_and_compatible_for_a_uid_of_its_own() {
     assert_ne!(uid(&one), uid(&two));
     assert_eq!(uid(&one), uid(&one.clone()), "the same after a restart");
     assert!((1 << 30..1_i64 << 31).contains(&uid(&one)));
+}
+
+#[test]
+fn settings_replace_common_annotations_and_none_of_skillets_own() {
+    let job = job(&spec(IsolationLevel::Strict, false), &scheduled_settings());
+    let annotations = job.spec.unwrap().template.metadata.unwrap().annotations.unwrap();
+    assert_eq!(annotations["fluentbit.io/exclude"], "false");
+    assert_eq!(annotations["karpenter.sh/do-not-disrupt"], "true");
+    assert_eq!(annotations["skillet.dev/execution"], "word-count-x1");
 }
