@@ -62,6 +62,16 @@ async fn waiting(
     task
 }
 
+/// Starts an execution and waits for it, under a watch that has seen everything.
+async fn started(
+    api: &FakeApiServer,
+) -> (Arc<Execution>, tokio::task::JoinHandle<Result<Arc<Execution>, ExecutionError>>) {
+    let executor = watching(api).await;
+    let execution = executor.start(&request()).await.unwrap();
+    let waiting = waiting(api, &executor, &execution).await;
+    (execution, waiting)
+}
+
 #[tokio::test]
 async fn executions_are_watched_without_a_list_of_them() {
     let api = FakeApiServer::default();
@@ -71,9 +81,7 @@ async fn executions_are_watched_without_a_list_of_them() {
             json!({ "metadata": { "namespace": "team", "name": format!("old-{number}") } }),
         );
     }
-    let executor = watching(&api).await;
-    let execution = executor.start(&request()).await.unwrap();
-    let waiting = waiting(&api, &executor, &execution).await;
+    let (execution, waiting) = started(&api).await;
     api.end_watches();
     api.set_status("team", &execution.metadata.name, done());
     assert_eq!(phase(&waiting.await.unwrap().unwrap()), Phase::Succeeded);
@@ -127,11 +135,9 @@ async fn an_execution_that_has_ended_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn an_end_during_an_interruption_is_found_by_the_list_after_it() {
+async fn an_end_during_an_interruption_is_found_by_asking() {
     let api = FakeApiServer::default();
-    let executor = watching(&api).await;
-    let execution = executor.start(&request()).await.unwrap();
-    let waiting = waiting(&api, &executor, &execution).await;
+    let (execution, waiting) = started(&api).await;
     api.end_watches();
     api.set_status("team", &execution.metadata.name, done());
     assert_eq!(phase(&waiting.await.unwrap().unwrap()), Phase::Succeeded);
@@ -140,9 +146,7 @@ async fn an_end_during_an_interruption_is_found_by_the_list_after_it() {
 #[tokio::test]
 async fn a_deletion_during_an_interruption_is_found_by_asking() {
     let api = FakeApiServer::default();
-    let executor = watching(&api).await;
-    let execution = executor.start(&request()).await.unwrap();
-    let waiting = waiting(&api, &executor, &execution).await;
+    let (execution, waiting) = started(&api).await;
     api.end_watches();
     api.delete(&path("team", "skillexecutions", &execution.metadata.name));
     assert!(matches!(waiting.await.unwrap(), Err(ExecutionError::Gone { .. })));
@@ -151,9 +155,7 @@ async fn a_deletion_during_an_interruption_is_found_by_asking() {
 #[tokio::test]
 async fn the_watch_reports_a_deletion() {
     let api = FakeApiServer::default();
-    let executor = watching(&api).await;
-    let execution = executor.start(&request()).await.unwrap();
-    let waiting = waiting(&api, &executor, &execution).await;
+    let (execution, waiting) = started(&api).await;
     api.delete(&path("team", "skillexecutions", &execution.metadata.name));
     assert!(matches!(waiting.await.unwrap(), Err(ExecutionError::Gone { .. })));
 }
