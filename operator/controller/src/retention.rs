@@ -13,6 +13,7 @@ use kube::{
 };
 use skillet_api::{SkillExecution, names};
 use skillet_core::retention;
+use skillet_kube::is_gone;
 use tokio::{
     sync::mpsc,
     time::{MissedTickBehavior, interval, sleep},
@@ -152,7 +153,7 @@ async fn delete(ctx: &Context, namespace: &str, name: &str, uid: &str) -> bool {
             info!(namespace, name, "Finished execution deleted");
             true
         }
-        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => true,
+        Err(kube::Error::Api(status)) if is_gone(&status) => true,
         Err(error) => {
             warn!(namespace, name, %error, "Finished execution could not be deleted");
             false

@@ -7,7 +7,7 @@ use skillet_api::{
     policy::NodeStatus,
     reason::{ISOLATION_PROVEN, READY},
 };
-use skillet_kube::{Conditions, apply_status, find_condition};
+use skillet_kube::{Conditions, apply_status, find_condition, is_gone};
 use thiserror::Error as ThisError;
 
 use super::KIND;
@@ -36,7 +36,7 @@ pub(crate) async fn report(ctx: &Context, policy: &SkillPolicy, nodes: Vec<NodeS
     match apply_status::<SkillPolicy>(&ctx.client, &reference, &new).await {
         Ok(()) => {}
         // The policy was deleted meanwhile, so nobody needs its status.
-        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => return Ok(()),
+        Err(kube::Error::Api(status)) if is_gone(&status) => return Ok(()),
         Err(source) => return Err(Error::Apply { name: policy.name_any(), source: Box::new(source) }),
     }
     let proven = |status: &SkillPolicyStatus| {
