@@ -1,5 +1,6 @@
 # attack: fill the node with processes that outlive their parents, ignore signals and never stop forking
-# ends: timedOut
+# ends: timedOut or outOfMemory
+# (The kernel frees a process that could not start only after a while, and counts its memory until then.)
 import os, signal
 
 for number in range(1, 32):

@@ -10,8 +10,8 @@ use crate::draft::SkillDraft;
 /// One attempt to get out.
 pub struct Attack {
     pub name: String,
-    /// The program's end if its attempt is refused.
-    pub ends: Reason,
+    /// The program's possible ends if its attempt is refused.
+    pub ends: Vec<Reason>,
     /// Refused under `Strict` only.
     pub is_for_strict: bool,
     text: String,
@@ -39,11 +39,14 @@ fn read(path: &Path) -> Result<Attack> {
         let mut lines = text.lines().take_while(|line| line.starts_with('#'));
         lines.find_map(|line| line.strip_prefix("# ")?.strip_prefix(key)?.strip_prefix(": "))
     };
+    let end = |word: &str| match word {
+        "timedOut" => Ok(Reason::TimedOut),
+        "outOfMemory" => Ok(Reason::OutOfMemory),
+        other => bail!("{name} ends with {other}, which is not known"),
+    };
     let ends = match header("ends") {
-        None => Reason::Succeeded,
-        Some("timedOut") => Reason::TimedOut,
-        Some("outOfMemory") => Reason::OutOfMemory,
-        Some(other) => bail!("{name} ends with {other}, which is not known"),
+        None => vec![Reason::Succeeded],
+        Some(words) => words.split(" or ").map(end).collect::<Result<_>>()?,
     };
     let is_for_strict = header("level") == Some("strict");
     Ok(Attack { name, ends, is_for_strict, text })
@@ -57,7 +60,7 @@ impl Attack {
             Some((_, "py")) => SkillDraft::python(&name, &self.text),
             _ => SkillDraft::shell(&name, &self.text),
         };
-        let limit = if self.ends == Reason::TimedOut { "1s" } else { "20s" };
+        let limit = if self.ends.contains(&Reason::TimedOut) { "1s" } else { "20s" };
         // Room for as many processes as there may be: an attack on their number is none on memory.
         skill.limit("timeout", limit).limit("memory", "512Mi").limit("cpu", "500m")
     }

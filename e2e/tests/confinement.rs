@@ -27,7 +27,7 @@ async fn is_refused(j: &Journey, attack: &Attack, level: IsolationLevel) -> Resu
     let Some(proof) = status.isolation.as_ref() else {
         return Ok(Some(format!("{}: no receipt: {:?} {:?}", attack.name, status.reason, status.message)));
     };
-    let is_refused = status.reason == Some(attack.ends);
+    let is_refused = status.reason.is_some_and(|reason| attack.ends.contains(&reason));
     let is_as_described = match (attack.is_for_strict, level) {
         (false, _) | (true, IsolationLevel::Strict) => is_refused,
         // What this level does not refuse, it does not claim to.
