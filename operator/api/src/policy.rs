@@ -44,6 +44,10 @@ pub struct SkillPolicySpec {
     /// Highest limits that a skill may set.
     #[serde(default)]
     pub maximums: LimitMaximums,
+    /// Memory that a sandbox requests of its node, in percent of its memory limit. Below 100, nodes promise the same memory to several sandboxes, and programs that use it up can take it from other pods. Default 100.
+    #[schemars(range(min = 1, max = 100))]
+    #[serde(default = "whole_limit")]
+    pub memory_request_to_limit_percent: u32,
     /// Longest time until a sandbox is usable once its pod has a node. Default `60s`.
     #[serde(default = "start_timeout")]
     pub start_timeout: SkillDuration,
@@ -70,6 +74,7 @@ impl Default for SkillPolicySpec {
             allowed_images: Vec::new(),
             defaults: LimitDefaults::default(),
             maximums: LimitMaximums::default(),
+            memory_request_to_limit_percent: whole_limit(),
             start_timeout: start_timeout(),
             retention: Retention::default(),
             concurrency: Concurrency::default(),
@@ -89,6 +94,10 @@ fn seconds(n: u64) -> SkillDuration {
 
 fn start_timeout() -> SkillDuration {
     seconds(60)
+}
+
+fn whole_limit() -> u32 {
+    100
 }
 
 fn version_history() -> u32 {

@@ -123,6 +123,7 @@ fn sandbox_on(ctx: &Context, policy: &SkillPolicySpec, node: &Node) -> SandboxSp
         needs_runner: false,
         cpu_millis: 500,
         memory_bytes: 64 * 1024 * 1024,
+        memory_request_percent: policy.memory_request_to_limit_percent,
         deadline: DEADLINE,
         isolation: policy.isolation,
         labels: BTreeMap::from([

@@ -53,6 +53,8 @@ pub(crate) struct SandboxSpec {
     pub(crate) needs_runner: bool,
     pub(crate) cpu_millis: u64,
     pub(crate) memory_bytes: u64,
+    /// Memory that the node reserves for it, in percent of the limit.
+    pub(crate) memory_request_percent: u32,
     /// After this long the kubelet ends the pod, whatever else happened.
     pub(crate) deadline: Duration,
     pub(crate) isolation: IsolationLevel,
@@ -178,10 +180,10 @@ fn container(spec: &SandboxSpec, settings: &SandboxSettings) -> Container {
                 ("memory".to_owned(), Quantity(spec.memory_bytes.to_string())),
                 ("ephemeral-storage".to_owned(), Quantity("128Mi".into())),
             ])),
-            // Requests are what a sandbox costs while it waits, so that a node takes as many as it can serve.
+            // Processes share CPU, so a sandbox requests what it costs while it waits. Memory cannot be shared.
             requests: Some(BTreeMap::from([
                 ("cpu".to_owned(), Quantity(format!("{}m", spec.cpu_millis.min(20)))),
-                ("memory".to_owned(), Quantity(spec.memory_bytes.min(32 * MIB).to_string())),
+                ("memory".to_owned(), Quantity(memory_request(spec).to_string())),
                 ("ephemeral-storage".to_owned(), Quantity("1Mi".into())),
             ])),
             ..ResourceRequirements::default()
@@ -189,6 +191,12 @@ fn container(spec: &SandboxSpec, settings: &SandboxSettings) -> Container {
         volume_mounts: spec.needs_runner.then(|| vec![runner_mount(true)]),
         ..Container::default()
     }
+}
+
+/// Returns the share of the limit that the policy sets, and at least what a sandbox costs while it waits.
+fn memory_request(spec: &SandboxSpec) -> u64 {
+    let share = spec.memory_bytes.saturating_mul(u64::from(spec.memory_request_percent)) / 100;
+    share.max(spec.memory_bytes.min(32 * MIB))
 }
 
 fn installer(settings: &SandboxSettings) -> Container {

@@ -42,6 +42,8 @@ fn cases() -> Vec<Case> {
         breaks("spec.allowedImages maxItems", format!("allowedImages: {}", many(257, |n| format!("i{n}")))),
         breaks("spec.allowedImages[] minLength", "allowedImages: ['']"),
         breaks("spec.allowedImages[] maxLength", format!("allowedImages: [{}]", long(513))),
+        breaks("spec.memoryRequestToLimitPercent minimum", "memoryRequestToLimitPercent: 0"),
+        breaks("spec.memoryRequestToLimitPercent maximum", "memoryRequestToLimitPercent: 101"),
         breaks("spec.startTimeout pattern", "startTimeout: soon"),
         breaks("spec.startTimeout minLength", "startTimeout: ''"),
         breaks("spec.startTimeout maxLength", format!("startTimeout: {}1s", "0".repeat(31))),

@@ -32,6 +32,7 @@ pub(crate) fn spec(plan: &Plan, point: &ResumePoint, settings: &SandboxSettings)
         needs_runner,
         cpu_millis: admitted.content.limits.cpu_millis,
         memory_bytes: admitted.content.limits.memory_bytes,
+        memory_request_percent: policy.memory_request_to_limit_percent,
         deadline: policy.start_timeout.0 + admitted.timeout + SLACK,
         isolation: policy.isolation,
         labels: BTreeMap::from([

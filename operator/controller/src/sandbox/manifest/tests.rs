@@ -35,6 +35,7 @@ fn spec(isolation: IsolationLevel, needs_runner: bool) -> SandboxSpec {
         needs_runner,
         cpu_millis: 500,
         memory_bytes: 128 * MIB,
+        memory_request_percent: 100,
         deadline: Duration::from_millis(90_500),
         isolation,
         labels: BTreeMap::from([("skillet.dev/purpose".to_owned(), "run".to_owned())]),
@@ -127,4 +128,18 @@ fn settings_replace_common_annotations_and_none_of_skillets_own() {
     assert_eq!(annotations["fluentbit.io/exclude"], "false");
     assert_eq!(annotations["karpenter.sh/do-not-disrupt"], "true");
     assert_eq!(annotations["skillet.dev/execution"], "word-count-x1");
+}
+
+#[test]
+fn a_node_reserves_the_memory_limit_or_the_share_that_the_policy_sets() {
+    let request = |memory: u64, percent| {
+        let with = SandboxSpec {
+            memory_bytes: memory * MIB,
+            memory_request_percent: percent,
+            ..spec(IsolationLevel::Strict, false)
+        };
+        memory_request(&with) / MIB
+    };
+    assert_eq!((request(2048, 100), request(256, 25), request(4, 100)), (2048, 64, 4));
+    assert_eq!((request(256, 1), request(16, 1)), (32, 16), "at least what a waiting sandbox costs");
 }
