@@ -27,6 +27,8 @@ pub const LABEL_ATTEMPT: &str = "skillet.dev/attempt";
 pub const LABEL_VERSION: &str = "skillet.dev/version";
 /// On SkillVersions and sandboxes: name of the skill.
 pub const LABEL_SKILL: &str = "skillet.dev/skill";
+/// On records of sealed versions: namespace of the skills.
+pub const LABEL_SEALED_NAMESPACE: &str = "skillet.dev/sealed-namespace";
 /// On sandboxes: their purpose, one of the `PURPOSE_` constants.
 pub const LABEL_PURPOSE: &str = "skillet.dev/purpose";
 /// On sandboxes that serve an execution.

@@ -55,8 +55,10 @@ reasons! {
     OutputSchemaInvalid,
     /// A field cannot be used as written.
     SpecInvalid,
-    /// The version is sealed with other content.
+    /// The version is sealed with other content, or was.
     VersionConflict,
+    /// The record of sealed versions has no room for another.
+    SealRecordFull,
     /// SkillPolicy does not allow the image.
     ImageNotAllowed,
     /// The image cannot be pulled or started.

@@ -66,6 +66,7 @@ impl Exit {
             | Reason::OutputSchemaInvalid
             | Reason::SpecInvalid
             | Reason::VersionConflict
+            | Reason::SealRecordFull
             | Reason::ImageNotAllowed
             | Reason::SecretMissing
             | Reason::LimitTooHigh

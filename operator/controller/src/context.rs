@@ -22,6 +22,8 @@ use crate::{
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) settings: SandboxSettings,
+    /// The operator's own namespace.
+    pub(crate) namespace: String,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) pods: PodWatch,
     pub(crate) remover: Remover,

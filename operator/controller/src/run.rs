@@ -97,6 +97,7 @@ pub async fn run(
         leadership,
         client,
         settings,
+        namespace: lease.namespace,
         remover,
         metrics,
     });

@@ -1,10 +1,11 @@
 //! The driver of Skill: seals each version and reports in conditions what can run.
 //!
-//! gather -> validate (`skillet_core::skill`) -> build -> apply -> status, in this order and on every path.
+//! gather -> validate (`skillet_core::skill`) -> build -> record -> apply -> status, in this order and on every path.
 
 pub(crate) mod apply;
 pub(crate) mod build;
 pub(crate) mod gather;
+pub(crate) mod record;
 pub(crate) mod status;
 
 use std::{sync::Arc, time::Duration};
@@ -25,6 +26,8 @@ use crate::{context::Context, report::chain};
 
 const KIND: &str = "Skill";
 const RETRY: Duration = Duration::from_secs(5);
+/// Pause after a refusal by the record of sealed versions. An administrator may change the record, and nobody watches it.
+const RECORD_RETRY: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Error)]
 pub(crate) enum Error {
@@ -36,6 +39,8 @@ pub(crate) enum Error {
     Validate(Vec<FieldError>),
     #[error(transparent)]
     Build(#[from] build::Conflict),
+    #[error(transparent)]
+    Record(#[from] record::RequestError),
     #[error(transparent)]
     Apply(#[from] apply::Error),
     #[error(transparent)]
@@ -50,8 +55,17 @@ impl Error {
             Error::Validate(problems) => {
                 problems.first().map_or(Reason::SpecInvalid, |problem| problem.reason)
             }
-            Error::Build(_) => Reason::VersionConflict,
-            Error::Gather(_) | Error::Apply(_) | Error::Status(_) => Reason::ApiError,
+            Error::Build(conflict) => conflict.reason(),
+            Error::Gather(_) | Error::Record(_) | Error::Apply(_) | Error::Status(_) => Reason::ApiError,
+        }
+    }
+}
+
+impl From<record::Error> for Error {
+    fn from(error: record::Error) -> Self {
+        match error {
+            record::Error::Conflict(conflict) => Error::Build(conflict),
+            record::Error::Request(error) => Error::Record(error),
         }
     }
 }
@@ -115,16 +129,21 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
         let observed = gather::gather(ctx, skill, Consistency::Strong).await?;
         desired = build::build(skill, &valid, &observed, &policy);
     }
-    Ok(apply::apply(ctx, desired?).await?)
+    let desired = desired?;
+    if desired.needs_record() {
+        record::add(ctx, skill, &desired).await?;
+    }
+    Ok(apply::apply(ctx, desired).await?)
 }
 
 // The signature is the Controller's.
 #[allow(clippy::needless_pass_by_value)]
 fn error_policy(_: Arc<ObjectHead<Skill>>, error: &Error, ctx: Arc<Context>) -> Action {
     match error {
+        Error::Build(conflict) if conflict.is_by_record() => Action::requeue(RECORD_RETRY),
         // The user must change the object, which the watch will show.
         Error::Parse(_) | Error::Validate(_) | Error::Build(_) => Action::await_change(),
-        Error::Gather(_) | Error::Apply(_) | Error::Status(_) => {
+        Error::Gather(_) | Error::Record(_) | Error::Apply(_) | Error::Status(_) => {
             ctx.metrics.problem(KIND, Reason::ApiError);
             warn!(error = %chain(error), "Skill reconcile failed; retrying");
             Action::requeue(RETRY)

@@ -20,6 +20,7 @@ pub mod rest;
 pub mod retention;
 pub mod retry;
 pub mod schema;
+pub mod seal_record;
 pub mod skill;
 pub mod start_window;
 #[cfg(any(test, feature = "testing"))]

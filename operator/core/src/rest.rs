@@ -27,6 +27,7 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::SkillDisabled
         | Reason::SkillNotReady
         | Reason::VersionConflict
+        | Reason::SealRecordFull
         | Reason::ImageNotAllowed
         | Reason::LimitTooHigh
         | Reason::SecretMissing => 409,

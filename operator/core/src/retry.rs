@@ -42,6 +42,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::OutputSchemaInvalid
         | Reason::SpecInvalid
         | Reason::VersionConflict
+        | Reason::SealRecordFull
         | Reason::ImageNotAllowed
         | Reason::ImageUnavailable
         | Reason::SecretMissing

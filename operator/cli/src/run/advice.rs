@@ -12,6 +12,7 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         | Reason::OutputSchemaInvalid
         | Reason::SpecInvalid
         | Reason::VersionConflict
+        | Reason::SealRecordFull
         | Reason::ParseFailed => {
             format!("repair the Skill; kubectl describe skill {skill} -n {namespace} shows the error")
         }

@@ -140,6 +140,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         leadership: Leadership::of_test(1),
         client,
         settings,
+        namespace: "skillet-system".into(),
         remover,
         metrics,
     })

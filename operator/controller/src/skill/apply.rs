@@ -43,7 +43,7 @@ pub(crate) struct Applied {
 
 /// Writes what was built. A version that another client sealed meanwhile is found at the next reconcile.
 pub(crate) async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Error> {
-    let Desired { seal, surplus, versions, digest } = desired;
+    let Desired { seal, surplus, versions, digest, .. } = desired;
     if let Some(version) = seal {
         let api: Api<SkillVersion> =
             Api::namespaced(ctx.client.clone(), &version.namespace().unwrap_or_default());

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
-use skillet_api::{Skill, SkillPolicySpec, SkillVersion, names};
+use skillet_api::{Reason, Skill, SkillPolicySpec, SkillVersion, names};
 use skillet_core::{
     content, retention,
+    seal_record::{RecordConflict, RecordFull, SealRecord},
     skill::ValidSkill,
     version::{SkillSemver, newest_first},
 };
@@ -14,13 +15,38 @@ use thiserror::Error;
 
 use super::gather::Observed;
 
-/// The version is sealed with other content.
+/// The present content cannot be sealed under its version.
 #[derive(Debug, Error)]
-#[error("{version} is sealed with another content; raise spec.version")]
+#[error("{cause}")]
 pub(crate) struct Conflict {
-    pub(crate) version: SkillSemver,
+    pub(crate) cause: Cause,
     /// The sealed versions, newest first.
     pub(crate) sealed: Vec<SkillSemver>,
+}
+
+/// The reason for a conflict. `place` is the namespace and name of a ConfigMap.
+#[derive(Debug, Error)]
+pub(crate) enum Cause {
+    #[error("{0} is sealed with another content; raise spec.version")]
+    Sealed(SkillSemver),
+    #[error("{conflict}, or let an administrator remove the key {key} of ConfigMap {place}")]
+    Recorded { conflict: RecordConflict, key: String, place: String },
+    #[error("ConfigMap {place} is full: {source}; an administrator may remove keys of skills that are gone")]
+    Full { source: RecordFull, place: String },
+}
+
+impl Conflict {
+    /// Tells if an administrator can end the conflict by a change of the record.
+    pub(crate) fn is_by_record(&self) -> bool {
+        matches!(self.cause, Cause::Recorded { .. } | Cause::Full { .. })
+    }
+
+    pub(crate) fn reason(&self) -> Reason {
+        match self.cause {
+            Cause::Sealed(_) | Cause::Recorded { .. } => Reason::VersionConflict,
+            Cause::Full { .. } => Reason::SealRecordFull,
+        }
+    }
 }
 
 /// The writes that a Skill needs.
@@ -32,6 +58,41 @@ pub(crate) struct Desired {
     /// Every version after the writes, newest first.
     pub(crate) versions: Vec<SkillSemver>,
     pub(crate) digest: String,
+    /// Every version before and after the writes, with its digest.
+    known: Vec<(SkillSemver, String)>,
+}
+
+impl Desired {
+    /// Tells if the record of sealed versions must be asked before the writes.
+    pub(crate) fn needs_record(&self) -> bool {
+        self.seal.is_some() || !self.surplus.is_empty()
+    }
+
+    /// Adds every version to the record at `place`. Returns true if the record was changed.
+    pub(crate) fn record(&self, skill: &str, record: &mut SealRecord, place: &str) -> Result<bool, Conflict> {
+        let refuse = |cause: Cause| Conflict { cause, sealed: self.sealed_before() };
+        let place = place.to_owned();
+        if let Some(version) = self.seal.as_ref().and_then(number) {
+            record.check(skill, &version, &self.digest).map_err(|conflict| {
+                let key = match &conflict {
+                    RecordConflict::OtherContent { .. } => names::version_name(skill, &version.to_string()),
+                    RecordConflict::Dropped { .. } => skill.to_owned(),
+                };
+                refuse(Cause::Recorded { conflict, key, place: place.clone() })
+            })?;
+        }
+        let known = self.known.iter().map(|(version, digest)| (version, digest.as_str()));
+        record.add(skill, known).map_err(|source| refuse(Cause::Full { source, place }))
+    }
+
+    fn sealed_before(&self) -> Vec<SkillSemver> {
+        let new = self.seal.as_ref().and_then(number);
+        let known = self.known.iter().map(|(version, _)| version);
+        let mut sealed: Vec<SkillSemver> =
+            known.filter(|known| Some(*known) != new.as_ref()).cloned().collect();
+        newest_first(&mut sealed);
+        sealed
+    }
 }
 
 /// Decides what to seal and what to delete.
@@ -48,8 +109,10 @@ pub(crate) fn build(
     let seal = match same_number {
         None => Some(snapshot(skill)),
         Some(version) if version.spec.digest == valid.digest => None,
-        Some(_) => return Err(Conflict { version: valid.version.clone(), sealed }),
+        Some(_) => return Err(Conflict { cause: Cause::Sealed(valid.version.clone()), sealed }),
     };
+    let known = observed.versions.iter().chain(&seal);
+    let known = known.filter_map(|version| Some((number(version)?, version.spec.digest.clone()))).collect();
     if seal.is_some() {
         sealed.push(valid.version.clone());
         newest_first(&mut sealed);
@@ -62,7 +125,7 @@ pub(crate) fn build(
         .filter_map(|gone| observed.versions.iter().find(|version| number(version).as_ref() == Some(gone)))
         .cloned()
         .collect();
-    Ok(Desired { seal, surplus, versions: sealed, digest: valid.digest.clone() })
+    Ok(Desired { seal, surplus, versions: sealed, digest: valid.digest.clone(), known })
 }
 
 fn number(version: &SkillVersion) -> Option<SkillSemver> {
@@ -151,6 +214,55 @@ mod tests {
         let conflict = build_from(&skill("1.0.0", "tac"), &[&skill("1.0.0", "cat")], &[], 20).err().unwrap();
         assert_eq!(conflict.to_string(), "1.0.0 is sealed with another content; raise spec.version");
         assert_eq!(texts(&conflict.sealed), ["1.0.0"]);
+    }
+
+    const PLACE: &str = "skillet-system/sealed.team-a.1";
+
+    #[test]
+    fn a_version_is_recorded_with_all_others_before_it_is_sealed() {
+        let mut record = SealRecord::default();
+        let desired = build_from(&skill("1.1.0", "cat"), &[&skill("1.0.0", "cat")], &[], 20).unwrap();
+        assert!(desired.needs_record());
+        assert!(desired.record("word-count", &mut record, PLACE).unwrap());
+        let keys: Vec<String> = record.into_entries().into_keys().collect();
+        assert_eq!(keys, ["word-count-1.0.0", "word-count-1.1.0"]);
+    }
+
+    #[test]
+    fn a_skill_without_writes_needs_no_record() {
+        let same = skill("1.0.0", "cat");
+        assert!(!build_from(&same, &[&same], &[], 20).unwrap().needs_record());
+        let newer = skill("1.1.0", "cat");
+        assert!(build_from(&newer, &[&same, &newer], &[], 1).unwrap().needs_record(), "a version goes");
+    }
+
+    #[test]
+    fn a_collected_version_is_sealed_again_only_with_its_content() {
+        let mut record = SealRecord::default();
+        let first = build_from(&skill("1.0.0", "cat"), &[], &[], 20).unwrap();
+        first.record("word-count", &mut record, PLACE).unwrap();
+        let newer = skill("2.0.0", "cat");
+        let same = build_from(&skill("1.0.0", "cat"), &[&newer], &[], 20).unwrap();
+        assert!(same.record("word-count", &mut record, PLACE).unwrap(), "2.0.0 is new in the record");
+        let other = build_from(&skill("1.0.0", "tac"), &[&newer], &[], 20).unwrap();
+        let before = record.clone();
+        let conflict = other.record("word-count", &mut record, PLACE).unwrap_err();
+        assert_eq!(record, before);
+        assert_eq!(conflict.reason(), Reason::VersionConflict);
+        assert_eq!(texts(&conflict.sealed), ["2.0.0"]);
+        let expected = format!(
+            "1.0.0 was sealed before with the digest {}, and the present content has {}; raise spec.version, or let an administrator remove the key word-count-1.0.0 of ConfigMap {PLACE}",
+            first.digest, other.digest
+        );
+        assert_eq!(conflict.to_string(), expected);
+    }
+
+    #[test]
+    fn a_version_whose_digest_was_dropped_names_the_key_of_its_skill() {
+        let mut record = SealRecord::new(BTreeMap::from([("word-count".to_owned(), "2.0.0".to_owned())]));
+        let old = build_from(&skill("1.0.0", "cat"), &[], &[], 20).unwrap();
+        let conflict = old.record("word-count", &mut record, PLACE).unwrap_err().to_string();
+        assert!(conflict.ends_with(&format!("the key word-count of ConfigMap {PLACE}")), "{conflict}");
     }
 
     #[test]

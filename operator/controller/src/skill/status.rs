@@ -69,13 +69,16 @@ fn status(
             SkillError::Parse(_)
             | SkillError::Gather(_)
             | SkillError::Validate(_)
+            | SkillError::Record(_)
             | SkillError::Apply(_)
             | SkillError::Status(_),
         ) => (old.versions.clone(), old.digest.clone()),
     };
     // After a failed read or write nothing is decided: the reconcile is retried, and clients keep waiting.
-    let is_decided =
-        !matches!(result, Err(SkillError::Gather(_) | SkillError::Apply(_) | SkillError::Status(_)));
+    let is_decided = !matches!(
+        result,
+        Err(SkillError::Gather(_) | SkillError::Record(_) | SkillError::Apply(_) | SkillError::Status(_))
+    );
     let conditions = Conditions { old: &old.conditions, generation, now };
     let condition = |type_: &str, Verdict { is_true, reason, message }: &Verdict| {
         conditions.build(type_, if *is_true { "True" } else { "False" }, reason.as_str(), message)
@@ -121,6 +124,7 @@ fn verdicts(result: &Result<Applied, SkillError>) -> (Verdict, Verdict) {
                 SkillError::Parse(_)
                 | SkillError::Gather(_)
                 | SkillError::Validate(_)
+                | SkillError::Record(_)
                 | SkillError::Apply(_)
                 | SkillError::Status(_) => None,
             };
@@ -166,7 +170,7 @@ mod tests {
     #[test]
     fn a_conflict_leaves_what_is_sealed_ready() {
         let conflict = crate::skill::build::Conflict {
-            version: "1.0.0".parse().unwrap(),
+            cause: crate::skill::build::Cause::Sealed("1.0.0".parse().unwrap()),
             sealed: vec!["1.0.0".parse().unwrap()],
         };
         let status = status(Some(2), &sealed(), &Err(SkillError::Build(conflict)), now());

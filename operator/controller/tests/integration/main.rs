@@ -28,6 +28,7 @@ mod policy_rules;
 mod refusals;
 mod requests;
 mod room;
+mod seal_record;
 mod sealing;
 mod server;
 mod skill_rules;
