@@ -23,7 +23,7 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
-use skillet_kube::lock;
+use skillet_kube::{ApiMetrics, lock};
 use tokio::time::Instant;
 
 use crate::model::usage_meter::Tokens;
@@ -100,11 +100,19 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
+        Self::new(&ApiMetrics::default())
+    }
+}
+
+impl Metrics {
+    /// Registers every metric, and those of the requests to the API server.
+    pub fn new(api: &ApiMetrics) -> Self {
         let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 18));
         let (requests, refusals, calls) = (Family::default(), Family::default(), Family::default());
         let (uses, tokens) = (Family::default(), Family::default());
         let (time, call_time) = (seconds(), seconds());
         let mut registry = Registry::with_prefix("skillet_gateway");
+        api.register(&mut registry);
         registry.register("requests", "Requests answered, by route and status", requests.clone());
         registry.register_with_unit("request", "Time until an answer begins", Unit::Seconds, time.clone());
         registry.register("model_refusals", "Model requests that the gateway refused", refusals.clone());
@@ -116,9 +124,7 @@ impl Default for Metrics {
         let registry = Arc::new(registry);
         Self { registry, requests, time, refusals, uses, tokens, namespaces, models, calls, call_time }
     }
-}
 
-impl Metrics {
     /// All metrics, for `/metrics`.
     pub fn registry(&self) -> Arc<Registry> {
         self.registry.clone()

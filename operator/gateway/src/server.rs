@@ -15,6 +15,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use kube::Client;
+use skillet_kube::ApiMetrics;
 use skillet_llm::confirmation::ConfirmationKey;
 use thiserror::Error;
 use tokio::{net::TcpListener, time::sleep};
@@ -65,6 +66,8 @@ pub struct Settings {
     pub tls: Option<tls::Files>,
     /// Of all gateways of the installation. Without it no hybrid skill is offered to models.
     pub confirmation: Option<ConfirmationKey>,
+    /// Metrics of the requests of the client.
+    pub api: ApiMetrics,
 }
 
 /// All routes for agents.
@@ -107,9 +110,9 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    let Settings { namespace, address, probes: probes_address, tls, confirmation } = settings;
+    let Settings { namespace, address, probes: probes_address, tls, confirmation, api } = settings;
     let service = SkillService::new(client.clone(), MemoryPool::of_container());
-    let metrics = Arc::<Metrics>::default();
+    let metrics = Arc::new(Metrics::new(&api));
     let providers = ProviderClient::new(client.clone(), &namespace)?;
     let model = ModelState::new(&service, metrics.clone(), providers, confirmation);
     let (listener, probed) = (listen(address).await?, listen(probes_address).await?);

@@ -1,7 +1,10 @@
-//! A client of the API server that survives refused upgrades.
+//! A client of the API server that survives refused upgrades and limits its requests.
 //!
 //! The API server refuses an attach to a container that does not run yet, and closes that connection without saying so in
 //! its response. Reused from the pool, the connection would fail the next request.
+
+mod limits;
+mod metrics;
 
 use std::{
     pin::Pin,
@@ -16,10 +19,14 @@ use kube::{
 };
 use tower::{Service, layer::layer_fn};
 
-/// Returns a client for the cluster that `config` names.
-pub fn connect(config: Config) -> Result<Client, kube::Error> {
-    let layer = layer_fn(|service| DropRefusedUpgrades { service });
-    Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
+use self::limits::LimitRequests;
+pub use self::metrics::ApiMetrics;
+
+/// Returns a client for the cluster that `config` names, whose requests `metrics` counts.
+pub fn connect(config: Config, metrics: &ApiMetrics) -> Result<Client, kube::Error> {
+    let drop_refused = layer_fn(|service| DropRefusedUpgrades { service });
+    let limit = layer_fn(|service| LimitRequests::new(service, metrics.clone()));
+    Ok(ClientBuilder::try_from(config)?.with_layer(&drop_refused).with_layer(&limit).build())
 }
 
 /// Keeps the connection of a refused upgrade out of the pool.
@@ -86,7 +93,7 @@ mod tests {
                 tokio::spawn(refuse(stream));
             }
         });
-        (connect(Config::new(url.parse().unwrap())).unwrap(), connections)
+        (connect(Config::new(url.parse().unwrap()), &ApiMetrics::default()).unwrap(), connections)
     }
 
     async fn refuse(mut stream: TcpStream) {

@@ -12,6 +12,7 @@ mod client;
 mod leadership;
 mod mirror;
 mod object_head;
+mod pages;
 mod parsed_size;
 mod raw_object;
 mod status;

@@ -9,6 +9,7 @@ use skillet_gateway::{
     server::{self, Settings},
     tls::Files,
 };
+use skillet_kube::ApiMetrics;
 
 use crate::{config::GatewayConfig, shutdown};
 
@@ -23,14 +24,17 @@ pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
         confirmation_key_file,
     } = config;
     let confirmation = confirmation_key_file.as_deref().map(confirmation_key).transpose()?;
-    let client = skillet_kube::connect(Config::infer().await.context("could not find a cluster")?)
-        .context("the cluster's configuration cannot be used")?;
+    let api = ApiMetrics::default();
+    let cluster = Config::infer().await.context("could not find a cluster")?;
+    let client =
+        skillet_kube::connect(cluster, &api).context("the cluster's configuration cannot be used")?;
     let settings = Settings {
         namespace,
         address: gateway_address,
         probes: gateway_probes_address,
         tls: tls_certificate_file.zip(tls_key_file).map(|(certificate, key)| Files { certificate, key }),
         confirmation,
+        api,
     };
     server::run(client, settings, shutdown::signal()?).await.context("the gateway failed")
 }

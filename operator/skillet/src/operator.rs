@@ -11,7 +11,7 @@ use skillet_controller::{
     settings::{RunnerDelivery, SandboxSettings},
 };
 use skillet_gateway::admin;
-use skillet_kube::LeaseRef;
+use skillet_kube::{ApiMetrics, LeaseRef};
 use tokio::net::TcpListener;
 use tracing::info;
 
@@ -41,8 +41,15 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         http_address,
         shutdown_after,
     } = config;
-    let client = skillet_kube::connect(Config::infer().await.context("could not find a cluster")?)
-        .context("the cluster's configuration cannot be used")?;
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let api = ApiMetrics::default();
+    api.register(registry.sub_registry_with_prefix("skillet"));
+    let mut cluster = Config::infer().await.context("could not find a cluster")?;
+    // Every part of the operator repeats its own requests, and must know of an answer before it does.
+    cluster.default_retry = false;
+    let client =
+        skillet_kube::connect(cluster, &api).context("the cluster's configuration cannot be used")?;
     let settings = SandboxSettings {
         namespace: sandbox_namespace,
         shell_image,
@@ -55,8 +62,6 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         pod: sandbox_pod,
     };
     let lease = LeaseRef { namespace, name: lease_name, identity: pod_name };
-    let mut registry = Registry::default();
-    let metrics = Metrics::register(&mut registry);
     let readiness = Readiness::default();
     let admin = tokio::spawn(serve_admin(http_address, Arc::new(registry), readiness.clone()));
     let signal = shutdown::signal()?;
