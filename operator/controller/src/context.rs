@@ -11,6 +11,7 @@ use crate::{
     catalog::Catalog,
     checks::Checks,
     metrics::Metrics,
+    pace::Pace,
     report::Reporter,
     revision::NewestRevision,
     sandbox::{PodWatch, Remover},
@@ -29,6 +30,7 @@ pub(crate) struct Context {
     pub(crate) remover: Remover,
     pub(crate) newest_version: NewestRevision,
     pub(crate) checks: Arc<Checks>,
+    pub(crate) pace: Pace,
     /// Versions that queued and running executions use.
     pub(crate) version_pins: Arc<VersionPins>,
     /// Proofs of all probed nodes, of which the policy's status shows some.

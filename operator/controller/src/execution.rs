@@ -20,6 +20,7 @@ mod entry;
 mod gather;
 mod order;
 mod plan;
+mod queued_status;
 pub(crate) mod reference;
 mod running_status;
 mod settle;
@@ -51,7 +52,7 @@ use self::{
     reference::ExecutionRef,
     running_status::RunningStatusWriter,
 };
-use crate::{context::Context, version_pins::Pin};
+use crate::{context::Context, pace::Turns, version_pins::Pin};
 
 const KIND: &str = "SkillExecution";
 /// After so many sandboxes of one attempt that were released unused, the execution fails.
@@ -101,7 +102,7 @@ async fn run(ctx: &Arc<Context>, assignment: Assignment) -> RunEnd {
             }
         }
     };
-    finish(ctx, &reference, generation, conclusion).await;
+    finish(ctx, &ctx.pace.ends, &reference, generation, conclusion).await;
     RunEnd::Finished
 }
 
@@ -122,13 +123,19 @@ async fn plan(
 }
 
 /// Writes the final status of an execution, and reports a failure by event and metric.
-async fn finish(ctx: &Context, reference: &ExecutionRef, generation: Option<i64>, conclusion: Conclusion) {
+async fn finish(
+    ctx: &Context,
+    turns: &Turns,
+    reference: &ExecutionRef,
+    generation: Option<i64>,
+    conclusion: Conclusion,
+) {
     let (phase, reason) = (conclusion.phase, conclusion.reason.unwrap_or(Reason::ApiError));
     let message = conclusion.message.clone().unwrap_or_default();
     let duration = conclusion.duration_ms.map(Duration::from_millis);
     let (sandbox, must_end) = (conclusion.sandbox.clone(), conclusion.must_end);
     let mut status = status::finished(conclusion, generation, Timestamp::now());
-    status::apply_until_done(&ctx.client, reference, &mut status).await;
+    status::apply_until_done(&ctx.client, turns, reference, &mut status).await;
     // By the Job the next operator knows that this was run: it goes only after the status says so too.
     if must_end && !sandbox.job.is_empty() {
         remove(ctx, &sandbox).await;
@@ -138,6 +145,7 @@ async fn finish(ctx: &Context, reference: &ExecutionRef, generation: Option<i64>
     ctx.metrics.execution_ended(phase, reason, duration);
     info!(?phase, %reason, "Execution ended");
     if phase != Phase::Succeeded {
+        let _turn = turns.take().await;
         ctx.reporter.warning(&reference.object(), KIND, reason, &message).await;
     }
 }
@@ -240,7 +248,7 @@ impl Run {
         info!(job = sandbox.job, %reason, attempt, "Attempt failed and is retried");
         // Written before the Job goes, by which the next operator knows of this attempt.
         let mut retried = status::retried(&self.plan.version(), attempt, sandbox, conclusion);
-        status::apply_until_done(&ctx.client, &self.plan.reference, &mut retried).await;
+        status::apply_until_done(&ctx.client, &ctx.pace.ends, &self.plan.reference, &mut retried).await;
         remove(ctx, sandbox).await;
         self.point = self.point.next_sandbox();
         (self.point.attempt, self.unused) = (attempt + 1, 0);
@@ -262,7 +270,7 @@ impl Run {
     async fn discard(&mut self, ctx: &Context, message: String) {
         let (attempts, job) = (self.point.attempt - 1, &self.last.sandbox.job);
         let mut released = status::released(&self.plan.version(), attempts, job, message);
-        status::apply_until_done(&ctx.client, &self.plan.reference, &mut released).await;
+        status::apply_until_done(&ctx.client, &ctx.pace.ends, &self.plan.reference, &mut released).await;
         remove(ctx, &self.last.sandbox).await;
         ctx.metrics.discarded.inc();
         self.point = self.point.next_sandbox();

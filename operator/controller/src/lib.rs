@@ -8,6 +8,7 @@ mod context;
 mod execution;
 mod isolation;
 pub mod metrics;
+mod pace;
 mod policy;
 mod report;
 mod retention;

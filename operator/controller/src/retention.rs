@@ -7,13 +7,15 @@ use std::{
 };
 
 use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Preconditions},
+    core::PartialObjectMeta,
 };
 use skillet_api::{SkillExecution, names};
 use skillet_core::retention;
-use skillet_kube::is_gone;
+use skillet_kube::{is_gone, list_metadata_pages};
 use tokio::{
     sync::mpsc,
     time::{MissedTickBehavior, interval, sleep},
@@ -177,18 +179,20 @@ pub(crate) async fn sandboxes(ctx: Arc<Context>) {
 async fn orphans(ctx: &Context) -> Result<Vec<String>, kube::Error> {
     // Jobs first: an execution listed after its Job was made is never missed.
     let runs = ListParams::default().labels(&format!("{}={}", names::LABEL_PURPOSE, names::PURPOSE_RUN));
-    let jobs = ctx.sandbox_jobs().list_metadata(&runs).await?;
-    if jobs.items.is_empty() {
+    let name_and_execution = |job: PartialObjectMeta<Job>| {
+        Some((job.name_any(), job.labels().get(names::LABEL_EXECUTION_UID).cloned()))
+    };
+    let jobs = list_metadata_pages(&ctx.sandbox_jobs(), &runs, name_and_execution).await?;
+    if jobs.is_empty() {
         return Ok(Vec::new());
     }
     let executions: Api<SkillExecution> = Api::all(ctx.client.clone());
     // Without content: the executions of a whole cluster would not fit into memory.
-    let live = executions.list_metadata(&ListParams::default().fields(UNFINISHED)).await?;
-    let live: HashSet<String> = live.into_iter().filter_map(|execution| execution.metadata.uid).collect();
-    let is_orphan = |labels: &BTreeMap<String, String>| {
-        labels.get(names::LABEL_EXECUTION_UID).is_none_or(|uid| !live.contains(uid))
-    };
-    Ok(jobs.items.into_iter().filter(|job| is_orphan(job.labels())).map(|job| job.name_any()).collect())
+    let unfinished = ListParams::default().fields(UNFINISHED);
+    let live = list_metadata_pages(&executions, &unfinished, |execution| execution.metadata.uid).await?;
+    let live: HashSet<String> = live.into_iter().collect();
+    let is_orphan = |uid: &Option<String>| uid.as_ref().is_none_or(|uid| !live.contains(uid));
+    Ok(jobs.into_iter().filter(|(_, uid)| is_orphan(uid)).map(|(name, _)| name).collect())
 }
 
 #[cfg(test)]

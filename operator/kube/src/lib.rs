@@ -22,10 +22,11 @@ pub mod testing;
 
 pub use backoff::Backoff;
 pub use changes::mirror_changes;
-pub use client::connect;
+pub use client::{ApiMetrics, connect};
 pub use leadership::{Leadership, LeaseRef};
 pub use mirror::{Mirror, Unlisted, mirror, watch};
 pub use object_head::ObjectHead;
+pub use pages::{list_metadata_pages, list_pages};
 pub use parsed_size::parsed_size;
 pub use raw_object::{PAGE_SIZE, ParseError, RawObject};
 pub use status::{Conditions, apply_status, find_condition, is_gone};

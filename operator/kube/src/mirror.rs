@@ -80,15 +80,20 @@ impl<K: Eq + Hash> Unlisted<K> {
     }
 }
 
-/// Returns the events of a watch over all objects of `api`. The stream has no end.
+/// Returns the events of a watch over all objects of `api`, without their managed fields. The stream has no end.
 pub fn watch<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
-    watcher(api, config.page_size(PAGE_SIZE)).default_backoff().filter_map(|event| {
-        let event = event.inspect_err(|error| warn!(kind = %K::kind(&()), %error, "Watch was interrupted"));
-        ready(event.ok())
-    })
+    // The managed fields may be larger than the rest of an object, and nothing reads them.
+    watcher(api, config.page_size(PAGE_SIZE))
+        .default_backoff()
+        .modify(|object| object.meta_mut().managed_fields = None)
+        .filter_map(|event| {
+            let event =
+                event.inspect_err(|error| warn!(kind = %K::kind(&()), %error, "Watch was interrupted"));
+            ready(event.ok())
+        })
 }
 
 /// Changes `mirror` by every event of a watch, as long as the future is polled.

@@ -10,10 +10,11 @@ use tokio::{
     task::JoinHandle,
     time::Instant,
 };
-use tracing::{Instrument as _, Span, debug};
+use tracing::Span;
 
 use super::{
-    admit::Verdict, adopt::ResumePoint, conclude::Conclusion, order::Order, reference::ExecutionRef, status,
+    admit::Verdict, adopt::ResumePoint, conclude::Conclusion, order::Order,
+    queued_status::QueuedStatusWriter, reference::ExecutionRef,
 };
 use crate::{context::Context, version_pins::Pin};
 
@@ -93,8 +94,8 @@ pub(super) struct Entry {
     pub(super) span: Span,
     /// Its place in the order of arrival, which it keeps when it waits again.
     pub(super) arrival: Arrival,
-    /// A status that is being written, to be waited for before the next one.
-    pub(super) queued_status: Option<JoinHandle<()>>,
+    /// Writes that the execution waits. It is finished before the next status.
+    pub(super) queued_status: Option<QueuedStatusWriter>,
     /// The watch has shown the end, or that the object is gone.
     pub(super) is_finished: bool,
     /// Without its input.
@@ -115,15 +116,16 @@ pub(super) struct Entry {
 /// The input of an execution's task, with a status on its way.
 pub(super) struct Task {
     pub(super) reference: Arc<ExecutionRef>,
-    pub(super) span: Span,
     pub(super) order: watch::Receiver<Order>,
-    pub(super) queued_status: Option<JoinHandle<()>>,
+    pub(super) queued_status: Option<QueuedStatusWriter>,
 }
 
-/// Waits for a status that is being written. A panic in its task was logged by the runtime.
-pub(super) async fn wait_written(status: Option<JoinHandle<()>>) {
-    if let Some(status) = status {
-        status.await.ok();
+impl Task {
+    /// Waits until no earlier status can arrive after one that is written now.
+    pub(super) async fn finish_earlier_status(&mut self) {
+        if let Some(status) = self.queued_status.take() {
+            status.finish().await;
+        }
     }
 }
 
@@ -172,16 +174,10 @@ impl Entry {
         *is_reported = true;
         if self.execution.status.as_ref().is_some_and(|status| status.reason.is_some())
             || self.point != ResumePoint::FIRST
+            || self.queued_status.is_some()
         {
             return;
         }
-        let (ctx, reference) = (ctx.clone(), self.reference.clone());
-        let write = async move {
-            let status = status::queued("waits for a free place under the concurrency limits of SkillPolicy");
-            if let Err(error) = status::apply(&ctx.client, &reference, &status).await {
-                debug!(%error, "Queued status could not be written");
-            }
-        };
-        self.queued_status = Some(tokio::spawn(write.instrument(self.span.clone())));
+        self.queued_status = Some(QueuedStatusWriter::start(ctx, &self.reference, &self.span));
     }
 }

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _, api::ListParams};
 use skillet_api::{Reason, Skill, SkillExecution, SkillVersion, names, skill::SecretEnvVar};
 use skillet_core::admission::{ChosenVersion, Refusal};
-use skillet_kube::RawObject;
+use skillet_kube::{RawObject, list_pages};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 use tracing::warn;
@@ -96,7 +96,11 @@ pub(crate) async fn refresh(
 ) -> Result<(), Refusal> {
     let limit = ctx.catalog.policy().start_timeout.0;
     let skills: Api<RawObject<Skill>> = Api::namespaced(ctx.client.clone(), namespace);
-    let found = until_read("Skill", limit, || skills.get_opt(name)).await?;
+    let found = until_read("Skill", limit, || async {
+        let _turn = ctx.pace.arrivals.take().await;
+        skills.get_opt(name).await
+    });
+    let found = found.await?;
     let size = found.as_ref().map_or(0, RawObject::parsed_size);
     let large = ctx.checks.large_object(size).await;
     let parsed = match found.map(|skill| skill.parse()) {
@@ -117,11 +121,11 @@ pub(crate) async fn refresh(
     }
     let versions: Api<RawObject<SkillVersion>> = Api::namespaced(ctx.client.clone(), namespace);
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
-    let listed = until_read("SkillVersion", limit, || versions.list(&of_skill)).await?;
-    listed
-        .into_iter()
-        .filter_map(|version| VersionHead::read(&version))
-        .for_each(|version| ctx.catalog.learn_version(&version));
+    let listed = until_read("SkillVersion", limit, || async {
+        let _turn = ctx.pace.arrivals.take().await;
+        list_pages(&versions, &of_skill, |version| VersionHead::read(&version)).await
+    });
+    listed.await?.iter().for_each(|version| ctx.catalog.learn_version(version));
     parsed
 }
 

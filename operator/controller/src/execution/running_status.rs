@@ -69,7 +69,13 @@ impl RunningStatusWriter {
         let (ctx, reference) = (self.ctx.clone(), self.reference.clone());
         let is_over = self.is_over.subscribe();
         let write = async move {
-            write_until_over(is_over, || status::apply(&ctx.client, &reference, &status)).await;
+            write_until_over(is_over, || async {
+                let written = status::apply(&ctx.client, &reference, &status).await;
+                written.inspect_err(|error| {
+                    warn!(error = %chain(error), "Running status could not be written yet");
+                })
+            })
+            .await;
         };
         *task = Some(tokio::spawn(write.in_current_span()));
     }
@@ -87,8 +93,8 @@ impl RunningStatusWriter {
     }
 }
 
-/// Writes until one write succeeds or the run is over.
-async fn write_until_over<W>(mut is_over: watch::Receiver<bool>, write: impl Fn() -> W)
+/// Writes until one write succeeds or the status is over.
+pub(super) async fn write_until_over<W>(mut is_over: watch::Receiver<bool>, write: impl Fn() -> W)
 where
     W: Future<Output = Result<(), StatusError>>,
 {
@@ -96,9 +102,7 @@ where
     loop {
         match write().await {
             Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
-            Err(error @ StatusError::Apply { .. }) => {
-                warn!(error = %chain(&error), "Running status could not be written yet");
-            }
+            Err(StatusError::Apply { .. }) => {}
         }
         if timeout(backoff.next_pause(), is_over.wait_for(|is_over| *is_over)).await.is_ok() {
             return;

@@ -16,7 +16,7 @@ use thiserror::Error;
 use tracing::warn;
 
 use super::{attempt_outcome::SandboxRef, conclude::Conclusion, reference::ExecutionRef};
-use crate::report::chain;
+use crate::{pace::Turns, report::chain};
 
 /// Serialised output above this is cut: etcd refuses objects of 1.5 MiB, and field ownership needs room too.
 const OUTPUT_LIMIT_BYTES: usize = 600 * 1024;
@@ -197,12 +197,16 @@ fn has_ended(code: u16, message: &str) -> bool {
 /// Applies a status until the API server has it, however long that takes: its content exists nowhere else.
 pub(crate) async fn apply_until_done(
     client: &Client,
+    turns: &Turns,
     execution: &ExecutionRef,
     status: &mut SkillExecutionStatus,
 ) {
     let mut backoff = BACKOFF;
     loop {
-        match apply(client, execution, status).await {
+        let turn = turns.take().await;
+        let applied = apply(client, execution, status).await;
+        drop(turn);
+        match applied {
             Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
             Err(error @ StatusError::Apply { .. }) => {
                 if is_refused(&error) {

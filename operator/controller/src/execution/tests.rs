@@ -134,6 +134,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         catalog: catalog.into(),
         newest_version: crate::revision::NewestRevision::default(),
         checks: Arc::default(),
+        pace: crate::pace::Pace::default(),
         version_pins: Arc::default(),
         pods: PodWatch::default(),
         probed: std::sync::Mutex::default(),

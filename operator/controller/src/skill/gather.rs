@@ -7,7 +7,7 @@ use skillet_api::{Skill, SkillVersion, names};
 use skillet_core::version::SkillSemver;
 use thiserror::Error;
 
-use skillet_kube::{ObjectHead, RawObject};
+use skillet_kube::{ObjectHead, RawObject, list_pages};
 
 use crate::{context::Context, version_head::VersionHead};
 
@@ -60,24 +60,21 @@ pub(crate) async fn gather(
     let (namespace, name) = (skill.namespace().unwrap_or_default(), skill.name_any());
     let api: Api<RawObject<SkillVersion>> = Api::namespaced(ctx.client.clone(), &namespace);
     let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
+    let list =
+        async |params: ListParams| list_pages(&api, &params, |version| VersionHead::read(&version)).await;
     let listed = match consistency {
-        Consistency::Strong => api.list(&of_skill).await,
-        Consistency::AtLeastSeen => match api.list(&ctx.newest_version.at_least(of_skill.clone())).await {
+        Consistency::Strong => list(of_skill).await,
+        Consistency::AtLeastSeen => match list(ctx.newest_version.at_least(of_skill.clone())).await {
             // This server is behind another one, or the store was restored to an earlier state.
-            Err(kube::Error::Api(status)) if status.code == 504 => api.list(&of_skill).await,
+            Err(kube::Error::Api(status)) if status.code == 504 => list(of_skill).await,
             listed => listed,
         },
     };
-    let versions = listed
-        .map_err(|source| Error::Versions {
-            namespace: namespace.clone(),
-            name: name.clone(),
-            source: Box::new(source),
-        })?
-        .items
-        .into_iter()
-        .filter_map(|version| VersionHead::read(&version))
-        .collect();
+    let versions = listed.map_err(|source| Error::Versions {
+        namespace: namespace.clone(),
+        name: name.clone(),
+        source: Box::new(source),
+    })?;
     let pinned = ctx.version_pins.of(&namespace, &name);
     Ok(Observed { versions, pinned })
 }

@@ -10,7 +10,7 @@ use super::{
         admit::{self, Verdict},
         adopt::ResumePoint,
         conclude::Conclusion,
-        entry::{Entry, Message, RoomReporter, Stage, Task, Uid, wait_written},
+        entry::{Entry, Message, RoomReporter, Stage, Task, Uid},
         finish,
         order::Order,
         run,
@@ -104,13 +104,14 @@ impl Engine {
         let (namespace, skill) = (&entry.reference.namespace, &entry.execution.spec.skill);
         entry.pin.replace(self.ctx.version_pins.pin(namespace, skill, &chosen.number));
         self.running.start(namespace, skill);
-        let task = begin(entry, Some(entry.execution.spec.skill.clone()));
+        let mut task = begin(entry, Some(entry.execution.spec.skill.clone()));
+        let span = entry.span.clone();
         let (execution, point) = (entry.execution.clone(), entry.point.clone());
         let (input, has_waited) = (entry.input.clone(), entry.rejections > 0);
         let room = RoomReporter { uid: uid.clone(), outbox: self.outbox.clone() };
         let (ctx, outbox, uid) = (self.ctx.clone(), self.outbox.clone(), uid.clone());
         let work = async move {
-            wait_written(task.queued_status).await;
+            task.finish_earlier_status().await;
             let reference = task.reference;
             let end = match admit::admit(&ctx, &reference, &execution, &chosen, input).await {
                 Ok(admitted) => {
@@ -120,7 +121,8 @@ impl Engine {
                 }
                 Err(refusal) => {
                     let conclusion = Conclusion::refused_at(&refusal, &reference.uid, &point);
-                    finish(&ctx, &reference, execution.metadata.generation, conclusion).await;
+                    finish(&ctx, &ctx.pace.refusals, &reference, execution.metadata.generation, conclusion)
+                        .await;
                     RunEnd::Finished
                 }
             };
@@ -130,7 +132,7 @@ impl Engine {
             };
             outbox.send(ended).ok();
         };
-        tokio::spawn(work.instrument(task.span));
+        tokio::spawn(work.instrument(span));
     }
 
     pub(super) fn cancel_waiting(&mut self, uid: &Uid) {
@@ -143,16 +145,17 @@ impl Engine {
     pub(super) fn conclude(&mut self, uid: &Uid, conclusion: Conclusion) {
         self.queue.remove(uid);
         let Some(entry) = self.entries.get_mut(uid) else { return };
-        let task = begin(entry, None);
+        let mut task = begin(entry, None);
+        let span = entry.span.clone();
         // A refusal is written without the input.
         let generation = entry.execution.metadata.generation;
         let (ctx, outbox, uid) = (self.ctx.clone(), self.outbox.clone(), uid.clone());
         let work = async move {
-            wait_written(task.queued_status).await;
-            finish(&ctx, &task.reference, generation, conclusion).await;
+            task.finish_earlier_status().await;
+            finish(&ctx, &ctx.pace.refusals, &task.reference, generation, conclusion).await;
             outbox.send(Message::Ended(uid)).ok();
         };
-        tokio::spawn(work.instrument(task.span));
+        tokio::spawn(work.instrument(span));
     }
 }
 
@@ -160,10 +163,5 @@ impl Engine {
 fn begin(entry: &mut Entry, skill: Option<String>) -> Task {
     let (sender, order) = watch::channel(Order::of(entry.execution.spec.cancel));
     entry.stage = Stage::Active { order: sender, skill };
-    Task {
-        reference: entry.reference.clone(),
-        span: entry.span.clone(),
-        order,
-        queued_status: entry.queued_status.take(),
-    }
+    Task { reference: entry.reference.clone(), order, queued_status: entry.queued_status.take() }
 }

@@ -1,13 +1,26 @@
 //! The engine over a scripted API server: executions that cannot be read or run, and runs that another operator ended.
 
-use std::time::Duration;
+use std::{
+    convert::Infallible,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 
 use futures::stream;
+use http::{Method, Request, Response};
+use kube::{Client, client::Body};
 use serde_json::json;
+use skillet_kube::lock;
 use tokio::time::{sleep, timeout};
+use tracing::Span;
 
 use super::{
-    super::tests::{Call, Calls, calls, context, execution, serving},
+    super::{
+        queued_status::QueuedStatusWriter,
+        tests::{Call, Calls, calls, context, execution, serving},
+    },
     *,
 };
 
@@ -78,4 +91,97 @@ async fn a_deleted_execution_is_not_asked_for_any_more() {
     events.send(watcher::Event::Delete(raw)).unwrap();
     sleep(Duration::from_secs(60)).await;
     assert!(calls(&seen).len() <= asked + 1);
+}
+
+/// The `number`th of many executions, in one of fifty namespaces.
+fn numbered(number: usize) -> SkillExecution {
+    let mut execution = execution("s");
+    execution.metadata.uid = Some(format!("u{number}"));
+    execution.metadata.name = Some(format!("e{number}"));
+    execution.metadata.namespace = Some(format!("team-{}", number % 50));
+    execution
+}
+
+/// The load of a server that takes a tenth of a second for each request. It answers the first status of each execution
+/// with 429, and has no Skill.
+#[derive(Default)]
+struct Load {
+    /// Reads and writes at this time.
+    now: [AtomicUsize; 2],
+    most: [AtomicUsize; 2],
+    /// Paths of the statuses that were sent, and whether each was taken.
+    statuses: Mutex<HashMap<String, bool>>,
+}
+
+impl Load {
+    fn serve(self: &Arc<Self>) -> Client {
+        let load = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let load = load.clone();
+            async move {
+                let kind = usize::from(request.method() != Method::GET);
+                load.most[kind].fetch_max(load.now[kind].fetch_add(1, Relaxed) + 1, Relaxed);
+                sleep(Duration::from_millis(100)).await;
+                load.now[kind].fetch_sub(1, Relaxed);
+                let (code, body) = load.answer(request.uri().path());
+                Ok::<_, Infallible>(Response::builder().status(code).body(Body::from(body)).unwrap())
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    fn answer(&self, path: &str) -> (u16, Vec<u8>) {
+        if path.ends_with("/status") {
+            let mut statuses = lock(&self.statuses);
+            let is_second = statuses.contains_key(path);
+            statuses.insert(path.to_owned(), is_second);
+            if !is_second {
+                return failed(429);
+            }
+        }
+        let list = json!({ "metadata": { "name": "e" }, "items": [] });
+        if path.ends_with("/skills/s") { failed(404) } else { (200, list.to_string().into_bytes()) }
+    }
+
+    /// Waits until `count` statuses were taken. Returns the most reads and writes at one time.
+    async fn wait_for_statuses(&self, count: usize) -> (usize, usize) {
+        let all = async {
+            while lock(&self.statuses).values().filter(|is_taken| **is_taken).count() < count {
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        timeout(Duration::from_secs(300), all).await.unwrap();
+        (self.most[0].load(Relaxed), self.most[1].load(Relaxed))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_refused_executions_is_read_and_written_a_few_at_a_time() {
+    let load = Arc::new(Load::default());
+    let engine = Engine::new(context(load.serve()), LeftoverRuns::default(), mpsc::unbounded_channel().0);
+    let burst: Vec<_> = (0..500).map(|number| RawObject::new(&numbered(number)).unwrap()).collect();
+    let events = stream::iter(burst).map(watcher::Event::Apply).chain(stream::pending());
+    let (reads, writes) = tokio::select! {
+        most = load.wait_for_statuses(500) => most,
+        () = engine.work(events) => unreachable!(),
+    };
+    assert!((8..=16).contains(&reads), "{reads}");
+    assert!((4..=8).contains(&writes), "{writes}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_waiting_execution_gets_its_status_also_from_a_busy_server() {
+    let load = Arc::new(Load::default());
+    let ctx = context(load.serve());
+    let start = |number| {
+        let reference = Arc::new(ExecutionRef::of(&numbered(number)).unwrap());
+        QueuedStatusWriter::start(&ctx, &reference, &Span::none())
+    };
+    let mut writers: Vec<_> = (0..500).map(start).collect();
+    // Its turn has not come, so nothing is sent.
+    writers.pop().unwrap().finish().await;
+    let (_, writes) = load.wait_for_statuses(499).await;
+    assert_eq!(writes, 8);
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(lock(&load.statuses).len(), 499);
 }
