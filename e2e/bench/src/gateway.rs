@@ -49,10 +49,10 @@ async fn start(program: &Path, model: &str, number: u32, mode: Mode) -> anyhow::
     run::start(program, api.start().await?).await
 }
 
-/// Time that the gateway adds to a model request without any skill.
+/// Time that the gateway adds to a model request with one skill offered, which the model does not call.
 async fn added(program: &Path, model: &str) -> anyhow::Result<Vec<Figure>> {
-    let gateway = start(program, model, 0, Mode::On).await?;
-    ensure!(!load::is_offered_skills(&gateway.address, 0).await?, "a skill is offered where there is none");
+    let gateway = start(program, model, 1, Mode::On).await?;
+    ensure!(load::is_offered_skills(&gateway.address, 0).await?, "the one skill is not offered");
     let mut figures = Vec::new();
     for (until, name, what) in [
         (Until::Whole, "proxy_added_p50_ms", "whole answer"),

@@ -170,7 +170,7 @@ pub struct Provider {
     #[schemars(length(max = 64))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_tools: Vec<ModelTools>,
-    /// Ids of objects that the provider keeps (responses, files, caches), in requests with the platform's key: `Refuse`, or `Allow` if tenants may reach each other's. Default `Refuse`.
+    /// Ids of objects that the provider keeps (responses, files, caches), in requests with the platform's key. `Bind` accepts those of OpenAI's responses and conversations from the namespace that got them, and refuses others; `Refuse` refuses all; `Allow` lets tenants reach each other's. Default `Bind`.
     pub stored_objects: StoredObjects,
     /// True if requests with the platform's key carry a hash of the caller, as `safety_identifier` (OpenAI) or `metadata.user_id` (Anthropic). Default true at the public addresses, else false.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,6 +185,7 @@ pub struct Provider {
 pub enum StoredObjects {
     Allow,
     #[default]
+    Bind,
     Refuse,
 }
 

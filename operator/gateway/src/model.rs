@@ -11,6 +11,7 @@ mod provider_choice;
 pub mod proxy;
 mod rate_limits;
 mod request_record;
+mod response_ids;
 mod shared_key;
 mod threads;
 pub mod tool_refusals;
@@ -21,7 +22,7 @@ pub mod usage_meter;
 
 use std::sync::Arc;
 
-use skillet_llm::{DialectName, confirmation::ConfirmationKey};
+use skillet_llm::{DialectName, confirmation::ConfirmationKey, openai_responses::bound_id::IdBinding};
 
 use self::{
     rate_limits::RateLimiter, request_record::RequestRecord, tool_refusals::ToolRefusals,
@@ -69,6 +70,11 @@ impl ModelState {
         let (providers, confirmation) = (Arc::new(providers), confirmation.map(Arc::new));
         let (tool_refusals, limiter) = (Arc::default(), Arc::default());
         Self { auth, catalog, executions, memory, metrics, providers, tool_refusals, limiter, confirmation }
+    }
+
+    /// The signature of ids of what a provider stores for callers of a namespace, if the gateway has a key.
+    fn id_binding(&self, namespace: &str) -> Option<IdBinding> {
+        Some(self.confirmation.as_ref()?.continuation_key().bind_ids(namespace))
     }
 
     /// Starts the record of a model request.

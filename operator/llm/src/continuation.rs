@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::DialectName;
+use crate::{DialectName, openai_responses::bound_id::IdBinding};
 
 use restore::Seals;
 pub use restore::{carried_bytes, restore};
@@ -58,6 +58,7 @@ const CODE_BYTES: usize = 32;
 const SIZE_BYTES: usize = 4;
 /// Domain separation: codes differ from any other code under the same secret.
 const PURPOSE: &str = "skillet continuation 1";
+const ID_PURPOSE: &str = "skillet stored id 1";
 
 /// The turns that a client does not see, in the provider's own form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -116,10 +117,19 @@ impl ContinuationKey {
         Seal(URL_SAFE_NO_PAD.encode([MAGIC.as_slice(), code.as_slice(), data].concat()))
     }
 
+    /// The signature of ids of what a provider stores for callers of `namespace`.
+    pub fn bind_ids(&self, namespace: &str) -> IdBinding {
+        IdBinding::new(self.code_of(&[ID_PURPOSE.as_bytes(), namespace.as_bytes()]))
+    }
+
     fn code(&self, namespace: &str, dialect: DialectName, data: &[u8]) -> Hmac<Sha256> {
-        let mut code = self.0.clone();
         let dialect = format!("{dialect:?}");
-        for part in [PURPOSE.as_bytes(), namespace.as_bytes(), dialect.as_bytes(), data] {
+        self.code_of(&[PURPOSE.as_bytes(), namespace.as_bytes(), dialect.as_bytes(), data])
+    }
+
+    fn code_of(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
+        let mut code = self.0.clone();
+        for part in parts {
             // With its length, so that no part can end where another begins.
             code.update(&(part.len() as u64).to_be_bytes());
             code.update(part);

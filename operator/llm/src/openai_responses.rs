@@ -3,6 +3,7 @@
 //! Items of hosted tools are the provider's and pass unread. Of a response that the provider has stored
 //! (`previous_response_id`, `conversation`) a request holds the results alone.
 
+pub mod bound_id;
 pub(crate) mod item;
 pub mod stored_history;
 mod stream;

@@ -2,11 +2,12 @@
 //!
 //! A JSON body is read for its model.
 //!
-//! The caller is authenticated and its token removed as on every other route. What a provider keeps (files, batches,
-//! conversations, stored responses) is reached with a client's own key only: the platform's key would reach the objects
-//! of every tenant.
+//! The caller is authenticated and its token removed as on every other route. What a provider keeps (files, batches) is
+//! reached with a client's own key only: the platform's key would reach the objects of every tenant. Of responses and
+//! conversations the gateway signs the ids, so that a caller reaches its own.
 
 mod model_name;
+mod stored_ids;
 
 use std::sync::Arc;
 
@@ -18,15 +19,21 @@ use axum::{
     routing::any,
 };
 use http::{HeaderMap, Method, header::CONTENT_TYPE};
+use skillet_api::gateway::StoredObjects;
 use skillet_llm::DialectName;
 
-use self::model_name::{in_body, in_path, is_json};
+use self::{
+    model_name::{in_body, in_path, is_json},
+    stored_ids::{StoredIds, has_bound_ids},
+};
 use super::{
     BODY_BUDGET, ModelState,
     request_record::RequestRecord,
-    upstream::{KeyOwner, ProviderRequest, response_headers},
+    response_ids::bind_ids,
+    shared_key::stored_object_forbidden,
+    upstream::{ProviderRequest, SharedKeyRules, response_headers},
 };
-use crate::{auth::Caller, error::ApiError};
+use crate::{auth::Caller, compute::compute, error::ApiError};
 
 /// Path families of which a provider keeps nothing.
 const STATELESS: [&str; 6] =
@@ -63,6 +70,7 @@ struct Passed<'a> {
     body: reqwest::Body,
     /// The length of a streamed body, if the client sends one. Some providers refuse a body without it.
     length: Option<u64>,
+    ids: StoredIds,
 }
 
 /// Passes a request on, and its response back.
@@ -71,11 +79,14 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
     let authenticated = gateway.auth.authenticate(&parts.headers, parts.uri.query()).await?;
     let mut headers = parts.headers.clone();
     authenticated.strip_token(&mut headers);
-    let path = authenticated.path_without_token(&parts.uri);
-    let (bare_path, caller) = (parts.uri.path(), &authenticated.caller);
-    if has_dots(bare_path) {
+    let mut path = authenticated.path_without_token(&parts.uri);
+    let caller = &authenticated.caller;
+    if has_dots(parts.uri.path()) {
         return Err(ApiError::not_found("there is no such path"));
     }
+    let binding = if has_bound_ids(parts.uri.path()) { gateway.id_binding(&caller.namespace) } else { None };
+    let mut ids = binding.map(|binding| StoredIds::unbind_path(binding, &mut path)).unwrap_or_default();
+    let bare_path = path.split('?').next().unwrap_or_default();
     let dialect = dialect(bare_path, &headers);
     // A streamed body has no length: where the client sends none, there is none.
     let has_body = parts.method == Method::POST || parts.headers.contains_key(CONTENT_TYPE);
@@ -84,6 +95,10 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
     if has_body && runs_model(dialect, &parts.method, bare_path) && is_json(&headers) {
         let (bytes, held) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
         model = Some(in_body(&bytes));
+        (reservation, sent) = (Some(held), bytes.into());
+    } else if has_body && has_bound_ids(bare_path) {
+        let (bytes, held) = gateway.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
+        let bytes = compute(bytes.len(), || ids.unbind_body(bytes));
         (reservation, sent) = (Some(held), bytes.into());
     } else if has_body {
         // A model that cannot be read is one that only a provider of all models takes.
@@ -94,7 +109,7 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
     let request =
         ProviderRequest { dialect, model: model.as_deref(), fallbacks: &[], path: &path, headers: &headers };
     let record = gateway.record(caller, dialect, request.model.unwrap_or_default());
-    let passed = Passed { caller, method: parts.method.clone(), bare_path, request, body: sent, length };
+    let passed = Passed { caller, method: parts.method.clone(), bare_path, request, body: sent, length, ids };
     let response = forward(&gateway, passed, &record).await;
     drop(reservation);
     record.respond(&response);
@@ -106,16 +121,38 @@ async fn forward(
     passed: Passed<'_>,
     record: &Arc<RequestRecord>,
 ) -> Result<Response, ApiError> {
-    let Passed { caller, method, bare_path, request, body, length } = passed;
+    let Passed { caller, method, bare_path, request, body, length, ids } = passed;
     let upstream = gateway.admit(caller, &request, record).await?;
-    if upstream.key_owner() == KeyOwner::Platform && !is_stateless(&method, bare_path) {
-        let message = "the platform's key reaches what the provider keeps of all tenants; send a key of your own, \
-                       which spec.gateway.providers of the SkillPolicy must allow";
-        return Err(ApiError::forbidden(message));
+    let mut binding = None;
+    if let Some(rules) = upstream.shared_key()
+        && !is_stateless(&method, bare_path)
+    {
+        check_stored(rules, &ids, &method, bare_path)?;
+        binding = ids.into_binding();
     }
     let response = upstream.send_request(method, body, length).await?;
     let (status, headers) = (response.status(), response_headers(response.headers()));
-    Ok((status, headers, Body::from_stream(response.into_stream())).into_response())
+    let response = (status, headers, Body::from_stream(response.into_stream())).into_response();
+    Ok(bind_ids(response, binding))
+}
+
+/// Refuses a request with the platform's key for what the provider keeps, unless it is the caller's own.
+fn check_stored(
+    rules: SharedKeyRules,
+    ids: &StoredIds,
+    method: &Method,
+    bare_path: &str,
+) -> Result<(), ApiError> {
+    let is_own = rules.stored_objects == StoredObjects::Bind && ids.is_of_caller(method, bare_path);
+    match ids.foreign() {
+        None if is_own => Ok(()),
+        Some(field) if is_own => Err(stored_object_forbidden().at(field)),
+        _ => {
+            let message = "the platform's key reaches what the provider keeps of all tenants; send a key of your own, \
+                           which spec.gateway.providers of the SkillPolicy must allow";
+            Err(ApiError::forbidden(message))
+        }
+    }
 }
 
 /// A path of dots would lead out of the one that the policy gives.
@@ -140,10 +177,13 @@ fn runs_model(dialect: DialectName, method: &Method, path: &str) -> bool {
     dialect != DialectName::Gemini && method == Method::POST && is_stateless(method, path)
 }
 
+fn is_in(path: &str, family: &str) -> bool {
+    path.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Returns true if the provider keeps nothing of such a request, and it reaches nothing that the provider keeps.
 fn is_stateless(method: &Method, path: &str) -> bool {
-    let is_in =
-        |family: &str| path.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_in = |family: &str| is_in(path, family);
     let runs = |family: &&str| *family != MODELS && is_in(family);
     match *method {
         Method::GET | Method::HEAD => is_in(MODELS) || lists_gemini_models(path),

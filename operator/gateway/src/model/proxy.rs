@@ -15,6 +15,7 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::Value;
+use skillet_api::gateway::StoredObjects;
 use skillet_llm::DialectName;
 
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
     model::{
         BODY_BUDGET, ModelState, count_tokens, passthrough,
         request_record::RequestRecord,
+        response_ids::bind_ids,
         threads,
         turn::Turn,
         upstream::{ProviderRequest, Upstream},
@@ -115,14 +117,18 @@ async fn respond(
         turn.share_key(&gateway, rules).await?;
     }
     let tools = turn.offer_tools(&gateway).await?;
-    let is_stored = shared_key.is_some_and(|rules| rules.refuses_stored_objects);
-    if (is_stored || !tools.tools.is_empty())
+    let hides_threads = shared_key.is_some_and(|rules| rules.stored_objects != StoredObjects::Allow);
+    if (hides_threads || !tools.tools.is_empty())
         && let Some(refusal) = threads::refuse(turn.dialect, &turn.request)
     {
         return Ok(refusal);
     }
+    let is_bound = turn.dialect == DialectName::OpenAiResponses
+        && shared_key.is_some_and(|rules| rules.stored_objects == StoredObjects::Bind);
+    let binding = if is_bound { gateway.id_binding(&turn.caller.namespace) } else { None };
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
-    conversation.respond(upstream, request, is_streaming).await
+    let response = conversation.respond(upstream, request, is_streaming).await?;
+    Ok(bind_ids(response, binding))
 }
 
 /// Answers with the request that would be sent.

@@ -1,17 +1,25 @@
 //! Requests with the platform's key: what the provider keeps of other tenants, and an id of the caller. No I/O.
 //!
-//! All tenants share the key, so an id of a stored object reaches that of any tenant. The gateway refuses such ids. It also
-//! tells the provider which caller a request is of, so that abuse by one does not stop all.
+//! All tenants share the key, so an id of a stored object reaches that of any tenant. The gateway signs the ids of responses
+//! and conversations for the namespace that gets them, and refuses all others. It also tells the provider which caller a
+//! request is of, so that abuse by one does not stop all.
 
 use std::fmt::Write as _;
 
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use skillet_api::gateway::{Provider, ProviderDialect};
-use skillet_llm::{DialectName, openai_responses::stored_history::is_stored_item};
+use skillet_api::gateway::{Provider, ProviderDialect, StoredObjects};
+use skillet_llm::{
+    DialectName,
+    openai_responses::{
+        bound_id::{BoundIds, ITEM_LISTS},
+        stored_history::is_stored_item,
+    },
+};
 
 use super::provider_choice::family;
-use crate::auth::Caller;
+use crate::{auth::Caller, error::ApiError};
 
 /// Fields that name stored objects, at any depth.
 const OBJECT_IDS: [&str; 5] = ["file_id", "file_ids", "vector_store_ids", "fileUri", "file_uri"];
@@ -25,24 +33,51 @@ const GEMINI: [&str; 2] = ["cachedContent", "cached_content"];
 const CALLER_BYTES: usize = 16;
 const CLIENT_BYTES: usize = 8;
 
-/// Finds the name of a stored object in a request, and returns its field.
-pub(super) fn find_stored_object(dialect: DialectName, request: &Value) -> Option<&str> {
+/// Finds the name of a stored object in a request that the caller may not reach, and returns its field. `bound` are the ids
+/// that its namespace got from the gateway.
+pub(super) fn find_object_of_others<'a>(
+    dialect: DialectName,
+    request: &'a Value,
+    stored_objects: StoredObjects,
+    bound: &BoundIds,
+) -> Option<&'a str> {
+    match stored_objects {
+        StoredObjects::Allow => None,
+        StoredObjects::Bind => find_stored_object(dialect, request, bound),
+        StoredObjects::Refuse => find_stored_object(dialect, request, &BoundIds::default()),
+    }
+}
+
+/// The refusal of a stored object.
+pub(super) fn stored_object_forbidden() -> ApiError {
+    let message = "the platform's key reaches what the provider keeps of all tenants, and this namespace did not get this \
+                   id from the gateway; send the content itself, or a key of your own, which spec.gateway.providers of \
+                   the SkillPolicy must allow";
+    ApiError::new(StatusCode::FORBIDDEN, "StoredObjectForbidden", message)
+}
+
+fn find_stored_object<'a>(dialect: DialectName, request: &'a Value, bound: &BoundIds) -> Option<&'a str> {
     let fields: &[&str] = match dialect {
         DialectName::OpenAiChat => &[],
         DialectName::OpenAiResponses => &RESPONSES,
         DialectName::Anthropic => &ANTHROPIC,
         DialectName::Gemini => &GEMINI,
     };
-    let at_top = fields.iter().copied().find(|field| !request[*field].is_null());
-    at_top.or_else(|| find_stored_item(dialect, request)).or_else(|| find_id(request))
+    let is_own =
+        |value: &Value| value.as_str().or_else(|| value["id"].as_str()).is_some_and(|id| bound.contains(id));
+    let is_of_others = |field: &&str| !request[*field].is_null() && !is_own(&request[*field]);
+    let at_top = fields.iter().copied().find(is_of_others);
+    at_top.or_else(|| find_stored_item(dialect, request, bound)).or_else(|| find_id(request))
 }
 
 /// Finds an item of Responses that only its id names, and returns its type.
-fn find_stored_item(dialect: DialectName, request: &Value) -> Option<&str> {
+fn find_stored_item<'a>(dialect: DialectName, request: &'a Value, bound: &BoundIds) -> Option<&'a str> {
     if dialect != DialectName::OpenAiResponses {
         return None;
     }
-    let item = request["input"].as_array()?.iter().find(|item| is_stored_item(item))?;
+    let is_own = |item: &Value| item["id"].as_str().is_some_and(|id| bound.contains(id));
+    let lists = ITEM_LISTS.iter().filter_map(|list| request[*list].as_array());
+    let item = lists.flatten().find(|item| is_stored_item(item) && !is_own(item))?;
     Some(item["type"].as_str().unwrap_or(REFERENCE))
 }
 
@@ -179,7 +214,11 @@ mod tests {
                 "fileUri",
             ),
         ] {
-            assert_eq!(find_stored_object(dialect, &request), Some(expected), "{request}");
+            assert_eq!(
+                find_stored_object(dialect, &request, &BoundIds::default()),
+                Some(expected),
+                "{request}"
+            );
         }
     }
 
@@ -209,7 +248,7 @@ mod tests {
                 json!({ "contents": [{ "parts": [{ "fileData": { "fileUri": "https://youtu.be/x" } }] }] }),
             ),
         ] {
-            assert_eq!(find_stored_object(dialect, &request), None, "{request}");
+            assert_eq!(find_stored_object(dialect, &request, &BoundIds::default()), None, "{request}");
         }
     }
 

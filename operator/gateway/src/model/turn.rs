@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use serde_json::Value;
 use skillet_llm::{
     DialectName,
@@ -29,7 +29,7 @@ use crate::{
         },
         preferences::SkillPreferences,
         provider_choice,
-        shared_key::{find_stored_object, put_caller_id},
+        shared_key::{find_object_of_others, put_caller_id, stored_object_forbidden},
         tools::{self, OfferRequest, OfferedTools},
         upstream::SharedKeyRules,
     },
@@ -88,22 +88,25 @@ impl Turn {
         Ok(())
     }
 
-    /// Refuses stored objects of the shared key, and names the caller to the provider.
+    /// Refuses stored objects that are not the caller's, and names the caller to the provider.
     pub(super) async fn share_key(
         &mut self,
         state: &ModelState,
         rules: SharedKeyRules,
     ) -> Result<(), ApiError> {
-        if rules.refuses_stored_objects
-            && let Some(field) =
-                compute(self.original.len(), || find_stored_object(self.dialect, &self.request))
-        {
-            let message = "the platform's key reaches what the provider keeps of all tenants; send the content itself, \
-                           or a key of your own, which spec.gateway.providers of the SkillPolicy must allow";
+        let Self { dialect, caller, request, original, .. } = self;
+        let binding = state.id_binding(&caller.namespace);
+        let (bound, other) = compute(original.len(), || {
+            let bound = binding.map(|binding| binding.unbind(request)).unwrap_or_default();
+            let other = find_object_of_others(*dialect, request, rules.stored_objects, &bound);
+            (bound, other.map(ToOwned::to_owned))
+        });
+        if let Some(field) = other {
             state.metrics.refused("StoredObjectForbidden");
-            return Err(ApiError::new(StatusCode::FORBIDDEN, "StoredObjectForbidden", message).at(field));
+            return Err(stored_object_forbidden().at(field));
         }
-        if rules.sends_caller_id && put_caller_id(self.dialect, &mut self.request, &self.caller) {
+        let is_named = rules.sends_caller_id && put_caller_id(*dialect, request, caller);
+        if is_named || bound.is_changed {
             self.keep_restored().await?;
         }
         Ok(())

@@ -72,7 +72,7 @@ pub struct Upstream {
 /// The policy's rules for requests with the platform's key.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedKeyRules {
-    pub refuses_stored_objects: bool,
+    pub stored_objects: StoredObjects,
     pub sends_caller_id: bool,
 }
 
@@ -148,7 +148,7 @@ impl ProviderClient {
             secret: if owner == KeyOwner::Platform { provider.key_secret.clone() } else { None },
             keys: self.keys.clone(),
             shared_key: SharedKeyRules {
-                refuses_stored_objects: provider.stored_objects == StoredObjects::Refuse,
+                stored_objects: provider.stored_objects,
                 sends_caller_id: sends_caller_id(provider),
             },
             timeout: limits.response_timeout.0,
