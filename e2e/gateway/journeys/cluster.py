@@ -1,8 +1,9 @@
 """An API server as far as the gateway asks one, for journeys without a cluster.
 
-It lists skills, a policy and nothing else, grants every review, and ends each SkillExecution as the skill's program would.
+It lists skills, a policy and nothing else, has the key of the model providers, grants every review, and ends each SkillExecution as the skill's program would.
 """
 
+import base64
 import itertools
 import json
 import queue
@@ -15,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 TOKEN = "e30.eyJhdWQiOiJza2lsbGV0In0.c2ln"
 NAMESPACE = "journeys"
 GROUP = "skillet.dev/v1alpha1"
+KEY_SECRET = "provider-key"
 MADE = "2026-01-01T00:00:00Z"
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 SCHEMA = {
@@ -68,7 +70,9 @@ def version(name):
 
 
 def policy(base_url):
-    providers = {name: {"baseUrl": base_url} for name in ("openai", "anthropic", "gemini")}
+    """All callers share the platform's key, as in most installations. What the provider keeps is each namespace's own."""
+    provider = {"baseUrl": base_url, "keySecret": {"name": KEY_SECRET, "key": "key"}}
+    providers = dict.fromkeys(("openai", "anthropic", "gemini"), provider)
     meta = {"name": "default", "uid": "policy", "resourceVersion": "1"}
     return {"apiVersion": GROUP, "kind": "SkillPolicy", "metadata": meta, "spec": {"gateway": {"providers": providers}}}
 
@@ -145,6 +149,9 @@ class Api(BaseHTTPRequestHandler):
         query = parse_qs(url.query)
         if "watch" in query:
             return self.watch(parts[-1])
+        if parts[-2:] == ["secrets", KEY_SECRET]:
+            data = {"key": base64.b64encode(b"platform").decode()}
+            return self.send(200, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": KEY_SECRET}, "data": data})
         if len(parts) > 2 and parts[-2] == "skillexecutions":
             found = self.cluster.executions.get(parts[-1])
             return self.send(200, found) if found else self.refuse(404, "NotFound")
