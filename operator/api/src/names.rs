@@ -27,6 +27,8 @@ pub const LABEL_ATTEMPT: &str = "skillet.dev/attempt";
 pub const LABEL_VERSION: &str = "skillet.dev/version";
 /// On SkillVersions and sandboxes: name of the skill.
 pub const LABEL_SKILL: &str = "skillet.dev/skill";
+/// On SkillVersions: `true` if the Skill's `spec.yankedVersions` names the version.
+pub const LABEL_YANKED: &str = "skillet.dev/yanked";
 /// On records of sealed versions: namespace of the skills.
 pub const LABEL_SEALED_NAMESPACE: &str = "skillet.dev/sealed-namespace";
 /// On sandboxes: their purpose, one of the `PURPOSE_` constants.

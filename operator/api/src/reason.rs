@@ -37,6 +37,8 @@ reasons! {
     SkillNotReady,
     /// No sealed version satisfies the constraint.
     VersionNotFound,
+    /// Only yanked versions satisfy the constraint.
+    VersionYanked,
     /// The version constraint does not parse.
     ConstraintInvalid,
     /// The Skill's mode is `off`.

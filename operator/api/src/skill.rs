@@ -52,6 +52,16 @@ pub struct SkillSpec {
     #[schemars(length(max = 32), inner(length(min = 1, max = 64)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Sealed versions that are withdrawn. Constraints skip them, models are not offered them, and an execution that fits no other version fails with `VersionYanked`. Runs that have started continue. At most 256.
+    #[schemars(
+        length(max = 256),
+        inner(
+            length(max = 29),
+            regex(pattern = r"^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$")
+        )
+    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub yanked_versions: Vec<String>,
     /// Schemas of input and output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Tool>,
@@ -295,7 +305,7 @@ pub struct SkillStatus {
     /// Generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Newest sealed version.
+    /// Newest sealed version that is not yanked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_version: Option<String>,
     /// Every sealed version, newest first.

@@ -18,6 +18,7 @@ use crate::skill::{Limits, Run, Tool};
     doc = "A SkillVersion is the immutable content of one version of a Skill. The operator creates it when it first sees the version, and nobody edits it.",
     printcolumn(name = "Skill", type_ = "string", json_path = ".spec.skill"),
     printcolumn(name = "Version", type_ = "string", json_path = ".spec.version"),
+    printcolumn(name = "Yanked", type_ = "string", json_path = r".metadata.labels.skillet\.dev/yanked"),
     printcolumn(name = "Digest", type_ = "string", json_path = ".spec.digest", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     selectable = ".spec.skill",

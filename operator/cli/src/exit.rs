@@ -57,6 +57,7 @@ impl Exit {
             Reason::SkillNotFound
             | Reason::SkillNotReady
             | Reason::VersionNotFound
+            | Reason::VersionYanked
             | Reason::ConstraintInvalid
             | Reason::SkillOff
             | Reason::SkillDisabled

@@ -50,9 +50,12 @@ pub(crate) struct PartialVersionSpec {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct PartialSkillSpec {
     #[serde(default)]
     pub(crate) version: String,
+    #[serde(default)]
+    pub(crate) yanked_versions: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::ListParams;
+use kube::{ResourceExt as _, api::ListParams};
 use serde::Serialize;
 use skillet_api::{names, reason::SEALED};
 use skillet_core::version::SkillSemver;
@@ -14,7 +14,7 @@ use crate::{
     error::CliError,
     exit::Exit,
     humanize,
-    partial_objects::{self, PartialSkill, PartialVersion},
+    partial_objects::{self, PartialSkill, PartialSkillSpec, PartialVersion},
     table::Table,
 };
 
@@ -31,6 +31,8 @@ pub(crate) struct SealedVersion {
     sealed_at: Option<Time>,
     /// True if the Skill's spec names this version.
     current: bool,
+    /// True if the Skill withdraws this version.
+    yanked: bool,
 }
 
 pub(crate) async fn run(
@@ -58,7 +60,7 @@ pub(crate) async fn run(
         }
         Err(error) => return Err(CliError::from_api(action, &error)),
     };
-    let listed = newest_first(&sealed, skill.as_ref().map(|skill| skill.spec.version.as_str()));
+    let listed = newest_first(&sealed, skill.as_ref().map(|skill| &skill.spec));
     console.print(&output.render(&listed, || table(&listed, Timestamp::now()))?)?;
     if let Some(note) = skill.and_then(|skill| unsealed_note(&skill)) {
         console::explain(&printable(&note));
@@ -66,14 +68,19 @@ pub(crate) async fn run(
     Ok(Exit::Done)
 }
 
-fn newest_first(sealed: &[PartialVersion], current: Option<&str>) -> Vec<SealedVersion> {
+/// Without the Skill, the operator's label tells which versions are yanked.
+fn newest_first(sealed: &[PartialVersion], skill: Option<&PartialSkillSpec>) -> Vec<SealedVersion> {
     let mut listed: Vec<SealedVersion> = sealed
         .iter()
         .map(|version| SealedVersion {
             version: version.spec.version.clone(),
             digest: version.spec.digest.clone(),
             sealed_at: version.metadata.creation_timestamp.clone(),
-            current: current == Some(version.spec.version.as_str()),
+            current: skill.is_some_and(|skill| skill.version == version.spec.version),
+            yanked: skill.map_or_else(
+                || version.labels().contains_key(names::LABEL_YANKED),
+                |skill| skill.yanked_versions.contains(&version.spec.version),
+            ),
         })
         .collect();
     // Texts that are no version sort last.
@@ -93,11 +100,12 @@ fn unsealed_note(skill: &PartialSkill) -> Option<String> {
 }
 
 fn table(listed: &[SealedVersion], now: Timestamp) -> String {
-    let mut table = Table::new(&["VERSION", "DIGEST", "AGE", "CURRENT"]);
-    for SealedVersion { version, digest, sealed_at, current } in listed {
+    let mut table = Table::new(&["VERSION", "DIGEST", "AGE", "CURRENT", "YANKED"]);
+    let mark = |is_so: bool, word: &str| if is_so { word.to_owned() } else { "-".to_owned() };
+    for SealedVersion { version, digest, sealed_at, current, yanked } in listed {
         let digest: String = digest.chars().take(SHORT_DIGEST).collect();
-        let mark = if *current { "current" } else { "-" };
-        table.push([version.clone(), digest, humanize::age(sealed_at.as_ref(), now), mark.to_owned()]);
+        let age = humanize::age(sealed_at.as_ref(), now);
+        table.push([version.clone(), digest, age, mark(*current, "current"), mark(*yanked, "yanked")]);
     }
     table.render()
 }
@@ -118,15 +126,24 @@ mod tests {
 
     #[test]
     fn versions_are_listed_by_number_newest_first_with_the_current_one_marked() {
-        let listed =
-            newest_first(&[sealed("1.9.0", 1), sealed("1.10.0", 2), sealed("odd", 3)], Some("1.9.0"));
+        let skill = PartialSkillSpec { version: "1.9.0".into(), yanked_versions: vec!["1.10.0".into()] };
+        let listed = newest_first(&[sealed("1.9.0", 1), sealed("1.10.0", 2), sealed("odd", 3)], Some(&skill));
         assert_eq!(
             table(&listed, "2026-01-03T00:00:00Z".parse().unwrap()),
-            "VERSION   DIGEST         AGE   CURRENT\n\
-             1.10.0    0123456789ab   24h   -\n\
-             1.9.0     0123456789ab   2d    current\n\
-             odd       0123456789ab   0s    -\n"
+            "VERSION   DIGEST         AGE   CURRENT   YANKED\n\
+             1.10.0    0123456789ab   24h   -         yanked\n\
+             1.9.0     0123456789ab   2d    current   -\n\
+             odd       0123456789ab   0s    -         -\n"
         );
+    }
+
+    #[test]
+    fn a_label_marks_a_yanked_version_if_the_skill_cannot_be_read() {
+        let mut yanked = sealed("1.0.0", 1);
+        yanked.labels_mut().insert(names::LABEL_YANKED.into(), "true".into());
+        let listed = newest_first(&[yanked, sealed("1.1.0", 2)], None);
+        let marks: Vec<_> = listed.iter().map(|one| (one.version.as_str(), one.yanked)).collect();
+        assert_eq!(marks, [("1.1.0", false), ("1.0.0", true)]);
     }
 
     #[test]
@@ -153,7 +170,7 @@ mod tests {
         let listed = newest_first(&[sealed("1.0.0", 1)], None);
         assert_eq!(
             serde_json::to_value(&listed).unwrap(),
-            json!([{ "version": "1.0.0", "digest": "0123456789abcdef", "sealedAt": "2026-01-01T00:00:00Z", "current": false }])
+            json!([{ "version": "1.0.0", "digest": "0123456789abcdef", "sealedAt": "2026-01-01T00:00:00Z", "current": false, "yanked": false }])
         );
     }
 }

@@ -3,7 +3,7 @@
 //! The order of the checks is part of the interface: the user sees the reason of the first check that fails. Admission does
 //! not check rights; the caller passes the objects of the execution's own namespace.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use skillet_api::{
@@ -13,7 +13,7 @@ use skillet_api::{
 use crate::{
     content_cache::{CheckedContent, ContentCache},
     schema::summarize,
-    skill::{FieldError, ValidContent, is_skill_name},
+    skill::{FieldError, ValidContent, is_skill_name, yanked_versions},
     version::{Constraint, SkillSemver, resolve},
 };
 
@@ -200,31 +200,63 @@ fn sealed_versions<'a>(request: &AdmissionRequest<'a>) -> Vec<Sealed<'a>> {
     sealed
 }
 
-/// Chooses the newest sealed version that matches the constraint.
+/// Chooses the newest sealed version that matches the constraint and is not yanked.
 fn newest_match<'s, 'a>(
     skill: &Skill,
     constraint: &Constraint,
     sealed: &'s [Sealed<'a>],
 ) -> Result<&'s Sealed<'a>, Refusal> {
-    let best = resolve(constraint, sealed.iter().map(|(semver, _)| semver));
-    let is_transient = newer_version_pending(skill, constraint, best);
-    match sealed.iter().find(|(semver, _)| Some(semver) == best) {
+    let yanked = yanked_versions(&skill.spec);
+    let (withdrawn, usable): (Vec<&Sealed<'_>>, Vec<&Sealed<'_>>) =
+        sealed.iter().partition(|(semver, _)| yanked.contains(semver));
+    let best = resolve(constraint, usable.iter().map(|(semver, _)| semver));
+    let is_transient = newer_version_pending(skill, constraint, best, &yanked);
+    match usable.iter().find(|(semver, _)| Some(semver) == best) {
         Some(found) if !is_transient => Ok(found),
-        _ => Err(Refusal { is_transient, ..no_match(skill, constraint, sealed) }),
+        _ => {
+            let withdrawn = resolve(constraint, withdrawn.iter().map(|(semver, _)| semver));
+            let refusal = match withdrawn {
+                Some(version) if best.is_none() => only_yanked(skill, constraint, version, &usable),
+                _ => no_match(skill, constraint, &usable),
+            };
+            Err(Refusal { is_transient, ..refusal })
+        }
     }
 }
 
 /// True if the Skill's current version matches better than every sealed one, and the operator has not yet observed it.
 ///
 /// A user who applies a new version and runs it at once must not get the version before.
-fn newer_version_pending(skill: &Skill, constraint: &Constraint, best: Option<&SkillSemver>) -> bool {
+fn newer_version_pending(
+    skill: &Skill,
+    constraint: &Constraint,
+    best: Option<&SkillSemver>,
+    yanked: &BTreeSet<SkillSemver>,
+) -> bool {
     let observed = skill.status.as_ref().and_then(|status| status.observed_generation);
     let is_decided = observed >= skill.metadata.generation;
     let present: Option<SkillSemver> = skill.spec.version.parse().ok();
-    !is_decided && present.is_some_and(|present| constraint.matches(&present) && Some(&present) > best)
+    let is_better = |present: SkillSemver| {
+        !yanked.contains(&present) && constraint.matches(&present) && Some(&present) > best
+    };
+    !is_decided && present.is_some_and(is_better)
 }
 
-fn no_match(skill: &Skill, constraint: &Constraint, sealed: &[Sealed<'_>]) -> Refusal {
+fn only_yanked(
+    skill: &Skill,
+    constraint: &Constraint,
+    version: &SkillSemver,
+    usable: &[&Sealed<'_>],
+) -> Refusal {
+    let name = skill.metadata.name.as_deref().unwrap_or_default();
+    let rest = if usable.is_empty() { "no other".to_owned() } else { show(usable) };
+    let message = format!(
+        "version {version} of Skill {name} is withdrawn by spec.yankedVersions, and no other fits {constraint}; there is {rest}"
+    );
+    Refusal::new(Reason::VersionYanked, message)
+}
+
+fn no_match(skill: &Skill, constraint: &Constraint, sealed: &[&Sealed<'_>]) -> Refusal {
     let name = skill.metadata.name.as_deref().unwrap_or_default();
     if sealed.is_empty() {
         return match not_ready(skill) {
@@ -237,12 +269,16 @@ fn no_match(skill: &Skill, constraint: &Constraint, sealed: &[Sealed<'_>]) -> Re
             ),
         };
     }
-    let all: Vec<String> = sealed.iter().map(|(semver, _)| semver.to_string()).collect();
-    let shown = all.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    let more = all.len().saturating_sub(MAX_SHOWN);
-    let tail = if more > 0 { format!(" and {more} older ones") } else { String::new() };
-    let message = format!("no version of Skill {name} fits {constraint}; there is {shown}{tail}");
+    let message = format!("no version of Skill {name} fits {constraint}; there is {}", show(sealed));
     Refusal::new(Reason::VersionNotFound, message)
+}
+
+/// Lists versions for a message, highest first.
+fn show(versions: &[&Sealed<'_>]) -> String {
+    let shown: Vec<String> = versions.iter().take(MAX_SHOWN).map(|(semver, _)| semver.to_string()).collect();
+    let more = versions.len().saturating_sub(MAX_SHOWN);
+    let tail = if more > 0 { format!(" and {more} older ones") } else { String::new() };
+    format!("{}{tail}", shown.join(", "))
 }
 
 /// Most versions that one message lists.

@@ -22,7 +22,7 @@ pub fn status_word(phase: Phase) -> &'static str {
 /// 409 it is there and its state forbids, 422 the request itself is wrong, 503 the cluster cannot now.
 pub fn http_status(reason: Reason) -> u16 {
     match reason {
-        Reason::SkillNotFound | Reason::VersionNotFound => 404,
+        Reason::SkillNotFound | Reason::VersionNotFound | Reason::VersionYanked => 404,
         Reason::SkillOff
         | Reason::SkillDisabled
         | Reason::SkillNotReady

@@ -32,6 +32,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::SkillNotFound
         | Reason::SkillNotReady
         | Reason::VersionNotFound
+        | Reason::VersionYanked
         | Reason::ConstraintInvalid
         | Reason::SkillOff
         | Reason::SkillDisabled

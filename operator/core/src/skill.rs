@@ -8,7 +8,10 @@ mod image;
 mod limits;
 mod sandbox_spec;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use skillet_api::{
@@ -78,6 +81,11 @@ pub struct ValidFile {
     pub bytes: Vec<u8>,
 }
 
+/// Returns the versions that a Skill withdraws.
+pub fn yanked_versions(spec: &SkillSpec) -> BTreeSet<SkillSemver> {
+    spec.yanked_versions.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
 /// Validates a Skill; returns all its errors at once.
 pub fn validate_skill(
     name: &str,
@@ -99,6 +107,12 @@ pub fn validate_skill(
     for (place, tag) in spec.tags.iter().enumerate() {
         errors.not_empty(format_args!("spec.tags[{place}]"), tag);
         errors.at_most(format_args!("spec.tags[{place}]"), tag, 64);
+    }
+    errors.at_most_items("spec.yankedVersions", spec.yanked_versions.len(), 256);
+    for (place, text) in spec.yanked_versions.iter().enumerate() {
+        if let Err(error) = text.parse::<SkillSemver>() {
+            errors.spec(format_args!("spec.yankedVersions[{place}]"), error.to_string());
+        }
     }
     let content = read_content(spec.into(), policy, &mut errors);
     match (version, content) {

@@ -16,7 +16,9 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         | Reason::ParseFailed => {
             format!("repair the Skill; kubectl describe skill {skill} -n {namespace} shows the error")
         }
-        Reason::VersionNotFound => format!("kubectl skill versions {skill} -n {namespace} lists those that exist"),
+        Reason::VersionNotFound | Reason::VersionYanked => {
+            format!("kubectl skill versions {skill} -n {namespace} lists those that exist")
+        }
         Reason::ConstraintInvalid => "write --version like 1.2.3, '^1.2.0', '~1.2.0' or '>=1.0.0 <2.0.0'".into(),
         Reason::SkillOff => format!("set spec.mode of Skill {skill} to auto or on"),
         Reason::SkillDisabled => format!("set spec.enabled of Skill {skill} to true"),

@@ -1,11 +1,13 @@
-//! Writes for one Skill: seal the version, delete what is past the history limit.
+//! Writes for one Skill: seal the version, delete what is past the history limit, label what is yanked.
 
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use skillet_api::SkillVersion;
+use serde_json::json;
+use skillet_api::{SkillVersion, names};
 use skillet_core::version::SkillSemver;
+use skillet_kube::is_gone;
 use thiserror::Error;
 use tracing::info;
 
@@ -18,6 +20,8 @@ pub(crate) enum Error {
     Seal { name: String, source: Box<kube::Error> },
     #[error("could not delete SkillVersion {name}")]
     Delete { name: String, source: Box<kube::Error> },
+    #[error("could not label SkillVersion {name}")]
+    Label { name: String, source: Box<kube::Error> },
 }
 
 impl Error {
@@ -28,7 +32,7 @@ impl Error {
                 source.as_ref(),
                 kube::Error::Api(answer) if answer.code == 403 && answer.message.contains("being terminated")
             ),
-            Error::Delete { .. } => false,
+            Error::Delete { .. } | Error::Label { .. } => false,
         }
     }
 }
@@ -43,7 +47,7 @@ pub(crate) struct Applied {
 
 /// Writes what was built. A version that another client sealed meanwhile is found at the next reconcile.
 pub(crate) async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Error> {
-    let Desired { seal, surplus, versions, digest, .. } = desired;
+    let Desired { seal, surplus, yanked, versions, digest, .. } = desired;
     if let Some(version) = seal {
         let api: Api<SkillVersion> =
             Api::namespaced(ctx.client.clone(), &version.namespace().unwrap_or_default());
@@ -67,5 +71,27 @@ pub(crate) async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Er
             Err(source) => return Err(Error::Delete { name, source: Box::new(source) }),
         }
     }
+    for (version, is_yanked) in yanked {
+        label(ctx, &version, is_yanked).await?;
+    }
     Ok(Applied { versions, digest })
+}
+
+/// Shows in lists that a version is yanked, or is not any more. Only the Skill's spec decides.
+async fn label(ctx: &Context, version: &SkillVersion, is_yanked: bool) -> Result<(), Error> {
+    // The API server gives a namespace to every SkillVersion.
+    let Some(namespace) = version.namespace() else { return Ok(()) };
+    let api: Api<SkillVersion> = Api::namespaced(ctx.client.clone(), &namespace);
+    let name = version.name_any();
+    let value = is_yanked.then_some("true");
+    let patch = json!({ "metadata": { "uid": version.uid(), "labels": { (names::LABEL_YANKED): value } } });
+    match api.patch_metadata(&name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+        Ok(labelled) => {
+            ctx.newest_version.observe(&labelled);
+            info!(name, is_yanked, "Version labelled");
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) if is_gone(&status) => Ok(()),
+        Err(source) => Err(Error::Label { name, source: Box::new(source) }),
+    }
 }

@@ -1,6 +1,6 @@
 //! Decides which version of a valid Skill to seal and which versions to delete. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
@@ -8,7 +8,7 @@ use skillet_api::{Reason, Skill, SkillPolicySpec, SkillVersion, names};
 use skillet_core::{
     content, retention,
     seal_record::{RecordConflict, RecordFull, SealRecord},
-    skill::ValidSkill,
+    skill::{ValidSkill, yanked_versions},
     version::{SkillSemver, newest_first},
 };
 use thiserror::Error;
@@ -55,6 +55,8 @@ pub(crate) struct Desired {
     pub(crate) seal: Option<SkillVersion>,
     /// Versions past the history limit, oldest first.
     pub(crate) surplus: Vec<SkillVersion>,
+    /// Versions whose label is to change: `true` for those that the Skill withdraws.
+    pub(crate) yanked: Vec<(SkillVersion, bool)>,
     /// Every version after the writes, newest first.
     pub(crate) versions: Vec<SkillSemver>,
     pub(crate) digest: String,
@@ -120,12 +122,28 @@ pub(crate) fn build(
     let keep = usize::try_from(policy.version_history).unwrap_or(usize::MAX);
     let surplus = retention::surplus_versions(&sealed, keep, &observed.pinned, &valid.version);
     sealed.retain(|version| !surplus.contains(version));
+    let kept = |version: &&SkillVersion| number(version).is_some_and(|number| sealed.contains(&number));
+    let yanked = changed_labels(&yanked_versions(&skill.spec), observed.versions.iter().filter(kept));
     let surplus = surplus
         .iter()
         .filter_map(|gone| observed.versions.iter().find(|version| number(version).as_ref() == Some(gone)))
         .cloned()
         .collect();
-    Ok(Desired { seal, surplus, versions: sealed, digest: valid.digest.clone(), known })
+    Ok(Desired { seal, surplus, yanked, versions: sealed, digest: valid.digest.clone(), known })
+}
+
+/// Returns the versions whose label does not say what the Skill says.
+fn changed_labels<'a>(
+    yanked: &BTreeSet<SkillSemver>,
+    versions: impl Iterator<Item = &'a SkillVersion>,
+) -> Vec<(SkillVersion, bool)> {
+    versions
+        .filter_map(|version| {
+            let is_yanked = yanked.contains(&number(version)?);
+            let is_labelled = version.labels().contains_key(names::LABEL_YANKED);
+            (is_yanked != is_labelled).then(|| (version.clone(), is_yanked))
+        })
+        .collect()
 }
 
 fn number(version: &SkillVersion) -> Option<SkillSemver> {
@@ -135,16 +153,20 @@ fn number(version: &SkillVersion) -> Option<SkillSemver> {
 fn snapshot(skill: &Skill) -> SkillVersion {
     let name = skill.name_any();
     let spec = content::seal(&name, &skill.spec);
+    let mut labels = BTreeMap::from([
+        (names::LABEL_SKILL.to_owned(), name.clone()),
+        (names::LABEL_MANAGED_BY.to_owned(), names::MANAGED_BY.to_owned()),
+    ]);
+    if skill.spec.yanked_versions.contains(&spec.version) {
+        labels.insert(names::LABEL_YANKED.to_owned(), "true".to_owned());
+    }
     let owner =
         OwnerReference { block_owner_deletion: None, ..skill.controller_owner_ref(&()).unwrap_or_default() };
     SkillVersion {
         metadata: ObjectMeta {
             name: Some(names::version_name(&name, &spec.version)),
             namespace: skill.namespace(),
-            labels: Some(BTreeMap::from([
-                (names::LABEL_SKILL.to_owned(), name),
-                (names::LABEL_MANAGED_BY.to_owned(), names::MANAGED_BY.to_owned()),
-            ])),
+            labels: Some(labels),
             owner_references: Some(vec![owner]),
             ..ObjectMeta::default()
         },
@@ -214,6 +236,22 @@ mod tests {
         let conflict = build_from(&skill("1.0.0", "tac"), &[&skill("1.0.0", "cat")], &[], 20).err().unwrap();
         assert_eq!(conflict.to_string(), "1.0.0 is sealed with another content; raise spec.version");
         assert_eq!(texts(&conflict.sealed), ["1.0.0"]);
+    }
+
+    #[test]
+    fn a_version_is_labelled_as_long_as_the_skill_withdraws_it() {
+        let (first, second) = (skill("1.0.0", "cat"), skill("1.1.0", "cat"));
+        let mut present = skill("1.1.0", "cat");
+        present.spec.yanked_versions = vec!["1.0.0".into()];
+        let changes = |present: &Skill, sealed: &[&Skill]| -> Vec<(String, bool)> {
+            let desired = build_from(present, sealed, &[], 20).unwrap();
+            desired.yanked.iter().map(|(version, is_yanked)| (version.name_any(), *is_yanked)).collect()
+        };
+        assert_eq!(changes(&present, &[&first, &second]), [("word-count-1.0.0".into(), true)]);
+        let mut labelled = first.clone();
+        labelled.spec.yanked_versions = vec!["1.0.0".into()];
+        assert_eq!(changes(&present, &[&labelled, &second]), []);
+        assert_eq!(changes(&second, &[&labelled, &second]), [("word-count-1.0.0".into(), false)]);
     }
 
     const PLACE: &str = "skillet-system/sealed.team-a.1";

@@ -1,12 +1,14 @@
 //! The Skill's status: conditions from the result of a reconcile, pure, then one apply where something changed.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 use skillet_api::{
     Reason, Skill, SkillStatus,
     reason::{READY, SEALED},
 };
-use skillet_core::version::SkillSemver;
+use skillet_core::{skill::yanked_versions, version::SkillSemver};
 use skillet_kube::{Conditions, apply_status, find_condition, is_gone};
 use thiserror::Error as ThisError;
 
@@ -26,7 +28,7 @@ pub(crate) async fn report(
     result: &Result<Applied, SkillError>,
 ) -> Result<(), Error> {
     let old = skill.status.clone().unwrap_or_default();
-    let new = status(skill.metadata.generation, &old, result, Timestamp::now());
+    let new = status(skill, result, Timestamp::now());
     if new == old {
         return Ok(());
     }
@@ -55,13 +57,10 @@ fn is_news(old: &SkillStatus, new: &SkillStatus) -> bool {
     said(old) != said(new)
 }
 
-fn status(
-    generation: Option<i64>,
-    old: &SkillStatus,
-    result: &Result<Applied, SkillError>,
-    now: Timestamp,
-) -> SkillStatus {
-    let (ready, sealed) = verdicts(result);
+fn status(skill: &Skill, result: &Result<Applied, SkillError>, now: Timestamp) -> SkillStatus {
+    let (generation, old) = (skill.metadata.generation, skill.status.clone().unwrap_or_default());
+    let yanked = yanked_versions(&skill.spec);
+    let (ready, sealed) = verdicts(result, &yanked);
     let (versions, digest) = match result {
         Ok(applied) => (texts(&applied.versions), Some(applied.digest.clone())),
         Err(SkillError::Build(conflict)) => (texts(&conflict.sealed), old.digest.clone()),
@@ -85,7 +84,7 @@ fn status(
     };
     SkillStatus {
         observed_generation: if is_decided { generation } else { old.observed_generation },
-        latest_version: versions.first().cloned(),
+        latest_version: newest(versions.iter().filter_map(|text| text.parse().ok()), &yanked),
         versions,
         digest,
         conditions: vec![condition(READY, &ready), condition(SEALED, &sealed)],
@@ -96,6 +95,11 @@ fn texts(versions: &[SkillSemver]) -> Vec<String> {
     versions.iter().map(ToString::to_string).collect()
 }
 
+/// Returns the first version that is not yanked.
+fn newest(versions: impl IntoIterator<Item = SkillSemver>, yanked: &BTreeSet<SkillSemver>) -> Option<String> {
+    versions.into_iter().find(|version| !yanked.contains(version)).map(|version| version.to_string())
+}
+
 struct Verdict {
     is_true: bool,
     reason: Reason,
@@ -103,24 +107,28 @@ struct Verdict {
 }
 
 /// Returns the verdicts of `Ready` (a version can run) and `Sealed` (the Skill's content is what runs).
-fn verdicts(result: &Result<Applied, SkillError>) -> (Verdict, Verdict) {
+fn verdicts(result: &Result<Applied, SkillError>, yanked: &BTreeSet<SkillSemver>) -> (Verdict, Verdict) {
     match result {
         Ok(applied) => {
-            let newest = applied.versions.first().map(ToString::to_string).unwrap_or_default();
-            (
-                Verdict {
+            let ready = match newest(applied.versions.iter().cloned(), yanked) {
+                Some(newest) => Verdict {
                     is_true: true,
                     reason: Reason::Ready,
                     message: format!("{newest} is the newest version"),
                 },
-                Verdict { is_true: true, reason: Reason::Sealed, message: String::new() },
-            )
+                None => Verdict {
+                    is_true: false,
+                    reason: Reason::VersionYanked,
+                    message: "spec.yankedVersions withdraws every sealed version".to_owned(),
+                },
+            };
+            (ready, Verdict { is_true: true, reason: Reason::Sealed, message: String::new() })
         }
         Err(error) => {
             let problem = || Verdict { is_true: false, reason: error.reason(), message: chain(error) };
             let serving = match error {
                 // Versions that were sealed before stay in use.
-                SkillError::Build(conflict) => conflict.sealed.first().map(ToString::to_string),
+                SkillError::Build(conflict) => newest(conflict.sealed.iter().cloned(), yanked),
                 SkillError::Parse(_)
                 | SkillError::Gather(_)
                 | SkillError::Validate(_)
@@ -149,9 +157,24 @@ mod tests {
         "2026-01-01T00:00:00Z".parse().unwrap()
     }
 
+    fn skill(generation: i64, yanked: &[&str], status: SkillStatus) -> Skill {
+        let mut skill: Skill = serde_saphyr::from_str(
+            "apiVersion: skillet.dev/v1alpha1\nkind: Skill\nmetadata: {name: a}\nspec: {version: 1.0.0, run: {}}",
+        )
+        .unwrap();
+        skill.metadata.generation = Some(generation);
+        skill.spec.yanked_versions = yanked.iter().map(|text| (*text).to_owned()).collect();
+        skill.status = Some(status);
+        skill
+    }
+
+    fn applied(versions: &[&str]) -> Applied {
+        let versions = versions.iter().map(|text| text.parse().unwrap()).collect();
+        Applied { versions, digest: "d".into() }
+    }
+
     fn sealed() -> SkillStatus {
-        let applied = Applied { versions: vec!["1.0.0".parse().unwrap()], digest: "d".into() };
-        status(Some(1), &SkillStatus::default(), &Ok(applied), now())
+        status(&skill(1, &[], SkillStatus::default()), &Ok(applied(&["1.0.0"])), now())
     }
 
     fn condition_of(status: &SkillStatus, type_: &str) -> (String, String) {
@@ -168,12 +191,27 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_version_that_is_not_yanked_is_the_latest() {
+        let of = |yanked: &[&str]| {
+            let skill = skill(1, yanked, SkillStatus::default());
+            status(&skill, &Ok(applied(&["1.1.0", "1.0.0"])), now())
+        };
+        let one = of(&["1.1.0", "3.0.0"]);
+        assert_eq!((one.latest_version.as_deref(), one.versions.len()), (Some("1.0.0"), 2));
+        assert_eq!(condition_of(&one, READY), ("True".into(), "Ready".into()));
+        let all = of(&["1.1.0", "1.0.0"]);
+        assert_eq!(all.latest_version, None);
+        assert_eq!(condition_of(&all, READY), ("False".into(), "VersionYanked".into()));
+        assert_eq!(condition_of(&all, SEALED), ("True".into(), "Sealed".into()));
+    }
+
+    #[test]
     fn a_conflict_leaves_what_is_sealed_ready() {
         let conflict = crate::skill::build::Conflict {
             cause: crate::skill::build::Cause::Sealed("1.0.0".parse().unwrap()),
             sealed: vec!["1.0.0".parse().unwrap()],
         };
-        let status = status(Some(2), &sealed(), &Err(SkillError::Build(conflict)), now());
+        let status = status(&skill(2, &[], sealed()), &Err(SkillError::Build(conflict)), now());
         assert_eq!(condition_of(&status, READY), ("True".into(), "Ready".into()));
         assert_eq!(condition_of(&status, SEALED), ("False".into(), "VersionConflict".into()));
         assert_eq!(status.observed_generation, Some(2));
@@ -185,7 +223,7 @@ mod tests {
             name: "a-1.1.0".into(),
             source: Box::new(kube::Error::LinesCodecMaxLineLengthExceeded),
         };
-        let status = status(Some(2), &sealed(), &Err(SkillError::Apply(failed)), now());
+        let status = status(&skill(2, &[], sealed()), &Err(SkillError::Apply(failed)), now());
         assert_eq!(condition_of(&status, READY), ("False".into(), "ApiError".into()));
         assert_eq!(status.observed_generation, Some(1));
     }

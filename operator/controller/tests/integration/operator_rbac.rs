@@ -92,6 +92,7 @@ async fn seal_and_refuse(client: &Client, at: &str) {
     for patch in 0..21 {
         sealed_skill(client, at, "many", &format!("version: 1.0.{patch}")).await;
     }
+    sealed_skill(client, at, "many", "{version: 1.0.20, yankedVersions: [1.0.19]}").await;
 }
 
 /// A sandbox is made, its pod is attached to, and it is removed.

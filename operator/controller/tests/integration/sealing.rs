@@ -11,7 +11,7 @@ use skillet_core::content;
 
 use crate::{
     eventually::{LIMIT, eventually},
-    objects::{apply_skill, condition, event, sealed_skill, skill_status},
+    objects::{apply_skill, condition, ended, event, execute, reason, sealed_skill, skill_status},
     operator::operator,
 };
 
@@ -156,6 +156,38 @@ async fn a_deleted_version_is_sealed_again_while_the_skill_names_it() {
     })
     .await;
     assert_eq!(after.spec, before.spec);
+}
+
+#[tokio::test]
+async fn a_yanked_version_is_labelled_and_runs_only_after_it_is_given_back() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-yanked").await;
+    sealed_skill(&client, &at, "a", "{}").await;
+    sealed_skill(&client, &at, "a", "version: 1.1.0").await;
+    let yank = |versions: &str| format!("{{version: 1.1.0, yankedVersions: {versions}}}");
+    let is_labelled = async |wanted: bool| {
+        let api: Api<SkillVersion> = Api::namespaced(client.clone(), &at);
+        eventually(format!("the label is there: {wanted}"), LIMIT, async || {
+            let labels = api.get("a-1.1.0").await.unwrap().labels().clone();
+            (labels.contains_key("skillet.dev/yanked") == wanted).then_some(())
+        })
+        .await;
+    };
+
+    let status = sealed_skill(&client, &at, "a", &yank("[1.1.0]")).await;
+    assert_eq!((status.latest_version.as_deref(), status.versions.len()), (Some("1.0.0"), 2));
+    assert_eq!(condition(&status, "Ready").2, "1.0.0 is the newest version");
+    is_labelled(true).await;
+    execute(&client, &at, "pinned", "{skill: a, version: 1.1.0}").await;
+    let status = ended(&client, &at, "pinned").await;
+    assert_eq!(reason(&status), "VersionYanked", "{:?}", status.message);
+
+    let status = sealed_skill(&client, &at, "a", &yank("[1.0.0, 1.1.0]")).await;
+    assert_eq!(condition(&status, "Ready").1, "VersionYanked");
+    let status = sealed_skill(&client, &at, "a", &yank("[]")).await;
+    assert_eq!((condition(&status, "Ready").0, status.latest_version.as_deref()), ("True", Some("1.1.0")));
+    is_labelled(false).await;
+    operator.assert_nothing_was_forbidden();
 }
 
 #[tokio::test]

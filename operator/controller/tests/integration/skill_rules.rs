@@ -31,6 +31,12 @@ fn cases() -> Vec<Case> {
         breaks("spec.tags maxItems", format!("tags: {}", many(33, |n| format!("t{n}")))),
         breaks("spec.tags[] minLength", "tags: [ok, '']"),
         breaks("spec.tags[] maxLength", format!("tags: [{}]", long(65))),
+        breaks(
+            "spec.yankedVersions maxItems",
+            format!("yankedVersions: {}", many(257, |n| format!("1.0.{n}"))),
+        ),
+        breaks("spec.yankedVersions[] pattern", "yankedVersions: ['1.0']"),
+        breaks("spec.yankedVersions[] maxLength", format!("yankedVersions: [{}]", long(30))),
     ];
     cases.extend(content_cases());
     cases
@@ -51,6 +57,7 @@ fn good() -> Vec<(&'static str, String)> {
         ("a version of nine digits", "version: 999999999.0.10".into()),
         ("1024 characters that are more bytes", format!("description: {}", "é".repeat(1024))),
         ("32 tags of 64 characters", format!("tags: {}", many(32, |n| format!("{}{n:02}", long(62))))),
+        ("256 yanked versions", format!("yankedVersions: {}", many(256, |n| format!("1.0.{n}")))),
         ("on as a word", "mode: 'on'".into()),
         ("on as YAML 1.1 reads it", "mode: true".into()),
         ("off as YAML 1.1 reads it", "mode: false".into()),

@@ -89,6 +89,50 @@ fn a_constraint_chooses_among_the_sealed_versions() {
 }
 
 #[test]
+fn a_yanked_version_is_chosen_by_no_constraint() {
+    let yanking = |versions: &str| {
+        let mut scene = Scene::new(SKILL);
+        scene.skill.as_mut().unwrap().spec.yanked_versions = versions.split(' ').map(str::to_owned).collect();
+        scene
+    };
+    assert_eq!(yanking("1.1.0").admit("").unwrap().version.to_string(), "1.0.0");
+    assert_eq!(yanking("1.0.0").admit("").unwrap().version.to_string(), "1.1.0");
+    yanking("1.1.0").refuse(
+        "version: 1.1.0",
+        Reason::VersionYanked,
+        "version 1.1.0 of Skill demo is withdrawn by spec.yankedVersions, and no other fits 1.1.0; there is 1.0.0",
+    );
+    yanking("1.0.0 1.1.0").refuse(
+        "",
+        Reason::VersionYanked,
+        "version 1.1.0 of Skill demo is withdrawn by spec.yankedVersions, and no other fits *; there is no other",
+    );
+    yanking("1.1.0").refuse(
+        "version: ^2.0.0",
+        Reason::VersionNotFound,
+        "no version of Skill demo fits ^2.0.0; there is 1.0.0",
+    );
+}
+
+#[test]
+fn a_yanked_version_that_is_not_yet_sealed_is_not_waited_for() {
+    let mut scene =
+        Scene::new(&SKILL.replace("spec: {version: 1.1.0", "spec: {version: 1.2.0, yankedVersions: [1.2.0]"));
+    scene.skill.as_mut().unwrap().metadata.generation = Some(3);
+    assert_eq!(scene.admit("").unwrap().version.to_string(), "1.1.0");
+}
+
+#[test]
+fn a_run_of_a_version_that_was_yanked_since_is_resumed() {
+    let mut scene = Scene::new(SKILL);
+    scene.skill.as_mut().unwrap().spec.yanked_versions = vec!["1.0.0".into()];
+    let execution: SkillExecutionSpec = serde_saphyr::from_str("{skill: demo}").unwrap();
+    let Scene { skill, versions, policy } = &scene;
+    let request = AdmissionRequest { execution: &execution, skill: skill.as_ref(), versions, policy };
+    assert_eq!(choose_resumed(&request, "1.0.0").unwrap().number.to_string(), "1.0.0");
+}
+
+#[test]
 fn the_execution_lowers_the_time_limit_and_sets_the_retries() {
     let content = format!("limits: {{timeout: 20s, retries: 2}}, {CAT}");
     let scene = Scene::new(SKILL).with_versions(vec![sealed("demo", "1.1.0", &content)]);

@@ -13,7 +13,7 @@ use skillet_api::{
     reason::READY,
     skill::{Invocation, Mode, Tool},
 };
-use skillet_core::{json_text::JsonText, version::SkillSemver};
+use skillet_core::{json_text::JsonText, skill::yanked_versions, version::SkillSemver};
 use skillet_offer::Candidate;
 
 /// One skill with its versions.
@@ -37,6 +37,8 @@ pub struct CachedSkill {
     pub spec: CachedSpec,
     /// Versions that its status lists.
     pub listed: Box<[SkillSemver]>,
+    /// Versions that it withdraws.
+    pub yanked: Box<[SkillSemver]>,
     /// True if the present content can run.
     pub is_ready: bool,
     /// The reason of a skill that is not ready, in one word.
@@ -88,9 +90,9 @@ impl CatalogEntry {
         Self { skill, versions, candidate: None }
     }
 
-    /// The version that is offered and run: the newest sealed one. None where nothing can run.
+    /// The version that is offered and run: the newest sealed one that is not yanked. None where nothing can run.
     pub fn newest(&self) -> Option<&Arc<CachedVersion>> {
-        self.versions.newest()
+        self.versions.newest(&self.skill)
     }
 }
 
@@ -118,6 +120,7 @@ impl CachedSkill {
                 tool: ToolSchemas::of(spec.tool.as_ref()),
             },
             listed: listed.filter_map(|version| version.parse().ok()).collect(),
+            yanked: yanked_versions(spec).into_iter().collect(),
             is_ready,
             reason,
         })
@@ -193,8 +196,9 @@ fn share(mine: &mut Arc<str>, theirs: &Arc<str>) {
 }
 
 impl Versions {
-    pub fn newest(&self) -> Option<&Arc<CachedVersion>> {
-        self.0.last()
+    /// The newest version that `skill` does not withdraw.
+    pub fn newest(&self, skill: &CachedSkill) -> Option<&Arc<CachedVersion>> {
+        self.0.iter().rev().find(|version| !skill.yanked.contains(&version.number))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Arc<CachedVersion>> {
@@ -296,7 +300,10 @@ mod tests {
         let versions =
             none.with(version("1.10.0", "")).with(version("1.9.0", "")).with(version("1.10.0", "b"));
         assert_eq!(numbers(&versions), ["1.9.0", "1.10.0"]);
-        assert_eq!(&*versions.newest().unwrap().spec.description, "b");
+        let mut skill = skill(&json!({}));
+        assert_eq!(&*versions.newest(&skill).unwrap().spec.description, "b");
+        skill.yanked = ["1.10.0", "2.0.0"].map(|number| number.parse().unwrap()).into();
+        assert_eq!(&*versions.newest(&skill).unwrap().spec.version, "1.9.0");
         let rest = versions.without(&"1.10.0".parse().unwrap());
         assert_eq!((numbers(&rest), none.is_empty()), (vec!["1.9.0".to_owned()], true));
     }

@@ -58,7 +58,7 @@ impl Namespace {
     pub(super) fn with_skill(&self, mut skill: CachedSkill) -> Outcome {
         skill.namespace = self.name.clone();
         let versions = self.versions(&skill.name);
-        if let Some(newest) = versions.newest() {
+        if let Some(newest) = versions.newest(&skill) {
             skill.share(newest);
         }
         Outcome::new(skill.name.clone(), Some(Arc::new(skill)), versions)
@@ -136,7 +136,7 @@ impl Outcome {
     fn new(name: Arc<str>, skill: Option<Arc<CachedSkill>>, versions: Versions) -> Self {
         match skill {
             Some(skill) => {
-                let candidate = candidate(&skill, versions.newest());
+                let candidate = candidate(&skill, versions.newest(&skill));
                 let known =
                     CatalogEntry { candidate: candidate.map(Arc::new), ..CatalogEntry::new(skill, versions) };
                 Self { name, known: Some(Arc::new(known)), early: Versions::default() }

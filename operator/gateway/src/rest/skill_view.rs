@@ -72,7 +72,7 @@ pub(crate) struct SkillView {
     pub(crate) source: Source,
     /// The newest version that can run; none where nothing can.
     pub(crate) version: Option<String>,
-    /// Every sealed version, newest first.
+    /// Every sealed version that is not withdrawn, newest first.
     pub(crate) versions: Vec<String>,
     pub(crate) description: String,
     pub(crate) mode: Mode,
@@ -111,7 +111,11 @@ impl SkillView {
             name: skill.name.to_string(),
             source: Source::of(&resolved.namespace, caller, policy),
             version: sealed.map(|sealed| sealed.version.to_string()),
-            versions: versions(&resolved.entry).iter().map(ToString::to_string).collect(),
+            versions: versions(&resolved.entry)
+                .iter()
+                .filter(|version| !skill.yanked.contains(version))
+                .map(ToString::to_string)
+                .collect(),
             description: sealed.map_or(description, |sealed| &sealed.description).to_string(),
             mode: (*mode).into(),
             enabled: *enabled,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use http::StatusCode;
 use serde::{Serialize, Serializer};
+use skillet_api::Reason;
 use skillet_core::{
     rest::Search,
     version::{Constraint, resolve as best},
@@ -55,8 +56,10 @@ pub(crate) struct SkillVersions {
     namespace: String,
     name: String,
     versions: Vec<String>,
-    /// The first of them; none where nothing is sealed.
+    /// The first of them that is not withdrawn; none where nothing can run.
     latest: Option<String>,
+    /// Those of them that are withdrawn.
+    yanked: Vec<String>,
 }
 
 /// The version that a constraint means now.
@@ -149,12 +152,15 @@ pub(crate) async fn versions(
     params: Params,
 ) -> Result<Json<SkillVersions>, ApiError> {
     let skill = service.get(&caller, &name, params.take_namespace()?.as_deref()).await?;
-    let versions: Vec<String> = sealed_versions(&skill.entry).iter().map(ToString::to_string).collect();
+    let sealed = sealed_versions(&skill.entry);
+    let (yanked, usable): (Vec<_>, Vec<_>) =
+        sealed.iter().partition(|version| skill.entry.skill.yanked.contains(version));
     Ok(Json(SkillVersions {
         namespace: skill.namespace.to_string(),
         name,
-        latest: versions.first().cloned(),
-        versions,
+        versions: sealed.iter().map(ToString::to_string).collect(),
+        latest: usable.first().map(ToString::to_string),
+        yanked: yanked.iter().map(ToString::to_string).collect(),
     }))
 }
 
@@ -176,8 +182,16 @@ pub(crate) async fn resolve(
     let text = params.take("constraint")?.unwrap_or_else(|| "*".to_owned());
     let skill = service.get(&caller, &name, params.take_namespace()?.as_deref()).await?;
     let constraint = constraint(&text, "constraint")?;
-    let versions = sealed_versions(&skill.entry);
-    let Some(version) = best(&constraint, &versions) else {
+    let sealed = sealed_versions(&skill.entry);
+    let (yanked, usable): (Vec<_>, Vec<_>) =
+        sealed.iter().partition(|version| skill.entry.skill.yanked.contains(version));
+    let Some(version) = best(&constraint, usable) else {
+        if let Some(version) = best(&constraint, yanked) {
+            let message =
+                format!("version {version} of Skill {name} is withdrawn, and no other fits {constraint}");
+            let code = Reason::VersionYanked.as_str();
+            return Err(ApiError::new(StatusCode::NOT_FOUND, code, message).at("constraint"));
+        }
         let message = format!("no version of Skill {name} fits {constraint}");
         return Err(ApiError::new(StatusCode::NOT_FOUND, "VersionNotFound", message).at("constraint"));
     };

@@ -214,6 +214,23 @@ async fn versions_are_listed_and_constraints_resolved() {
 }
 
 #[tokio::test]
+async fn a_yanked_version_is_listed_and_neither_resolved_nor_offered() {
+    let gateway = TestGateway::without_auth_cache();
+    gateway.skill("team", "sum", &json!({ "yankedVersions": ["1.0.0"] }));
+    let versions = gateway.get("/api/skills/sum/versions").await.json();
+    assert_eq!(
+        [&versions["versions"], &versions["latest"], &versions["yanked"]],
+        [&json!(["1.0.0", "0.9.0"]), &json!("0.9.0"), &json!(["1.0.0"])]
+    );
+    assert_eq!(gateway.get("/api/skills/sum/resolve").await.json()["version"], "0.9.0");
+    let refused = gateway.get("/api/skills/sum/resolve?constraint=1.0.0").await;
+    assert_eq!(refused.error(), (404, "VersionYanked".into(), "constraint".into()));
+    // Its catalog has no other version, so that nothing is offered.
+    let skill = gateway.get("/api/skills/sum").await.json();
+    assert_eq!((&skill["version"], &skill["versions"]), (&json!(null), &json!(["0.9.0"])));
+}
+
+#[tokio::test]
 async fn a_method_that_a_path_does_not_take_gets_the_common_error() {
     let answer = stocked().send("DELETE", "/api/skills", Some(AGENT), &[], "").await;
     assert_eq!(answer.error().1, "MethodNotAllowed");
