@@ -54,7 +54,7 @@ pub struct SkillPolicySpec {
     /// Retention of finished executions.
     #[serde(default)]
     pub retention: Retention,
-    /// Most runs at one time.
+    /// Most runs at one time. Further runs wait in order of arrival within their lane: the executions of one namespace that callers of one namespace started. A free place goes to the lane with the fewest runs.
     #[serde(default)]
     pub concurrency: Concurrency,
     /// Sealed versions that a Skill keeps; the newest and those in use always stay. Default 20.
@@ -182,7 +182,7 @@ impl Default for LimitMaximums {
 pub struct Retention {
     /// Time after which a finished execution is deleted. Default `24h`.
     pub ttl: SkillDuration,
-    /// Most finished executions kept in a namespace; the oldest go first. Default 1000.
+    /// Most finished executions kept in a namespace for the callers of one namespace; the oldest go first. Default 1000.
     #[schemars(range(max = 100_000))]
     pub per_namespace: u32,
 }
@@ -193,14 +193,14 @@ impl Default for Retention {
     }
 }
 
-/// Most runs at one time. Further runs wait in order of arrival.
+/// Most runs at one time. Further runs wait in order of arrival within their lane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Concurrency {
-    /// In the whole cluster. Default 32.
+    /// In the whole cluster. An eighth of these places, at least one, is kept for lanes without a run. Default 32.
     #[schemars(range(min = 1, max = 10_000))]
     pub total: u32,
-    /// In one namespace. Default 16.
+    /// In one lane, which is a namespace and the namespace of the callers. An execution that was not created by the gateway counts for its own namespace. Default 16.
     #[schemars(range(min = 1, max = 10_000))]
     pub per_namespace: u32,
 }

@@ -1,4 +1,4 @@
-//! Turns of those who read and check what tenants wrote: a few of each namespace, so that no tenant takes the memory or
+//! Turns of those who read and check what tenants wrote: a few of each lane, so that no tenant takes the memory or
 //! the threads of the others.
 
 use std::{
@@ -6,16 +6,16 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use skillet_core::content_cache::ContentCache;
+use skillet_core::{content_cache::ContentCache, lane::Lane};
 use skillet_kube::lock;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
 };
 
-/// Checks at one time, whatever their namespaces.
+/// Checks at one time, whatever their lanes.
 const PARALLEL: usize = 2;
-/// Objects of one namespace that are read at one time.
+/// Objects for one lane that are read at one time.
 const READS: usize = 4;
 /// An object that takes more memory than this is worked on alone.
 const LARGE: usize = 1 << 20;
@@ -25,17 +25,17 @@ pub(crate) struct Checks {
     pub(crate) contents: ContentCache,
     all: Arc<Semaphore>,
     large: Arc<Semaphore>,
-    namespaces: Mutex<HashMap<String, Arc<Namespace>>>,
+    lanes: Mutex<HashMap<Lane, Arc<LanePermits>>>,
 }
 
-struct Namespace {
+struct LanePermits {
     reads: Arc<Semaphore>,
     check: Arc<Semaphore>,
 }
 
-/// The turn of a namespace to read objects, until it is dropped.
+/// The turn of a lane to read objects, until it is dropped.
 pub(crate) struct Turn {
-    namespace: Arc<Namespace>,
+    lane: Arc<LanePermits>,
     _read: Option<OwnedSemaphorePermit>,
 }
 
@@ -50,22 +50,22 @@ impl Default for Checks {
             contents: ContentCache::new(),
             all: semaphore(PARALLEL),
             large: semaphore(1),
-            namespaces: Mutex::default(),
+            lanes: Mutex::default(),
         }
     }
 }
 
 impl Checks {
-    /// Waits for the turn of a namespace to read objects.
-    pub(crate) async fn turn(&self, namespace: &str) -> Turn {
-        let namespace = {
-            let mut namespaces = lock(&self.namespaces);
-            namespaces.retain(|_, namespace| Arc::strong_count(namespace) > 1);
-            let new = || Arc::new(Namespace { reads: semaphore(READS), check: semaphore(1) });
-            namespaces.entry(namespace.to_owned()).or_insert_with(new).clone()
+    /// Waits for the turn of a lane to read objects.
+    pub(crate) async fn turn(&self, lane: &Lane) -> Turn {
+        let permits = {
+            let mut lanes = lock(&self.lanes);
+            lanes.retain(|_, permits| Arc::strong_count(permits) > 1);
+            let new = || Arc::new(LanePermits { reads: semaphore(READS), check: semaphore(1) });
+            lanes.entry(lane.clone()).or_insert_with(new).clone()
         };
-        let read = acquire(&namespace.reads).await;
-        Turn { namespace, _read: read }
+        let read = acquire(&permits.reads).await;
+        Turn { lane: permits, _read: read }
     }
 
     /// Waits until no other large object is parsed.
@@ -81,8 +81,8 @@ impl Checks {
         parsed_size: usize,
         check: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        // A namespace takes one thread and waits with one check, so that the others come next.
-        let own = acquire(&turn.namespace.check).await;
+        // A lane takes one thread and waits with one check, so that the others come next.
+        let own = acquire(&turn.lane.check).await;
         let large = self.large_object(parsed_size).await;
         let all = acquire(&self.all).await;
         let permits = (own, large, all);
@@ -113,19 +113,20 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_namespace_whose_checks_take_long_holds_up_no_other() {
+    async fn a_lane_whose_checks_take_long_holds_up_no_other() {
         let checks = Arc::new(Checks::default());
+        let lane = |caller| Lane::new("platform", Some(caller));
         let (release, released) = mpsc::channel::<()>();
         let released = Arc::new(Mutex::new(released));
         for _ in 0..10 {
             let (checks, released) = (checks.clone(), released.clone());
             tokio::spawn(async move {
-                let turn = checks.turn("slow").await;
+                let turn = checks.turn(&lane("slow")).await;
                 checks.run(&turn, 0, move || lock(&released).recv()).await;
             });
         }
         sleep(Duration::from_millis(50)).await;
-        let turn = timeout(Duration::from_secs(10), checks.turn("quick")).await.unwrap();
+        let turn = timeout(Duration::from_secs(10), checks.turn(&lane("quick"))).await.unwrap();
         let quick = timeout(Duration::from_secs(10), checks.run(&turn, 0, || 7)).await;
         assert_eq!(quick, Ok(Some(7)));
         drop(release);

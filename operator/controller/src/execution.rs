@@ -281,7 +281,7 @@ impl Run {
         let Plan { reference, execution, .. } = self.plan;
         let version = point.version.as_deref();
         let input = Some(self.plan.admitted.input);
-        let admitted = match admit::choose(ctx, &reference.namespace, &execution, version) {
+        let admitted = match admit::choose(ctx, reference.namespace(), &execution, version) {
             Ok(chosen) => admit::admit(ctx, &reference, &execution, &chosen, input).await,
             Err(refusal) => Err(refusal),
         };
@@ -291,7 +291,7 @@ impl Run {
                 return Err(Box::new(Conclusion::refused_with(&refusal, &reference.uid, point.ordinal)));
             }
         };
-        self.pins.push(ctx.version_pins.pin(&reference.namespace, &admitted.skill, &admitted.version));
+        self.pins.push(ctx.version_pins.pin(reference.namespace(), &admitted.skill, &admitted.version));
         let plan = plan(ctx, reference, execution, admitted, self.order.clone()).await?;
         Ok(Self { plan, point, unused: 0, ..self })
     }

@@ -9,12 +9,12 @@ use std::{
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use kube::{
-    Api, ResourceExt,
+    Api, Resource, ResourceExt as _,
     api::{DeleteParams, ListParams, Preconditions},
     core::PartialObjectMeta,
 };
 use skillet_api::{SkillExecution, names};
-use skillet_core::retention;
+use skillet_core::{lane::Lane, retention};
 use skillet_kube::{is_gone, list_metadata_pages};
 use tokio::{
     sync::mpsc,
@@ -22,7 +22,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use crate::context::Context;
+use crate::{context::Context, execution::reference::ExecutionRef};
 
 const PERIOD: Duration = Duration::from_secs(20);
 /// The pause between two deletions, so that a clean-up never crowds out runs.
@@ -34,9 +34,7 @@ pub(crate) const UNFINISHED: &str =
 /// An execution that has ended, or is gone altogether.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finished {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) uid: String,
+    pub(crate) execution: ExecutionRef,
     /// Seconds since 1970, or `None` if the object is gone.
     pub(crate) at: Option<i64>,
 }
@@ -46,17 +44,12 @@ impl Finished {
     pub(crate) fn of(execution: &SkillExecution) -> Option<Self> {
         let status = execution.status.as_ref().filter(|status| status.phase.is_terminal())?;
         let at = status.finished_at.as_ref().map_or_else(Timestamp::now, |at| at.0);
-        Some(Self { at: Some(at.as_second()), ..Self::gone(execution) })
+        Some(Self { at: Some(at.as_second()), ..Self::gone(execution)? })
     }
 
     /// Returns the execution as an object that no longer exists.
-    pub(crate) fn gone(execution: &impl ResourceExt) -> Self {
-        Self {
-            namespace: execution.namespace().unwrap_or_default(),
-            name: execution.name_any(),
-            uid: execution.uid().unwrap_or_default(),
-            at: None,
-        }
+    pub(crate) fn gone(execution: &impl Resource) -> Option<Self> {
+        Some(Self { execution: ExecutionRef::of(execution)?, at: None })
     }
 }
 
@@ -75,9 +68,9 @@ struct Kept {
     is_listed: bool,
 }
 
-/// Finished executions by namespace, then by name and uid.
+/// Finished executions by lane, then by name and uid.
 #[derive(Default)]
-struct Retained(BTreeMap<String, HashMap<(String, String), Kept>>);
+struct Retained(BTreeMap<Lane, HashMap<(String, String), Kept>>);
 
 impl Retained {
     fn handle(&mut self, event: RetentionEvent) {
@@ -94,27 +87,26 @@ impl Retained {
     }
 
     fn update(&mut self, finished: Finished) {
-        let Finished { namespace, name, uid, at } = finished;
-        let of = self.0.entry(namespace.clone()).or_default();
+        let Finished { execution: ExecutionRef { lane, name, uid }, at } = finished;
+        let of = self.0.entry(lane.clone()).or_default();
         match at {
             Some(at) => of.insert((name, uid), Kept { at, is_listed: true }),
             None => of.remove(&(name, uid)),
         };
         if of.is_empty() {
-            self.0.remove(&namespace);
+            self.0.remove(&lane);
         }
     }
 
-    /// Returns namespace, name and uid of every execution past its age or number.
-    fn expired(&self, ttl: Duration, per_namespace: usize, now: i64) -> Vec<(String, String, String)> {
-        let of_namespace = |(namespace, of): (&String, &HashMap<(String, String), Kept>)| {
+    /// Returns every execution past the age or the number of its lane.
+    fn expired(&self, ttl: Duration, per_lane: usize, now: i64) -> Vec<ExecutionRef> {
+        let of_lane = |(lane, of): (&Lane, &HashMap<(String, String), Kept>)| {
             let finished: Vec<((String, String), i64)> =
                 of.iter().map(|(id, kept)| (id.clone(), kept.at)).collect();
-            let expired = retention::expired_executions(&finished, ttl, per_namespace, now);
-            let namespace = namespace.clone();
-            expired.into_iter().map(move |(name, uid)| (namespace.clone(), name, uid)).collect::<Vec<_>>()
+            let expired = retention::expired_executions(&finished, ttl, per_lane, now).into_iter();
+            expired.map(|(name, uid)| ExecutionRef { lane: lane.clone(), name, uid }).collect::<Vec<_>>()
         };
-        self.0.iter().flat_map(of_namespace).collect()
+        self.0.iter().flat_map(of_lane).collect()
     }
 }
 
@@ -131,11 +123,11 @@ pub(crate) async fn executions(ctx: Arc<Context>, mut events: mpsc::UnboundedRec
             },
             _ = period.tick() => {
                 let retention = ctx.catalog.policy().retention.clone();
-                let per_namespace = usize::try_from(retention.per_namespace).unwrap_or(usize::MAX);
-                for (namespace, name, uid) in kept.expired(retention.ttl.0, per_namespace, Timestamp::now().as_second()) {
+                let per_lane = usize::try_from(retention.per_namespace).unwrap_or(usize::MAX);
+                for execution in kept.expired(retention.ttl.0, per_lane, Timestamp::now().as_second()) {
                     // What could not be deleted is due again in the next period.
-                    if delete(&ctx, &namespace, &name, &uid).await {
-                        kept.update(Finished { namespace, name, uid, at: None });
+                    if delete(&ctx, &execution).await {
+                        kept.update(Finished { execution, at: None });
                     }
                     sleep(PACE).await;
                 }
@@ -145,10 +137,11 @@ pub(crate) async fn executions(ctx: Arc<Context>, mut events: mpsc::UnboundedRec
 }
 
 /// Returns true if the execution is gone.
-async fn delete(ctx: &Context, namespace: &str, name: &str, uid: &str) -> bool {
+async fn delete(ctx: &Context, execution: &ExecutionRef) -> bool {
+    let (namespace, ExecutionRef { name, uid, .. }) = (execution.namespace(), execution);
     let api: Api<SkillExecution> = Api::namespaced(ctx.client.clone(), namespace);
     // The uid spares an execution that was created again under the same name.
-    let only_this = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
+    let only_this = Preconditions { uid: Some(uid.clone()), ..Preconditions::default() };
     let params = DeleteParams::default().preconditions(only_this);
     match api.delete(name, &params).await {
         Ok(_) => {
@@ -200,14 +193,17 @@ mod tests {
     use super::*;
 
     fn finished(name: &str, at: Option<i64>) -> Finished {
-        Finished { namespace: "ns".into(), name: name.into(), uid: format!("{name}-uid"), at }
+        finished_for("ns", name, at)
     }
 
-    fn names(kept: &Retained, ttl: u64, per_namespace: usize, now: i64) -> Vec<String> {
-        kept.expired(Duration::from_secs(ttl), per_namespace, now)
-            .into_iter()
-            .map(|(_, name, _)| name)
-            .collect()
+    fn finished_for(caller: &str, name: &str, at: Option<i64>) -> Finished {
+        let lane = Lane::new("ns", Some(caller));
+        Finished { execution: ExecutionRef { lane, name: name.into(), uid: format!("{name}-uid") }, at }
+    }
+
+    fn names(kept: &Retained, ttl: u64, per_lane: usize, now: i64) -> Vec<String> {
+        let expired = kept.expired(Duration::from_secs(ttl), per_lane, now);
+        expired.into_iter().map(|execution| execution.name).collect()
     }
 
     #[test]
@@ -219,6 +215,16 @@ mod tests {
         assert_eq!(names(&kept, 100, 10, 50), Vec::<String>::new());
         assert_eq!(names(&kept, 30, 10, 50), ["a", "b"]);
         assert_eq!(names(&kept, 100, 1, 50), ["a", "b"]);
+    }
+
+    #[test]
+    fn executions_of_one_caller_evict_none_of_another() {
+        let mut kept = Retained::default();
+        for (caller, name, at) in [("quiet", "mine", 1), ("ns", "own", 2), ("loud", "a", 3), ("loud", "b", 4)]
+        {
+            kept.update(finished_for(caller, name, Some(at)));
+        }
+        assert_eq!(names(&kept, 100, 1, 50), ["a"]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod content_cache;
 pub mod glob;
 pub mod js_number;
 pub mod json_text;
+pub mod lane;
 pub mod outcome;
 pub mod output;
 pub mod quantity;

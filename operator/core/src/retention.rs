@@ -4,19 +4,19 @@ use std::{collections::BTreeSet, time::Duration};
 
 use crate::version::{SkillSemver, newest_first};
 
-/// Returns the finished executions of one namespace to delete: those older than `ttl`, and the oldest above `per_namespace`.
+/// Returns the finished executions of one lane to delete: those older than `ttl`, and the oldest above `per_lane`.
 ///
 /// Times are seconds since the epoch. The result is oldest first.
 pub fn expired_executions<N: Clone + Ord>(
     finished: &[(N, i64)],
     ttl: Duration,
-    per_namespace: usize,
+    per_lane: usize,
     now: i64,
 ) -> Vec<N> {
     let ttl = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
     let mut oldest_first: Vec<&(N, i64)> = finished.iter().collect();
     oldest_first.sort_unstable_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
-    let too_many = finished.len().saturating_sub(per_namespace);
+    let too_many = finished.len().saturating_sub(per_lane);
     oldest_first
         .iter()
         .enumerate()
@@ -48,8 +48,8 @@ pub fn surplus_versions(
 mod tests {
     use super::*;
 
-    fn check_expired(finished: &[(&str, i64)], per_namespace: usize, expected: &[&str]) {
-        assert_eq!(expired_executions(finished, Duration::from_secs(100), per_namespace, 1000), expected);
+    fn check_expired(finished: &[(&str, i64)], per_lane: usize, expected: &[&str]) {
+        assert_eq!(expired_executions(finished, Duration::from_secs(100), per_lane, 1000), expected);
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub(super) async fn check(
     let policy = ctx.catalog.policy();
     let content = match cached(ctx, &chosen, &policy) {
         Some(content) => content?,
-        None => read_content(ctx, &reference.namespace, &chosen, &policy, turn).await?,
+        None => read_content(ctx, reference.namespace(), &chosen, &policy, turn).await?,
     };
     if content.input_schema.is_some() {
         let input = read_input(ctx, reference, input).await?;
@@ -105,8 +105,8 @@ pub(super) async fn admit(
     let content = if let Some(content) = cached(ctx, chosen, &policy) {
         content?
     } else {
-        let turn = ctx.checks.turn(&reference.namespace).await;
-        read_content(ctx, &reference.namespace, chosen, &policy, &turn).await?
+        let turn = ctx.checks.turn(&reference.lane).await;
+        read_content(ctx, reference.namespace(), chosen, &policy, &turn).await?
     };
     let input = read_input(ctx, reference, input).await?;
     Ok(chosen.admit(&execution.spec, content, input))

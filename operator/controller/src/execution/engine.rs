@@ -2,7 +2,7 @@
 //!
 //! One task owns all state, so nothing is locked. It looks at objects, never at the event that brought them: seeing the
 //! same execution twice is the same as seeing it once. An execution starts when the concurrency limits allow it, in
-//! order of arrival within its namespace. While the cluster has no room, fewer start (`core::start_window`); a run
+//! order of arrival within its lane. While the cluster has no room, fewer start (`core::start_window`); a run
 //! without room waits again and keeps its place in the order.
 
 mod places;
@@ -93,9 +93,9 @@ impl Mirror for Engine {
     }
 
     fn delete(&mut self, raw: Self::Object) {
-        let Some(uid) = raw.uid() else { return };
+        let (Some(uid), Some(gone)) = (raw.uid(), Finished::gone(&raw)) else { return };
         self.unparsable.forget(&uid);
-        self.finished.send(RetentionEvent::Finished(Finished::gone(&raw))).ok();
+        self.finished.send(RetentionEvent::Finished(gone)).ok();
         self.forget(&uid);
     }
 
@@ -222,7 +222,7 @@ impl Engine {
     /// Decides from the catalog, with the version of a run that has one.
     fn choose(&self, entry: &Entry) -> Result<ChosenVersion, Refusal> {
         let version = entry.point.version.as_deref();
-        admit::choose(&self.ctx, &entry.reference.namespace, &entry.execution, version)
+        admit::choose(&self.ctx, entry.reference.namespace(), &entry.execution, version)
     }
 
     /// Reads the skill, and checks content and input.
@@ -232,8 +232,8 @@ impl Engine {
         let (reference, execution) = (entry.reference.clone(), entry.execution.clone());
         let (input, version) = (entry.input.clone(), entry.point.version.clone());
         let refresh = async move {
-            let (namespace, skill) = (&reference.namespace, &execution.spec.skill);
-            let turn = ctx.checks.turn(namespace).await;
+            let (namespace, skill) = (reference.namespace(), &execution.spec.skill);
+            let turn = ctx.checks.turn(&reference.lane).await;
             let read = gather::refresh(&ctx, namespace, skill, with_versions).await;
             // A skill that no longer parses runs what was read of it and sealed before.
             let is_final = with_versions || read.is_err();

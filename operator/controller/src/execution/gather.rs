@@ -132,7 +132,7 @@ pub(crate) async fn refresh(
 /// Returns true if an execution has ended or is gone, as the API server knows it now. A list, for which the operator
 /// has the right, is as consistent a read as a get.
 pub(crate) async fn is_over(ctx: &Context, execution: &ExecutionRef) -> Result<bool, ReadError> {
-    let api: Api<SkillExecution> = Api::namespaced(ctx.client.clone(), &execution.namespace);
+    let api: Api<SkillExecution> = Api::namespaced(ctx.client.clone(), execution.namespace());
     let unfinished = format!("metadata.name={},{UNFINISHED}", execution.name);
     let unfinished = ListParams::default().fields(&unfinished);
     let listed = until_read("SkillExecution", Duration::MAX, || api.list_metadata(&unfinished)).await?;
@@ -158,7 +158,7 @@ pub(crate) async fn version(
 
 /// Reads the input of an execution. A deleted execution has none.
 pub(crate) async fn input(ctx: &Context, execution: &ExecutionRef) -> Result<Arc<str>, Refusal> {
-    let api: Api<RawObject<SkillExecution>> = Api::namespaced(ctx.client.clone(), &execution.namespace);
+    let api: Api<RawObject<SkillExecution>> = Api::namespaced(ctx.client.clone(), execution.namespace());
     let this = ListParams::default().fields(&format!("metadata.name={}", execution.name));
     let limit = ctx.catalog.policy().start_timeout.0;
     let listed = until_read("SkillExecution", limit, || api.list(&this)).await?;

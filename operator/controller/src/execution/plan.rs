@@ -25,7 +25,7 @@ impl Plan {
         execution: Arc<SkillExecution>,
         admitted: Admitted,
     ) -> Result<Self, Refusal> {
-        let secret_env = gather::secrets(ctx, &reference.namespace, &admitted.content.secret_env).await?;
+        let secret_env = gather::secrets(ctx, reference.namespace(), &admitted.content.secret_env).await?;
         Ok(Self { reference, execution, admitted, policy: ctx.catalog.policy(), secret_env })
     }
 

@@ -182,7 +182,7 @@ pub(crate) async fn apply(
         Err(kube::Error::Api(answer)) if is_gone(&answer) => Err(StatusError::Gone),
         Err(kube::Error::Api(answer)) if has_ended(answer.code, &answer.message) => Err(StatusError::Ended),
         Err(source) => Err(StatusError::Apply {
-            namespace: execution.namespace.clone(),
+            namespace: execution.lane.namespace.clone(),
             name: execution.name.clone(),
             source: Box::new(source),
         }),

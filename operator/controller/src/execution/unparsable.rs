@@ -61,7 +61,7 @@ impl Unparsable {
     pub(super) fn report(&mut self, raw: &RawObject<SkillExecution>, error: &ParseError) -> Option<Finished> {
         if let Some(at) = ended_at(raw) {
             self.forget(&raw.uid()?);
-            return Some(Finished { at: Some(at.as_second()), ..Finished::gone(raw) });
+            return Some(Finished { at: Some(at.as_second()), ..Finished::gone(raw)? });
         }
         let execution = ExecutionRef::of(raw)?;
         let (uid, revision) = (execution.uid.clone(), raw.resource_version()?);
@@ -89,7 +89,7 @@ async fn write(ctx: &Context, Report { execution, generation, message }: Report)
     let conclusion = Conclusion::refused(&Refusal::new(Reason::ParseFailed, message));
     let status = status::finished(conclusion, generation, Timestamp::now());
     if let Err(error) = status::apply(&ctx.client, &execution, &status).await {
-        warn!(namespace = execution.namespace, name = execution.name, %error, "Execution that does not parse has no status");
+        warn!(namespace = execution.namespace(), name = execution.name, %error, "Execution that does not parse has no status");
     }
 }
 
@@ -139,7 +139,10 @@ mod tests {
             &json!({ "phase": "Failed", "finishedAt": "1970-01-01T00:00:07.000000Z", "reason": "?" }),
         );
         let finished = unparsable.report(&ended, &ended.parse().unwrap_err());
-        assert_eq!(finished.map(|finished| (finished.uid, finished.at)), Some(("u".into(), Some(7))));
+        assert_eq!(
+            finished.map(|finished| (finished.execution.uid, finished.at)),
+            Some(("u".into(), Some(7)))
+        );
     }
 
     #[tokio::test]

@@ -7,20 +7,26 @@ use crate::test_rng::TestRng;
 
 const NO_SKILL_LIMIT: &dyn Fn(&str, &str) -> Option<u32> = &|_, _| None;
 
-/// Pushes `namespace/skill:key` in order, and pops all that `limits` let run at once.
-fn check(pushed: &str, total: u32, per_namespace: u32, skill_limit: Option<u32>, expected: &str) {
+/// The lane of `namespace`, or of `namespace@caller`.
+fn lane(text: &str) -> Lane {
+    let (namespace, caller) = text.split_once('@').unzip();
+    Lane::new(namespace.unwrap_or(text), caller)
+}
+
+/// Pushes `lane/skill:key` in order, and pops all that `limits` let run at once.
+fn check(pushed: &str, total: u32, per_lane: u32, skill_limit: Option<u32>, expected: &str) {
     let mut queue = FairQueue::new();
     for (place, word) in (0..).zip(pushed.split_whitespace()) {
         let (place_of, key) = word.split_once(':').unwrap();
-        let (namespace, skill) = place_of.split_once('/').unwrap();
-        assert!(queue.push(namespace, skill, (100, place), key));
+        let (of, skill) = place_of.split_once('/').unwrap();
+        assert!(queue.push(&lane(of), skill, (100, place), key));
     }
     let per_skill = |_: &str, skill: &str| if skill.starts_with("limited") { skill_limit } else { None };
-    let limits = ConcurrencyLimits { total, per_namespace, per_skill: &per_skill };
+    let limits = ConcurrencyLimits { total, per_lane, per_skill: &per_skill };
     let mut running = RunningCounts::default();
     let mut popped = Vec::new();
     while let Some(entry) = queue.pop(&limits, &running) {
-        running.start(&entry.namespace, &entry.skill);
+        running.start(&entry.lane, &entry.skill);
         popped.push(entry.key);
     }
     assert_eq!(popped.join(" "), expected);
@@ -28,18 +34,102 @@ fn check(pushed: &str, total: u32, per_namespace: u32, skill_limit: Option<u32>,
 }
 
 #[test]
-fn a_namespace_is_served_in_order_of_arrival() {
+fn a_lane_is_served_in_order_of_arrival() {
     check("n/a:1 n/b:2 n/a:3 n/c:4", 10, 10, None, "1 2 3 4");
 }
 
 #[test]
-fn namespaces_take_turns() {
+fn lanes_take_turns() {
     check("a/s:a1 a/s:a2 a/s:a3 b/s:b1 c/s:c1 c/s:c2", 10, 10, None, "a1 b1 c1 a2 c2 a3");
+    check("p@x/s:x1 p@x/s:x2 p@x/s:x3 p/s:p1 p@y/s:y1 q@x/s:q1", 10, 10, None, "p1 x1 y1 q1 x2 x3");
 }
 
 #[test]
-fn the_limits_of_cluster_and_namespace_hold() {
-    check("a/s:a1 a/s:a2 a/s:a3 b/s:b1 b/s:b2", 3, 10, None, "a1 b1 a2");
+fn callers_of_one_namespace_have_limits_of_their_own_and_share_that_of_a_skill() {
+    check("p@x/s:x1 p@x/s:x2 p@x/s:x3 p@y/s:y1 p@y/s:y2", 10, 2, None, "x1 y1 x2 y2");
+    check("p@x/limited:1 p@y/limited:2 p@z/limited:3 q@z/limited:4", 10, 10, Some(2), "1 2 4");
+}
+
+#[test]
+fn a_place_that_gets_free_goes_to_the_lane_with_the_fewest_runs() {
+    let (mut queue, mut running) = (FairQueue::new(), RunningCounts::default());
+    for (of, runs) in [("a", 3), ("b", 2), ("c", 2)] {
+        (0..runs).for_each(|_| running.start(&lane(of), "s"));
+    }
+    for key in ["a1", "b1", "b2", "c1"] {
+        queue.push(&lane(&key[..1]), "s", (1, 0), key);
+    }
+    let limits = ConcurrencyLimits { total: 99, per_lane: 99, per_skill: NO_SKILL_LIMIT };
+    let popped: Vec<&str> = std::iter::from_fn(|| {
+        let next = queue.pop(&limits, &running)?;
+        running.start(&next.lane, &next.skill);
+        Some(next.key)
+    })
+    .collect();
+    assert_eq!(popped, ["b1", "c1", "a1", "b2"], "b and c have two; then all have three");
+}
+
+/// Lanes that hold all they can get, by long runs; then as many others come.
+#[test]
+fn a_few_lanes_cannot_take_every_place() {
+    for total in 1..200_u32 {
+        let limits = ConcurrencyLimits { total, per_lane: total, per_skill: NO_SKILL_LIMIT };
+        for hogs in 1..4 {
+            let (mut queue, mut running) = (FairQueue::new(), RunningCounts::default());
+            for key in 0..total * hogs {
+                queue.push(&lane(&format!("hog{}", key % hogs)), "s", (0, u64::from(key)), key);
+            }
+            while let Some(next) = queue.pop(&limits, &running) {
+                running.start(&next.lane, &next.skill);
+            }
+            let free = total - running.total();
+            assert!(
+                free >= (total / 8).max(1).min(total.saturating_sub(hogs)),
+                "{hogs} of {total} leave {free}"
+            );
+            for other in 0..free {
+                let other = lane(&format!("other{other}"));
+                queue.push(&other, "s", (9, 0), u32::MAX - running.total());
+                assert_eq!(queue.pop(&limits, &running).map(|next| next.lane), Some(other.clone()));
+                running.start(&other, "s");
+            }
+            assert_eq!(queue.pop(&limits, &running), None);
+        }
+    }
+}
+
+/// Long runs of hogs end one after the other, and the places go to lanes below their share until all have one.
+#[test]
+fn every_lane_that_waits_gets_its_share_of_the_places_that_get_free() {
+    let limits = ConcurrencyLimits { total: 32, per_lane: 16, per_skill: NO_SKILL_LIMIT };
+    let (mut queue, mut running) = (FairQueue::new(), RunningCounts::default());
+    let lanes: Vec<Lane> = (0..5).map(|number| lane(&format!("n{number}"))).collect();
+    let mut held = Vec::new();
+    for key in 0..200_usize {
+        queue.push(&lanes[key % 2], "s", (0, key as u64), key);
+    }
+    while let Some(next) = queue.pop(&limits, &running) {
+        running.start(&next.lane, "s");
+        held.push(next.lane);
+    }
+    for key in 200..400 {
+        queue.push(&lanes[2 + key % 3], "s", (1, key as u64), key);
+    }
+    for _ in 0..32 {
+        let most = lanes.iter().max_by_key(|lane| running.in_lane(lane)).unwrap();
+        running.finish(most, "s");
+        while let Some(next) = queue.pop(&limits, &running) {
+            running.start(&next.lane, "s");
+        }
+    }
+    let runs: Vec<u32> = lanes.iter().map(|lane| running.in_lane(lane)).collect();
+    assert!(runs.iter().all(|runs| (5..=6).contains(runs)), "{runs:?}");
+}
+
+#[test]
+fn the_limits_of_cluster_and_lane_hold() {
+    check("a/s:a1 a/s:a2 a/s:a3 b/s:b1 b/s:b2", 3, 10, None, "a1 b1");
+    check("a/s:a1 a/s:a2 a/s:a3 b/s:b1 b/s:b2 c/s:c1", 3, 10, None, "a1 b1 c1");
     check("a/s:a1 a/s:a2 a/s:a3 b/s:b1 b/s:b2", 10, 1, None, "a1 b1");
     check("a/s:a1", 0, 10, None, "");
     check("a/s:a1", 10, 0, None, "");
@@ -59,9 +149,9 @@ fn arrival_decides_not_the_order_of_pushing() {
     for (seconds, sequence, key) in
         [(20, 1, "later"), (10, 2, "second"), (10, 1, "first"), (10, 2, "second again")]
     {
-        assert!(queue.push("n", "s", (seconds, sequence), key));
+        assert!(queue.push(&lane("n"), "s", (seconds, sequence), key));
     }
-    let limits = ConcurrencyLimits { total: 9, per_namespace: 9, per_skill: NO_SKILL_LIMIT };
+    let limits = ConcurrencyLimits { total: 9, per_lane: 9, per_skill: NO_SKILL_LIMIT };
     let popped: Vec<&str> =
         std::iter::from_fn(|| queue.pop(&limits, &RunningCounts::default())).map(|entry| entry.key).collect();
     assert_eq!(popped, ["first", "second", "second again", "later"]);
@@ -71,65 +161,66 @@ fn arrival_decides_not_the_order_of_pushing() {
 #[test]
 fn an_entry_is_queued_once_and_can_be_taken_out() {
     let mut queue = FairQueue::new();
-    assert!(queue.push("n", "s", (1, 0), "a"));
-    assert!(queue.push("n", "s", (2, 0), "b"));
-    assert!(!queue.push("n", "s", (3, 0), "a"));
+    assert!(queue.push(&lane("n"), "s", (1, 0), "a"));
+    assert!(queue.push(&lane("n"), "s", (2, 0), "b"));
+    assert!(!queue.push(&lane("n"), "s", (3, 0), "a"));
     assert!(queue.contains(&"a"));
     assert!(queue.remove(&"a"));
     assert!(!queue.remove(&"a"));
     assert!(!queue.contains(&"a"));
-    let limits = ConcurrencyLimits { total: 9, per_namespace: 9, per_skill: NO_SKILL_LIMIT };
+    let limits = ConcurrencyLimits { total: 9, per_lane: 9, per_skill: NO_SKILL_LIMIT };
     let next = queue.pop(&limits, &RunningCounts::default()).unwrap();
-    assert_eq!(next, QueuedRun { namespace: "n".into(), skill: "s".into(), key: "b" });
-    assert!(queue.push("n", "s", (1, 0), "b"), "what was popped can come back");
+    assert_eq!(next, QueuedRun { lane: lane("n"), skill: "s".into(), key: "b" });
+    assert!(queue.push(&lane("n"), "s", (1, 0), "b"), "what was popped can come back");
 }
 
 #[test]
-fn running_counts_by_namespace_and_skill() {
+fn running_counts_by_lane_and_skill() {
     let mut running = RunningCounts::default();
-    running.start("n", "a");
-    running.start("n", "a");
-    running.start("n", "b");
-    assert_eq!((running.total(), running.in_namespace("n"), running.of_skill("n", "a")), (3, 3, 2));
-    running.finish("n", "a");
-    running.finish("n", "b");
-    running.finish("n", "b");
-    running.finish("m", "a");
-    assert_eq!((running.total(), running.in_namespace("n"), running.of_skill("n", "a")), (1, 1, 1));
-    running.finish("n", "a");
-    assert_eq!((running.total(), running.in_namespace("n"), running.of_skill("n", "a")), (0, 0, 0));
+    let (own, other) = (lane("n"), lane("n@m"));
+    for (lane, skill) in [(&own, "a"), (&other, "a"), (&own, "b")] {
+        running.start(lane, skill);
+    }
+    assert_eq!((running.total(), running.in_lane(&own), running.in_lane(&other)), (3, 2, 1));
+    assert_eq!((running.of_skill("n", "a"), running.of_skill("m", "a")), (2, 0));
+    for (lane, skill) in [(&own, "a"), (&own, "b"), (&own, "b"), (&lane("m"), "a")] {
+        running.finish(lane, skill);
+    }
+    assert_eq!((running.total(), running.in_lane(&own), running.in_lane(&other)), (1, 0, 1));
+    running.finish(&other, "a");
+    assert_eq!((running.total(), running.of_skill("n", "a")), (0, 0));
 }
 
-/// The rules said plainly: of the namespaces in turn, the first whose earliest entry that may run exists.
+/// The rules said plainly: of the lanes with the fewest runs, the next in turn, with its earliest entry that may run.
 #[derive(Default)]
 struct Plain {
-    waiting: Vec<((i64, u64), String, String, u32)>,
-    last: String,
+    waiting: Vec<((i64, u64), Lane, String, u32)>,
+    last: Option<Lane>,
 }
 
 impl Plain {
     fn pop(&mut self, limits: &ConcurrencyLimits<'_>, running: &RunningCounts) -> Option<u32> {
-        if running.total() >= limits.total {
-            return None;
-        }
         self.waiting.sort();
-        let may_run = |namespace: &String, skill: &String| {
-            let limit = (limits.per_skill)(namespace, skill);
-            running.in_namespace(namespace) < limits.per_namespace
-                && limit.is_none_or(|limit| running.of_skill(namespace, skill) < limit)
+        let free = limits.total - running.total();
+        let kept = (limits.total / 8).max(1);
+        let may_run = |lane: &Lane, skill: &str| {
+            let (held, limit) = (running.in_lane(lane), (limits.per_skill)(&lane.namespace, skill));
+            held < limits.per_lane
+                && (free > kept || (free > 0 && held == 0))
+                && limit.is_none_or(|limit| running.of_skill(&lane.namespace, skill) < limit)
         };
-        let mut namespaces: Vec<String> = self.waiting.iter().map(|entry| entry.1.clone()).collect();
-        namespaces.sort();
-        namespaces.dedup();
-        let served = namespaces.iter().filter(|namespace| **namespace <= self.last).count();
-        namespaces.rotate_left(served);
-        let found = namespaces.iter().find_map(|turn| {
-            self.waiting
-                .iter()
-                .position(|(_, namespace, skill, _)| namespace == turn && may_run(namespace, skill))
+        let mut lanes: Vec<Lane> = self.waiting.iter().map(|entry| entry.1.clone()).collect();
+        lanes.sort();
+        lanes.dedup();
+        let served = lanes.iter().filter(|lane| Some(*lane) <= self.last.as_ref()).count();
+        lanes.rotate_left(served);
+        // Stable: lanes with equally many runs stay in turn.
+        lanes.sort_by_key(|lane| running.in_lane(lane));
+        let found = lanes.iter().find_map(|turn| {
+            self.waiting.iter().position(|(_, lane, skill, _)| lane == turn && may_run(lane, skill))
         })?;
-        let (_, namespace, _, key) = self.waiting.remove(found);
-        self.last = namespace;
+        let (_, lane, _, key) = self.waiting.remove(found);
+        self.last = Some(lane);
         Some(key)
     }
 }
@@ -142,15 +233,15 @@ fn it_does_what_the_plain_rules_say_at_every_step() {
             (FairQueue::new(), Plain::default(), RunningCounts::default());
         let mut started: Vec<QueuedRun<u32>> = Vec::new();
         let per_skill = |_: &str, skill: &str| (skill == "0").then_some(1);
-        let limits = ConcurrencyLimits { total: 6, per_namespace: 3, per_skill: &per_skill };
+        let limits = ConcurrencyLimits { total: 9, per_lane: 4, per_skill: &per_skill };
         for key in 0..2_000_u32 {
             match rng.below(10) {
                 0..4 => {
-                    let namespace = rng.below(4).to_string();
+                    let lane = lane(&format!("{}@{}", rng.below(2), rng.below(3)));
                     let skill = rng.below(3).to_string();
                     let arrival = (i64::from(rng.below(50)), u64::from(key));
-                    queue.push(&namespace, &skill, arrival, key);
-                    plain.waiting.push((arrival, namespace, skill, key));
+                    queue.push(&lane, &skill, arrival, key);
+                    plain.waiting.push((arrival, lane, skill, key));
                 }
                 4 => {
                     let victim = rng.below(key + 1);
@@ -163,7 +254,7 @@ fn it_does_what_the_plain_rules_say_at_every_step() {
                     let expected = plain.pop(&limits, &running);
                     assert_eq!(popped.as_ref().map(|entry| entry.key), expected, "seed {seed}, step {key}");
                     if let Some(entry) = popped {
-                        running.start(&entry.namespace, &entry.skill);
+                        running.start(&entry.lane, &entry.skill);
                         started.push(entry);
                     }
                 }
@@ -171,12 +262,12 @@ fn it_does_what_the_plain_rules_say_at_every_step() {
                     if !started.is_empty() {
                         let count = u32::try_from(started.len()).unwrap();
                         let ended = started.swap_remove(rng.below(count) as usize);
-                        running.finish(&ended.namespace, &ended.skill);
+                        running.finish(&ended.lane, &ended.skill);
                     }
                 }
             }
             assert_eq!(queue.len(), plain.waiting.len());
-            assert!(running.total() <= 6);
+            assert!(running.total() <= 9);
         }
     }
 }
@@ -187,19 +278,19 @@ fn a_hundred_thousand_entries_are_no_burden() {
     let (mut queue, mut running) = (FairQueue::new(), RunningCounts::default());
     for key in 0..100_000_u64 {
         let skill = if key % 2 == 0 { "limited" } else { "free" };
-        queue.push(&format!("n{}", key % 1_000), skill, (0, key), key);
+        queue.push(&lane(&format!("n{}@{}", key % 500, key % 1_000)), skill, (0, key), key);
     }
     let per_skill = |_: &str, skill: &str| (skill == "limited").then_some(1);
-    let limits = ConcurrencyLimits { total: 64, per_namespace: 16, per_skill: &per_skill };
+    let limits = ConcurrencyLimits { total: 64, per_lane: 16, per_skill: &per_skill };
     let mut started = std::collections::VecDeque::new();
     let mut ended = 0;
     while !queue.is_empty() || !started.is_empty() {
         if let Some(entry) = queue.pop(&limits, &running) {
-            running.start(&entry.namespace, &entry.skill);
+            running.start(&entry.lane, &entry.skill);
             started.push_back(entry);
         } else {
             let entry = started.pop_front().unwrap();
-            running.finish(&entry.namespace, &entry.skill);
+            running.finish(&entry.lane, &entry.skill);
             ended += 1;
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn spec(plan: &Plan, point: &ResumePoint, settings: &SandboxSettings)
             (names::LABEL_MANAGED_BY.to_owned(), names::MANAGED_BY.to_owned()),
             (names::LABEL_PURPOSE.to_owned(), names::PURPOSE_RUN.to_owned()),
             (names::LABEL_EXECUTION_UID.to_owned(), reference.uid.clone()),
-            (names::LABEL_EXECUTION_NAMESPACE.to_owned(), reference.namespace.clone()),
+            (names::LABEL_EXECUTION_NAMESPACE.to_owned(), reference.lane.namespace.clone()),
             (names::LABEL_SKILL.to_owned(), admitted.skill.clone()),
             (names::LABEL_SANDBOX.to_owned(), point.ordinal.to_string()),
             (names::LABEL_ATTEMPT.to_owned(), point.attempt.to_string()),

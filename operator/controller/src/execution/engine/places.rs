@@ -30,7 +30,7 @@ impl Engine {
         self.without_room.remove(uid);
         let Some(entry) = self.entries.get(uid) else { return };
         if let Stage::Active { skill: Some(skill), .. } = &entry.stage {
-            self.running.finish(&entry.reference.namespace, skill);
+            self.running.finish(&entry.reference.lane, skill);
         }
     }
 
@@ -64,11 +64,11 @@ impl Engine {
 
     pub(super) fn enqueue(&mut self, uid: &Uid, verdict: Verdict) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
-        let (namespace, skill) = (&entry.reference.namespace, &entry.execution.spec.skill);
-        entry.pin.replace(self.ctx.version_pins.pin(namespace, skill, &verdict.chosen().number));
+        let (lane, skill) = (&entry.reference.lane, &entry.execution.spec.skill);
+        entry.pin.replace(self.ctx.version_pins.pin(&lane.namespace, skill, &verdict.chosen().number));
         entry.verdict = Some(verdict);
         entry.stage = Stage::Queued { since: Instant::now(), is_reported: false };
-        self.queue.push(namespace, skill, entry.arrival, uid.clone());
+        self.queue.push(lane, skill, entry.arrival, uid.clone());
     }
 
     pub(super) fn start_ready(&mut self) {
@@ -79,7 +79,7 @@ impl Engine {
         loop {
             let limits = ConcurrencyLimits {
                 total: self.window.limit(policy.concurrency.total, Instant::now().into_std()),
-                per_namespace: policy.concurrency.per_namespace,
+                per_lane: policy.concurrency.per_namespace,
                 per_skill: &per_skill,
             };
             let Some(next) = self.queue.pop(&limits, &self.running) else { break };
@@ -101,9 +101,9 @@ impl Engine {
     /// Starts the run of an execution, which takes a place.
     pub(super) fn activate(&mut self, uid: &Uid, chosen: ChosenVersion) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
-        let (namespace, skill) = (&entry.reference.namespace, &entry.execution.spec.skill);
-        entry.pin.replace(self.ctx.version_pins.pin(namespace, skill, &chosen.number));
-        self.running.start(namespace, skill);
+        let (lane, skill) = (&entry.reference.lane, &entry.execution.spec.skill);
+        entry.pin.replace(self.ctx.version_pins.pin(&lane.namespace, skill, &chosen.number));
+        self.running.start(lane, skill);
         let mut task = begin(entry, Some(entry.execution.spec.skill.clone()));
         let span = entry.span.clone();
         let (execution, point) = (entry.execution.clone(), entry.point.clone());

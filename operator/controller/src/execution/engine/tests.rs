@@ -12,6 +12,8 @@ use futures::stream;
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use serde_json::json;
+use skillet_api::names;
+use skillet_core::lane::Lane;
 use skillet_kube::lock;
 use tokio::time::{sleep, timeout};
 use tracing::Span;
@@ -23,6 +25,7 @@ use super::{
     },
     *,
 };
+use crate::version_head::VersionHead;
 
 type Events = mpsc::UnboundedSender<watcher::Event<RawObject<SkillExecution>>>;
 
@@ -184,4 +187,32 @@ async fn every_waiting_execution_gets_its_status_also_from_a_busy_server() {
     assert_eq!(writes, 8);
     sleep(Duration::from_secs(60)).await;
     assert_eq!(lock(&load.statuses).len(), 499);
+}
+
+/// A list of one sandbox's Job, of which only what the next operator reads is there.
+fn list_of_a_job() -> String {
+    let labels = json!({
+        "skillet.dev/execution-uid": "u", "skillet.dev/execution-namespace": "team", "skillet.dev/skill": "s",
+        "skillet.dev/version": "1.0.0", "skillet.dev/sandbox": "1", "skillet.dev/attempt": "1",
+    });
+    let job = json!({ "metadata": { "name": "run-u-1", "labels": labels } });
+    json!({ "metadata": {}, "items": [job] }).to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_an_earlier_operator_counts_in_the_lane_of_its_caller() {
+    let (client, _) = serving(|_| Some((200, list_of_a_job().into_bytes())));
+    let ctx = context(client);
+    let meta = execution("s").metadata;
+    ctx.catalog.learn_version(&VersionHead::new("s", "1.0.0", "d").into_version(&meta));
+    let leftovers = LeftoverRuns::list(&ctx.sandbox_jobs(), &ctx.version_pins).await.unwrap();
+    let mut engine = Engine::new(ctx, leftovers, mpsc::unbounded_channel().0);
+    let mut execution = execution("s");
+    execution.metadata.labels = Some([(names::LABEL_CALLER_NAMESPACE.to_owned(), "app".to_owned())].into());
+    engine.apply(RawObject::new(&execution).unwrap());
+    let running = &engine.running;
+    assert_eq!(running.in_lane(&Lane::new("team", Some("app"))), 1);
+    assert_eq!((running.total(), running.of_skill("team", "s")), (1, 1));
+    engine.free_place(&"u".to_owned());
+    assert_eq!(engine.running.total(), 0);
 }
