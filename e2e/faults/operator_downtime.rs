@@ -105,15 +105,15 @@ async fn a_sandbox_of_another_operator_is_given_the_version_that_was_chosen_for_
 }
 
 #[tokio::test]
-async fn a_run_the_cluster_can_never_fit_fails_after_three_sandboxes() -> Result<()> {
-    let limits = json!({ "startTimeout": "4s", "maximums": { "memory": "4096Gi" } });
+async fn a_run_that_is_larger_than_the_whole_quota_fails_at_once() -> Result<()> {
+    let limits = json!({ "maximums": { "memory": "4096Gi" } });
     journey_under(limits, async |j| {
         j.apply(&SkillDraft::shell("huge", "cat").limit("memory", "2048Gi")).await?;
         j.ready("huge").await?;
         let ended = j.run("huge", json!({})).await?;
         let name = ended.uid.clone();
-        assert_eq!(ended.status.job, Some(format!("run-{name}-3")), "a quota may have room a moment later");
-        failed_alike(j, ended, Reason::SandboxUnavailable, &["4s"]).await?;
+        assert_eq!(ended.status.job, Some(format!("run-{name}-1")));
+        failed_alike(j, ended, Reason::Unschedulable, &["exceeded quota", "limits.memory"]).await?;
         eventually("its sandbox is removed", ENDS_WITHIN, async || {
             Ok(j.sandboxes(&name).await?.is_empty().then_some(()))
         })

@@ -203,11 +203,17 @@ pub struct Concurrency {
     /// In one lane, which is a namespace and the namespace of the callers. An execution that was not created by the gateway counts for its own namespace. Default 16.
     #[schemars(range(min = 1, max = 10_000))]
     pub per_namespace: u32,
+    /// CPU limits of all runs together. Further runs wait while they hold this much. A lane may hold `perNamespace` of `total` parts of it, and an eighth is kept for lanes without a run. Default `32`, half of the chart's quota; `0` is no limit.
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?m?$"))]
+    pub cpu: String,
+    /// Memory limits of all runs together, shared like `cpu`. Default `16Gi`, half of the chart's quota; `0` is no limit.
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(Ki|Mi|Gi|k|M|G)?$"))]
+    pub memory: String,
 }
 
 impl Default for Concurrency {
     fn default() -> Self {
-        Self { total: 32, per_namespace: 16 }
+        Self { total: 32, per_namespace: 16, cpu: "32".into(), memory: "16Gi".into() }
     }
 }
 

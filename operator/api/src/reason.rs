@@ -27,7 +27,7 @@ macro_rules! reasons {
 reasons! {
     /// The program exited with 0 and its output was kept.
     Succeeded,
-    /// Accepted, and waiting: for a free place under a concurrency limit, or for room in the cluster.
+    /// Accepted, and waiting: for a free place under a concurrency limit, or for room in the cluster or a quota.
     Queued,
     /// The program is running.
     Running,
@@ -69,9 +69,9 @@ reasons! {
     SecretMissing,
     /// A limit is above the maximum of SkillPolicy.
     LimitTooHigh,
-    /// The cluster did not give a sandbox in time: a quota, an admission rule, or a node that did not start it.
+    /// The cluster did not give a sandbox in time: an admission rule, or a node that did not start it.
     SandboxUnavailable,
-    /// The sandbox asks for more than any node of the cluster can ever give.
+    /// The sandbox asks for more than any node of the cluster, or a whole quota, can ever give.
     Unschedulable,
     /// The sandbox could not prove the isolation that SkillPolicy requires.
     IsolationUnavailable,

@@ -10,6 +10,7 @@ pub(crate) mod logs;
 pub(crate) mod manifest;
 pub(crate) mod pod_state;
 pub(crate) mod pod_watch;
+pub(crate) mod quota;
 pub(crate) mod remove;
 pub(crate) mod runner_stream;
 
@@ -17,5 +18,6 @@ pub(crate) use attach::{AttachError, BindLimits, attach, wait_until_bound};
 pub(crate) use create::{CreateError, create};
 pub(crate) use pod_state::{Ended, PodState, is_node_unreachable};
 pub(crate) use pod_watch::{PodReceiver, PodWatch};
+pub(crate) use quota::QuotaRefusal;
 pub(crate) use remove::Remover;
 pub(crate) use runner_stream::{RunnerStream, StreamEnd};

@@ -1,98 +1,80 @@
 //! A fair queue: first come, first served within a lane. Of the lanes, the one that has the fewest runs comes next; lanes with
 //! equally many take turns.
 //!
-//! The last eighth of the places is kept for lanes without a run. So a few lanes with long runs cannot take every place.
+//! A lane may hold a part of the places, of the CPU and of the memory, and the last eighth of each is kept for lanes that hold
+//! none. So a few lanes with long or large runs cannot take everything. A run starts while less than that is held, by
+//! however little: no run is too large to start, and none waits for smaller ones to leave room.
 //!
 //! An entry that waits for its skill's own limit does not block entries of other skills behind it. A search for the next
 //! entry ends at the first lane without a run whose skill may run. The queue holds no clock and starts nothing; the caller
 //! counts its runs in [`RunningCounts`].
 
+mod running;
+
 use std::{
-    borrow::Borrow,
     collections::{BTreeMap, HashMap, btree_map},
     hash::Hash,
     ops::Bound,
 };
 
-use crate::lane::Lane;
+use skillet_api::policy::Concurrency;
+
+use self::running::Held;
+pub use self::running::{RunningCounts, SandboxSize};
+use crate::{
+    lane::Lane,
+    quantity::{cpu_millis, memory_bytes},
+};
 
 /// Time of arrival: seconds since the epoch, then a sequence number of the caller.
 pub type Arrival = (i64, u64);
 
-/// Most runs at one time.
+/// Most that runs may hold of one resource at one time.
+#[derive(Clone, Copy)]
+struct Share {
+    total: u64,
+    per_lane: u64,
+}
+
+impl Share {
+    /// Returns true if a lane that holds `of_lane`, of `held` in all, may start another run.
+    fn has_room(self, of_lane: u64, held: u64) -> bool {
+        let kept = if of_lane == 0 { 0 } else { (self.total / 8).max(1) };
+        of_lane < self.per_lane && held.saturating_add(kept) < self.total
+    }
+}
+
+/// Most runs at one time, and most that they may hold.
 #[derive(Clone, Copy)]
 pub struct ConcurrencyLimits<'a> {
-    pub total: u32,
-    pub per_lane: u32,
+    places: Share,
+    cpu_millis: Share,
+    memory_bytes: Share,
     /// Limit of a skill, by namespace and name; `None` if the skill sets no limit.
-    pub per_skill: &'a dyn Fn(&str, &str) -> Option<u32>,
+    per_skill: &'a dyn Fn(&str, &str) -> Option<u32>,
 }
 
-impl ConcurrencyLimits<'_> {
-    /// Returns true if a lane with `held` runs, of `total` runs in all, may start another one.
-    fn has_place(&self, held: u32, total: u32) -> bool {
-        let kept = if held == 0 { 0 } else { (self.total / 8).max(1) };
-        held < self.per_lane && total.saturating_add(kept) < self.total
-    }
-}
-
-/// Numbers of current runs.
-#[derive(Clone, Debug, Default)]
-pub struct RunningCounts {
-    total: u32,
-    lanes: HashMap<Lane, u32>,
-    /// By namespace, then by name.
-    skills: HashMap<String, HashMap<String, u32>>,
-}
-
-impl RunningCounts {
-    pub fn start(&mut self, lane: &Lane, skill: &str) {
-        *self.lanes.entry(lane.clone()).or_default() += 1;
-        let skills = self.skills.entry(lane.namespace.clone()).or_default();
-        *skills.entry(skill.to_owned()).or_default() += 1;
-        self.total += 1;
-    }
-
-    /// Counts one run less; ignores a run that was never counted.
-    pub fn finish(&mut self, lane: &Lane, skill: &str) {
-        if self.in_lane(lane) == 0 || self.of_skill(&lane.namespace, skill) == 0 {
-            return;
+impl<'a> ConcurrencyLimits<'a> {
+    /// The limits of a policy while `places` places are given out. A text that is no amount sets no limit, nor does zero.
+    pub fn new(policy: &Concurrency, places: u32, per_skill: &'a dyn Fn(&str, &str) -> Option<u32>) -> Self {
+        let (part, whole) = (u128::from(policy.per_namespace), u128::from(policy.total.max(1)));
+        let share = |total: Option<u64>| {
+            let total = total.unwrap_or(u64::MAX);
+            let per_lane = u64::try_from(u128::from(total) * part / whole).unwrap_or(u64::MAX);
+            Share { total, per_lane: per_lane.max(1) }
+        };
+        Self {
+            places: Share { total: places.into(), per_lane: policy.per_namespace.into() },
+            cpu_millis: share(cpu_millis(&policy.cpu)),
+            memory_bytes: share(memory_bytes(&policy.memory)),
+            per_skill,
         }
-        decrement(&mut self.lanes, lane);
-        if let Some(skills) = self.skills.get_mut(&lane.namespace) {
-            decrement(skills, skill);
-            if skills.is_empty() {
-                self.skills.remove(&lane.namespace);
-            }
-        }
-        self.total -= 1;
     }
 
-    pub fn total(&self) -> u32 {
-        self.total
-    }
-
-    pub fn in_lane(&self, lane: &Lane) -> u32 {
-        self.lanes.get(lane).copied().unwrap_or(0)
-    }
-
-    /// Counts the runs of a skill in all lanes.
-    pub fn of_skill(&self, namespace: &str, skill: &str) -> u32 {
-        self.skills.get(namespace).and_then(|skills| skills.get(skill)).copied().unwrap_or(0)
-    }
-}
-
-/// Counts one less, and drops a count of zero.
-fn decrement<K, Q>(counts: &mut HashMap<K, u32>, key: &Q)
-where
-    K: Borrow<Q> + Eq + Hash,
-    Q: Eq + Hash + ?Sized,
-{
-    if let Some(count) = counts.get_mut(key) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(key);
-        }
+    fn has_room(&self, of_lane: Held, held: Held) -> bool {
+        self.places.has_room(of_lane.places.into(), held.places.into())
+            && self.cpu_millis.has_room(of_lane.cpu_millis, held.cpu_millis)
+            && self.memory_bytes.has_room(of_lane.memory_bytes, held.memory_bytes)
     }
 }
 
@@ -118,26 +100,28 @@ struct WaitingRuns<K> {
 /// A queue of runs by lane and skill.
 ///
 /// ```
+/// use skillet_api::policy::Concurrency;
 /// use skillet_core::{
 ///     lane::Lane,
-///     queue::{ConcurrencyLimits, FairQueue, RunningCounts},
+///     queue::{ConcurrencyLimits, FairQueue, RunningCounts, SandboxSize},
 /// };
 ///
 /// let mut queue = FairQueue::new();
 /// for (second, (caller, key)) in (0..).zip([("a", "a1"), ("a", "a2"), ("b", "b1")]) {
 ///     queue.push(&Lane::new("tools", Some(caller)), "report", (second, 0), key);
 /// }
-/// let limits = ConcurrencyLimits { total: 2, per_lane: 2, per_skill: &|_, _| None };
+/// let limits = ConcurrencyLimits::new(&Concurrency::default(), 2, &|_, _| None);
+/// let size = SandboxSize::default();
 /// let mut running = RunningCounts::default();
 /// let mut started = Vec::new();
 /// while let Some(run) = queue.pop(&limits, &running) {
-///     running.start(&run.lane, &run.skill);
+///     running.start(&run.lane, &run.skill, size);
 ///     started.push(run.key);
 /// }
 /// // Callers take turns, and the total limit holds back the rest.
 /// assert_eq!((started, queue.len()), (vec!["a1", "b1"], 1));
 ///
-/// running.finish(&Lane::new("tools", Some("a")), "report");
+/// running.finish(&Lane::new("tools", Some("a")), "report", size);
 /// assert_eq!(queue.pop(&limits, &running).map(|run| run.key), Some("a2"));
 /// ```
 #[derive(Clone, Debug)]
@@ -193,7 +177,7 @@ impl<K: Clone + Eq + Hash> FairQueue<K> {
         limits: &ConcurrencyLimits<'_>,
         running: &RunningCounts,
     ) -> Option<(Lane, String, Position)> {
-        if running.total() >= limits.total {
+        if !limits.has_room(Held::default(), running.all) {
             return None;
         }
         let after = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -203,8 +187,8 @@ impl<K: Clone + Eq + Hash> FairQueue<K> {
         let in_turn = later.chain(earlier);
         let mut next: Option<(u32, &Lane, &str, Position)> = None;
         for (lane, waiting) in in_turn {
-            let held = running.in_lane(lane);
-            if !limits.has_place(held, running.total()) || next.is_some_and(|(fewest, ..)| fewest <= held) {
+            let held = running.held(lane);
+            if !limits.has_room(held, running.all) || next.is_some_and(|(fewest, ..)| fewest <= held.places) {
                 continue;
             }
             let may_run = |skill: &str| {
@@ -212,8 +196,8 @@ impl<K: Clone + Eq + Hash> FairQueue<K> {
                 limit.is_none_or(|limit| running.of_skill(&lane.namespace, skill) < limit)
             };
             if let Some((place, skill)) = waiting.heads.iter().find(|(_, skill)| may_run(skill)) {
-                next = Some((held, lane, skill, *place));
-                if held == 0 {
+                next = Some((held.places, lane, skill, *place));
+                if held.places == 0 {
                     break;
                 }
             }

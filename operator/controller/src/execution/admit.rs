@@ -6,6 +6,7 @@ use kube::ResourceExt as _;
 use skillet_api::{Reason, SkillExecution, SkillPolicySpec};
 use skillet_core::{
     admission::{self, Admitted, ChosenVersion, Refusal},
+    queue::SandboxSize,
     skill::ValidContent,
 };
 use skillet_kube::parsed_size;
@@ -24,6 +25,7 @@ const POLICY_UNKNOWN: &str = "SkillPolicy default does not exist or does not par
 #[derive(Clone)]
 pub(super) struct Verdict {
     chosen: ChosenVersion,
+    size: SandboxSize,
     policy: Arc<SkillPolicySpec>,
 }
 
@@ -35,6 +37,10 @@ impl Verdict {
 
     pub(super) fn chosen(&self) -> &ChosenVersion {
         &self.chosen
+    }
+
+    pub(super) fn size(&self) -> SandboxSize {
+        self.size
     }
 }
 
@@ -75,12 +81,13 @@ pub(super) async fn check(
         Some(content) => content?,
         None => read_content(ctx, reference.namespace(), &chosen, &policy, turn).await?,
     };
+    let size = SandboxSize::from(&content.limits);
     if content.input_schema.is_some() {
         let input = read_input(ctx, reference, input).await?;
-        let size = parsed_size(input.as_bytes());
-        if size > MAX_INPUT_BYTES {
+        let parsed = parsed_size(input.as_bytes());
+        if parsed > MAX_INPUT_BYTES {
             let message = format!(
-                "spec.input: would take {size} bytes of memory to be checked; the limit is {MAX_INPUT_BYTES}"
+                "spec.input: would take {parsed} bytes of memory to be checked; the limit is {MAX_INPUT_BYTES}"
             );
             return Err(Refusal::new(Reason::InputInvalid, message));
         }
@@ -88,9 +95,9 @@ pub(super) async fn check(
             Ok(input) => admission::check_input(&content, &input),
             Err(error) => Err(Refusal::new(Reason::InputInvalid, format!("spec.input: {error}"))),
         };
-        ctx.checks.run(turn, size, check).await.unwrap_or_else(|| Err(interrupted()))?;
+        ctx.checks.run(turn, parsed, check).await.unwrap_or_else(|| Err(interrupted()))?;
     }
-    Ok(Verdict { chosen, policy })
+    Ok(Verdict { chosen, size, policy })
 }
 
 /// Admits an execution whose input was checked.

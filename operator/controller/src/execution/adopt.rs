@@ -4,10 +4,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Container};
 use kube::{Api, ResourceExt, api::ListParams};
 use skillet_api::{Phase, SkillExecution, SkillExecutionStatus, names};
-use skillet_core::version::SkillSemver;
+use skillet_core::{
+    quantity::{cpu_millis, memory_bytes},
+    queue::SandboxSize,
+    version::SkillSemver,
+};
 
 use crate::version_pins::{Pin, VersionPins};
 
@@ -71,10 +75,20 @@ impl ResumePoint {
     }
 }
 
+/// The run of an earlier operator.
+pub(crate) struct LeftoverRun {
+    pub(crate) point: ResumePoint,
+    /// The pin of its version, if it has a sandbox.
+    pub(crate) pin: Option<Pin>,
+    /// The size of its sandbox, if it has one.
+    pub(crate) size: SandboxSize,
+}
+
 /// The runs of earlier operators, by the uid of the execution.
 #[derive(Default)]
 pub(crate) struct LeftoverRuns {
     sandboxes: HashMap<String, ResumePoint>,
+    sizes: HashMap<String, SandboxSize>,
     /// Pins of their versions, until each run has its own.
     pins: HashMap<String, Pin>,
 }
@@ -85,7 +99,8 @@ impl LeftoverRuns {
         let runs = ListParams::default().labels(&format!("{}={}", names::LABEL_PURPOSE, names::PURPOSE_RUN));
         let jobs = jobs.list(&runs).await?.items;
         let pins = jobs.iter().filter_map(|job| pin(job, version_pins)).collect();
-        Ok(Self { sandboxes: newest(&jobs), pins })
+        let size = |job: &Job| Some((job.labels().get(names::LABEL_EXECUTION_UID)?.clone(), size(job)));
+        Ok(Self { sandboxes: newest(&jobs), sizes: jobs.iter().filter_map(size).collect(), pins })
     }
 
     /// The number of sandboxes.
@@ -93,12 +108,14 @@ impl LeftoverRuns {
         self.sandboxes.len()
     }
 
-    /// Takes out how far an earlier operator is with an execution, and the pin of its version.
-    pub(crate) fn take(&mut self, execution: &SkillExecution) -> Option<(ResumePoint, Option<Pin>)> {
+    /// Takes out the run of an execution that an earlier operator started.
+    pub(crate) fn take(&mut self, execution: &SkillExecution) -> Option<LeftoverRun> {
         let uid = execution.uid()?;
         let pin = self.pins.remove(&uid);
+        let size = self.sizes.remove(&uid).unwrap_or_default();
         let left = self.sandboxes.remove(&uid);
-        Some((left.or_else(|| ResumePoint::from_status(execution.status.as_ref()))?, pin))
+        let point = left.or_else(|| ResumePoint::from_status(execution.status.as_ref()))?;
+        Some(LeftoverRun { point, pin, size })
     }
 
     /// Forgets the rest, which belongs to no execution: every one has been seen.
@@ -123,6 +140,18 @@ fn pin(job: &Job, version_pins: &Arc<VersionPins>) -> Option<(String, Pin)> {
     let pin =
         version_pins.pin(label(names::LABEL_EXECUTION_NAMESPACE)?, label(names::LABEL_SKILL)?, &version);
     Some((label(names::LABEL_EXECUTION_UID)?.clone(), pin))
+}
+
+/// The limits of a sandbox's containers. An amount that cannot be read is not counted.
+fn size(job: &Job) -> SandboxSize {
+    let pod = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let limits = |name: &str, read: fn(&str) -> Option<u64>| {
+        let containers = pod.iter().flat_map(|pod| &pod.containers);
+        let limit =
+            |container: &Container| read(&container.resources.as_ref()?.limits.as_ref()?.get(name)?.0);
+        containers.filter_map(limit).sum()
+    };
+    SandboxSize { cpu_millis: limits("cpu", cpu_millis), memory_bytes: limits("memory", memory_bytes) }
 }
 
 fn newest(jobs: &[Job]) -> HashMap<String, ResumePoint> {
@@ -200,11 +229,11 @@ mod tests {
         )
         .unwrap();
         let pins = pin(&left, &version_pins).into_iter().collect();
-        let mut left = LeftoverRuns { sandboxes: newest(&[left]), pins };
+        let mut left = LeftoverRuns { sandboxes: newest(&[left]), pins, ..LeftoverRuns::default() };
         assert_eq!(version_pins.of("ns", "s").len(), 1);
         let mut execution = SkillExecution::new("e", SkillExecutionSpec::default());
         execution.metadata.uid = Some("u".into());
-        let (existing, held) = left.take(&execution).unwrap();
+        let LeftoverRun { point: existing, pin: held, .. } = left.take(&execution).unwrap();
         assert_eq!((existing.sandbox, existing.version.as_deref()), (SandboxState::Exists, Some("1.0.0")));
         assert_eq!(version_pins.of("ns", "s").len(), 1);
         drop(held);

@@ -31,7 +31,8 @@ use crate::{
     context::Context,
     isolation,
     sandbox::{
-        self, AttachError, BindLimits, CreateError, PodReceiver, attach::Attached, capacity, logs, manifest,
+        self, AttachError, BindLimits, CreateError, PodReceiver, QuotaRefusal, attach::Attached, capacity,
+        logs, manifest, quota,
     },
 };
 
@@ -151,7 +152,9 @@ impl Attempt<'_> {
             }
             Err(error @ (CreateError::Refused(_) | CreateError::Timeout { .. })) => {
                 let (reason, message) = (Reason::SandboxUnavailable, error.to_string());
-                Err(AttemptOutcome::Unusable { reason, message }.into())
+                // A quota may count Jobs, too.
+                let refusal = QuotaRefusal::read(&message).map(AttemptOutcome::refused_by_quota);
+                Err(refusal.unwrap_or(AttemptOutcome::Unusable { reason, message }).into())
             }
         }
     }
@@ -173,9 +176,24 @@ impl Attempt<'_> {
         // Another operator that still lives may be about to use an adopted sandbox.
         let no_room = if self.is_adopted() { ADOPTED_ROOM_PATIENCE } else { ROOM_PATIENCE };
         let limits = BindLimits { undecided: limit, no_room };
-        sandbox::wait_until_bound(pod, limits, || self.room.report_missing()).await?;
+        let mut unseen = pod.clone();
+        tokio::select! {
+            bound = sandbox::wait_until_bound(pod, limits, || self.room.report_missing()) => bound?,
+            refusal = self.wait_for_quota(&mut unseen) => return Err(AttachError::Quota(refusal)),
+        }
         self.room.report_found();
         sandbox::attach(&self.ctx.sandbox_pods(), pod, self.ctx.leadership.term(), limit).await
+    }
+
+    /// Waits until a quota refuses the sandbox. A pod of an adopted sandbox may have come and gone after a refusal.
+    async fn wait_for_quota(&self, pod: &mut PodReceiver) -> QuotaRefusal {
+        let job = build::job_name(&self.plan.reference.uid, self.point.ordinal);
+        let events = Api::namespaced(self.ctx.client.clone(), &self.ctx.settings.namespace);
+        let refusal = quota::wait_for_refusal(&events, &job, pod).await;
+        if self.is_adopted() && !settle::never_had_pod(self.ctx, &job).await {
+            return pending().await;
+        }
+        refusal
     }
 
     async fn handle_attach_error(
@@ -186,6 +204,7 @@ impl Attempt<'_> {
     ) -> AttemptOutcome {
         match error {
             AttachError::NoRoom(message) => self.no_room(message, pod).await,
+            AttachError::Quota(refusal) => AttemptOutcome::refused_by_quota(refusal),
             AttachError::Ended(ended) if ended.had_no_room() => self.no_room(ended.message, pod).await,
             // Another operator, which is being replaced, uses the sandbox: its end is this execution's end. A runner
             // that said nothing, or something else, may have got a Run from it; if not, its end says so.
@@ -202,7 +221,7 @@ impl Attempt<'_> {
                 reason: Reason::ImageUnavailable,
                 message: format!("the image {} was not pulled within {limit:?}", self.image()),
             },
-            // The Job controller pauses longer after each refusal, such as of a quota that is used up for a moment.
+            // The Job controller pauses longer after each refusal, and the refusal may have been for a moment.
             AttachError::Timeout { limit, message } if pod.borrow().is_none() => {
                 AttemptOutcome::Unused { message: format!("no sandbox within {limit:?}: {message}") }
             }

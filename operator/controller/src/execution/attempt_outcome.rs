@@ -6,7 +6,7 @@ use skillet_protocol::{Isolation, Receipt, RunOutcome, RunnerMessage};
 use thiserror::Error;
 
 use super::{adopt::ResumePoint, gather::ReadError};
-use crate::sandbox::{StreamEnd, attach::Attached, pod_watch::PodView};
+use crate::sandbox::{QuotaRefusal, StreamEnd, attach::Attached, pod_watch::PodView};
 
 /// The sandbox of an attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -109,6 +109,15 @@ impl AttemptOutcome {
             missing.join(", "),
         );
         Self::Unusable { reason: Reason::IsolationUnavailable, message }
+    }
+
+    /// Nothing ran. A sandbox that is larger than a whole quota fails; any other waits for room.
+    pub(crate) fn refused_by_quota(QuotaRefusal { message, is_final }: QuotaRefusal) -> Self {
+        if is_final {
+            Self::Unusable { reason: Reason::Unschedulable, message }
+        } else {
+            Self::NoRoom { message }
+        }
     }
 
     /// The end that a receipt reports. A runner that is ended from outside reports that its program was cancelled. If

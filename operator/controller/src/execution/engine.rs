@@ -31,7 +31,7 @@ use tracing::{Instrument as _, debug, warn};
 
 use super::{
     LeftoverRuns, admit,
-    adopt::SandboxState,
+    adopt::{LeftoverRun, SandboxState},
     conclude::Conclusion,
     entry::{Entry, Message, OwnedTask, Refreshed, Stage, Uid},
     gather,
@@ -188,9 +188,8 @@ impl Engine {
 
     fn on_new(&mut self, mut entry: Entry) {
         let (uid, is_cancelled) = (entry.reference.uid.clone(), entry.execution.spec.cancel);
-        let leftover = self.leftovers.take(&entry.execution);
-        if let Some((point, pin)) = leftover {
-            (entry.point, entry.pin) = (point, pin);
+        if let Some(LeftoverRun { point, pin, size }) = self.leftovers.take(&entry.execution) {
+            (entry.point, entry.pin, entry.size) = (point, pin, size);
         }
         let has_sandbox = entry.point.sandbox != SandboxState::NotCreated;
         let named = check_skill_name(&entry.execution.spec);

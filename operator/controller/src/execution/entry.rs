@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt as _;
 use skillet_api::SkillExecution;
-use skillet_core::{admission::Refusal, queue::Arrival};
+use skillet_core::{
+    admission::Refusal,
+    queue::{Arrival, SandboxSize},
+};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
@@ -104,6 +107,8 @@ pub(super) struct Entry {
     pub(super) input: Option<Arc<str>>,
     /// The last check of content and input.
     pub(super) verdict: Option<Verdict>,
+    /// The size that a run of it counts with.
+    pub(super) size: SandboxSize,
     /// From where the next run resumes.
     pub(super) point: ResumePoint,
     /// Keeps the version from being collected while the execution waits or runs.
@@ -147,6 +152,7 @@ impl Entry {
             execution: Arc::new(execution),
             input,
             verdict: None,
+            size: SandboxSize::default(),
             point: ResumePoint::FIRST,
             pin: None,
             rejections: 0,

@@ -79,14 +79,26 @@ pub(crate) async fn find_lost(
     if receiver.borrow().is_some() {
         return None;
     }
-    let jobs = ctx.sandbox_jobs();
-    let named = ListParams::default().fields(&format!("metadata.name={}", sandbox.job));
-    let found = until_read("Job", Duration::MAX, || jobs.list(&named)).await.ok()?;
-    let job = found.items.into_iter().next()?;
-    let status = job.status.unwrap_or_default();
-    let had_pod = status.failed.unwrap_or_default() + status.succeeded.unwrap_or_default() > 0;
+    let had_pod = has_counted_pod(ctx, &sandbox.job).await?;
     // The watch may not have shown the pod yet.
-    (had_pod && read_pod(ctx, sandbox).await.is_none()).then(|| from_gone(None))
+    (had_pod && read_pod(ctx, &sandbox.job).await.is_none()).then(|| from_gone(None))
+}
+
+/// Returns true if the Job exists and no pod of it ever did. A pod that is gone was counted in its Job's status before.
+pub(crate) async fn never_had_pod(ctx: &Context, job: &str) -> bool {
+    read_pod(ctx, job).await.is_none() && has_counted_pod(ctx, job).await == Some(false)
+}
+
+/// Returns true if the Job's status counts a pod that has ended. `None` if there is no such Job.
+async fn has_counted_pod(ctx: &Context, job: &str) -> Option<bool> {
+    let jobs = ctx.sandbox_jobs();
+    let named = ListParams::default().fields(&format!("metadata.name={job}"));
+    let found = until_read("Job", Duration::MAX, || jobs.list(&named)).await.ok()?;
+    let status = found.items.into_iter().next()?.status.unwrap_or_default();
+    let ended = status.failed.unwrap_or_default() + status.succeeded.unwrap_or_default();
+    let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
+    let uncounted = [uncounted.failed, uncounted.succeeded].into_iter().flatten().flatten().count();
+    Some(ended > 0 || uncounted > 0)
 }
 
 /// The first byte of a pod's log, which its kubelet gives.
@@ -132,7 +144,7 @@ pub(crate) async fn settle(
 pub(crate) async fn settle_overdue(ctx: &Context, receiver: &PodReceiver, sandbox: &SandboxRef) -> Settled {
     let (mut silent_since, mut pauses) = (None, READS);
     loop {
-        let Some(pod) = read_pod(ctx, sandbox).await else {
+        let Some(pod) = read_pod(ctx, &sandbox.job).await else {
             let last = receiver.borrow().as_ref().and_then(|view| PodState::end_of(&view.pod));
             return from_gone(last);
         };
@@ -166,14 +178,14 @@ fn node_lost(sandbox: &SandboxRef) -> String {
 }
 
 /// Reads the sandbox's pod as the API server knows it now. Waits for an API server that does not answer.
-async fn read_pod(ctx: &Context, sandbox: &SandboxRef) -> Option<Pod> {
-    let of_job = ListParams::default().labels(&format!("{JOB_NAME}={}", sandbox.job));
+async fn read_pod(ctx: &Context, job: &str) -> Option<Pod> {
+    let of_job = ListParams::default().labels(&format!("{JOB_NAME}={job}"));
     let mut pauses = READS;
     loop {
         match timeout(REQUEST_LIMIT, ctx.sandbox_pods().list(&of_job)).await {
             Ok(Ok(pods)) => return pods.items.into_iter().next(),
-            Ok(Err(error)) => warn!(job = sandbox.job, %error, "Pod could not be read yet"),
-            Err(_) => warn!(job = sandbox.job, "API server does not answer"),
+            Ok(Err(error)) => warn!(job, %error, "Pod could not be read yet"),
+            Err(_) => warn!(job, "API server does not answer"),
         }
         pauses.pause().await;
     }

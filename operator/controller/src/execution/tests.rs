@@ -33,6 +33,8 @@ use crate::{
     settings::{RunnerDelivery, SandboxPodSettings, SandboxSettings},
 };
 
+mod quota;
+
 /// One request to the scripted API server.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
@@ -241,7 +243,7 @@ async fn an_operator_killed_at_the_removal_of_an_unused_sandbox_loses_no_run() {
     let status: SkillExecutionStatus = serde_json::from_value(last.body["status"].clone()).unwrap();
     execution.status = Some(status);
     // The next operator: the Job is gone, the status is what the last one wrote.
-    let (point, _) = LeftoverRuns::default().take(&execution).unwrap();
+    let point = LeftoverRuns::default().take(&execution).unwrap().point;
     assert_eq!(point, ResumePoint { ordinal: 2, ..ResumePoint::FIRST });
 }
 

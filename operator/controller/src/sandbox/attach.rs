@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{
     pod_state::{Ended, PodState},
     pod_watch::PodReceiver,
+    quota::QuotaRefusal,
     runner_stream::{RunnerStream, StreamEnd},
 };
 
@@ -30,6 +31,8 @@ pub(crate) enum AttachError {
     /// The pod has no node, so nothing of it ran.
     #[error("the cluster has no room for the sandbox: {0}")]
     NoRoom(String),
+    #[error("a quota has no room for the sandbox: {}", .0.message)]
+    Quota(QuotaRefusal),
     #[error("no sandbox became usable within {limit:?}: {message}")]
     Timeout { limit: Duration, message: String },
     #[error("the sandbox ended before it was used: {}", .0.message)]
@@ -94,7 +97,7 @@ pub(crate) async fn wait_until_bound(
         let state = PodState::of(receiver.borrow_and_update().as_ref());
         let (deadline, error) = match state {
             PodState::NoPod => {
-                let message = "no pod was made for the Job (quota, or an admission rule)".to_owned();
+                let message = "no pod was made for the Job (an admission rule?)".to_owned();
                 let error = AttachError::Timeout { limit: limits.undecided, message };
                 (created_at + limits.undecided, error)
             }
@@ -243,9 +246,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_pod_without_a_verdict_has_the_start_limit_and_one_without_room_a_short_one() {
-        let quota =
-            "no sandbox became usable within 60s: no pod was made for the Job (quota, or an admission rule)";
-        check(&[], Err(quota), 60, 0).await;
+        let no_pod = "no sandbox became usable within 60s: no pod was made for the Job (an admission rule?)";
+        check(&[], Err(no_pod), 60, 0).await;
         let undecided = "the cluster has no room for the sandbox: the scheduler has not looked at the pod";
         check(&[(10, UNDECIDED)], Err(undecided), 70, 0).await;
         let full = "the cluster has no room for the sandbox: Insufficient cpu";

@@ -56,6 +56,10 @@ fn cases() -> Vec<Case> {
         breaks("spec.concurrency.total maximum", "concurrency: {total: 10001}"),
         breaks("spec.concurrency.perNamespace minimum", "concurrency: {perNamespace: 0}"),
         breaks("spec.concurrency.perNamespace maximum", "concurrency: {perNamespace: 10001}"),
+        breaks("spec.concurrency.cpu pattern", "concurrency: {cpu: much}"),
+        breaks("spec.concurrency.cpu maxLength", format!("concurrency: {{cpu: '{}'}}", "1".repeat(33))),
+        breaks("spec.concurrency.memory pattern", "concurrency: {memory: much}"),
+        breaks("spec.concurrency.memory maxLength", format!("concurrency: {{memory: '{}'}}", "1".repeat(33))),
         breaks("spec.versionHistory minimum", "versionHistory: 0"),
         breaks("spec.versionHistory maximum", "versionHistory: 1001"),
     ];

@@ -7,6 +7,19 @@ use crate::test_rng::TestRng;
 
 const NO_SKILL_LIMIT: &dyn Fn(&str, &str) -> Option<u32> = &|_, _| None;
 
+/// Limits of places only.
+fn of_places<'a>(
+    total: u32,
+    per_namespace: u32,
+    per_skill: &'a dyn Fn(&str, &str) -> Option<u32>,
+) -> ConcurrencyLimits<'a> {
+    let policy = Concurrency { total, per_namespace, cpu: "0".into(), memory: "0".into() };
+    ConcurrencyLimits::new(&policy, total, per_skill)
+}
+
+/// A size that no limit counts.
+const ANY: SandboxSize = SandboxSize { cpu_millis: 1000, memory_bytes: 1 << 28 };
+
 /// The lane of `namespace`, or of `namespace@caller`.
 fn lane(text: &str) -> Lane {
     let (namespace, caller) = text.split_once('@').unzip();
@@ -22,11 +35,11 @@ fn check(pushed: &str, total: u32, per_lane: u32, skill_limit: Option<u32>, expe
         assert!(queue.push(&lane(of), skill, (100, place), key));
     }
     let per_skill = |_: &str, skill: &str| if skill.starts_with("limited") { skill_limit } else { None };
-    let limits = ConcurrencyLimits { total, per_lane, per_skill: &per_skill };
+    let limits = of_places(total, per_lane, &per_skill);
     let mut running = RunningCounts::default();
     let mut popped = Vec::new();
     while let Some(entry) = queue.pop(&limits, &running) {
-        running.start(&entry.lane, &entry.skill);
+        running.start(&entry.lane, &entry.skill, ANY);
         popped.push(entry.key);
     }
     assert_eq!(popped.join(" "), expected);
@@ -54,15 +67,15 @@ fn callers_of_one_namespace_have_limits_of_their_own_and_share_that_of_a_skill()
 fn a_place_that_gets_free_goes_to_the_lane_with_the_fewest_runs() {
     let (mut queue, mut running) = (FairQueue::new(), RunningCounts::default());
     for (of, runs) in [("a", 3), ("b", 2), ("c", 2)] {
-        (0..runs).for_each(|_| running.start(&lane(of), "s"));
+        (0..runs).for_each(|_| running.start(&lane(of), "s", ANY));
     }
     for key in ["a1", "b1", "b2", "c1"] {
         queue.push(&lane(&key[..1]), "s", (1, 0), key);
     }
-    let limits = ConcurrencyLimits { total: 99, per_lane: 99, per_skill: NO_SKILL_LIMIT };
+    let limits = of_places(99, 99, NO_SKILL_LIMIT);
     let popped: Vec<&str> = std::iter::from_fn(|| {
         let next = queue.pop(&limits, &running)?;
-        running.start(&next.lane, &next.skill);
+        running.start(&next.lane, &next.skill, ANY);
         Some(next.key)
     })
     .collect();
@@ -73,14 +86,14 @@ fn a_place_that_gets_free_goes_to_the_lane_with_the_fewest_runs() {
 #[test]
 fn a_few_lanes_cannot_take_every_place() {
     for total in 1..200_u32 {
-        let limits = ConcurrencyLimits { total, per_lane: total, per_skill: NO_SKILL_LIMIT };
+        let limits = of_places(total, total, NO_SKILL_LIMIT);
         for hogs in 1..4 {
             let (mut queue, mut running) = (FairQueue::new(), RunningCounts::default());
             for key in 0..total * hogs {
                 queue.push(&lane(&format!("hog{}", key % hogs)), "s", (0, u64::from(key)), key);
             }
             while let Some(next) = queue.pop(&limits, &running) {
-                running.start(&next.lane, &next.skill);
+                running.start(&next.lane, &next.skill, ANY);
             }
             let free = total - running.total();
             assert!(
@@ -91,7 +104,7 @@ fn a_few_lanes_cannot_take_every_place() {
                 let other = lane(&format!("other{other}"));
                 queue.push(&other, "s", (9, 0), u32::MAX - running.total());
                 assert_eq!(queue.pop(&limits, &running).map(|next| next.lane), Some(other.clone()));
-                running.start(&other, "s");
+                running.start(&other, "s", ANY);
             }
             assert_eq!(queue.pop(&limits, &running), None);
         }
@@ -101,7 +114,7 @@ fn a_few_lanes_cannot_take_every_place() {
 /// Long runs of hogs end one after the other, and the places go to lanes below their share until all have one.
 #[test]
 fn every_lane_that_waits_gets_its_share_of_the_places_that_get_free() {
-    let limits = ConcurrencyLimits { total: 32, per_lane: 16, per_skill: NO_SKILL_LIMIT };
+    let limits = of_places(32, 16, NO_SKILL_LIMIT);
     let (mut queue, mut running) = (FairQueue::new(), RunningCounts::default());
     let lanes: Vec<Lane> = (0..5).map(|number| lane(&format!("n{number}"))).collect();
     let mut held = Vec::new();
@@ -109,7 +122,7 @@ fn every_lane_that_waits_gets_its_share_of_the_places_that_get_free() {
         queue.push(&lanes[key % 2], "s", (0, key as u64), key);
     }
     while let Some(next) = queue.pop(&limits, &running) {
-        running.start(&next.lane, "s");
+        running.start(&next.lane, "s", ANY);
         held.push(next.lane);
     }
     for key in 200..400 {
@@ -117,9 +130,9 @@ fn every_lane_that_waits_gets_its_share_of_the_places_that_get_free() {
     }
     for _ in 0..32 {
         let most = lanes.iter().max_by_key(|lane| running.in_lane(lane)).unwrap();
-        running.finish(most, "s");
+        running.finish(most, "s", ANY);
         while let Some(next) = queue.pop(&limits, &running) {
-            running.start(&next.lane, "s");
+            running.start(&next.lane, "s", ANY);
         }
     }
     let runs: Vec<u32> = lanes.iter().map(|lane| running.in_lane(lane)).collect();
@@ -151,7 +164,7 @@ fn arrival_decides_not_the_order_of_pushing() {
     {
         assert!(queue.push(&lane("n"), "s", (seconds, sequence), key));
     }
-    let limits = ConcurrencyLimits { total: 9, per_lane: 9, per_skill: NO_SKILL_LIMIT };
+    let limits = of_places(9, 9, NO_SKILL_LIMIT);
     let popped: Vec<&str> =
         std::iter::from_fn(|| queue.pop(&limits, &RunningCounts::default())).map(|entry| entry.key).collect();
     assert_eq!(popped, ["first", "second", "second again", "later"]);
@@ -168,7 +181,7 @@ fn an_entry_is_queued_once_and_can_be_taken_out() {
     assert!(queue.remove(&"a"));
     assert!(!queue.remove(&"a"));
     assert!(!queue.contains(&"a"));
-    let limits = ConcurrencyLimits { total: 9, per_lane: 9, per_skill: NO_SKILL_LIMIT };
+    let limits = of_places(9, 9, NO_SKILL_LIMIT);
     let next = queue.pop(&limits, &RunningCounts::default()).unwrap();
     assert_eq!(next, QueuedRun { lane: lane("n"), skill: "s".into(), key: "b" });
     assert!(queue.push(&lane("n"), "s", (1, 0), "b"), "what was popped can come back");
@@ -179,15 +192,15 @@ fn running_counts_by_lane_and_skill() {
     let mut running = RunningCounts::default();
     let (own, other) = (lane("n"), lane("n@m"));
     for (lane, skill) in [(&own, "a"), (&other, "a"), (&own, "b")] {
-        running.start(lane, skill);
+        running.start(lane, skill, ANY);
     }
     assert_eq!((running.total(), running.in_lane(&own), running.in_lane(&other)), (3, 2, 1));
     assert_eq!((running.of_skill("n", "a"), running.of_skill("m", "a")), (2, 0));
     for (lane, skill) in [(&own, "a"), (&own, "b"), (&own, "b"), (&lane("m"), "a")] {
-        running.finish(lane, skill);
+        running.finish(lane, skill, ANY);
     }
     assert_eq!((running.total(), running.in_lane(&own), running.in_lane(&other)), (1, 0, 1));
-    running.finish(&other, "a");
+    running.finish(&other, "a", ANY);
     assert_eq!((running.total(), running.of_skill("n", "a")), (0, 0));
 }
 
@@ -201,11 +214,12 @@ struct Plain {
 impl Plain {
     fn pop(&mut self, limits: &ConcurrencyLimits<'_>, running: &RunningCounts) -> Option<u32> {
         self.waiting.sort();
-        let free = limits.total - running.total();
-        let kept = (limits.total / 8).max(1);
+        let (total, per_lane) = (9, 4);
+        let free = total - running.total();
+        let kept = (total / 8).max(1);
         let may_run = |lane: &Lane, skill: &str| {
             let (held, limit) = (running.in_lane(lane), (limits.per_skill)(&lane.namespace, skill));
-            held < limits.per_lane
+            held < per_lane
                 && (free > kept || (free > 0 && held == 0))
                 && limit.is_none_or(|limit| running.of_skill(&lane.namespace, skill) < limit)
         };
@@ -233,7 +247,7 @@ fn it_does_what_the_plain_rules_say_at_every_step() {
             (FairQueue::new(), Plain::default(), RunningCounts::default());
         let mut started: Vec<QueuedRun<u32>> = Vec::new();
         let per_skill = |_: &str, skill: &str| (skill == "0").then_some(1);
-        let limits = ConcurrencyLimits { total: 9, per_lane: 4, per_skill: &per_skill };
+        let limits = of_places(9, 4, &per_skill);
         for key in 0..2_000_u32 {
             match rng.below(10) {
                 0..4 => {
@@ -254,7 +268,7 @@ fn it_does_what_the_plain_rules_say_at_every_step() {
                     let expected = plain.pop(&limits, &running);
                     assert_eq!(popped.as_ref().map(|entry| entry.key), expected, "seed {seed}, step {key}");
                     if let Some(entry) = popped {
-                        running.start(&entry.lane, &entry.skill);
+                        running.start(&entry.lane, &entry.skill, ANY);
                         started.push(entry);
                     }
                 }
@@ -262,7 +276,7 @@ fn it_does_what_the_plain_rules_say_at_every_step() {
                     if !started.is_empty() {
                         let count = u32::try_from(started.len()).unwrap();
                         let ended = started.swap_remove(rng.below(count) as usize);
-                        running.finish(&ended.lane, &ended.skill);
+                        running.finish(&ended.lane, &ended.skill, ANY);
                     }
                 }
             }
@@ -281,19 +295,92 @@ fn a_hundred_thousand_entries_are_no_burden() {
         queue.push(&lane(&format!("n{}@{}", key % 500, key % 1_000)), skill, (0, key), key);
     }
     let per_skill = |_: &str, skill: &str| (skill == "limited").then_some(1);
-    let limits = ConcurrencyLimits { total: 64, per_lane: 16, per_skill: &per_skill };
+    let limits = of_places(64, 16, &per_skill);
     let mut started = std::collections::VecDeque::new();
     let mut ended = 0;
     while !queue.is_empty() || !started.is_empty() {
         if let Some(entry) = queue.pop(&limits, &running) {
-            running.start(&entry.lane, &entry.skill);
+            running.start(&entry.lane, &entry.skill, ANY);
             started.push_back(entry);
         } else {
             let entry = started.pop_front().unwrap();
-            running.finish(&entry.lane, &entry.skill);
+            running.finish(&entry.lane, &entry.skill, ANY);
             ended += 1;
         }
     }
     assert_eq!(ended, 100_000);
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+/// Runs of this size when no more may start: of the first lane, then of all.
+fn held_of(policy: &Concurrency, lanes: u32, size: SandboxSize) -> (u32, u32) {
+    let (mut queue, mut running) = (FairQueue::new(), RunningCounts::default());
+    for key in 0..lanes * 100 {
+        queue.push(&lane(&format!("n{}", key % lanes)), "s", (0, u64::from(key)), key);
+    }
+    let limits = ConcurrencyLimits::new(policy, policy.total, NO_SKILL_LIMIT);
+    while let Some(next) = queue.pop(&limits, &running) {
+        running.start(&next.lane, "s", size);
+    }
+    (running.in_lane(&lane("n0")), running.total())
+}
+
+#[test]
+fn a_lane_holds_its_part_of_cpu_and_memory_and_leaves_an_eighth() {
+    let policy = |cpu: &str, memory: &str| Concurrency {
+        cpu: cpu.into(),
+        memory: memory.into(),
+        ..Concurrency::default()
+    };
+    let gib = |cpus: u64, gib: u64| SandboxSize { cpu_millis: cpus * 1000, memory_bytes: gib << 30 };
+    // 16 of 32 places are half of 32 CPUs, which 8 runs of 2 take.
+    assert_eq!(held_of(&policy("32", "0"), 1, gib(2, 1)), (8, 8));
+    assert_eq!(held_of(&policy("0", "8Gi"), 1, gib(2, 1)), (4, 4));
+    assert_eq!(held_of(&policy("0", "0"), 1, gib(2, 1)), (16, 16), "zero is no limit");
+    // Four lanes stop at 28 of 32 CPUs, and other lanes take the rest.
+    assert_eq!(held_of(&policy("32", "0"), 4, gib(2, 1)).1, 14);
+    assert_eq!(held_of(&policy("32", "0"), 40, gib(2, 1)), (1, 16));
+    // The default has room for as many runs of the default size as it has places.
+    assert_eq!(
+        held_of(&Concurrency::default(), 40, SandboxSize { cpu_millis: 1000, memory_bytes: 256 << 20 }),
+        (1, 32)
+    );
+}
+
+#[test]
+fn a_run_larger_than_every_share_runs_alone() {
+    let policy = Concurrency { cpu: "2".into(), memory: "1Gi".into(), ..Concurrency::default() };
+    let huge = SandboxSize { cpu_millis: 64_000, memory_bytes: 1 << 40 };
+    assert_eq!(held_of(&policy, 3, huge), (1, 1));
+}
+
+/// Runs of any size come and go: the total is exceeded by less than one run, and what is counted is what runs.
+#[test]
+fn what_runs_hold_stays_below_the_limits_but_for_the_last_run() {
+    let policy = Concurrency { total: 20, per_namespace: 10, cpu: "10".into(), memory: "4Gi".into() };
+    let limits = ConcurrencyLimits::new(&policy, policy.total, NO_SKILL_LIMIT);
+    for seed in 0..20 {
+        let mut rng = TestRng::new(seed);
+        let (mut queue, mut running) = (FairQueue::new(), RunningCounts::default());
+        let mut started: Vec<(Lane, SandboxSize)> = Vec::new();
+        for key in 0..2_000_u32 {
+            queue.push(&lane(&rng.below(5).to_string()), "s", (0, u64::from(key)), key);
+            if rng.below(3) == 0 && !started.is_empty() {
+                let (lane, size) =
+                    started.swap_remove(rng.below(u32::try_from(started.len()).unwrap()) as usize);
+                running.finish(&lane, "s", size);
+            }
+            if let Some(next) = queue.pop(&limits, &running) {
+                assert!(running.all.cpu_millis < 10_000 && running.all.memory_bytes < 4 << 30);
+                let size = SandboxSize {
+                    cpu_millis: u64::from(50 + rng.below(4_000)),
+                    memory_bytes: u64::from(1 + rng.below(1 << 30)),
+                };
+                running.start(&next.lane, "s", size);
+                started.push((next.lane, size));
+            }
+        }
+        started.drain(..).for_each(|(lane, size)| running.finish(&lane, "s", size));
+        assert_eq!((running.all, running.lanes.len(), running.skills.len()), (Held::default(), 0, 0));
+    }
 }

@@ -30,7 +30,7 @@ impl Engine {
         self.without_room.remove(uid);
         let Some(entry) = self.entries.get(uid) else { return };
         if let Stage::Active { skill: Some(skill), .. } = &entry.stage {
-            self.running.finish(&entry.reference.lane, skill);
+            self.running.finish(&entry.reference.lane, skill, entry.size);
         }
     }
 
@@ -66,6 +66,7 @@ impl Engine {
         let Some(entry) = self.entries.get_mut(uid) else { return };
         let (lane, skill) = (&entry.reference.lane, &entry.execution.spec.skill);
         entry.pin.replace(self.ctx.version_pins.pin(&lane.namespace, skill, &verdict.chosen().number));
+        entry.size = verdict.size();
         entry.verdict = Some(verdict);
         entry.stage = Stage::Queued { since: Instant::now(), is_reported: false };
         self.queue.push(lane, skill, entry.arrival, uid.clone());
@@ -77,11 +78,8 @@ impl Engine {
         let per_skill =
             |namespace: &str, skill: &str| catalog.skill(namespace, skill)?.spec.limits.as_ref()?.concurrency;
         loop {
-            let limits = ConcurrencyLimits {
-                total: self.window.limit(policy.concurrency.total, Instant::now().into_std()),
-                per_lane: policy.concurrency.per_namespace,
-                per_skill: &per_skill,
-            };
+            let places = self.window.limit(policy.concurrency.total, Instant::now().into_std());
+            let limits = ConcurrencyLimits::new(&policy.concurrency, places, &per_skill);
             let Some(next) = self.queue.pop(&limits, &self.running) else { break };
             let Some(entry) = self.entries.get(&next.key) else { continue };
             // Mode and switches may have changed while it waited.
@@ -103,7 +101,7 @@ impl Engine {
         let Some(entry) = self.entries.get_mut(uid) else { return };
         let (lane, skill) = (&entry.reference.lane, &entry.execution.spec.skill);
         entry.pin.replace(self.ctx.version_pins.pin(&lane.namespace, skill, &chosen.number));
-        self.running.start(lane, skill);
+        self.running.start(lane, skill, entry.size);
         let mut task = begin(entry, Some(entry.execution.spec.skill.clone()));
         let span = entry.span.clone();
         let (execution, point) = (entry.execution.clone(), entry.point.clone());

@@ -13,7 +13,7 @@ use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use serde_json::json;
 use skillet_api::names;
-use skillet_core::lane::Lane;
+use skillet_core::{lane::Lane, queue::SandboxSize};
 use skillet_kube::lock;
 use tokio::time::{sleep, timeout};
 use tracing::Span;
@@ -195,12 +195,15 @@ fn list_of_a_job() -> String {
         "skillet.dev/execution-uid": "u", "skillet.dev/execution-namespace": "team", "skillet.dev/skill": "s",
         "skillet.dev/version": "1.0.0", "skillet.dev/sandbox": "1", "skillet.dev/attempt": "1",
     });
-    let job = json!({ "metadata": { "name": "run-u-1", "labels": labels } });
+    let container =
+        json!({ "name": "sandbox", "resources": { "limits": { "cpu": "1500m", "memory": "1073741824" } } });
+    let spec = json!({ "template": { "spec": { "containers": [container] } } });
+    let job = json!({ "metadata": { "name": "run-u-1", "labels": labels }, "spec": spec });
     json!({ "metadata": {}, "items": [job] }).to_string()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_of_an_earlier_operator_counts_in_the_lane_of_its_caller() {
+async fn a_run_of_an_earlier_operator_counts_in_the_lane_of_its_caller_with_its_size() {
     let (client, _) = serving(|_| Some((200, list_of_a_job().into_bytes())));
     let ctx = context(client);
     let meta = execution("s").metadata;
@@ -213,6 +216,8 @@ async fn a_run_of_an_earlier_operator_counts_in_the_lane_of_its_caller() {
     let running = &engine.running;
     assert_eq!(running.in_lane(&Lane::new("team", Some("app"))), 1);
     assert_eq!((running.total(), running.of_skill("team", "s")), (1, 1));
+    let size = SandboxSize { cpu_millis: 1500, memory_bytes: 1 << 30 };
+    assert_eq!(engine.entries["u"].size, size);
     engine.free_place(&"u".to_owned());
     assert_eq!(engine.running.total(), 0);
 }
