@@ -1,10 +1,11 @@
-//! A client of the API server that survives refused upgrades and limits its requests.
+//! A client of the API server that survives refused upgrades, limits its requests, and lists small objects in large pages.
 //!
 //! The API server refuses an attach to a container that does not run yet, and closes that connection without saying so in
 //! its response. Reused from the pool, the connection would fail the next request.
 
 mod limits;
 mod metrics;
+mod page_size;
 
 use std::{
     pin::Pin,
@@ -19,14 +20,16 @@ use kube::{
 };
 use tower::{Service, layer::layer_fn};
 
-use self::limits::LimitRequests;
 pub use self::metrics::ApiMetrics;
+use self::{limits::LimitRequests, page_size::AdaptPageSize};
 
 /// Returns a client for the cluster that `config` names, whose requests `metrics` counts.
 pub fn connect(config: Config, metrics: &ApiMetrics) -> Result<Client, kube::Error> {
     let drop_refused = layer_fn(|service| DropRefusedUpgrades { service });
     let limit = layer_fn(|service| LimitRequests::new(service, metrics.clone()));
-    Ok(ClientBuilder::try_from(config)?.with_layer(&drop_refused).with_layer(&limit).build())
+    let adapt_pages = layer_fn(AdaptPageSize::new);
+    let client = ClientBuilder::try_from(config)?;
+    Ok(client.with_layer(&drop_refused).with_layer(&adapt_pages).with_layer(&limit).build())
 }
 
 /// Keeps the connection of a refused upgrade out of the pool.

@@ -14,7 +14,8 @@ use thiserror::Error;
 
 use crate::parsed_size;
 
-/// Objects in one page of a list. As large as the API server accepts them, they take about 15 MiB.
+/// Objects in the smallest page of a list. As large as the API server accepts them, they take about 15 MiB. A list that asks
+/// for this number gets larger pages while its objects are small.
 pub const PAGE_SIZE: u32 = 10;
 /// Most bytes that one parsed object may take. Schemas of half a megabyte take a tenth of it.
 const MAX_PARSED_BYTES: usize = 64 << 20;
