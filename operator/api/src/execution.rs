@@ -148,6 +148,9 @@ pub struct SkillExecutionStatus {
     /// Node of the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// Image that ran, with its digest, as the node reports it. Absent if the run ended before the node did so.
+    #[serde(default, rename = "imageID", skip_serializing_if = "Option::is_none")]
+    pub image_id: Option<String>,
     /// Isolation that the sandbox proved before the program started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,

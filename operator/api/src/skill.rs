@@ -25,6 +25,7 @@ use crate::{duration::SkillDuration, schema};
     printcolumn(name = "Version", type_ = "string", json_path = ".spec.version", description = "Version wanted"),
     printcolumn(name = "Latest", type_ = "string", json_path = ".status.latestVersion", description = "Newest sealed version"),
     printcolumn(name = "Mode", type_ = "string", json_path = ".spec.mode", description = "on, auto or off"),
+    printcolumn(name = "Pinned", type_ = "boolean", json_path = ".status.imagePinned", description = "False for an image without a digest", priority = 1),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
@@ -314,6 +315,9 @@ pub struct SkillStatus {
     /// sha256 of the content of `spec.version`, as sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// False if `spec.run.sandbox.image` is a tag without a digest: the registry decides what runs, and may change it under a sealed version. Absent for a `runtime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_pinned: Option<bool>,
     /// `Ready`: the current content can run. `Sealed`: the current content is sealed under its version.
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -16,7 +16,7 @@ pub(crate) mod runner_stream;
 
 pub(crate) use attach::{AttachError, BindLimits, attach, wait_until_bound};
 pub(crate) use create::{CreateError, create};
-pub(crate) use pod_state::{Ended, PodState, is_node_unreachable};
+pub(crate) use pod_state::{Ended, PodState, image_id, is_node_unreachable};
 pub(crate) use pod_watch::{PodReceiver, PodWatch};
 pub(crate) use quota::QuotaRefusal;
 pub(crate) use remove::Remover;

@@ -86,6 +86,12 @@ pub fn yanked_versions(spec: &SkillSpec) -> BTreeSet<SkillSemver> {
     spec.yanked_versions.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
+/// Tells if a Skill's own image has a digest, so that it never changes. `None` for a runtime, whose image is Skillet's.
+pub fn is_image_pinned(spec: &SkillSpec) -> Option<bool> {
+    let image = spec.run.sandbox.as_ref()?.image.as_ref()?;
+    Some(image.contains('@'))
+}
+
 /// Validates a Skill; returns all its errors at once.
 pub fn validate_skill(
     name: &str,

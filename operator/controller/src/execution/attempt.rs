@@ -32,7 +32,7 @@ use crate::{
     isolation,
     sandbox::{
         self, AttachError, BindLimits, CreateError, PodReceiver, QuotaRefusal, attach::Attached, capacity,
-        logs, manifest, quota,
+        image_id, logs, manifest, quota,
     },
 };
 
@@ -63,6 +63,10 @@ impl Attempt<'_> {
             ended = self.run_in(&mut sandbox, &mut pod) => ended,
             () = wait_for_stop(order) => Err(Interrupted::TakenOver(TakenOver::Finished)),
         };
+        // A short run may end before the watch shows what its node reports.
+        if let Some(view) = &*pod.borrow() {
+            sandbox.image_id = image_id(&view.pod).map(str::to_owned);
+        }
         self.ctx.pods.forget(&sandbox.job);
         match ended {
             Ok(outcome) | Err(Interrupted::Outcome(outcome)) => Ok((outcome, sandbox)),

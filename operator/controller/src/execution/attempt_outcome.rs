@@ -14,6 +14,8 @@ pub(crate) struct SandboxRef {
     pub(crate) job: String,
     pub(crate) pod: Option<String>,
     pub(crate) node: Option<String>,
+    /// The image of its container, as the node reports it.
+    pub(crate) image_id: Option<String>,
     /// The proof that the sandbox gave before the program was started.
     pub(crate) isolation: Option<Isolation>,
 }

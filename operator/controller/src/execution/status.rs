@@ -142,6 +142,7 @@ pub(crate) fn finished(
         job: Some(sandbox.job).filter(|job| !job.is_empty()),
         pod: sandbox.pod,
         node: sandbox.node,
+        image_id: sandbox.image_id,
         isolation,
         conditions,
     }

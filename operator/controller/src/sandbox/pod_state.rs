@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStateWaiting, Pod, PodCondition};
 use skillet_protocol::Receipt;
 
-use super::pod_watch::PodView;
+use super::{manifest::CONTAINER, pod_watch::PodView};
 
 /// The state of a sandbox as the API shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +49,8 @@ impl Ended {
     }
 }
 
+/// Longest image that a status takes.
+const MAX_IMAGE_ID: usize = 1024;
 const OOM_KILLED: &str = "OOMKilled";
 /// Waiting reasons after which the kubelet never tries again.
 const FINAL_WAITING: [&str; 2] = ["ErrImageNeverPull", "InvalidImageName"];
@@ -101,6 +103,13 @@ impl PodState {
             None => None,
         }
     }
+}
+
+/// Returns the image of the sandbox's container, with its digest, if its node has reported it.
+pub(crate) fn image_id(pod: &Pod) -> Option<&str> {
+    let mut containers = pod.status.as_ref()?.container_statuses.iter().flatten();
+    let id = &containers.find(|container| container.name == CONTAINER)?.image_id;
+    (!id.is_empty() && id.len() <= MAX_IMAGE_ID).then_some(id.as_str())
 }
 
 /// Returns true if the control plane has lost the pod's node: a pod whose container runs is then not ready. A sandbox has

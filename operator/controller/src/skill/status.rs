@@ -8,7 +8,10 @@ use skillet_api::{
     Reason, Skill, SkillStatus,
     reason::{READY, SEALED},
 };
-use skillet_core::{skill::yanked_versions, version::SkillSemver};
+use skillet_core::{
+    skill::{is_image_pinned, yanked_versions},
+    version::SkillSemver,
+};
 use skillet_kube::{Conditions, apply_status, find_condition, is_gone};
 use thiserror::Error as ThisError;
 
@@ -87,6 +90,7 @@ fn status(skill: &Skill, result: &Result<Applied, SkillError>, now: Timestamp) -
         latest_version: newest(versions.iter().filter_map(|text| text.parse().ok()), &yanked),
         versions,
         digest,
+        image_pinned: is_image_pinned(&skill.spec),
         conditions: vec![condition(READY, &ready), condition(SEALED, &sealed)],
     }
 }
@@ -188,6 +192,22 @@ mod tests {
         assert_eq!(condition_of(&status, READY), ("True".into(), "Ready".into()));
         assert_eq!(condition_of(&status, SEALED), ("True".into(), "Sealed".into()));
         assert_eq!((status.observed_generation, status.latest_version.as_deref()), (Some(1), Some("1.0.0")));
+    }
+
+    #[test]
+    fn an_image_without_a_digest_is_not_pinned() {
+        let of = |sandbox: &str| {
+            let mut skill = skill(1, &[], SkillStatus::default());
+            skill.spec.run = serde_saphyr::from_str(&format!("{{sandbox: {{{sandbox}}}}}")).unwrap();
+            status(&skill, &Ok(applied(&["1.0.0"])), now()).image_pinned
+        };
+        assert_eq!(of("image: 'r.example:5000/a:1', command: [cat]"), Some(false));
+        assert_eq!(of("image: 'r.example/a', command: [cat]"), Some(false));
+        assert_eq!(
+            of(&format!("image: 'r.example/a:1@sha256:{}', command: [cat]", "0".repeat(64))),
+            Some(true)
+        );
+        assert_eq!(of("runtime: shell, script: cat"), None);
     }
 
     #[test]

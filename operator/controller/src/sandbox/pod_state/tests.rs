@@ -122,3 +122,19 @@ fn an_evicted_pod_has_ended_without_a_container_status() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn the_image_of_the_sandbox_is_the_one_that_its_node_reports() {
+    let check = |container: &str, id: &str, expected: Option<&str>| {
+        let pod: Pod = serde_saphyr::from_str(&format!(
+            "spec: {{containers: []}}\nstatus: {{containerStatuses: [{{name: {container}, image: 'r.example/a:1', imageID: '{id}', ready: true, restartCount: 0}}]}}"
+        ))
+        .unwrap();
+        assert_eq!(image_id(&pod), expected, "{container} {id}");
+    };
+    check("sandbox", "r.example/a@sha256:0123", Some("r.example/a@sha256:0123"));
+    check("sandbox", "", None);
+    check("sandbox", &"a".repeat(1025), None);
+    check("injected", "r.example/sidecar@sha256:0123", None);
+    assert_eq!(image_id(&Pod::default()), None);
+}
