@@ -99,16 +99,20 @@ async fn idle_connections_give_their_places_to_new_ones() {
     let server = Serving::start(None, routes().route("/slow", get(slow)), 8).await;
     let slow = server.connect("GET /slow HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n").await;
     begins.recv().await.unwrap();
-    let mut idle = Vec::new();
-    for _ in 0..1000 {
-        idle.push(server.connect("").await);
+    // Ten thousand, a thousand at a time: each side of each is a file descriptor of this process.
+    for _ in 0..10 {
+        let mut idle = Vec::new();
+        for _ in 0..1000 {
+            idle.push(server.connect("").await);
+        }
+        for _ in 0..20 {
+            let closing =
+                server.connect(&REQUEST.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n")).await;
+            assert!(read_all(closing).await.ends_with("hello"));
+        }
+        // All but those that have places are closed.
+        join_all(idle.into_iter().take(990).map(read_all)).await;
     }
-    for _ in 0..20 {
-        let closing = server.connect(&REQUEST.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n")).await;
-        assert!(read_all(closing).await.ends_with("hello"));
-    }
-    // All but those that have places are closed.
-    join_all(idle.into_iter().take(990).map(read_all)).await;
     finish.cancel();
     assert!(read_all(slow).await.ends_with("slow"), "a request under way keeps its place");
 }
