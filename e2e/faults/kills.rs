@@ -13,7 +13,7 @@ use kube::{
 use serde_json::json;
 use skillet_api::{Phase, Reason, SkillExecution};
 use skillet_e2e::{Journey, SkillDraft, eventually, journey_under, operator, sandbox};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     load::{self, Done},
@@ -55,7 +55,8 @@ async fn thirty_kills_under_load_lose_nothing_and_run_nothing_twice() -> Result<
             load::start(j, &j.namespace, skill, runs).await?;
         }
         for kill in 1..=KILLS {
-            wait_some_time().await;
+            // The points in time are random.
+            sleep(random_millis(2_000)).await;
             kill_operator(j).await?;
             match kill {
                 RAISED_AFTER => drop(j.apply(&count(2)).await?),
@@ -111,10 +112,9 @@ async fn check_runs(one: &Done, counter: &RunCounter) -> Result<()> {
     Ok(())
 }
 
-/// The points in time are random: between none and two seconds after the last kill.
-async fn wait_some_time() {
-    let millis = RandomState::new().hash_one(Instant::now()) % 2_000;
-    sleep_until(Instant::now() + Duration::from_millis(millis)).await;
+/// A random time of up to `most` milliseconds.
+pub(crate) fn random_millis(most: u64) -> Duration {
+    Duration::from_millis(RandomState::new().hash_one(Instant::now()) % most)
 }
 
 /// Without grace, as a crash: the pod is gone at once, and its process with it.

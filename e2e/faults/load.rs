@@ -1,6 +1,6 @@
 //! Many executions at once, and what became of them.
 
-use std::{collections::HashMap, pin::pin, time::Duration};
+use std::{collections::HashMap, ops::Range, pin::pin, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use futures::TryStreamExt as _;
@@ -12,8 +12,10 @@ use kube::{
 use serde_json::json;
 use skillet_api::{SkillExecution, SkillExecutionStatus};
 use skillet_e2e::{Journey, PATIENCE, eventually, execute};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
+/// Name of a skill that returns its input.
+pub(crate) const QUICK: &str = "quick";
 const CREATED_WITHIN: Duration = Duration::from_secs(30);
 
 /// One execution that has ended.
@@ -28,8 +30,16 @@ pub(crate) struct Done {
 
 /// Makes `count` executions of `skill` in `namespace`, numbered in the order in which the API server takes them.
 pub(crate) async fn start(journey: &Journey, namespace: &str, skill: &str, count: u64) -> Result<()> {
-    let api: Api<SkillExecution> = Api::namespaced(journey.client.clone(), namespace);
-    for number in 0..count {
+    create(&Api::namespaced(journey.client.clone(), namespace), skill, 0..count).await
+}
+
+/// The same in the journey's own namespace, numbered from `first`.
+pub(crate) async fn start_from(journey: &Journey, skill: &str, first: u64, count: u64) -> Result<()> {
+    create(&journey.api(), skill, first..first + count).await
+}
+
+async fn create(api: &Api<SkillExecution>, skill: &str, numbers: Range<u64>) -> Result<()> {
+    for number in numbers {
         let mut spec = execute::spec(skill);
         spec.input = Some(json!({ "number": number }));
         let execution = SkillExecution::new(&format!("{skill}-{number:04}"), spec);
@@ -79,6 +89,13 @@ pub(crate) async fn all_ended(
     let mut done: Vec<Done> = ended.into_values().collect();
     done.sort_by_key(|done| done.number);
     Ok(done)
+}
+
+/// Runs [`QUICK`] to its end, which must be right, and returns the time that this takes.
+pub(crate) async fn time_quick_run(journey: &Journey) -> Result<Duration> {
+    let (begun, input) = (Instant::now(), json!({ "a": 1 }));
+    assert_eq!(journey.run(QUICK, input.clone()).await?.output(), input);
+    Ok(begun.elapsed())
 }
 
 fn has_ended(execution: &SkillExecution) -> bool {

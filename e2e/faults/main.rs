@@ -1,11 +1,14 @@
-//! The faults lane: the operator is killed or sent away, and a thousand executions come at once.
+//! The faults lane: parts of the cluster are killed, frozen or replaced, and objects come that are many or hostile.
 //!
 //! A program of its own, run after the journeys: it takes the whole cluster. Needs `SKILLET_E2E=1` and a cluster with
 //! Skillet in it, like the other.
 
 mod burst;
+mod frozen;
+mod hostile;
 mod kills;
 mod load;
 mod operator_downtime;
 mod released;
 mod run_counter;
+mod swarm;

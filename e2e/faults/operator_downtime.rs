@@ -27,6 +27,12 @@ pub(crate) struct Begun {
     status: SkillExecutionStatus,
 }
 
+impl Begun {
+    pub(crate) fn execution(&self) -> &SkillExecution {
+        &self.execution
+    }
+}
+
 pub(crate) async fn begin(j: &Journey, skill: &str) -> Result<Begun> {
     let execution = j.start(skill, json!({ "of": skill })).await?;
     let status = j.running(&execution).await?;

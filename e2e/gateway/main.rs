@@ -10,6 +10,7 @@ mod graceful_shutdown;
 mod keys;
 mod openapi_conformance;
 mod readme;
+mod rollout;
 mod sdks;
 mod tenant_isolation;
 mod update_latency;

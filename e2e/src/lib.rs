@@ -14,6 +14,7 @@
 //! | `SKILLET_NODE_LOGS` | the folder of container logs, where the node is this machine |
 //! | `SKILLET_GATEWAY_URL` | the gateway, where it does not run as a pod |
 //! | `SKILLET_MODEL_URL` | a running `gateway/model/model.py` that gateway and tests can reach, instead of a pod |
+//! | `SKILLET_ROUNDS`, `SKILLET_SWARM`, `SKILLET_RATE` | more rounds of a frozen leader, executions at once, runs a second during an upgrade |
 //! | `SKILLET_E2E_IMAGE` | an image with `/bin/busybox` and no runner, where none can be loaded |
 
 pub mod agent;
@@ -31,6 +32,7 @@ pub mod metrics;
 pub mod observe;
 pub mod operator;
 pub mod policy;
+pub mod process;
 pub mod report;
 pub mod sandbox;
 pub mod wait;

@@ -14,12 +14,12 @@ pub(super) fn bind_ids(response: Response, binding: Option<IdBinding>) -> Respon
     let (mut parts, body) = response.into_parts();
     parts.headers.remove(CONTENT_LENGTH);
     let mut tagger = binding.tagger();
-    let tagged = body.into_data_stream().map_ok(move |bytes| {
+    let stream = body.into_data_stream().map_ok(move |bytes| {
         let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 8);
         compute(bytes.len(), || tagger.write(&bytes, &mut out));
         Bytes::from(out)
     });
-    Response::from_parts(parts, Body::from_stream(tagged))
+    Response::from_parts(parts, Body::from_stream(stream))
 }
 
 #[cfg(test)]

@@ -71,22 +71,20 @@ impl IdBinding {
     /// Removes the tags of a request's ids: of the history before it, and of its items.
     pub fn unbind(&self, request: &mut Value) -> BoundIds {
         let mut bound = BoundIds::default();
-        self.unbind_id(request.get_mut("previous_response_id"), &mut bound);
-        match request.get_mut("conversation") {
-            Some(Value::Object(conversation)) => self.unbind_id(conversation.get_mut("id"), &mut bound),
-            id => self.unbind_id(id, &mut bound),
+        for pointer in ["/previous_response_id", "/conversation", "/conversation/id"] {
+            self.unbind_id(request, pointer, &mut bound);
         }
         for list in ITEM_LISTS {
             let items = request.get_mut(list).and_then(Value::as_array_mut);
             for item in items.into_iter().flatten() {
-                self.unbind_id(item.get_mut("id"), &mut bound);
+                self.unbind_id(item, "/id", &mut bound);
             }
         }
         bound
     }
 
-    fn unbind_id(&self, id: Option<&mut Value>, bound: &mut BoundIds) {
-        let Some(Value::String(id)) = id else { return };
+    fn unbind_id(&self, value: &mut Value, pointer: &str, bound: &mut BoundIds) {
+        let Some(Value::String(id)) = value.pointer_mut(pointer) else { return };
         let Some((bare, is_valid)) = self.split(id) else { return };
         let length = bare.len();
         id.truncate(length);
@@ -105,7 +103,7 @@ impl IdBinding {
                 _ => (part, ""),
             };
             let mut id = Value::String(text.to_owned());
-            self.unbind_id(Some(&mut id), &mut bound);
+            self.unbind_id(&mut id, "", &mut bound);
             out.push_str(id.as_str().unwrap_or_default());
             out.push_str(end);
         }

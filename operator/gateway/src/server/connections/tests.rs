@@ -106,8 +106,7 @@ async fn idle_connections_give_their_places_to_new_ones() {
             idle.push(server.connect("").await);
         }
         for _ in 0..20 {
-            let closing =
-                server.connect(&REQUEST.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n")).await;
+            let closing = server.connect(&REQUEST.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n")).await;
             assert!(read_all(closing).await.ends_with("hello"));
         }
         // All but those that have places are closed.

@@ -1,0 +1,125 @@
+//! Processes that stop without an end and come back: the operator that leads, the API server, the kubelet. Every program
+//! ran at most once, and no result is lost.
+
+use std::{env, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use kube::ResourceExt as _;
+use serde_json::json;
+use skillet_api::{Phase, Reason};
+use skillet_e2e::{
+    Journey, SkillDraft, eventually, journey_under, operator,
+    process::{Frozen, of_node, of_operator},
+};
+use tokio::time::sleep;
+
+use crate::{
+    kills::random_millis,
+    load::{self, Done},
+    operator_downtime::begin,
+    run_counter::RunCounter,
+};
+
+/// Rounds of the leader's test, unless SKILLET_ROUNDS says otherwise.
+const ROUNDS: u64 = 6;
+const RUNS_PER_ROUND: u64 = 8;
+/// The new leader must take over within this time. Then the old one returns after up to as long as a run takes.
+const TAKEN_OVER: Duration = Duration::from_secs(60);
+const ENDED: Duration = Duration::from_secs(120);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_leader_that_returns_runs_nothing_twice() -> Result<()> {
+    journey_under(json!({ "concurrency": { "total": 6, "perNamespace": 6 } }), async |j| {
+        let rounds = env::var("SKILLET_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
+        // Some end before the leader changes, some after it.
+        let script = "number=$(jq .number); echo \"{\\\"number\\\": $number}\"; sleep $((number % 4))";
+        j.apply(&SkillDraft::shell("steady", script)).await?;
+        j.ready("steady").await?;
+        let counter = RunCounter::open(&j.client, &j.namespace);
+        for round in 0..rounds {
+            freeze_leader(j, round).await.with_context(|| format!("round {round} of {rounds}"))?;
+        }
+        let total = usize::try_from(rounds * RUNS_PER_ROUND)?;
+        let done = load::all_ended(j, &j.namespace, total, ENDED).await?;
+        for Done { uid, number, status, .. } in &done {
+            ensure!(status.reason == Some(Reason::Succeeded), "{number} ended otherwise: {status:?}");
+            let runs = counter.runs(uid);
+            ensure!(runs <= 1, "execution {number} was run {runs} times");
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Freezes the leader at a random point of some runs, until another leads and for a random time more.
+async fn freeze_leader(j: &Journey, round: u64) -> Result<()> {
+    let leader =
+        eventually("an operator leads", TAKEN_OVER, async || Ok(operator::pod(&j.client).await.ok()));
+    let name = leader.await?.name_any();
+    let pid = of_operator(&name)?;
+    load::start_from(j, "steady", round * RUNS_PER_ROUND, RUNS_PER_ROUND).await?;
+    sleep(random_millis(1_500)).await;
+    let frozen = Frozen::new(pid)?;
+    eventually("another operator leads", TAKEN_OVER, async || {
+        Ok(operator::pod(&j.client).await.ok().filter(|pod| pod.name_any() != name).map(drop))
+    })
+    .await?;
+    sleep(random_millis(3_000)).await;
+    drop(frozen);
+    load::all_ended(j, &j.namespace, usize::try_from((round + 1) * RUNS_PER_ROUND)?, ENDED).await.map(drop)
+}
+
+/// Starts a run of `seconds`, freezes a part of the node in the middle of it, and expects the run's own end.
+async fn outlive(j: &Journey, part: &str, silence: Duration) -> Result<()> {
+    let seconds = silence.as_secs() / 2;
+    let name = format!("outlive-{}-{}", part.replace("kube-", ""), silence.as_secs());
+    j.apply(&SkillDraft::shell(&name, &format!("sleep {seconds}; cat"))).await?;
+    j.ready(&name).await?;
+    let counter = RunCounter::open(&j.client, &j.namespace);
+    let begun = begin(j, &name).await?;
+    let frozen = Frozen::new(of_node(part)?)?;
+    // The program ends meanwhile.
+    sleep(silence).await;
+    drop(frozen);
+    let ended = j.ended(begun.execution()).await?;
+    ensure!(ended.status.attempts == 1, "{part} was silent for {silence:?}: {:?}", ended.status);
+    ensure!(counter.runs(&ended.uid) <= 1, "it was run twice");
+    assert_eq!(ended.output(), json!({ "of": name }));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_outlives_an_api_server_that_is_silent() -> Result<()> {
+    journey_under(json!({}), async |j| {
+        for seconds in [10, 60] {
+            outlive(j, "kube-apiserver", Duration::from_secs(seconds)).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_outlives_a_kubelet_that_is_silent() -> Result<()> {
+    journey_under(json!({}), async |j| outlive(j, "kubelet", Duration::from_secs(30)).await).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_time_limit_holds_while_the_kubelet_is_silent() -> Result<()> {
+    journey_under(json!({}), async |j| {
+        j.apply(&SkillDraft::shell("late", "sleep 60").limit("timeout", "4s").limit("retries", 1)).await?;
+        j.ready("late").await?;
+        let begun = begin(j, "late").await?;
+        let frozen = Frozen::new(of_node("kubelet")?)?;
+        sleep(Duration::from_secs(6)).await;
+        drop(frozen);
+        let ended = j.ended(begun.execution()).await?.is(Phase::Failed, Reason::TimedOut);
+        ensure!(
+            ended.status.attempts == 1,
+            "a time limit is no reason for another attempt: {:?}",
+            ended.status
+        );
+        Ok(())
+    })
+    .await
+}

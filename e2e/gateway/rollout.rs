@@ -1,0 +1,84 @@
+//! A rolling upgrade under a steady load of runs: no request fails, and no run is lost.
+
+use std::{env, sync::Arc, time::Duration};
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use serde_json::json;
+use skillet_e2e::{
+    Journey, PATIENCE, SkillDraft,
+    agent::{Request, gateway_client::NAMESPACE},
+    eventually, journey_under,
+};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, interval},
+};
+
+use crate::fixture::{Fixture, of_text};
+
+/// Runs a second, unless SKILLET_RATE says otherwise.
+const RATE: f64 = 2.0;
+const ROLLED_WITHIN: Duration = Duration::from_secs(240);
+/// The slowest of a hundred requests takes at most this, times [`PATIENCE`].
+const P99: Duration = Duration::from_secs(5);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rolling_upgrade_under_load_fails_no_request() -> Result<()> {
+    journey_under(json!({}), async |j| {
+        let echo = of_text(SkillDraft::shell("echo", "cat"), "Gives back what it was given.");
+        let fixture = Fixture::set_up(j, &[echo]).await?;
+        let rate = env::var("SKILLET_RATE").ok().and_then(|text| text.parse().ok()).unwrap_or(RATE);
+        let gateway = Arc::new((fixture.gateway, fixture.token));
+        let mut sent = JoinSet::new();
+        let mut ticks = interval(Duration::from_secs_f64(1.0 / rate));
+        let rolled = async {
+            for deployment in ["skillet", "skillet-gateway"] {
+                restart(j, deployment).await?;
+            }
+            anyhow::Ok(())
+        };
+        tokio::pin!(rolled);
+        loop {
+            tokio::select! {
+                done = &mut rolled => break done?,
+                _ = ticks.tick() => {
+                    let (gateway, number) = (gateway.clone(), sent.len());
+                    sent.spawn(async move {
+                        let (begun, input) = (Instant::now(), json!({ "text": format!("text {number}") }));
+                        let body = json!({ "skill": "echo", "input": input });
+                        let response = gateway.0.send(&gateway.1, &Request::post("/api/skills/executions", body)).await?;
+                        ensure!(response.status == 200, "{} {}", response.status, response.text);
+                        ensure!(response.json()["output"] == input, "{}", response.text);
+                        Ok(begun.elapsed())
+                    });
+                }
+            }
+        }
+        let mut times = sent.join_all().await.into_iter().collect::<Result<Vec<Duration>>>()?;
+        times.sort_unstable();
+        let at = |part: usize| times.get((times.len() * part / 100).min(times.len() - 1)).copied();
+        let (median, p99) = (at(50).unwrap_or_default(), at(99).unwrap_or_default());
+        println!("{} runs at {rate} a second during the upgrade: median {median:?}, p99 {p99:?}", times.len());
+        ensure!(p99 <= P99 * PATIENCE, "p99 is {p99:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Replaces all pods of a Deployment, as an upgrade does, and waits until the new ones are ready.
+async fn restart(j: &Journey, name: &str) -> Result<()> {
+    j.kubectl(&["rollout", "restart", "--namespace", NAMESPACE, &format!("deployment/{name}")], "").await?;
+    let api: Api<Deployment> = Api::namespaced(j.client.clone(), NAMESPACE);
+    eventually(&format!("{name} is replaced"), ROLLED_WITHIN, async || {
+        let deployment = api.get(name).await?;
+        let wanted = deployment.spec.and_then(|spec| spec.replicas);
+        let status = deployment.status.unwrap_or_default();
+        let is_seen = status.observed_generation >= deployment.metadata.generation;
+        let is_replaced =
+            status.updated_replicas == wanted && status.ready_replicas == wanted && status.replicas == wanted;
+        Ok((is_seen && is_replaced).then_some(()))
+    })
+    .await
+}

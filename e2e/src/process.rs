@@ -1,0 +1,79 @@
+//! Processes of the node as this machine shows them: frozen and thawed, and their largest memory.
+
+use std::{fs, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+
+/// A process that answers nothing until this is dropped.
+pub struct Frozen(u32);
+
+impl Frozen {
+    /// Stops the process. Its connections stay open.
+    pub fn new(pid: u32) -> Result<Self> {
+        signal("-STOP", pid)?;
+        Ok(Self(pid))
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // It may have been killed meanwhile.
+        signal("-CONT", self.0).ok();
+    }
+}
+
+fn signal(name: &str, pid: u32) -> Result<()> {
+    let status = Command::new("kill").args([name, &pid.to_string()]).status().context("kill")?;
+    ensure!(status.success(), "process {pid} got no {name}");
+    Ok(())
+}
+
+/// Kills a process, as a crash would.
+pub fn kill(pid: u32) -> Result<()> {
+    signal("-KILL", pid)
+}
+
+/// The process of the operator in a pod.
+pub fn of_operator(pod: &str) -> Result<u32> {
+    let host = format!("HOSTNAME={pod}");
+    let is_in_pod = |pid: u32| {
+        let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        variables.split(|byte| *byte == 0).any(|variable| variable == host.as_bytes())
+    };
+    let found = find("skillet", Some("operator")).into_iter().find(|pid| is_in_pod(*pid));
+    found.with_context(|| format!("pod {pod} has no process on this machine"))
+}
+
+/// The process of a part of the node, such as `kubelet`.
+pub fn of_node(part: &str) -> Result<u32> {
+    let found = find(part, None);
+    ensure!(found.len() == 1, "{part} runs {} times on this machine", found.len());
+    Ok(found[0])
+}
+
+/// Processes of this program, with this first argument.
+fn find(program: &str, argument: Option<&str>) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        let mut words = line.split('\0');
+        let is_program = words.next().is_some_and(|word| word.rsplit('/').next() == Some(program));
+        is_program && argument.is_none_or(|argument| words.next() == Some(argument))
+    })
+    .collect()
+}
+
+/// Forgets the largest memory of a process so far.
+pub fn reset_peak(pid: u32) -> Result<()> {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5").context("the peak could not be reset")
+}
+
+/// Most resident memory of a process since the last reset, in MB of a million bytes.
+pub fn peak_megabytes(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("the process has ended")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kibibytes * 1024 / 1_000_000)
+}
