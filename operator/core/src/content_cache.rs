@@ -1,4 +1,7 @@
 //! A cache of validated content of sealed versions. Compiling a schema costs more than every other check.
+//!
+//! Runs hold the contents of their versions longer than the cache does. So that compiled schemas stay within the bound of
+//! the cache, a content that leaves it is released.
 
 use std::{
     collections::HashMap,
@@ -9,6 +12,7 @@ use skillet_api::{Reason, SkillPolicySpec, SkillVersion};
 
 use crate::{
     content::digest,
+    schema::Schema,
     skill::{FieldError, ValidContent, validate_content},
 };
 
@@ -63,7 +67,7 @@ impl ContentCache {
         self.lock(policy).touch(uid)
     }
 
-    /// Validates the content of `version` and caches it as `weight` bytes. Two threads may validate the same version at
+    /// Validates the content of `version` and caches it as `weight` bytes, its compiled schemas apart. Two threads may validate the same version at
     /// once, with the same result.
     pub fn check(&self, version: &SkillVersion, policy: &SkillPolicySpec, weight: usize) -> CheckedContent {
         let content = validate(version, policy);
@@ -84,7 +88,7 @@ impl ContentCache {
     fn lock(&self, policy: &SkillPolicySpec) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.policy != *policy {
-            state.entries.clear();
+            state.entries.drain().for_each(|(_, entry)| release(&entry.content));
             state.weight = 0;
             state.policy = policy.clone();
         }
@@ -101,26 +105,45 @@ impl State {
     }
 
     fn insert(&mut self, uid: &str, content: CheckedContent, weight: usize) {
+        let weight = weight.saturating_add(compiled_size(&content));
         // One content must not empty the cache of all others.
         if weight > CAPACITY / 4 {
-            return;
+            return release(&content);
         }
         if self.weight + weight > CAPACITY {
             self.drop_older_half();
         }
         self.clock += 1;
         let entry = Entry { content, weight, used: self.clock };
-        let replaced = self.entries.insert(uid.to_owned(), entry).map_or(0, |entry| entry.weight);
-        self.weight = self.weight + weight - replaced;
+        let replaced = self.entries.insert(uid.to_owned(), entry);
+        self.weight = self.weight + weight - replaced.as_ref().map_or(0, |entry| entry.weight);
+        replaced.into_iter().for_each(|entry| release(&entry.content));
     }
 
     fn drop_older_half(&mut self) {
         let mut uses: Vec<u64> = self.entries.values().map(|entry| entry.used).collect();
         uses.sort_unstable();
         let middle = uses.get(uses.len() / 2).copied().unwrap_or(u64::MAX);
-        self.entries.retain(|_, entry| entry.used > middle);
+        self.entries
+            .extract_if(|_, entry| entry.used <= middle)
+            .for_each(|(_, entry)| release(&entry.content));
         self.weight = self.entries.values().map(|entry| entry.weight).sum();
     }
+}
+
+/// Returns the schemas of a content.
+fn schemas(content: &CheckedContent) -> impl Iterator<Item = &Schema> {
+    let valid = content.iter();
+    valid.flat_map(|content| [&content.input_schema, &content.output_schema]).flatten().map(Arc::as_ref)
+}
+
+fn compiled_size(content: &CheckedContent) -> usize {
+    schemas(content).map(Schema::compiled_size).sum()
+}
+
+/// Frees the compiled schemas of a content, which runs may still hold.
+fn release(content: &CheckedContent) {
+    schemas(content).for_each(Schema::release);
 }
 
 fn validate(version: &SkillVersion, policy: &SkillPolicySpec) -> CheckedContent {
@@ -137,6 +160,9 @@ fn validate(version: &SkillVersion, policy: &SkillPolicySpec) -> CheckedContent 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use skillet_api::SkillSpec;
+
     use super::*;
     use crate::content::seal;
 
@@ -194,6 +220,35 @@ mod tests {
         assert!(cache.len() <= CAPACITY / WEIGHT, "{}", cache.len());
         assert!(Arc::ptr_eq(&hot, &cache.get(&version("hot", "cat"), &policy).unwrap()));
     }
+
+    #[test]
+    fn a_content_that_leaves_the_cache_has_no_compiled_schema_and_is_still_checked() {
+        let spec: SkillSpec = serde_json::from_value(json!({
+            "version": "1.0.0",
+            "run": { "sandbox": { "runtime": "shell", "script": "cat" } },
+            "tool": { "inputSchema": { "type": "object" }, "outputSchema": { "pattern": r"^\w{1,9}$" } },
+        }))
+        .unwrap();
+        let mut version = SkillVersion::new("demo-1.0.0", seal("demo", &spec));
+        version.metadata.uid = Some("u".into());
+        let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
+        let is_compiled = |content: &ValidContent| {
+            let [input, output] =
+                [&content.input_schema, &content.output_schema].map(|s| s.as_ref().unwrap());
+            assert_eq!(input.is_compiled(), output.is_compiled());
+            input.is_compiled()
+        };
+        let too_large = cache.check(&version, &policy, CAPACITY / 4).unwrap();
+        assert!(cache.is_empty() && !is_compiled(&too_large));
+        let kept = cache.check(&version, &policy, WEIGHT).unwrap();
+        assert!(is_compiled(&kept));
+        let strict: SkillPolicySpec = serde_saphyr::from_str("{maximums: {memory: 1Mi}}").unwrap();
+        assert!(cache.find("u", &strict).is_none() && !is_compiled(&kept));
+        let output = kept.output_schema.as_ref().unwrap();
+        assert!(output.check(&json!("word")).is_ok() && output.check(&json!("two words")).is_err());
+        assert!(output.compiled_size() > 50_000, "a class of Unicode characters has many states");
+    }
+
     #[test]
     fn large_contents_are_kept_up_to_the_bound_in_bytes() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());

@@ -51,6 +51,8 @@ impl Instance {
 /// Size of a schema that [`super::shape::check`] let pass.
 #[derive(Debug)]
 pub(super) struct Size {
+    /// As compact JSON.
+    pub(super) bytes: usize,
     /// Nesting of the schema and of everything it refers to.
     pub(super) levels: u64,
     pub(super) has_references: bool,
@@ -58,6 +60,8 @@ pub(super) struct Size {
     pub(super) cost: u64,
     /// Most steps of all patterns for one byte.
     pub(super) pattern_steps: u64,
+    /// Bytes of the automata of all patterns.
+    pub(super) pattern_bytes: u64,
     /// Options of all enums.
     pub(super) options: u64,
 }
@@ -84,6 +88,27 @@ pub(super) fn pattern_steps(pattern: &str) -> u64 {
         numbers.filter_map(|number| number.parse::<u64>().ok()).max()
     });
     counts.fold(pattern.len() as u64, |states, count| states.saturating_mul(count.max(1)))
+}
+
+/// Returns an estimate of the bytes of a pattern's automaton. A class of Unicode characters has many states.
+pub(super) fn pattern_bytes(pattern: &str) -> u64 {
+    const STATE: u64 = 48;
+    const CLASSES: [(&str, u64); 9] = [
+        ("\\w", 256),
+        ("\\W", 256),
+        ("\\p", 256),
+        ("\\P", 256),
+        ("\\d", 64),
+        ("\\D", 64),
+        ("\\s", 16),
+        ("\\S", 16),
+        ("[^", 16),
+    ];
+    let length = pattern.len().max(1) as u64;
+    let classes: u64 =
+        CLASSES.iter().map(|(class, states)| pattern.matches(class).count() as u64 * states).sum();
+    let states = pattern_steps(pattern).saturating_mul(length + classes) / length;
+    states.saturating_mul(STATE).min(super::MAX_PATTERN_BYTES as u64)
 }
 
 /// Returns the evaluations for one path into a value, if a recursive reference counts once.

@@ -14,7 +14,7 @@ use super::{
 /// Largest schema, as compact JSON.
 const MAX_BYTES: usize = 128 * 1024;
 /// Most patterns in one schema.
-const MAX_PATTERNS: usize = 100;
+pub(super) const MAX_PATTERNS: usize = 100;
 
 /// The reason why a schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +47,7 @@ pub(super) fn check(root: &Value) -> Result<Size, String> {
     let mut seen = HashSet::new();
     let mut levels = levels(root);
     let (mut patterns, mut has_references) = (0, false);
-    let (mut pattern_steps, mut options) = (0_u64, 0);
+    let (mut pattern_steps, mut pattern_bytes, mut options) = (0_u64, 0_u64, 0);
     let mut waiting = vec![root];
     while let Some(schema) = waiting.pop() {
         if !seen.insert(std::ptr::from_ref(schema)) {
@@ -58,6 +58,7 @@ pub(super) fn check(root: &Value) -> Result<Size, String> {
         for pattern in self::patterns(schema) {
             patterns += 1;
             pattern_steps = pattern_steps.saturating_add(cost::pattern_steps(pattern));
+            pattern_bytes = pattern_bytes.saturating_add(cost::pattern_bytes(pattern));
         }
         options += schema.get("enum").and_then(Value::as_array).map_or(0, |options| options.len() as u64);
         for target in resolve(root, schema) {
@@ -79,7 +80,7 @@ pub(super) fn check(root: &Value) -> Result<Size, String> {
     if cost > MAX_COST {
         return Err("its alternatives multiply; use fewer allOf, anyOf, oneOf within each other".to_owned());
     }
-    Ok(Size { levels, has_references, cost, pattern_steps, options })
+    Ok(Size { bytes, levels, has_references, cost, pattern_steps, pattern_bytes, options })
 }
 
 fn check_identity(root: &Value, schema: &Value) -> Result<(), String> {
