@@ -16,7 +16,10 @@ use kube::{
     runtime::{Controller, controller::Action, reflector::ObjectRef, watcher},
 };
 use skillet_api::{Reason, Skill, SkillVersion, names};
-use skillet_core::skill::{FieldError, validate_skill};
+use skillet_core::{
+    skill::{FieldError, validate_skill},
+    version::SkillSemver,
+};
 use skillet_kube::{ObjectHead, PAGE_SIZE, ParseError};
 use thiserror::Error;
 use tracing::{debug, warn};
@@ -35,8 +38,9 @@ pub(crate) enum Error {
     Parse(#[from] ParseError),
     #[error(transparent)]
     Gather(#[from] gather::Error),
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Validate(Vec<FieldError>),
+    /// `serving` are the sealed versions that run on, newest first.
+    #[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Validate { problems: Vec<FieldError>, serving: Vec<SkillSemver> },
     #[error(transparent)]
     Build(#[from] build::Conflict),
     #[error(transparent)]
@@ -52,7 +56,7 @@ impl Error {
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Error::Parse(_) => Reason::ParseFailed,
-            Error::Validate(problems) => {
+            Error::Validate { problems, .. } => {
                 problems.first().map_or(Reason::SpecInvalid, |problem| problem.reason)
             }
             Error::Build(conflict) => conflict.reason(),
@@ -122,7 +126,8 @@ async fn reconcile(head: Arc<ObjectHead<Skill>>, ctx: Arc<Context>) -> Result<Ac
 async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error> {
     let observed = gather::gather(ctx, skill, Consistency::AtLeastSeen).await?;
     let policy = ctx.catalog.policy();
-    let valid = validate_skill(&skill.name_any(), &skill.spec, &policy).map_err(Error::Validate)?;
+    let valid = validate_skill(&skill.name_any(), &skill.spec, &policy)
+        .map_err(|problems| Error::Validate { problems, serving: build::serving(skill, &observed) })?;
     let mut desired = build::build(skill, &valid, &observed, &policy);
     // The list may still show a version that was just deleted. A conflict would stay, and a deletion is final.
     if desired.as_ref().map_or(true, |desired| !desired.surplus.is_empty()) {
@@ -142,7 +147,7 @@ fn error_policy(_: Arc<ObjectHead<Skill>>, error: &Error, ctx: Arc<Context>) -> 
     match error {
         Error::Build(conflict) if conflict.is_by_record() => Action::requeue(RECORD_RETRY),
         // The user must change the object, which the watch will show.
-        Error::Parse(_) | Error::Validate(_) | Error::Build(_) => Action::await_change(),
+        Error::Parse(_) | Error::Validate { .. } | Error::Build(_) => Action::await_change(),
         Error::Gather(_) | Error::Record(_) | Error::Apply(_) | Error::Status(_) => {
             ctx.metrics.problem(KIND, Reason::ApiError);
             warn!(error = %chain(error), "Skill reconcile failed; retrying");

@@ -104,8 +104,7 @@ pub(crate) fn build(
     observed: &Observed,
     policy: &SkillPolicySpec,
 ) -> Result<Desired, Conflict> {
-    let mut sealed: Vec<SkillSemver> = observed.versions.iter().filter_map(number).collect();
-    newest_first(&mut sealed);
+    let mut sealed = sealed(observed);
     let same_number =
         observed.versions.iter().find(|version| number(version).as_ref() == Some(&valid.version));
     let seal = match same_number {
@@ -144,6 +143,23 @@ fn changed_labels<'a>(
             (is_yanked != is_labelled).then(|| (version.clone(), is_yanked))
         })
         .collect()
+}
+
+/// Returns the sealed versions, newest first.
+pub(crate) fn sealed(observed: &Observed) -> Vec<SkillSemver> {
+    let mut sealed: Vec<SkillSemver> = observed.versions.iter().filter_map(number).collect();
+    newest_first(&mut sealed);
+    sealed
+}
+
+/// Returns the versions that run on while the Skill's present content is not valid, newest first. If that content is sealed,
+/// a change of the policy has made it invalid, and with it perhaps every version.
+pub(crate) fn serving(skill: &Skill, observed: &Observed) -> Vec<SkillSemver> {
+    let digest = content::digest(&skill.spec);
+    if observed.versions.iter().any(|version| version.spec.digest == digest) {
+        return Vec::new();
+    }
+    sealed(observed)
 }
 
 fn number(version: &SkillVersion) -> Option<SkillSemver> {

@@ -70,7 +70,7 @@ fn status(skill: &Skill, result: &Result<Applied, SkillError>, now: Timestamp) -
         Err(
             SkillError::Parse(_)
             | SkillError::Gather(_)
-            | SkillError::Validate(_)
+            | SkillError::Validate { .. }
             | SkillError::Record(_)
             | SkillError::Apply(_)
             | SkillError::Status(_),
@@ -85,13 +85,20 @@ fn status(skill: &Skill, result: &Result<Applied, SkillError>, now: Timestamp) -
     let condition = |type_: &str, Verdict { is_true, reason, message }: &Verdict| {
         conditions.build(type_, if *is_true { "True" } else { "False" }, reason.as_str(), message)
     };
+    // A failed request says nothing of what was sealed before.
+    let kept = |type_: &str, is_current: bool| {
+        find_condition(&old.conditions, type_).filter(|_| is_current && !is_decided).cloned()
+    };
     SkillStatus {
         observed_generation: if is_decided { generation } else { old.observed_generation },
         latest_version: newest(versions.iter().filter_map(|text| text.parse().ok()), &yanked),
         versions,
         digest,
         image_pinned: is_image_pinned(&skill.spec),
-        conditions: vec![condition(READY, &ready), condition(SEALED, &sealed)],
+        conditions: vec![
+            kept(READY, true).unwrap_or_else(|| condition(READY, &ready)),
+            kept(SEALED, old.observed_generation == generation).unwrap_or_else(|| condition(SEALED, &sealed)),
+        ],
     }
 }
 
@@ -133,9 +140,9 @@ fn verdicts(result: &Result<Applied, SkillError>, yanked: &BTreeSet<SkillSemver>
             let serving = match error {
                 // Versions that were sealed before stay in use.
                 SkillError::Build(conflict) => newest(conflict.sealed.iter().cloned(), yanked),
+                SkillError::Validate { serving, .. } => newest(serving.iter().cloned(), yanked),
                 SkillError::Parse(_)
                 | SkillError::Gather(_)
-                | SkillError::Validate(_)
                 | SkillError::Record(_)
                 | SkillError::Apply(_)
                 | SkillError::Status(_) => None,
@@ -237,14 +244,44 @@ mod tests {
         assert_eq!(status.observed_generation, Some(2));
     }
 
-    #[test]
-    fn a_failed_write_decides_nothing() {
-        let failed = crate::skill::apply::Error::Seal {
+    fn failed_write() -> Result<Applied, SkillError> {
+        Err(SkillError::Apply(crate::skill::apply::Error::Seal {
             name: "a-1.1.0".into(),
             source: Box::new(kube::Error::LinesCodecMaxLineLengthExceeded),
+        }))
+    }
+
+    #[test]
+    fn a_failed_write_decides_nothing() {
+        let failed = status(&skill(2, &[], sealed()), &failed_write(), now());
+        assert_eq!(condition_of(&failed, READY), ("True".into(), "Ready".into()));
+        assert_eq!(condition_of(&failed, SEALED), ("False".into(), "ApiError".into()));
+        assert_eq!(failed.observed_generation, Some(1));
+        assert_eq!(
+            status(&skill(1, &[], sealed()), &failed_write(), now()),
+            sealed(),
+            "nothing was to be done"
+        );
+        let first = status(&skill(1, &[], SkillStatus::default()), &failed_write(), now());
+        assert_eq!(condition_of(&first, READY), ("False".into(), "ApiError".into()));
+    }
+
+    #[test]
+    fn content_that_is_not_valid_leaves_ready_what_is_sealed_and_serves() {
+        let invalid = |serving: &[&str]| {
+            let message = "must be more than 0".to_owned();
+            let problems = vec![skillet_core::skill::FieldError {
+                reason: Reason::SpecInvalid,
+                field: "spec.limits.cpu".into(),
+                message,
+            }];
+            let serving = serving.iter().map(|version| version.parse().unwrap()).collect();
+            status(&skill(2, &[], sealed()), &Err(SkillError::Validate { problems, serving }), now())
         };
-        let status = status(&skill(2, &[], sealed()), &Err(SkillError::Apply(failed)), now());
-        assert_eq!(condition_of(&status, READY), ("False".into(), "ApiError".into()));
-        assert_eq!(status.observed_generation, Some(1));
+        let serves = invalid(&["1.0.0"]);
+        assert_eq!(condition_of(&serves, READY), ("True".into(), "Ready".into()));
+        assert_eq!(condition_of(&serves, SEALED), ("False".into(), "SpecInvalid".into()));
+        assert_eq!(serves.observed_generation, Some(2));
+        assert_eq!(condition_of(&invalid(&[]), READY), ("False".into(), "SpecInvalid".into()));
     }
 }

@@ -32,6 +32,18 @@ fn texts(versions: &[SkillSemver]) -> Vec<String> {
 }
 
 #[test]
+fn sealed_versions_serve_unless_the_present_content_is_one_of_them() {
+    let observed = |of: &[&Skill]| Observed {
+        versions: of.iter().map(|skill| snapshot(skill)).collect(),
+        pinned: BTreeSet::new(),
+    };
+    let (first, second) = (skill("1.0.0", "a"), skill("1.1.0", "b"));
+    let changed = skill("1.2.0", "c");
+    assert_eq!(texts(&serving(&changed, &observed(&[&first, &second]))), ["1.1.0", "1.0.0"]);
+    assert!(serving(&second, &observed(&[&first, &second])).is_empty());
+}
+
+#[test]
 fn a_new_version_is_sealed_under_its_name_and_owned_by_the_skill() {
     let desired = build_from(&skill("1.2.0", "cat"), &[&skill("1.1.0", "cat")], &[], 20).unwrap();
     let sealed = desired.seal.unwrap();
