@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    ResourceExt,
-    api::{ListParams, LogParams},
-};
+use kube::{ResourceExt, api::ListParams};
 use skillet_api::Reason;
 use skillet_kube::Backoff;
 use skillet_protocol::{Receipt, RunnerMessage};
@@ -103,8 +100,7 @@ async fn has_counted_pod(ctx: &Context, job: &str) -> Option<bool> {
 
 /// The first byte of a pod's log, which its kubelet gives.
 async fn peek(ctx: &Context, pod: &Pod) -> kube::Result<String> {
-    let params = LogParams { limit_bytes: Some(1), ..LogParams::default() };
-    ctx.sandbox_pods().logs(&pod.name_any(), &params).await
+    ctx.sandbox_pods().logs(&pod.name_any(), &logs::params(1)).await
 }
 
 /// Waits up to `limit` for the sandbox's end and reads what it left.

@@ -8,6 +8,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::LogParams};
 use skillet_protocol::{RunnerMessage, StreamReader};
 
+use super::manifest::CONTAINER;
+
 /// Twice what a runner writes: a longer log is not a runner's.
 const LOG_LIMIT_BYTES: i64 = 8 << 20;
 
@@ -29,6 +31,11 @@ pub(crate) enum Logged {
     Torn,
 }
 
+/// Returns the parameters to read so many bytes of a log. An admission webhook may have added containers.
+pub(crate) fn params(limit: i64) -> LogParams {
+    LogParams { container: Some(CONTAINER.into()), limit_bytes: Some(limit), ..LogParams::default() }
+}
+
 /// Reads the log of `pod` and checks it as a stream would be.
 pub(crate) async fn read(pods: &Api<Pod>, pod: &str) -> Result<Logged, kube::Error> {
     read_head(pods, pod, LOG_LIMIT_BYTES).await
@@ -44,7 +51,7 @@ pub(crate) async fn is_accepted(pods: &Api<Pod>, pod: &str) -> Result<bool, kube
 
 /// Reads in small pieces: what is held is the runner's messages and never the log beside them.
 async fn read_head(pods: &Api<Pod>, pod: &str, limit: i64) -> Result<Logged, kube::Error> {
-    let params = LogParams { limit_bytes: Some(limit), ..LogParams::default() };
+    let params = params(limit);
     let mut stream = pin!(pods.log_stream(pod, &params).await?);
     let (mut log, mut buffer) = (LogReader::default(), vec![0; BUFFER_BYTES]);
     loop {

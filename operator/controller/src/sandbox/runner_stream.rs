@@ -18,6 +18,8 @@ use tokio::{
     time::timeout,
 };
 
+use super::manifest::CONTAINER;
+
 /// Buffer between the websocket and us; a frame of output is at most 64 KiB.
 const BUFFER_BYTES: usize = 128 * 1024;
 /// A runner answers Hello in about a millisecond once it has tested itself, for which it has five seconds. One that takes
@@ -61,6 +63,8 @@ impl RunnerStream {
     /// Attaches to `pod` and greets its runner. Fails at once where the container does not run yet.
     pub(crate) async fn attach(pods: &Api<Pod>, pod: &str, epoch: u64) -> Result<(Self, Ready), StreamEnd> {
         let params = AttachParams {
+            // An admission webhook may have added containers.
+            container: Some(CONTAINER.into()),
             stdin: true,
             stdout: true,
             stderr: false,
