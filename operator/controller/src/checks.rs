@@ -58,14 +58,18 @@ impl Default for Checks {
 impl Checks {
     /// Waits for the turn of a lane to read objects.
     pub(crate) async fn turn(&self, lane: &Lane) -> Turn {
-        let permits = {
-            let mut lanes = lock(&self.lanes);
-            lanes.retain(|_, permits| Arc::strong_count(permits) > 1);
-            let new = || Arc::new(LanePermits { reads: semaphore(READS), check: semaphore(1) });
-            lanes.entry(lane.clone()).or_insert_with(new).clone()
-        };
-        let read = acquire(&permits.reads).await;
-        Turn { lane: permits, _read: read }
+        let Turn { lane, .. } = self.turn_to_check(lane);
+        let read = acquire(&lane.reads).await;
+        Turn { lane, _read: read }
+    }
+
+    /// Returns the turn of a lane to check an output, which waits for no reads.
+    pub(crate) fn turn_to_check(&self, lane: &Lane) -> Turn {
+        let mut lanes = lock(&self.lanes);
+        lanes.retain(|_, permits| Arc::strong_count(permits) > 1);
+        let new = || Arc::new(LanePermits { reads: semaphore(READS), check: semaphore(1) });
+        let lane = lanes.entry(lane.clone()).or_insert_with(new).clone();
+        Turn { lane, _read: None }
     }
 
     /// Waits until no other large object is parsed.

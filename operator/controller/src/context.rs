@@ -10,6 +10,7 @@ use skillet_kube::Leadership;
 use crate::{
     catalog::Catalog,
     checks::Checks,
+    health::Health,
     metrics::Metrics,
     pace::Pace,
     report::Reporter,
@@ -37,6 +38,7 @@ pub(crate) struct Context {
     pub(crate) probed: Mutex<Vec<NodeStatus>>,
     pub(crate) reporter: Reporter,
     pub(crate) metrics: Metrics,
+    pub(crate) health: Health,
     /// The right to start runs. A sandbox obeys only the leader of the latest term that it has heard of.
     pub(crate) leadership: Leadership,
 }

@@ -17,6 +17,7 @@ mod deadlines;
 mod drive;
 pub(crate) mod engine;
 mod entry;
+mod finish;
 mod gather;
 mod order;
 mod plan;
@@ -29,17 +30,20 @@ mod stored;
 mod unparsable;
 
 pub(crate) use adopt::LeftoverRuns;
+pub(crate) use gather::is_permanent;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use skillet_api::{Phase, Reason, SkillExecution};
+use kube::runtime::events::EventType;
+use skillet_api::{Reason, SkillExecution};
 use skillet_core::{
     admission::Admitted,
     retry::{self, RetryDecision},
 };
+use skillet_kube::parsed_size;
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::info;
 
 use self::{
     adopt::{ResumePoint, SandboxState},
@@ -47,14 +51,16 @@ use self::{
     attempt_outcome::{AttemptOutcome, SandboxRef, TakenOver},
     conclude::Conclusion,
     entry::RoomReporter,
+    finish::{KIND, finish, remove},
     order::Order,
     plan::Plan,
     reference::ExecutionRef,
     running_status::RunningStatusWriter,
 };
-use crate::{context::Context, pace::Turns, version_pins::Pin};
+use crate::{context::Context, version_pins::Pin};
 
-const KIND: &str = "SkillExecution";
+/// An output of more bytes than this is parsed on a thread of its own, also without a schema.
+const SMALL_OUTPUT: usize = 16 * 1024;
 /// After so many sandboxes of one attempt that were released unused, the execution fails.
 const UNUSED_LIMIT: u32 = 3;
 
@@ -122,41 +128,6 @@ async fn plan(
     }
 }
 
-/// Writes the final status of an execution, and reports a failure by event and metric.
-async fn finish(
-    ctx: &Context,
-    turns: &Turns,
-    reference: &ExecutionRef,
-    generation: Option<i64>,
-    conclusion: Conclusion,
-) {
-    let (phase, reason) = (conclusion.phase, conclusion.reason.unwrap_or(Reason::ApiError));
-    let message = conclusion.message.clone().unwrap_or_default();
-    let duration = conclusion.duration_ms.map(Duration::from_millis);
-    let (sandbox, must_end) = (conclusion.sandbox.clone(), conclusion.must_end);
-    let mut status = status::finished(conclusion, generation, Timestamp::now());
-    status::apply_until_done(&ctx.client, turns, reference, &mut status).await;
-    // By the Job the next operator knows that this was run: it goes only after the status says so too.
-    if must_end && !sandbox.job.is_empty() {
-        remove(ctx, &sandbox).await;
-    } else if !sandbox.job.is_empty() {
-        ctx.remover.later(sandbox.job);
-    }
-    ctx.metrics.execution_ended(phase, reason, duration);
-    info!(?phase, %reason, "Execution ended");
-    if phase != Phase::Succeeded {
-        let _turn = turns.take().await;
-        ctx.reporter.warning(&reference.object(), KIND, reason, &message).await;
-    }
-}
-
-async fn remove(ctx: &Context, sandbox: &SandboxRef) {
-    if let Err(error) = ctx.remover.now(&sandbox.job).await {
-        warn!(job = sandbox.job, %error, "Sandbox could not be removed at once");
-        ctx.remover.later(sandbox.job.clone());
-    }
-}
-
 /// A run and its state between attempts.
 struct Run {
     plan: Plan,
@@ -208,6 +179,13 @@ fn next_step(outcome: AttemptOutcome, attempt: u32, unused: u32, admitted: &Admi
     }
 }
 
+/// Returns the memory that the parsed output takes, unless its check takes no time.
+fn large_output(outcome: &AttemptOutcome, admitted: &Admitted) -> Option<usize> {
+    let AttemptOutcome::Ran { captured, .. } = outcome else { return None };
+    let takes_long = admitted.content.output_schema.is_some() || captured.stdout.len() > SMALL_OUTPUT;
+    takes_long.then(|| parsed_size(&captured.stdout))
+}
+
 impl Run {
     async fn attempt(&mut self, ctx: &Arc<Context>) -> Step {
         let Self { plan, point, .. } = self;
@@ -226,12 +204,27 @@ impl Run {
             Err(taken_over) => return Step::TakenOver(taken_over),
         };
         self.last = LastSandbox { sandbox, accepted_at };
-        match next_step(outcome, self.point.attempt, self.unused, &self.plan.admitted) {
+        match self.check_output(ctx, outcome).await {
             Step::Finish(conclusion) => {
                 Step::Finish(Box::new(self.complete(*conclusion, self.point.attempt)))
             }
             step => step,
         }
+    }
+
+    /// Decides what follows an attempt. An output whose check may take long is checked on a thread of its own.
+    async fn check_output(&self, ctx: &Context, outcome: AttemptOutcome) -> Step {
+        let (attempt, unused, admitted) = (self.point.attempt, self.unused, self.plan.admitted.clone());
+        let Some(size) = large_output(&outcome, &admitted) else {
+            return next_step(outcome, attempt, unused, &admitted);
+        };
+        let turn = ctx.checks.turn_to_check(&self.plan.reference.lane);
+        let decided =
+            ctx.checks.run(&turn, size, move || next_step(outcome, attempt, unused, &admitted)).await;
+        decided.unwrap_or_else(|| {
+            let message = "the check of the output was interrupted";
+            Step::Finish(Box::new(Conclusion::failed(Reason::ApiError, message.into())))
+        })
     }
 
     /// Another sandbox for the same attempt.
@@ -260,7 +253,8 @@ impl Run {
         info!(job = self.last.sandbox.job, message, "Sandbox found no room; the run waits");
         self.discard(ctx, message.clone()).await;
         if !has_waited {
-            ctx.reporter.warning(&self.plan.reference.object(), KIND, Reason::Queued, &message).await;
+            let object = self.plan.reference.object();
+            ctx.reporter.event(&object, KIND, EventType::Warning, Reason::Queued, &message).await;
         }
         RunEnd::NoRoom(self.point)
     }

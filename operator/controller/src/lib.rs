@@ -6,6 +6,7 @@ mod catalog;
 mod checks;
 mod context;
 mod execution;
+pub mod health;
 mod isolation;
 pub mod metrics;
 mod pace;

@@ -1,4 +1,4 @@
-//! The operator's metrics. Labels come from closed sets; an object's name is never a label.
+//! The operator's metrics. Labels come from closed sets; no name of an object but a namespace is a label.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use skillet_api::{Phase, Reason};
+use skillet_core::busiest::Load;
 
 /// A reason as a label value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +32,12 @@ pub struct ExecutionLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NamespaceLabels {
+    namespace: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct KindLabels {
     kind: &'static str,
     reason: ReasonLabel,
@@ -41,6 +48,8 @@ pub struct KindLabels {
 pub struct Metrics {
     executions: Family<ExecutionLabels, Counter>,
     duration: Histogram,
+    queue_time: Histogram,
+    namespaces: Family<NamespaceLabels, Gauge>,
     sandbox_start: Histogram,
     problems: Family<KindLabels, Counter>,
     /// Executions that wait for a free slot.
@@ -61,6 +70,8 @@ impl Metrics {
         let metrics = Self {
             executions: Family::default(),
             duration: seconds(),
+            queue_time: seconds(),
+            namespaces: Family::default(),
             sandbox_start: seconds(),
             problems: Family::default(),
             queued: Gauge::default(),
@@ -78,6 +89,17 @@ impl Metrics {
             "Run time of programs",
             Unit::Seconds,
             metrics.duration.clone(),
+        );
+        registry.register_with_unit(
+            "execution_queue",
+            "Time from an execution's arrival to the start of its run",
+            Unit::Seconds,
+            metrics.queue_time.clone(),
+        );
+        registry.register(
+            "namespace_executions",
+            "Unfinished executions of the namespaces whose callers have most of them",
+            metrics.namespaces.clone(),
         );
         registry.register_with_unit(
             "sandbox_start",
@@ -109,6 +131,22 @@ impl Metrics {
         }
     }
 
+    /// Counts the time for which an execution waited.
+    pub fn queue_left(&self, after: Duration) {
+        self.queue_time.observe(after.as_secs_f64());
+    }
+
+    /// Shows these namespaces, and no others.
+    pub fn show_namespaces(&self, busiest: &[(&str, Load)]) {
+        self.namespaces.clear();
+        for (namespace, Load { waiting, running }) in busiest {
+            for (state, count) in [("waiting", waiting), ("running", running)] {
+                let labels = NamespaceLabels { namespace: (*namespace).to_owned(), state };
+                self.namespaces.get_or_create(&labels).set(i64::from(*count));
+            }
+        }
+    }
+
     /// Counts the time a sandbox took to answer.
     pub fn sandbox_started(&self, after: Duration) {
         self.sandbox_start.observe(after.as_secs_f64());
@@ -130,10 +168,15 @@ mod tests {
         let metrics = Metrics::register(&mut registry);
         metrics.execution_ended(Phase::Failed, Reason::ExitCode, Some(Duration::from_millis(20)));
         metrics.problem("Skill", Reason::VersionConflict);
+        let load = Load { waiting: 7, running: 2 };
+        metrics.show_namespaces(&[("gone", load)]);
+        metrics.show_namespaces(&[("team", load)]);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         assert!(text.contains("skillet_executions_total{phase=\"Failed\",reason=\"ExitCode\"} 1"), "{text}");
         assert!(text.contains("skillet_execution_duration_seconds_count 1"), "{text}");
+        let waiting = "skillet_namespace_executions{namespace=\"team\",state=\"waiting\"} 7";
+        assert!(text.contains(waiting) && !text.contains("gone"), "{text}");
         assert!(
             text.contains("skillet_problems_total{kind=\"Skill\",reason=\"VersionConflict\"} 1"),
             "{text}"

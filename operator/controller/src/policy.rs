@@ -17,14 +17,15 @@ use kube::{
     runtime::{Controller, controller::Action, watcher},
 };
 use skillet_api::{Reason, SkillPolicy, SkillPolicySpec, SkillPolicyStatus, names, policy::NodeStatus};
-use skillet_kube::{ParseError, RawObject, lock};
+use skillet_kube::{Backoff, ParseError, RawObject, lock};
 use thiserror::Error;
 use tracing::{debug, info, warn};
 
-use crate::context::Context;
+use crate::{context::Context, execution::is_permanent};
 
 const KIND: &str = "SkillPolicy";
 const RETRY: Duration = Duration::from_secs(10);
+const CREATE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
 /// Most nodes that are probed at a time.
 const SIDE_BY_SIDE: usize = 8;
 /// The pause between two searches for new nodes.
@@ -56,14 +57,19 @@ impl Error {
 pub(crate) async fn create_default(ctx: &Context) -> Result<(), Error> {
     let api: Api<SkillPolicy> = Api::all(ctx.client.clone());
     let policy = SkillPolicy::new(names::POLICY_NAME, SkillPolicySpec::default());
-    match api.create(&PostParams::default(), &policy).await {
-        Ok(policy) => {
-            ctx.catalog.learn_policy(policy);
-            info!("Default SkillPolicy created");
-            Ok(())
+    let mut backoff = CREATE_BACKOFF;
+    loop {
+        match api.create(&PostParams::default(), &policy).await {
+            Ok(policy) => {
+                ctx.catalog.learn_policy(policy);
+                info!("Default SkillPolicy created");
+                return Ok(());
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 => return Ok(()),
+            Err(error) if is_permanent(&error) => return Err(Error::Create(Box::new(error))),
+            Err(error) => warn!(%error, "Default SkillPolicy could not be created yet"),
         }
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(error) => Err(Error::Create(Box::new(error))),
+        backoff.pause().await;
     }
 }
 

@@ -1,6 +1,11 @@
-//! Publishes events about problems, with log line and metric.
+//! Publishes events about problems, with log line and metric, and some about success.
 //!
-//! An event is on the object that has the problem. Success shows in the status only.
+//! An event is on the object that it is about. Success shows in the status, so its events are dropped above a rate.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
@@ -9,21 +14,26 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use skillet_api::Reason;
-use skillet_kube::{ParseError, RawObject};
+use skillet_core::token_bucket::TokenBucket;
+use skillet_kube::{ParseError, RawObject, lock};
 use tracing::warn;
 
 use crate::metrics::Metrics;
+
+/// Events of success at once, and the time after which one more is published.
+const SUCCESSES: TokenBucket = TokenBucket::new(25, Duration::from_millis(200));
 
 /// Publishes events under the operator's name.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     recorder: Recorder,
     metrics: Metrics,
+    successes: Arc<Mutex<TokenBucket>>,
 }
 
 impl Reporter {
     pub(crate) fn new(recorder: Recorder, metrics: Metrics) -> Self {
-        Self { recorder, metrics }
+        Self { recorder, metrics, successes: Arc::new(Mutex::new(SUCCESSES)) }
     }
 
     /// Reports a problem with an object: event, log line and metric, all with the same reason.
@@ -43,7 +53,7 @@ impl Reporter {
             message,
             "Object has a problem"
         );
-        self.publish(object, action(kind), reason, message).await;
+        self.event(object, kind, EventType::Warning, reason, message).await;
     }
 
     /// Parses an object, and reports a problem if it does not parse.
@@ -58,23 +68,36 @@ impl Reporter {
         parsed
     }
 
-    /// Publishes a warning event only: the caller counts and logs.
-    pub(crate) async fn warning(
+    /// Publishes an event of success beside the caller, or drops it if there were many of late.
+    pub(crate) fn success(
+        &self,
+        object: ObjectReference,
+        kind: &'static str,
+        reason: Reason,
+        message: String,
+    ) {
+        if lock(&self.successes).take(Instant::now()) {
+            let reporter = self.clone();
+            tokio::spawn(async move {
+                reporter.event(&object, kind, EventType::Normal, reason, &message).await;
+            });
+        }
+    }
+
+    /// Publishes an event only: the caller counts and logs.
+    pub(crate) async fn event(
         &self,
         object: &ObjectReference,
         kind: &'static str,
+        type_: EventType,
         reason: Reason,
         message: &str,
     ) {
-        self.publish(object, action(kind), reason, message).await;
-    }
-
-    async fn publish(&self, object: &ObjectReference, action: &str, reason: Reason, message: &str) {
         let event = Event {
-            type_: EventType::Warning,
+            type_,
             reason: reason.as_str().to_owned(),
             note: Some(cut(message)),
-            action: action.to_owned(),
+            action: action(kind).to_owned(),
             secondary: None,
         };
         if let Err(error) = self.recorder.publish(&event, object).await {

@@ -1,12 +1,6 @@
 //! The operator as a whole: starts its parts in order.
 
-use std::{
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{pin::pin, sync::Arc};
 
 use kube::{
     Api, Client,
@@ -29,6 +23,7 @@ use crate::{
     catalog::{Catalog, CatalogMirror, Catalogued},
     context::Context,
     execution::{LeftoverRuns, engine::Engine},
+    health::Health,
     metrics::Metrics,
     pace::Pace,
     policy,
@@ -43,7 +38,7 @@ use crate::{
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("could not list the sandboxes of namespace {namespace}")]
-    Sandboxes { namespace: String, source: Box<kube::Error> },
+    Sandboxes { namespace: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error(transparent)]
     Policy(#[from] policy::Error),
     #[error("another operator holds the Lease: {holder}")]
@@ -52,23 +47,13 @@ pub enum Error {
     PartEnded,
 }
 
-/// The state of `/readyz`: true once the operator has seen the whole cluster, so that it can lead at once.
-#[derive(Clone, Default)]
-pub struct Readiness(Arc<AtomicBool>);
-
-impl Readiness {
-    pub fn is_ready(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// Waits for the Lease, and leads until `shutdown` fires. The next leader settles the runs in flight.
 pub async fn run(
     client: Client,
     lease: LeaseRef,
     settings: SandboxSettings,
     metrics: Metrics,
-    readiness: Readiness,
+    health: Health,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let mut parts = JoinSet::new();
@@ -76,7 +61,7 @@ pub async fn run(
     let mut shutdown = pin!(shutdown);
     let acquired = async {
         start_catalog(&client, &catalog, &mut parts).await;
-        readiness.0.store(true, Ordering::Relaxed);
+        health.set_ready();
         Leadership::acquire(client.clone(), &lease).await
     };
     let leadership = tokio::select! {
@@ -93,6 +78,7 @@ pub async fn run(
         newest_version: NewestRevision::default(),
         checks: Arc::default(),
         pace: Pace::default(),
+        health,
         version_pins: Arc::default(),
         pods: PodWatch::default(),
         probed: std::sync::Mutex::default(),
@@ -125,7 +111,7 @@ pub async fn run(
 async fn lead(ctx: &Arc<Context>, parts: &mut JoinSet<()>) -> Result<(), Error> {
     policy::create_default(ctx).await?;
     let leftovers = LeftoverRuns::list(&ctx.sandbox_jobs(), &ctx.version_pins).await.map_err(|source| {
-        Error::Sandboxes { namespace: ctx.settings.namespace.clone(), source: Box::new(source) }
+        Error::Sandboxes { namespace: ctx.settings.namespace.clone(), source: source.into() }
     })?;
     info!(sandboxes = leftovers.sandboxes(), skills = ctx.catalog.skill_count(), "Operator started");
     let (finished, receiver) = mpsc::unbounded_channel();

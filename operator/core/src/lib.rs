@@ -6,6 +6,7 @@
 
 pub mod admission;
 pub mod api_key;
+pub mod busiest;
 pub mod case_fold;
 pub mod content;
 pub mod content_cache;
@@ -27,4 +28,5 @@ pub mod start_window;
 #[cfg(any(test, feature = "testing"))]
 pub mod test_rng;
 pub mod text;
+pub mod token_bucket;
 pub mod version;

@@ -10,23 +10,25 @@ use axum::{
 };
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
-/// Tells whether a process can take work; the error is the response of `/readyz`.
-pub trait Readiness: Fn() -> Result<(), &'static str> + Clone + Send + Sync + 'static {}
+/// Answers a probe: whether a process works, or can take work. The error is the response.
+pub trait Probe: Fn() -> Result<(), &'static str> + Clone + Send + Sync + 'static {}
 
-impl<F: Fn() -> Result<(), &'static str> + Clone + Send + Sync + 'static> Readiness for F {}
+impl<F: Fn() -> Result<(), &'static str> + Clone + Send + Sync + 'static> Probe for F {}
 
 /// `/healthz` and `/readyz`.
-pub fn health<S: Clone + Send + Sync + 'static>(readiness: impl Readiness) -> Router<S> {
-    let ready = async move || match readiness() {
+pub fn health<S: Clone + Send + Sync + 'static>(liveness: impl Probe, readiness: impl Probe) -> Router<S> {
+    let respond = |answer| match answer {
         Ok(()) => (StatusCode::OK, "ok\n"),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, reason),
     };
-    Router::new().route("/healthz", get(async || "ok\n")).route("/readyz", get(ready))
+    Router::new()
+        .route("/healthz", get(async move || respond(liveness())))
+        .route("/readyz", get(async move || respond(readiness())))
 }
 
 /// `/healthz`, `/readyz` and `/metrics`.
-pub fn routes(readiness: impl Readiness, registry: Arc<Registry>) -> Router {
-    health(readiness).route("/metrics", get(async move || encode_metrics(&registry)))
+pub fn routes(liveness: impl Probe, readiness: impl Probe, registry: Arc<Registry>) -> Router {
+    health(liveness, readiness).route("/metrics", get(async move || encode_metrics(&registry)))
 }
 
 fn encode_metrics(registry: &Registry) -> impl IntoResponse + use<> {
@@ -57,17 +59,20 @@ mod tests {
 
     #[tokio::test]
     async fn readyz_answers_503_with_the_reason_while_healthz_is_ok() {
-        let starting = || routes(|| Err("starting"), Arc::default());
+        let starting = || routes(|| Ok(()), || Err("starting"), Arc::default());
         assert_eq!(get_text(starting(), "/healthz").await, (StatusCode::OK, "ok\n".to_owned()));
         let unavailable = (StatusCode::SERVICE_UNAVAILABLE, "starting".to_owned());
         assert_eq!(get_text(starting(), "/readyz").await, unavailable);
-        let ready = routes(|| Ok(()), Arc::default());
+        let ready = routes(|| Ok(()), || Ok(()), Arc::default());
         assert_eq!(get_text(ready, "/readyz").await, (StatusCode::OK, "ok\n".to_owned()));
+        let stuck = routes(|| Err("stuck"), || Ok(()), Arc::default());
+        let unavailable = (StatusCode::SERVICE_UNAVAILABLE, "stuck".to_owned());
+        assert_eq!(get_text(stuck, "/healthz").await, unavailable);
     }
 
     #[tokio::test]
     async fn metrics_are_served_in_the_openmetrics_format() {
-        let served = get_text(routes(|| Ok(()), Arc::default()), "/metrics").await;
+        let served = get_text(routes(|| Ok(()), || Ok(()), Arc::default()), "/metrics").await;
         assert_eq!(served, (StatusCode::OK, "# EOF\n".to_owned()));
     }
 }

@@ -79,7 +79,7 @@ fn router(service: &SkillService, model: ModelState) -> Router {
         .merge(mcp::routes(service.clone()))
         // Before the first lists are complete, defaults would decide where a request goes.
         .route_layer(middleware::from_fn_with_state(service.clone(), require_sync))
-        .merge(admin::health(readiness(service)))
+        .merge(admin::health(|| Ok(()), readiness(service)))
         .route_layer(middleware::from_fn_with_state(metrics, metrics::count))
         .fallback(async || ApiError::not_found("there is no such path; see /openapi.json"))
         .layer(middleware::from_fn(error_form::write))
@@ -87,7 +87,7 @@ fn router(service: &SkillService, model: ModelState) -> Router {
 }
 
 /// Ready only if every watch has seen the cluster as it is, and until the shutdown begins.
-fn readiness(service: &SkillService) -> impl admin::Readiness + use<> {
+fn readiness(service: &SkillService) -> impl admin::Probe + use<> {
     let service = service.clone();
     move || {
         if service.stop.is_cancelled() {
@@ -122,7 +122,7 @@ pub async fn run(
     tasks.spawn("the watch of skills", service.catalog.clone().watch(client));
     tasks.spawn("the watch of API keys", service.auth.clone().watch_keys());
     tasks.spawn("the watch of executions", service.executions.clone().watch_all());
-    let cluster = admin::routes(readiness(&service), metrics.registry());
+    let cluster = admin::routes(|| Ok(()), readiness(&service), metrics.registry());
     tasks.spawn("the server of probes", async move {
         if let Err(error) = axum::serve(probed, cluster).await {
             error!(%error, "Probes are not served any more");

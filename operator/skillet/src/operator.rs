@@ -6,8 +6,9 @@ use anyhow::Context as _;
 use kube::{Client, Config};
 use prometheus_client::registry::Registry;
 use skillet_controller::{
+    health::Health,
     metrics::Metrics,
-    run::{self, Readiness},
+    run,
     settings::{RunnerDelivery, SandboxSettings},
 };
 use skillet_gateway::admin;
@@ -62,8 +63,8 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         pod: sandbox_pod,
     };
     let lease = LeaseRef { namespace, name: lease_name, identity: pod_name };
-    let readiness = Readiness::default();
-    let admin = tokio::spawn(serve_admin(http_address, Arc::new(registry), readiness.clone()));
+    let health = Health::default();
+    let admin = tokio::spawn(serve_admin(http_address, Arc::new(registry), health.clone()));
     let signal = shutdown::signal()?;
     let stop = async move {
         signal.await;
@@ -72,21 +73,19 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         }
     };
     tokio::select! {
-        result = run::run(client, lease, settings, metrics, readiness, stop) => Ok(result?),
+        result = run::run(client, lease, settings, metrics, health, stop) => Ok(result?),
         served = admin => served?,
     }
 }
 
 /// Serves health, readiness and metrics until the process ends.
-async fn serve_admin(
-    address: SocketAddr,
-    registry: Arc<Registry>,
-    readiness: Readiness,
-) -> anyhow::Result<()> {
-    let is_ready = move || if readiness.is_ready() { Ok(()) } else { Err("the caches are not filled yet\n") };
+async fn serve_admin(address: SocketAddr, registry: Arc<Registry>, health: Health) -> anyhow::Result<()> {
+    let (alive, ready) = (health.clone(), health);
+    let is_alive = move || if alive.is_alive() { Ok(()) } else { Err("the engine is stuck\n") };
+    let is_ready = move || if ready.is_ready() { Ok(()) } else { Err("the caches are not filled yet\n") };
     let listener =
         TcpListener::bind(address).await.with_context(|| format!("could not listen on {address}"))?;
-    axum::serve(listener, admin::routes(is_ready, registry)).await.context("could not serve HTTP")
+    axum::serve(listener, admin::routes(is_alive, is_ready, registry)).await.context("could not serve HTTP")
 }
 
 async fn delivery(wanted: Delivery, client: &Client) -> anyhow::Result<RunnerDelivery> {

@@ -35,6 +35,11 @@ impl Verdict {
         self.chosen.object.uid() == chosen.object.uid() && Arc::ptr_eq(&self.policy, policy)
     }
 
+    /// Returns true if the input was checked against the schema of this choice, whose content never changes.
+    fn has_checked_input(&self, chosen: &ChosenVersion) -> bool {
+        self.chosen.object.uid().is_some_and(|uid| chosen.object.uid() == Some(uid))
+    }
+
     pub(super) fn chosen(&self) -> &ChosenVersion {
         &self.chosen
     }
@@ -68,12 +73,13 @@ pub(super) fn choose(
     }
 }
 
-/// Checks the content of a version and the input of an execution.
+/// Checks the content of a version and the input of an execution, of which `known` is an earlier verdict.
 pub(super) async fn check(
     ctx: &Context,
     reference: &ExecutionRef,
     chosen: ChosenVersion,
     input: Option<Arc<str>>,
+    known: Option<&Verdict>,
     turn: &Turn,
 ) -> Result<Verdict, Refusal> {
     let policy = ctx.catalog.policy();
@@ -82,7 +88,8 @@ pub(super) async fn check(
         None => read_content(ctx, reference.namespace(), &chosen, &policy, turn).await?,
     };
     let size = SandboxSize::from(&content.limits);
-    if content.input_schema.is_some() {
+    let is_checked = known.is_some_and(|known| known.has_checked_input(&chosen));
+    if content.input_schema.is_some() && !is_checked {
         let input = read_input(ctx, reference, input).await?;
         let parsed = parsed_size(input.as_bytes());
         if parsed > MAX_INPUT_BYTES {

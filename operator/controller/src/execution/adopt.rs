@@ -2,7 +2,7 @@
 //!
 //! A Job decides over a status: it is removed only after the status says how its sandbox was used.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::{batch::v1::Job, core::v1::Container};
 use kube::{Api, ResourceExt, api::ListParams};
@@ -13,6 +13,7 @@ use skillet_core::{
     version::SkillSemver,
 };
 
+use super::gather::{ReadError, until_read};
 use crate::version_pins::{Pin, VersionPins};
 
 /// The newest sandbox of an execution.
@@ -94,10 +95,10 @@ pub(crate) struct LeftoverRuns {
 }
 
 impl LeftoverRuns {
-    /// Lists the Jobs by a consistent read: one created before is in it.
-    pub(crate) async fn list(jobs: &Api<Job>, version_pins: &Arc<VersionPins>) -> Result<Self, kube::Error> {
+    /// Lists the Jobs by a consistent read: one created before is in it. Waits for an API server that does not answer.
+    pub(crate) async fn list(jobs: &Api<Job>, version_pins: &Arc<VersionPins>) -> Result<Self, ReadError> {
         let runs = ListParams::default().labels(&format!("{}={}", names::LABEL_PURPOSE, names::PURPOSE_RUN));
-        let jobs = jobs.list(&runs).await?.items;
+        let jobs = until_read("Job", Duration::MAX, || jobs.list(&runs)).await?.items;
         let pins = jobs.iter().filter_map(|job| pin(job, version_pins)).collect();
         let size = |job: &Job| Some((job.labels().get(names::LABEL_EXECUTION_UID)?.clone(), size(job)));
         Ok(Self { sandboxes: newest(&jobs), sizes: jobs.iter().filter_map(size).collect(), pins })

@@ -6,6 +6,7 @@
 //! without room waits again and keeps its place in the order.
 
 mod places;
+mod waiting;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,16 +26,15 @@ use skillet_core::{
 use skillet_kube::{Mirror, RawObject, Unlisted};
 use tokio::{
     sync::mpsc,
-    time::{Instant, MissedTickBehavior, interval},
+    time::{MissedTickBehavior, interval},
 };
-use tracing::{Instrument as _, debug, warn};
+use tracing::{debug, warn};
 
 use super::{
     LeftoverRuns, admit,
     adopt::{LeftoverRun, SandboxState},
     conclude::Conclusion,
-    entry::{Entry, Message, OwnedTask, Refreshed, Stage, Uid},
-    gather,
+    entry::{Entry, Message, Stage, Uid},
     order::Order,
     reference::ExecutionRef,
     stored,
@@ -45,8 +45,6 @@ use crate::{
     retention::{Finished, RetentionEvent},
 };
 
-/// An execution waits at most this long until a changed Skill is sealed.
-const SETTLING: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(500);
 
 /// The engine's state and its ways in.
@@ -152,7 +150,10 @@ impl Engine {
                 },
                 Some(message) = self.inbox.recv() => self.on_message(message),
                 Ok(()) = changes.changed() => self.recheck(),
-                _ = tick.tick() => self.recheck(),
+                _ = tick.tick() => {
+                    self.recheck();
+                    self.report();
+                }
             }
             self.start_ready();
         }
@@ -224,30 +225,6 @@ impl Engine {
         admit::choose(&self.ctx, entry.reference.namespace(), &entry.execution, version)
     }
 
-    /// Reads the skill, and checks content and input.
-    fn refresh(&mut self, uid: &Uid, with_versions: bool) {
-        let Some(entry) = self.entries.get_mut(uid) else { return };
-        let (ctx, outbox) = (self.ctx.clone(), self.outbox.clone());
-        let (reference, execution) = (entry.reference.clone(), entry.execution.clone());
-        let (input, version) = (entry.input.clone(), entry.point.version.clone());
-        let refresh = async move {
-            let (namespace, skill) = (reference.namespace(), &execution.spec.skill);
-            let turn = ctx.checks.turn(&reference.lane).await;
-            let read = gather::refresh(&ctx, namespace, skill, with_versions).await;
-            // A skill that no longer parses runs what was read of it and sealed before.
-            let is_final = with_versions || read.is_err();
-            let result = match admit::choose(&ctx, namespace, &execution, version.as_deref()) {
-                Ok(chosen) => admit::check(&ctx, &reference, chosen, input, &turn).await,
-                Err(refusal) => Err(refusal),
-            };
-            let result = result.map_err(|refusal| read.err().unwrap_or(refusal));
-            let refreshed = Refreshed { result, is_final };
-            outbox.send(Message::Refreshed(reference.uid.clone(), refreshed)).ok();
-        };
-        let task = tokio::spawn(refresh.instrument(entry.span.clone()));
-        entry.stage = Stage::Refreshing { _task: OwnedTask(task) };
-    }
-
     fn on_message(&mut self, message: Message) {
         match message {
             Message::Refreshed(uid, refreshed) => {
@@ -269,57 +246,6 @@ impl Engine {
                 self.on_ended(&uid);
             }
         }
-    }
-
-    fn on_refreshed(&mut self, uid: &Uid, Refreshed { result, is_final }: Refreshed) {
-        let Some(entry) = self.entries.get_mut(uid) else { return };
-        match result {
-            Ok(verdict) => self.enqueue(uid, verdict),
-            // A refusal is believed only when nothing newer can be read.
-            Err(refusal) if !is_final => {
-                entry.span.in_scope(|| {
-                    debug!(reason = %refusal.reason, "Refusal is checked against the API server");
-                });
-                self.refresh(uid, true);
-            }
-            Err(refusal) if refusal.is_transient => entry.stage = Stage::Settling { since: Instant::now() },
-            Err(refusal) => self.conclude(uid, Conclusion::refused(&refusal)),
-        }
-    }
-
-    /// Looks again at an execution whose Skill is not sealed yet.
-    fn recheck_settling(&mut self, uid: &Uid, since: Instant) {
-        let Some(entry) = self.entries.get(uid) else { return };
-        match self.choose(entry) {
-            Ok(_) => self.refresh(uid, false),
-            Err(refusal) if refusal.is_transient && since.elapsed() < SETTLING => {}
-            Err(refusal) => self.conclude(uid, Conclusion::refused(&refusal)),
-        }
-    }
-
-    /// Looks again at executions that wait for something else than a place.
-    fn recheck(&mut self) {
-        let now = Instant::now();
-        let (mut settling, mut waiting) = (Vec::new(), Vec::new());
-        for (uid, entry) in &self.entries {
-            match entry.stage {
-                Stage::Settling { since } => settling.push((uid.clone(), since)),
-                Stage::WaitingForRoom { until } if until <= now => waiting.push(uid.clone()),
-                Stage::WaitingForRoom { .. }
-                | Stage::New
-                | Stage::Refreshing { .. }
-                | Stage::Queued { .. }
-                | Stage::Active { .. }
-                | Stage::Done => {}
-            }
-        }
-        for (uid, since) in settling {
-            self.recheck_settling(&uid, since);
-        }
-        for uid in waiting {
-            self.refresh(&uid, false);
-        }
-        self.entries.values_mut().for_each(|entry| entry.report_queued(&self.ctx));
     }
 
     /// The object is gone: a run of it is cancelled, and a waiting execution is dropped.

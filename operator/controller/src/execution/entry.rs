@@ -97,6 +97,7 @@ pub(super) struct Entry {
     pub(super) span: Span,
     /// Its place in the order of arrival, which it keeps when it waits again.
     pub(super) arrival: Arrival,
+    pub(super) seen_at: Instant,
     /// Writes that the execution waits. It is finished before the next status.
     pub(super) queued_status: Option<QueuedStatusWriter>,
     /// The watch has shown the end, or that the object is gone.
@@ -147,6 +148,7 @@ impl Entry {
             reference: Arc::new(reference),
             span,
             arrival: (created, sequence),
+            seen_at: Instant::now(),
             queued_status: None,
             is_finished: false,
             execution: Arc::new(execution),

@@ -4,6 +4,7 @@
 use std::{
     io,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use futures::{StreamExt as _, stream};
@@ -137,6 +138,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         newest_version: crate::revision::NewestRevision::default(),
         checks: Arc::default(),
         pace: crate::pace::Pace::default(),
+        health: crate::health::Health::default(),
         version_pins: Arc::default(),
         pods: PodWatch::default(),
         probed: std::sync::Mutex::default(),
@@ -287,18 +289,35 @@ async fn a_run_without_room_gives_its_place_back_and_its_status_says_why() {
     assert!(seen.iter().any(|call| call.path.contains("events")), "an event says so too");
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_adopted_sandbox_whose_pod_was_deleted_is_lost_at_once() {
-    let (client, seen) = serving(|call| {
+/// A server that has a Job with this status, and no pod.
+fn with_job(status: Value) -> (Client, Calls) {
+    serving(move |call| {
         let (code, body) = match (&call.method, call.path.rsplit('/').next()) {
             (&Method::GET, Some("jobs")) => {
-                let job = json!({ "metadata": { "name": "run-u-1" }, "status": { "failed": 1 } });
+                let job = json!({ "metadata": { "name": "run-u-1" }, "status": status });
                 (200, json!({ "metadata": {}, "items": [job] }).to_string())
             }
             _ => answer(call),
         };
         Some((code, body.into_bytes()))
-    });
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adopted_sandbox_that_never_had_a_pod_is_replaced() {
+    let (client, seen) = with_job(json!({}));
+    let point = ResumePoint { sandbox: SandboxState::Exists, ..ResumePoint::FIRST };
+    run(&context(client), Assignment { point, ..assignment(&execution("s"), 1) }).await;
+    let seen = calls(&seen);
+    let status = &seen.iter().find(|call| call.is_status()).unwrap().body["status"];
+    assert_eq!((&status["phase"], &status["job"]), (&json!("Pending"), &json!("run-u-1")), "{status}");
+    assert!(status["message"].as_str().unwrap().contains("no pod was made for the Job"), "{status}");
+    assert!(seen.iter().any(|call| call.method == Method::POST && call.path.ends_with("/jobs")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adopted_sandbox_whose_pod_was_deleted_is_lost_at_once() {
+    let (client, seen) = with_job(json!({ "failed": 1 }));
     let ctx = context(client);
     let point = ResumePoint { sandbox: SandboxState::Exists, ..ResumePoint::FIRST };
     let begun = tokio::time::Instant::now();

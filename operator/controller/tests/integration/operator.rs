@@ -11,8 +11,9 @@ use kube::{Api, Client, api::PostParams};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::json;
 use skillet_controller::{
+    health::Health,
     metrics::Metrics,
-    run::{self, Readiness},
+    run,
     settings::{RunnerDelivery, SandboxPodSettings, SandboxSettings},
 };
 use skillet_kube::LeaseRef;
@@ -89,15 +90,15 @@ impl Operator {
                 let admin = on.admin().await;
                 prepare(admin.clone()).await;
                 let client = with_the_charts_rights(&on, &admin).await;
-                let readiness = Readiness::default();
-                started.send(readiness.clone()).unwrap();
+                let health = Health::default();
+                started.send(health.clone()).unwrap();
                 let shutdown = async { drop(end_of_life.await) };
-                run::run(client, lease(), settings(), metrics, readiness, shutdown).await.unwrap();
+                run::run(client, lease(), settings(), metrics, health, shutdown).await.unwrap();
             });
         });
         // If the thread ends, its panic was printed.
-        let readiness: Readiness = has_started.recv().expect("the operator could not be started");
-        while !readiness.is_ready() {
+        let health: Health = has_started.recv().expect("the operator could not be started");
+        while !health.is_ready() {
             thread::yield_now();
         }
         Self { server, registry: Arc::new(registry), life, thread }

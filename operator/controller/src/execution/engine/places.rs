@@ -11,7 +11,7 @@ use super::{
         adopt::ResumePoint,
         conclude::Conclusion,
         entry::{Entry, Message, RoomReporter, Stage, Task, Uid},
-        finish,
+        finish::finish,
         order::Order,
         run,
     },
@@ -102,6 +102,9 @@ impl Engine {
         let (lane, skill) = (&entry.reference.lane, &entry.execution.spec.skill);
         entry.pin.replace(self.ctx.version_pins.pin(&lane.namespace, skill, &chosen.number));
         self.running.start(lane, skill, entry.size);
+        if entry.point == ResumePoint::FIRST {
+            self.ctx.metrics.queue_left(entry.seen_at.elapsed());
+        }
         let mut task = begin(entry, Some(entry.execution.spec.skill.clone()));
         let span = entry.span.clone();
         let (execution, point) = (entry.execution.clone(), entry.point.clone());
