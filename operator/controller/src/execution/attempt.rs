@@ -219,16 +219,19 @@ impl Attempt<'_> {
             AttachError::Image(message) => {
                 AttemptOutcome::Unusable { reason: Reason::ImageUnavailable, message }
             }
+            // The Job controller pauses longer after each refusal, such as of an admission rule.
+            AttachError::Timeout { limit, message }
+                if pod.borrow().is_none()
+                    && (!self.is_adopted() || settle::never_had_pod(self.ctx, &sandbox.job).await) =>
+            {
+                AttemptOutcome::Unused { message: format!("no sandbox within {limit:?}: {message}") }
+            }
             // It may have run under the operator that created it.
             AttachError::Timeout { .. } if self.is_adopted() => self.settle(sandbox, pod).await,
             AttachError::Timeout { limit, .. } if self.is_pulling(pod).await => AttemptOutcome::Unusable {
                 reason: Reason::ImageUnavailable,
                 message: format!("the image {} was not pulled within {limit:?}", self.image()),
             },
-            // The Job controller pauses longer after each refusal, and the refusal may have been for a moment.
-            AttachError::Timeout { limit, message } if pod.borrow().is_none() => {
-                AttemptOutcome::Unused { message: format!("no sandbox within {limit:?}: {message}") }
-            }
             AttachError::Timeout { limit, message } => AttemptOutcome::Unusable {
                 reason: Reason::SandboxUnavailable,
                 message: format!("no sandbox within {limit:?}: {message}"),
