@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use skillet_api::{Phase, SkillExecution};
 
 use crate::{
-    chart::SANDBOXES,
+    chart::{self, SANDBOXES},
     eventually::{LIMIT, eventually},
     objects::{cancel, ended, event, execute, reason, sealed_skill},
     operator::operator,
@@ -51,6 +51,21 @@ async fn a_run_without_room_waits_and_one_that_no_node_can_take_fails() {
     assert_eq!(ended(&client, &at, "waiting").await.phase, Phase::Cancelled);
 }
 
+#[tokio::test]
+async fn a_run_whose_sandbox_a_quota_refuses_waits_and_gets_another_one() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("quota").await;
+    sealed_skill(&client, &at, "a", "description: first").await;
+    let execution = execute(&client, &at, "refused", "skill: a").await;
+    refuse_pod(&client, &execution, "exceeded quota: q, requested: pods=1, used: pods=9, limited: pods=9")
+        .await;
+    let message = event(&client, &at, "refused", "Queued").await;
+    assert!(message.starts_with("waits for room in the cluster: exceeded quota: q, "), "{message}");
+    created(&client, &execution, 2).await;
+    cancel(&client, &at, "refused").await;
+    assert_eq!(ended(&client, &at, "refused").await.phase, Phase::Cancelled);
+}
+
 fn job_name(execution: &SkillExecution, ordinal: u32) -> String {
     format!("run-{}-{ordinal}", execution.uid().unwrap())
 }
@@ -80,4 +95,19 @@ async fn leave_without_room(client: &Client, execution: &SkillExecution, ordinal
     });
     let status = json!({ "status": { "conditions": [condition] } });
     pods.patch_status(&job.name_any(), &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+}
+
+/// Reports the first sandbox's pod as the Job controller does if the API server refuses it.
+async fn refuse_pod(client: &Client, execution: &SkillExecution, why: &str) {
+    let job = created(client, execution, 1).await.name_any();
+    let event = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": { "name": job, "namespace": SANDBOXES },
+        "involvedObject": { "kind": "Job", "name": job, "namespace": SANDBOXES },
+        "reason": "FailedCreate",
+        "message": format!("Error creating: pods \"{job}-x7k2p\" is forbidden: {why}"),
+        "lastTimestamp": "2026-01-02T00:00:00Z",
+    });
+    chart::apply_object(client, event).await;
 }

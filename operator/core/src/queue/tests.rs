@@ -8,11 +8,11 @@ use crate::test_rng::TestRng;
 const NO_SKILL_LIMIT: &dyn Fn(&str, &str) -> Option<u32> = &|_, _| None;
 
 /// Limits of places only.
-fn of_places<'a>(
+fn of_places(
     total: u32,
     per_namespace: u32,
-    per_skill: &'a dyn Fn(&str, &str) -> Option<u32>,
-) -> ConcurrencyLimits<'a> {
+    per_skill: &dyn Fn(&str, &str) -> Option<u32>,
+) -> ConcurrencyLimits<'_> {
     let policy = Concurrency { total, per_namespace, cpu: "0".into(), memory: "0".into() };
     ConcurrencyLimits::new(&policy, total, per_skill)
 }
