@@ -19,7 +19,7 @@ use super::gather::Observed;
 #[derive(Debug, Error)]
 #[error("{cause}")]
 pub(crate) struct Conflict {
-    pub(crate) cause: Cause,
+    pub(crate) cause: Box<Cause>,
     /// The sealed versions, newest first.
     pub(crate) sealed: Vec<SkillSemver>,
 }
@@ -38,11 +38,11 @@ pub(crate) enum Cause {
 impl Conflict {
     /// Tells if an administrator can end the conflict by a change of the record.
     pub(crate) fn is_by_record(&self) -> bool {
-        matches!(self.cause, Cause::Recorded { .. } | Cause::Full { .. })
+        matches!(*self.cause, Cause::Recorded { .. } | Cause::Full { .. })
     }
 
     pub(crate) fn reason(&self) -> Reason {
-        match self.cause {
+        match *self.cause {
             Cause::Sealed(_) | Cause::Recorded { .. } => Reason::VersionConflict,
             Cause::Full { .. } => Reason::SealRecordFull,
         }
@@ -72,7 +72,7 @@ impl Desired {
 
     /// Adds every version to the record at `place`. Returns true if the record was changed.
     pub(crate) fn record(&self, skill: &str, record: &mut SealRecord, place: &str) -> Result<bool, Conflict> {
-        let refuse = |cause: Cause| Conflict { cause, sealed: self.sealed_before() };
+        let refuse = |cause: Cause| Conflict { cause: Box::new(cause), sealed: self.sealed_before() };
         let place = place.to_owned();
         if let Some(version) = self.seal.as_ref().and_then(number) {
             record.check(skill, &version, &self.digest).map_err(|conflict| {
@@ -110,7 +110,7 @@ pub(crate) fn build(
     let seal = match same_number {
         None => Some(snapshot(skill)),
         Some(version) if version.spec.digest == valid.digest => None,
-        Some(_) => return Err(Conflict { cause: Cause::Sealed(valid.version.clone()), sealed }),
+        Some(_) => return Err(Conflict { cause: Box::new(Cause::Sealed(valid.version.clone())), sealed }),
     };
     let known = observed.versions.iter().chain(&seal);
     let known = known.filter_map(|version| Some((number(version)?, version.spec.digest.clone()))).collect();

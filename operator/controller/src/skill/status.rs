@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_conflict_leaves_what_is_sealed_ready() {
         let conflict = crate::skill::build::Conflict {
-            cause: crate::skill::build::Cause::Sealed("1.0.0".parse().unwrap()),
+            cause: Box::new(crate::skill::build::Cause::Sealed("1.0.0".parse().unwrap())),
             sealed: vec!["1.0.0".parse().unwrap()],
         };
         let status = status(&skill(2, &[], sealed()), &Err(SkillError::Build(conflict)), now());

@@ -30,10 +30,12 @@ const MAX_BYTES: usize = 16 << 20;
 
 /// Returns the objects of the page after one of `objects` objects and `bytes` bytes.
 fn next_size(objects: u32, bytes: usize) -> u32 {
-    let next = match bytes {
-        ..=SMALL_BYTES => objects.saturating_mul(2),
-        ..=LARGE_BYTES => objects,
-        _ => objects / 2,
+    let next = if bytes <= SMALL_BYTES {
+        objects.saturating_mul(2)
+    } else if bytes <= LARGE_BYTES {
+        objects
+    } else {
+        objects / 2
     };
     next.clamp(PAGE_SIZE, MAX_OBJECTS)
 }
