@@ -136,6 +136,18 @@ mod tests {
         drop(release);
     }
 
+    #[tokio::test]
+    async fn the_check_of_an_output_waits_for_no_reads_of_its_lane() {
+        let (checks, lane, limit) = (Checks::default(), Lane::new("a", None), Duration::from_secs(10));
+        let mut reads = Vec::new();
+        for _ in 0..READS {
+            reads.push(checks.turn(&lane).await);
+        }
+        assert!(timeout(Duration::from_millis(50), checks.turn(&lane)).await.is_err());
+        let turn = checks.turn_to_check(&lane);
+        assert_eq!(timeout(limit, checks.run(&turn, 0, || 7)).await, Ok(Some(7)));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn large_objects_are_held_one_at_a_time() {
         let checks = Checks::default();

@@ -20,7 +20,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use skillet_api::{SkillExecutionSpec, SkillExecutionStatus, SkillPolicySpec, SkillSpec, names};
-use skillet_core::skill::validate_content;
+use skillet_core::{schema::Schema, skill::validate_content};
 use skillet_kube::{Leadership, RawObject};
 use skillet_protocol::{Isolation, Receipt};
 use tokio::sync::mpsc;
@@ -469,4 +469,20 @@ fn what_follows_an_attempt_depends_on_its_outcome_only() {
     let receipt = Box::new(Receipt::unused(Isolation::default()));
     let ran = AttemptOutcome::Ran { receipt, captured: attempt_outcome::Captured::default() };
     check(ran, 1, 0, "finish Failed false");
+}
+
+#[test]
+fn only_an_output_whose_check_may_take_long_is_checked_on_a_thread_of_its_own() {
+    let takes_long = |bytes: usize, admitted: &Admitted| {
+        let captured = attempt_outcome::Captured { stdout: vec![b'0'; bytes], ..Default::default() };
+        let receipt = Box::new(Receipt::unused(Isolation::default()));
+        large_output(&AttemptOutcome::Ran { receipt, captured }, admitted).is_some()
+    };
+    let plain = admitted(0);
+    assert!(!takes_long(SMALL_OUTPUT, &plain) && takes_long(SMALL_OUTPUT + 1, &plain));
+    let mut restricted = admitted(0);
+    let schema = Schema::compile("spec.tool.outputSchema", &json!({})).unwrap();
+    Arc::make_mut(&mut restricted.content).output_schema = Some(Arc::new(schema));
+    assert!(takes_long(0, &restricted));
+    assert_eq!(large_output(&AttemptOutcome::Cancelled, &restricted), None);
 }
