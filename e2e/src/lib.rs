@@ -24,6 +24,7 @@ pub mod draft;
 pub mod examples;
 pub mod execute;
 pub mod gateway;
+pub mod hostile;
 pub mod image;
 pub mod journey;
 pub mod kubectl;

@@ -77,6 +77,12 @@ async fn scale(client: &Client, replicas: i32) -> Result<i32> {
     .await
 }
 
+/// Returns true if there are two operators or more and all are ready.
+pub async fn are_ready(client: &Client) -> Result<bool> {
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default().labels(LABELS)).await?.items;
+    Ok(pods.len() >= 2 && pods.iter().all(is_ready))
+}
+
 fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")

@@ -10,6 +10,7 @@ mod gateway;
 mod http;
 mod images;
 mod offer;
+mod operator;
 mod plot;
 mod process;
 mod rest;
@@ -25,7 +26,10 @@ use std::{
 
 use clap::{Parser, ValueEnum};
 
-use self::figure::Figure;
+use self::{figure::Figure, rest::Held};
+
+/// Leaders that are killed for takeover_s.
+const KILLS: usize = 5;
 
 /// Measures Skillet on the cluster of KUBECONFIG, and its artefacts in target/.
 #[derive(Debug, Parser)]
@@ -66,6 +70,12 @@ enum Subject {
     Writes,
     /// rest_mb
     Rest,
+    /// rest_10k_mb: 10 000 Skills and 1 000 finished executions
+    RestMany,
+    /// takeover_s
+    Takeover,
+    /// hostile_peak_mb
+    Hostile,
     /// offer_* and index_*
     Offer,
     /// proxy_* and gateway_10k_mb
@@ -106,7 +116,16 @@ async fn measure(subject: Subject, args: &Args, root: &Path) -> anyhow::Result<V
         Subject::Images => images::measure(&root.join("target/images/images.json")),
         Subject::Cold => cold::measure(args.runs).await,
         Subject::Writes => writes::measure(&cluster::audit_log()).await,
-        Subject::Rest => rest::measure(args.skills).await,
+        Subject::Rest => {
+            let held = Held { figure: "rest_mb", goal: 30.0, skills: args.skills, finished_executions: 0 };
+            rest::measure(&held).await
+        }
+        Subject::RestMany => {
+            let held = Held { figure: "rest_10k_mb", goal: 40.0, skills: 10_000, finished_executions: 1_000 };
+            rest::measure(&held).await
+        }
+        Subject::Takeover => operator::takeover(KILLS).await,
+        Subject::Hostile => operator::hostile_peak().await,
         Subject::Offer => offer::measure(args.plot.as_deref()),
         Subject::Call => call::measure(args.runs).await,
         Subject::Gateway => gateway::measure(args.gateway.as_deref(), root).await,

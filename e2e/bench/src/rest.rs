@@ -1,6 +1,6 @@
-//! The operator at rest with many Skills: its resident memory and its share of a core.
+//! The operator at rest with many Skills and finished executions: its resident memory and its share of a core.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use anyhow::bail;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -9,13 +9,14 @@ use kube::{
     api::{ListParams, PostParams},
 };
 use serde_json::json;
-use skillet_api::Skill;
+use skillet_api::{Skill, SkillExecution, SkillExecutionSpec};
 use tokio::time::sleep;
 
 use crate::{
     cluster::{client, is_ready, ready_skill, skill, until, within},
     figure::Figure,
     images::megabytes,
+    operator::leader,
     process::Process,
 };
 
@@ -26,33 +27,44 @@ const REST: f64 = 0.01;
 const LOOK: Duration = Duration::from_secs(10);
 const LOOKS: usize = 30;
 
-pub(crate) async fn measure(skills: usize) -> anyhow::Result<Vec<Figure>> {
-    let operator = operator()?;
-    let client = client().await?;
-    within(&client, NAMESPACE, async |client| in_namespace(client, &operator, skills).await).await
+/// What the operator holds while it is measured.
+pub(crate) struct Held {
+    pub(crate) figure: &'static str,
+    /// In MB.
+    pub(crate) goal: f64,
+    pub(crate) skills: usize,
+    pub(crate) finished_executions: usize,
 }
 
-async fn in_namespace(client: &Client, operator: &Process, skills: usize) -> anyhow::Result<Vec<Figure>> {
+pub(crate) async fn measure(held: &Held) -> anyhow::Result<Vec<Figure>> {
+    let client = client().await?;
+    let operator = Process { pid: leader(&client).await?.pid };
+    within(&client, NAMESPACE, async |client| in_namespace(client, &operator, held).await).await
+}
+
+async fn in_namespace(client: &Client, operator: &Process, held: &Held) -> anyhow::Result<Vec<Figure>> {
+    let Held { figure, goal, skills, finished_executions } = *held;
     ready_skill(client, NAMESPACE, "first", &program()).await?;
     let before = operator.resident()?;
-    create(client, skills).await?;
+    create_skills(client, skills).await?;
+    finish_executions(client, finished_executions).await?;
     let share = until_rest(operator).await?;
     let resident = operator.resident()?;
     println!(
-        "the operator (pid {}) holds {:.1} MB without these Skills, {:.1} MB with {skills}; at rest it takes {:.2} % of a core",
+        "the operator (pid {}) holds {:.1} MB without these Skills, {:.1} MB with {skills} and {finished_executions} finished executions; at rest it takes {:.2} % of a core",
         operator.pid,
         megabytes(before),
         megabytes(resident),
         share * 100.0,
     );
-    Ok(vec![Figure::lower("rest_mb", megabytes(resident), 30.0, "MB", skills)])
+    Ok(vec![Figure::lower(figure, megabytes(resident), goal, "MB", skills)])
 }
 
 fn program() -> serde_json::Value {
     json!({ "runtime": "shell", "script": "cat" })
 }
 
-async fn create(client: &Client, skills: usize) -> anyhow::Result<()> {
+async fn create_skills(client: &Client, skills: usize) -> anyhow::Result<()> {
     let api: Api<Skill> = Api::namespaced(client.clone(), NAMESPACE);
     stream::iter(1..skills)
         .map(|number| {
@@ -66,11 +78,36 @@ async fn create(client: &Client, skills: usize) -> anyhow::Result<()> {
         .buffer_unordered(AT_ONCE)
         .try_collect::<()>()
         .await?;
-    until(&format!("all of {skills} Skills are Ready"), 300, async || {
+    until(&format!("all of {skills} Skills are Ready"), 1_200, async || {
         let ready =
             api.list(&ListParams::default()).await?.items.iter().filter(|skill| is_ready(skill)).count();
         sleep(Duration::from_secs(1)).await;
         Ok(ready >= skills)
+    })
+    .await
+}
+
+/// Makes executions of a skill that is not there: they end at once.
+async fn finish_executions(client: &Client, count: usize) -> anyhow::Result<()> {
+    let api: Api<SkillExecution> = Api::namespaced(client.clone(), NAMESPACE);
+    stream::iter(0..count)
+        .map(|number| {
+            let (api, name) = (api.clone(), format!("missing-{number}"));
+            async move {
+                let spec =
+                    SkillExecutionSpec { skill: "missing".to_owned(), ..SkillExecutionSpec::default() };
+                api.create(&PostParams::default(), &SkillExecution::new(&name, spec)).await?;
+                anyhow::Ok(())
+            }
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<()>()
+        .await?;
+    until(&format!("all of {count} executions have ended"), 600, async || {
+        let all = api.list(&ListParams::default()).await?.items;
+        let ended = all.iter().filter(|one| one.status.as_ref().is_some_and(|it| it.phase.is_terminal()));
+        sleep(Duration::from_secs(1)).await;
+        Ok(ended.count() >= count)
     })
     .await
 }
@@ -86,26 +123,4 @@ async fn until_rest(operator: &Process) -> anyhow::Result<f64> {
         }
     }
     bail!("the operator is never idle: it takes more than {} % of a core", REST * 100.0)
-}
-
-/// The operator as this machine sees it, in a pod or not.
-fn operator() -> anyhow::Result<Process> {
-    let pids = fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let operators: Vec<u32> = pids.filter(|pid| is_operator(*pid)).collect();
-    match operators[..] {
-        [pid] => Ok(Process { pid }),
-        [] => {
-            bail!("no process `skillet operator` on this machine: it takes the local node (`make deploy`)")
-        }
-        _ => bail!(
-            "several processes `skillet operator` on this machine ({operators:?}): keep one with `kubectl -n skillet-system scale deployment skillet --replicas 1`"
-        ),
-    }
-}
-
-fn is_operator(pid: u32) -> bool {
-    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
-    let mut words = line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
-    let program = words.next().unwrap_or_default();
-    program.rsplit('/').next() == Some("skillet") && words.next().as_deref() == Some("operator")
 }
