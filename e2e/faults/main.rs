@@ -4,6 +4,7 @@
 //! Skillet in it, like the other.
 
 mod burst;
+mod canary;
 mod frozen;
 mod hostile;
 mod kills;
