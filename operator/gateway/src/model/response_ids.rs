@@ -31,7 +31,7 @@ mod tests {
     use crate::testing::{AGENT, TestGateway};
 
     const RESPONSES: &str = "/v1/responses";
-    const STRANGER: &str = "other/agent";
+    const OTHER_TENANT: &str = "other/agent";
 
     /// A gateway with a key of its own, and one of the platform for the provider.
     fn gateway() -> TestGateway {
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!((status, &given["previous_response_id"]), (200, &json!(id)));
         assert_eq!(gateway.provider.last_request()["previous_response_id"], "resp_1");
         let asked = gateway.provider.requests().len();
-        for (caller, id) in [(STRANGER, &*id), (AGENT, "resp_1"), (STRANGER, "resp_1")] {
+        for (caller, id) in [(OTHER_TENANT, &*id), (AGENT, "resp_1"), (OTHER_TENANT, "resp_1")] {
             let next = json!({ "previous_response_id": id, "input": "and?" });
             let (status, given) = send(&gateway, "POST", RESPONSES, caller, &next).await;
             assert_eq!(
@@ -99,7 +99,7 @@ mod tests {
         for (method, caller, id, expected) in [
             ("GET", AGENT, &*id, 200),
             ("DELETE", AGENT, &*id, 200),
-            ("GET", STRANGER, &*id, 403),
+            ("GET", OTHER_TENANT, &*id, 403),
             ("GET", AGENT, "resp_1", 403),
         ] {
             gateway.provider.will_say(&json!({ "id": "resp_1" }));

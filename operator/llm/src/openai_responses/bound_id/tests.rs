@@ -1,3 +1,5 @@
+//! Ids that come back from their own namespace, from another one, and changed.
+
 use serde_json::json;
 
 use super::*;
