@@ -39,7 +39,8 @@ async fn a_pod_beside_sandboxes_that_fill_their_memory_lives() -> Result<()> {
 async fn reserves_its_limit(j: &Journey) -> Result<String> {
     let pods = sandbox::pods(&j.client);
     let of = kube::api::ListParams::default().labels("skillet.dev/skill=fill");
-    let pod = eventually("a sandbox is there", WITHIN, async || Ok(pods.list(&of).await?.items.pop())).await?;
+    let pod =
+        eventually("a sandbox is there", WITHIN, async || Ok(pods.list(&of).await?.items.pop())).await?;
     let spec = pod.spec.as_ref().context("no spec")?;
     let container = spec.containers.first().context("no container")?;
     let resources = container.resources.clone().unwrap_or_default();

@@ -27,7 +27,7 @@ const REST: f64 = 0.01;
 const LOOK: Duration = Duration::from_secs(10);
 const LOOKS: usize = 30;
 
-/// What the operator holds while it is measured.
+/// The load of the operator while it is measured.
 pub(crate) struct Held {
     pub(crate) figure: &'static str,
     /// In MB.

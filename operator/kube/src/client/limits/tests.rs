@@ -96,7 +96,7 @@ async fn a_request_for_the_lease_passes_and_watches_take_no_place() {
     }
     sleep(Duration::from_millis(10)).await;
     assert_eq!(server.now.load(Ordering::Relaxed), PLACES);
-    for _ in 0..PLACES + 1 {
+    for _ in 0..=PLACES {
         let pods = pods.clone();
         tokio::spawn(async move { pods.list(&ListParams::default()).await.map(drop) });
     }
