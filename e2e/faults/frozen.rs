@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Rounds of the leader's test, unless SKILLET_ROUNDS says otherwise.
-const ROUNDS: u64 = 6;
+const ROUNDS: u64 = 4;
 const RUNS_PER_ROUND: u64 = 8;
 /// The new leader must take over within this time. Then the old one returns after up to as long as a run takes.
 const TAKEN_OVER: Duration = Duration::from_secs(60);
@@ -91,7 +91,7 @@ async fn outlive(j: &Journey, part: &str, silence: Duration) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_outlives_an_api_server_that_is_silent() -> Result<()> {
     journey_under(json!({}), async |j| {
-        for seconds in [10, 60] {
+        for seconds in [10, 40] {
             outlive(j, "kube-apiserver", Duration::from_secs(seconds)).await?;
         }
         Ok(())

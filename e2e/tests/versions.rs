@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
-use kube::{ResourceExt, api::ListParams};
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, ListParams},
+};
 use serde_json::json;
 use skillet_api::{Reason, Skill, SkillExecutionSpec, SkillVersion, skill::Mode};
 use skillet_e2e::{Journey, SkillDraft, eventually, execute::spec, journey, observe::condition};
@@ -45,6 +48,48 @@ async fn a_sealed_version_does_not_change_and_keeps_serving() -> Result<()> {
         // With a version of its own the change is taken.
         j.apply(&other.version("1.1.0")).await?;
         assert_eq!(j.run("greet", json!({})).await?.output(), json!({ "output": "changed" }));
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_number_keeps_its_content_although_its_skill_was_made_again() -> Result<()> {
+    journey(async |j| {
+        seal(j, "1.0.0").await?;
+        j.api::<Skill>().delete("greet", &DeleteParams::default()).await?;
+        eventually("the sealed version is gone", Duration::from_secs(30), async || {
+            let left = j.api::<SkillVersion>().list(&ListParams::default()).await?;
+            Ok(left.items.is_empty().then_some(()))
+        })
+        .await?;
+        j.apply(&SkillDraft::shell("greet", "echo changed")).await?;
+        let status = j.observed("greet").await?;
+        for type_ in ["Sealed", "Ready"] {
+            let said = condition(&status.conditions, type_).context("no condition")?;
+            assert_eq!((said.status.as_str(), said.reason.as_str()), ("False", "VersionConflict"), "{type_}");
+        }
+        // The same content may come back.
+        seal(j, "1.0.0").await?;
+        assert_eq!(j.run("greet", json!({})).await?.output(), json!({ "output": "from 1.0.0" }));
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_yanked_version_runs_only_after_it_is_given_back() -> Result<()> {
+    journey(async |j| {
+        seal(j, "1.0.0").await?;
+        seal(j, "1.1.0").await?;
+        j.apply(&greeting("1.1.0").spec("yankedVersions", json!(["1.1.0"]))).await?;
+        j.observed("greet").await?;
+        assert_eq!(j.run("greet", json!({})).await?.output(), json!({ "output": "from 1.0.0" }));
+        let pinned = SkillExecutionSpec { version: Some("1.1.0".into()), ..spec("greet") };
+        j.refused(pinned, Reason::VersionYanked, &["1.1.0"]).await?;
+        j.apply(&greeting("1.1.0").spec("yankedVersions", json!([]))).await?;
+        j.observed("greet").await?;
+        assert_eq!(j.run("greet", json!({})).await?.output(), json!({ "output": "from 1.1.0" }));
         Ok(())
     })
     .await
