@@ -5,10 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
+use kube::{Api, api::DeleteParams};
 use serde_json::json;
 use skillet_api::Reason;
 use skillet_e2e::{Journey, SkillDraft, journey_under};
@@ -33,7 +30,7 @@ async fn a_thousand_executions_all_end_in_order_and_none_is_starved() -> Result<
         "concurrency": { "total": TOTAL, "perNamespace": PER_NAMESPACE },
     });
     journey_under(policy, async |j| {
-        let others = [namespace(j, "b").await?, namespace(j, "c").await?];
+        let others = [load::namespace(j, "b").await?, load::namespace(j, "c").await?];
         let namespaces = [j.namespace.clone(), others[0].clone(), others[1].clone()];
         let result = burst(j, &namespaces).await;
         for other in &others {
@@ -42,13 +39,6 @@ async fn a_thousand_executions_all_end_in_order_and_none_is_starved() -> Result<
         result
     })
     .await
-}
-
-async fn namespace(journey: &Journey, suffix: &str) -> Result<String> {
-    let name = format!("{}-{suffix}", journey.namespace);
-    let namespace: Namespace = serde_json::from_value(json!({ "metadata": { "name": name } }))?;
-    Api::all(journey.client.clone()).create(&PostParams::default(), &namespace).await?;
-    Ok(name)
 }
 
 async fn burst(journey: &Journey, namespaces: &[String; 3]) -> Result<()> {

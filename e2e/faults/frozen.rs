@@ -113,7 +113,7 @@ async fn a_time_limit_holds_while_the_kubelet_is_silent() -> Result<()> {
         let frozen = Frozen::new(of_node("kubelet")?)?;
         sleep(Duration::from_secs(6)).await;
         drop(frozen);
-        let ended = j.ended(begun.execution()).await?.is(Phase::Failed, Reason::TimedOut);
+        let ended = j.ended(begun.execution()).await?.is(Phase::TimedOut, Reason::TimedOut);
         ensure!(
             ended.status.attempts == 1,
             "a time limit is no reason for another attempt: {:?}",

@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result, ensure};
 use kube::ResourceExt as _;
 use serde_json::json;
 use skillet_e2e::{
-    Journey, SkillDraft, eventually, hostile, journey_under, operator,
+    Journey, eventually, hostile, journey_under, operator,
     process::{of_operator, peak_megabytes, reset_peak},
 };
 
-use crate::load::{QUICK, time_quick_run};
+use crate::load::Neighbor;
 
 /// Most resident memory of the operator, in MB.
 const MOST: u64 = 300;
@@ -29,15 +29,14 @@ async fn hostile_objects_of_one_tenant_neither_end_nor_stop_the_operator() -> Re
     // Three at a time, so that many large inputs wait.
     journey_under(json!({ "concurrency": { "total": 8, "perNamespace": 3 } }), async |j| {
         j.apply(&hostile::count()).await?;
-        j.apply(&SkillDraft::shell(QUICK, "cat")).await?;
         j.ready("count").await?;
-        j.ready(QUICK).await?;
-        let usual = time_quick_run(j).await?;
+        let neighbor = Neighbor::set_up(j).await?;
+        let usual = neighbor.time_run().await?;
         for (what, act) in hostile::CASES {
             let (pod, pid) = leader(j).await?;
             reset_peak(pid)?;
             act(j).await.context(what)?;
-            let beside = time_quick_run(j).await?;
+            let beside = neighbor.time_run().await?;
             let peak = peak_megabytes(pid).with_context(|| format!("the operator ended: {what}"))?;
             println!(
                 "{what}: the operator took {peak} MB at most; another run took {:.1} times its usual time",
@@ -46,7 +45,7 @@ async fn hostile_objects_of_one_tenant_neither_end_nor_stop_the_operator() -> Re
             ensure!(peak <= MOST, "{what}: the operator took {peak} MB");
             ensure!(leader(j).await? == (pod, pid), "{what}: the operator was replaced");
         }
-        Ok(())
+        neighbor.remove().await
     })
     .await
 }

@@ -4,18 +4,19 @@ use std::{collections::HashMap, ops::Range, pin::pin, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use futures::TryStreamExt as _;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt as _,
-    api::PostParams,
+    api::{DeleteParams, PostParams},
     runtime::{WatchStreamExt as _, watcher},
 };
 use serde_json::json;
 use skillet_api::{SkillExecution, SkillExecutionStatus};
-use skillet_e2e::{Journey, PATIENCE, eventually, execute};
+use skillet_e2e::{Journey, PATIENCE, SkillDraft, eventually, execute};
 use tokio::time::{Instant, timeout};
 
 /// Name of a skill that returns its input.
-pub(crate) const QUICK: &str = "quick";
+const QUICK: &str = "quick";
 const CREATED_WITHIN: Duration = Duration::from_secs(30);
 
 /// One execution that has ended.
@@ -91,11 +92,38 @@ pub(crate) async fn all_ended(
     Ok(done)
 }
 
-/// Runs [`QUICK`] to its end, which must be right, and returns the time that this takes.
-pub(crate) async fn time_quick_run(journey: &Journey) -> Result<Duration> {
-    let (begun, input) = (Instant::now(), json!({ "a": 1 }));
-    assert_eq!(journey.run(QUICK, input.clone()).await?.output(), input);
-    Ok(begun.elapsed())
+/// Makes a second namespace; its name is the journey's with a suffix.
+pub(crate) async fn namespace(journey: &Journey, suffix: &str) -> Result<String> {
+    let name = format!("{}-{suffix}", journey.namespace);
+    let namespace: Namespace = serde_json::from_value(json!({ "metadata": { "name": name } }))?;
+    Api::all(journey.client.clone()).create(&PostParams::default(), &namespace).await?;
+    Ok(name)
+}
+
+/// Another tenant, whose runs are measured beside those of the journey.
+pub(crate) struct Neighbor(Journey);
+
+impl Neighbor {
+    pub(crate) async fn set_up(j: &Journey) -> Result<Self> {
+        let namespace = namespace(j, "b").await?;
+        let neighbor = Journey { client: j.client.clone(), namespace, name: j.name.clone() };
+        neighbor.apply(&SkillDraft::shell(QUICK, "cat")).await?;
+        neighbor.ready(QUICK).await?;
+        Ok(Self(neighbor))
+    }
+
+    /// Runs a skill to its end, which must be right, and returns the time that this takes.
+    pub(crate) async fn time_run(&self) -> Result<Duration> {
+        let (begun, input) = (Instant::now(), json!({ "a": 1 }));
+        assert_eq!(self.0.run(QUICK, input.clone()).await?.output(), input);
+        Ok(begun.elapsed())
+    }
+
+    pub(crate) async fn remove(self) -> Result<()> {
+        let api = Api::<Namespace>::all(self.0.client.clone());
+        api.delete(&self.0.namespace, &DeleteParams::default()).await?;
+        Ok(())
+    }
 }
 
 fn has_ended(execution: &SkillExecution) -> bool {

@@ -7,10 +7,10 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
 use skillet_api::{Reason, SkillExecution};
-use skillet_e2e::{Journey, SkillDraft, eventually, execute, journey_under};
+use skillet_e2e::{Journey, eventually, execute, journey_under};
 use tokio::time::Instant;
 
-use crate::load::{QUICK, time_quick_run};
+use crate::load::Neighbor;
 
 /// Executions, unless SKILLET_SWARM says otherwise.
 const COUNT: usize = 1_000;
@@ -21,9 +21,8 @@ const ENDED: Duration = Duration::from_secs(120);
 async fn executions_of_a_missing_skill_all_fail_and_hold_up_nobody() -> Result<()> {
     journey_under(json!({}), async |j| {
         let count = env::var("SKILLET_SWARM").ok().and_then(|text| text.parse().ok()).unwrap_or(COUNT);
-        j.apply(&SkillDraft::shell(QUICK, "cat")).await?;
-        j.ready(QUICK).await?;
-        let usual = time_quick_run(j).await?;
+        let neighbor = Neighbor::set_up(j).await?;
+        let usual = neighbor.time_run().await?;
         let api = j.api::<SkillExecution>();
         let created = stream::iter(0..count).map(|number| {
             let (api, name) = (api.clone(), format!("missing-{number:05}"));
@@ -34,13 +33,14 @@ async fn executions_of_a_missing_skill_all_fail_and_hold_up_nobody() -> Result<(
         });
         let begun = Instant::now();
         created.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-        let beside = time_quick_run(j).await?;
+        let beside = neighbor.time_run().await?;
         println!(
             "{count} executions were made in {:?}; another run took {:.1} times its usual {usual:?}",
             begun.elapsed(),
             beside.as_secs_f64() / usual.as_secs_f64()
         );
-        all_are_refused(j, count).await
+        all_are_refused(j, count).await?;
+        neighbor.remove().await
     })
     .await
 }
