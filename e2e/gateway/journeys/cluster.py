@@ -70,9 +70,12 @@ def version(name):
 
 
 def policy(base_url):
-    """All callers share the platform's key, as in most installations. What the provider keeps is each namespace's own."""
-    provider = {"baseUrl": base_url, "keySecret": {"name": KEY_SECRET, "key": "key"}}
-    providers = dict.fromkeys(("openai", "anthropic", "gemini"), provider)
+    """All callers share the platform's key, as in most installations, and each namespace has its own stored responses.
+
+    Gemini's cached contents are not bound to a namespace, so its clients have keys of their own.
+    """
+    shared = {"baseUrl": base_url, "keySecret": {"name": KEY_SECRET, "key": "key"}}
+    providers = {"openai": shared, "anthropic": shared, "gemini": {"baseUrl": base_url}}
     meta = {"name": "default", "uid": "policy", "resourceVersion": "1"}
     return {"apiVersion": GROUP, "kind": "SkillPolicy", "metadata": meta, "spec": {"gateway": {"providers": providers}}}
 
