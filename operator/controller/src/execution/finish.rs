@@ -83,7 +83,7 @@ mod tests {
         Conclusion { phase: Phase::Succeeded, reason: Some(Reason::Succeeded), ..Conclusion::default() }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn failures_are_warnings_and_success_and_cancellation_are_normal() {
         let refused = Conclusion::refused(&Refusal::new(Reason::SkillOff, "off"));
         for (conclusion, expected) in [
