@@ -8,8 +8,9 @@ use kube::ResourceExt as _;
 use serde_json::json;
 use skillet_api::{Phase, Reason};
 use skillet_e2e::{
-    Journey, SkillDraft, eventually, journey_under, operator,
-    process::{Frozen, of_node, of_operator},
+    Journey, SkillDraft, eventually, journey_under,
+    operator::{self, Leader},
+    process::{Frozen, of_node},
 };
 use tokio::time::sleep;
 
@@ -53,10 +54,7 @@ async fn a_frozen_leader_that_returns_runs_nothing_twice() -> Result<()> {
 
 /// Freezes the leader at a random point of some runs, until another leads and for a random time more.
 async fn freeze_leader(j: &Journey, round: u64) -> Result<()> {
-    let leader =
-        eventually("an operator leads", TAKEN_OVER, async || Ok(operator::pod(&j.client).await.ok()));
-    let name = leader.await?.name_any();
-    let pid = of_operator(&name)?;
+    let Leader { pod: name, pid } = operator::leader(&j.client).await?;
     load::start_from(j, "steady", round * RUNS_PER_ROUND, RUNS_PER_ROUND).await?;
     sleep(random_millis(1_500)).await;
     let frozen = Frozen::new(pid)?;

@@ -1,28 +1,16 @@
 //! Valid objects of one tenant that are as hard to read as objects can be, and another tenant's run beside them.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
-use kube::ResourceExt as _;
 use serde_json::json;
 use skillet_e2e::{
-    Journey, eventually, hostile, journey_under, operator,
-    process::{of_operator, peak_megabytes, reset_peak},
+    hostile, journey_under, operator,
+    process::{peak_megabytes, reset_peak},
 };
 
 use crate::load::Neighbor;
 
 /// Most resident memory of the operator, in MB.
 const MOST: u64 = 300;
-const WITHIN: Duration = Duration::from_secs(60);
-
-/// The operator that leads: its pod and process.
-async fn leader(j: &Journey) -> Result<(String, u32)> {
-    let pod = eventually("an operator leads", WITHIN, async || Ok(operator::pod(&j.client).await.ok()));
-    let name = pod.await?.name_any();
-    let pid = of_operator(&name)?;
-    Ok((name, pid))
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_objects_of_one_tenant_neither_end_nor_stop_the_operator() -> Result<()> {
@@ -33,17 +21,17 @@ async fn hostile_objects_of_one_tenant_neither_end_nor_stop_the_operator() -> Re
         let neighbor = Neighbor::set_up(j).await?;
         let usual = neighbor.time_run().await?;
         for (what, act) in hostile::CASES {
-            let (pod, pid) = leader(j).await?;
-            reset_peak(pid)?;
+            let leader = operator::leader(&j.client).await?;
+            reset_peak(leader.pid)?;
             act(j).await.context(what)?;
             let beside = neighbor.time_run().await?;
-            let peak = peak_megabytes(pid).with_context(|| format!("the operator ended: {what}"))?;
+            let peak = peak_megabytes(leader.pid).with_context(|| format!("the operator ended: {what}"))?;
             println!(
                 "{what}: the operator took {peak} MB at most; another run took {:.1} times its usual time",
                 beside.as_secs_f64() / usual.as_secs_f64()
             );
             ensure!(peak <= MOST, "{what}: the operator took {peak} MB");
-            ensure!(leader(j).await? == (pod, pid), "{what}: the operator was replaced");
+            ensure!(operator::leader(&j.client).await? == leader, "{what}: the operator was replaced");
         }
         neighbor.remove().await
     })

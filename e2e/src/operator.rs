@@ -10,7 +10,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::wait::eventually;
+use crate::{process, wait::eventually};
 
 /// The Lease of the release `skillet`.
 const LEASE: &str = "skillet-operator";
@@ -31,6 +31,21 @@ pub async fn pod(client: &Client) -> Result<Pod> {
         is_running && holders.contains(&pod.name_any())
     };
     pods.items.into_iter().find(leads).context("no operator leads in the cluster; run `make deploy`")
+}
+
+/// The pod of an operator and its process on this machine.
+#[derive(Debug, PartialEq)]
+pub struct Leader {
+    pub pod: String,
+    pub pid: u32,
+}
+
+/// Finds the operator that leads, once one does.
+pub async fn leader(client: &Client) -> Result<Leader> {
+    let found = eventually("an operator leads", SCALED_WITHIN, async || Ok(pod(client).await.ok())).await?;
+    let pod = found.name_any();
+    let pid = process::of_operator(&pod)?;
+    Ok(Leader { pod, pid })
 }
 
 /// Deletes the pod of the operator that leads, once one does, and waits until another leads. Returns the pod's name.

@@ -72,8 +72,18 @@ pub fn reset_peak(pid: u32) -> Result<()> {
 
 /// Most resident memory of a process since the last reset, in MB of a million bytes.
 pub fn peak_megabytes(pid: u32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("the process has ended")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    Ok(memory(pid, "VmHWM:")? / 1_000_000)
+}
+
+/// Resident memory of a process in bytes.
+pub fn resident(pid: u32) -> Result<u64> {
+    memory(pid, "VmRSS:")
+}
+
+fn memory(pid: u32, field: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    let status = status.with_context(|| format!("process {pid} has ended meanwhile"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).context("no memory")?;
     let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
-    Ok(kibibytes * 1024 / 1_000_000)
+    Ok(kibibytes * 1024)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use kube::{Api, Client, ResourceExt as _, api::PostParams};
+use kube::{Api, Client, api::PostParams};
 use serde_json::json;
 use skillet_api::{SkillExecution, SkillExecutionSpec};
 use skillet_e2e::{Journey, hostile, operator, process};
@@ -22,21 +22,6 @@ const SECONDS: u64 = 120;
 const TAKEOVER: f64 = 5.0;
 const PEAK: f64 = 300.0;
 
-/// The operator's pod and its process on this machine.
-#[derive(PartialEq)]
-pub(crate) struct Leader {
-    pub(crate) pod: String,
-    pub(crate) pid: u32,
-}
-
-/// Finds the operator that leads, once one does.
-pub(crate) async fn leader(client: &Client) -> anyhow::Result<Leader> {
-    until("an operator leads", SECONDS, async || Ok(operator::pod(client).await.is_ok())).await?;
-    let pod = operator::pod(client).await?.name_any();
-    let pid = process::of_operator(&pod)?;
-    Ok(Leader { pod, pid })
-}
-
 /// The start of a run that is created right after the leader was killed, since the kill.
 pub(crate) async fn takeover(kills: usize) -> anyhow::Result<Vec<Figure>> {
     within(&client().await?, NAMESPACE, async |client| {
@@ -53,7 +38,7 @@ pub(crate) async fn takeover(kills: usize) -> anyhow::Result<Vec<Figure>> {
 }
 
 async fn take_over(client: &Client, number: usize) -> anyhow::Result<Duration> {
-    let killed = leader(client).await?;
+    let killed = operator::leader(client).await?;
     until("two operators are ready", SECONDS, async || operator::are_ready(client).await).await?;
     process::kill(killed.pid)?;
     let at = Timestamp::now();
@@ -81,7 +66,7 @@ pub(crate) async fn hostile_peak() -> anyhow::Result<Vec<Figure>> {
         journey.ready("count").await?;
         let mut peak = 0;
         for (what, act) in hostile::CASES {
-            let leader = leader(client).await?;
+            let leader = operator::leader(client).await?;
             process::reset_peak(leader.pid)?;
             act(&journey).await.context(what)?;
             let of_case = process::peak_megabytes(leader.pid).context(what)?;

@@ -14,10 +14,7 @@ pub(crate) struct Process {
 impl Process {
     /// Resident memory in bytes.
     pub(crate) fn resident(&self) -> anyhow::Result<u64> {
-        let status = self.read("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
-        Ok(kibibytes * 1024)
+        skillet_e2e::process::resident(self.pid)
     }
 
     /// Seconds of a core that it has used.

@@ -10,13 +10,13 @@ use kube::{
 };
 use serde_json::json;
 use skillet_api::{Skill, SkillExecution, SkillExecutionSpec};
+use skillet_e2e::operator;
 use tokio::time::sleep;
 
 use crate::{
     cluster::{client, is_ready, ready_skill, skill, until, within},
     figure::Figure,
     images::megabytes,
-    operator::leader,
     process::Process,
 };
 
@@ -38,7 +38,7 @@ pub(crate) struct Held {
 
 pub(crate) async fn measure(held: &Held) -> anyhow::Result<Vec<Figure>> {
     let client = client().await?;
-    let operator = Process { pid: leader(&client).await?.pid };
+    let operator = Process { pid: operator::leader(&client).await?.pid };
     within(&client, NAMESPACE, async |client| in_namespace(client, &operator, held).await).await
 }
 
