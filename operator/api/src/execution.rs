@@ -43,7 +43,7 @@ pub struct SkillExecutionSpec {
     #[schemars(length(min = 1, max = 63))]
     #[x_kube(validation = kube::core::Rule::new("self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')").message("skill must be the name of a Skill: a-z, 0-9 and -, beginning and ending with a letter or digit; a version belongs in spec.version"))]
     pub skill: String,
-    /// Version constraint: exact `1.2.3`, `^1.2.3`, `~1.2.3`, `>`, `>=`, `<`, `<=`, `==`, `=`, `*`, `latest`, or several of them separated by blanks or commas. The newest sealed version that matches runs. Default `*`.
+    /// Version constraint: exact `1.2.3`, `^1.2.3`, `~1.2.3`, `>`, `>=`, `<`, `<=`, `==`, `=`, `*`, `latest`, or several of them separated by blanks or commas. The newest sealed version that matches runs. Default `spec.version` of the Skill.
     #[schemars(length(max = 256))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -84,6 +84,10 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Every phase, in the order of a run.
+    pub const ALL: [Phase; 6] =
+        [Phase::Pending, Phase::Running, Phase::Succeeded, Phase::Failed, Phase::TimedOut, Phase::Cancelled];
+
     /// True for a phase that never changes again.
     pub fn is_terminal(self) -> bool {
         match self {
@@ -111,6 +115,9 @@ pub struct SkillExecutionStatus {
     /// Version that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_version: Option<String>,
+    /// sha256 of the content that runs, as sealed. Two runs with the same digest ran the same content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// Number of started attempts.
     #[serde(default)]
     pub attempts: u32,

@@ -23,13 +23,16 @@ use crate::{duration::SkillDuration, schema};
     derive = "PartialEq",
     doc = "A Skill is a versioned unit of work for LLM agents: a model sees its description and input schema, never its implementation. Every run happens in a locked-down Job pod of its own.",
     printcolumn(name = "Version", type_ = "string", json_path = ".spec.version", description = "Version wanted"),
-    printcolumn(name = "Latest", type_ = "string", json_path = ".status.latestVersion", description = "Newest sealed version"),
+    printcolumn(name = "Current", type_ = "string", json_path = ".status.currentVersion", description = "Version that runs if a request names none"),
+    printcolumn(name = "Latest", type_ = "string", json_path = ".status.latestVersion", description = "Newest sealed version", priority = 1),
     printcolumn(name = "Mode", type_ = "string", json_path = ".spec.mode", description = "on, auto or off"),
     printcolumn(name = "Pinned", type_ = "boolean", json_path = ".status.imagePinned", description = "False for an image without a digest", priority = 1),
+    printcolumn(name = "Sealed", type_ = "string", json_path = ".status.conditions[?(@.type=='Sealed')].status", description = "False if the present content is not what runs"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].reason", priority = 1),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Sealed')].reason", description = "Reason of Sealed", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    validation = kube::core::Rule::new("self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')").message("metadata.name must be at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit")
+    validation = kube::core::Rule::new("self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')").message("metadata.name must be at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit"),
+    validation = kube::core::Rule::new("self.spec.version != oldSelf.spec.version || !has(self.status) || !has(self.status.versions) || !(self.spec.version in self.status.versions) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'Sealed' && c.status == 'True') || ((has(self.spec.description) ? self.spec.description : '') == (has(oldSelf.spec.description) ? oldSelf.spec.description : '') && has(self.spec.tool) == has(oldSelf.spec.tool) && (!has(self.spec.tool) || self.spec.tool == oldSelf.spec.tool) && self.spec.run == oldSelf.spec.run && has(self.spec.limits) == has(oldSelf.spec.limits) && (!has(self.spec.limits) || self.spec.limits == oldSelf.spec.limits))").message("this version is sealed; raise spec.version to change description, tool, run or limits")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SkillSpec {
@@ -306,6 +309,9 @@ pub struct SkillStatus {
     /// Generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Version that runs if a request names none: `spec.version`. If that is not sealed or is yanked, the newest version below it, else the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_version: Option<String>,
     /// Newest sealed version that is not yanked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_version: Option<String>,
@@ -318,7 +324,7 @@ pub struct SkillStatus {
     /// False if `spec.run.sandbox.image` is a tag without a digest: the registry decides what runs, and may change it under a sealed version. Absent for a `runtime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pinned: Option<bool>,
-    /// `Ready`: the current content can run. `Sealed`: the current content is sealed under its version.
+    /// `Ready`: a version can run. `Sealed`: the content of the spec is sealed under its version. `Stalled`, only if it is True: the spec cannot be sealed until somebody changes it.
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

@@ -295,6 +295,7 @@ impl Run {
         let LastSandbox { sandbox, accepted_at } = &self.last;
         Conclusion {
             resolved_version: Some(self.plan.version()),
+            digest: Some(self.plan.admitted.digest.clone()),
             attempts,
             started_at: conclude::started_at(*accepted_at, conclusion.duration_ms, Timestamp::now()),
             isolation: conclusion.isolation.or_else(|| sandbox.isolation.clone()),

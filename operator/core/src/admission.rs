@@ -14,7 +14,7 @@ use crate::{
     content_cache::{CheckedContent, ContentCache},
     schema::summarize,
     skill::{FieldError, ValidContent, is_skill_name, yanked_versions},
-    version::{Constraint, SkillSemver, resolve},
+    version::{Constraint, SkillSemver, current, list, resolve},
 };
 
 /// Everything that the decision depends on.
@@ -101,13 +101,11 @@ pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<
 pub fn choose(request: &AdmissionRequest<'_>) -> Result<ChosenVersion, Refusal> {
     check_skill_name(request.execution)?;
     let skill = allowed_skill(request)?;
-    let constraint = match &request.execution.version {
-        None => Constraint::any(),
-        Some(text) => Constraint::parse(text)
-            .map_err(|error| Refusal::new(error.reason(), format!("spec.version: {error}")))?,
-    };
+    let constraint = request.execution.version.as_deref().map(Constraint::parse).transpose();
+    let constraint =
+        constraint.map_err(|error| Refusal::new(error.reason(), format!("spec.version: {error}")))?;
     let sealed = sealed_versions(request);
-    newest_match(skill, &constraint, &sealed).map(ChosenVersion::of)
+    best_match(skill, constraint.as_ref(), &sealed).map(ChosenVersion::of)
 }
 
 /// Chooses the version with which an earlier operator started an execution. A Skill that was switched off since does not
@@ -200,20 +198,28 @@ fn sealed_versions<'a>(request: &AdmissionRequest<'a>) -> Vec<Sealed<'a>> {
     sealed
 }
 
-/// Chooses the newest sealed version that matches the constraint and is not yanked.
-fn newest_match<'s, 'a>(
+/// Chooses the newest sealed version that matches the constraint and is not yanked, or the current one if there is no
+/// constraint.
+fn best_match<'s, 'a>(
     skill: &Skill,
-    constraint: &Constraint,
+    constraint: Option<&Constraint>,
     sealed: &'s [Sealed<'a>],
 ) -> Result<&'s Sealed<'a>, Refusal> {
     let yanked = yanked_versions(&skill.spec);
     let (withdrawn, usable): (Vec<&Sealed<'_>>, Vec<&Sealed<'_>>) =
         sealed.iter().partition(|(semver, _)| yanked.contains(semver));
-    let best = resolve(constraint, usable.iter().map(|(semver, _)| semver));
-    let is_transient = newer_version_pending(skill, constraint, best, &yanked);
+    let wanted: Option<SkillSemver> = skill.spec.version.parse().ok();
+    let numbers = usable.iter().map(|(semver, _)| semver);
+    let best = match constraint {
+        Some(constraint) => resolve(constraint, numbers),
+        None => current(wanted.as_ref(), numbers),
+    };
+    let is_transient = better_version_pending(skill, constraint, best, &yanked);
     match usable.iter().find(|(semver, _)| Some(semver) == best) {
         Some(found) if !is_transient => Ok(found),
         _ => {
+            let any = Constraint::any();
+            let constraint = constraint.unwrap_or(&any);
             let withdrawn = resolve(constraint, withdrawn.iter().map(|(semver, _)| semver));
             let refusal = match withdrawn {
                 Some(version) if best.is_none() => only_yanked(skill, constraint, version, &usable),
@@ -227,9 +233,9 @@ fn newest_match<'s, 'a>(
 /// True if the Skill's current version matches better than every sealed one, and the operator has not yet observed it.
 ///
 /// A user who applies a new version and runs it at once must not get the version before.
-fn newer_version_pending(
+fn better_version_pending(
     skill: &Skill,
-    constraint: &Constraint,
+    constraint: Option<&Constraint>,
     best: Option<&SkillSemver>,
     yanked: &BTreeSet<SkillSemver>,
 ) -> bool {
@@ -237,7 +243,11 @@ fn newer_version_pending(
     let is_decided = observed >= skill.metadata.generation;
     let present: Option<SkillSemver> = skill.spec.version.parse().ok();
     let is_better = |present: SkillSemver| {
-        !yanked.contains(&present) && constraint.matches(&present) && Some(&present) > best
+        let is_better = match constraint {
+            Some(constraint) => constraint.matches(&present) && Some(&present) > best,
+            None => Some(&present) != best,
+        };
+        is_better && !yanked.contains(&present)
     };
     !is_decided && present.is_some_and(is_better)
 }
@@ -275,14 +285,8 @@ fn no_match(skill: &Skill, constraint: &Constraint, sealed: &[&Sealed<'_>]) -> R
 
 /// Lists versions for a message, highest first.
 fn show(versions: &[&Sealed<'_>]) -> String {
-    let shown: Vec<String> = versions.iter().take(MAX_SHOWN).map(|(semver, _)| semver.to_string()).collect();
-    let more = versions.len().saturating_sub(MAX_SHOWN);
-    let tail = if more > 0 { format!(" and {more} older ones") } else { String::new() };
-    format!("{}{tail}", shown.join(", "))
+    list(versions.iter().map(|(semver, _)| semver))
 }
-
-/// Most versions that one message lists.
-const MAX_SHOWN: usize = 10;
 
 /// Returns the reason and the message of a Skill that is not Ready.
 fn not_ready(skill: &Skill) -> Option<(&str, &str)> {

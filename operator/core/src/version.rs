@@ -204,6 +204,26 @@ pub fn resolve<'a>(
     available.into_iter().filter(|version| constraint.matches(version)).max()
 }
 
+/// Returns the version that runs if a request names none: the wanted one. If it is not available, the newest below it runs,
+/// else the newest of all.
+pub fn current<'a>(
+    wanted: Option<&SkillSemver>,
+    available: impl IntoIterator<Item = &'a SkillSemver>,
+) -> Option<&'a SkillSemver> {
+    available.into_iter().max_by_key(|version| (wanted.is_none_or(|wanted| *version <= wanted), *version))
+}
+
+/// Most versions that one message lists.
+const MAX_LISTED: usize = 10;
+
+/// Lists versions for a message, in the order given, which is highest first.
+pub fn list<'a>(versions: impl IntoIterator<Item = &'a SkillSemver>) -> String {
+    let all: Vec<String> = versions.into_iter().map(ToString::to_string).collect();
+    let (shown, rest) = all.split_at(all.len().min(MAX_LISTED));
+    let tail = if rest.is_empty() { String::new() } else { format!(" and {} older ones", rest.len()) };
+    format!("{}{tail}", shown.join(", "))
+}
+
 /// Sorts, highest first.
 pub fn newest_first(versions: &mut [SkillSemver]) {
     versions.sort_unstable_by(|a, b| b.cmp(a));

@@ -29,6 +29,8 @@ pub(crate) struct Conclusion {
     pub(crate) reason: Option<Reason>,
     pub(crate) message: Option<String>,
     pub(crate) resolved_version: Option<String>,
+    /// Digest of that version's content.
+    pub(crate) digest: Option<String>,
     pub(crate) attempts: u32,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) duration_ms: Option<u64>,

@@ -29,6 +29,7 @@ pub(crate) struct RunningStatusWriter {
     ctx: Arc<Context>,
     reference: Arc<ExecutionRef>,
     version: String,
+    digest: String,
     attempt: u32,
     accepted_at: OnceLock<Timestamp>,
     is_over: watch::Sender<bool>,
@@ -42,6 +43,7 @@ impl RunningStatusWriter {
             ctx: ctx.clone(),
             reference: plan.reference.clone(),
             version: plan.version(),
+            digest: plan.admitted.digest.clone(),
             attempt,
             accepted_at: accepted_at.map_or_else(OnceLock::new, OnceLock::from),
             is_over: watch::channel(false).0,
@@ -65,7 +67,7 @@ impl RunningStatusWriter {
         if task.is_some() {
             return;
         }
-        let status = status::running(&self.version, self.attempt, sandbox, *accepted_at);
+        let status = status::running(&self.version, &self.digest, self.attempt, sandbox, *accepted_at);
         let (ctx, reference) = (self.ctx.clone(), self.reference.clone());
         let is_over = self.is_over.subscribe();
         let write = async move {

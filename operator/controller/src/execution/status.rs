@@ -37,6 +37,7 @@ pub(crate) enum StatusError {
 /// Status of a run that the runner has accepted.
 pub(crate) fn running(
     version: &str,
+    digest: &str,
     attempts: u32,
     sandbox: &SandboxRef,
     started_at: Timestamp,
@@ -45,6 +46,7 @@ pub(crate) fn running(
         phase: Phase::Running,
         reason: Some(Reason::Running),
         resolved_version: Some(version.to_owned()),
+        digest: Some(digest.to_owned()),
         attempts,
         started_at: Some(MicroTime(started_at)),
         job: Some(sandbox.job.clone()),
@@ -112,6 +114,7 @@ pub(crate) fn finished(
         reason,
         message,
         resolved_version,
+        digest,
         attempts,
         started_at,
         duration_ms,
@@ -130,6 +133,7 @@ pub(crate) fn finished(
         reason,
         message: message.filter(|text| !text.is_empty()),
         resolved_version,
+        digest,
         attempts,
         started_at: started_at.map(MicroTime),
         finished_at: Some(MicroTime(now)),

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 use skillet_api::{
     Reason, Skill, SkillStatus,
-    reason::{READY, SEALED},
+    reason::{READY, SEALED, STALLED},
 };
 use skillet_core::{
     skill::{is_image_pinned, yanked_versions},
-    version::SkillSemver,
+    version::{SkillSemver, current},
 };
 use skillet_kube::{Conditions, apply_status, find_condition, is_gone};
 use thiserror::Error as ThisError;
@@ -62,8 +62,8 @@ fn is_news(old: &SkillStatus, new: &SkillStatus) -> bool {
 
 fn status(skill: &Skill, result: &Result<Applied, SkillError>, now: Timestamp) -> SkillStatus {
     let (generation, old) = (skill.metadata.generation, skill.status.clone().unwrap_or_default());
-    let yanked = yanked_versions(&skill.spec);
-    let (ready, sealed) = verdicts(result, &yanked);
+    let choice = Choice { wanted: skill.spec.version.parse().ok(), yanked: yanked_versions(&skill.spec) };
+    let (ready, sealed) = verdicts(result, &choice);
     let (versions, digest) = match result {
         Ok(applied) => (texts(&applied.versions), Some(applied.digest.clone())),
         Err(SkillError::Build(conflict)) => (texts(&conflict.sealed), old.digest.clone()),
@@ -89,16 +89,23 @@ fn status(skill: &Skill, result: &Result<Applied, SkillError>, now: Timestamp) -
     let kept = |type_: &str, is_current: bool| {
         find_condition(&old.conditions, type_).filter(|_| is_current && !is_decided).cloned()
     };
+    let mut conditions = vec![
+        kept(READY, true).unwrap_or_else(|| condition(READY, &ready)),
+        kept(SEALED, old.observed_generation == generation).unwrap_or_else(|| condition(SEALED, &sealed)),
+    ];
+    // kstatus, which Flux and Argo CD read, takes a Skill with this condition for failed instead of waiting.
+    if is_decided && !sealed.is_true {
+        conditions.push(condition(STALLED, &Verdict { is_true: true, ..sealed }));
+    }
+    let numbers: Vec<SkillSemver> = versions.iter().filter_map(|text| text.parse().ok()).collect();
     SkillStatus {
         observed_generation: if is_decided { generation } else { old.observed_generation },
-        latest_version: newest(versions.iter().filter_map(|text| text.parse().ok()), &yanked),
+        current_version: choice.current(&numbers).map(ToString::to_string),
+        latest_version: choice.newest(&numbers).map(ToString::to_string),
         versions,
         digest,
         image_pinned: is_image_pinned(&skill.spec),
-        conditions: vec![
-            kept(READY, true).unwrap_or_else(|| condition(READY, &ready)),
-            kept(SEALED, old.observed_generation == generation).unwrap_or_else(|| condition(SEALED, &sealed)),
-        ],
+        conditions,
     }
 }
 
@@ -106,9 +113,41 @@ fn texts(versions: &[SkillSemver]) -> Vec<String> {
     versions.iter().map(ToString::to_string).collect()
 }
 
-/// Returns the first version that is not yanked.
-fn newest(versions: impl IntoIterator<Item = SkillSemver>, yanked: &BTreeSet<SkillSemver>) -> Option<String> {
-    versions.into_iter().find(|version| !yanked.contains(version)).map(|version| version.to_string())
+/// The Skill's own part in the choice of a version.
+struct Choice {
+    wanted: Option<SkillSemver>,
+    yanked: BTreeSet<SkillSemver>,
+}
+
+impl Choice {
+    /// Returns the version that runs if a request names none.
+    fn current<'a>(&self, versions: &'a [SkillSemver]) -> Option<&'a SkillSemver> {
+        current(self.wanted.as_ref(), self.usable(versions))
+    }
+
+    fn newest<'a>(&self, versions: &'a [SkillSemver]) -> Option<&'a SkillSemver> {
+        self.usable(versions).max()
+    }
+
+    fn usable<'a>(&self, versions: &'a [SkillSemver]) -> impl Iterator<Item = &'a SkillSemver> {
+        versions.iter().filter(|version| !self.yanked.contains(version))
+    }
+
+    /// Says which version runs, and why not the one that a reader expects.
+    fn explain(&self, current: &SkillSemver, versions: &[SkillSemver]) -> String {
+        match &self.wanted {
+            Some(wanted) if wanted == current => {
+                match self.newest(versions).filter(|newest| *newest > current) {
+                    Some(newest) => format!("{current} runs, as spec.version says; {newest} is newer"),
+                    None => format!("{current} runs"),
+                }
+            }
+            Some(wanted) if self.yanked.contains(wanted) => {
+                format!("{current} runs, because spec.yankedVersions withdraws {wanted}")
+            }
+            Some(_) | None => format!("{current} runs"),
+        }
+    }
 }
 
 struct Verdict {
@@ -118,15 +157,12 @@ struct Verdict {
 }
 
 /// Returns the verdicts of `Ready` (a version can run) and `Sealed` (the Skill's content is what runs).
-fn verdicts(result: &Result<Applied, SkillError>, yanked: &BTreeSet<SkillSemver>) -> (Verdict, Verdict) {
+fn verdicts(result: &Result<Applied, SkillError>, choice: &Choice) -> (Verdict, Verdict) {
+    let runs = |message: String| Verdict { is_true: true, reason: Reason::Ready, message };
     match result {
         Ok(applied) => {
-            let ready = match newest(applied.versions.iter().cloned(), yanked) {
-                Some(newest) => Verdict {
-                    is_true: true,
-                    reason: Reason::Ready,
-                    message: format!("{newest} is the newest version"),
-                },
+            let ready = match choice.current(&applied.versions) {
+                Some(current) => runs(choice.explain(current, &applied.versions)),
                 None => Verdict {
                     is_true: false,
                     reason: Reason::VersionYanked,
@@ -139,8 +175,8 @@ fn verdicts(result: &Result<Applied, SkillError>, yanked: &BTreeSet<SkillSemver>
             let problem = || Verdict { is_true: false, reason: error.reason(), message: chain(error) };
             let serving = match error {
                 // Versions that were sealed before stay in use.
-                SkillError::Build(conflict) => newest(conflict.sealed.iter().cloned(), yanked),
-                SkillError::Validate { serving, .. } => newest(serving.iter().cloned(), yanked),
+                SkillError::Build(conflict) => choice.current(&conflict.sealed),
+                SkillError::Validate { serving, .. } => choice.current(serving),
                 SkillError::Parse(_)
                 | SkillError::Gather(_)
                 | SkillError::Record(_)
@@ -148,11 +184,7 @@ fn verdicts(result: &Result<Applied, SkillError>, yanked: &BTreeSet<SkillSemver>
                 | SkillError::Status(_) => None,
             };
             let ready = match serving {
-                Some(newest) => Verdict {
-                    is_true: true,
-                    reason: Reason::Ready,
-                    message: format!("{newest} is the newest version; the present content is not sealed"),
-                },
+                Some(current) => runs(format!("{current} runs; the present content is not sealed")),
                 None => problem(),
             };
             (ready, problem())
@@ -215,6 +247,36 @@ mod tests {
             Some(true)
         );
         assert_eq!(of("runtime: shell, script: cat"), None);
+    }
+
+    #[test]
+    fn the_version_in_the_spec_is_current_and_a_newer_one_is_named() {
+        let rolled_back =
+            status(&skill(1, &[], SkillStatus::default()), &Ok(applied(&["1.1.0", "1.0.0"])), now());
+        assert_eq!(
+            (rolled_back.current_version.as_deref(), rolled_back.latest_version.as_deref()),
+            (Some("1.0.0"), Some("1.1.0"))
+        );
+        let message =
+            |status: &SkillStatus| find_condition(&status.conditions, READY).unwrap().message.clone();
+        assert_eq!(message(&rolled_back), "1.0.0 runs, as spec.version says; 1.1.0 is newer");
+        let yanked =
+            status(&skill(1, &["1.0.0"], SkillStatus::default()), &Ok(applied(&["1.0.0", "0.9.0"])), now());
+        assert_eq!(message(&yanked), "0.9.0 runs, because spec.yankedVersions withdraws 1.0.0");
+        assert_eq!(message(&sealed()), "1.0.0 runs");
+    }
+
+    #[test]
+    fn content_that_nobody_can_seal_is_stalled_and_a_failed_request_is_not() {
+        let conflict = crate::skill::build::Conflict {
+            cause: Box::new(crate::skill::build::Cause::Sealed("1.0.0".parse().unwrap())),
+            sealed: vec!["1.0.0".parse().unwrap()],
+        };
+        let stalled = status(&skill(2, &[], sealed()), &Err(SkillError::Build(conflict)), now());
+        assert_eq!(condition_of(&stalled, STALLED), ("True".into(), "VersionConflict".into()));
+        assert!(find_condition(&sealed().conditions, STALLED).is_none());
+        let failed = status(&skill(2, &[], sealed()), &failed_write(), now());
+        assert!(find_condition(&failed.conditions, STALLED).is_none());
     }
 
     #[test]

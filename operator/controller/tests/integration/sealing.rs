@@ -25,7 +25,7 @@ async fn a_new_skill_is_sealed_under_its_version_and_is_ready() {
     let Some(operator) = operator() else { return };
     let (client, at) = operator.namespace("sealing-new").await;
     let status = sealed_skill(&client, &at, "a", "description: Repeats its input").await;
-    assert_eq!(condition(&status, "Ready"), ("True", "Ready", "1.0.0 is the newest version"));
+    assert_eq!(condition(&status, "Ready"), ("True", "Ready", "1.0.0 runs"));
     assert_eq!(condition(&status, "Sealed"), ("True", "Sealed", ""));
     assert_eq!(
         (status.latest_version.as_deref(), &status.versions[..]),
@@ -56,7 +56,7 @@ async fn other_content_under_a_sealed_version_is_refused_and_the_sealed_one_serv
     let status = skill_status(&client, &at, "a", |status| condition(status, "Sealed").0 == "False").await;
     let message = "1.0.0 is sealed with another content; raise spec.version";
     assert_eq!(condition(&status, "Sealed"), ("False", "VersionConflict", message));
-    let serving = "1.0.0 is the newest version; the present content is not sealed";
+    let serving = "1.0.0 runs; the present content is not sealed";
     assert_eq!(condition(&status, "Ready"), ("True", "Ready", serving));
     assert_eq!(event(&client, &at, "a", "VersionConflict").await, message);
     assert_eq!(versions(&client, &at).await, before);
@@ -176,7 +176,7 @@ async fn a_yanked_version_is_labelled_and_runs_only_after_it_is_given_back() {
 
     let status = sealed_skill(&client, &at, "a", &yank("[1.1.0]")).await;
     assert_eq!((status.latest_version.as_deref(), status.versions.len()), (Some("1.0.0"), 2));
-    assert_eq!(condition(&status, "Ready").2, "1.0.0 is the newest version");
+    assert_eq!(condition(&status, "Ready").2, "1.0.0 runs");
     is_labelled(true).await;
     execute(&client, &at, "pinned", "{skill: a, version: 1.1.0}").await;
     let status = ended(&client, &at, "pinned").await;

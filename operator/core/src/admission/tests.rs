@@ -71,7 +71,23 @@ impl Scene {
 }
 
 #[test]
-fn the_newest_version_runs_without_a_constraint() {
+fn an_older_version_in_the_spec_rolls_back_and_a_constraint_does_not_follow() {
+    let back = Scene::new(&SKILL.replace("version: 1.1.0", "version: 1.0.0"));
+    let version = |scene: &Scene, execution: &str| scene.admit(execution).unwrap().version.to_string();
+    assert_eq!(version(&back, ""), "1.0.0");
+    for constraint in ["latest", "'*'", "^1.0.0"] {
+        assert_eq!(version(&back, &format!("version: {constraint}")), "1.1.0", "{constraint}");
+    }
+    // The version in the spec was never sealed: the newest below it runs.
+    let invalid = Scene::new(&SKILL.replace("version: 1.1.0", "version: 1.0.5"));
+    assert_eq!(version(&invalid, ""), "1.0.0");
+    // The operator has not yet observed a version below the newest one.
+    let unseen = SKILL.replace("version: 1.1.0", "version: 1.0.5").replace("Generation: 2", "Generation: 1");
+    assert!(Scene::new(&unseen).admit("").unwrap_err().is_transient);
+}
+
+#[test]
+fn the_version_in_the_spec_runs_without_a_constraint() {
     let admitted = Scene::new(SKILL).admit("").unwrap();
     assert_eq!((admitted.skill.as_str(), admitted.version.to_string().as_str()), ("demo", "1.1.0"));
     assert_eq!(admitted.digest, sealed("demo", "1.1.0", CAT).spec.digest);

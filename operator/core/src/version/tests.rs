@@ -188,3 +188,18 @@ fn no_text_is_read_twofold_or_panics() {
         }
     }
 }
+
+#[test]
+fn the_wanted_version_is_current_else_the_newest_below_it() {
+    let number = |text: &str| text.parse::<SkillSemver>().unwrap();
+    let check = |wanted: Option<&str>, available: &[&str], expected: Option<&str>| {
+        let available: Vec<SkillSemver> = available.iter().map(|text| number(text)).collect();
+        let found = current(wanted.map(number).as_ref(), &available).map(ToString::to_string);
+        assert_eq!(found.as_deref(), expected, "{wanted:?} of {available:?}");
+    };
+    check(Some("1.0.0"), &["2.0.0", "1.0.0"], Some("1.0.0"));
+    check(Some("1.5.0"), &["2.0.0", "1.10.0", "1.4.0", "1.0.0"], Some("1.4.0"));
+    check(Some("1.0.0"), &["2.0.0", "3.0.0"], Some("3.0.0"));
+    check(None, &["1.0.0", "2.0.0"], Some("2.0.0"));
+    check(Some("1.0.0"), &[], None);
+}

@@ -13,7 +13,11 @@ use skillet_api::{
     reason::READY,
     skill::{Invocation, Mode, Tool},
 };
-use skillet_core::{json_text::JsonText, skill::yanked_versions, version::SkillSemver};
+use skillet_core::{
+    json_text::JsonText,
+    skill::yanked_versions,
+    version::{self, SkillSemver},
+};
 use skillet_offer::Candidate;
 
 /// One skill with its versions.
@@ -35,6 +39,8 @@ pub struct CachedSkill {
     pub created: i64,
     pub is_being_deleted: bool,
     pub spec: CachedSpec,
+    /// The version in its spec.
+    pub wanted: Option<SkillSemver>,
     /// Versions that its status lists.
     pub listed: Box<[SkillSemver]>,
     /// Versions that it withdraws.
@@ -90,9 +96,9 @@ impl CatalogEntry {
         Self { skill, versions, candidate: None }
     }
 
-    /// The version that is offered and run: the newest sealed one that is not yanked. None where nothing can run.
-    pub fn newest(&self) -> Option<&Arc<CachedVersion>> {
-        self.versions.newest(&self.skill)
+    /// The version that is offered, and that runs if a request names none. None where nothing can run.
+    pub fn current(&self) -> Option<&Arc<CachedVersion>> {
+        self.versions.current(&self.skill)
     }
 }
 
@@ -119,6 +125,7 @@ impl CachedSkill {
                 description: spec.description.as_str().into(),
                 tool: ToolSchemas::of(spec.tool.as_ref()),
             },
+            wanted: spec.version.parse().ok(),
             listed: listed.filter_map(|version| version.parse().ok()).collect(),
             yanked: yanked_versions(spec).into_iter().collect(),
             is_ready,
@@ -196,9 +203,11 @@ fn share(mine: &mut Arc<str>, theirs: &Arc<str>) {
 }
 
 impl Versions {
-    /// The newest version that `skill` does not withdraw.
-    pub fn newest(&self, skill: &CachedSkill) -> Option<&Arc<CachedVersion>> {
-        self.0.iter().rev().find(|version| !skill.yanked.contains(&version.number))
+    /// The version in the spec of `skill`, or the one that stands in for it.
+    pub fn current(&self, skill: &CachedSkill) -> Option<&Arc<CachedVersion>> {
+        let usable = self.0.iter().filter(|version| !skill.yanked.contains(&version.number));
+        let current = version::current(skill.wanted.as_ref(), usable.map(|version| &version.number))?;
+        self.0.iter().find(|version| version.number == *current)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Arc<CachedVersion>> {
@@ -301,9 +310,12 @@ mod tests {
             none.with(version("1.10.0", "")).with(version("1.9.0", "")).with(version("1.10.0", "b"));
         assert_eq!(numbers(&versions), ["1.9.0", "1.10.0"]);
         let mut skill = skill(&json!({}));
-        assert_eq!(&*versions.newest(&skill).unwrap().spec.description, "b");
+        assert_eq!(&*versions.current(&skill).unwrap().spec.description, "b");
+        skill.wanted = "1.9.5".parse().ok();
+        assert_eq!(&*versions.current(&skill).unwrap().spec.version, "1.9.0");
+        skill.wanted = "1.10.0".parse().ok();
         skill.yanked = ["1.10.0", "2.0.0"].map(|number| number.parse().unwrap()).into();
-        assert_eq!(&*versions.newest(&skill).unwrap().spec.version, "1.9.0");
+        assert_eq!(&*versions.current(&skill).unwrap().spec.version, "1.9.0");
         let rest = versions.without(&"1.10.0".parse().unwrap());
         assert_eq!((numbers(&rest), none.is_empty()), (vec!["1.9.0".to_owned()], true));
     }

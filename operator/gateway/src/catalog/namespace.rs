@@ -58,8 +58,8 @@ impl Namespace {
     pub(super) fn with_skill(&self, mut skill: CachedSkill) -> Outcome {
         skill.namespace = self.name.clone();
         let versions = self.versions(&skill.name);
-        if let Some(newest) = versions.newest(&skill) {
-            skill.share(newest);
+        if let Some(current) = versions.current(&skill) {
+            skill.share(current);
         }
         Outcome::new(skill.name.clone(), Some(Arc::new(skill)), versions)
     }
@@ -136,7 +136,7 @@ impl Outcome {
     fn new(name: Arc<str>, skill: Option<Arc<CachedSkill>>, versions: Versions) -> Self {
         match skill {
             Some(skill) => {
-                let candidate = candidate(&skill, versions.newest(&skill));
+                let candidate = candidate(&skill, versions.current(&skill));
                 let known =
                     CatalogEntry { candidate: candidate.map(Arc::new), ..CatalogEntry::new(skill, versions) };
                 Self { name, known: Some(Arc::new(known)), early: Versions::default() }
@@ -147,14 +147,14 @@ impl Outcome {
 }
 
 /// None where it is on its way out: it is not there any more, and hides nothing.
-fn candidate(skill: &CachedSkill, newest: Option<&Arc<CachedVersion>>) -> Option<Candidate> {
+fn candidate(skill: &CachedSkill, current: Option<&Arc<CachedVersion>>) -> Option<Candidate> {
     let CachedSkill { namespace, name, created, is_being_deleted, spec, .. } = skill;
     if *is_being_deleted {
         return None;
     }
-    let newest = newest.map(|newest| &newest.spec);
-    let description = newest.map_or(&spec.description, |newest| &newest.description);
-    let written = newest.and_then(|newest| newest.tool.input.as_ref());
+    let current = current.map(|current| &current.spec);
+    let description = current.map_or(&spec.description, |current| &current.description);
+    let written = current.and_then(|current| current.tool.input.as_ref());
     let mut parameters = JsonText::new(&match written {
         Some(schema) => tool_schema::normalize(&schema.value()),
         None => json!({ "type": "object", "properties": {} }),
@@ -166,8 +166,8 @@ fn candidate(skill: &CachedSkill, newest: Option<&Arc<CachedVersion>>) -> Option
     Some(Candidate {
         namespace: namespace.clone(),
         name: name.clone(),
-        version: newest.map(|newest| newest.version.clone()).unwrap_or_default(),
-        is_ready: newest.is_some(),
+        version: current.map(|current| current.version.clone()).unwrap_or_default(),
+        is_ready: current.is_some(),
         description: description.clone(),
         tags: spec.tags.clone(),
         mode: spec.mode,

@@ -43,7 +43,7 @@ fn some(version: &str, description: &str) -> Option<(String, String)> {
 }
 
 #[test]
-fn a_skill_is_offered_with_its_newest_version_whatever_comes_first() {
+fn a_skill_is_offered_with_its_current_version_whatever_comes_first() {
     let skills = SkillCatalog::default();
     skills.put_version(&version("ns", "a", "1.9.0", "nine"));
     assert_eq!(offered(&skills, "a"), None, "a version without its skill");
@@ -51,6 +51,8 @@ fn a_skill_is_offered_with_its_newest_version_whatever_comes_first() {
     assert_eq!(offered(&skills, "a"), some("1.9.0", "nine"));
     skills.put_version(&version("ns", "a", "1.10.0", "ten"));
     assert_eq!(offered(&skills, "a"), some("1.10.0", "ten"));
+    skills.put_skill(&skill("ns", "a", json!({ "version": "1.9.0" })));
+    assert_eq!(offered(&skills, "a"), some("1.9.0", "nine"), "an older version in the spec rolls back");
     skills.remove_version(&version("ns", "a", "1.10.0", "ten"));
     assert_eq!(offered(&skills, "a"), some("1.9.0", "nine"));
     skills.forget_version("ns", "a-1.9.0");
@@ -93,7 +95,7 @@ fn every_change_is_there_at_once_however_many_readers_there_are() {
     let mut held = Vec::new();
     for number in 0..50 {
         let name = format!("s{}", number % 7);
-        skills.put_skill(&skill("ns", &name, json!({})));
+        skills.put_skill(&skill("ns", &name, json!({ "version": format!("1.{number}.0") })));
         skills.put_version(&version("ns", &name, &format!("1.{number}.0"), ""));
         assert_eq!(offered(&skills, &name).unwrap().0, format!("1.{number}.0"));
         // Some readers stay in the copy they have read.

@@ -51,6 +51,11 @@ pub struct Status {
     pub reason: Option<Reason>,
     pub message: Option<String>,
     pub resolved_version: Option<String>,
+    pub digest: Option<String>,
+    #[serde(rename = "imageID")]
+    pub image_id: Option<String>,
+    pub node: Option<String>,
+    pub stdout: Option<StreamStatus>,
     pub attempts: u32,
     pub started_at: Option<MicroTime>,
     pub finished_at: Option<MicroTime>,
@@ -92,6 +97,10 @@ mod tests {
             reason: Some(Reason::ExitCode),
             message: Some("m".into()),
             resolved_version: Some("1.0.0".into()),
+            digest: Some("abc".into()),
+            image_id: Some("r.example/a@sha256:1".into()),
+            node: Some("n1".into()),
+            stdout: Some(StreamStatus { head: "o".into(), ..StreamStatus::default() }),
             attempts: 2,
             started_at: Some(MicroTime(time)),
             finished_at: Some(MicroTime(time)),
@@ -138,6 +147,8 @@ mod tests {
         let texts =
             [status.message, status.resolved_version, status.stderr.map(|stderr| stderr.head), output];
         assert_eq!(texts.map(Option::unwrap), ["m", "1.0.0", "h", r#"{"n":1}"#]);
+        let texts = [status.digest, status.image_id, status.node, status.stdout.map(|stdout| stdout.head)];
+        assert_eq!(texts.map(Option::unwrap), ["abc", "r.example/a@sha256:1", "n1", "o"]);
     }
 
     #[test]

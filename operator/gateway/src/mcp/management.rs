@@ -132,7 +132,7 @@ async fn list(arguments: Value, call: &CallContext<'_>) -> Result<CallToolResult
 
 fn skill_view(skill: &ResolvedSkill, tools: &ToolList) -> Value {
     let spec = &skill.entry.skill.spec;
-    let version = skill.entry.newest().map(|version| &version.spec);
+    let version = skill.entry.current().map(|version| &version.spec);
     json!({
         "name": **skill.name(),
         "namespace": *skill.namespace,

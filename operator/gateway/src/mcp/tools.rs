@@ -49,7 +49,7 @@ impl Runnable {
         if !is_on || !is_for_models {
             return None;
         }
-        let version = resolved.entry.newest()?.clone();
+        let version = resolved.entry.current()?.clone();
         Some(Self { resolved, version })
     }
 

@@ -75,8 +75,9 @@ fn a_running_status_names_the_sandbox() {
         node: Some("n".into()),
         ..SandboxRef::default()
     };
-    let status = running("1.2.3", 2, &sandbox, now());
+    let status = running("1.2.3", "d", 2, &sandbox, now());
     assert_eq!((status.phase, status.attempts, status.node.as_deref()), (Phase::Running, 2, Some("n")));
+    assert_eq!(status.digest.as_deref(), Some("d"));
     assert!(status.conditions.is_empty() && status.finished_at.is_none());
 }
 
