@@ -186,7 +186,7 @@ async fn the_same_key_runs_once(fixture: &Fixture<'_>) -> Result<()> {
     let run = run.with("idempotency-key", "key-2");
     let (first, second) = (fixture.send(&run).await?, fixture.send(&run).await?);
     ensure!(first.status == 200 && first.json()["output"] == json!({ "text": "once, too" }), "{first:?}");
-    ensure!(first.json()["id"] == second.json()["id"], "{first:?} {second:?}");
+    ensure!(first.json()["name"] == second.json()["name"], "{first:?} {second:?}");
     let runs = runs_of(fixture, "once-only").await?;
     ensure!(runs.len() == 2, "two keys, and {} executions", runs.len());
     Ok(())

@@ -23,12 +23,12 @@ async fn every_answer_of_the_rest_interface_is_a_documented_one() -> Result<()> 
         );
         let ran = fixture.send(&run).await?;
         ensure!(ran.status == 200, "{ran:?}");
-        let id = ran.json()["id"].as_str().context("no id")?.to_owned();
+        let id = ran.json()["name"].as_str().context("no name")?.to_owned();
         // Else every switch would be refused before it is looked at.
         tenant::allow(&j.client, &j.namespace, "switch", &["patch"]).await?;
         let folder = env::temp_dir().join(&j.namespace);
         fs::create_dir_all(&folder)?;
-        let known = [("path.name", "tried-out"), ("path.id", id.as_str())];
+        let known = [("path.name", "tried-out"), ("path.execution", id.as_str())];
         let tried = fixture.clients.try_out(fixture.way(), &known, &folder).await;
         fs::remove_dir_all(&folder)?;
         tried

@@ -72,7 +72,7 @@ async fn run(gateway: &GatewayClient, token: &str, number: usize) -> Result<Dura
     ensure!([200, 202].contains(&first.status), "{} {}", first.status, first.text);
     let mut seen = first.json();
     if first.status == 202 {
-        let path = format!("/api/skills/executions/{}", seen["id"].as_str().unwrap_or_default());
+        let path = format!("/api/skills/executions/{}", seen["name"].as_str().unwrap_or_default());
         seen = eventually("the run has ended", ENDED_WITHIN, async || {
             let now = gateway.send(token, &Request::get(&path)).await?;
             ensure!(now.status == 200, "{} {}", now.status, now.text);

@@ -136,7 +136,7 @@ async fn run_shared(fixture: &Fixture<'_>, other: &str, platform: &str) -> Resul
         }
         let run: Value = serde_json::from_str(&response.text)?;
         ensure!(run["namespace"] == *platform, "it was run in {}", run["namespace"]);
-        Ok(run["id"].as_str().map(str::to_owned))
+        Ok(run["name"].as_str().map(str::to_owned))
     })
     .await
 }

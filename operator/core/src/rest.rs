@@ -1,20 +1,8 @@
-//! The words and numbers of the HTTP interface: phases, refusals, names with a version, search and pages of lists.
+//! The words and numbers of the HTTP interface: refusals, names with a version, search and pages of lists.
 
-use skillet_api::{Phase, Reason};
+use skillet_api::Reason;
 
 use crate::{case_fold::fold, js_number::text_to_number, text::trim};
-
-/// A phase as the HTTP interface writes it.
-pub fn status_word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Pending => "pending",
-        Phase::Running => "running",
-        Phase::Succeeded => "success",
-        Phase::Failed => "error",
-        Phase::TimedOut => "timeout",
-        Phase::Cancelled => "cancelled",
-    }
-}
 
 /// The HTTP status that answers a request to run a skill.
 ///
@@ -187,20 +175,6 @@ mod tests {
         assert_eq!(page(3).of(0..7), [6]);
         assert!(page(4).of(0..7).is_empty() && page(usize::MAX).of(0..7).is_empty());
         assert_eq!([0, 1, 3, 6, 7].map(|total| page(1).total_pages(total)), [0, 1, 1, 2, 3]);
-    }
-
-    #[test]
-    fn every_phase_has_its_word() {
-        let phases = [
-            Phase::Pending,
-            Phase::Running,
-            Phase::Succeeded,
-            Phase::Failed,
-            Phase::TimedOut,
-            Phase::Cancelled,
-        ];
-        let words = ["pending", "running", "success", "error", "timeout", "cancelled"];
-        assert_eq!(phases.map(status_word), words);
     }
 
     #[test]

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use skillet_api::{Skill, SkillExecutionSpec, SkillPolicySpec, SkillSpec, SkillVersion};
+use skillet_api::{Phase, Skill, SkillExecutionSpec, SkillPolicySpec, SkillSpec, SkillVersion};
 use skillet_core::{
     admission::{AdmissionRequest, Admitted, Refusal, admit},
     content::seal,
     content_cache::ContentCache,
     outcome::{FinishedProgram, Termination, conclude},
-    rest::{http_status, split_name, status_word},
+    rest::{http_status, split_name},
     version::SkillSemver,
 };
 use skillet_llm::OfferedNames;
@@ -153,6 +153,18 @@ fn run_admitted(admitted: &Admitted) -> Value {
         "historyRows": 1, "historyStatus": status, "historyError": error,
         "httpStatus": http_status(outcome.reason), "reason": outcome.reason.as_str(),
     })
+}
+
+/// Returns the reference's word for a phase.
+fn status_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Pending => "pending",
+        Phase::Running => "running",
+        Phase::Succeeded => "success",
+        Phase::Failed => "error",
+        Phase::TimedOut => "timeout",
+        Phase::Cancelled => "cancelled",
+    }
 }
 
 /// Returns the end and the output of the fixture's program.

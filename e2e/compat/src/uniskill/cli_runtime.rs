@@ -6,12 +6,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skillet_api::{Reason, SkillExecutionSpec, SkillPolicySpec};
+use skillet_api::{Phase, Reason, SkillExecutionSpec, SkillPolicySpec};
 use skillet_core::{
     admission::{AdmissionRequest, admit},
     content_cache::ContentCache,
     outcome::{FinishedProgram, Outcome, Termination, conclude},
-    rest::status_word,
 };
 
 use crate::{case::Case, judge::Answer};
@@ -110,9 +109,9 @@ fn end(case: &Case, termination: &Termination) -> Outcome {
 
 /// Returns the reference's word for a phase of the product.
 fn status(outcome: &Outcome) -> &'static str {
-    match (status_word(outcome.phase), outcome.reason) {
-        ("success", Reason::Succeeded) => "SUCCESS",
-        ("timeout", _) => "TIMEOUT",
+    match (outcome.phase, outcome.reason) {
+        (Phase::Succeeded, Reason::Succeeded) => "SUCCESS",
+        (Phase::TimedOut, _) => "TIMEOUT",
         _ => "FAILED",
     }
 }

@@ -123,6 +123,8 @@ fn about(execution: &Execution, status: &Status) -> MetaObject {
         "skillet.dev/namespace": execution.metadata.namespace,
         "skillet.dev/execution": execution.metadata.name,
         "skillet.dev/version": status.resolved_version,
+        "skillet.dev/digest": status.digest,
+        "skillet.dev/imageID": status.image_id,
         "skillet.dev/durationMs": status.duration_ms,
         "skillet.dev/truncated": status.truncated,
     })))

@@ -15,7 +15,7 @@ use crate::{
 
 /// Cancel a run.
 #[utoipa::path(
-    post, path = "/api/skills/executions/{id}/cancel", tag = "executions", operation_id = "cancelExecution",
+    post, path = "/api/skills/executions/{execution}/cancel", tag = "executions", operation_id = "cancelExecution",
     params(ExecutionParams),
     responses(
         (status = 200, description = "It had ended; nothing was done.", body = ExecutionView),
@@ -26,11 +26,11 @@ use crate::{
 pub(crate) async fn cancel(
     AuthenticatedCaller(caller): AuthenticatedCaller,
     State(service): State<SkillService>,
-    ObjectName(id): ObjectName,
+    ObjectName(name): ObjectName,
     params: Params,
 ) -> Result<(StatusCode, Json<ExecutionView>), ApiError> {
     let namespace = params.take_namespace()?;
-    let execution = service.cancel(&caller, &id, namespace.as_deref()).await?;
+    let execution = service.cancel(&caller, &name, namespace.as_deref()).await?;
     let status = if execution.is_ended() { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(ExecutionView::from(&*execution))))
 }

@@ -40,7 +40,7 @@ pub(crate) struct RunRequest {
     skill: Option<String>,
     /// The same as `skill`.
     skill_name: Option<String>,
-    /// Version constraint; the newest version where there is none.
+    /// Version constraint. Without it the version in the Skill's spec runs.
     #[schema(max_length = 256)]
     version: Option<String>,
     /// Any JSON that satisfies the skill's input schema. Default `{}`.
@@ -60,7 +60,7 @@ pub(crate) struct RunRequest {
     wait_seconds: Option<u32>,
 }
 
-/// Run a skill. A run that fails by itself is a 200 whose status says so; a refusal is an error.
+/// Run a skill. A run that fails by itself is a 200 whose phase says so; a refusal is an error.
 #[utoipa::path(
     post, path = "/api/skills/executions", tag = "executions", operation_id = "startExecution",
     params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
@@ -149,7 +149,7 @@ fn execution_request(
 
 fn accepted(execution: &Execution) -> Response {
     let view = ExecutionView::from(execution);
-    let location = format!("/api/skills/executions/{}?namespace={}", view.id, view.namespace);
+    let location = format!("/api/skills/executions/{}?namespace={}", view.name, view.namespace);
     let mut response = (StatusCode::ACCEPTED, Json(view)).into_response();
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(LOCATION, location);

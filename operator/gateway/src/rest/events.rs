@@ -31,7 +31,7 @@ use crate::{
 
 /// Follow a run: events `status`, then one `end` or `error`, each with JSON.
 #[utoipa::path(
-    get, path = "/api/skills/executions/{id}/events", tag = "executions", operation_id = "followExecution",
+    get, path = "/api/skills/executions/{execution}/events", tag = "executions", operation_id = "followExecution",
     params(ExecutionParams),
     responses(
         (status = 200, description = "Server-sent events; `status` and `end` carry an Execution, `error` an ErrorResponse.",
@@ -42,10 +42,10 @@ use crate::{
 pub(crate) async fn events(
     AuthenticatedCaller(caller): AuthenticatedCaller,
     State(service): State<SkillService>,
-    ObjectName(id): ObjectName,
+    ObjectName(name): ObjectName,
     params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let execution = service.execution(&caller, &id, params.take_namespace()?.as_deref()).await?;
+    let execution = service.execution(&caller, &name, params.take_namespace()?.as_deref()).await?;
     let watch = service.executions.watch(&execution);
     let source = EventSource { memory: service.memory.clone(), tenant: caller.namespace.clone(), watch };
     // The client reconnects to another replica, and gets the state that the run has then.

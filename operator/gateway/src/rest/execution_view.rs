@@ -1,55 +1,40 @@
 //! A run as the HTTP interface writes it.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
-use skillet_api::Phase;
+use skillet_api::{Phase, execution::StreamStatus};
 use utoipa::ToSchema;
 
 use crate::{
     executions::{self, Execution},
-    rest::pagination,
+    rest::{operation::phase_schema, pagination},
 };
 
-/// The state of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = ExecutionStatus)]
-pub(crate) enum Status {
-    Pending,
-    Running,
-    Success,
-    Error,
-    Timeout,
-    Cancelled,
+/// One output stream of the program.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Stream)]
+pub(crate) struct StreamView {
+    /// Beginning of the stream. Empty in a list, and where the stream is the output.
+    pub(crate) head: String,
+    /// End of the stream, if it is longer than was kept. Empty in a list.
+    pub(crate) tail: String,
+    /// Size of the whole stream in bytes.
+    pub(crate) bytes: u64,
+    /// sha256 of the whole stream, in hex.
+    pub(crate) sha256: String,
 }
 
-impl Status {
-    /// The field selector of this status. Pending is also a run without a status, so its selector excludes all others.
-    pub(crate) fn field_selector(self) -> &'static str {
-        match self {
-            Self::Pending => {
-                "status.phase!=Running,status.phase!=Succeeded,status.phase!=Failed,status.phase!=TimedOut,status.phase!=Cancelled"
-            }
-            Self::Running => "status.phase=Running",
-            Self::Success => "status.phase=Succeeded",
-            Self::Error => "status.phase=Failed",
-            Self::Timeout => "status.phase=TimedOut",
-            Self::Cancelled => "status.phase=Cancelled",
-        }
+impl From<&StreamStatus> for StreamView {
+    fn from(stream: &StreamStatus) -> Self {
+        let StreamStatus { head, tail, bytes, sha256 } = stream.clone();
+        Self { head, tail, bytes, sha256 }
     }
 }
 
-impl From<Phase> for Status {
-    fn from(phase: Phase) -> Self {
-        match phase {
-            Phase::Pending => Self::Pending,
-            Phase::Running => Self::Running,
-            Phase::Succeeded => Self::Success,
-            Phase::Failed => Self::Error,
-            Phase::TimedOut => Self::Timeout,
-            Phase::Cancelled => Self::Cancelled,
-        }
+impl StreamView {
+    fn without_text(self) -> Self {
+        Self { head: String::new(), tail: String::new(), ..self }
     }
 }
 
@@ -59,30 +44,49 @@ impl From<Phase> for Status {
 #[schema(as = Execution)]
 pub(crate) struct ExecutionView {
     /// Name of the SkillExecution.
-    pub(crate) id: String,
+    pub(crate) name: String,
     pub(crate) namespace: String,
     pub(crate) skill: String,
     /// The version that is run; none before one was chosen.
     pub(crate) version: Option<String>,
-    pub(crate) status: Status,
+    /// sha256 of the content of that version, as sealed.
+    pub(crate) digest: Option<String>,
+    /// Image that ran, with its digest, if the node reported it.
+    #[serde(rename = "imageID")]
+    pub(crate) image_id: Option<String>,
+    /// Phase of the run, as its SkillExecution has it.
+    #[schema(schema_with = phase_schema)]
+    pub(crate) phase: Phase,
     /// The reason in one word; see docs/reference/reasons.md.
     pub(crate) reason: Option<String>,
     /// The reason in a sentence.
     pub(crate) message: Option<String>,
+    /// Conversation of the run.
     pub(crate) session_id: Option<String>,
+    /// `<namespace>/<service account>` of the caller.
+    pub(crate) caller: Option<String>,
     #[schema(value_type = Option<serde_json::Value>)]
     pub(crate) input: Option<Box<RawValue>>,
     #[schema(value_type = Option<serde_json::Value>)]
     pub(crate) output: Option<Box<RawValue>>,
+    /// Standard output. Its text is here only if it is not the output.
+    pub(crate) stdout: Option<StreamView>,
+    /// Standard error.
+    pub(crate) stderr: Option<StreamView>,
+    /// True if the program wrote more than was kept.
+    pub(crate) truncated: bool,
     /// In a list: input and output are left out because the whole list has too many bytes of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub(crate) omitted: bool,
+    /// Exit code of the program, or 128 plus the number of the signal that ended it.
     pub(crate) exit_code: Option<i32>,
     /// Run time of the program in milliseconds.
     pub(crate) duration_ms: Option<u64>,
     /// Number of attempts that were started.
     pub(crate) attempts: u32,
+    /// Node of the sandbox.
+    pub(crate) node: Option<String>,
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) created_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -97,20 +101,27 @@ impl From<&Execution> for ExecutionView {
         let unwritten = executions::Status::default();
         let status = execution.status.as_ref().unwrap_or(&unwritten);
         Self {
-            id: execution.metadata.name.clone(),
+            name: execution.metadata.name.clone(),
             namespace: execution.metadata.namespace.clone(),
             skill: spec.skill.clone(),
             version: status.resolved_version.clone(),
-            status: status.phase.into(),
+            digest: status.digest.clone(),
+            image_id: status.image_id.clone(),
+            phase: status.phase,
             reason: status.reason.map(|reason| reason.as_str().to_owned()),
             message: status.message.clone(),
             session_id: spec.session_id.clone(),
+            caller: spec.caller.clone(),
             input: spec.input.clone(),
             output: status.output.clone(),
+            stdout: status.stdout.as_ref().map(Into::into),
+            stderr: status.stderr.as_ref().map(Into::into),
+            truncated: status.truncated,
             omitted: false,
             exit_code: status.exit_code,
             duration_ms: status.duration_ms,
             attempts: status.attempts,
+            node: status.node.clone(),
             created_at: execution.metadata.creation_timestamp.as_ref().map(|time| time.0),
             started_at: status.started_at.as_ref().map(|time| time.0),
             finished_at: status.finished_at.as_ref().map(|time| time.0),
@@ -125,36 +136,12 @@ impl ExecutionView {
     }
 
     /// As one of a list, whose inputs and outputs have so many bytes left.
-    pub(crate) fn within(self, left: &mut usize) -> Self {
+    pub(crate) fn within(mut self, left: &mut usize) -> Self {
+        self.stdout = self.stdout.map(StreamView::without_text);
+        self.stderr = self.stderr.map(StreamView::without_text);
         if pagination::take_bytes(left, [&self.input, &self.output]) {
             return self;
         }
         Self { input: None, output: None, omitted: true, ..self }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use skillet_core::rest::status_word;
-
-    use super::*;
-
-    #[test]
-    fn every_phase_is_written_with_the_interfaces_word() {
-        for phase in [
-            Phase::Pending,
-            Phase::Running,
-            Phase::Succeeded,
-            Phase::Failed,
-            Phase::TimedOut,
-            Phase::Cancelled,
-        ] {
-            let status = Status::from(phase);
-            assert_eq!(serde_json::to_value(status).unwrap(), status_word(phase));
-            let read: Status = serde_json::from_value(status_word(phase).into()).unwrap();
-            assert_eq!(read, status, "the word of a filter");
-            let selector = status.field_selector();
-            assert!(status == Status::Pending || selector == format!("status.phase={phase:?}"), "{selector}");
-        }
     }
 }

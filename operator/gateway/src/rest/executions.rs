@@ -3,13 +3,14 @@
 use axum::{Json, extract::State};
 use futures::TryStreamExt as _;
 use serde::Serialize;
+use skillet_api::Phase;
 use utoipa::ToSchema;
 
 use crate::{
     error::ApiError,
     rest::{
-        execution_view::{ExecutionView, Status},
-        operation::{AuthErrors, ExecutionParams, ListParams, NotFoundErrors},
+        execution_view::ExecutionView,
+        operation::{AuthErrors, ExecutionParams, ListParams, NotFoundErrors, PhaseParams},
         pagination,
         params::{AuthenticatedCaller, ObjectName, Params},
     },
@@ -32,7 +33,7 @@ pub(crate) struct ExecutionPage {
     get, path = "/api/skills/executions", tag = "executions", operation_id = "listExecutions",
     params(
         ("skill" = Option<String>, Query, description = "Only runs of this skill."),
-        ("status" = Option<Status>, Query, description = "Only runs that stand so."),
+        PhaseParams,
         ListParams,
     ),
     responses((status = 200, body = ExecutionPage), AuthErrors)
@@ -44,9 +45,9 @@ pub(crate) async fn list(
 ) -> Result<Json<ExecutionPage>, ApiError> {
     let page = pagination::take(&mut params)?;
     let skill = params.take("skill")?;
-    let status: Option<Status> = params.take_word("status")?;
+    let phase: Option<Phase> = params.take_word("phase")?;
     let namespace = params.take_namespace()?;
-    let fields = selectors(skill.as_deref(), status);
+    let fields = selectors(skill.as_deref(), phase);
     let entries =
         service.list_executions(&caller, namespace.as_deref(), skill.as_deref(), fields.as_deref()).await?;
     let total = entries.len();
@@ -59,28 +60,37 @@ pub(crate) async fn list(
 
 /// Returns the field selectors of a list, or none for a text that is no skill's name: commas and signs have a meaning in
 /// a selector.
-fn selectors(skill: Option<&str>, status: Option<Status>) -> Option<Vec<String>> {
+fn selectors(skill: Option<&str>, phase: Option<Phase>) -> Option<Vec<String>> {
     let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if skill.is_some_and(|name| !is_name(name)) {
         return None;
     }
     let skill = skill.map(|name| format!("spec.skill={name}"));
-    Some(skill.into_iter().chain(status.map(|status| status.field_selector().to_owned())).collect())
+    Some(skill.into_iter().chain(phase.map(phase_selector)).collect())
+}
+
+/// Returns the field selector of a phase. Pending is also a run without a status, so its selector excludes all others.
+fn phase_selector(phase: Phase) -> String {
+    if phase != Phase::Pending {
+        return format!("status.phase={phase:?}");
+    }
+    let others = Phase::ALL.into_iter().filter(|other| *other != phase);
+    others.map(|other| format!("status.phase!={other:?}")).collect::<Vec<_>>().join(",")
 }
 
 /// One run of the caller.
 #[utoipa::path(
-    get, path = "/api/skills/executions/{id}", tag = "executions", operation_id = "getExecution",
+    get, path = "/api/skills/executions/{execution}", tag = "executions", operation_id = "getExecution",
     params(ExecutionParams),
     responses((status = 200, body = ExecutionView), AuthErrors, NotFoundErrors)
 )]
 pub(crate) async fn get(
     AuthenticatedCaller(caller): AuthenticatedCaller,
     State(service): State<SkillService>,
-    ObjectName(id): ObjectName,
+    ObjectName(name): ObjectName,
     params: Params,
 ) -> Result<Json<ExecutionView>, ApiError> {
-    let execution = service.execution(&caller, &id, params.take_namespace()?.as_deref()).await?;
+    let execution = service.execution(&caller, &name, params.take_namespace()?.as_deref()).await?;
     Ok(Json(ExecutionView::from(&*execution)))
 }
 

@@ -47,8 +47,9 @@ impl Modify for Additions {
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(scheme));
         let paths = &mut document.paths.paths;
-        let cancel = paths.get("/api/skills/executions/{id}/cancel").and_then(|path| path.post.clone());
-        if let Some(path) = paths.get_mut("/api/skills/executions/{id}") {
+        let cancel =
+            paths.get("/api/skills/executions/{execution}/cancel").and_then(|path| path.post.clone());
+        if let Some(path) = paths.get_mut("/api/skills/executions/{execution}") {
             let summary = "Cancel a run; the same as `POST .../cancel`. The record of the run stays.";
             path.delete = cancel.map(|cancel| alias(cancel, "deleteExecution", summary));
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use skillet_api::Phase;
 use utoipa::{
     IntoParams, IntoResponses, PartialSchema as _,
     openapi::{
@@ -15,6 +16,8 @@ use utoipa::{
 pub(crate) enum SkillParams {}
 /// The name of a run, and the namespace to look it up in.
 pub(crate) enum ExecutionParams {}
+/// The phase of the runs that a list has.
+pub(crate) enum PhaseParams {}
 /// The page of a list, and the only namespace whose items are listed.
 pub(crate) enum ListParams {}
 
@@ -26,8 +29,20 @@ impl IntoParams for SkillParams {
 
 impl IntoParams for ExecutionParams {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        named("id", "Name of the SkillExecution.").into()
+        named("execution", "Name of the SkillExecution.").into()
     }
+}
+
+impl IntoParams for PhaseParams {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![query("phase", "Only runs in this phase.", phase_schema())]
+    }
+}
+
+/// Returns the schema of a phase: the words of the SkillExecution.
+pub(crate) fn phase_schema() -> Schema {
+    let words = Phase::ALL.map(|phase| format!("{phase:?}"));
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build().into()
 }
 
 impl IntoParams for ListParams {

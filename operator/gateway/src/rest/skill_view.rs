@@ -70,7 +70,7 @@ pub(crate) struct SkillView {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) source: Source,
-    /// The newest version that can run; none where nothing can.
+    /// The version that runs if a request names none: the one in the Skill's spec if it is sealed and not withdrawn. None if nothing can run.
     pub(crate) version: Option<String>,
     /// Every sealed version that is not withdrawn, newest first.
     pub(crate) versions: Vec<String>,
@@ -103,7 +103,7 @@ impl SkillView {
     pub(crate) fn of(resolved: &ResolvedSkill, caller: &Caller, policy: &SkillPolicySpec) -> Self {
         let skill = &resolved.entry.skill;
         let CachedSpec { mode, enabled, invocation, tags, description, tool } = &skill.spec;
-        let sealed = resolved.entry.newest().map(|version| &version.spec);
+        let sealed = resolved.entry.current().map(|version| &version.spec);
         // The schemas of the version that would run, not those of a spec that is being edited.
         let tool = sealed.map_or(tool, |sealed| &sealed.tool);
         Self {

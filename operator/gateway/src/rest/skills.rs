@@ -1,14 +1,12 @@
 //! Reading skills: the list, one by name, its versions, and which of them a constraint means.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use http::StatusCode;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use skillet_api::Reason;
 use skillet_core::{
     rest::Search,
-    version::{Constraint, resolve as best},
+    version::{Constraint, SkillSemver, current, list as list_versions, resolve as best},
 };
 use utoipa::ToSchema;
 
@@ -28,25 +26,11 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SkillPage {
-    #[schema(value_type = Vec<SkillView>)]
-    data: Items,
-    /// The same as `data`.
-    #[schema(value_type = Vec<SkillView>)]
-    skills: Items,
+    data: Vec<SkillView>,
     total: usize,
     page: usize,
     limit: usize,
     total_pages: usize,
-}
-
-/// Written twice and held once.
-#[derive(Clone, Debug)]
-struct Items(Arc<[SkillView]>);
-
-impl Serialize for Items {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter())
-    }
 }
 
 /// The sealed versions of a skill, newest first.
@@ -56,7 +40,9 @@ pub(crate) struct SkillVersions {
     namespace: String,
     name: String,
     versions: Vec<String>,
-    /// The first of them that is not withdrawn; none where nothing can run.
+    /// The version that runs if a request names none. None if nothing can run.
+    current: Option<String>,
+    /// The newest that is not withdrawn. None if nothing can run.
     latest: Option<String>,
     /// Those of them that are withdrawn.
     yanked: Vec<String>,
@@ -68,7 +54,8 @@ pub(crate) struct SkillVersions {
 pub(crate) struct ResolvedVersion {
     namespace: String,
     name: String,
-    constraint: String,
+    /// The constraint of the request, if it has one.
+    constraint: Option<String>,
     version: String,
 }
 
@@ -107,9 +94,8 @@ pub(crate) async fn list(
     let total = found.len();
     let mut left = pagination::CONTENT;
     let view = |skill| SkillView::of(skill, &caller, &policy).within(&mut left);
-    let data = Items(page.of(&found).into_iter().map(view).collect());
+    let data = page.of(&found).into_iter().map(view).collect();
     Ok(Json(SkillPage {
-        skills: data.clone(),
         data,
         total,
         page: page.number,
@@ -159,6 +145,7 @@ pub(crate) async fn versions(
         namespace: skill.namespace.to_string(),
         name,
         versions: sealed.iter().map(ToString::to_string).collect(),
+        current: skill.entry.current().map(|current| current.number.to_string()),
         latest: usable.first().map(ToString::to_string),
         yanked: yanked.iter().map(ToString::to_string).collect(),
     }))
@@ -169,7 +156,7 @@ pub(crate) async fn versions(
     get, path = "/api/skills/{name}/resolve", tag = "skills", operation_id = "resolveSkillVersion",
     params(
         SkillParams,
-        ("constraint" = Option<String>, Query, description = "Such as `^1.2.0`, `~1.2.0`, `>=1.0.0 <2.0.0`. Default `*`."),
+        ("constraint" = Option<String>, Query, description = "Such as `^1.2.0`, `~1.2.0`, `>=1.0.0 <2.0.0`, `latest`. Without it, the version that runs if a request names none."),
     ),
     responses((status = 200, body = ResolvedVersion), AuthErrors, NotFoundErrors, ValidationErrors)
 )]
@@ -179,21 +166,20 @@ pub(crate) async fn resolve(
     ObjectName(name): ObjectName,
     mut params: Params,
 ) -> Result<Json<ResolvedVersion>, ApiError> {
-    let text = params.take("constraint")?.unwrap_or_else(|| "*".to_owned());
+    let text = params.take("constraint")?;
     let skill = service.get(&caller, &name, params.take_namespace()?.as_deref()).await?;
-    let constraint = constraint(&text, "constraint")?;
+    let constraint = text.as_deref().map(|text| constraint(text, "constraint")).transpose()?;
     let sealed = sealed_versions(&skill.entry);
     let (yanked, usable): (Vec<_>, Vec<_>) =
         sealed.iter().partition(|version| skill.entry.skill.yanked.contains(version));
-    let Some(version) = best(&constraint, usable) else {
-        if let Some(version) = best(&constraint, yanked) {
-            let message =
-                format!("version {version} of Skill {name} is withdrawn, and no other fits {constraint}");
-            let code = Reason::VersionYanked.as_str();
-            return Err(ApiError::new(StatusCode::NOT_FOUND, code, message).at("constraint"));
-        }
-        let message = format!("no version of Skill {name} fits {constraint}");
-        return Err(ApiError::new(StatusCode::NOT_FOUND, "VersionNotFound", message).at("constraint"));
+    let numbers = usable.iter().copied();
+    let found = match &constraint {
+        Some(constraint) => best(constraint, numbers),
+        None => current(skill.entry.skill.wanted.as_ref(), numbers),
+    };
+    let Some(version) = found else {
+        let constraint = constraint.unwrap_or_else(Constraint::any);
+        return Err(refuse_constraint(&name, &constraint, &usable, &yanked));
     };
     Ok(Json(ResolvedVersion {
         namespace: skill.namespace.to_string(),
@@ -201,6 +187,30 @@ pub(crate) async fn resolve(
         constraint: text,
         version: version.to_string(),
     }))
+}
+
+/// Refuses a constraint that no usable version fits. The message lists the versions that there are.
+fn refuse_constraint(
+    name: &str,
+    constraint: &Constraint,
+    usable: &[&SkillSemver],
+    yanked: &[&SkillSemver],
+) -> ApiError {
+    let rest = if usable.is_empty() { "no other".to_owned() } else { list_versions(usable.iter().copied()) };
+    let (reason, message) = match best(constraint, yanked.iter().copied()) {
+        Some(version) => (
+            Reason::VersionYanked,
+            format!(
+                "version {version} of Skill {name} is withdrawn, and no other fits {constraint}; there is {rest}"
+            ),
+        ),
+        None => {
+            let rest = if usable.is_empty() { "no sealed version" } else { &*rest };
+            let message = format!("no version of Skill {name} fits {constraint}; there is {rest}");
+            (Reason::VersionNotFound, message)
+        }
+    };
+    ApiError::new(StatusCode::NOT_FOUND, reason.as_str(), message).at("constraint")
 }
 
 /// Reads a constraint; `field` is where the request has it.

@@ -144,11 +144,11 @@ async fn runs_are_listed_newest_first_and_only_those_of_the_callers_namespace() 
         call.await.unwrap();
     }
     let runs = text(&of_a.call("skillet_executions", json!({})).await);
-    let names: Vec<&Value> = runs["executions"].as_array().unwrap().iter().map(|run| &run["id"]).collect();
+    let names: Vec<&Value> = runs["executions"].as_array().unwrap().iter().map(|run| &run["name"]).collect();
     assert_eq!(names, [&json!(server.name(2)), &json!(server.name(0))]);
     let one = text(&of_b.call("skillet_executions", json!({ "limit": 1 })).await);
     assert_eq!(
-        (&one["executions"][0]["id"], &one["executions"][0]["skill"]),
+        (&one["executions"][0]["name"], &one["executions"][0]["skill"]),
         (&json!(server.name(1)), &json!("sum"))
     );
     assert_eq!(one["total"], 1);

@@ -32,12 +32,12 @@ async fn post(gateway: &TestGateway, body: Value) -> TestResponse {
 
 #[tokio::test]
 async fn a_run_that_ended_is_200_however_it_ended() {
-    for (phase, reason, status) in [
-        ("Succeeded", "Succeeded", "success"),
-        ("Failed", "ExitCode", "error"),
-        ("Failed", "IsolationUnavailable", "error"),
-        ("TimedOut", "TimedOut", "timeout"),
-        ("Cancelled", "Cancelled", "cancelled"),
+    for (phase, reason) in [
+        ("Succeeded", "Succeeded"),
+        ("Failed", "ExitCode"),
+        ("Failed", "IsolationUnavailable"),
+        ("TimedOut", "TimedOut"),
+        ("Cancelled", "Cancelled"),
     ] {
         let gateway = stocked();
         gateway.api.set_status_on_create(ended(phase, reason, 1));
@@ -45,8 +45,8 @@ async fn a_run_that_ended_is_200_however_it_ended() {
         assert_eq!(answer.status, 200, "{answer:?}");
         let run = answer.json();
         assert_eq!(
-            (&run["status"], &run["reason"], &run["input"]),
-            (&json!(status), &json!(reason), &json!({ "a": 1 }))
+            (&run["phase"], &run["reason"], &run["input"]),
+            (&json!(phase), &json!(reason), &json!({ "a": 1 }))
         );
     }
 }
@@ -76,7 +76,7 @@ async fn the_execution_has_the_fields_of_the_request() {
     let body =
         json!({ "skill": "sum@^1.0.0", "input": [1], "sessionId": "s", "timeout": "10s", "wait": false });
     let answer = post(&gateway, body).await;
-    assert_eq!((answer.status, &answer.json()["status"]), (202, &json!("pending")));
+    assert_eq!((answer.status, &answer.json()["phase"]), (202, &json!("Pending")));
     let made = &gateway.api.executions()[0];
     let name = made["metadata"]["name"].as_str().unwrap();
     assert_eq!(answer.headers["location"], format!("{RUNS}/{name}?namespace=team"));
@@ -142,7 +142,7 @@ async fn a_skill_of_the_platform_is_run_where_it_is_for_the_callers_namespace() 
     assert_eq!(run["namespace"], "platform");
     assert_eq!(gateway.api.executions()[0]["metadata"]["labels"]["skillet.dev/caller-namespace"], "team");
     let seen = gateway.get(RUNS).await.json();
-    assert_eq!(seen["data"][0]["id"], run["id"]);
+    assert_eq!(seen["data"][0]["name"], run["name"]);
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn the_same_key_is_the_same_run() {
     let keyed = async |key: &str, body: &Value| keyed(&gateway, key, body).await;
     let body = json!({ "skill": "sum", "input": { "a": 1.0 } });
     let (first, second) = (keyed("k", &body).await, keyed("k", &body).await);
-    assert_eq!((first.status, first.json()["id"].clone()), (200, second.json()["id"].clone()));
+    assert_eq!((first.status, first.json()["name"].clone()), (200, second.json()["name"].clone()));
     let other = keyed("k", &json!({ "skill": "sum", "input": { "a": 2 } })).await;
     assert_eq!(other.error(), (409, "Conflict".into(), "idempotency-key".into()));
     for bad in ["", &"k".repeat(256), "\u{e9}"] {
@@ -170,14 +170,14 @@ async fn the_same_key_is_the_same_run_whatever_skill_has_come_nearer_or_gone() {
     let gateway = stocked();
     gateway.api.set_status_on_create(ended("Succeeded", "Succeeded", 1));
     let body = json!({ "skill": "fetch" });
-    let first = keyed(&gateway, "k", &body).await.json()["id"].clone();
+    let first = keyed(&gateway, "k", &body).await.json()["name"].clone();
     gateway.skill("team", "fetch", &json!({}));
     let again = keyed(&gateway, "k", &body).await;
-    assert_eq!((&again.json()["id"], &again.json()["namespace"]), (&first, &json!("platform")));
+    assert_eq!((&again.json()["name"], &again.json()["namespace"]), (&first, &json!("platform")));
     let other = keyed(&gateway, "k", &json!({ "skill": "fetch", "input": 1 })).await;
     assert_eq!(other.error().1, "Conflict");
     gateway.remove_skills();
-    assert_eq!(keyed(&gateway, "k", &body).await.json()["id"], first);
+    assert_eq!(keyed(&gateway, "k", &body).await.json()["name"], first);
     assert_eq!(keyed(&gateway, "l", &body).await.error().1, "SkillNotFound");
     assert_eq!(gateway.api.executions().len(), 1);
 }

@@ -26,17 +26,17 @@ async fn the_document_describes_every_operation_with_its_answers() {
     assert_eq!(
         described,
         [
-            "delete /api/skills/executions/{id} 200 202 400 401 403 404 410 503",
+            "delete /api/skills/executions/{execution} 200 202 400 401 403 404 410 503",
             "get /api/skills 200 400 401 403 503",
             "get /api/skills/executions 200 400 401 403 503",
-            "get /api/skills/executions/{id} 200 400 401 403 404 503",
-            "get /api/skills/executions/{id}/events 200 400 401 403 404 503",
+            "get /api/skills/executions/{execution} 200 400 401 403 404 503",
+            "get /api/skills/executions/{execution}/events 200 400 401 403 404 503",
             "get /api/skills/{name} 200 400 401 403 404 503",
             "get /api/skills/{name}/resolve 200 400 401 403 404 422 503",
             "get /api/skills/{name}/versions 200 400 401 403 404 503",
             "patch /api/skills/{name} 200 400 401 403 404 408 409 413 422 503",
             "post /api/skills/executions 200 202 400 401 403 404 408 409 410 413 422 503",
-            "post /api/skills/executions/{id}/cancel 200 202 400 401 403 404 410 503",
+            "post /api/skills/executions/{execution}/cancel 200 202 400 401 403 404 410 503",
             "put /api/skills/{name} 200 400 401 403 404 408 409 413 422 503",
         ]
     );

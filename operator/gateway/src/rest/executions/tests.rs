@@ -21,7 +21,7 @@ fn stocked() -> TestGateway {
 
 fn ids(answer: &TestResponse) -> Vec<String> {
     let page = answer.json();
-    let id = |run: &Value| run["id"].as_str().unwrap().to_owned();
+    let id = |run: &Value| run["name"].as_str().unwrap().to_owned();
     page["data"].as_array().unwrap_or_else(|| panic!("{answer:?}")).iter().map(id).collect()
 }
 
@@ -40,12 +40,12 @@ async fn a_callers_runs_are_listed_newest_first() {
 }
 
 #[tokio::test]
-async fn runs_are_filtered_by_skill_and_status() {
-    check("?status=running", &["third"]).await;
-    check("?status=success", &["first"]).await;
-    check("?status=pending", &["second"]).await;
-    check("?status=error", &[]).await;
-    check("?skill=sum&status=success", &["first"]).await;
+async fn runs_are_filtered_by_skill_and_phase() {
+    check("?phase=Running", &["third"]).await;
+    check("?phase=Succeeded", &["first"]).await;
+    check("?phase=Pending", &["second"]).await;
+    check("?phase=Failed", &[]).await;
+    check("?skill=sum&phase=Succeeded", &["first"]).await;
     check("?skill=other", &[]).await;
     check("?skill=sum,metadata.name%3Dfirst", &[]).await;
 }
@@ -74,17 +74,24 @@ async fn one_run_has_all_fields() {
     let status = json!({
         "phase": "Failed", "reason": "ExitCode", "message": "exited with 3", "resolvedVersion": "1.0.0", "attempts": 1,
         "startedAt": "2026-01-01T00:00:00.000000Z", "finishedAt": "2026-01-01T00:00:01.000000Z", "durationMs": 12,
-        "output": { "a": 1 }, "truncated": false, "exitCode": 3,
+        "output": { "a": 1 }, "truncated": true, "exitCode": 3, "digest": "abc", "imageID": "r.example/a@sha256:1", "node": "n1",
+        "stdout": { "head": "half", "bytes": 4, "sha256": "d" },
+        "stderr": { "head": "oh", "tail": "no", "bytes": 9, "sha256": "e" },
     });
     gateway.api.set_status("team", "first", status);
     let mut run = gateway.get("/api/skills/executions/first").await.json();
+    let listed = gateway.get("/api/skills/executions?skill=sum&phase=Failed").await.json();
+    assert_eq!(listed["data"][0]["stderr"], json!({ "head": "", "tail": "", "bytes": 9, "sha256": "e" }));
     assert!(run["createdAt"].take().is_string());
     assert_eq!(
         run,
         json!({
-            "id": "first", "namespace": "team", "skill": "sum", "version": "1.0.0", "status": "error",
-            "reason": "ExitCode", "message": "exited with 3", "sessionId": null, "input": null, "output": { "a": 1 },
-            "exitCode": 3, "durationMs": 12, "attempts": 1, "createdAt": null,
+            "name": "first", "namespace": "team", "skill": "sum", "version": "1.0.0", "digest": "abc",
+            "imageID": "r.example/a@sha256:1", "phase": "Failed", "reason": "ExitCode", "message": "exited with 3",
+            "sessionId": null, "caller": null, "input": null, "output": { "a": 1 },
+            "stdout": { "head": "half", "tail": "", "bytes": 4, "sha256": "d" },
+            "stderr": { "head": "oh", "tail": "no", "bytes": 9, "sha256": "e" },
+            "truncated": true, "exitCode": 3, "durationMs": 12, "attempts": 1, "node": "n1", "createdAt": null,
             "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z",
         })
     );
@@ -122,12 +129,12 @@ async fn a_run_is_cancelled_once_and_its_record_stays() {
     {
         let answer =
             gateway.send(method, &format!("/api/skills/executions/{uri}"), Some(AGENT), &[], "").await;
-        assert_eq!((answer.status, &answer.json()["id"]), (202, &json!(name)));
+        assert_eq!((answer.status, &answer.json()["name"]), (202, &json!(name)));
         let object = gateway.api.object(&path(namespace, "skillexecutions", name)).unwrap();
         assert_eq!(object["spec"]["cancel"], true);
     }
     let ended = gateway.send("DELETE", "/api/skills/executions/first", Some(AGENT), &[], "").await;
-    assert_eq!((ended.status, &ended.json()["status"]), (200, &json!("success")));
+    assert_eq!((ended.status, &ended.json()["phase"]), (200, &json!("Succeeded")));
     assert_eq!(gateway.api.count("PATCH "), 2);
     gateway.api.fail_next("PATCH ", 404, "not found");
     let gone = gateway.send("DELETE", "/api/skills/executions/second", Some(AGENT), &[], "").await;
@@ -143,14 +150,14 @@ async fn a_cluster_that_does_not_answer_is_503() {
     assert_eq!(gateway.get("/api/skills/executions/first").await.error().0, 503);
 }
 
-/// Names of the events, and the status each tells.
+/// Names of the events, and the phase or error of each.
 fn events(stream: &str) -> Vec<(String, String)> {
     let events = stream.split("\n\n").filter(|event| event.starts_with("event"));
     events
         .map(|event| {
             let (name, data) = event.split_once('\n').unwrap();
             let data: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
-            let word = data["status"].as_str().or(data["error"]["code"].as_str()).unwrap();
+            let word = data["phase"].as_str().or(data["error"]["code"].as_str()).unwrap();
             (name.strip_prefix("event: ").unwrap().to_owned(), word.to_owned())
         })
         .collect()
@@ -165,7 +172,7 @@ async fn a_run_is_followed_to_its_end() {
     let gateway = stocked();
     let ended = gateway.get("/api/skills/executions/first/events").await;
     assert_eq!(ended.headers["content-type"], "text/event-stream");
-    assert_eq!(events(&ended.text), pairs(&[("end", "success")]));
+    assert_eq!(events(&ended.text), pairs(&[("end", "Succeeded")]));
     let question = format!("GET {}", path("team", "skillexecutions", "second"));
     let steps = async {
         // The second question is that of the one who follows, so the change comes by the watch.
@@ -181,7 +188,7 @@ async fn a_run_is_followed_to_its_end() {
         );
     };
     let (followed, ()) = tokio::join!(gateway.get("/api/skills/executions/second/events"), steps);
-    assert_eq!(events(&followed.text), pairs(&[("status", "pending"), ("end", "cancelled")]));
+    assert_eq!(events(&followed.text), pairs(&[("status", "Pending"), ("end", "Cancelled")]));
 }
 
 #[tokio::test]
@@ -197,7 +204,7 @@ async fn the_event_stream_of_a_deleted_run_ends_with_an_error() {
         gateway.api.delete(&path("team", "skillexecutions", "second"));
     };
     let (followed, ()) = tokio::join!(gateway.get("/api/skills/executions/second/events"), steps);
-    assert_eq!(events(&followed.text), pairs(&[("status", "pending"), ("error", "Gone")]));
+    assert_eq!(events(&followed.text), pairs(&[("status", "Pending"), ("error", "Gone")]));
     assert_eq!(gateway.get("/api/skills/executions/none/events").await.error().0, 404);
 }
 
@@ -215,7 +222,7 @@ async fn an_event_is_sent_if_there_is_memory_for_it() {
     assert_eq!(events(&refused.text), pairs(&[("error", "Overloaded")]));
     drop(all);
     let followed = gateway.get("/api/skills/executions/large/events").await;
-    assert_eq!(events(&followed.text), pairs(&[("end", "success")]));
+    assert_eq!(events(&followed.text), pairs(&[("end", "Succeeded")]));
     assert_eq!(gateway.service.memory.reserved(), 0);
 }
 

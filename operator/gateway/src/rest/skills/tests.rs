@@ -36,7 +36,7 @@ async fn skills_are_listed_nearest_first_and_hidden_ones_say_by_whom() {
     assert_eq!(names(&page), ["team/sum", "platform/fetch", "platform/sum", "shop/sum"]);
     let hidden: Vec<&Value> = page["data"].as_array().unwrap().iter().map(|s| &s["hiddenBy"]).collect();
     assert_eq!(hidden, [&json!(null), &json!(null), &json!("team"), &json!("team")]);
-    assert_eq!(page["skills"], page["data"]);
+    assert!(page["skills"].is_null(), "each skill is written once");
     let numbers = ["total", "page", "limit", "totalPages"].map(|name| page[name].as_u64().unwrap());
     assert_eq!(numbers, [4, 1, 50, 1]);
 }
@@ -208,6 +208,9 @@ async fn versions_are_listed_and_constraints_resolved() {
     let fails = async |constraint: &str| {
         gateway.get(&format!("/api/skills/sum/resolve?constraint={constraint}")).await.error()
     };
+    let message = gateway.get("/api/skills/sum/resolve?constraint=%5E2.0.0").await.json();
+    let message = message["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.ends_with("there is 1.0.0, 0.9.0"), "{message}");
     assert_eq!(fails("%5E2.0.0").await, (404, "VersionNotFound".into(), "constraint".into()));
     assert_eq!(fails("1").await, (422, "ConstraintInvalid".into(), "constraint".into()));
     assert_eq!(gateway.get("/api/skills/none/versions").await.error().1, "SkillNotFound");
@@ -231,6 +234,20 @@ async fn a_yanked_version_is_listed_and_neither_resolved_nor_offered() {
 }
 
 #[tokio::test]
+async fn an_older_version_in_the_spec_is_the_one_that_is_shown_and_resolved() {
+    let gateway = TestGateway::without_auth_cache();
+    gateway.skill("team", "sum", &json!({ "version": "2.0.0" }));
+    gateway.skill("team", "sum", &json!({ "version": "1.0.0" }));
+    assert_eq!(gateway.get("/api/skills/sum").await.json()["version"], "1.0.0");
+    let versions = gateway.get("/api/skills/sum/versions").await.json();
+    assert_eq!((&versions["current"], &versions["latest"]), (&json!("1.0.0"), &json!("2.0.0")));
+    for (query, version) in [("", "1.0.0"), ("?constraint=latest", "2.0.0")] {
+        let resolved = gateway.get(&format!("/api/skills/sum/resolve{query}")).await.json();
+        assert_eq!(resolved["version"], version, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn a_method_that_a_path_does_not_take_gets_the_common_error() {
     let answer = stocked().send("DELETE", "/api/skills", Some(AGENT), &[], "").await;
     assert_eq!(answer.error().1, "MethodNotAllowed");
@@ -246,7 +263,6 @@ async fn a_list_leaves_out_schemas_beyond_a_sum_of_bytes() {
     }
     gateway.skill("team", "small", &json!({ "tool": { "inputSchema": { "type": "object" } } }));
     let page = gateway.get("/api/skills").await.json();
-    assert_eq!(page["data"], page["skills"]);
     let shown = |skill: &Value| (skill["inputSchema"].is_object(), skill["omitted"] == true);
     let shown: Vec<(bool, bool)> = page["data"].as_array().unwrap().iter().map(shown).collect();
     assert_eq!(shown, [(true, false), (true, false), (false, true), (true, false)]);
