@@ -31,6 +31,10 @@ async fn a_sealed_version_does_not_change_and_keeps_serving() -> Result<()> {
         let digest = j.ready("greet").await?.digest;
         assert_eq!(digest.as_ref(), Some(&sealed.spec.digest));
         let other = SkillDraft::shell("greet", "echo changed");
+        let refused = j.apply(&other).await.err().context("other content was taken")?;
+        assert!(format!("{refused:?}").contains("this version is sealed; raise spec.version"), "{refused:?}");
+        // The API server sees only the content of the present version.
+        seal(j, "1.0.1").await?;
         j.apply(&other).await?;
         let status = j.observed("greet").await?;
         let said = condition(&status.conditions, "Sealed").context("no condition Sealed")?;
@@ -48,6 +52,14 @@ async fn a_sealed_version_does_not_change_and_keeps_serving() -> Result<()> {
         // With a version of its own the change is taken.
         j.apply(&other.version("1.1.0")).await?;
         assert_eq!(j.run("greet", json!({})).await?.output(), json!({ "output": "changed" }));
+        // A revert rolls back.
+        seal(j, "1.0.0").await?;
+        let ended = j.run("greet", json!({})).await?;
+        assert_eq!(ended.status.digest.as_ref(), digest.as_ref());
+        assert_eq!(ended.output(), json!({ "output": "from 1.0.0" }));
+        let newest = SkillExecutionSpec { version: Some("latest".into()), ..spec("greet") };
+        let execution = j.start_with(newest).await?;
+        assert_eq!(j.ended(&execution).await?.output(), json!({ "output": "changed" }));
         Ok(())
     })
     .await

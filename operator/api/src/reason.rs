@@ -51,6 +51,8 @@ reasons! {
     InputInvalid,
     /// The output violates the Skill's output schema.
     OutputInvalid,
+    /// The output is larger than what is kept, and the Skill has an output schema or nothing of the output can be kept.
+    OutputTooLarge,
     /// The Skill's `tool.inputSchema` is not a valid JSON Schema.
     InputSchemaInvalid,
     /// The Skill's `tool.outputSchema` is not a valid JSON Schema.

@@ -80,6 +80,7 @@ impl Exit {
             | Reason::ResultLost
             | Reason::ApiError => Exit::Cluster,
             Reason::OutputInvalid
+            | Reason::OutputTooLarge
             | Reason::Succeeded
             | Reason::Queued
             | Reason::Running

@@ -15,7 +15,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 use skillet_api::Reason;
 use skillet_core::token_bucket::TokenBucket;
-use skillet_kube::{ParseError, RawObject, lock};
+use skillet_kube::{ParseError, RawObject, lock, replace_unprintable};
 use tracing::warn;
 
 use crate::metrics::Metrics;
@@ -96,7 +96,7 @@ impl Reporter {
         let event = Event {
             type_,
             reason: reason.as_str().to_owned(),
-            note: Some(cut(message)),
+            note: Some(cut(&replace_unprintable(message))),
             action: action(kind).to_owned(),
             secondary: None,
         };

@@ -10,6 +10,7 @@ pub mod busiest;
 pub mod case_fold;
 pub mod content;
 pub mod content_cache;
+pub mod exact_json;
 pub mod glob;
 pub mod js_number;
 pub mod json_text;

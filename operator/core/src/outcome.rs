@@ -1,12 +1,16 @@
 //! The outcome of an execution, from the end of its program: phase, reason, message and output.
 
+mod explain;
+
 use std::time::Duration;
 
 use serde_json::Value;
 use skillet_api::{Phase, Reason, duration::SkillDuration};
 
+use self::explain::{explanation, headline};
 use crate::{
-    output::interpret,
+    exact_json::find_inexact,
+    output::{fit, interpret},
     schema::{Schema, summarize},
     text::{text_tail, trim},
 };
@@ -34,6 +38,8 @@ pub struct FinishedProgram<'a> {
     pub stderr_end: &'a [u8],
     /// Time limit of the run.
     pub timeout: Duration,
+    /// Most processes and threads of the run.
+    pub processes: u32,
     pub output_schema: Option<&'a Schema>,
 }
 
@@ -46,6 +52,8 @@ pub struct Outcome {
     pub message: String,
     /// Set if the run succeeded.
     pub output: Option<Value>,
+    /// True if the output is a part of what was captured.
+    pub is_cut: bool,
     /// 128 plus the number of the signal, if a signal ended the program.
     pub exit_code: Option<i32>,
 }
@@ -53,22 +61,22 @@ pub struct Outcome {
 /// Bytes of standard error that a message quotes.
 const MAX_QUOTED: usize = 500;
 
-/// Returns the outcome. The output of a successful program must also satisfy the output schema, unless it was cut: a part of
-/// a document cannot be checked.
+/// Returns the outcome. The output of a successful program must also satisfy the output schema, which a part of a document
+/// cannot.
 pub fn conclude(program: FinishedProgram<'_>) -> Outcome {
-    let stderr = program.stderr_end;
+    let quote = |message: &str| quote(message, program.stderr_end, program.processes);
     match program.termination {
         Termination::Exited { code: 0 } => success(program),
         Termination::Exited { code } => {
-            failure(Reason::ExitCode, quote(&format!("exit code {code}"), stderr), Some(*code))
+            failure(Reason::ExitCode, quote(&format!("exit code {code}")), Some(*code))
         }
         Termination::Signaled { signal } => {
-            let message = quote(&format!("ended by signal {signal}"), stderr);
+            let message = quote(&format!("ended by signal {signal}"));
             failure(Reason::ExitCode, message, Some(signal.saturating_add(128)))
         }
         Termination::TimedOut => {
             let message = format!("ran longer than its limit of {}", SkillDuration(program.timeout));
-            Outcome { phase: Phase::TimedOut, ..failure(Reason::TimedOut, quote(&message, stderr), None) }
+            Outcome { phase: Phase::TimedOut, ..failure(Reason::TimedOut, quote(&message), None) }
         }
         Termination::Cancelled => {
             let message = "cancelled while running".to_owned();
@@ -76,41 +84,62 @@ pub fn conclude(program: FinishedProgram<'_>) -> Outcome {
         }
         Termination::OutOfMemory => {
             let message = "needed more memory than spec.limits.memory of the Skill gives";
-            failure(Reason::OutOfMemory, quote(message, stderr), None)
+            failure(Reason::OutOfMemory, quote(message), None)
         }
         Termination::StartFailed { message } => failure(Reason::StartFailed, message.clone(), None),
     }
 }
 
 fn success(program: FinishedProgram<'_>) -> Outcome {
-    let output = interpret(program.stdout, program.is_truncated);
     if let Some(schema) = program.output_schema
-        && !program.is_truncated
-        && let Err(violations) = schema.check(&output)
+        && let Err((reason, message)) = check_output(program, schema)
     {
-        let message = format!("the output breaks tool.outputSchema: {}", summarize(&violations));
-        return failure(Reason::OutputInvalid, message, Some(0));
+        return failure(reason, message, Some(0));
+    }
+    let (output, is_cut) = fit(interpret(program.stdout, program.is_truncated));
+    if is_cut && program.output_schema.is_some() {
+        return failure(Reason::OutputTooLarge, TOO_LARGE.to_owned(), Some(0));
     }
     Outcome {
         phase: Phase::Succeeded,
         reason: Reason::Succeeded,
         message: String::new(),
         output: Some(output),
+        is_cut,
         exit_code: Some(0),
     }
 }
 
-fn failure(reason: Reason, message: String, exit_code: Option<i32>) -> Outcome {
-    Outcome { phase: Phase::Failed, reason, message, output: None, exit_code }
+const TOO_LARGE: &str = "the output was cut, so tool.outputSchema cannot be checked; print less, or raise spec.limits.outputBytes of the Skill";
+
+/// Checks the whole output against the schema.
+fn check_output(program: FinishedProgram<'_>, schema: &Schema) -> Result<(), (Reason, String)> {
+    if program.is_truncated {
+        return Err((Reason::OutputTooLarge, TOO_LARGE.to_owned()));
+    }
+    let output = interpret(program.stdout, false);
+    schema.check(&output).map_err(|violations| {
+        let inexact = std::str::from_utf8(program.stdout).ok().and_then(find_inexact);
+        let why = inexact.map_or_else(|| summarize(&violations), |inexact| inexact.to_string());
+        (Reason::OutputInvalid, format!("the output breaks tool.outputSchema: {why}"))
+    })
 }
 
-/// Appends the end of standard error to the message, if there is one.
-fn quote(message: &str, stderr: &[u8]) -> String {
+fn failure(reason: Reason, message: String, exit_code: Option<i32>) -> Outcome {
+    Outcome { phase: Phase::Failed, reason, message, output: None, is_cut: false, exit_code }
+}
+
+/// Appends the line of standard error that says most, an explanation, and the end of standard error if it has more lines.
+fn quote(message: &str, stderr: &[u8], processes: u32) -> String {
     let end = text_tail(stderr, MAX_QUOTED);
-    match trim(&end) {
-        "" => message.to_owned(),
-        end => format!("{message}: {end}"),
+    let end = trim(&end);
+    if end.is_empty() {
+        return message.to_owned();
     }
+    let headline = headline(end);
+    let explained = explanation(end, processes).map(|why| format!(" ({why})")).unwrap_or_default();
+    let rest = if headline == end { String::new() } else { format!("\n{end}") };
+    format!("{message}: {headline}{explained}{rest}")
 }
 
 #[cfg(test)]
@@ -128,6 +157,7 @@ mod tests {
             is_truncated: false,
             stderr_end,
             timeout,
+            processes: 10,
             output_schema: None,
         })
     }
@@ -159,7 +189,13 @@ mod tests {
         let failed = |termination: &Termination, stderr: &str, reason: Reason, message: &str, code| {
             check(termination, stderr, Phase::Failed, reason, message, code);
         };
-        failed(&Exited { code: 3 }, "no\nsuch row\n", Reason::ExitCode, "exit code 3: no\nsuch row", Some(3));
+        failed(
+            &Exited { code: 3 },
+            "no\nsuch row\n",
+            Reason::ExitCode,
+            "exit code 3: such row\nno\nsuch row",
+            Some(3),
+        );
         failed(&Exited { code: 1 }, " \n", Reason::ExitCode, "exit code 1", Some(1));
         failed(&Signaled { signal: 11 }, "", Reason::ExitCode, "ended by signal 11", Some(139));
         let memory = "needed more memory than spec.limits.memory of the Skill gives: killed";
@@ -175,7 +211,16 @@ mod tests {
     fn a_message_quotes_only_the_end_of_a_long_stderr() {
         let outcome = end(&Termination::Exited { code: 1 }, "", &("é".repeat(600) + "the end"));
         assert!(outcome.message.ends_with("éthe end"), "{}", outcome.message);
-        assert!(outcome.message.len() <= MAX_QUOTED + 20);
+        assert!(outcome.message.len() <= 2 * MAX_QUOTED + 20);
+    }
+
+    #[test]
+    fn a_message_begins_with_the_error_and_explains_it() {
+        let stderr = "Traceback (most recent call last):\n  File \"main.py\", line 2\n    run()\nRuntimeError: can't start new thread\n";
+        let message = end(&Termination::Exited { code: 1 }, "", stderr).message;
+        let first = "exit code 1: RuntimeError: can't start new thread (spec.limits.processes of the Skill allows 10 processes and threads; raise it or start fewer)";
+        assert_eq!(message.lines().next(), Some(first));
+        assert!(message.ends_with(stderr.trim_end()), "{message}");
     }
 
     #[test]
@@ -190,6 +235,7 @@ mod tests {
                 is_truncated,
                 stderr_end: b"",
                 timeout,
+                processes: 10,
                 output_schema: Some(&schema),
             })
         };
@@ -202,6 +248,12 @@ mod tests {
         let message =
             r#"the output breaks tool.outputSchema: (root): expected property "sum", which is missing"#;
         assert_eq!(broken.message, message);
-        assert_eq!(run("{\"sum\": 3", true).reason, Reason::Succeeded);
+        let cut = run("{\"sum\": 3}", true);
+        assert_eq!((cut.phase, cut.reason, cut.output), (Phase::Failed, Reason::OutputTooLarge, None));
+        let large = run(&format!("{{\"sum\": \"{}\"}}", "\\u0001".repeat(120_000)), false);
+        assert_eq!(large.reason, Reason::OutputTooLarge);
+        let rounded = run("{\"sum\": 12345678901234567890}", false);
+        assert_eq!(rounded.reason, Reason::OutputInvalid);
+        assert!(rounded.message.contains("/sum: the integer 12345678901234567890"), "{}", rounded.message);
     }
 }

@@ -3,13 +3,17 @@
 use serde_json::{Value, json};
 
 pub use crate::text::{text_head, text_tail, truncate};
-use crate::text::{trim, without_cut_character};
+use crate::{
+    exact_json::find_inexact,
+    text::{trim, without_cut_character},
+};
 
 /// Returns a JSON object or list unchanged, a JSON scalar as `{"value": ...}`, and other text, trimmed, as
 /// `{"output": ...}`.
 ///
 /// Bytes that are not UTF-8 become U+FFFD. Output that was cut is always text, since half a document can be valid JSON. JSON
-/// that is nested deeper than 127 levels, or that has a number beyond a double, is text too.
+/// that is nested deeper than 127 levels is text too, and so is JSON that Kubernetes would change: with an integer beyond 64 bits,
+/// a number beyond a double, or a name that stands twice in one object.
 pub fn interpret(stdout: &[u8], truncated: bool) -> Value {
     if truncated {
         let text = text_head(without_cut_character(stdout), stdout.len());
@@ -18,10 +22,26 @@ pub fn interpret(stdout: &[u8], truncated: bool) -> Value {
     let text = String::from_utf8_lossy(stdout);
     let text = trim(&text);
     match serde_json::from_str(text) {
+        Ok(_) if find_inexact(text).is_some() => json!({ "output": text }),
         Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
         Ok(scalar) => json!({ "value": scalar }),
         Err(_) => json!({ "output": text }),
     }
+}
+
+/// Most bytes of an output as JSON. etcd refuses objects of 1.5 MiB, and field ownership needs room too.
+const MAX_BYTES: usize = 600 * 1024;
+
+/// Cuts an output that no API server would take, and returns true if it did. JSON becomes text.
+pub fn fit(value: Value) -> (Value, bool) {
+    let text = value.to_string();
+    if text.len() <= MAX_BYTES {
+        return (value, false);
+    }
+    // A control character takes six bytes in JSON, so a sixth always fits.
+    let plain = value.get("output").and_then(Value::as_str).unwrap_or(&text);
+    let (head, _) = truncate(plain, MAX_BYTES / 6);
+    (json!({ "output": head }), true)
 }
 
 #[cfg(test)]
@@ -74,6 +94,25 @@ mod tests {
         assert_eq!(interpret(b"123", true), json!({"output": "123"}));
         assert_eq!(interpret(b"{\"a\":1}", true), json!({"output": "{\"a\":1}"}));
         assert_eq!(interpret("aé".as_bytes().split_at(2).0, true), json!({"output": "a"}));
+    }
+
+    #[test]
+    fn json_that_kubernetes_would_change_is_text() {
+        for text in
+            [r#"{"a":12345678901234567890}"#, "[1,123456789012345678901234567890]", r#"{"a":1,"a":2}"#]
+        {
+            check(text, &json!({ "output": text }));
+        }
+        check(&i64::MIN.to_string(), &json!({ "value": i64::MIN }));
+    }
+
+    #[test]
+    fn an_output_that_no_api_server_takes_is_cut() {
+        let (cut, is_cut) = fit(json!({ "output": "\u{1}".repeat(400_000) }));
+        assert!(is_cut && cut.to_string().len() <= MAX_BYTES);
+        assert!(!fit(json!({ "output": "x".repeat(400_000) })).1);
+        let (cut, is_cut) = fit(json!({ "rows": vec!["abcdefgh"; 100_000] }));
+        assert!(is_cut && cut["output"].as_str().unwrap().starts_with("{\"rows\":[\"abc"));
     }
 
     #[test]

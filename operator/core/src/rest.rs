@@ -35,6 +35,7 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::Queued
         | Reason::Running
         | Reason::OutputInvalid
+        | Reason::OutputTooLarge
         | Reason::StartFailed
         | Reason::ExitCode
         | Reason::OutOfMemory

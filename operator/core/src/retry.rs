@@ -39,6 +39,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::ExecutionDisabled
         | Reason::InputInvalid
         | Reason::OutputInvalid
+        | Reason::OutputTooLarge
         | Reason::InputSchemaInvalid
         | Reason::OutputSchemaInvalid
         | Reason::SpecInvalid

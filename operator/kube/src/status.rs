@@ -1,10 +1,13 @@
 //! Writes a status by server-side apply, whatever characters its texts hold.
 //!
+//! Readers of YAML refuse a document with a control character, so that one status would keep `kubectl get -o yaml` from showing
+//! a whole namespace. U+FFFD replaces such characters.
+//!
 //! The API server reads the body as YAML. JSON is YAML with exceptions, and what programs print contains them: YAML
 //! refuses some control characters, folds some line ends, and accepts keys of at most 1024 characters. The body is
 //! therefore written in the part of YAML that every reader reads alike.
 
-use std::io;
+use std::{borrow::Cow, io};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -98,7 +101,21 @@ fn yaml(object: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// Writes JSON with marked keys, and escapes the characters that YAML would misread.
+/// Replaces the characters with which YAML cannot be read by U+FFFD.
+pub fn replace_unprintable(text: &str) -> Cow<'_, str> {
+    if text.contains(is_unprintable) {
+        Cow::Owned(text.replace(is_unprintable, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Tells if YAML refuses a character that JSON takes unescaped: DEL, C1 controls other than NEL, and noncharacters.
+fn is_unprintable(character: char) -> bool {
+    matches!(character, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Writes JSON with marked keys. Replaces the characters that YAML refuses, and escapes those that it misreads.
 struct PlainYaml;
 
 impl Formatter for PlainYaml {
@@ -107,7 +124,7 @@ impl Formatter for PlainYaml {
         writer: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
-        for part in fragment.split_inclusive(is_misread) {
+        for part in replace_unprintable(fragment).split_inclusive(is_misread) {
             match (part.strip_suffix(is_misread), part.chars().next_back()) {
                 (Some(plain), Some(last)) => {
                     writer.write_all(plain.as_bytes())?;
@@ -128,9 +145,9 @@ impl Formatter for PlainYaml {
     }
 }
 
-/// Tells if YAML misreads a character: C1 controls, folded line ends, the byte order mark, and noncharacters.
+/// Tells if YAML misreads a character that it takes: folded line ends and the byte order mark.
 fn is_misread(character: char) -> bool {
-    matches!(character, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -140,10 +157,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_that_yaml_misreads_are_escaped_and_keys_are_marked() {
+    fn characters_that_yaml_misreads_are_escaped_or_replaced_and_keys_are_marked() {
         let text = |value: &serde_json::Value| String::from_utf8(yaml(value).unwrap()).unwrap();
         assert_eq!(text(&json!({"a": 1, "b": {}})), r#"{? "a" : 1, ? "b" : {}}"#);
-        assert_eq!(text(&json!("a\u{7f}\u{85}b\u{feff}")), r#""a\u007f\u0085b\ufeff""#);
+        assert_eq!(text(&json!("a\u{7f}\u{85}b\u{feff}")), "\"a\u{fffd}\\u0085b\\ufeff\"");
         let plain = "größer, 日本, 🙂 \u{a0}\u{fffd}";
         assert_eq!(text(&json!(plain)), format!("\"{plain}\""));
     }
@@ -179,10 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn yaml_reads_every_character_as_it_was_written() {
+    fn yaml_reads_every_other_character_as_it_was_written() {
         let all: String = (0..=0x1_ffff).filter_map(char::from_u32).collect();
-        let value = json!({ "all": all });
-        let body = String::from_utf8(yaml(&value).unwrap()).unwrap();
-        assert_eq!(serde_saphyr::from_str::<serde_json::Value>(&body).unwrap(), value);
+        let body = String::from_utf8(yaml(&json!({ "all": all })).unwrap()).unwrap();
+        let read: serde_json::Value = serde_saphyr::from_str(&body).unwrap();
+        let text = read["all"].as_str().unwrap();
+        assert_eq!(text.chars().count(), all.chars().count());
+        // The characters of the YAML specification, c-printable, and the controls that JSON escapes.
+        let is_taken = |c: char| matches!(c, '\0'..='\u{7e}' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+        for (written, read) in all.chars().zip(text.chars()) {
+            assert_eq!(read, if is_taken(written) { written } else { '\u{fffd}' }, "{written:?}");
+        }
     }
 }

@@ -143,6 +143,7 @@ fn run_admitted(admitted: &Admitted) -> Value {
         is_truncated: false,
         stderr_end: stderr.as_bytes(),
         timeout: admitted.timeout,
+        processes: admitted.content.limits.processes,
         output_schema: admitted.content.output_schema.as_deref(),
     });
     let error = (!outcome.message.is_empty()).then_some(outcome.message);

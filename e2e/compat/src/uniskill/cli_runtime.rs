@@ -103,6 +103,7 @@ fn end(case: &Case, termination: &Termination) -> Outcome {
         is_truncated: false,
         stderr_end: case.text("stderr").as_bytes(),
         timeout: Duration::from_secs(30),
+        processes: 100,
         output_schema: None,
     })
 }

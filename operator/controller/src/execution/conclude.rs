@@ -144,7 +144,7 @@ fn from_receipt(
     // The text in `output` is not repeated in `stdout`, which keeps size and digest.
     let stdout_head: &[u8] = if outcome.output.is_some() { &[] } else { &captured.stdout };
     let known = Conclusion {
-        truncated: is_truncated || receipt.stderr.is_truncated(),
+        truncated: is_truncated || outcome.is_cut || receipt.stderr.is_truncated(),
         stdout: (receipt.stdout.bytes > 0)
             .then(|| stream(&receipt.stdout, stdout_head, &captured.stdout_tail)),
         stderr: (receipt.stderr.bytes > 0)
@@ -155,7 +155,7 @@ fn from_receipt(
 }
 
 fn with_outcome(known: Conclusion, outcome: Outcome) -> Conclusion {
-    let Outcome { phase, reason, message, output, exit_code } = outcome;
+    let Outcome { phase, reason, message, output, is_cut: _, exit_code } = outcome;
     Conclusion { phase, reason: Some(reason), message: Some(message), output, exit_code, ..known }
 }
 
@@ -172,6 +172,7 @@ fn describe_end<'a>(
         is_truncated: false,
         stderr_end,
         timeout,
+        processes: content.limits.processes,
         output_schema: content.output_schema.as_deref(),
     }
 }

@@ -5,12 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use kube::Client;
-use serde_json::{Value, json};
 use skillet_api::{
     Phase, Reason, SkillExecution, SkillExecutionStatus,
     reason::{FINISHED, SUCCEEDED},
 };
-use skillet_core::output;
 use skillet_kube::{Backoff, Conditions, apply_status, is_gone};
 use thiserror::Error;
 use tracing::warn;
@@ -18,8 +16,6 @@ use tracing::warn;
 use super::{attempt_outcome::SandboxRef, conclude::Conclusion, reference::ExecutionRef};
 use crate::{pace::Turns, report::chain};
 
-/// Serialised output above this is cut: etcd refuses objects of 1.5 MiB, and field ownership needs room too.
-const OUTPUT_LIMIT_BYTES: usize = 600 * 1024;
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
 
 #[derive(Debug, Error)]
@@ -127,7 +123,6 @@ pub(crate) fn finished(
         isolation,
         must_end: _,
     } = conclusion;
-    let (output, is_cut) = output.map(fit).unzip();
     SkillExecutionStatus {
         phase,
         reason,
@@ -141,7 +136,7 @@ pub(crate) fn finished(
         output,
         stdout,
         stderr,
-        truncated: truncated || is_cut.unwrap_or(false),
+        truncated,
         exit_code,
         job: Some(sandbox.job).filter(|job| !job.is_empty()),
         pod: sandbox.pod,
@@ -150,18 +145,6 @@ pub(crate) fn finished(
         isolation,
         conditions,
     }
-}
-
-/// Cuts an output that no API server would take. JSON becomes text.
-fn fit(value: Value) -> (Value, bool) {
-    let text = value.to_string();
-    if text.len() <= OUTPUT_LIMIT_BYTES {
-        return (value, false);
-    }
-    // A control character takes six bytes in JSON, so a sixth always fits.
-    let plain = value.get("output").and_then(Value::as_str).unwrap_or(&text);
-    let (head, _) = output::truncate(plain, OUTPUT_LIMIT_BYTES / 6);
-    (json!({ "output": head }), true)
 }
 
 fn conditions(conclusion: &Conclusion, generation: Option<i64>, now: Timestamp) -> Vec<Condition> {
@@ -237,14 +220,23 @@ fn is_refused(error: &StatusError) -> bool {
     }
 }
 
-/// Drops all texts, so that the rest is taken: an execution without an end is worse than one without its output.
+/// Drops all texts, so that the rest is taken: an execution without an end is worse than one without its output. A run that
+/// succeeded has failed then: its caller gets nothing of what it asked for.
 fn drop_texts(status: &mut SkillExecutionStatus) {
-    status.output = status.output.take().map(|_| json!({ "output": "" }));
+    if status.output.take().is_some() {
+        (status.phase, status.reason) = (Phase::Failed, Some(Reason::OutputTooLarge));
+        for condition in &mut status.conditions {
+            Reason::OutputTooLarge.as_str().clone_into(&mut condition.reason);
+            if condition.type_ == SUCCEEDED {
+                "False".clone_into(&mut condition.status);
+            }
+        }
+    }
     for stream in [&mut status.stdout, &mut status.stderr].into_iter().flatten() {
         (stream.head, stream.tail) = (String::new(), String::new());
     }
     status.truncated = true;
-    let message = "the API server does not take what the program printed; sizes and digests are kept";
+    let message = "the API server does not take what the program printed beside this input; print less, or pass a smaller input. Sizes and digests are kept";
     status.conditions.iter_mut().for_each(|condition| message.clone_into(&mut condition.message));
     status.message = Some(message.into());
 }

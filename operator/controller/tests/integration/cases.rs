@@ -100,7 +100,7 @@ fn merge(into: &mut Value, change: Value) {
 }
 
 /// Fails where the cases, and what is broken `elsewhere`, are not exactly the bounds of the definition. A rule of the
-/// whole object is one of `metadata`: it can see nothing else that `spec` does not.
+/// whole object is one of `metadata`.
 pub fn assert_complete(crd: &CustomResourceDefinition, cases: &[Case], elsewhere: &[&str]) {
     let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
     let schema = &schema["openAPIV3Schema"];

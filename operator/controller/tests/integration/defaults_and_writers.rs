@@ -3,7 +3,7 @@
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecution, SkillExecutionStatus, skill::Mode};
-use skillet_kube::apply_status;
+use skillet_kube::{apply_status, replace_unprintable};
 
 use crate::{
     requests::{apply, create, create_yaml, keep},
@@ -151,17 +151,23 @@ async fn a_manager_that_claims_anothers_item_gets_a_conflict() {
 
 /// The API server reads server-side apply as YAML, which accepts less than JSON.
 #[tokio::test]
-async fn an_output_of_any_characters_is_stored_unchanged() {
+async fn an_output_of_any_characters_is_stored_as_yaml_can_show_it() {
     let Some(client) = rules_admin().await else { return };
     let at = namespace(&client, "characters").await;
     let object = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution", "metadata": { "name": "e", "namespace": at }, "spec": { "skill": "a" } });
     let execution: SkillExecution = serde_json::from_value(keep(&client, &object).await).unwrap();
     let every: String = (0..=0x1_00ff).filter_map(char::from_u32).collect();
-    let output = json!({
-        "every": every, "\u{85}\u{7f}: ? , #": null, "k".repeat(5_000): [[], {}], "<<": { "a": 1 },
+    // kubectl's YAML must be able to hold what is stored, and nothing else is replaced.
+    let printed = |every: &str, odd: &str| {
+        json!({
+        "every": every, odd: null, "k".repeat(5_000): [[], {}], "<<": { "a": 1 },
         "numbers": [i64::MAX, i64::MIN, 1e300, 0.1, 0], "words": ["yes", "~", "1:30", "0o7", "2001-01-01", ""],
-    });
-    let status = SkillExecutionStatus { output: Some(output.clone()), ..SkillExecutionStatus::default() };
+        })
+    };
+    let odd = "\u{85}\u{7f}: ? , #";
+    let status =
+        SkillExecutionStatus { output: Some(printed(&every, odd)), ..SkillExecutionStatus::default() };
+    let output = printed(&replace_unprintable(&every), &replace_unprintable(odd));
     apply_status::<SkillExecution>(&client, &execution.object_ref(&()), &status).await.unwrap();
     let api: Api<SkillExecution> = Api::namespaced(client, &at);
     let stored = api.get("e").await.unwrap().status.unwrap().output.unwrap();

@@ -75,11 +75,12 @@ async fn impatient_policy(client: Client) {
 /// Versions sealed and deleted, statuses, events, and reads that decide about an execution.
 async fn seal_and_refuse(client: &Client, at: &str) {
     sealed_skill(client, at, "a", "description: first").await;
+    sealed_skill(client, at, "a", "{version: 1.1.0, description: first}").await;
     // The same problem a second time is another count of the same event.
     for _ in 0..2 {
         apply_skill(client, at, "a", "description: second").await;
         skill_status(client, at, "a", |status| condition(status, "Sealed").0 == "False").await;
-        sealed_skill(client, at, "a", "description: first").await;
+        sealed_skill(client, at, "a", "{version: 1.1.0, description: first}").await;
     }
     event(client, at, "a", "VersionConflict").await;
     execute(client, at, "refused", "skill: nothing").await;

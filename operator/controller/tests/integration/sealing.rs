@@ -52,6 +52,21 @@ async fn other_content_under_a_sealed_version_is_refused_and_the_sealed_one_serv
     sealed_skill(&client, &at, "a", "description: First").await;
     let before = versions(&client, &at).await;
 
+    let api: Api<Skill> = Api::namespaced(client.clone(), &at);
+    for content in [
+        json!({ "description": "Second" }),
+        json!({ "run": { "sandbox": { "script": "echo" } } }),
+        json!({ "tool": { "inputSchema": {} } }),
+        json!({ "limits": { "timeout": "1s" } }),
+    ] {
+        let change = json!({ "spec": content });
+        let refused = api.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap_err();
+        let rule = "this version is sealed; raise spec.version to change description, tool, run or limits";
+        assert!(refused.to_string().contains(rule), "{change}: {refused}");
+    }
+
+    // The API server does not know the content of a version that is not the present one.
+    apply_skill(&client, &at, "a", "{version: 1.0.1, description: First}").await;
     apply_skill(&client, &at, "a", "description: Second").await;
     let status = skill_status(&client, &at, "a", |status| condition(status, "Sealed").0 == "False").await;
     let message = "1.0.0 is sealed with another content; raise spec.version";
@@ -59,12 +74,20 @@ async fn other_content_under_a_sealed_version_is_refused_and_the_sealed_one_serv
     let serving = "1.0.0 runs; the present content is not sealed";
     assert_eq!(condition(&status, "Ready"), ("True", "Ready", serving));
     assert_eq!(event(&client, &at, "a", "VersionConflict").await, message);
-    assert_eq!(versions(&client, &at).await, before);
+    assert_eq!(condition(&status, "Stalled").1, "VersionConflict");
+    let sealed = versions(&client, &at).await;
+    assert!(before.iter().all(|version| sealed.contains(version)));
 
     apply_skill(&client, &at, "a", "{version: 1.1.0, description: Second}").await;
     let status = skill_status(&client, &at, "a", |status| condition(status, "Sealed").0 == "True").await;
-    assert_eq!(status.versions, ["1.1.0", "1.0.0"]);
+    assert_eq!(status.versions.first().map(String::as_str), Some("1.1.0"));
     assert_eq!(status.latest_version.as_deref(), Some("1.1.0"));
+    assert!(status.conditions.iter().all(|condition| condition.type_ != "Stalled"));
+
+    // Back to the content that the older version has.
+    let status = sealed_skill(&client, &at, "a", "description: First").await;
+    let versions = [status.current_version.as_deref(), status.latest_version.as_deref()];
+    assert_eq!(versions, [Some("1.0.0"), Some("1.1.0")]);
 }
 
 #[tokio::test]
@@ -176,7 +199,7 @@ async fn a_yanked_version_is_labelled_and_runs_only_after_it_is_given_back() {
 
     let status = sealed_skill(&client, &at, "a", &yank("[1.1.0]")).await;
     assert_eq!((status.latest_version.as_deref(), status.versions.len()), (Some("1.0.0"), 2));
-    assert_eq!(condition(&status, "Ready").2, "1.0.0 runs");
+    assert_eq!(condition(&status, "Ready").2, "1.0.0 runs, because spec.yankedVersions withdraws 1.1.0");
     is_labelled(true).await;
     execute(&client, &at, "pinned", "{skill: a, version: 1.1.0}").await;
     let status = ended(&client, &at, "pinned").await;

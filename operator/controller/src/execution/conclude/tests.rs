@@ -82,6 +82,14 @@ fn a_cut_output_is_text_with_the_size_of_the_whole() {
 }
 
 #[test]
+fn an_output_that_no_status_holds_is_cut_and_says_so() {
+    let printed = format!("\"{}\"", "\\u0001".repeat(120_000));
+    let done =
+        check(ran(Ran::Exited { code: 0 }, printed.as_bytes(), b""), Phase::Succeeded, Reason::Succeeded, "");
+    assert!(done.truncated && done.output.unwrap()["output"].is_string());
+}
+
+#[test]
 fn ends_of_every_kind_have_their_phase_and_reason() {
     check(ran(Ran::TimedOut, b"", b""), Phase::TimedOut, Reason::TimedOut, "7s");
     check(ran(Ran::Cancelled, b"", b""), Phase::Cancelled, Reason::Cancelled, "");

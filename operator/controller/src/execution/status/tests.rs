@@ -1,5 +1,6 @@
 //! Tests of `status`.
 
+use serde_json::{Value, json};
 use skillet_api::execution::StreamStatus;
 
 use super::*;
@@ -41,30 +42,17 @@ fn a_failure_is_finished_and_not_succeeded_for_the_same_reason() {
 }
 
 #[test]
-fn an_output_that_no_api_server_takes_is_cut_and_says_so() {
-    let status = finished_with(json!({"output": "\u{1}".repeat(400_000)}));
-    assert!(status.truncated);
-    assert!(serde_json::to_string(&status).unwrap().len() < 1024 * 1024);
-    let small = finished_with(json!({"output": "x".repeat(400_000)}));
-    assert!(!small.truncated);
-}
-
-#[test]
 fn a_status_without_its_texts_keeps_sizes_and_digests() {
     let mut status = finished_with(json!({"a": 1}));
     let stream = StreamStatus { head: "a".into(), tail: "b".into(), bytes: 7, sha256: "d".into() };
     status.stderr = Some(stream.clone());
     drop_texts(&mut status);
     assert_eq!(status.stderr, Some(StreamStatus { head: String::new(), tail: String::new(), ..stream }));
-    assert_eq!((status.output, status.stdout), (Some(json!({ "output": "" })), None));
+    assert_eq!((status.output, status.stdout), (None, None));
+    assert_eq!((status.phase, status.reason), (Phase::Failed, Some(Reason::OutputTooLarge)));
+    let succeeded = status.conditions.iter().find(|condition| condition.type_ == SUCCEEDED).unwrap();
+    assert_eq!((succeeded.status.as_str(), succeeded.reason.as_str()), ("False", "OutputTooLarge"));
     assert!(status.truncated && status.conditions.iter().all(|c| c.message.contains("digests")));
-}
-
-#[test]
-fn a_large_document_becomes_text_when_it_is_cut() {
-    let status = finished_with(json!({"rows": vec!["abcdefgh"; 100_000]}));
-    assert!(status.truncated);
-    assert!(status.output.unwrap()["output"].as_str().unwrap().starts_with("{\"rows\":[\"abc"));
 }
 
 #[test]
