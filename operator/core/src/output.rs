@@ -38,9 +38,9 @@ pub fn fit(value: Value) -> (Value, bool) {
     if text.len() <= MAX_BYTES {
         return (value, false);
     }
-    // A control character takes six bytes in JSON, so a sixth always fits.
+    // A control character takes six bytes in JSON, so a sixth always fits. The rest is for the object around it.
     let plain = value.get("output").and_then(Value::as_str).unwrap_or(&text);
-    let (head, _) = truncate(plain, MAX_BYTES / 6);
+    let (head, _) = truncate(plain, MAX_BYTES / 6 - 4);
     (json!({ "output": head }), true)
 }
 

@@ -18,6 +18,7 @@ const RULES: [(&[&str], Rule); 5] = [
         ],
         Rule::Processes,
     ),
+    (&["modulenotfounderror", "cannot find module", "err_module_not_found"], Rule::Modules),
     (
         &[
             "urlopen error",
@@ -40,7 +41,6 @@ const RULES: [(&[&str], Rule); 5] = [
         Rule::Network,
     ),
     (&["read-only file system", "erofs"], Rule::ReadOnly),
-    (&["modulenotfounderror", "cannot find module", "err_module_not_found"], Rule::Modules),
     (&["permission denied", "eacces"], Rule::NotExecutable),
 ];
 
