@@ -5,7 +5,7 @@
 //! object is corrected or deleted. The drivers of the kinds report the problem.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     marker::PhantomData,
     sync::{Arc, RwLock},
 };
@@ -18,7 +18,10 @@ use skillet_core::version::SkillSemver;
 use skillet_kube::{Mirror, RawObject};
 use tokio::sync::watch;
 
+use self::compact::{Compact, identity};
 use crate::version_head::VersionHead;
+
+mod compact;
 
 /// Namespace and name.
 pub(crate) type Key = (String, String);
@@ -33,22 +36,41 @@ pub(crate) struct Catalog {
 
 #[derive(Default)]
 struct State {
-    skills: HashMap<Key, Arc<Skill>>,
-    versions: HashMap<Key, BTreeMap<SkillSemver, Arc<SkillVersion>>>,
+    skills: HashMap<Key, KnownSkill>,
+    versions: HashMap<Key, Vec<KnownVersion>>,
     policy: Arc<SkillPolicySpec>,
     is_policy_known: bool,
 }
 
+struct KnownSkill {
+    revision: Option<u64>,
+    concurrency: Option<u32>,
+    skill: Compact<Skill>,
+}
+
+/// One version of a skill, in a list from the lowest number to the highest.
+struct KnownVersion {
+    number: SkillSemver,
+    /// The object's name.
+    name: Box<str>,
+    version: Compact<SkillVersion>,
+}
+
 impl Catalog {
     pub(crate) fn skill(&self, namespace: &str, name: &str) -> Option<Arc<Skill>> {
-        self.read(|state| state.skills.get(&key(namespace, name)).cloned())
+        self.read(|state| state.skills.get(&key(namespace, name))?.skill.parse())
+    }
+
+    /// The limit of a skill's runs at once.
+    pub(crate) fn concurrency(&self, namespace: &str, name: &str) -> Option<u32> {
+        self.read(|state| state.skills.get(&key(namespace, name))?.concurrency)
     }
 
     /// Sealed versions of a skill, newest first.
     pub(crate) fn versions(&self, namespace: &str, skill: &str) -> Vec<Arc<SkillVersion>> {
         self.read(|state| {
-            let versions = state.versions.get(&key(namespace, skill));
-            versions.map(|of| of.values().rev().cloned().collect()).unwrap_or_default()
+            let versions = state.versions.get(&key(namespace, skill)).into_iter().flatten();
+            versions.rev().filter_map(|known| known.version.parse()).collect()
         })
     }
 
@@ -83,7 +105,7 @@ impl Catalog {
     /// Adds a skill that was read outside the watch, unless the catalog has a newer state.
     pub(crate) fn learn_skill(&self, skill: Skill) {
         self.write(|state| {
-            if state.skills.get(&key_of(&skill)).is_none_or(|known| revision(known) < revision(&skill)) {
+            if state.skills.get(&key_of(&skill)).is_none_or(|known| known.revision < revision(&skill)) {
                 state.put_skill(skill);
             }
         });
@@ -125,29 +147,45 @@ impl Catalog {
 
 impl State {
     /// Drops the content. Runs use the sealed version; of the Skill itself only switches, limits and conditions count.
-    /// For thousands of skills the content would be most of the operator's memory.
+    /// For thousands of skills the rest would be most of the operator's memory.
     fn put_skill(&mut self, mut skill: Skill) {
         skill.spec.run = Run::default();
         skill.spec.tool = None;
-        self.skills.insert(key_of(&skill), Arc::new(skill));
+        skill.spec.description.clear();
+        skill.spec.tags.clear();
+        skill.metadata = identity(skill.metadata);
+        let (at, revision) = (key_of(&skill), revision(&skill));
+        let concurrency = skill.spec.limits.as_ref().and_then(|limits| limits.concurrency);
+        if let Some(skill) = Compact::new(&skill) {
+            self.skills.insert(at, KnownSkill { revision, concurrency, skill });
+        }
     }
 
     /// Drops the content, which is read when an execution needs it.
     fn put_version(&mut self, version: &SkillVersion) {
         let SkillVersionSpec { skill, version: number, digest, .. } = &version.spec;
         let head = VersionHead::new(skill, number, digest);
-        let version = Arc::new(head.into_version(&version.metadata));
+        let version = head.into_version(&identity(version.metadata.clone()));
         // The API server checks a version's name. A version without a valid number cannot run.
         let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
-        let at = (key_of(&*version).0, version.spec.skill.clone());
-        self.versions.entry(at).or_default().insert(number, version);
+        let at = (key_of(&version).0, version.spec.skill.clone());
+        let Some(compact) = Compact::new(&version) else { return };
+        let known = KnownVersion { number, name: version.name_any().into(), version: compact };
+        let of = self.versions.entry(at).or_default();
+        match of.binary_search_by(|other| other.number.cmp(&known.number)) {
+            Ok(index) => of[index] = known,
+            Err(index) => of.insert(index, known),
+        }
     }
 
-    fn drop_version(&mut self, version: &SkillVersion) {
-        let at = (key_of(version).0, version.spec.skill.clone());
-        let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
+    /// Removes the version with an object's key.
+    fn drop_version(&mut self, (namespace, name): &Key) {
+        let is_it = |known: &KnownVersion| *known.name == **name;
+        let mut skills = self.versions.iter().filter(|((in_namespace, _), _)| in_namespace == namespace);
+        let found = skills.find(|(_, of)| of.iter().any(is_it));
+        let Some(at) = found.map(|(at, _)| at.clone()) else { return };
         if let Some(of) = self.versions.get_mut(&at) {
-            of.remove(&number);
+            of.retain(|known| !is_it(known));
             if of.is_empty() {
                 self.versions.remove(&at);
             }
@@ -211,19 +249,13 @@ impl Catalogued for SkillVersion {
     }
 
     fn remove(catalog: &Catalog, key: &Key) {
-        catalog.write(|state| {
-            let found = state.versions.iter().filter(|((namespace, _), _)| *namespace == key.0);
-            let found = found.flat_map(|(_, of)| of.values()).find(|v| v.name_any() == key.1).cloned();
-            if let Some(version) = found {
-                state.drop_version(&version);
-            }
-        });
+        catalog.write(|state| state.drop_version(key));
     }
 
     fn keys(catalog: &Catalog) -> Vec<Key> {
         catalog.read(|state| {
             let all = state.versions.iter();
-            all.flat_map(|((namespace, _), of)| of.values().map(|v| key(namespace, &v.name_any()))).collect()
+            all.flat_map(|((namespace, _), of)| of.iter().map(|v| key(namespace, &v.name))).collect()
         })
     }
 }

@@ -75,8 +75,7 @@ impl Engine {
     pub(super) fn start_ready(&mut self) {
         let policy = self.ctx.catalog.policy();
         let catalog = self.ctx.catalog.clone();
-        let per_skill =
-            |namespace: &str, skill: &str| catalog.skill(namespace, skill)?.spec.limits.as_ref()?.concurrency;
+        let per_skill = |namespace: &str, skill: &str| catalog.concurrency(namespace, skill);
         loop {
             let places = self.window.limit(policy.concurrency.total, Instant::now().into_std());
             let limits = ConcurrencyLimits::new(&policy.concurrency, places, &per_skill);
