@@ -1,7 +1,12 @@
 //! The operator is killed at random points under load: nothing is lost, nothing is run twice.
 
 use std::{
-    hash::{BuildHasher as _, RandomState},
+    env,
+    hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, RandomState},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -112,9 +117,19 @@ async fn check_runs(one: &Done, counter: &RunCounter) -> Result<()> {
     Ok(())
 }
 
+/// The state of a sequence of random numbers, from SKILLET_SEED or from the machine.
+static SEQUENCE: LazyLock<AtomicU64> = LazyLock::new(|| {
+    let given = env::var("SKILLET_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| RandomState::new().hash_one(Instant::now()));
+    println!("SKILLET_SEED={seed} repeats the random times of this run");
+    AtomicU64::new(seed)
+});
+
 /// A random time of up to `most` milliseconds.
 pub(crate) fn random_millis(most: u64) -> Duration {
-    Duration::from_millis(RandomState::new().hash_one(Instant::now()) % most)
+    // The constant of SplitMix64 visits every state; the hash of a fixed key spreads them.
+    let state = SEQUENCE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+    Duration::from_millis(BuildHasherDefault::<DefaultHasher>::default().hash_one(state) % most)
 }
 
 /// Without grace, as a crash: the pod is gone at once, and its process with it.

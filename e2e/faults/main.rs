@@ -3,6 +3,7 @@
 //! A program of its own, run after the journeys: it takes the whole cluster. Needs `SKILLET_E2E=1` and a cluster with
 //! Skillet in it, like the other.
 
+mod black_hole;
 mod burst;
 mod canary;
 mod frozen;

@@ -14,7 +14,8 @@
 //! | `SKILLET_NODE_LOGS` | the folder of container logs, where the node is this machine |
 //! | `SKILLET_GATEWAY_URL` | the gateway, where it does not run as a pod |
 //! | `SKILLET_MODEL_URL` | a running `gateway/model/model.py` that gateway and tests can reach, instead of a pod |
-//! | `SKILLET_ROUNDS`, `SKILLET_SWARM`, `SKILLET_RATE` | more rounds of a frozen leader, executions at once, runs a second during an upgrade |
+//! | `SKILLET_ROUNDS`, `SKILLET_SWARM`, `SKILLET_RATE`, `SKILLET_SILENCE` | more rounds of a frozen leader, executions at once, runs a second during an upgrade, seconds without packets |
+//! | `SKILLET_SEED` | the seed that an earlier run of the faults lane printed: the same random times |
 //! | `SKILLET_E2E_IMAGE` | an image with `/bin/busybox` and no runner, where none can be loaded |
 
 pub mod agent;
@@ -30,6 +31,7 @@ pub mod journey;
 pub mod kubectl;
 pub mod manifest;
 pub mod metrics;
+pub mod network;
 pub mod observe;
 pub mod operator;
 pub mod policy;

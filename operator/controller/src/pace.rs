@@ -2,7 +2,9 @@
 //!
 //! A turn is for one request and not for its retries: writes of one tenant that fail again and again delay nobody's.
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The turns of each kind of request. Those of executions that do not run are half of the client's places together.
 pub(crate) struct Pace {
@@ -28,16 +30,17 @@ impl Default for Pace {
 }
 
 /// Turns, in the order in which they were asked for.
-pub(crate) struct Turns(Semaphore);
+#[derive(Clone)]
+pub(crate) struct Turns(Arc<Semaphore>);
 
 impl Turns {
     fn new(at_a_time: usize) -> Self {
-        Self(Semaphore::new(at_a_time))
+        Self(Arc::new(Semaphore::new(at_a_time)))
     }
 
     /// Waits for a turn, which lasts until it is dropped.
-    pub(crate) async fn take(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn take(&self) -> Option<OwnedSemaphorePermit> {
         // Nothing closes the semaphore, so there is always a permit.
-        self.0.acquire().await.ok()
+        self.0.clone().acquire_owned().await.ok()
     }
 }

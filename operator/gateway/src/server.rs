@@ -2,7 +2,7 @@
 //!
 //! Probes and metrics have an address of their own, without TLS, and are answered until the process ends.
 
-mod connections;
+pub(crate) mod connections;
 mod places;
 mod tasks;
 
@@ -20,7 +20,7 @@ use skillet_llm::confirmation::ConfirmationKey;
 use thiserror::Error;
 use tokio::{net::TcpListener, time::sleep};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::info;
 
 pub use self::tasks::TaskEnded;
 use self::tasks::TaskGroup;
@@ -123,11 +123,7 @@ pub async fn run(
     tasks.spawn("the watch of API keys", service.auth.clone().watch_keys());
     tasks.spawn("the watch of executions", service.executions.clone().watch_all());
     let cluster = admin::routes(|| Ok(()), readiness(&service), metrics.registry());
-    tasks.spawn("the server of probes", async move {
-        if let Err(error) = axum::serve(probed, cluster).await {
-            error!(%error, "Probes are not served any more");
-        }
-    });
+    tasks.spawn("the server of probes", admin::serve(probed, cluster));
     info!(%address, %probes_address, is_tls, memory = service.memory.size(), "Gateway started");
     let (drain, routes) = (drain(shutdown, service.stop.clone()), router(&service, model));
     let most = service.memory.size() / CONNECTION_BYTES;

@@ -85,7 +85,8 @@ async fn serve_admin(address: SocketAddr, registry: Arc<Registry>, health: Healt
     let is_ready = move || if ready.is_ready() { Ok(()) } else { Err("the caches are not filled yet\n") };
     let listener =
         TcpListener::bind(address).await.with_context(|| format!("could not listen on {address}"))?;
-    axum::serve(listener, admin::routes(is_alive, is_ready, registry)).await.context("could not serve HTTP")
+    admin::serve(listener, admin::routes(is_alive, is_ready, registry)).await;
+    Ok(())
 }
 
 async fn delivery(wanted: Delivery, client: &Client) -> anyhow::Result<RunnerDelivery> {

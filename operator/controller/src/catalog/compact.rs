@@ -26,5 +26,13 @@ impl<K: Serialize + DeserializeOwned> Compact<K> {
 /// Returns the metadata that identifies an object and its state.
 pub(super) fn identity(meta: ObjectMeta) -> ObjectMeta {
     let ObjectMeta { name, namespace, uid, resource_version, generation, deletion_timestamp, .. } = meta;
-    ObjectMeta { name, namespace, uid, resource_version, generation, deletion_timestamp, ..ObjectMeta::default() }
+    ObjectMeta {
+        name,
+        namespace,
+        uid,
+        resource_version,
+        generation,
+        deletion_timestamp,
+        ..ObjectMeta::default()
+    }
 }

@@ -5,14 +5,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::runtime::events::EventType;
 use skillet_api::{Phase, Reason};
-use tracing::{info, warn};
+use tracing::{Instrument as _, info, warn};
 
 use super::{attempt_outcome::SandboxRef, conclude::Conclusion, reference::ExecutionRef, status};
 use crate::{context::Context, pace::Turns};
 
 pub(super) const KIND: &str = "SkillExecution";
 
-/// Writes the final status of an execution, and reports it by event and metric.
+/// Writes the final status of an execution, and reports it by metric and event. The event follows beside the caller, so
+/// that a slow API server holds no place with it.
 pub(super) async fn finish(
     ctx: &Context,
     turns: &Turns,
@@ -39,10 +40,14 @@ pub(super) async fn finish(
     if phase == Phase::Succeeded {
         return ctx.reporter.success(reference.object(), KIND, reason, succeeded);
     }
-    let _turn = turns.take().await;
     // A cancellation is what the user asked for.
     let type_ = if phase == Phase::Cancelled { EventType::Normal } else { EventType::Warning };
-    ctx.reporter.event(&reference.object(), KIND, type_, reason, &message).await;
+    let (object, reporter, turns) = (reference.object(), ctx.reporter.clone(), turns.clone());
+    let publish = async move {
+        let _turn = turns.take().await;
+        reporter.event(&object, KIND, type_, reason, &message).await;
+    };
+    tokio::spawn(publish.in_current_span());
 }
 
 /// Removes a sandbox at once, or later if that fails.
@@ -57,6 +62,8 @@ pub(super) async fn remove(ctx: &Context, sandbox: &SandboxRef) {
 mod tests {
     use serde_json::{Value, json};
     use skillet_core::admission::Refusal;
+
+    use tokio::time::timeout;
 
     use super::{
         super::tests::{calls, context, execution, serving},
@@ -73,7 +80,7 @@ mod tests {
             let reference = ExecutionRef::of(&execution).unwrap();
             finish(&ctx, &ctx.pace.ends, &reference, None, conclusion.clone()).await;
         }
-        // Events of success are published beside the run.
+        // Events are published beside the run.
         tokio::time::sleep(Duration::from_millis(50)).await;
         let events = calls(&seen).into_iter().filter(|call| call.path.ends_with("/events"));
         events.map(|call| (call.body["type"].clone(), call.body["reason"].clone())).collect()
@@ -94,6 +101,19 @@ mod tests {
             let [type_, reason] = expected.map(|text| json!(text));
             assert_eq!(events(&conclusion, 1).await, [(type_, reason)]);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_hangs_holds_no_end_of_an_execution() {
+        let (client, seen) = serving(|call| (!call.path.ends_with("/events")).then(|| (200, b"{}".to_vec())));
+        let ctx = context(client);
+        let reference = ExecutionRef::of(&execution("s")).unwrap();
+        let failed = Conclusion { phase: Phase::Failed, ..Conclusion::default() };
+        let ended = finish(&ctx, &ctx.pace.refusals, &reference, None, failed);
+        assert!(timeout(Duration::from_secs(1), ended).await.is_ok());
+        tokio::task::yield_now().await;
+        let last = calls(&seen).pop().unwrap().path;
+        assert!(last.ends_with("/events"), "{last}");
     }
 
     #[tokio::test(start_paused = true)]

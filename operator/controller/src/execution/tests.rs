@@ -69,7 +69,7 @@ fn api_server(hangs_at_delete: bool) -> (Client, Calls) {
     })
 }
 
-/// Answers with status and body. Without an answer, a deletion hangs and any other request loses its connection.
+/// Answers with status and body. Without an answer, a deletion or an event hangs and any other request loses its connection.
 pub(super) fn serving(
     answer: impl Fn(&Call) -> Option<(u16, Vec<u8>)> + Send + Sync + 'static,
 ) -> (Client, Calls) {
@@ -85,7 +85,7 @@ pub(super) fn serving(
             let call = Call { method: parts.method.clone(), path: parts.uri.path().to_owned(), body };
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
             let answered = answer(&call);
-            if answered.is_none() && call.method == Method::DELETE {
+            if answered.is_none() && (call.method == Method::DELETE || call.path.ends_with("/events")) {
                 std::future::pending::<()>().await;
             }
             let (code, body) = answered.ok_or_else(|| io::Error::other("lost"))?;

@@ -1,4 +1,7 @@
 //! One watch over all sandbox pods, shared by every run: a receiver gets each change of its Job's pod.
+//!
+//! Kubernetes reserves the right to give a Job two pods. Only the first counts, as long as it exists: the end of the other
+//! says nothing about the run.
 
 use std::{
     collections::HashMap,
@@ -56,6 +59,9 @@ impl PodWatch {
         let Some(job) = job_name(&pod).map(ToOwned::to_owned) else { return };
         let mut jobs = lock(&self.jobs);
         let sender = jobs.entry(job.clone()).or_insert_with(|| watch::channel(None).0);
+        if sender.borrow().as_ref().is_some_and(|view| !view.is_deleted && view.pod.uid() != pod.uid()) {
+            return;
+        }
         sender.send_replace(Some(PodView { pod: Arc::new(pod), is_deleted }));
         // Receivers keep the last view; the map keeps only pods that may still change.
         if is_deleted {
@@ -146,6 +152,24 @@ mod tests {
         feed(&pods, vec![watcher::Event::Apply(pod("a", "n")), watcher::Event::Delete(pod("a", "n"))]).await;
         assert_eq!(seen(&receiver), Some(("n".into(), true)));
         assert_eq!(seen(&pods.follow("a")), None);
+    }
+
+    #[tokio::test]
+    async fn a_second_pod_of_a_job_is_not_shown_while_the_first_exists() {
+        let with_uid = |uid: &str, node: &str| {
+            let mut pod = pod("a", node);
+            pod.metadata.uid = Some(uid.to_owned());
+            pod
+        };
+        let pods = PodWatch::default();
+        let receiver = pods.follow("a");
+        let (first, second) = (with_uid("1", "n1"), with_uid("2", "n2"));
+        feed(&pods, vec![watcher::Event::Apply(first.clone()), watcher::Event::Apply(second.clone())]).await;
+        assert_eq!(seen(&receiver), Some(("n1".into(), false)));
+        feed(&pods, vec![watcher::Event::Delete(second)]).await;
+        assert_eq!(seen(&receiver), Some(("n1".into(), false)));
+        feed(&pods, vec![watcher::Event::Delete(first)]).await;
+        assert_eq!(seen(&receiver), Some(("n1".into(), true)));
     }
 
     #[tokio::test]

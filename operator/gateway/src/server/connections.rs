@@ -50,7 +50,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
 /// Serves `routes` until `stop` ends, then until the requests under way have their responses.
-pub(super) async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
     routes: Router,
