@@ -1,13 +1,16 @@
 //! The metadata of a Kubernetes object, for stores that need nothing else of it.
 
-use std::marker::PhantomData;
+use std::{collections::BTreeMap, marker::PhantomData};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
 use crate::RawObject;
 
-/// An object of kind `K` whose content is dropped as soon as it is read.
+/// The prefix of the labels that are kept. Users and their tools write others, on thousands of objects.
+const OWN_LABELS: &str = "skillet.dev/";
+
+/// An object of kind `K` whose content is dropped as soon as it is read, and labels that are not Skillet's with it.
 #[derive(Clone, Debug)]
 pub struct ObjectHead<K> {
     meta: ObjectMeta,
@@ -16,9 +19,32 @@ pub struct ObjectHead<K> {
 
 impl<'de, K> Deserialize<'de> for ObjectHead<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let meta = RawObject::<K>::deserialize(deserializer)?.into_meta();
+        let mut meta = RawObject::<K>::deserialize(deserializer)?.into_meta();
+        let own = meta.labels.into_iter().flatten().filter(|(name, _)| name.starts_with(OWN_LABELS));
+        let own: BTreeMap<String, String> = own.collect();
+        meta.labels = (!own.is_empty()).then_some(own);
         Ok(Self { meta, kind: PhantomData })
     }
 }
 
 impl_resource!(ObjectHead);
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::*;
+
+    #[test]
+    fn of_the_labels_only_those_of_skillet_are_kept() {
+        let head = |labels: &str| -> ObjectHead<Pod> {
+            serde_json::from_str(&format!(
+                r#"{{"metadata": {{"name": "a", "labels": {labels}}}, "spec": 7}}"#
+            ))
+            .unwrap()
+        };
+        let kept = head(r#"{"skillet.dev/skill": "s", "app.kubernetes.io/name": "x"}"#).meta.labels;
+        assert_eq!(kept, Some(BTreeMap::from([("skillet.dev/skill".to_owned(), "s".to_owned())])));
+        assert_eq!(head(r#"{"a": "b"}"#).meta.labels, None);
+    }
+}
