@@ -28,7 +28,8 @@ async fn outlive(
     silence: Duration,
     cut: impl Fn() -> Result<BlackHole>,
 ) -> Result<()> {
-    j.apply(&SkillDraft::shell(name, &format!("sleep {}; cat", silence.as_secs() / 2))).await?;
+    let program = SkillDraft::shell(name, &format!("sleep {}; cat", silence.as_secs() / 2));
+    j.apply(&program.limit("timeout", format!("{}s", silence.as_secs()))).await?;
     j.ready(name).await?;
     let counter = RunCounter::open(&j.client, &j.namespace);
     let begun = begin(j, name).await?;
