@@ -1,14 +1,22 @@
-//! Makes a client from kubeconfig, context and namespace flags, in kubectl's order.
+//! Makes a client from kubeconfig and flags, in kubectl's order.
 
 use std::{path::PathBuf, time::Duration};
 
 use kube::{
     Client, Config,
-    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+    client::ClientBuilder,
+    config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use thiserror::Error;
+use tower::layer::layer_fn;
 
-use crate::arguments::ClusterArgs;
+use crate::{
+    arguments::ClusterArgs,
+    request_log::{LogRequests, REQUESTS},
+};
+
+/// Field manager of everything that this plugin writes.
+pub(crate) const FIELD_MANAGER: &str = "kubectl-skill";
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -52,14 +60,41 @@ impl ConnectError {
 
 /// Connects, and settles the namespace: the flag's, else the context's, else `default`.
 pub(crate) async fn connect(args: &ClusterArgs) -> Result<ClusterClient, ConnectError> {
-    let mut config = load(args).await?;
+    let mut config = overwrite(load(args).await?, args);
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // A waiting person should learn of an overloaded server, and a repeated create might run twice.
     config.default_retry = false;
     let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let client =
-        Client::try_from(config).map_err(|source| ConnectError::Client { source: Box::new(source) })?;
+        client(config, args.verbosity).map_err(|source| ConnectError::Client { source: Box::new(source) })?;
     Ok(ClusterClient { client, namespace })
+}
+
+fn client(config: Config, verbosity: u8) -> Result<Client, kube::Error> {
+    let builder = ClientBuilder::try_from(config)?;
+    Ok(if verbosity >= REQUESTS {
+        builder.with_layer(&layer_fn(LogRequests)).build()
+    } else {
+        builder.build()
+    })
+}
+
+/// Applies the flags that overwrite the kubeconfig. A token replaces every other proof of the user.
+fn overwrite(mut config: Config, args: &ClusterArgs) -> Config {
+    let ClusterArgs { server, token, impersonate, as_group, .. } = args;
+    if let Some(server) = server {
+        config.cluster_url = server.clone();
+    }
+    if let Some(token) = token {
+        let fields = serde_json::json!({ "token": token });
+        // An object with this one field is an AuthInfo.
+        config.auth_info = serde_json::from_value::<AuthInfo>(fields).unwrap_or_default();
+    }
+    if let Some(user) = impersonate {
+        config.auth_info.impersonate = Some(user.clone());
+        config.auth_info.impersonate_groups = (!as_group.is_empty()).then(|| as_group.clone());
+    }
+    config
 }
 
 async fn load(args: &ClusterArgs) -> Result<Config, ConnectError> {
@@ -69,7 +104,9 @@ async fn load(args: &ClusterArgs) -> Result<Config, ConnectError> {
             .map_err(|error| ConnectError::File { path: path.clone(), message: without_path(&error) })?,
         None => match Kubeconfig::read() {
             Ok(read) => read,
-            Err(error) => return in_cluster(error),
+            Err(error) => {
+                return args.server.clone().map_or_else(|| in_cluster(error), |url| Ok(Config::new(url)));
+            }
         },
     };
     let known: Vec<String> = read.contexts.iter().map(|context| context.name.clone()).collect();
@@ -118,6 +155,7 @@ mod tests {
             kubeconfig: Some(path.clone()),
             context: context.map(String::from),
             namespace: namespace.map(String::from),
+            ..ClusterArgs::default()
         };
         let connected = connect(&args).await;
         std::fs::remove_file(path).unwrap();
@@ -129,6 +167,24 @@ mod tests {
         assert_eq!(with(KUBECONFIG, None, Some("mine")).await.unwrap(), "mine");
         assert_eq!(with(KUBECONFIG, None, None).await.unwrap(), "team-a");
         assert_eq!(with(KUBECONFIG, Some("two"), None).await.unwrap(), "default");
+    }
+
+    #[test]
+    fn flags_overwrite_server_and_user() {
+        let args = ClusterArgs {
+            server: Some("https://other:6443/".parse().unwrap()),
+            token: Some("secret".into()),
+            impersonate: Some("eve".into()),
+            as_group: vec!["devs".into()],
+            ..ClusterArgs::default()
+        };
+        let mut config = Config::new("https://127.0.0.1:1".parse().unwrap());
+        config.auth_info.client_certificate = Some("/cert".into());
+        let Config { cluster_url, auth_info, .. } = overwrite(config, &args);
+        assert_eq!(cluster_url.to_string(), "https://other:6443/");
+        assert!(auth_info.token.is_some() && auth_info.client_certificate.is_none());
+        assert_eq!(auth_info.impersonate.as_deref(), Some("eve"));
+        assert_eq!(auth_info.impersonate_groups, Some(vec!["devs".to_owned()]));
     }
 
     #[tokio::test]

@@ -37,6 +37,10 @@ impl Console {
         }
     }
 
+    pub(crate) fn is_error_terminal(&self) -> bool {
+        self.is_error_terminal
+    }
+
     pub(crate) fn output_style(&self) -> Style {
         Style { is_colored: self.is_output_terminal && self.may_color }
     }

@@ -19,6 +19,7 @@ use crate::{
     error::CliError,
     exit::Exit,
     output_format::OutputFormat,
+    skills,
 };
 
 pub(crate) async fn run(
@@ -28,6 +29,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let connection = connect(cluster).await?;
     let findings = gather::gather(&connection).await?;
+    skills::namespace_must_exist(&connection.client, &connection.namespace).await?;
     let report = report::report(&findings, checks::judge(&findings));
     let text = || report::text(&report, &findings, console.output_style());
     let rendered = args.output.render(&report, text)?;

@@ -7,9 +7,11 @@ use skillet_api::names;
 use thiserror::Error;
 
 use crate::{
+    bundle::BundleError,
     connection::ConnectError,
     console::{Color, Style, printable},
     exit::Exit,
+    gateway_error::GatewayError,
     run::InputError,
 };
 
@@ -21,6 +23,20 @@ pub(crate) enum CliError {
     Connect(#[from] ConnectError),
     #[error("namespace {namespace} has no Skill {name}")]
     NoSkill { namespace: String, name: String, suggestions: Vec<String> },
+    #[error(
+        "{0:?} is not the name of a Skill: it must be at most 63 of a-z, 0-9 and -, beginning and ending with a letter or digit"
+    )]
+    InvalidSkillName(String),
+    #[error("namespace {namespace} has no SkillExecution {name}")]
+    NoExecution { namespace: String, name: String, suggestions: Vec<String> },
+    #[error("namespace {namespace} has an API key {name} already")]
+    KeyExists { namespace: String, name: String },
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    #[error("Skill {namespace}/{name} is not ready: {message}")]
+    NotReady { namespace: String, name: String, message: String },
     #[error("namespace {namespace} has no API key {name}")]
     NoKey { namespace: String, name: String, suggestions: Vec<String> },
     #[error("namespace {namespace} has no service account {name}")]
@@ -45,6 +61,8 @@ pub(crate) enum CliError {
     Deleted { namespace: String, name: String },
     #[error("SkillExecution {namespace}/{name} has not ended within {waited}; it keeps running")]
     StillRunning { namespace: String, name: String, waited: String },
+    #[error("SkillExecution {namespace}/{name} has not ended yet")]
+    NotEnded { namespace: String, name: String },
     #[error("SkillExecution {namespace}/{name} was canceled and has not reported its end yet")]
     CancelPending { namespace: String, name: String },
     #[error("could not write {what}: {source}")]
@@ -91,11 +109,17 @@ impl CliError {
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            CliError::Input(_) => Exit::Usage,
-            CliError::NoSkill { .. }
+            CliError::Gateway(error) => error.exit(),
+            CliError::Input(InputError::TooLarge { .. })
+            | CliError::NoSkill { .. }
+            | CliError::InvalidSkillName(_)
+            | CliError::NoExecution { .. }
+            | CliError::KeyExists { .. }
+            | CliError::NotReady { .. }
             | CliError::NoKey { .. }
             | CliError::NoServiceAccount { .. }
             | CliError::Refused { .. } => Exit::Refused,
+            CliError::Input(_) | CliError::Bundle(_) => Exit::Usage,
             CliError::Connect(_)
             | CliError::NoNamespace { .. }
             | CliError::NotInstalled
@@ -104,7 +128,7 @@ impl CliError {
             | CliError::Unreachable { .. }
             | CliError::Unexpected { .. }
             | CliError::Deleted { .. } => Exit::Cluster,
-            CliError::StillRunning { .. } => Exit::StillRunning,
+            CliError::StillRunning { .. } | CliError::NotEnded { .. } => Exit::StillRunning,
             CliError::CancelPending { .. } => Exit::Cancelled,
             CliError::Unwritable { .. } | CliError::Unserializable { .. } | CliError::NoRandom { .. } => {
                 Exit::Failed
@@ -116,7 +140,7 @@ impl CliError {
         Some(match self {
             CliError::Connect(error) => error.advice(),
             CliError::NoSkill { namespace, suggestions, .. } if suggestions.is_empty() => {
-                format!("kubectl get skills -n {namespace} lists those that exist; -n selects another namespace")
+                format!("kubectl skill list -n {namespace} lists those that exist; -n selects another namespace")
             }
             CliError::NoKey { namespace, suggestions, .. } if suggestions.is_empty() => {
                 format!("kubectl skill key list -n {namespace} lists those that exist; -n selects another namespace")
@@ -124,7 +148,25 @@ impl CliError {
             CliError::NoServiceAccount { namespace, name } => {
                 format!("kubectl create serviceaccount {name} -n {namespace}, or name another with --service-account")
             }
-            CliError::NoSkill { suggestions, .. } | CliError::NoKey { suggestions, .. } => {
+            CliError::NoExecution { namespace, suggestions, .. } if suggestions.is_empty() => {
+                format!("kubectl skill executions -n {namespace} lists those that exist; -n selects another namespace")
+            }
+            CliError::KeyExists { namespace, name } => {
+                format!("use another name; kubectl skill key rotate {name} -n {namespace} makes a successor of it")
+            }
+            CliError::NotReady { namespace, name, .. } => {
+                format!("kubectl skill describe {name} -n {namespace} shows its state")
+            }
+            CliError::NotEnded { namespace, name } => {
+                format!("kubectl skill result {name} -n {namespace} --wait waits for its end")
+            }
+            CliError::Input(InputError::TooLarge { .. }) => {
+                "pass a part of the data, or a smaller form of it; the program cannot load the rest, because it has no network".into()
+            }
+            CliError::Gateway(error) => return error.advice(),
+            CliError::NoSkill { suggestions, .. }
+            | CliError::NoExecution { suggestions, .. }
+            | CliError::NoKey { suggestions, .. } => {
                 format!("did you mean {}?", suggestions.join(", "))
             }
             CliError::NoNamespace { .. } => "name another with -n, or create it".into(),
@@ -140,6 +182,8 @@ impl CliError {
                 format!("kubectl get skillexecution {name} -n {namespace} -o yaml shows its status")
             }
             CliError::Input(_)
+            | CliError::Bundle(_)
+            | CliError::InvalidSkillName(_)
             | CliError::Refused { .. }
             | CliError::Unexpected { .. }
             | CliError::Deleted { .. }
@@ -151,7 +195,7 @@ impl CliError {
 
     /// Renders the message and the advice.
     pub(crate) fn render(&self, style: Style) -> String {
-        let error = style.paint(Color::Red, "Error:");
+        let error = style.paint(Color::Red, "error:");
         let title = style.paint(Color::Bold, "What to do:");
         let advice = self.advice().map(|advice| format!("{title} {}\n", printable(&advice)));
         format!("{error} {}\n{}", printable(&self.to_string()), advice.unwrap_or_default())
@@ -203,7 +247,7 @@ mod tests {
         );
         assert_eq!(
             error.render(Style::PLAIN),
-            "Error: could not create the SkillExecution: User \"eve\" cannot create resource\n\
+            "error: could not create the SkillExecution: User \"eve\" cannot create resource\n\
              What to do: kubectl skill doctor lists the rights that you lack; the owner of the namespace can grant them\n"
         );
         assert_eq!(error.exit(), Exit::Cluster);
@@ -222,7 +266,7 @@ mod tests {
             suggestions: similar.iter().map(ToString::to_string).collect(),
         };
         assert_eq!(missing(&["word", "sword"]).advice().unwrap(), "did you mean word, sword?");
-        assert!(missing(&[]).advice().unwrap().contains("kubectl get skills -n a"));
+        assert!(missing(&[]).advice().unwrap().contains("kubectl skill list -n a"));
         let no_key = |suggestions: Vec<String>| CliError::NoKey {
             namespace: "a".into(),
             name: "ic".into(),

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::{ResourceExt, api::ListParams};
+use kube::{Client, ResourceExt, api::ListParams};
 use serde::Serialize;
 use skillet_api::Phase;
 
@@ -13,8 +13,9 @@ use crate::{
     error::CliError,
     exit::Exit,
     humanize,
-    output_format::OutputFormat,
+    output_format::{ListFormat, ListedObject},
     partial_objects::{self, PartialExecution, phase_name},
+    skills,
     table::Table,
 };
 
@@ -30,6 +31,8 @@ pub(crate) struct ListedExecution {
     phase: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,6 +53,7 @@ pub(crate) async fn run(
     };
     let mut params = ListParams::default();
     if let Some(name) = name {
+        skills::check_name(name)?;
         params = params.fields(&format!("spec.skill={name}"));
     }
     let keep = |execution: PartialExecution| {
@@ -57,17 +61,49 @@ pub(crate) async fn run(
         is_in_phase(&row, phase).then_some(row)
     };
     let found =
-        partial_objects::list_all(&partial_objects::executions(client, scope), params, &action, keep).await?;
+        partial_objects::list_all(&partial_objects::executions(client.clone(), scope), params, &action, keep)
+            .await?;
     let (rows, omitted) = newest_first(found, *limit);
-    if rows.is_empty() && *output == OutputFormat::Text {
+    if rows.is_empty() && output.is_for_people() {
+        must_exist(&client, scope, name.as_deref()).await?;
         console::explain(&nothing(scope, name.as_deref()));
     } else {
-        console.print(&output.render(&rows, || table(&rows, *all_namespaces, Timestamp::now()))?)?;
+        let is_wide = *output == ListFormat::Wide;
+        console.print(&output.render(&rows, || table(&rows, *all_namespaces, is_wide, Timestamp::now()))?)?;
     }
     if omitted > 0 {
         console::explain(&format!("{omitted} older executions are not listed; --limit 0 lists all\n"));
     }
     Ok(Exit::Done)
+}
+
+/// Lists the executions of one skill, in no order.
+pub(crate) async fn of_skill(
+    client: &Client,
+    namespace: &str,
+    skill: &str,
+) -> Result<Vec<ListedExecution>, CliError> {
+    let params = ListParams::default().fields(&format!("spec.skill={skill}"));
+    let action = format!("list the executions of Skill {namespace}/{skill}");
+    let api = partial_objects::executions(client.clone(), Some(namespace));
+    partial_objects::list_all(&api, params, &action, |execution| Some(execution.into())).await
+}
+
+/// Refuses a namespace or a skill that is not there: an empty list of it would pass for an answer.
+async fn must_exist(client: &Client, namespace: Option<&str>, skill: Option<&str>) -> Result<(), CliError> {
+    match (namespace, skill) {
+        (Some(namespace), Some(skill)) => skills::must_exist(client, namespace, skill).await,
+        (Some(namespace), None) => skills::namespace_must_exist(client, namespace).await,
+        (None, _) => Ok(()),
+    }
+}
+
+impl ListedObject for ListedExecution {
+    const RESOURCE: &'static str = "skillexecution.skillet.dev";
+
+    fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 impl From<PartialExecution> for ListedExecution {
@@ -82,6 +118,7 @@ impl From<PartialExecution> for ListedExecution {
             // An execution that the operator has not seen yet is pending.
             phase: status.phase.unwrap_or_else(|| phase_name(Phase::Pending).to_owned()),
             reason: status.reason,
+            message: status.message,
             duration_ms: status.duration_ms,
             created_at: execution.metadata.creation_timestamp,
         }
@@ -93,7 +130,7 @@ fn is_in_phase(row: &ListedExecution, wanted: &[Phase]) -> bool {
 }
 
 /// Returns the newest `limit` rows, or all if it is 0, and the number of omitted rows.
-fn newest_first(mut rows: Vec<ListedExecution>, limit: usize) -> (Vec<ListedExecution>, usize) {
+pub(crate) fn newest_first(mut rows: Vec<ListedExecution>, limit: usize) -> (Vec<ListedExecution>, usize) {
     let created = |row: &ListedExecution| row.created_at.as_ref().map(|at| at.0);
     rows.sort_by(|a, b| created(b).cmp(&created(a)).then_with(|| a.name.cmp(&b.name)));
     let omitted = if limit == 0 { 0 } else { rows.len().saturating_sub(limit) };
@@ -109,12 +146,30 @@ fn nothing(namespace: Option<&str>, skill: Option<&str>) -> String {
     }
 }
 
-fn table(rows: &[ListedExecution], is_with_namespace: bool, now: Timestamp) -> String {
-    const HEADER: [&str; 8] = ["NAMESPACE", "NAME", "SKILL", "VERSION", "PHASE", "REASON", "DURATION", "AGE"];
-    let mut table = Table::new(if is_with_namespace { &HEADER } else { &HEADER[1..] });
+pub(crate) fn table(
+    rows: &[ListedExecution],
+    is_with_namespace: bool,
+    is_wide: bool,
+    now: Timestamp,
+) -> String {
+    const HEADER: [&str; 9] =
+        ["NAMESPACE", "NAME", "SKILL", "VERSION", "PHASE", "REASON", "DURATION", "AGE", "MESSAGE"];
+    let columns = usize::from(!is_with_namespace)..HEADER.len() - usize::from(!is_wide);
+    let mut table = Table::new(&HEADER[columns.clone()]);
     for row in rows {
-        let ListedExecution { namespace, name, skill, version, phase, reason, duration_ms, created_at } = row;
+        let ListedExecution {
+            namespace,
+            name,
+            skill,
+            version,
+            phase,
+            reason,
+            message,
+            duration_ms,
+            created_at,
+        } = row;
         let cells = [
+            namespace.clone(),
             name.clone(),
             skill.clone(),
             version.clone().unwrap_or_default(),
@@ -122,9 +177,9 @@ fn table(rows: &[ListedExecution], is_with_namespace: bool, now: Timestamp) -> S
             reason.clone().unwrap_or_default(),
             duration_ms.map(humanize::duration).unwrap_or_default(),
             humanize::age(created_at.as_ref(), now),
+            message.as_deref().unwrap_or_default().lines().collect::<Vec<_>>().join(" "),
         ];
-        let namespace = is_with_namespace.then(|| namespace.clone());
-        table.push(namespace.into_iter().chain(cells));
+        table.push(cells[columns.clone()].to_vec());
     }
     table.render()
 }
@@ -163,7 +218,7 @@ mod tests {
         let (rows, omitted) = newest_first(three(), 0);
         assert_eq!(omitted, 0);
         assert_eq!(
-            table(&rows, false, "2026-01-01T00:00:09Z".parse().unwrap()),
+            table(&rows, false, false, "2026-01-01T00:00:09Z".parse().unwrap()),
             "NAME   SKILL        VERSION   PHASE       REASON          DURATION   AGE\n\
              b      word-count   -         Failed      FromTheFuture   -          6s\n\
              c      word-count   -         Pending     -               -          7s\n\
@@ -173,8 +228,9 @@ mod tests {
 
     #[test]
     fn all_namespaces_have_a_column_for_it() {
-        let shown = table(&three(), true, "2026-01-01T00:00:09Z".parse().unwrap());
+        let shown = table(&three(), true, true, "2026-01-01T00:00:09Z".parse().unwrap());
         assert!(shown.starts_with("NAMESPACE   NAME"), "{shown}");
+        assert!(shown.lines().next().is_some_and(|header| header.ends_with("MESSAGE")), "{shown}");
         assert!(shown.contains("\nteam-a      a"), "{shown}");
     }
 

@@ -13,6 +13,18 @@ pub(crate) fn age(created: Option<&Time>, now: Timestamp) -> String {
     created.map_or_else(|| "-".to_owned(), |created| short(now.duration_since(created.0).as_secs()))
 }
 
+/// Time until `end`, rounded to the nearest unit that is shown: a key made for 90 days has `90d` left.
+pub(crate) fn remaining(end: &Time, now: Timestamp) -> String {
+    let seconds = end.0.duration_since(now).as_secs();
+    let half_unit = match seconds {
+        ..600 => 0,
+        600..28_800 => MINUTE / 2,
+        28_800..691_200 => HOUR / 2,
+        _ => DAY / 2,
+    };
+    short(seconds + half_unit)
+}
+
 /// Formats seconds like kubectl: two units as long as the smaller one matters.
 fn short(seconds: i64) -> String {
     let seconds = seconds.max(0);
@@ -68,6 +80,15 @@ mod tests {
         ] {
             assert_eq!(short(seconds), expected, "{seconds}");
         }
+    }
+
+    #[test]
+    fn the_remaining_time_is_rounded_to_the_nearest_unit() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let end = |text: &str| remaining(&Time(text.parse().unwrap()), now);
+        assert_eq!(end("2026-03-31T23:59:58Z"), "90d");
+        assert_eq!(end("2026-01-01T11:59:58Z"), "12h");
+        assert_eq!(end("2026-01-01T00:00:42Z"), "42s");
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! `kubectl skill key`: makes, lists and deletes API keys for the gateway.
+//! `kubectl skill key`: makes, lists, replaces and deletes API keys for the gateway.
 //!
 //! A key is printed once, when it is made: the cluster keeps its sha256 only.
 
 mod object;
 mod report;
+mod rotate;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -38,6 +39,7 @@ pub(crate) async fn run(
     match command {
         KeyCommand::Create(args) => create(client, &namespace, args, console).await,
         KeyCommand::List(args) => list(client, &namespace, args, console).await,
+        KeyCommand::Rotate(args) => rotate::run(client, &namespace, args, console).await,
         KeyCommand::Delete(args) => delete(client, &namespace, args, console).await,
     }
 }
@@ -72,8 +74,17 @@ async fn make(
     let wanted = api_key(name, service_account, expires_at, key.hash());
     api.create(&PostParams::default(), &wanted)
         .await
-        .map_err(|error| CliError::from_api(format!("create API key {namespace}/{name}"), &error))?;
+        .map_err(|error| creation_error(namespace, name, &error))?;
     Ok(key)
+}
+
+fn creation_error(namespace: &str, name: &KeyName, error: &kube::Error) -> CliError {
+    match error {
+        kube::Error::Api(status) if status.code == 409 => {
+            CliError::KeyExists { namespace: namespace.to_owned(), name: name.to_string() }
+        }
+        error => CliError::from_api(format!("create API key {namespace}/{name}"), error),
+    }
 }
 
 /// Requires the service account: a key of a missing one would be valid without any right, which is hard to diagnose.

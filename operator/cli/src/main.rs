@@ -1,4 +1,4 @@
-//! `kubectl skill`: the plugin for people who run skills. kubectl finds it as `kubectl-skill` on the PATH.
+//! `kubectl skill`: the plugin for people who write and run skills. kubectl finds it as `kubectl-skill` on the PATH.
 //!
 //! Each command has a file of its own. It reads from the cluster, passes the objects to pure functions that decide or
 //! render, and prints the result.
@@ -10,20 +10,41 @@
 //! - The plugin has the rights of the user's kubeconfig and no server of its own.
 //! - Control characters in the output of a skill never reach a terminal.
 
+mod apply;
 mod arguments;
+mod bundle;
+mod cancel;
+mod complete;
 mod connection;
 mod console;
+mod describe;
 mod doctor;
 mod error;
+mod execution_name;
 mod executions;
 mod exit;
+mod explain;
+mod gateway_error;
 mod humanize;
+mod init;
 mod key;
+mod lint;
+mod list;
+mod logs;
 mod output_format;
 mod partial_objects;
+mod request_log;
+mod rerun;
+mod result;
 mod run;
+mod skill_test;
+mod skills;
 mod suggest;
+mod switch;
 mod table;
+#[cfg(test)]
+mod testing;
+mod usage;
 mod versions;
 
 use std::process::ExitCode;
@@ -39,7 +60,10 @@ use crate::{
 };
 
 fn main() -> anyhow::Result<ExitCode> {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return Ok(usage::exit(error)),
+    };
     let console = Console::detect();
     // One connection and one terminal: more threads would only be started and stopped.
     let runtime =
@@ -60,9 +84,24 @@ async fn perform(args: Args, console: &Console) -> Result<Exit, CliError> {
     let Args { cluster, command } = args;
     match command {
         Command::Run(request) => run::run(&cluster, &request, console).await,
+        Command::List(request) => list::run(&cluster, &request, console).await,
+        Command::Describe(request) => describe::run(&cluster, &request, console).await,
         Command::Versions(request) => versions::run(&cluster, &request, console).await,
+        Command::Enable(request) => switch::enable(&cluster, &request, true, console).await,
+        Command::Disable(request) => switch::enable(&cluster, &request, false, console).await,
+        Command::Mode(request) => switch::mode(&cluster, &request, console).await,
+        Command::Explain(request) => explain::run(&cluster, &request, console).await,
         Command::Executions(request) => executions::run(&cluster, &request, console).await,
+        Command::Result(request) => result::run(&cluster, &request, console).await,
+        Command::Logs(request) => logs::run(&cluster, &request, console).await,
+        Command::Cancel(request) => cancel::run(&cluster, &request, console).await,
+        Command::Rerun(request) => rerun::run(&cluster, &request, console).await,
+        Command::Init(request) => init::run(&request, console),
+        Command::Apply(request) => apply::run(&cluster, &request, console).await,
+        Command::Lint(request) => lint::run(&request, console),
+        Command::Test(request) => skill_test::run(&cluster, &request, console).await,
         Command::Key(request) => key::run(&cluster, &request, console).await,
         Command::Doctor(request) => doctor::run(&cluster, &request, console).await,
+        Command::Complete(request) => complete::run(&cluster, &request, console).await,
     }
 }

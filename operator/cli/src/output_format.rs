@@ -1,4 +1,4 @@
-//! The `--output` flag of every command: results as text, JSON or YAML.
+//! The `--output` flag: results as text, JSON or YAML, and lists in kubectl's further forms.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -8,6 +8,18 @@ use crate::error::CliError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
     Text,
+    Json,
+    Yaml,
+}
+
+/// The format of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    Text,
+    /// Text with further columns.
+    Wide,
+    /// A line `RESOURCE/NAME` for each object.
+    Name,
     Json,
     Yaml,
 }
@@ -27,6 +39,33 @@ impl OutputFormat {
     }
 }
 
+/// A row of a list, with its name for `-o name`.
+pub(crate) trait ListedObject: Serialize {
+    const RESOURCE: &'static str;
+
+    fn name(&self) -> &str;
+}
+
+impl ListFormat {
+    pub(crate) fn is_for_people(self) -> bool {
+        matches!(self, Self::Text | Self::Wide)
+    }
+
+    /// Renders `rows`; `text` makes the form for people.
+    pub(crate) fn render<T: ListedObject>(
+        self,
+        rows: &[T],
+        text: impl FnOnce() -> String,
+    ) -> Result<String, CliError> {
+        match self {
+            Self::Text | Self::Wide => Ok(text()),
+            Self::Name => Ok(rows.iter().flat_map(|row| [T::RESOURCE, "/", row.name(), "\n"]).collect()),
+            Self::Json => json(&rows),
+            Self::Yaml => yaml(&rows),
+        }
+    }
+}
+
 /// Indented JSON with a line feed at its end.
 pub(crate) fn json(value: &impl Serialize) -> Result<String, CliError> {
     let text = serde_json::to_string_pretty(value);
@@ -35,7 +74,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, CliError> {
 }
 
 /// YAML with a line feed at its end.
-fn yaml(value: &impl Serialize) -> Result<String, CliError> {
+pub(crate) fn yaml(value: &impl Serialize) -> Result<String, CliError> {
     let text = serde_saphyr::to_string(value);
     text.map(|text| format!("{}\n", text.trim_end_matches('\n')))
         .map_err(|error| CliError::Unserializable { format: "YAML", message: error.to_string() })

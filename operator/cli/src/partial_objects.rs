@@ -10,7 +10,8 @@ use kube::{
     core::{NotUsed, Object},
 };
 use serde::{Deserialize, Serialize};
-use skillet_api::{Phase, Skill, SkillExecution, SkillVersion};
+use serde_json::Value;
+use skillet_api::{Phase, Skill, SkillExecution, SkillSpec, SkillVersion};
 
 use crate::error::CliError;
 
@@ -36,6 +37,8 @@ pub(crate) struct PartialExecutionStatus {
     #[serde(default)]
     pub(crate) reason: Option<String>,
     #[serde(default)]
+    pub(crate) message: Option<String>,
+    #[serde(default)]
     pub(crate) resolved_version: Option<String>,
     #[serde(default)]
     pub(crate) duration_ms: Option<u64>,
@@ -55,11 +58,47 @@ pub(crate) struct PartialSkillSpec {
     #[serde(default)]
     pub(crate) version: String,
     #[serde(default)]
+    pub(crate) description: String,
+    #[serde(default)]
+    pub(crate) mode: Value,
+    #[serde(default = "yes")]
+    pub(crate) enabled: bool,
+    #[serde(default)]
+    pub(crate) invocation: Option<String>,
+    #[serde(default)]
     pub(crate) yanked_versions: Vec<String>,
 }
 
+fn yes() -> bool {
+    true
+}
+
+impl PartialSkillSpec {
+    /// The mode in its own word: YAML 1.1 stores a bare `on` or `off` as a boolean.
+    pub(crate) fn mode(&self) -> &str {
+        match &self.mode {
+            Value::Bool(true) => "on",
+            Value::Bool(false) => "off",
+            mode => mode.as_str().unwrap_or("auto"),
+        }
+    }
+}
+
+impl From<&SkillSpec> for PartialSkillSpec {
+    fn from(spec: &SkillSpec) -> Self {
+        Self {
+            version: spec.version.clone(),
+            yanked_versions: spec.yanked_versions.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct PartialSkillStatus {
+    #[serde(default)]
+    pub(crate) latest_version: Option<String>,
     #[serde(default)]
     pub(crate) conditions: Vec<Condition>,
 }
@@ -91,6 +130,10 @@ pub(crate) fn versions(client: Client, namespace: &str) -> Api<PartialVersion> {
 
 pub(crate) fn skills(client: Client, namespace: &str) -> Api<PartialSkill> {
     Api::namespaced_with(client, namespace, &ApiResource::erase::<Skill>(&()))
+}
+
+pub(crate) fn all_skills(client: Client) -> Api<PartialSkill> {
+    Api::all_with(client, &ApiResource::erase::<Skill>(&()))
 }
 
 /// Lists every object that `params` selects, page by page, and keeps what `keep` returns of each.

@@ -3,45 +3,65 @@
 mod advice;
 mod follow;
 mod input;
+mod manifest;
 mod progress;
 mod report;
 mod request;
+mod set_value;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ListParams, PostParams},
-};
-use skillet_api::{Phase, Reason, Skill, SkillExecution, SkillExecutionStatus};
+use kube::{Api, ResourceExt, api::PostParams};
+use serde::Serialize;
+use skillet_api::{Phase, Reason, SkillExecution, SkillExecutionStatus};
 
-use self::{
+use self::progress::ProgressStyle;
+pub(crate) use self::{
     follow::{Interrupts, follow},
-    progress::{Progress, ProgressStyle},
+    input::InputError,
+    progress::Progress,
+    report::output as render_output,
+    request::{WantedVersion, execution_of},
+    set_value::SetValue,
 };
-pub(crate) use self::{input::InputError, request::WantedVersion};
 use crate::{
-    arguments::{ClusterArgs, RunArgs},
+    arguments::{ClusterArgs, DryRun, FollowArgs, RunArgs},
     connection::{ClusterClient, connect},
     console::{self, Console},
     error::CliError,
     exit::Exit,
     output_format::OutputFormat,
-    suggest::suggest,
+    skills,
 };
 
 pub(crate) async fn run(cluster: &ClusterArgs, args: &RunArgs, console: &Console) -> Result<Exit, CliError> {
-    let (skill, version) = request::target(args)?;
-    let input = args.input.as_deref().map(input::read).transpose()?;
-    let ClusterClient { client, namespace } = connect(cluster).await?;
-    must_exist(&client, &namespace, &skill).await?;
-    let api: Api<SkillExecution> = Api::namespaced(client.clone(), &namespace);
-    let wanted = request::execution(&skill, version.as_ref(), input, args);
+    let wanted = request::execution(args)?;
+    skills::check_name(&wanted.spec.skill)?;
+    input::check_size(wanted.spec.input.as_ref())?;
+    if args.dry_run == DryRun::Client {
+        return print_manifest(&wanted, args.follow.output, console);
+    }
+    let connection = connect(cluster).await?;
+    if args.dry_run == DryRun::Server {
+        skills::must_exist(&connection.client, &connection.namespace, &wanted.spec.skill).await?;
+        let created = create(&connection, &wanted, true).await?;
+        return print_manifest(&created, args.follow.output, console);
+    }
+    execute(&connection, &wanted, &args.follow, console).await
+}
+
+/// Creates the execution, and follows it unless it is detached.
+pub(crate) async fn execute(
+    connection: &ClusterClient,
+    wanted: &SkillExecution,
+    args: &FollowArgs,
+    console: &Console,
+) -> Result<Exit, CliError> {
+    let ClusterClient { client, namespace } = connection;
+    skills::must_exist(client, namespace, &wanted.spec.skill).await?;
     let mut interrupts = Interrupts::listen();
     let started = Instant::now();
-    let created = api.create(&PostParams::default(), &wanted).await.map_err(|error| {
-        CliError::from_api(format!("create a SkillExecution in namespace {namespace}"), &error)
-    })?;
+    let created = create(connection, wanted, false).await?;
     if args.detach {
         return detach(&created, args.output, console);
     }
@@ -51,28 +71,76 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &RunArgs, console: &Console
         (false, false) => ProgressStyle::Lines,
     };
     let mut progress = Progress::new(style, &created.name_any());
+    let api: Api<SkillExecution> = Api::namespaced(client.clone(), namespace);
     let result = follow(&api, &created, args.wait_timeout, &mut interrupts, &mut progress).await;
     progress.clear();
     let ended = result?;
     let status = ended.status.clone().unwrap_or_default();
     if status.reason == Some(Reason::SkillNotFound) {
-        return Err(no_skill(&client, &namespace, &skill).await);
+        return Err(skills::no_skill(client, namespace, &wanted.spec.skill).await);
     }
-    if !(args.quiet && status.phase == Phase::Succeeded) {
-        console::explain(&report::summary(&ended, &status, started.elapsed(), console.error_style()));
+    if args.quiet && status.phase == Phase::Succeeded {
+        print_output(&ended, &status, args.output, console)?;
+        return Ok(Exit::Done);
     }
-    print_output(&status, args.output, console)?;
+    print_result(&ended, started.elapsed(), args.output, console)
+}
+
+pub(crate) async fn create(
+    connection: &ClusterClient,
+    wanted: &SkillExecution,
+    dry_run: bool,
+) -> Result<SkillExecution, CliError> {
+    let ClusterClient { client, namespace } = connection;
+    let api: Api<SkillExecution> = Api::namespaced(client.clone(), namespace);
+    let params = PostParams { dry_run, ..PostParams::default() };
+    api.create(&params, wanted).await.map_err(|error| {
+        CliError::from_api(format!("create a SkillExecution in namespace {namespace}"), &error)
+    })
+}
+
+/// Prints the summary and the output of an execution that has ended, and returns its exit.
+pub(crate) fn print_result(
+    ended: &SkillExecution,
+    elapsed: Duration,
+    format: OutputFormat,
+    console: &Console,
+) -> Result<Exit, CliError> {
+    let status = ended.status.clone().unwrap_or_default();
+    console::explain(&report::summary(ended, &status, elapsed, console.error_style()));
+    print_output(ended, &status, format, console)?;
     Ok(Exit::from_execution(&status))
 }
 
+/// The result of a run that did not succeed, for programs.
+#[derive(Serialize)]
+struct FailedRun<'a> {
+    namespace: Option<&'a str>,
+    name: Option<&'a str>,
+    status: &'a SkillExecutionStatus,
+}
+
+/// Text on standard output is a success's; a program that reads JSON or YAML gets the status of a failure too.
 fn print_output(
+    ended: &SkillExecution,
     status: &SkillExecutionStatus,
     format: OutputFormat,
     console: &Console,
 ) -> Result<(), CliError> {
-    match &status.output {
-        Some(value) if status.phase == Phase::Succeeded => console.print(&report::output(value, format)?),
-        Some(_) | None => Ok(()),
+    match (&status.output, format) {
+        (Some(value), _) if status.phase == Phase::Succeeded => {
+            console.print(&report::output(value, format)?)
+        }
+        (None, _) if status.phase == Phase::Succeeded => Ok(()),
+        (_, OutputFormat::Text) => Ok(()),
+        (_, OutputFormat::Json | OutputFormat::Yaml) => {
+            let failed = FailedRun {
+                namespace: ended.metadata.namespace.as_deref(),
+                name: ended.metadata.name.as_deref(),
+                status,
+            };
+            console.print(&format.render(&failed, String::new)?)
+        }
     }
 }
 
@@ -83,35 +151,13 @@ fn detach(created: &SkillExecution, format: OutputFormat, console: &Console) -> 
     Ok(Exit::Done)
 }
 
-/// Requires the Skill before anything is created, so that a typo leaves no failed execution behind.
-async fn must_exist(client: &Client, namespace: &str, skill: &str) -> Result<(), CliError> {
-    let skills: Api<Skill> = Api::namespaced(client.clone(), namespace);
-    match skills.get_metadata(skill).await {
-        Ok(_) => Ok(()),
-        // A user may have the right to run skills and not to read them: the operator will report a missing one.
-        Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 && status.details.is_some() => {
-            Err(no_skill(client, namespace, skill).await)
-        }
-        Err(error) => Err(CliError::from_api(format!("read Skill {namespace}/{skill}"), &error)),
-    }
-}
-
-/// Returns the error for a missing skill: its namespace is missing, or its name; with similar names if they are readable.
-pub(crate) async fn no_skill(client: &Client, namespace: &str, skill: &str) -> CliError {
-    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
-    if let Err(kube::Error::Api(status)) = namespaces.get_metadata(namespace).await
-        && status.code == 404
-    {
-        return CliError::NoNamespace { namespace: namespace.to_owned() };
-    }
-    let skills: Api<Skill> = Api::namespaced(client.clone(), namespace);
-    let listed = skills.list_metadata(&ListParams::default()).await;
-    let names: Vec<String> =
-        listed.map(|list| list.items.iter().map(ResourceExt::name_any).collect()).unwrap_or_default();
-    CliError::NoSkill {
-        namespace: namespace.to_owned(),
-        name: skill.to_owned(),
-        suggestions: suggest(skill, &names),
-    }
+/// Prints the object that a dry run did not create, as YAML unless JSON is wanted.
+fn print_manifest(
+    wanted: &SkillExecution,
+    format: OutputFormat,
+    console: &Console,
+) -> Result<Exit, CliError> {
+    let format = if format == OutputFormat::Text { OutputFormat::Yaml } else { format };
+    console.print(&format.render(wanted, String::new)?)?;
+    Ok(Exit::Done)
 }

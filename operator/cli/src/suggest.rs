@@ -5,8 +5,8 @@ const MOST: usize = 3;
 
 /// Returns the names most similar to `wanted`, the most similar first; empty if none is similar.
 pub(crate) fn suggest(wanted: &str, names: &[String]) -> Vec<String> {
-    // A third of the letters may differ; in a short name at least two.
-    let most_edits = (wanted.chars().count() / 3).max(2);
+    // A third of the letters may differ; in a short name one.
+    let most_edits = (wanted.chars().count() / 3).max(1);
     let mut similar: Vec<(usize, &String)> = names
         .iter()
         .filter_map(|name| {
@@ -68,6 +68,7 @@ mod tests {
     #[test]
     fn dissimilar_names_are_not_suggested() {
         check("translate-to-german", &[]);
+        check("dog", &[]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::{ResourceExt as _, api::ListParams};
+use kube::{Client, ResourceExt as _, api::ListParams};
 use serde::Serialize;
 use skillet_api::{names, reason::SEALED};
 use skillet_core::version::SkillSemver;
@@ -15,6 +15,7 @@ use crate::{
     exit::Exit,
     humanize,
     partial_objects::{self, PartialSkill, PartialSkillSpec, PartialVersion},
+    skills,
     table::Table,
 };
 
@@ -43,20 +44,14 @@ pub(crate) async fn run(
     let ClusterClient { client, namespace } = connect(cluster).await?;
     let VersionsArgs { name, output } = args;
     let action = format!("list the versions of Skill {namespace}/{name}");
-    let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
-    let sealed = partial_objects::list_all(
-        &partial_objects::versions(client.clone(), &namespace),
-        of_skill,
-        &action,
-        Some,
-    )
-    .await?;
+    skills::check_name(name)?;
+    let sealed = sealed(&client, &namespace, name).await?;
     let skill = match partial_objects::skills(client.clone(), &namespace).get(name).await {
         Ok(skill) => Some(skill),
         Err(kube::Error::Api(status)) if status.code == 403 => None,
         Err(kube::Error::Api(status)) if status.code == 404 && !sealed.is_empty() => None,
         Err(kube::Error::Api(status)) if status.code == 404 => {
-            return Err(crate::run::no_skill(&client, &namespace, name).await);
+            return Err(skills::no_skill(&client, &namespace, name).await);
         }
         Err(error) => return Err(CliError::from_api(action, &error)),
     };
@@ -68,8 +63,23 @@ pub(crate) async fn run(
     Ok(Exit::Done)
 }
 
+/// Lists the sealed versions of a skill, in no order.
+pub(crate) async fn sealed(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+) -> Result<Vec<PartialVersion>, CliError> {
+    let of_skill = ListParams::default().labels(&format!("{}={name}", names::LABEL_SKILL));
+    let action = format!("list the versions of Skill {namespace}/{name}");
+    let api = partial_objects::versions(client.clone(), namespace);
+    partial_objects::list_all(&api, of_skill, &action, Some).await
+}
+
 /// Without the Skill, the operator's label tells which versions are yanked.
-fn newest_first(sealed: &[PartialVersion], skill: Option<&PartialSkillSpec>) -> Vec<SealedVersion> {
+pub(crate) fn newest_first(
+    sealed: &[PartialVersion],
+    skill: Option<&PartialSkillSpec>,
+) -> Vec<SealedVersion> {
     let mut listed: Vec<SealedVersion> = sealed
         .iter()
         .map(|version| SealedVersion {
@@ -99,7 +109,7 @@ fn unsealed_note(skill: &PartialSkill) -> Option<String> {
     })
 }
 
-fn table(listed: &[SealedVersion], now: Timestamp) -> String {
+pub(crate) fn table(listed: &[SealedVersion], now: Timestamp) -> String {
     let mut table = Table::new(&["VERSION", "DIGEST", "AGE", "CURRENT", "YANKED"]);
     let mark = |is_so: bool, word: &str| if is_so { word.to_owned() } else { "-".to_owned() };
     for SealedVersion { version, digest, sealed_at, current, yanked } in listed {
@@ -126,7 +136,11 @@ mod tests {
 
     #[test]
     fn versions_are_listed_by_number_newest_first_with_the_current_one_marked() {
-        let skill = PartialSkillSpec { version: "1.9.0".into(), yanked_versions: vec!["1.10.0".into()] };
+        let skill = PartialSkillSpec {
+            version: "1.9.0".into(),
+            yanked_versions: vec!["1.10.0".into()],
+            ..PartialSkillSpec::default()
+        };
         let listed = newest_first(&[sealed("1.9.0", 1), sealed("1.10.0", 2), sealed("odd", 3)], Some(&skill));
         assert_eq!(
             table(&listed, "2026-01-03T00:00:00Z".parse().unwrap()),

@@ -11,6 +11,7 @@ pub mod case_fold;
 pub mod content;
 pub mod content_cache;
 pub mod exact_json;
+pub mod expectation;
 pub mod glob;
 pub mod js_number;
 pub mod json_text;

@@ -53,6 +53,16 @@ Delete it with: kubectl skill key delete {name} -n {namespace}
     }
 }
 
+/// Describes the end of a key that has a successor.
+pub(super) fn ended_at(namespace: &str, name: &str, end: Timestamp) -> String {
+    format!(
+        "\
+The old API key {namespace}/{name} works until {end}. Delete it sooner when nothing uses it:
+  kubectl skill key delete {name} -n {namespace}
+"
+    )
+}
+
 /// A key, as it is listed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -84,8 +94,7 @@ impl ListedKey {
         match &self.expires_at {
             None => "never".to_owned(),
             Some(end) if end.0 <= now => "expired".to_owned(),
-            // The remaining time is the age that `now` will have at the end.
-            Some(end) => format!("in {}", humanize::age(Some(&Time(now)), end.0)),
+            Some(end) => format!("in {}", humanize::remaining(end, now)),
         }
     }
 

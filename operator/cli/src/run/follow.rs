@@ -1,6 +1,6 @@
 //! Follows one execution to its end: its changes, the clock, and Ctrl-C. The result is judged elsewhere.
 
-use std::{pin::pin, time::Duration};
+use std::{future::pending, pin::pin, time::Duration};
 
 use futures::StreamExt as _;
 use kube::{
@@ -25,8 +25,8 @@ const CANCEL_WAIT: Duration = Duration::from_secs(5);
 /// The command fails if the cluster cannot be reached for this long.
 const UNREACHABLE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Presses of Ctrl-C since the creation of this value.
-pub(crate) struct Interrupts(mpsc::Receiver<()>);
+/// Presses of Ctrl-C since the creation of this value; with none, Ctrl-C ends the process.
+pub(crate) struct Interrupts(Option<mpsc::Receiver<()>>);
 
 impl Interrupts {
     pub(crate) fn listen() -> Self {
@@ -38,11 +38,18 @@ impl Interrupts {
             // Without signals there is never a press, so the channel must stay open.
             press.closed().await;
         });
-        Self(presses)
+        Self(Some(presses))
+    }
+
+    pub(crate) fn none() -> Self {
+        Self(None)
     }
 
     async fn next_press(&mut self) {
-        self.0.recv().await;
+        match &mut self.0 {
+            Some(presses) => drop(presses.recv().await),
+            None => pending().await,
+        }
     }
 }
 

@@ -18,10 +18,25 @@ pub(crate) enum InputError {
     Empty { place: String },
     #[error("the input from {place} is not JSON: {problem}\n{excerpt}")]
     NotJson { place: String, problem: String, excerpt: String },
+    #[error("{} is no SkillExecution: {problem}", path.display())]
+    NoExecution { path: PathBuf, problem: String },
+    #[error("--set {path}: {path} is not an object, so that no field of it can be set")]
+    NotAnObject { path: String },
+    #[error("the input has {bytes} bytes; at most {MAX_INPUT_BYTES} can be sent")]
+    TooLarge { bytes: usize },
     #[error("{0:?} has a version and --version gives another; use one of them")]
     TwoVersions(String),
     #[error("in {text:?}, the text after @ is no version: {problem}")]
     Version { text: String, problem: String },
+}
+
+/// Largest input in bytes of JSON. An object in etcd has at most 1.5 MiB, of which the result needs a part.
+const MAX_INPUT_BYTES: usize = 1 << 20;
+
+/// Refuses an input that no object can hold, before it is sent.
+pub(super) fn check_size(input: Option<&Value>) -> Result<(), InputError> {
+    let bytes = input.map_or(0, |input| input.to_string().len());
+    if bytes > MAX_INPUT_BYTES { Err(InputError::TooLarge { bytes }) } else { Ok(()) }
 }
 
 /// The source of the input.
@@ -143,6 +158,14 @@ mod tests {
     #[test]
     fn an_empty_input_is_refused() {
         assert_eq!(refused(" \n"), "the input from --input is empty; leave --input out to pass {}");
+    }
+
+    #[test]
+    fn an_input_above_the_limit_is_refused_with_its_size() {
+        let of = |bytes: usize| check_size(Some(&json!("x".repeat(bytes - 2))));
+        of(MAX_INPUT_BYTES).unwrap();
+        let error = of(MAX_INPUT_BYTES + 1).unwrap_err().to_string();
+        assert_eq!(error, "the input has 1048577 bytes; at most 1048576 can be sent");
     }
 
     #[test]

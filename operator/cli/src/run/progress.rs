@@ -17,8 +17,12 @@ const SILENT_AFTER: Duration = Duration::from_secs(15);
 /// The stage of an execution, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressStage {
-    /// Accepted by the API server. The sandbox is starting, unless no operator is running.
-    Starting,
+    /// Accepted by the API server, and not seen by an operator.
+    Created,
+    /// Seen by an operator, which starts its sandbox.
+    Starting {
+        message: String,
+    },
     Queued {
         message: String,
     },
@@ -30,12 +34,12 @@ pub(crate) enum ProgressStage {
 }
 
 pub(crate) fn stage(status: Option<&SkillExecutionStatus>) -> ProgressStage {
-    let Some(status) = status else { return ProgressStage::Starting };
+    let Some(status) = status else { return ProgressStage::Created };
     match status.phase {
         Phase::Pending if status.reason == Some(Reason::Queued) => {
             ProgressStage::Queued { message: status.message.clone().unwrap_or_default() }
         }
-        Phase::Pending => ProgressStage::Starting,
+        Phase::Pending => ProgressStage::Starting { message: status.message.clone().unwrap_or_default() },
         Phase::Running => ProgressStage::Running { node: status.node.clone(), attempt: status.attempts },
         Phase::Succeeded | Phase::Failed | Phase::TimedOut | Phase::Cancelled => ProgressStage::Ended,
     }
@@ -44,7 +48,9 @@ pub(crate) fn stage(status: Option<&SkillExecutionStatus>) -> ProgressStage {
 /// Describes a stage; `None` if there is nothing to say.
 fn words(stage: &ProgressStage) -> Option<String> {
     Some(match stage {
-        ProgressStage::Starting => "starting sandbox".to_owned(),
+        ProgressStage::Created => "waiting for its start".to_owned(),
+        ProgressStage::Starting { message } if message.is_empty() => "starting sandbox".to_owned(),
+        ProgressStage::Starting { message } => format!("starting sandbox: {message}"),
         ProgressStage::Queued { message } if message.is_empty() => "queued".to_owned(),
         ProgressStage::Queued { message } => format!("queued: {message}"),
         ProgressStage::Running { node, attempt } => {
@@ -79,16 +85,19 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(style: ProgressStyle, name: &str) -> Self {
-        let progress = Self {
+        Self {
             style,
             name: name.to_owned(),
-            stage: ProgressStage::Starting,
+            stage: ProgressStage::Created,
             is_cancelling: false,
             is_hint_given: false,
             turn: 0,
-        };
-        progress.say_stage();
-        progress
+        }
+    }
+
+    /// Shows the loss of the watch alone.
+    pub(crate) fn quiet(name: &str) -> Self {
+        Self::new(ProgressStyle::Quiet, name)
     }
 
     /// Takes a new status.
@@ -147,7 +156,7 @@ impl Progress {
 }
 
 fn is_silent_too_long(stage: &ProgressStage, elapsed: Duration) -> bool {
-    *stage == ProgressStage::Starting && elapsed >= SILENT_AFTER
+    *stage == ProgressStage::Created && elapsed >= SILENT_AFTER
 }
 
 fn live_line(
@@ -183,8 +192,11 @@ mod tests {
 
     #[test]
     fn every_stage_has_its_words() {
-        assert_eq!(words(&stage(None)).unwrap(), "starting sandbox");
-        assert_eq!(describe(Phase::Pending, None, None, 0).unwrap(), "starting sandbox");
+        assert_eq!(words(&stage(None)).unwrap(), "waiting for its start");
+        assert_eq!(
+            describe(Phase::Pending, None, None, 0).unwrap(),
+            "starting sandbox: waits for a free place"
+        );
         assert_eq!(
             describe(Phase::Pending, Some(Reason::Queued), None, 0).unwrap(),
             "queued: waits for a free place"
@@ -196,11 +208,10 @@ mod tests {
 
     #[test]
     fn a_terminal_s_line_is_written_over_and_never_wraps() {
-        let line =
-            live_line("word-count-x", &ProgressStage::Starting, false, 0, Duration::from_millis(1_250))
-                .unwrap();
-        assert_eq!(line, "\r\x1b[K\x1b[?7l| word-count-x: starting sandbox (1.2s)\x1b[?7h");
-        let line = live_line("x", &ProgressStage::Starting, true, 1, Duration::ZERO).unwrap();
+        let line = live_line("word-count-x", &ProgressStage::Created, false, 0, Duration::from_millis(1_250))
+            .unwrap();
+        assert_eq!(line, "\r\x1b[K\x1b[?7l| word-count-x: waiting for its start (1.2s)\x1b[?7h");
+        let line = live_line("x", &ProgressStage::Created, true, 1, Duration::ZERO).unwrap();
         assert!(line.contains("cancelling"));
         assert_eq!(live_line("x", &ProgressStage::Ended, false, 0, Duration::ZERO), None);
     }
@@ -208,8 +219,8 @@ mod tests {
     #[test]
     fn only_silence_at_the_start_is_suspicious() {
         let running = ProgressStage::Running { node: None, attempt: 1 };
-        assert!(is_silent_too_long(&ProgressStage::Starting, SILENT_AFTER));
-        assert!(!is_silent_too_long(&ProgressStage::Starting, Duration::from_secs(1)));
+        assert!(is_silent_too_long(&ProgressStage::Created, SILENT_AFTER));
+        assert!(!is_silent_too_long(&ProgressStage::Created, Duration::from_secs(1)));
         assert!(!is_silent_too_long(&running, SILENT_AFTER));
     }
 }

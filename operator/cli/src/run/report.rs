@@ -14,8 +14,8 @@ use crate::{
     partial_objects::phase_name,
 };
 
-/// Number of shown lines of standard error.
-const STDERR_LINES: usize = 20;
+/// Number of shown lines of standard output and of standard error.
+const STREAM_LINES: usize = 20;
 
 /// Renders the output for standard output.
 pub(crate) fn output(value: &Value, format: OutputFormat) -> Result<String, CliError> {
@@ -61,11 +61,12 @@ pub(crate) fn summary(
     let message = status.message.as_deref().unwrap_or_default();
     let message = stderr.as_ref().map_or(message, |(_, end)| without_quote(message, end));
     let stderr = stderr.map(|(stderr, end)| standard_error(stderr, &end)).unwrap_or_default();
+    let stdout = status.stdout.as_ref().map(standard_output).unwrap_or_default();
     let title = style.paint(Color::Bold, "What to do:");
     let advice = status.reason.and_then(|reason| advice(reason, &execution.spec.skill, namespace));
     let advice = advice.map(|advice| format!("{title} {advice}\n")).unwrap_or_default();
     let place = place(execution, status, elapsed);
-    format!("{name}: {phase}{reason}{place}\n{}{stderr}{advice}", indent(message))
+    format!("{name}: {phase}{reason}{place}\n{}{stdout}{stderr}{advice}", indent(message))
 }
 
 fn success(
@@ -123,7 +124,7 @@ fn standard_error(stderr: &StreamStatus, end: &str) -> String {
     if lines.iter().all(|line| line.trim().is_empty()) {
         return String::new();
     }
-    let skipped = lines.len().saturating_sub(STDERR_LINES);
+    let skipped = lines.len().saturating_sub(STREAM_LINES);
     let kept = u64::try_from(end.len()).unwrap_or(u64::MAX);
     let title = if skipped > 0 || kept < stderr.bytes {
         format!("standard error, its end ({} bytes in all):\n", stderr.bytes)
@@ -131,6 +132,22 @@ fn standard_error(stderr: &StreamStatus, end: &str) -> String {
         "standard error:\n".to_owned()
     };
     title + &indent(&lines[skipped..].join("\n"))
+}
+
+/// The first lines that a program printed before it failed, with a title.
+fn standard_output(stdout: &StreamStatus) -> String {
+    let lines: Vec<&str> = stdout.head.trim_end().lines().collect();
+    if lines.iter().all(|line| line.trim().is_empty()) {
+        return String::new();
+    }
+    let shown = &lines[..lines.len().min(STREAM_LINES)];
+    let is_whole = shown.len() == lines.len() && u64::try_from(stdout.head.len()) == Ok(stdout.bytes);
+    let title = if is_whole {
+        "standard output:\n".to_owned()
+    } else {
+        format!("standard output, its beginning ({} bytes in all):\n", stdout.bytes)
+    };
+    title + &indent(&shown.join("\n"))
 }
 
 fn truncation(status: &SkillExecutionStatus) -> String {
@@ -229,6 +246,17 @@ mod tests {
              standard error:\n  a\n  b\u{fffd}[2J\n\
              What to do: the program itself failed; kubectl get skill word-count -n team-a -o yaml shows it\n"
         );
+    }
+
+    #[test]
+    fn a_failure_shows_the_beginning_of_standard_output() {
+        let failed = |bytes| {
+            summarize(json!({ "phase": "Failed", "reason": "ExitCode", "message": "exit code 3",
+                "stdout": stream("row 1\nrow 2\n", "", bytes) }))
+        };
+        assert!(failed(12).contains("\nstandard output:\n  row 1\n  row 2\n"), "{}", failed(12));
+        let cut = "\nstandard output, its beginning (99 bytes in all):\n  row 1\n";
+        assert!(failed(99).contains(cut), "{}", failed(99));
     }
 
     #[test]

@@ -2,14 +2,17 @@
 
 use std::{fmt, str::FromStr};
 
-use serde_json::Value;
+use serde_json::json;
 use skillet_api::{SkillExecution, SkillExecutionSpec};
 use skillet_core::{
     rest::split_name,
     version::{Constraint, ConstraintError},
 };
 
-use super::input::InputError;
+use super::{
+    input::{self, InputError},
+    manifest,
+};
 use crate::arguments::RunArgs;
 
 /// A version constraint as typed by people.
@@ -52,38 +55,56 @@ fn fill(part: &str) -> String {
     part.to_owned()
 }
 
-/// Returns the skill's name and the wanted version, from `NAME@VERSION` or the flag.
-pub(crate) fn target(args: &RunArgs) -> Result<(String, Option<WantedVersion>), InputError> {
-    match (split_name(&args.name), &args.version) {
-        ((_, Some(_)), Some(_)) => Err(InputError::TwoVersions(args.name.clone())),
-        ((name, Some(text)), None) => {
-            let version = text.parse().map_err(|error: ConstraintError| InputError::Version {
-                text: args.name.clone(),
-                problem: error.to_string(),
-            })?;
-            Ok((name.to_owned(), Some(version)))
-        }
-        ((name, None), version) => Ok((name.to_owned(), version.clone())),
+/// Makes the execution from `NAME@VERSION` or the file, and then from the other flags.
+pub(super) fn execution(args: &RunArgs) -> Result<SkillExecution, InputError> {
+    let mut execution = match (&args.name, &args.filename) {
+        (Some(name), _) => named(name, args.version.as_ref())?,
+        (None, Some(path)) => manifest::read(path)?,
+        (None, None) => execution_of(SkillExecutionSpec::default()),
+    };
+    let spec = &mut execution.spec;
+    if let Some(version) = &args.version {
+        spec.version = Some(version.to_string());
     }
+    if let Some(timeout) = args.timeout {
+        spec.timeout = Some(timeout);
+    }
+    if let Some(input) = &args.input {
+        spec.input = Some(input::read(input)?);
+    }
+    for field in &args.set {
+        let input = spec.input.get_or_insert_with(|| json!({}));
+        field.write_to(input).map_err(|path| InputError::NotAnObject { path })?;
+    }
+    Ok(execution)
 }
 
-/// Makes the execution, with a name that the API server completes.
-pub(crate) fn execution(
-    skill: &str,
-    version: Option<&WantedVersion>,
-    input: Option<Value>,
-    args: &RunArgs,
-) -> SkillExecution {
-    let spec = SkillExecutionSpec {
-        skill: skill.to_owned(),
-        version: version.map(ToString::to_string),
-        input,
-        timeout: args.timeout,
+fn named(text: &str, flag: Option<&WantedVersion>) -> Result<SkillExecution, InputError> {
+    let (name, constraint) = split_name(text);
+    if constraint.is_some() && flag.is_some() {
+        return Err(InputError::TwoVersions(text.to_owned()));
+    }
+    let version = constraint.map(|constraint| {
+        constraint.parse::<WantedVersion>().map(|version| version.to_string()).map_err(
+            |error: ConstraintError| InputError::Version {
+                text: text.to_owned(),
+                problem: error.to_string(),
+            },
+        )
+    });
+    Ok(execution_of(SkillExecutionSpec {
+        skill: name.to_owned(),
+        version: version.transpose()?,
         ..SkillExecutionSpec::default()
-    };
+    }))
+}
+
+/// Makes an execution with a name that the API server completes.
+pub(crate) fn execution_of(spec: SkillExecutionSpec) -> SkillExecution {
+    let prefix = format!("{}-", spec.skill);
     let mut execution = SkillExecution::new("", spec);
     execution.metadata.name = None;
-    execution.metadata.generate_name = Some(format!("{skill}-"));
+    execution.metadata.generate_name = Some(prefix);
     execution
 }
 
@@ -135,24 +156,22 @@ mod tests {
 
     #[test]
     fn a_version_may_follow_the_name() {
-        let (name, wanted) = target(&args("word-count@^1")).unwrap();
-        assert_eq!((name.as_str(), wanted.unwrap().to_string().as_str()), ("word-count", "^1.0.0"));
+        let spec = execution(&args("word-count@^1")).unwrap().spec;
+        assert_eq!((spec.skill.as_str(), spec.version.as_deref()), ("word-count", Some("^1.0.0")));
         assert_eq!(
-            target(&args("word-count@1.0.0 --version 1.0.0")).unwrap_err().to_string(),
+            execution(&args("word-count@1.0.0 --version 1.0.0")).unwrap_err().to_string(),
             "\"word-count@1.0.0\" has a version and --version gives another; use one of them"
         );
-        assert!(
-            target(&args("word-count@")).unwrap_err().to_string().contains("the text after @ is no version")
-        );
+        let error = execution(&args("word-count@")).unwrap_err().to_string();
+        assert!(error.contains("the text after @ is no version"), "{error}");
     }
 
     #[test]
     fn the_execution_contains_only_the_given_arguments() {
-        let args = args("word-count --version >=1_<2 --timeout 10s");
-        let (skill, wanted) = target(&args).unwrap();
-        let execution = execution(&skill, wanted.as_ref(), Some(json!({ "text": "a b" })), &args);
+        let line =
+            r#"word-count --version >=1_<2 --timeout 10s --input {"text":"a"} --set text=b_c --set n.x=1"#;
         assert_eq!(
-            serde_json::to_value(&execution).unwrap(),
+            serde_json::to_value(execution(&args(line)).unwrap()).unwrap(),
             json!({
                 "apiVersion": "skillet.dev/v1alpha1",
                 "kind": "SkillExecution",
@@ -160,11 +179,27 @@ mod tests {
                 "spec": {
                     "skill": "word-count",
                     "version": ">=1.0.0 <2.0.0",
-                    "input": { "text": "a b" },
+                    "input": { "text": "b c", "n": { "x": 1 } },
                     "timeout": "10s",
                     "cancel": false,
                 },
             })
         );
+        let error = execution(&args("word-count --input [] --set a=1")).unwrap_err().to_string();
+        assert!(error.contains("the input is not an object"), "{error}");
+    }
+
+    #[test]
+    fn flags_overwrite_the_fields_of_a_file() {
+        let path = std::env::temp_dir().join(format!("kubectl-skill-run-{}.yaml", std::process::id()));
+        let text = "kind: SkillExecution\napiVersion: skillet.dev/v1alpha1\nmetadata: {generateName: mine-}\n\
+                    spec: {skill: count, version: 1.0.0, input: {a: 1, b: 2}}\n";
+        std::fs::write(&path, text).unwrap();
+        let made = execution(&args(&format!("-f {} --version ^2 --set b=3", path.display())));
+        std::fs::remove_file(&path).unwrap();
+        let made = made.unwrap();
+        assert_eq!(made.metadata.generate_name.as_deref(), Some("mine-"));
+        assert_eq!(made.spec.version.as_deref(), Some("^2.0.0"));
+        assert_eq!(made.spec.input, Some(json!({ "a": 1, "b": 3 })));
     }
 }

@@ -1,0 +1,87 @@
+//! Flags of the commands about skills in the cluster.
+
+use clap::{Args as ClapArgs, ValueEnum};
+use skillet_api::names;
+
+use crate::output_format::{ListFormat, OutputFormat};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ListArgs {
+    /// Skills of all namespaces.
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub(crate) all_namespaces: bool,
+    /// Format of the list; `wide` has the reason and the description too.
+    #[arg(short, long, value_enum, default_value_t = ListFormat::Text)]
+    pub(crate) output: ListFormat,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DescribeArgs {
+    /// Name of the Skill.
+    pub(crate) name: String,
+    /// Format of the description.
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct VersionsArgs {
+    /// Name of the Skill.
+    pub(crate) name: String,
+    /// Format of the list.
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SwitchArgs {
+    /// Name of the Skill.
+    pub(crate) name: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ModeArgs {
+    /// Name of the Skill.
+    pub(crate) name: String,
+    /// `on` always, `auto` if it matches the request, `off` never; a skill that is `off` does not run either.
+    #[arg(value_enum)]
+    pub(crate) mode: ModeArg,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    On,
+    Auto,
+    Off,
+}
+
+impl ModeArg {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            ModeArg::On => "on",
+            ModeArg::Auto => "auto",
+            ModeArg::Off => "off",
+        }
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExplainArgs {
+    /// Text of the user's message to the model.
+    pub(crate) text: String,
+    /// URL of the gateway. Default: its Service, through the API server.
+    #[arg(long, value_name = "URL")]
+    pub(crate) gateway: Option<http::Uri>,
+    /// API key of the gateway. Default: a token that is created for --service-account.
+    #[arg(long, env = "SKILLET_API_KEY", hide_env_values = true)]
+    pub(crate) api_key: Option<String>,
+    /// Service account that calls the gateway, in this namespace.
+    #[arg(long, value_name = "NAME", default_value = names::DEFAULT_SERVICE_ACCOUNT)]
+    pub(crate) service_account: String,
+    /// Model of the request, because SkillPolicy may treat models differently.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Format of the explanation; `wide` has the signals too.
+    #[arg(short, long, value_enum, default_value_t = ListFormat::Text)]
+    pub(crate) output: ListFormat,
+}

@@ -1,0 +1,117 @@
+//! The way to the gateway: through the API server to its Service, or by a URL; and a token that it accepts.
+
+use http::{Request, Uri};
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::{Service, ServiceAccount},
+};
+use kube::{
+    Api, Client, Config, ResourceExt as _,
+    api::{ListParams, PostParams},
+    client::Body,
+};
+use serde::de::DeserializeOwned;
+use skillet_api::names;
+
+use crate::{
+    arguments::ExplainArgs, connection::ClusterClient, error::CliError, gateway_error::GatewayError,
+};
+
+const SERVICE_LABELS: &str = "app.kubernetes.io/part-of=skillet,app.kubernetes.io/component=gateway";
+/// Names of the Service's port, of which it has one.
+const PORTS: [&str; 2] = ["http", "https"];
+/// The API server gives no token a shorter life.
+const TOKEN_SECONDS: i64 = 600;
+
+/// A client, and the path of the gateway's routes on its server.
+pub(super) struct Gateway {
+    client: Client,
+    path: String,
+    place: String,
+}
+
+impl Gateway {
+    pub(super) async fn find(connection: &ClusterClient, args: &ExplainArgs) -> Result<Self, CliError> {
+        match &args.gateway {
+            Some(url) => Self::at(url),
+            None => Self::behind(&connection.client).await,
+        }
+    }
+
+    fn at(url: &Uri) -> Result<Self, CliError> {
+        let client = Client::try_from(Config::new(url.clone()));
+        let client = client.map_err(|error| GatewayError::Unreachable {
+            place: url.to_string(),
+            message: error.to_string(),
+        })?;
+        Ok(Self { client, path: String::new(), place: url.to_string() })
+    }
+
+    /// The gateway's Service, through the API server.
+    async fn behind(client: &Client) -> Result<Self, CliError> {
+        let services: Api<Service> = Api::all(client.clone());
+        let listed = services
+            .list(&ListParams::default().labels(SERVICE_LABELS))
+            .await
+            .map_err(|error| CliError::from_api("find the gateway's Service", &error))?;
+        let found = listed.items.iter().find_map(proxy_path).ok_or(GatewayError::NoService)?;
+        Ok(Self { client: client.clone(), place: found.clone(), path: found })
+    }
+
+    pub(super) fn explain_uri(&self) -> Uri {
+        // Names of objects need no escape in a path.
+        format!("{}/v1/explain", self.path).parse().unwrap_or_default()
+    }
+
+    pub(super) async fn send<T: DeserializeOwned>(&self, request: Request<Body>) -> Result<T, GatewayError> {
+        let unreachable = |message: String| GatewayError::Unreachable { place: self.place.clone(), message };
+        let response = self.client.send(request).await.map_err(|error| unreachable(error.to_string()))?;
+        let status = response.status();
+        let body =
+            response.into_body().collect_bytes().await.map_err(|error| unreachable(error.to_string()))?;
+        if !status.is_success() {
+            return Err(GatewayError::Refused { status: status.as_u16(), message: message_of(&body) });
+        }
+        serde_json::from_slice(&body).map_err(|error| GatewayError::Unreadable { message: error.to_string() })
+    }
+}
+
+/// Path of a Service's proxy; none for the Service of the metrics.
+fn proxy_path(service: &Service) -> Option<String> {
+    let ports = service.spec.as_ref()?.ports.as_ref()?;
+    let port = ports.iter().filter_map(|port| port.name.as_deref()).find(|name| PORTS.contains(name))?;
+    let scheme = if port == "https" { "https:" } else { "" };
+    let namespace = service.metadata.namespace.as_deref()?;
+    let name = service.name_any();
+    Some(format!("/api/v1/namespaces/{namespace}/services/{scheme}{name}:{port}/proxy"))
+}
+
+/// The message of an error, in the gateway's form or in the API server's.
+fn message_of(body: &[u8]) -> String {
+    let value: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let message = [&value["error"]["message"], &value["message"], &value["error"]]
+        .into_iter()
+        .find_map(serde_json::Value::as_str);
+    message.map_or_else(|| String::from_utf8_lossy(body).trim().to_owned(), ToOwned::to_owned)
+}
+
+/// Creates a token of a service account for the gateway, which lives ten minutes.
+pub(super) async fn token(connection: &ClusterClient, account: &str) -> Result<String, CliError> {
+    let ClusterClient { client, namespace } = connection;
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let spec = TokenRequestSpec {
+        audiences: Some(vec![names::GATEWAY_AUDIENCE.to_owned()]),
+        expiration_seconds: Some(TOKEN_SECONDS),
+        ..TokenRequestSpec::default()
+    };
+    let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
+    match accounts.create_token_request(account, &PostParams::default(), &request).await {
+        Ok(created) => Ok(created.status.and_then(|status| status.token).unwrap_or_default()),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            Err(CliError::NoServiceAccount { namespace: namespace.clone(), name: account.to_owned() })
+        }
+        Err(error) => {
+            Err(CliError::from_api(format!("create a token of ServiceAccount {namespace}/{account}"), &error))
+        }
+    }
+}

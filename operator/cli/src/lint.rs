@@ -1,0 +1,200 @@
+//! `kubectl skill lint`: validates skills without a cluster, by the operator's own rules and in its words.
+
+mod keywords;
+mod unknown_fields;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+use skillet_api::{Reason, Skill, SkillPolicy, SkillPolicySpec};
+use skillet_core::skill::validate_skill;
+
+use crate::{
+    arguments::LintArgs,
+    bundle::{self, BundleError, SkillSource},
+    console::Console,
+    error::CliError,
+    exit::Exit,
+};
+
+/// A problem of one field. A warning does not keep the skill from running.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Problem {
+    is_warning: bool,
+    field: String,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+}
+
+#[derive(Debug, Serialize)]
+struct LintedSkill {
+    file: PathBuf,
+    skill: String,
+    problems: Vec<Problem>,
+}
+
+pub(crate) fn run(args: &LintArgs, console: &Console) -> Result<Exit, CliError> {
+    let policy = match &args.policy {
+        Some(path) => read_policy(path)?,
+        None => default_policy(),
+    };
+    let linted: Vec<LintedSkill> =
+        bundle::read_all(&args.paths)?.iter().map(|source| lint(source, &policy)).collect();
+    console.print(&args.output.render(&linted, || text(&linted))?)?;
+    let is_failed = linted.iter().any(LintedSkill::is_invalid);
+    Ok(if is_failed { Exit::Failed } else { Exit::Done })
+}
+
+/// Everything that is wrong with the skills of a path, for tests of other commands.
+#[cfg(test)]
+pub(crate) fn problems_of(path: &std::path::Path) -> Result<Vec<String>, BundleError> {
+    let sources = bundle::read_all(&[path.to_owned()])?;
+    let linted = sources.iter().map(|source| lint(source, &default_policy()));
+    Ok(linted.flat_map(|skill| skill.problems).map(|problem| problem.to_string()).collect())
+}
+
+/// Images are the cluster's to allow, so that without its policy every image is good.
+fn default_policy() -> SkillPolicySpec {
+    SkillPolicySpec { allowed_images: vec!["*".to_owned()], ..SkillPolicySpec::default() }
+}
+
+fn read_policy(path: &std::path::Path) -> Result<SkillPolicySpec, BundleError> {
+    let not_policy = |problem: String| BundleError::NotPolicy { path: path.to_owned(), problem };
+    let object: Value = serde_saphyr::from_str(&bundle::read_text(path)?)
+        .map_err(|error| BundleError::NotYaml { path: path.to_owned(), problem: error.to_string() })?;
+    if object["kind"] != "SkillPolicy" {
+        return Err(not_policy("its kind is another".to_owned()));
+    }
+    serde_json::from_value::<SkillPolicy>(object)
+        .map(|policy| policy.spec)
+        .map_err(|error| not_policy(error.to_string()))
+}
+
+fn lint(source: &SkillSource, policy: &SkillPolicySpec) -> LintedSkill {
+    let name = source.object["metadata"]["name"].as_str().unwrap_or_default();
+    let skill = name.to_owned();
+    let problems = match serde_path_to_error::deserialize::<_, Skill>(source.object.clone()) {
+        Ok(skill) => problems(name, &source.object, &skill, policy),
+        Err(error) => vec![Problem::error(error.path().to_string(), error.inner().to_string(), None)],
+    };
+    LintedSkill { file: source.file.clone(), skill, problems }
+}
+
+fn problems(name: &str, object: &Value, skill: &Skill, policy: &SkillPolicySpec) -> Vec<Problem> {
+    let mut problems: Vec<Problem> = unknown_fields::find(object, skill)
+        .into_iter()
+        .map(|field| Problem::error(field, "is an unknown field".to_owned(), None))
+        .collect();
+    if let Err(errors) = validate_skill(name, &skill.spec, policy) {
+        problems.extend(
+            errors.into_iter().map(|error| Problem::error(error.field, error.message, Some(error.reason))),
+        );
+    }
+    if skill.spec.description.trim().is_empty() {
+        problems.push(Problem::warning("spec.description", "is empty; a model chooses skills by it"));
+    }
+    let tool = skill.spec.tool.clone().unwrap_or_default();
+    for (field, schema) in
+        [("spec.tool.inputSchema", tool.input_schema), ("spec.tool.outputSchema", tool.output_schema)]
+    {
+        for misspelt in schema.iter().flat_map(keywords::misspelt) {
+            problems.push(Problem::warning(&format!("{field}{}", misspelt.pointer), &misspelt.message()));
+        }
+    }
+    problems
+}
+
+impl Problem {
+    fn error(field: String, message: String, reason: Option<Reason>) -> Self {
+        Self { is_warning: false, field, message, reason }
+    }
+
+    fn warning(field: &str, message: &str) -> Self {
+        Self { is_warning: true, field: field.to_owned(), message: message.to_owned(), reason: None }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { is_warning, field, message, reason } = self;
+        let kind = if *is_warning { "warning: " } else { "" };
+        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        write!(f, "{kind}{field}: {message}{reason}")
+    }
+}
+
+impl LintedSkill {
+    fn is_invalid(&self) -> bool {
+        self.problems.iter().any(|problem| !problem.is_warning)
+    }
+}
+
+fn text(linted: &[LintedSkill]) -> String {
+    let mut text = String::new();
+    for LintedSkill { file, skill, problems } in linted {
+        let file = file.display();
+        text.extend(problems.iter().map(|problem| format!("{file}: {skill}: {problem}\n")));
+    }
+    let invalid = linted.iter().filter(|skill| skill.is_invalid()).count();
+    format!("{text}Skills: {} valid, {invalid} invalid\n", linted.len() - invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lint_yaml(spec: &str) -> String {
+        let yaml = format!(
+            "apiVersion: skillet.dev/v1alpha1\nkind: Skill\nmetadata: {{name: count}}\nspec: {spec}\n"
+        );
+        let source = SkillSource {
+            file: "count.yaml".into(),
+            object: serde_saphyr::from_str(&yaml).unwrap(),
+            tests: "tests".into(),
+            is_alone: false,
+        };
+        text(&[lint(&source, &default_policy())])
+    }
+
+    #[test]
+    fn a_valid_skill_has_no_problem() {
+        let spec = "{version: 1.0.0, description: Counts., mode: off, run: {sandbox: {image: any/image, command: [a]}}}";
+        assert_eq!(lint_yaml(spec), "Skills: 1 valid, 0 invalid\n");
+    }
+
+    #[test]
+    fn problems_are_in_the_words_of_the_operator_s_conditions() {
+        let spec =
+            "{version: v1, description: Counts., run: {sandbox: {runtime: shell}}, limits: {timeout: 999h}}";
+        let found = lint_yaml(spec);
+        assert!(found.starts_with("count.yaml: count: spec.version: "), "{found}");
+        assert!(found.contains("spec.limits.timeout: ") && found.contains("(LimitTooHigh)"), "{found}");
+        assert!(found.ends_with("Skills: 0 valid, 1 invalid\n"), "{found}");
+    }
+
+    #[test]
+    fn unknown_fields_and_wrong_types_are_named() {
+        let run = "run: {sandbox: {runtime: shell, script: cat}}";
+        let found = lint_yaml(&format!("{{version: 1.0.0, discription: x, description: Counts., {run}}}"));
+        assert_eq!(
+            found,
+            "count.yaml: count: spec.discription: is an unknown field\nSkills: 0 valid, 1 invalid\n"
+        );
+        let found = lint_yaml(&format!("{{version: 1.0.0, tags: [1], {run}}}"));
+        assert!(found.starts_with("count.yaml: count: spec.tags[0]: invalid type"), "{found}");
+    }
+
+    #[test]
+    fn a_missing_description_and_a_misspelt_keyword_are_warnings() {
+        let schema = "tool: {inputSchema: {propertys: {a: {}}}}";
+        let found = lint_yaml(&format!(
+            "{{version: 1.0.0, {schema}, run: {{sandbox: {{runtime: shell, script: cat}}}}}}"
+        ));
+        assert!(found.contains("warning: spec.description: is empty"), "{found}");
+        assert!(found.contains("warning: spec.tool.inputSchema/propertys: "), "{found}");
+        assert!(found.ends_with("Skills: 1 valid, 0 invalid\n"), "{found}");
+    }
+}
