@@ -239,6 +239,7 @@ impl Run {
         let (attempt, sandbox) = (self.point.attempt, &self.last.sandbox);
         let reason = conclusion.reason.unwrap_or(Reason::ApiError);
         info!(job = sandbox.job, %reason, attempt, "Attempt failed and is retried");
+        ctx.metrics.retried(reason);
         // Written before the Job goes, by which the next operator knows of this attempt.
         let mut retried = status::retried(&self.plan.version(), attempt, sandbox, conclusion);
         status::apply_until_done(&ctx.client, &ctx.pace.ends, &self.plan.reference, &mut retried).await;

@@ -1,6 +1,6 @@
 //! The operator's metrics. Labels come from closed sets; no name of an object but a namespace is a label.
 
-use std::time::Duration;
+use std::{sync::atomic::AtomicU64, time::Duration};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder},
@@ -43,6 +43,16 @@ pub struct KindLabels {
     reason: ReasonLabel,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RetryLabels {
+    reason: ReasonLabel,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CauseLabels {
+    cause: &'static str,
+}
+
 /// Handles to every metric; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -51,9 +61,14 @@ pub struct Metrics {
     queue_time: Histogram,
     namespaces: Family<NamespaceLabels, Gauge>,
     sandbox_start: Histogram,
+    start_failures: Family<CauseLabels, Counter>,
+    retries: Family<RetryLabels, Counter>,
+    oldest_queued: Gauge<f64, AtomicU64>,
     problems: Family<KindLabels, Counter>,
     /// Executions that wait for a free slot.
     pub queued: Gauge,
+    /// Executions whose output was cut.
+    pub truncated: Counter,
     /// Executions that have a sandbox, or are about to.
     pub running: Gauge,
     /// Sandboxes that were abandoned before their program started.
@@ -73,12 +88,25 @@ impl Metrics {
             queue_time: seconds(),
             namespaces: Family::default(),
             sandbox_start: seconds(),
+            start_failures: Family::default(),
+            retries: Family::default(),
+            oldest_queued: Gauge::default(),
+            truncated: Counter::default(),
             problems: Family::default(),
             queued: Gauge::default(),
             running: Gauge::default(),
             discarded: Counter::default(),
             is_leader: Gauge::default(),
         };
+        metrics.register_executions(registry);
+        metrics.register_sandboxes(registry);
+        registry.register("problems", "Objects found unusable, by kind and reason", metrics.problems.clone());
+        registry.register("leader", "1 for the operator that holds the Lease", metrics.is_leader.clone());
+        metrics
+    }
+
+    fn register_executions(&self, registry: &mut Registry) {
+        let metrics = self;
         registry.register(
             "executions",
             "Executions that ended, by phase and reason",
@@ -101,18 +129,36 @@ impl Metrics {
             "Unfinished executions of the namespaces whose callers have most of them",
             metrics.namespaces.clone(),
         );
+        registry.register("executions_queued", "Executions that wait for a place", metrics.queued.clone());
+        registry.register_with_unit(
+            "executions_oldest_queued",
+            "Age of the execution that waits longest",
+            Unit::Seconds,
+            metrics.oldest_queued.clone(),
+        );
+        registry.register("executions_running", "Executions that have a place", metrics.running.clone());
+        registry.register(
+            "executions_truncated",
+            "Executions whose output was cut",
+            metrics.truncated.clone(),
+        );
+        registry.register("execution_retries", "Attempts that were retried", metrics.retries.clone());
+    }
+
+    fn register_sandboxes(&self, registry: &mut Registry) {
+        let metrics = self;
         registry.register_with_unit(
             "sandbox_start",
             "Time from asking for a sandbox to its runner's answer",
             Unit::Seconds,
             metrics.sandbox_start.clone(),
         );
-        registry.register("problems", "Objects found unusable, by kind and reason", metrics.problems.clone());
-        registry.register("executions_queued", "Executions that wait for a place", metrics.queued.clone());
-        registry.register("executions_running", "Executions that have a place", metrics.running.clone());
-        registry.register("leader", "1 for the operator that holds the Lease", metrics.is_leader.clone());
+        registry.register(
+            "sandbox_start_failures",
+            "Sandboxes that ran no program, by cause",
+            metrics.start_failures.clone(),
+        );
         registry.register("sandboxes_discarded", "Sandboxes abandoned before use", metrics.discarded.clone());
-        metrics
     }
 
     /// Counts an execution that ended.
@@ -147,6 +193,21 @@ impl Metrics {
         }
     }
 
+    /// Counts a retried attempt under the reason of its failure.
+    pub fn retried(&self, reason: Reason) {
+        self.retries.get_or_create(&RetryLabels { reason: ReasonLabel(reason) }).inc();
+    }
+
+    /// Counts a sandbox that ran no program.
+    pub fn start_failed(&self, cause: &'static str) {
+        self.start_failures.get_or_create(&CauseLabels { cause }).inc();
+    }
+
+    /// Shows the age of the execution that waits longest; zero if none waits.
+    pub fn show_oldest_queued(&self, age: Duration) {
+        self.oldest_queued.set(age.as_secs_f64());
+    }
+
     /// Counts the time a sandbox took to answer.
     pub fn sandbox_started(&self, after: Duration) {
         self.sandbox_start.observe(after.as_secs_f64());
@@ -168,6 +229,10 @@ mod tests {
         let metrics = Metrics::register(&mut registry);
         metrics.execution_ended(Phase::Failed, Reason::ExitCode, Some(Duration::from_millis(20)));
         metrics.problem("Skill", Reason::VersionConflict);
+        metrics.retried(Reason::SandboxLost);
+        metrics.start_failed("ImageUnavailable");
+        metrics.show_oldest_queued(Duration::from_millis(1500));
+        metrics.truncated.inc();
         let load = Load { waiting: 7, running: 2 };
         metrics.show_namespaces(&[("gone", load)]);
         metrics.show_namespaces(&[("team", load)]);
@@ -175,6 +240,14 @@ mod tests {
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         assert!(text.contains("skillet_executions_total{phase=\"Failed\",reason=\"ExitCode\"} 1"), "{text}");
         assert!(text.contains("skillet_execution_duration_seconds_count 1"), "{text}");
+        for line in [
+            "skillet_execution_retries_total{reason=\"SandboxLost\"} 1",
+            "skillet_sandbox_start_failures_total{cause=\"ImageUnavailable\"} 1",
+            "skillet_executions_oldest_queued_seconds 1.5",
+            "skillet_executions_truncated_total 1",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
         let waiting = "skillet_namespace_executions{namespace=\"team\",state=\"waiting\"} 7";
         assert!(text.contains(waiting) && !text.contains("gone"), "{text}");
         assert!(

@@ -15,6 +15,7 @@ pub mod mcp;
 pub mod memory;
 pub mod metrics;
 pub mod model;
+pub mod process_metrics;
 pub mod request_id;
 pub mod resolve;
 pub mod rest;

@@ -12,12 +12,14 @@
 mod body;
 mod ledger;
 mod limits;
+mod metrics;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
+use prometheus_client::registry::Registry;
 use skillet_kube::lock;
 use tokio::sync::Notify;
 
@@ -25,6 +27,7 @@ pub use self::body::BodyBudget;
 use self::{
     ledger::{Change, Ledger, Reserved},
     limits::PoolLimits,
+    metrics::MemoryCollector,
 };
 use crate::error::ApiError;
 
@@ -34,6 +37,7 @@ const WAIT: Duration = Duration::from_secs(5);
 const LONG_WAIT: Duration = Duration::from_secs(60);
 
 /// The free memory of the pool.
+#[derive(Clone)]
 pub struct MemoryPool(Arc<Shared>);
 
 struct Shared {
@@ -71,6 +75,11 @@ impl MemoryPool {
     /// Returns the bytes of the whole pool.
     pub fn size(&self) -> usize {
         self.0.limits.all
+    }
+
+    /// Registers the bytes of the pool, and those that are reserved.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(MemoryCollector(self.clone())));
     }
 
     /// Room for what is not of a request's body, as an answer.

@@ -26,10 +26,12 @@ use prometheus_client::{
 use skillet_kube::{ApiMetrics, lock};
 use tokio::time::Instant;
 
-use crate::model::usage_meter::Tokens;
+use crate::{memory::MemoryPool, model::usage_meter::Tokens, process_metrics};
 
 /// Most namespaces, and most models, that are labels.
 const MAX_NAMES: usize = 100;
+/// Prefix of every metric but those of the process.
+const PREFIX: &str = "skillet_gateway";
 /// The label of a name beyond that number, and of a model that no provider has answered for.
 const OTHER: &str = "other";
 
@@ -38,6 +40,17 @@ struct RequestLabels {
     /// The route as it is written in the code, not the path that was asked for.
     route: String,
     status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProviderLabels {
+    provider: String,
+    outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -88,7 +101,8 @@ struct CallLabels {
 pub struct Metrics {
     registry: Arc<Registry>,
     requests: Family<RequestLabels, Counter>,
-    time: Histogram,
+    time: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    provider_requests: Family<ProviderLabels, Counter>,
     refusals: Family<RefusalLabels, Counter>,
     uses: Family<UseLabels, Counter>,
     tokens: Family<UseLabels, Counter>,
@@ -100,19 +114,29 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new(&ApiMetrics::default())
+        Self::new(&ApiMetrics::default(), &MemoryPool::default())
     }
 }
 
 impl Metrics {
-    /// Registers every metric, and those of the requests to the API server.
-    pub fn new(api: &ApiMetrics) -> Self {
+    /// Registers every metric, and those of the process, its memory pool and its requests to the API server.
+    pub fn new(api: &ApiMetrics, memory: &MemoryPool) -> Self {
         let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 18));
         let (requests, refusals, calls) = (Family::default(), Family::default(), Family::default());
         let (uses, tokens) = (Family::default(), Family::default());
-        let (time, call_time) = (seconds(), seconds());
-        let mut registry = Registry::with_prefix("skillet_gateway");
-        api.register(&mut registry);
+        let provider_requests = Family::default();
+        let time = Family::new_with_constructor(seconds as fn() -> Histogram);
+        let call_time = seconds();
+        let mut all = Registry::default();
+        process_metrics::register(&mut all, PREFIX);
+        let registry = all.sub_registry_with_prefix(PREFIX);
+        api.register(registry);
+        memory.register(registry);
+        registry.register(
+            "provider_requests",
+            "Requests to model providers, by outcome",
+            provider_requests.clone(),
+        );
         registry.register("requests", "Requests answered, by route and status", requests.clone());
         registry.register_with_unit("request", "Time until an answer begins", Unit::Seconds, time.clone());
         registry.register("model_refusals", "Model requests that the gateway refused", refusals.clone());
@@ -121,8 +145,19 @@ impl Metrics {
         registry.register("skill_calls", "Skill calls of models, by how they ended", calls.clone());
         registry.register_with_unit("skill_call", "Time of a skill call", Unit::Seconds, call_time.clone());
         let (namespaces, models) = (Names::default(), Names::default());
-        let registry = Arc::new(registry);
-        Self { registry, requests, time, refusals, uses, tokens, namespaces, models, calls, call_time }
+        Self {
+            registry: Arc::new(all),
+            requests,
+            time,
+            provider_requests,
+            refusals,
+            uses,
+            tokens,
+            namespaces,
+            models,
+            calls,
+            call_time,
+        }
     }
 
     /// All metrics, for `/metrics`.
@@ -135,6 +170,13 @@ impl Metrics {
         let outcome = if is_error { "error" } else { "success" };
         self.calls.get_or_create(&CallLabels { outcome }).inc();
         self.call_time.observe(took.as_secs_f64());
+    }
+
+    /// Counts a request to a provider, of which SkillPolicy names each.
+    pub fn provider_answered(&self, provider: &str, outcome: &'static str) {
+        self.provider_requests
+            .get_or_create(&ProviderLabels { provider: provider.to_owned(), outcome })
+            .inc();
     }
 
     /// The gateway refused a request for a model.
@@ -162,7 +204,8 @@ impl Metrics {
     fn answered(&self, route: &str, status: StatusCode, took: Duration) {
         let labels = RequestLabels { route: route.to_owned(), status: status.as_u16() };
         self.requests.get_or_create(&labels).inc();
-        self.time.observe(took.as_secs_f64());
+        let route = RouteLabels { route: route.to_owned() };
+        self.time.get_or_create(&route).observe(took.as_secs_f64());
     }
 }
 
@@ -217,6 +260,7 @@ mod tests {
         metrics.answered("/v1/messages", StatusCode::OK, Duration::from_millis(3));
         metrics.answered("none", StatusCode::NOT_FOUND, Duration::ZERO);
         metrics.refused("ProviderForbidden");
+        metrics.provider_answered("openai", "timeout");
         metrics.called(true, Duration::from_secs(1));
         let mut text = String::new();
         encode(&mut text, &metrics.registry).unwrap();
@@ -225,7 +269,11 @@ mod tests {
             "skillet_gateway_requests_total{route=\"none\",status=\"404\"} 1",
             "skillet_gateway_model_refusals_total{reason=\"ProviderForbidden\"} 1",
             "skillet_gateway_skill_calls_total{outcome=\"error\"} 1",
-            "skillet_gateway_request_seconds_count 3",
+            "skillet_gateway_request_seconds_count{route=\"/v1/messages\"} 2",
+            "skillet_gateway_provider_requests_total{provider=\"openai\",outcome=\"timeout\"} 1",
+            "skillet_gateway_memory_reserved_bytes 0",
+            "skillet_gateway_build_info{",
+            "\nprocess_resident_memory_bytes ",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

@@ -112,7 +112,7 @@ pub async fn run(
 ) -> Result<(), Error> {
     let Settings { namespace, address, probes: probes_address, tls, confirmation, api } = settings;
     let service = SkillService::new(client.clone(), MemoryPool::of_container());
-    let metrics = Arc::new(Metrics::new(&api));
+    let metrics = Arc::new(Metrics::new(&api, &service.memory));
     let providers = ProviderClient::new(client.clone(), &namespace)?;
     let model = ModelState::new(&service, metrics.clone(), providers, confirmation);
     let (listener, probed) = (listen(address).await?, listen(probes_address).await?);

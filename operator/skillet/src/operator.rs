@@ -11,7 +11,7 @@ use skillet_controller::{
     run,
     settings::{RunnerDelivery, SandboxSettings},
 };
-use skillet_gateway::admin;
+use skillet_gateway::{admin, process_metrics};
 use skillet_kube::{ApiMetrics, LeaseRef};
 use tokio::net::TcpListener;
 use tracing::info;
@@ -44,6 +44,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
     } = config;
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
+    process_metrics::register(&mut registry, "skillet");
     let api = ApiMetrics::default();
     api.register(registry.sub_registry_with_prefix("skillet"));
     let mut cluster = Config::infer().await.context("could not find a cluster")?;

@@ -69,7 +69,12 @@ impl Attempt<'_> {
         }
         self.ctx.pods.forget(&sandbox.job);
         match ended {
-            Ok(outcome) | Err(Interrupted::Outcome(outcome)) => Ok((outcome, sandbox)),
+            Ok(outcome) | Err(Interrupted::Outcome(outcome)) => {
+                if let Some(cause) = outcome.start_failure() {
+                    self.ctx.metrics.start_failed(cause);
+                }
+                Ok((outcome, sandbox))
+            }
             Err(Interrupted::TakenOver(taken_over)) => {
                 if taken_over == TakenOver::Finished {
                     self.ctx.remover.later(sandbox.job);

@@ -70,6 +70,20 @@ pub(crate) enum AttemptOutcome {
     Cancelled,
 }
 
+impl AttemptOutcome {
+    /// The cause if no program was started in the sandbox, for the metric.
+    pub(crate) fn start_failure(&self) -> Option<&'static str> {
+        match self {
+            Self::Unusable { reason, .. } => Some(reason.as_str()),
+            Self::Unused { .. } => Some("Unused"),
+            Self::NoRoom { .. } => Some("NoRoom"),
+            Self::Ran { .. } | Self::Lost { .. } | Self::OutOfMemory | Self::TimedOut | Self::Cancelled => {
+                None
+            }
+        }
+    }
+}
+
 /// The reason for which this operator stops handling an execution.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TakenOver {

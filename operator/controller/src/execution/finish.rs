@@ -27,6 +27,9 @@ pub(super) async fn finish(
     let version = conclusion.resolved_version.as_deref().unwrap_or_default();
     let succeeded = format!("version {version} ran for {:?}", duration.unwrap_or_default());
     let (sandbox, must_end) = (conclusion.sandbox.clone(), conclusion.must_end);
+    if conclusion.truncated {
+        ctx.metrics.truncated.inc();
+    }
     let mut status = status::finished(conclusion, generation, Timestamp::now());
     status::apply_until_done(&ctx.client, turns, reference, &mut status).await;
     // By the Job the next operator knows that this was run: it goes only after the status says so too.

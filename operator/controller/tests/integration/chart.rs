@@ -22,6 +22,7 @@ pub fn render(template: &str, values: &[&str]) -> Vec<Value> {
     let mut helm = Command::new("helm");
     helm.env("PATH", search_path()).args(["template", "skillet"]).arg(chart);
     helm.args(["--namespace", NAMESPACE, "--kube-version", "1.36.0", "--show-only", template]);
+    helm.args(["--set", "imageRegistry=skillet.dev"]);
     for value in values {
         helm.args(["--set-string", value]);
     }

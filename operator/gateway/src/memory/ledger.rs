@@ -128,7 +128,6 @@ impl Ledger {
         is_safe(reading - floor(reading), bodies(None)) && is_safe(share_reading, bodies(Some(tenant)))
     }
 
-    #[cfg(test)]
     pub(super) fn all(&self) -> Reserved {
         self.all
     }

@@ -80,6 +80,11 @@ impl RequestRecord {
         self.limiter.take(&self.caller.namespace, limits, Instant::now())
     }
 
+    /// A request to the provider has an answer or an error.
+    pub(super) fn answer(&self, outcome: &'static str) {
+        self.metrics.provider_answered(&lock(&self.events).provider, outcome);
+    }
+
     /// A request was sent to the provider.
     pub(super) fn add_round(&self) {
         lock(&self.events).rounds += 1;

@@ -210,13 +210,30 @@ impl Upstream {
         if let Some(length) = length {
             request = request.header(header::CONTENT_LENGTH, length);
         }
-        let response = request.timeout(self.timeout).send().await.map_err(|error| transport_error(&error))?;
+        let response = request.timeout(self.timeout).send().await;
+        self.record.answer(outcome(&response));
+        let response = response.map_err(|error| transport_error(&error))?;
         if response.status() == StatusCode::UNAUTHORIZED
             && let Some(secret) = &self.secret
         {
             self.keys.forget(secret);
         }
         Ok(ProviderResponse::new(response, self.idle, bytes, self.record.clone()))
+    }
+}
+
+/// The outcome of a request to a provider, for the metric.
+fn outcome(response: &Result<reqwest::Response, reqwest::Error>) -> &'static str {
+    match response {
+        Err(error) if error.is_timeout() => "timeout",
+        Err(_) => "unreachable",
+        Ok(response) => match response.status() {
+            StatusCode::TOO_MANY_REQUESTS => "throttled",
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "denied",
+            status if status.is_server_error() => "server_error",
+            status if status.is_client_error() => "client_error",
+            _ => "success",
+        },
     }
 }
 

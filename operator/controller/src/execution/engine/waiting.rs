@@ -102,7 +102,8 @@ impl Engine {
     pub(super) fn report(&self) {
         self.ctx.health.tick();
         let mut loads: BTreeMap<&str, Load> = BTreeMap::new();
-        for Entry { reference, stage, .. } in self.entries.values() {
+        let mut oldest = Duration::ZERO;
+        for Entry { reference, stage, seen_at, .. } in self.entries.values() {
             let (waiting, running) = match stage {
                 Stage::Active { skill: Some(_), .. } => (0, 1),
                 Stage::Active { skill: None, .. } | Stage::Done => continue,
@@ -110,11 +111,15 @@ impl Engine {
                 | Stage::Refreshing { .. }
                 | Stage::Settling { .. }
                 | Stage::Queued { .. }
-                | Stage::WaitingForRoom { .. } => (1, 0),
+                | Stage::WaitingForRoom { .. } => {
+                    oldest = oldest.max(seen_at.elapsed());
+                    (1, 0)
+                }
             };
             let load = loads.entry(&reference.lane.caller_namespace).or_default();
             (load.waiting, load.running) = (load.waiting + waiting, load.running + running);
         }
+        self.ctx.metrics.show_oldest_queued(oldest);
         self.ctx.metrics.show_namespaces(&busiest::busiest(&loads, NAMESPACES));
     }
 }
