@@ -32,7 +32,7 @@ quiet_helm() { helm "$@" --namespace "$RELEASE_NAMESPACE" 2> >(grep -v 'found sy
 install() {
   local name=$1 chart=$2
   shift 2
-  quiet_helm install "$name" "$chart" --create-namespace --set sandbox.namespace="$SANDBOXES" "${WAIT[@]}" "$@"
+  quiet_helm install "$name" "$chart" --create-namespace --set imageRegistry=skillet.dev --set sandbox.namespace="$SANDBOXES" "${WAIT[@]}" "$@"
 }
 uninstall() { quiet_helm uninstall "$1" --wait --timeout 2m >/dev/null; }
 

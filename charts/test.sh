@@ -33,7 +33,9 @@ find_helm() {
 
 # Helm tells of every link that it follows; what else it says is shown.
 quiet_helm() { helm "$@" 2> >(grep -v 'found symbolic link in path' >&2); }
-render() { quiet_helm template skillet "$CHART" --namespace skillet-system "$@" | without_key; }
+# The one value that is required; a later flag overwrites it.
+readonly REGISTRY=(--set imageRegistry=skillet.dev)
+render() { quiet_helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" "$@" | without_key; }
 # Without a cluster to look into, each rendering has a key of its own.
 without_key() { sed -E 's/^(  key: )"[a-zA-Z0-9+\/]{80,}=*"$/\1"<random>"/'; }
 
@@ -48,7 +50,7 @@ test_golden() {
   local values name
   for values in "$CHART"/ci/*-values.yaml; do
     name="$(basename "$values" -values.yaml)"
-    render --values "$values" >"$WORK/$name.yaml" || { fail "helm template with $name"; continue; }
+    quiet_helm template skillet "$CHART" --namespace skillet-system --values "$values" | without_key >"$WORK/$name.yaml" || { fail "helm template with $name"; continue; }
     if [[ "$UPDATE" == yes ]]; then
       mkdir -p "$GOLDEN"
       cp "$WORK/$name.yaml" "$GOLDEN/$name.yaml"
@@ -84,13 +86,16 @@ test_refusals() {
   refused "memory in words" "/resources/limits/memory" --set resources.limits.memory=much
   refused "the release's namespace for sandboxes" "sandboxes need a namespace of theirs" --set sandbox.namespace=skillet-system
   refused "a monitor without a service" "needs metrics.service.enabled" --set metrics.service.enabled=false --set metrics.serviceMonitor.enabled=true
+  refused "a registry that nobody named" "imageRegistry is required" --set imageRegistry=
+  refused "an Ingress without a host" "needs gateway.ingress.host" --set gateway.ingress.enabled=true
+  refused "a route without a gateway" "needs gateway.httpRoute.parentRefs" --set gateway.httpRoute.enabled=true
   refused "an old cluster" "incompatible with Kubernetes" --kube-version 1.32.0
 }
 
 # The chart makes a key of enough bytes, or takes the user's own, or has none.
 test_confirmation_key() {
   local rendered key
-  key="$(quiet_helm template skillet "$CHART" --namespace skillet-system --show-only templates/confirmation-key.yaml |
+  key="$(quiet_helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" --show-only templates/confirmation-key.yaml |
     sed -n 's/^  key: "\(.*\)"$/\1/p' | base64 -d)"
   [[ "$key" =~ ^[a-zA-Z0-9]{64}$ ]] || fail "the confirmation key is not 64 letters and digits"
   rendered="$(render --set gateway.confirmationKey.secret=own)"
@@ -180,9 +185,23 @@ test_package() {
   mkdir -p "$archive"
   quiet_helm package "$CHART" --destination "$archive" >/dev/null || { fail "helm package"; return; }
   render >"$WORK/from-folder.yaml"
-  helm template skillet "$archive"/skillet-*.tgz --namespace skillet-system | without_key >"$WORK/from-archive.yaml"
+  helm template skillet "$archive"/skillet-*.tgz --namespace skillet-system "${REGISTRY[@]}" | without_key >"$WORK/from-archive.yaml"
   cmp "$WORK/from-folder.yaml" "$WORK/from-archive.yaml" || fail "the packaged chart renders differently"
   ! tar -tf "$archive"/skillet-*.tgz | grep -E '/(ci|golden)/' || fail "the packaged chart holds its tests"
+}
+
+# The rules that the chart installs are those of the file, and Prometheus' own tool accepts them where it is installed.
+test_monitoring() {
+  local rules="$CHART/files/alerts.yaml" rendered name
+  rendered="$(render --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true --show-only templates/monitoring.yaml)"
+  while read -r name; do
+    grep -q "alert: $name\$" <<<"$rendered" || fail "the PrometheusRule lacks $name"
+  done < <(sed -n 's/^ *- alert: //p' "$rules")
+  grep -q 'grafana_dashboard: "1"' <<<"$rendered" || fail "Grafana's sidecar does not find the dashboard"
+  ! render --show-only templates/monitoring.yaml 2>/dev/null | grep -q kind || fail "rules are installed that nobody wants"
+  if command -v promtool >/dev/null; then
+    promtool check rules "$rules" >/dev/null || fail "promtool refuses $rules"
+  fi
 }
 
 test_readme() {
@@ -202,7 +221,7 @@ main() {
   WORK="$(mktemp -d)"
   trap 'rm -rf "$WORK"' EXIT
   local test before passed=0
-  for test in test_lint test_golden test_refusals test_confirmation_key test_versions test_flags test_crds test_package test_readme; do
+  for test in test_lint test_golden test_refusals test_confirmation_key test_versions test_flags test_crds test_package test_monitoring test_readme; do
     before=$FAILED
     "$test"
     ((FAILED > before)) || passed=$((passed + 1))

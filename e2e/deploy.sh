@@ -24,7 +24,7 @@ load_images() {
 up() {
   load_images
   helm upgrade --install "$release" "$root/charts/skillet" --namespace "$namespace" --create-namespace \
-    --set-string "podAnnotations.skillet\.dev/images=$(images_digest)" --wait --timeout 300s >/dev/null
+    --set imageRegistry=skillet.dev --set-string "podAnnotations.skillet\.dev/images=$(images_digest)" --wait --timeout 300s >/dev/null
   kubectl --namespace "$namespace" rollout status "deployment/$release" --timeout 240s >/dev/null
   kubectl --namespace "$namespace" rollout status "deployment/$release-gateway" --timeout 240s >/dev/null
   echo "deploy: Skillet $(helm list --namespace "$namespace" --filter "^$release\$" --output json |

@@ -42,7 +42,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- define "skillet.image" -}}
 {{- $root := index . 0 }}
 {{- $name := index . 1 }}
-{{- default (printf "%s/%s:%s" (trimSuffix "/" $root.Values.imageRegistry) $name $root.Chart.AppVersion) (index $root.Values (printf "%sImage" $name)) }}
+{{- $own := index $root.Values (printf "%sImage" $name) }}
+{{- if not (or $own $root.Values.imageRegistry) }}
+{{- fail (printf "imageRegistry is required: no public registry has Skillet's images. Build them by `make images`, push them to a registry of yours, and name it: --set imageRegistry=registry.example.com/skillet (or set %sImage and the other images)" $name) }}
+{{- end }}
+{{- default (printf "%s/%s:%s" (trimSuffix "/" $root.Values.imageRegistry) $name $root.Chart.AppVersion) $own }}
 {{- end }}
 
 {{/* A container of Pod Security level "restricted" that cannot write to its own root. */}}

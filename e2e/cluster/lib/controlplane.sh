@@ -47,7 +47,6 @@ start_apiserver() {
     --service-account-issuer https://kubernetes.default.svc.cluster.local \
     --service-account-key-file "$STATE/pki/service-account.pub" \
     --service-account-signing-key-file "$STATE/pki/service-account.key" \
-    --api-audiences https://kubernetes.default.svc,skillet \
     --audit-policy-file "$STATE/audit-policy.yaml" --audit-log-path "$STATE/logs/audit.log" \
     --audit-log-maxsize 256 --audit-log-maxbackup 2 \
     --max-requests-inflight 1600 --max-mutating-requests-inflight 800

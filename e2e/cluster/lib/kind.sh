@@ -23,7 +23,6 @@ kubeadmConfigPatches:
   kind: ClusterConfiguration
   apiServer:
     extraArgs:
-      api-audiences: https://kubernetes.default.svc.cluster.local,https://kubernetes.default.svc,skillet
       audit-policy-file: /etc/skillet/audit-policy.yaml
       audit-log-path: /var/log/skillet/audit.log
       audit-log-maxsize: "256"
@@ -36,7 +35,6 @@ kubeadmConfigPatches:
   kind: ClusterConfiguration
   apiServer:
     extraArgs:
-    - {name: api-audiences, value: "https://kubernetes.default.svc.cluster.local,https://kubernetes.default.svc,skillet"}
     - {name: audit-policy-file, value: /etc/skillet/audit-policy.yaml}
     - {name: audit-log-path, value: /var/log/skillet/audit.log}
     - {name: audit-log-maxsize, value: "256"}
