@@ -24,9 +24,9 @@ Usage: build.sh [--refresh] [IMAGE...]     images: ${ALL_IMAGES[*]} (default all
 
 Writes target/images/IMAGE.tar, to be imported by 'ctr -n k8s.io images import', and target/images/images.json.
 
-  --refresh   fetch the Debian packages again; without it they are taken from the cache while the lists are unchanged
+  --refresh   fetch the packages again; without it they are taken from the cache while the lists are unchanged
 
-Environment: SKILLET_CACHE (~/.cache/skillet), SKILLET_DEBIAN_MIRROR, SKILLET_DEBIAN_SECURITY_MIRROR, CARGO_TARGET_DIR.
+Environment: SKILLET_CACHE (~/.cache/skillet), SKILLET_DEBIAN_MIRROR, SKILLET_DEBIAN_SECURITY_MIRROR, SKILLET_NPM_REGISTRY, CARGO_TARGET_DIR.
 TEXT
 }
 
@@ -54,6 +54,7 @@ check_requirements() {
     missing+=("apt and dpkg (a Debian or Ubuntu machine; elsewhere use the Dockerfiles with an engine)")
   command -v zstd >/dev/null || packages+=(zstd)
   [[ -r /usr/share/keyrings/debian-archive-keyring.gpg ]] || packages+=(debian-archive-keyring)
+  [[ -r /etc/ssl/certs/ca-certificates.crt ]] || packages+=(ca-certificates)
   if ((${#packages[@]} > 0 && ${#missing[@]} == 0)) && [[ $EUID -eq 0 ]]; then
     say "installing ${packages[*]}"
     apt-get -q=2 update >/dev/null || true

@@ -2,11 +2,13 @@
 # Makes the root filesystem of one image from Debian packages: rootfs.sh IMAGE FOLDER
 #
 # The same script runs on a Debian or Ubuntu machine (build.sh) and in the first stage of the Dockerfiles, so both ways
-# give the same files. It needs apt, dpkg-deb and Debian's keyring; no privilege, no network but the Debian mirror.
+# give the same files. It needs apt, dpkg-deb and Debian's keyring; no privilege, no network but the Debian mirror and the
+# npm registry.
 set -euo pipefail
 shopt -s inherit_errexit nullglob
 
-SUITE=bookworm
+SUITE=trixie
+NPM_REGISTRY="${SKILLET_NPM_REGISTRY:-https://registry.npmjs.org}"
 MIRROR="${SKILLET_DEBIAN_MIRROR:-http://deb.debian.org/debian}"
 SECURITY_MIRROR="${SKILLET_DEBIAN_SECURITY_MIRROR:-http://deb.debian.org/debian-security}"
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -64,7 +66,7 @@ fetch_packages() {
   (cd "$dir/debs" && apt-get --quiet=2 download "${names[@]}") || die "could not fetch the packages of $packages"
 }
 
-# Debian 12 holds /bin and its like as links into /usr; the packages still ship files under both names.
+# Debian holds /bin and its like as links into /usr; the packages still ship files under both names.
 extract_packages() {
   local debs=$1 root=$2 name deb
   for name in bin sbin lib lib64; do
@@ -78,6 +80,24 @@ extract_packages() {
     mkdir -p "$root/var/lib/dpkg/status.d"
     dpkg-deb --field "$deb" >"$root/var/lib/dpkg/status.d/$(dpkg-deb --field "$deb" Package)"
   done
+}
+
+# Programs that Debian has only in old versions come from the npm registry. Each line of the file is for one architecture:
+# ARCHITECTURE PACKAGE VERSION SHA512 FILE DESTINATION. The package's LICENSE becomes its copyright.
+extract_npm() {
+  local dir=$1 root=$2 file=$3 arch package version digest member destination archive
+  while read -r arch package version digest member destination; do
+    [[ "$arch" == "$(dpkg --print-architecture)" ]] || continue
+    archive="$dir/debs/$package.tgz"
+    /usr/lib/apt/apt-helper -q=2 download-file "$NPM_REGISTRY/$package/-/$package-$version.tgz" "$archive" "SHA512:$digest" >/dev/null ||
+      die "could not fetch $package $version of $NPM_REGISTRY"
+    mkdir -p "$root/usr/share/doc/$package" "$(dirname "$root$destination")"
+    tar -xz -O -f "$archive" "package/$member" >"$root$destination"
+    chmod 0755 "$root$destination"
+    tar -xz -O -f "$archive" package/LICENSE >"$root/usr/share/doc/$package/copyright"
+    printf 'Package: %s\nStatus: install ok installed\nVersion: %s\nArchitecture: %s\nDescription: from the npm registry\n' \
+      "$package" "$version" "$arch" >"$root/var/lib/dpkg/status.d/$package"
+  done < <(list "$file")
 }
 
 # prune ROOT FILE: removes what the file's patterns match; a pattern that matches nothing is a mistake.
@@ -139,6 +159,7 @@ main() {
   write_apt_conf "$WORK" "$(dpkg --print-architecture)"
   fetch_packages "$WORK" "$image/packages"
   extract_packages "$WORK/debs" "$root"
+  if [[ -r "$image/npm" ]]; then extract_npm "$WORK" "$root" "$image/npm"; fi
   prune_documents "$root"
   prune_libc "$root"
   prune "$root" "$image/prune"

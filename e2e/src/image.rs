@@ -1,9 +1,10 @@
-//! An image of a user's: busybox and nothing else, so without the runner. Made here, since no registry may be in reach.
+//! Images of users, made here since no registry may be in reach: busybox and nothing else, so without the runner, and a
+//! runtime with packages.
 
 use std::{env, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use tokio::sync::OnceCell;
+use tokio::{process::Command, sync::OnceCell};
 
 use crate::policy::IMAGES;
 
@@ -19,6 +20,14 @@ make_image "$1" "$work/root" "$work/image.tar" '["/bin/busybox"]'
 ./cluster.sh load-image "$work/image.tar"
 "#;
 
+const EXTEND: &str = r#"
+set -euo pipefail
+tar=$(mktemp)
+trap 'rm -f "$tar"' EXIT
+../../sandbox-images/extend.sh "$2" "$1" "$tar" "$3"
+./cluster.sh load-image "$tar"
+"#;
+
 /// Name of an image in the cluster that holds `/bin/busybox` and no runner, and that the lane's policy allows.
 pub async fn without_runner() -> Result<String> {
     static LOADED: OnceCell<String> = OnceCell::const_new();
@@ -28,24 +37,26 @@ pub async fn without_runner() -> Result<String> {
                 return Ok(image);
             }
             let image = format!("{IMAGES}busybox:1");
-            let script = load(image.clone());
-            tokio::task::spawn_blocking(script).await.context("the image was not loaded")??;
-            Ok(image)
+            load(SCRIPT, image, Vec::new()).await
         })
         .await
         .cloned()
 }
 
-fn load(image: String) -> impl FnOnce() -> Result<()> {
-    move || {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster");
-        let output = std::process::Command::new("bash")
-            .args(["-c", SCRIPT, "load", &image])
-            .current_dir(folder)
-            .output()
-            .context("could not start bash")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "could not load image {image}; set SKILLET_E2E_IMAGE: {said}");
-        Ok(())
-    }
+/// Makes an image of a runtime and the packages in `folder`, by the script that users take for it. Returns its name in the
+/// cluster.
+pub async fn with_packages(runtime: &str, folder: &Path) -> Result<String> {
+    let folder = folder.to_str().context("the folder's path is no text")?.to_owned();
+    load(EXTEND, format!("{IMAGES}{runtime}-with-packages:1"), vec![runtime.to_owned(), folder]).await
+}
+
+/// Runs a script that loads an image of this name.
+async fn load(script: &'static str, image: String, arguments: Vec<String>) -> Result<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster");
+    let mut command = Command::new("bash");
+    command.args(["-c", script, "load", &image]).args(arguments).current_dir(folder);
+    let output = command.output().await.context("could not start bash")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "could not load image {image}: {said}");
+    Ok(image)
 }

@@ -17,10 +17,11 @@ read_dockerfile() {
     [[ -n "$line" && "$line" != '#'* ]] || continue
     instruction=${line%% *} rest=${line#* }
     case "$stage:$line" in
-      ":FROM debian:bookworm-slim AS rootfs") stage=rootfs ;;
+      ":FROM debian:trixie-slim AS rootfs") stage=rootfs ;;
       ":FROM scratch" | "made:FROM scratch") stage=image ;;
       "rootfs:COPY sandbox-images /build") stage=copied ;;
       "copied:RUN /build/rootfs.sh $image /rootfs") stage=made ;;
+      "copied:RUN apt-get update && apt-get install --yes ca-certificates && /build/rootfs.sh $image /rootfs") stage=made ;;
       "image:COPY --from=rootfs /rootfs /") DOCKER_BASE=yes ;;
       "image:COPY --chmod=0755 "*) DOCKER_FILES+=("${rest#* }") ;;
       "image:ENV "*) env+=("\"${rest//\"/}\"") ;;

@@ -2,7 +2,7 @@
 const assert = require("node:assert");
 const fs = require("node:fs");
 
-assert(Number(process.versions.node.split(".")[0]) >= 18, process.version);
+assert(Number(process.versions.node.split(".")[0]) >= 24, process.version);
 for (const name of require("node:module").builtinModules) {
   // Not for use: inspector parts that warn, and those that open a network.
   if (!name.startsWith("_") && name !== "trace_events" && name !== "sys") require(name);

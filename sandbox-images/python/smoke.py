@@ -2,7 +2,7 @@
 import importlib
 import sys
 
-assert sys.version_info >= (3, 11), sys.version
+assert sys.version_info >= (3, 13), sys.version
 
 MODULES = """
 argparse array ast asyncio base64 bisect bz2 calendar cmath codecs collections concurrent.futures configparser contextlib
