@@ -13,7 +13,10 @@ use std::{
 use futures::Stream;
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use skillet_api::{Skill, SkillPolicy, SkillPolicySpec, SkillVersion, SkillVersionSpec, names, skill::Run};
+use skillet_api::{
+    Skill, SkillPolicy, SkillPolicySpec, SkillVersion, SkillVersionSpec, names,
+    skill::{Run, SkillStatus},
+};
 use skillet_core::version::SkillSemver;
 use skillet_kube::{Mirror, RawObject};
 use tokio::sync::watch;
@@ -154,6 +157,12 @@ impl State {
         skill.spec.description.clear();
         skill.spec.tags.clear();
         skill.metadata = identity(skill.metadata);
+        if let Some(status) = &mut skill.status {
+            // A run is refused with the words of a condition that is not true.
+            let conditions = status.conditions.drain(..).filter(|condition| condition.status != "True");
+            let (observed_generation, conditions) = (status.observed_generation, conditions.collect());
+            *status = SkillStatus { observed_generation, conditions, ..SkillStatus::default() };
+        }
         let (at, revision) = (key_of(&skill), revision(&skill));
         let concurrency = skill.spec.limits.as_ref().and_then(|limits| limits.concurrency);
         if let Some(skill) = Compact::new(&skill) {

@@ -8,12 +8,8 @@ mod shutdown;
 mod telemetry;
 
 use clap::Parser;
-use mimalloc::MiMalloc;
 
 use crate::config::{Args, Command};
-
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

@@ -120,8 +120,18 @@ fn the_catalog_drops_the_content_of_a_skill() {
     let catalog = Catalog::default();
     let mut whole = skill("a", "on");
     whole.spec.run.sandbox = Some(skillet_api::skill::Sandbox::default());
+    whole.status = serde_json::from_value(serde_json::json!({
+        "observedGeneration": 3, "digest": "d", "conditions": [
+            { "type": "Ready", "status": "False", "reason": "SpecInvalid", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z" },
+            { "type": "Sealed", "status": "True", "reason": "Sealed", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" },
+        ]
+    }))
+    .unwrap();
     whole.put(&catalog);
     let kept = catalog.skill("ns", "a").unwrap();
     assert_eq!(kept.spec.run, Run::default());
     assert_eq!(kept.spec.mode, skillet_api::skill::Mode::On);
+    let status = kept.status.clone().unwrap();
+    let types: Vec<_> = status.conditions.iter().map(|condition| condition.type_.as_str()).collect();
+    assert_eq!((status.observed_generation, status.digest, types), (Some(3), None, vec!["Ready"]));
 }
