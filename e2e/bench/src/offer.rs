@@ -83,7 +83,7 @@ pub(crate) fn measure(plotted: Option<&Path>) -> anyhow::Result<Vec<Figure>> {
 }
 
 fn of(size: u32) -> Measured {
-    let scoring = Scoring::default();
+    let scoring = Scoring::ranked();
     let skills: Vec<Arc<Candidate>> = synthetic::corpus(size, SEED);
     let start = Instant::now();
     let mut index = Index::build(scoring.matching, skills.iter().cloned());
@@ -102,7 +102,7 @@ fn of(size: u32) -> Measured {
 
 /// Number of skills and median time in microseconds, where always as many match. Sizes take turns, request by request.
 fn growth() -> Vec<(f64, f64)> {
-    let scoring = Scoring::default();
+    let scoring = Scoring::ranked();
     let mut sizes: Vec<(u32, Index, Scratch, Samples)> = SIZES
         .map(|size| (size, among(size, scoring.matching), Scratch::default(), Samples::default()))
         .into();
@@ -126,7 +126,9 @@ fn among(size: u32, matching: MatchMode) -> Index {
 /// A chat request of some 2 KB.
 fn request(seed: u64) -> Value {
     let (texts, tools) = synthetic::request(seed);
-    let messages: Value = texts.iter().map(|text| json!({ "role": "user", "content": text })).collect();
+    let roles = ["system", "user"];
+    let messages: Value =
+        texts.iter().zip(roles).map(|(text, role)| json!({ "role": role, "content": text })).collect();
     json!({ "model": MODEL, "messages": messages, "tools": tools })
 }
 
@@ -144,12 +146,14 @@ fn offer(scoring: &Scoring, index: &Index, mut request: Value, scratch: &mut Scr
 fn chosen(scoring: &Scoring, index: &Index, request: &Value, scratch: &mut Scratch) -> Vec<ToolDefinition> {
     let dialect = DialectName::OpenAiChat.dialect();
     let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
+    let user_turns = dialect.user_turns(request);
     let facts = RequestFacts {
         provider: ProviderFamily::OpenAi,
         model: MODEL,
         format: "openai",
         client_tools: &client_tools,
         texts: &texts,
+        user_turns: &user_turns,
     };
     let query = scoring.query(&facts);
     let names = dialect.client_tool_names(request);
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_request_is_offered_the_same_skills_whoever_else_is_there() {
-        let scoring = Scoring::default();
+        let scoring = Scoring::ranked();
         let (few, many) = (among(1_000, scoring.matching), among(3_000, scoring.matching));
         let mut scratch = Scratch::default();
         for seed in 0..50 {

@@ -1,15 +1,21 @@
-//! The command line: folders of cases and two switches.
+//! The command line: folders of cases, switches, and the setting of retrieval sets.
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
+
+use crate::retrieval::{Policy, Setting};
 
 pub(crate) const HELP: &str = "\
-usage: skillet-compat [--verbose] [--json] DIR...
+usage: skillet-compat [--verbose] [--json] [--policy NAME] [--examples on|off] DIR...
 
 Replays the reference cases in each DIR (*.json, subfolders too) through the product's own code.
 Prints one line per kind: <set>/<kind> <passed> passed <failed> failed <skipped> skipped
+A file with tools and queries is a retrieval set. It gives a line of its own:
+retrieval/<name> recall@5 <share> hit@1 <share> offered <tools a query> none <share offered nothing>
 
+  --policy NAME      selection of tools for retrieval sets: Reference, Words or Ranked; default Ranked
+  --examples on|off  whether the tools of retrieval sets have their example questions; default off
   --verbose  also every failed case with what was expected, and every skipped case with the reason
   --json     everything as one JSON document
 
@@ -25,16 +31,29 @@ pub(crate) enum Command {
 pub(crate) struct Arguments {
     pub(crate) verbose: bool,
     pub(crate) json: bool,
+    pub(crate) setting: Setting,
     pub(crate) paths: Vec<PathBuf>,
 }
 
-pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Command> {
+pub(crate) fn read(mut words: impl Iterator<Item = String>) -> Result<Command> {
     let mut arguments = Arguments::default();
-    for word in words {
+    while let Some(word) = words.next() {
         match word.as_str() {
             "--help" | "-h" => return Ok(Command::Help),
             "--verbose" | "-v" => arguments.verbose = true,
             "--json" => arguments.json = true,
+            "--policy" => {
+                let name = words.next().unwrap_or_default();
+                arguments.setting.policy =
+                    Policy::of(&name).with_context(|| format!("{name:?} is not a policy\n\n{HELP}"))?;
+            }
+            "--examples" => {
+                arguments.setting.has_examples = match words.next().as_deref() {
+                    Some("on") => true,
+                    Some("off") => false,
+                    _ => bail!("--examples is on or off\n\n{HELP}"),
+                }
+            }
             option if option.starts_with('-') => bail!("{option} is not an option\n\n{HELP}"),
             path => arguments.paths.push(path.into()),
         }
@@ -63,15 +82,22 @@ mod tests {
         let paths = vec!["a".into(), "b".into()];
         check(
             "a --json b",
-            Ok(Command::Replay(Arguments { verbose: false, json: true, paths: paths.clone() })),
+            Ok(Command::Replay(Arguments { json: true, paths: paths.clone(), ..Arguments::default() })),
         );
-        check("-v a b", Ok(Command::Replay(Arguments { verbose: true, json: false, paths })));
+        check("-v a b", Ok(Command::Replay(Arguments { verbose: true, paths, ..Arguments::default() })));
         check("a --help", Ok(Command::Help));
+        let setting = Setting { policy: Policy::Words, has_examples: true };
+        check(
+            "--policy Words --examples on a",
+            Ok(Command::Replay(Arguments { setting, paths: vec!["a".into()], ..Arguments::default() })),
+        );
     }
 
     #[test]
     fn what_cannot_be_understood_is_refused() {
         check("", Err("name at least one folder"));
         check("--jsn a", Err("--jsn is not an option"));
+        check("--policy Best a", Err("\"Best\" is not a policy"));
+        check("--examples a", Err("--examples is on or off"));
     }
 }

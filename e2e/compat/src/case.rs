@@ -6,6 +6,15 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::retrieval::RetrievalSet;
+
+/// The content of one file.
+#[derive(Clone, Debug)]
+pub(crate) enum CaseFile {
+    Cases(Vec<Case>),
+    Retrieval(RetrievalSet),
+}
+
 /// One observation of the reference, and what a compatible product makes of it.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Case {
@@ -65,20 +74,35 @@ enum File {
     Bare(Vec<Value>),
 }
 
-/// Reads the cases of a file, or of every `*.json` in a folder and below, by name.
-pub(crate) fn read(path: &Path) -> Result<Vec<Case>> {
-    let mut cases = Vec::new();
+/// Reads a file, or every `*.json` in a folder and below, by name.
+pub(crate) fn read(path: &Path) -> Result<Vec<CaseFile>> {
+    let mut found = Vec::new();
     for file in files(path)? {
         let folder = file.canonicalize().ok().and_then(|path| Some(path.parent()?.file_name()?.to_owned()));
         let set = folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let text =
             std::fs::read_to_string(&file).with_context(|| format!("could not read {}", file.display()))?;
-        cases.extend(parse(&set, &text).with_context(|| format!("could not read {}", file.display()))?);
+        found.push(match RetrievalSet::parse(&text) {
+            Some(retrieval) => CaseFile::Retrieval(retrieval),
+            None => CaseFile::Cases(
+                parse(&set, &text).with_context(|| format!("could not read {}", file.display()))?,
+            ),
+        });
     }
-    if cases.is_empty() {
+    if !found.iter().any(|file| matches!(file, CaseFile::Retrieval(_)) || !file.cases().is_empty()) {
         bail!("there are no cases in {}", path.display());
     }
-    Ok(cases)
+    Ok(found)
+}
+
+impl CaseFile {
+    /// Returns the cases of the file; none if it is a retrieval set.
+    pub(crate) fn cases(&self) -> &[Case] {
+        match self {
+            Self::Cases(cases) => cases,
+            Self::Retrieval(_) => &[],
+        }
+    }
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>> {
@@ -154,8 +178,9 @@ mod tests {
 
     #[test]
     fn folders_are_read_to_the_bottom_and_name_the_set() {
-        let cases = read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))).unwrap();
-        let sets: std::collections::BTreeSet<&str> = cases.iter().map(|case| case.set.as_str()).collect();
+        let files = read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))).unwrap();
+        let cases = files.iter().flat_map(CaseFile::cases);
+        let sets: std::collections::BTreeSet<&str> = cases.map(|case| case.set.as_str()).collect();
         assert_eq!(sets.into_iter().collect::<Vec<_>>(), ["omniroute", "uniskill"]);
         assert!(read(Path::new("/nonexistent")).is_err());
     }

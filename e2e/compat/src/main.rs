@@ -1,5 +1,7 @@
 //! `skillet-compat DIR...`: replays cases of reference implementations through the product's own code.
 //!
+//! It also measures retrieval sets: how often the right tool is offered.
+//!
 //! A case has a kind, an input and the answer of the reference, such as OmniRoute. `registry` lists the kinds; each file below
 //! it calls the product and compares. Rules of a reference that the product does not have are implemented here.
 
@@ -9,12 +11,14 @@ mod judge;
 mod omniroute;
 mod registry;
 mod report;
+mod retrieval;
 mod uniskill;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use arguments::Command;
+use case::CaseFile;
 use report::Report;
 
 fn main() -> ExitCode {
@@ -39,9 +43,13 @@ fn run() -> Result<bool> {
     };
     let mut report = Report::default();
     for path in &arguments.paths {
-        for case in case::read(path)? {
-            let verdict = registry::replay(&case);
-            report.add(&case, verdict);
+        for file in case::read(path)? {
+            for case in file.cases() {
+                report.add(case, registry::replay(case));
+            }
+            if let CaseFile::Retrieval(set) = file {
+                report.add_figures(set.measure(arguments.setting));
+            }
         }
     }
     print!("{}", if arguments.json { report.to_json()? } else { report.to_text(arguments.verbose) });

@@ -54,12 +54,16 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::{case, report::Report};
+    use crate::{
+        case::{self, CaseFile},
+        report::Report,
+    };
 
     #[test]
     fn the_sample_cases_are_answered() {
         let mut report = Report::default();
-        for case in case::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))).unwrap() {
+        let files = case::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))).unwrap();
+        for case in files.iter().flat_map(CaseFile::cases).cloned() {
             report.add(&case, replay(&case));
         }
         let expected = "\

@@ -9,11 +9,13 @@ use serde_json::Value;
 use crate::{
     case::{Case, Verdict},
     judge::Judgement,
+    retrieval::Figures,
 };
 
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     kinds: BTreeMap<(String, String), Tally>,
+    retrieval: Vec<Figures>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -55,6 +57,10 @@ impl Report {
         }
     }
 
+    pub(crate) fn add_figures(&mut self, figures: Figures) {
+        self.retrieval.push(figures);
+    }
+
     pub(crate) fn has_failures(&self) -> bool {
         self.kinds.values().any(|tally| tally.failed > 0)
     }
@@ -69,6 +75,9 @@ impl Report {
                     let _ = writeln!(text, "{line}");
                 }
             }
+        }
+        for figures in &self.retrieval {
+            let _ = writeln!(text, "{figures}");
         }
         text
     }
@@ -88,6 +97,7 @@ impl Report {
             "failed": sum(|tally| tally.failed),
             "skipped": sum(|tally| tally.skipped),
             "kinds": kinds,
+            "retrieval": self.retrieval.iter().map(Figures::to_json).collect::<Vec<_>>(),
         });
         Ok(serde_json::to_string_pretty(&whole)? + "\n")
     }

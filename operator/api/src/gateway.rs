@@ -46,22 +46,27 @@ pub struct RateLimits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OfferMatching {
     #[default]
-    Substring,
+    Ranked,
     Words,
+    Substring,
 }
 
 /// Selection of the skills that a request is offered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OfferPolicy {
-    /// Comparison of text: `Substring` finds names and tags anywhere in the request, as OmniRoute does. `Words` finds whole words in any script, and only in messages. Default `Substring`.
+    /// Comparison of text: `Ranked` ranks skills by the rare words of the user's turns, and a conversation keeps its skills. `Words` finds whole words in any script, and only in messages. `Substring` finds names and tags anywhere in the request, as OmniRoute does. Default `Ranked`.
     pub matching: OfferMatching,
-    /// Most `auto` skills offered to one request. Default 5.
+    /// Most `auto` skills that one request is offered; with `Ranked`, that one turn of the user adds. Default 5.
     #[schemars(range(max = 128))]
     pub max_auto_skills: u32,
-    /// Fewest points with which an `auto` skill is offered. Default 3.
+    /// Most `auto` skills that a conversation keeps, with `Ranked` only. A smaller number than `maxAutoSkills` counts as `maxAutoSkills`. Default 10.
+    #[schemars(range(max = 128))]
+    pub max_conversation_skills: u32,
+    /// Fewest points with which an `auto` skill is offered. Default 100 with `Ranked`, else 3.
     #[schemars(range(min = 1, max = 1000))]
-    pub min_auto_score: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_auto_score: Option<u32>,
     /// Most tokens that all offered definitions may take, about four bytes each; the skills with the lowest score are left out first. Default 16000.
     #[schemars(range(max = 1_000_000))]
     pub token_budget: u32,
@@ -70,9 +75,10 @@ pub struct OfferPolicy {
 impl Default for OfferPolicy {
     fn default() -> Self {
         Self {
-            matching: OfferMatching::Substring,
+            matching: OfferMatching::Ranked,
             max_auto_skills: 5,
-            min_auto_score: 3,
+            max_conversation_skills: 10,
+            min_auto_score: None,
             token_budget: 16_000,
         }
     }

@@ -56,6 +56,10 @@ pub struct SkillSpec {
     #[schemars(length(max = 32), inner(length(min = 1, max = 64)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Questions of people that the skill answers, in their own words. They help to offer it, and a model does not see them. Like tags they belong to no version. At most 32 of at most 256 characters.
+    #[schemars(length(max = 32), inner(length(min = 1, max = 256)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
     /// Sealed versions that are withdrawn. Constraints skip them, models are not offered them, and an execution that fits no other version fails with `VersionYanked`. Runs that have started continue. At most 256.
     #[schemars(
         length(max = 256),

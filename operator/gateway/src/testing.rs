@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::{body::Body, extract::Request, middleware, response::Response};
 use http::{HeaderMap, header, request};
 use serde_json::{Value, json};
-use skillet_api::SkillPolicySpec;
+use skillet_api::{SkillPolicySpec, gateway::OfferMatching};
 use skillet_kube::testing::{self, FakeApiServer};
 use skillet_llm::confirmation::ConfirmationKey;
 use tower::ServiceExt as _;
@@ -101,6 +101,8 @@ impl TestGateway {
         gateway.change_policy(|policy| {
             policy.gateway.platform_namespaces = vec!["platform".into()];
             policy.gateway.catalog_namespaces = vec!["shop".into()];
+            // Texts of these tests name a skill somewhere.
+            policy.gateway.offer.matching = OfferMatching::Substring;
             let providers = &mut policy.gateway.providers;
             for provider in [&mut providers.openai, &mut providers.anthropic, &mut providers.gemini] {
                 provider.base_url.clone_from(&url);

@@ -14,6 +14,7 @@ use crate::{
     Dialect, DialectError, OfferedNames, StreamFilter, ToolCall, ToolDefinition, ToolResult, Usage,
     history::{CallPairing, HistoryCall, ResultLocation},
     stream::{LastRoundFilter, RoundsFilter, StreamCodec},
+    user_turns::user_turns,
     wire::{self, items},
 };
 
@@ -147,6 +148,10 @@ impl<C: Codec> Dialect for C {
 
     fn texts<'a>(&self, request: &'a Value) -> Vec<&'a str> {
         C::texts(request)
+    }
+
+    fn user_turns<'a>(&self, request: &'a Value) -> Vec<Vec<&'a str>> {
+        user_turns(&request[C::TURNS])
     }
 
     fn is_streaming(&self, request: &Value) -> bool {

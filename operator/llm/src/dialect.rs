@@ -148,6 +148,9 @@ pub trait Dialect: Send + Sync {
     /// tools.
     fn texts<'a>(&self, request: &'a Value) -> Vec<&'a str>;
 
+    /// The texts of each turn of the user that has text, in order, without results of tools.
+    fn user_turns<'a>(&self, request: &'a Value) -> Vec<Vec<&'a str>>;
+
     /// Returns true if the body asks for a streamed response. Always false for Gemini, which says it in the route.
     fn is_streaming(&self, request: &Value) -> bool;
 

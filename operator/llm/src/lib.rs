@@ -29,6 +29,7 @@ mod tool_choice;
 pub mod tool_names;
 pub mod tool_schema;
 mod usage;
+mod user_turns;
 mod wire;
 
 pub use dialect::{Arguments, Dialect, DialectError, DialectName, ToolCall, ToolDefinition, ToolResult};

@@ -38,6 +38,27 @@ pub(crate) fn split_camel_case(name: &str) -> String {
     split
 }
 
+/// Also inserts a blank before the last of several capitals if a small letter follows: `URLParser` is url and parser.
+pub(crate) fn split_capitals(name: &str) -> String {
+    let mut split = String::with_capacity(name.len() + 4);
+    let mut before = None;
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        let begins_word = c.is_uppercase()
+            && before.is_some_and(|before: char| {
+                let ends_capitals =
+                    before.is_uppercase() && rest.peek().is_some_and(|next| next.is_lowercase());
+                before.is_lowercase() || before.is_ascii_digit() || ends_capitals
+            });
+        if begins_word {
+            split.push(' ');
+        }
+        before = Some(c);
+        split.push(c);
+    }
+    split
+}
+
 pub(crate) fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut seen = HashSet::new();
     words.filter(|word| seen.insert(*word)).map(str::to_owned).collect()

@@ -21,6 +21,8 @@ pub struct Candidate {
     pub is_ready: bool,
     pub description: Arc<str>,
     pub tags: Arc<[String]>,
+    /// Questions that the skill answers. Only [`super::MatchMode::Ranked`] reads them.
+    pub examples: Arc<[String]>,
     pub mode: Mode,
     pub enabled: bool,
     pub invocation: Invocation,

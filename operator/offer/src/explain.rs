@@ -3,8 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    Candidate, Eligibility, Index, Offer, RejectReason, Scorer, Scoring, Scratch, Selection, Signal,
+    Candidate, Eligibility, Index, Offer, Query, RejectReason, Scorer, Scoring, Scratch, Selection, Signal,
     SkillFilter,
+    ranked::{IMPACT_ONE, TermWeight, term_weights},
     select::{rejection, select},
 };
 
@@ -15,6 +16,10 @@ pub struct Explanation {
     /// Sum of the signals. It decides for skills of mode `auto` only.
     pub score: i32,
     pub signals: Vec<Signal>,
+    /// Fewest points with which a skill of mode `auto` is offered.
+    pub threshold: i32,
+    /// Number of the user's turn that added the skill to the offer, if turns count.
+    pub turn: Option<usize>,
     pub decision: OfferDecision,
 }
 
@@ -36,24 +41,58 @@ pub fn explain(
     scratch: &mut Scratch,
 ) -> Vec<Explanation> {
     let selected = Selected::of(&select(scoring, indexes, selection, scratch));
-    let scorer = Scorer::new(scoring.weights, selection.query);
+    let terms = last_terms(indexes, selection.query);
     let mut explanations = Vec::new();
     for (distance, index) in indexes.iter().enumerate() {
+        let terms = terms.get(distance).map(Vec::as_slice).unwrap_or_default();
+        let scorer = Scorer::with_terms(scoring.weights, selection.query, terms);
         let mut candidates: Vec<&Arc<Candidate>> = index.candidates().collect();
         candidates.sort_by(|a, b| a.name.cmp(&b.name));
         for candidate in candidates {
             let signals = scorer.signals(candidate);
             let score = signals.iter().map(|signal| signal.points).sum();
-            let decision = match selected.ranks.get(&key(candidate)) {
-                Some(rank) => OfferDecision::Offered { rank: *rank },
+            let offered = selected.ranks.get(&key(candidate)).copied();
+            let decision = match offered {
+                Some((rank, _)) => OfferDecision::Offered { rank },
                 None => OfferDecision::NotOffered(
                     selected.reason(scoring, indexes, selection, candidate, distance, score),
                 ),
             };
-            explanations.push(Explanation { skill: candidate.clone(), score, signals, decision });
+            explanations.push(Explanation {
+                skill: candidate.clone(),
+                score,
+                signals,
+                threshold: scoring.threshold,
+                turn: offered.map(|(_, turn)| turn).filter(|turn| *turn > 0),
+                decision,
+            });
         }
     }
     explanations
+}
+
+/// A term that the last turn searches, with the points of a skill in which it counts 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuestionTerm {
+    /// Word of the turn. It may differ from the term in more than its form if the term is only related to it.
+    pub word: String,
+    pub term: String,
+    pub points: i32,
+}
+
+/// Returns the terms that the last turn of a request searches in the farthest of the namespaces, the heaviest first.
+pub fn question_terms(indexes: &[&Index], query: &Query) -> Vec<QuestionTerm> {
+    let terms = last_terms(indexes, query).pop().unwrap_or_default();
+    let explained = |term: TermWeight| QuestionTerm {
+        points: term.points(IMPACT_ONE),
+        word: term.word.into(),
+        term: term.term.to_string(),
+    };
+    terms.into_iter().map(explained).collect()
+}
+
+fn last_terms(indexes: &[&Index], query: &Query) -> Vec<Vec<TermWeight>> {
+    query.questions.last().map(|question| term_weights(question, indexes)).unwrap_or_default()
 }
 
 type Key = (Arc<str>, Arc<str>);
@@ -64,7 +103,8 @@ fn key(candidate: &Candidate) -> Key {
 
 /// Ranks and rejections of an offer, by namespace and name.
 struct Selected {
-    ranks: HashMap<Key, usize>,
+    /// Position by importance, and the turn that added the skill.
+    ranks: HashMap<Key, (usize, usize)>,
     rejected: HashMap<Key, RejectReason>,
 }
 
@@ -74,7 +114,11 @@ impl Selected {
             Some(((rejected.namespace.clone()?, rejected.name.clone()), rejected.reason.clone()))
         });
         Self {
-            ranks: offer.offered.iter().map(|offered| (key(&offered.skill), offered.rank)).collect(),
+            ranks: offer
+                .offered
+                .iter()
+                .map(|offered| (key(&offered.skill), (offered.rank, offered.turn)))
+                .collect(),
             rejected: rejected.collect(),
         }
     }

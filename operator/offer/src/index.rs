@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `trie` | finds names and tags at any position of a text |
 //! | `inverted_index` | from words, names and tags to skills |
+//! | `weighted_slots` | a list of skills with the impacts of one term |
 //! | `postings` | a list of skills: numbers, or bits if it is long |
 //! | `block_counts` | counts of long lists, 512 skills at a time |
 //! | `search` | adds up the points and collects the best skills |
@@ -19,6 +20,7 @@ mod search;
 mod slot_set;
 mod suffix_links;
 mod trie;
+mod weighted_slots;
 
 use std::{
     cmp::Ordering,
@@ -30,8 +32,8 @@ use self::inverted_index::InvertedIndex;
 use super::{Candidate, Eligibility, MatchMode, terms::SkillTerms};
 use skillet_core::version::SkillSemver;
 
-pub(crate) use self::search::Collector;
 pub use self::search::Scratch;
+pub(crate) use self::search::{Collector, Search};
 
 /// A change to one skill.
 #[derive(Clone, Debug)]
@@ -64,7 +66,7 @@ pub(crate) struct IndexedSkill {
 /// #     };
 /// #     Arc::new(Candidate {
 /// #         namespace: "team".into(), name: name.into(), version: "1.0.0".into(), is_ready: true,
-/// #         description: "".into(), tags: [].into(), mode: Mode::Auto, enabled: true,
+/// #         description: "".into(), tags: [].into(), examples: [].into(), mode: Mode::Auto, enabled: true,
 /// #         invocation: Invocation::Auto, install_count: 0, registered: 0, tool,
 /// #     })
 /// # }
@@ -157,6 +159,16 @@ impl Index {
     /// Returns all skills, in no order.
     pub fn candidates(&self) -> impl Iterator<Item = &Arc<Candidate>> {
         self.entries.iter().flatten().map(|entry| &entry.candidate)
+    }
+
+    /// Returns the number of skills that are searched.
+    pub(crate) fn searched(&self) -> usize {
+        self.terms.skills()
+    }
+
+    /// Returns the number of searched skills with a term of [`MatchMode::Ranked`].
+    pub(crate) fn frequency(&self, term: &str) -> usize {
+        self.terms.weighted(term).len()
     }
 
     /// Returns the skills that are always offered, by registration, then by name.

@@ -10,10 +10,12 @@
 pub mod ascii_words;
 mod candidate;
 mod collation;
+mod conversation;
 mod explain;
 mod index;
 mod provider_family;
 mod query;
+mod ranked;
 mod request;
 mod score;
 mod scoring;
@@ -25,7 +27,7 @@ mod top_k;
 mod unicode_words;
 
 pub use candidate::{Candidate, CandidateTool, Eligibility};
-pub use explain::{Explanation, OfferDecision, explain};
+pub use explain::{Explanation, OfferDecision, QuestionTerm, explain, question_terms};
 pub use index::{Change, Index, Scratch};
 pub use provider_family::ProviderFamily;
 pub use query::Query;

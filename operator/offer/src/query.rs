@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, ops::Range};
 
-use super::{MatchMode, ProviderFamily, RequestFacts};
+use super::{
+    MatchMode, ProviderFamily, RequestFacts,
+    ranked::{Question, questions},
+};
 
 /// Most distinct words of a text that are searched. No language has so many; a text of that many distinct words would take
 /// ten times its bytes.
@@ -16,6 +19,8 @@ pub struct Query {
     pub(crate) text: String,
     /// First position of each distinct word in the text.
     words: Vec<Range<usize>>,
+    /// The turns that are searched, in order; one without words for modes other than [`MatchMode::Ranked`].
+    pub(crate) questions: Vec<Question>,
 }
 
 impl Query {
@@ -32,7 +37,11 @@ impl Query {
                 from..from + word.len()
             })
             .collect();
-        Self { matching, provider: facts.provider, text, words }
+        let questions = match matching {
+            MatchMode::Substring | MatchMode::Words => vec![Question::default()],
+            MatchMode::Ranked => questions(facts),
+        };
+        Self { matching, provider: facts.provider, text, words, questions }
     }
 
     /// Returns the distinct words of the text, in the order of their first occurrence.

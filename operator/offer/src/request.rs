@@ -17,6 +17,8 @@ pub struct RequestFacts<'a> {
     pub client_tools: &'a [&'a Value],
     /// Texts of the messages, in order.
     pub texts: &'a [&'a str],
+    /// Texts of each turn of the user, in order, without the results of tools.
+    pub user_turns: &'a [Vec<&'a str>],
 }
 
 impl RequestFacts<'_> {

@@ -5,7 +5,11 @@
 
 use std::collections::HashSet;
 
-use super::{Candidate, Query, Weights, terms::SkillTerms};
+use super::{
+    Candidate, MatchMode, Query, Weights,
+    ranked::{SkillTerm, TermWeight, kinds},
+    terms::SkillTerms,
+};
 
 /// Kind of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,6 +18,8 @@ pub enum SignalKind {
     NameWord,
     Tag,
     DescriptionWord,
+    SchemaWord,
+    Example,
     Provider,
 }
 
@@ -32,11 +38,17 @@ pub struct Scorer<'q> {
     weights: Weights,
     query: &'q Query,
     words: HashSet<&'q str>,
+    /// Terms of the question, for [`MatchMode::Ranked`].
+    terms: &'q [TermWeight],
 }
 
 impl<'q> Scorer<'q> {
     pub fn new(weights: Weights, query: &'q Query) -> Self {
-        Self { weights, query, words: query.words().collect() }
+        Self::with_terms(weights, query, &[])
+    }
+
+    pub(crate) fn with_terms(weights: Weights, query: &'q Query, terms: &'q [TermWeight]) -> Self {
+        Self { weights, query, words: query.words().collect(), terms }
     }
 
     /// Returns the sum of all signals.
@@ -47,7 +59,10 @@ impl<'q> Scorer<'q> {
     /// Returns every match, in the order of the kinds.
     pub fn signals(&self, candidate: &Candidate) -> Vec<Signal> {
         let terms = SkillTerms::of(self.query.matching, candidate);
-        let mut signals = self.text_signals(&terms);
+        let mut signals = match self.query.matching {
+            MatchMode::Substring | MatchMode::Words => self.text_signals(&terms),
+            MatchMode::Ranked => self.ranked_signals(&terms.weighted),
+        };
         signals.extend(self.provider_signal(&terms));
         signals
     }
@@ -70,6 +85,20 @@ impl<'q> Scorer<'q> {
             .collect()
     }
 
+    /// Returns a signal for each field of each term, by field.
+    fn ranked_signals(&self, skill: &[SkillTerm]) -> Vec<Signal> {
+        let mut signals = Vec::new();
+        for question in self.terms {
+            let Ok(at) = skill.binary_search_by(|term| term.term.cmp(&question.term)) else { continue };
+            let Some(SkillTerm { term, impact, shares }) = skill.get(at) else { continue };
+            let points = split(question.points(*impact), shares);
+            let of_fields = kinds().zip(points).filter(|(_, points)| *points != 0);
+            signals.extend(of_fields.map(|(kind, points)| signal(kind, term, points)));
+        }
+        signals.sort_by_key(|signal| kinds().position(|kind| kind == signal.kind));
+        signals
+    }
+
     fn provider_signal(&self, terms: &SkillTerms) -> Option<Signal> {
         let provider = self.query.provider;
         if terms.families.is_empty() {
@@ -79,6 +108,20 @@ impl<'q> Scorer<'q> {
         let points = if is_match { self.weights.provider_match } else { self.weights.provider_mismatch };
         Some(signal(SignalKind::Provider, provider.as_str(), points))
     }
+}
+
+/// Splits points by shares into whole numbers of the same sum.
+#[expect(clippy::cast_possible_truncation, reason = "a part is no larger than the points")]
+fn split<const N: usize>(points: i32, shares: &[f64; N]) -> [i32; N] {
+    let mut sum = 0.0;
+    let mut given = 0;
+    shares.map(|share| {
+        sum += share;
+        let until = (f64::from(points) * sum).round() as i32;
+        let part = until - given;
+        given = until;
+        part
+    })
 }
 
 fn signal(kind: SignalKind, text: &str, points: i32) -> Signal {

@@ -18,6 +18,8 @@ pub enum MatchMode {
     /// Names and tags match as whole words or phrases, in any script. Stop words score nothing. The text is that of the
     /// messages only.
     Words,
+    /// Rare words of the user's turns weigh most, by BM25F over all texts of a skill. Words are compared by their stems.
+    Ranked,
 }
 
 impl From<OfferMatching> for MatchMode {
@@ -25,6 +27,7 @@ impl From<OfferMatching> for MatchMode {
         match matching {
             OfferMatching::Substring => Self::Substring,
             OfferMatching::Words => Self::Words,
+            OfferMatching::Ranked => Self::Ranked,
         }
     }
 }
@@ -59,13 +62,21 @@ pub struct Scoring {
     pub weights: Weights,
     /// Fewest points with which an `auto` skill is offered.
     pub threshold: i32,
-    /// Most `auto` skills in one offer.
+    /// Most `auto` skills that one turn of a conversation leads to.
     pub maximum: usize,
+    /// Most `auto` skills in one offer. Only [`MatchMode::Ranked`] keeps skills of earlier turns.
+    pub conversation_maximum: usize,
 }
 
 impl Default for Scoring {
     fn default() -> Self {
-        Self { matching: MatchMode::default(), weights: Weights::default(), threshold: 3, maximum: 5 }
+        Self {
+            matching: MatchMode::default(),
+            weights: Weights::default(),
+            threshold: 3,
+            maximum: 5,
+            conversation_maximum: 5,
+        }
     }
 }
 
@@ -73,6 +84,18 @@ impl Scoring {
     /// Returns the default numbers with [`MatchMode::Words`].
     pub fn words() -> Self {
         Self { matching: MatchMode::Words, ..Self::default() }
+    }
+
+    /// Returns the numbers of [`MatchMode::Ranked`]. The threshold is calibrated so that everyday talk finds nothing.
+    pub fn ranked() -> Self {
+        Self {
+            matching: MatchMode::Ranked,
+            // A match gives no points, so that nobody wins by tags of all providers.
+            weights: Weights { provider_match: 0, provider_mismatch: -50, ..Weights::default() },
+            threshold: 100,
+            maximum: 5,
+            conversation_maximum: 10,
+        }
     }
 
     /// Prepares a request for this scoring.
@@ -87,6 +110,7 @@ impl MatchMode {
         match self {
             Self::Substring => facts.substring_text(),
             Self::Words => unicode_words::line(facts.texts.iter().copied()),
+            Self::Ranked => String::new(),
         }
     }
 
@@ -95,6 +119,7 @@ impl MatchMode {
         match self {
             Self::Substring => Box::new(ascii_words::runs(text)),
             Self::Words => Box::new(text.split(' ')),
+            Self::Ranked => Box::new(std::iter::empty()),
         }
     }
 
@@ -102,6 +127,7 @@ impl MatchMode {
         match self {
             Self::Substring => true,
             Self::Words => unicode_words::is_scoring(word),
+            Self::Ranked => false,
         }
     }
 
@@ -110,6 +136,7 @@ impl MatchMode {
         match self {
             Self::Substring => lower_pattern(name),
             Self::Words => unicode_words::phrase(&unicode_words::split_name(name)),
+            Self::Ranked => None,
         }
     }
 
@@ -118,6 +145,7 @@ impl MatchMode {
         match self {
             Self::Substring => lower_pattern(tag),
             Self::Words => unicode_words::phrase(tag),
+            Self::Ranked => None,
         }
     }
 
@@ -126,6 +154,7 @@ impl MatchMode {
         match self {
             Self::Substring => ascii_words::name_words(name),
             Self::Words => self.text_words(&unicode_words::split_name(name)),
+            Self::Ranked => Vec::new(),
         }
     }
 
@@ -134,6 +163,7 @@ impl MatchMode {
         match self {
             Self::Substring => ascii_words::text_words(text),
             Self::Words => distinct(unicode_words::scoring_words(&unicode_words::line([text]))),
+            Self::Ranked => Vec::new(),
         }
     }
 }

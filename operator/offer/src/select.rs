@@ -8,16 +8,20 @@
 //! 3. Skills of mode `on` come first: by namespace, then by registration. Then skills of mode `auto` by score, up to the
 //!    scoring's maximum. Skills that rules 1 and 2 leave out do not count towards it.
 //! 4. If the definitions take more tokens than the budget, skills are dropped from the end: the lowest `auto` first.
-//! 5. The rest is listed by name, `on` before `auto`. Requests with the same skills then begin alike, whatever the scores,
-//!    and prompt caches of providers hit.
+//! 5. The rest is listed by name, `on` before `auto`, and skills of earlier turns before those of later ones. Requests with
+//!    the same skills then begin alike, whatever the scores, and prompt caches of providers hit.
+//!
+//! [`super::MatchMode::Ranked`] searches for each turn of the user. Skills that an earlier turn added stay in the offer.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use skillet_api::skill::{Invocation, Mode};
 
 use super::{
-    Candidate, Eligibility, Index, Query, Scorer, Scoring, Scratch,
-    index::{Collector, IndexedSkill},
+    Candidate, Eligibility, Index, MatchMode, Query, Scorer, Scoring, Scratch,
+    conversation::{Conversation, Kept, keep_nearest},
+    index::{Collector, IndexedSkill, Search},
+    ranked::{Question, term_weights},
     top_k::{Ranked, TopK},
 };
 
@@ -69,6 +73,8 @@ pub struct OfferedSkill {
     pub rank: usize,
     /// Estimated tokens of its definition.
     pub tokens: u32,
+    /// Number of the user's turn that added it, from 1. 0 if it is offered for another reason, or turns do not count.
+    pub turn: usize,
 }
 
 /// A skill that is not offered, with the reason.
@@ -152,12 +158,12 @@ pub fn select(
     };
     let selected = selector.without_equal_tools(selected);
     let mut offered = selector.within_budget(selected);
-    offered.sort_by(|a, b| wire_order(&a.skill).cmp(&wire_order(&b.skill)));
+    offered.sort_by(|a, b| wire_order(a).cmp(&wire_order(b)));
     Offer { offered, rejected: selector.rejected }
 }
 
-fn wire_order(skill: &Candidate) -> (bool, &str, &str) {
-    (skill.mode != Mode::On, &skill.name, &skill.namespace)
+fn wire_order(OfferedSkill { skill, turn, .. }: &OfferedSkill) -> (bool, usize, &str, &str) {
+    (skill.mode != Mode::On, *turn, &skill.name, &skill.namespace)
 }
 
 impl Offer {
@@ -169,8 +175,27 @@ impl Offer {
     }
 }
 
-/// A selected skill, its score if that counted, and its tokens.
-type Selected = (Arc<Candidate>, Option<i32>, u32);
+/// A selected skill.
+struct Selected {
+    candidate: Arc<Candidate>,
+    /// `None` if the score did not count.
+    score: Option<i32>,
+    tokens: u32,
+    turn: usize,
+}
+
+impl Selected {
+    fn without_score(entry: &IndexedSkill) -> Self {
+        Self { candidate: entry.candidate.clone(), score: None, tokens: entry.tokens, turn: 0 }
+    }
+}
+
+impl From<Kept> for Selected {
+    fn from(Kept { ranked, turn }: Kept) -> Self {
+        let Ranked { candidate, score, tokens, distance: _ } = ranked;
+        Self { candidate, score: Some(score), tokens, turn }
+    }
+}
 
 struct Selector<'a> {
     scoring: &'a Scoring,
@@ -185,45 +210,80 @@ impl<'a> Selector<'a> {
         for (distance, index) in self.indexes.iter().enumerate() {
             for entry in index.always() {
                 match self.rejection(&entry.candidate, distance) {
-                    None => selected.push((entry.candidate.clone(), None, entry.tokens)),
+                    None => selected.push(Selected::without_score(entry)),
                     Some(reason) => self.reject(&entry.candidate, reason),
                 }
             }
         }
+        let mut conversation = Conversation::new(self.scoring);
+        for question in &self.selection.query.questions {
+            if conversation.is_complete() {
+                break;
+            }
+            conversation.add(question.turn, self.best_of(question, scratch));
+        }
+        selected.extend(conversation.into_kept().into_iter().map(Selected::from));
+        selected
+    }
+
+    /// Returns the best skills for one question.
+    fn best_of(&mut self, question: &Question, scratch: &mut Scratch) -> Vec<Ranked> {
         let (mut best, mut missed) = (TopK::new(self.scoring), TopK::new(self.scoring));
-        for (distance, index) in self.indexes.iter().enumerate() {
+        let mut nearest = Vec::new();
+        let terms = term_weights(question, self.indexes);
+        for ((distance, index), terms) in self.indexes.iter().enumerate().zip(&terms) {
+            let search = Search { weights: &self.scoring.weights, query: self.selection.query, terms };
             let mut collector =
                 NamespaceCollector { selector: self, distance, best: &mut best, missed: &mut missed };
-            index.search(&self.scoring.weights, self.selection.query, scratch, &mut collector);
+            index.search(search, scratch, &mut collector);
+            if distance == 0 {
+                nearest = best.ranked().cloned().collect();
+            }
         }
         for (ranked, reason) in missed.into_items() {
             if best.accepts(&ranked) {
                 self.reject(&ranked.candidate, reason);
             }
         }
-        selected.extend(best.into_items().into_iter().map(|(ranked, ())| into_selected(ranked)));
-        selected
+        let best = best.into_items().into_iter().map(|(ranked, ())| ranked).collect();
+        match self.selection.query.matching {
+            MatchMode::Substring | MatchMode::Words => best,
+            MatchMode::Ranked => keep_nearest(best, nearest, self.scoring.maximum),
+        }
     }
 
     fn matching_of(&mut self, names: &[String]) -> Vec<Selected> {
-        let scorer = Scorer::new(self.scoring.weights, self.selection.query);
-        let (mut always, mut best) = (Vec::new(), TopK::new(self.scoring));
+        let (mut always, mut matching) = (Vec::new(), Vec::new());
         for (distance, entry) in self.nearest(names) {
             let candidate = &entry.candidate;
             match (self.rejection(candidate, distance), candidate.eligibility()) {
                 (Some(reason), _) => self.reject(candidate, reason),
                 (None, Eligibility::Always) => always.push((distance, entry)),
-                (None, Eligibility::OnMatch) => {
-                    best.push(Ranked::new(entry, scorer.score(candidate), distance), ());
-                }
+                (None, Eligibility::OnMatch) => matching.push((distance, entry)),
                 (None, Eligibility::Never) => {}
             }
         }
         always.sort_by_key(|(distance, entry)| {
             (*distance, entry.candidate.registered, entry.candidate.name.clone())
         });
-        let always = always.into_iter().map(|(_, entry)| (entry.candidate.clone(), None, entry.tokens));
-        always.chain(best.into_items().into_iter().map(|(ranked, ())| into_selected(ranked))).collect()
+        let mut conversation = Conversation::new(self.scoring);
+        for question in &self.selection.query.questions {
+            conversation.add(question.turn, self.best_among(&matching, question));
+        }
+        let always = always.into_iter().map(|(_, entry)| Selected::without_score(entry));
+        always.chain(conversation.into_kept().into_iter().map(Selected::from)).collect()
+    }
+
+    /// Returns the best of these skills, which have their distance beside them, for one question.
+    fn best_among(&self, entries: &[(usize, &IndexedSkill)], question: &Question) -> Vec<Ranked> {
+        let mut best = TopK::new(self.scoring);
+        let terms = term_weights(question, self.indexes);
+        for (distance, entry) in entries {
+            let terms = terms.get(*distance).map(Vec::as_slice).unwrap_or_default();
+            let scorer = Scorer::with_terms(self.scoring.weights, self.selection.query, terms);
+            best.push(Ranked::new(entry, scorer.score(&entry.candidate), *distance), ());
+        }
+        best.into_items().into_iter().map(|(ranked, ())| ranked).collect()
     }
 
     /// The order of the request is the rank.
@@ -231,7 +291,7 @@ impl<'a> Selector<'a> {
         let mut selected = Vec::new();
         for (distance, entry) in self.nearest(names) {
             match self.rejection(&entry.candidate, distance) {
-                None => selected.push((entry.candidate.clone(), None, entry.tokens)),
+                None => selected.push(Selected::without_score(entry)),
                 Some(reason) => self.reject(&entry.candidate, reason),
             }
         }
@@ -263,13 +323,17 @@ impl<'a> Selector<'a> {
 
     fn reject(&mut self, candidate: &Candidate, reason: RejectReason) {
         let namespace = Some(candidate.namespace.clone());
-        self.rejected.push(Rejected { namespace, name: candidate.name.clone(), reason });
+        let rejected = Rejected { namespace, name: candidate.name.clone(), reason };
+        // Several turns may miss one skill.
+        if !self.rejected.contains(&rejected) {
+            self.rejected.push(rejected);
+        }
     }
 
     /// Providers refuse a request with two tools of one name.
     fn without_equal_tools(&mut self, mut selected: Vec<Selected>) -> Vec<Selected> {
         let mut tools = BTreeSet::new();
-        selected.retain(|(candidate, _, _)| {
+        selected.retain(|Selected { candidate, .. }| {
             let is_first = tools.insert(candidate.tool.name.clone());
             if !is_first {
                 self.reject(candidate, RejectReason::ToolNameTaken);
@@ -281,18 +345,24 @@ impl<'a> Selector<'a> {
 
     fn within_budget(&mut self, mut selected: Vec<Selected>) -> Vec<OfferedSkill> {
         let room = self.selection.max_tools.unwrap_or(usize::MAX).min(selected.len());
-        for (candidate, ..) in selected.split_off(room).into_iter().rev() {
+        for Selected { candidate, .. } in selected.split_off(room).into_iter().rev() {
             self.reject(&candidate, RejectReason::TooManyTools);
         }
         let budget = self.selection.token_budget.map_or(u64::MAX, u64::from);
-        let mut total: u64 = selected.iter().map(|(_, _, tokens)| u64::from(*tokens)).sum();
+        let mut total: u64 = selected.iter().map(|selected| u64::from(selected.tokens)).sum();
         while total > budget
-            && let Some((candidate, _, tokens)) = selected.pop()
+            && let Some(Selected { candidate, tokens, .. }) = selected.pop()
         {
             total -= u64::from(tokens);
             self.reject(&candidate, RejectReason::OverBudget);
         }
-        let offered = |(rank, (skill, score, tokens))| OfferedSkill { skill, score, rank, tokens };
+        let offered = |(rank, Selected { candidate: skill, score, tokens, turn })| OfferedSkill {
+            skill,
+            score,
+            rank,
+            tokens,
+            turn,
+        };
         selected.into_iter().enumerate().map(offered).collect()
     }
 }
@@ -315,10 +385,6 @@ pub(super) fn rejection(
         return Some(RejectReason::Hidden { by: nearer.namespace.clone() });
     }
     candidate.is_tool_among(selection.client_tools).then_some(RejectReason::ToolNameTaken)
-}
-
-fn into_selected(ranked: Ranked) -> Selected {
-    (ranked.candidate, Some(ranked.score), ranked.tokens)
 }
 
 /// Collects the best skills of a search, and apart from them the skills that only a rejection keeps out.

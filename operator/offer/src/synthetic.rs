@@ -34,6 +34,7 @@ pub(crate) fn candidate(name: &str, description: &str, tags: &[&str]) -> Candida
         is_ready: true,
         description: description.into(),
         tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        examples: [].into(),
         mode: Mode::Auto,
         enabled: true,
         invocation: Invocation::Auto,

@@ -19,6 +19,10 @@ impl Ranked {
         Self { candidate: entry.candidate.clone(), score, tokens: entry.tokens, distance }
     }
 
+    pub(crate) fn is_same_skill(&self, other: &Self) -> bool {
+        self.candidate.name == other.candidate.name && self.candidate.namespace == other.candidate.namespace
+    }
+
     /// Orders better skills first: by points, installs, name, namespace and age.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         let (a, b) = (&self.candidate, &other.candidate);
@@ -73,6 +77,10 @@ impl<T> TopK<T> {
         let at = self.items.partition_point(|(other, _)| other.compare(&ranked) == Ordering::Less);
         self.items.insert(at, (ranked, note));
         self.items.truncate(self.maximum);
+    }
+
+    pub(crate) fn ranked(&self) -> impl Iterator<Item = &Ranked> {
+        self.items.iter().map(|(ranked, _)| ranked)
     }
 
     pub(crate) fn into_items(self) -> Vec<(Ranked, T)> {

@@ -73,6 +73,12 @@ pub(crate) fn is_scoring(word: &str) -> bool {
     first.is_some_and(|first| is_longer || has_no_blanks(first)) && !is_stop_word(word)
 }
 
+/// True for a word of one letter of a script with blanks.
+pub(crate) fn is_single_letter(word: &str) -> bool {
+    let mut letters = word.chars();
+    letters.next().is_some_and(|first| !has_no_blanks(first)) && letters.next().is_none()
+}
+
 /// Length of the longest of [`STOP_WORDS`], in bytes.
 const LONGEST_STOP_WORD: usize = 7;
 

@@ -95,6 +95,7 @@ fn with_facts<T>(request: &Value, read: impl FnOnce(RequestFacts<'_>) -> T) -> T
         format: &format.join(" "),
         client_tools: &client_tools,
         texts: &texts,
+        user_turns: &[],
     })
 }
 
@@ -142,6 +143,7 @@ pub(super) fn candidate(skill: &Value, mode: Mode, registered: i64) -> Result<Ca
         is_ready: true,
         description: text("description").into(),
         tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
+        examples: [].into(),
         mode,
         enabled: skill["enabled"].as_bool().unwrap_or(true),
         invocation: Invocation::Auto,

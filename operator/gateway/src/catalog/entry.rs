@@ -58,6 +58,7 @@ pub struct CachedSpec {
     pub enabled: bool,
     pub invocation: Invocation,
     pub tags: Arc<[String]>,
+    pub examples: Arc<[String]>,
     pub description: Arc<str>,
     pub tool: ToolSchemas,
 }
@@ -122,6 +123,7 @@ impl CachedSkill {
                 enabled: spec.enabled,
                 invocation: spec.invocation,
                 tags: spec.tags.as_slice().into(),
+                examples: spec.examples.as_slice().into(),
                 description: spec.description.as_str().into(),
                 tool: ToolSchemas::of(spec.tool.as_ref()),
             },
@@ -252,7 +254,7 @@ mod tests {
     fn skill(status: &Value) -> CachedSkill {
         let skill = json!({
             "metadata": { "namespace": "ns", "name": "a", "uid": "u", "creationTimestamp": "1970-01-01T00:01:00Z" },
-            "spec": { "version": "1.0.0", "description": "says", "mode": "on", "invocation": "hybrid", "tags": ["t"],
+            "spec": { "version": "1.0.0", "description": "says", "mode": "on", "invocation": "hybrid", "tags": ["t"], "examples": ["say it"],
                 "tool": { "inputSchema": { "q": "string" } }, "run": {} },
             "status": status,
         });
@@ -269,9 +271,10 @@ mod tests {
         let known = skill(&condition("True", "Ready"));
         assert_eq!((&*known.namespace, &*known.name, known.uid.as_deref()), ("ns", "a", Some("u")));
         assert_eq!((known.created, known.is_being_deleted), (60, false));
-        let CachedSpec { mode, enabled, invocation, tags, description, tool } = &known.spec;
+        let CachedSpec { mode, enabled, invocation, tags, examples, description, tool } = &known.spec;
         assert_eq!((*mode, *enabled, *invocation), (Mode::On, true, Invocation::Hybrid));
         assert_eq!((&**tags, &**description), (&["t".to_owned()][..], "says"));
+        assert_eq!(**examples, ["say it".to_owned()]);
         assert_eq!((tool.input_schema(), tool.output_schema()), (Some(json!({ "q": "string" })), None));
         assert_eq!(*known.listed, ["1.0.0".parse().unwrap()]);
     }

@@ -170,6 +170,7 @@ fn candidate(skill: &CachedSkill, current: Option<&Arc<CachedVersion>>) -> Optio
         is_ready: current.is_some(),
         description: description.clone(),
         tags: spec.tags.clone(),
+        examples: spec.examples.clone(),
         mode: spec.mode,
         enabled: spec.enabled,
         invocation: spec.invocation,

@@ -16,7 +16,7 @@ use skillet_llm::{
     DialectName, ToolResult,
     json_edit::{field, render},
 };
-use skillet_offer::{Explanation, OfferDecision};
+use skillet_offer::{Explanation, OfferDecision, QuestionTerm};
 
 use crate::{
     auth::Caller,
@@ -30,7 +30,7 @@ use crate::{
             step::{Round, Step},
         },
         proxy::with_text,
-        tools::{OfferedTools, Target},
+        tools::{ExplainedOffer, OfferedTools, Target},
         turn::Turn,
     },
     rest::body,
@@ -150,13 +150,17 @@ fn results_json(results: &[ToolResult]) -> Value {
 }
 
 async fn explain(State(gateway): State<ModelState>, request: Request) -> Result<Json<Value>, ApiError> {
-    let explained = read_turn(&gateway, request).await?.explain(&gateway).await?;
-    let skills: Vec<Value> = explained.iter().map(explanation_json).collect();
-    Ok(Json(json!({ "skills": skills })))
+    let ExplainedOffer { skills, terms } = read_turn(&gateway, request).await?.explain(&gateway).await?;
+    let skills: Vec<Value> = skills.iter().map(explanation_json).collect();
+    let terms: Vec<Value> = terms
+        .iter()
+        .map(|QuestionTerm { word, term, points }| json!({ "word": word, "term": term, "points": points }))
+        .collect();
+    Ok(Json(json!({ "skills": skills, "terms": terms })))
 }
 
 fn explanation_json(explanation: &Explanation) -> Value {
-    let Explanation { skill, score, signals, decision } = explanation;
+    let Explanation { skill, score, signals, threshold, turn, decision } = explanation;
     let signals: Vec<Value> = signals
         .iter()
         .map(|signal| json!({ "kind": format!("{:?}", signal.kind), "points": signal.points, "text": signal.text }))
@@ -170,6 +174,9 @@ fn explanation_json(explanation: &Explanation) -> Value {
         "name": *skill.name,
         "version": Some(&*skill.version).filter(|_| skill.is_ready),
         "score": score,
+        "threshold": threshold,
+        "distance": score - threshold,
+        "turn": turn,
         "signals": signals,
         "offered": is_offered,
         "reason": reason,

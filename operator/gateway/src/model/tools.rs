@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillet_api::{
     SkillPolicySpec,
-    gateway::{OfferPolicy, ToolUse},
+    gateway::{OfferMatching, OfferPolicy, ToolUse},
     skill::Invocation,
 };
 use skillet_llm::{
@@ -19,8 +19,8 @@ use skillet_llm::{
     tool_names::{OfferTable, SkillIdentity},
 };
 use skillet_offer::{
-    Candidate, Explanation, Index, Offer, OfferDecision, ProviderFamily, Query, RejectReason, RequestFacts,
-    Scoring, Scratch, Selection, Weights, explain, select,
+    Candidate, Explanation, Index, Offer, OfferDecision, ProviderFamily, Query, QuestionTerm, RejectReason,
+    RequestFacts, Scoring, Scratch, Selection, explain, question_terms, select,
 };
 
 use crate::{
@@ -147,12 +147,18 @@ impl Target {
 
 /// The rules and numbers of the cluster's policy.
 pub fn scoring(spec: &OfferPolicy) -> Scoring {
-    let OfferPolicy { matching, max_auto_skills, min_auto_score, token_budget: _ } = spec;
+    let OfferPolicy { matching, max_auto_skills, max_conversation_skills, min_auto_score, token_budget: _ } =
+        spec;
+    let base = match matching {
+        OfferMatching::Ranked => Scoring::ranked(),
+        OfferMatching::Words => Scoring::words(),
+        OfferMatching::Substring => Scoring::default(),
+    };
     Scoring {
-        matching: (*matching).into(),
-        weights: Weights::default(),
-        threshold: i32::try_from(*min_auto_score).unwrap_or(i32::MAX),
+        threshold: min_auto_score.map_or(base.threshold, |least| i32::try_from(least).unwrap_or(i32::MAX)),
         maximum: usize::try_from(*max_auto_skills).unwrap_or(usize::MAX),
+        conversation_maximum: usize::try_from(*max_conversation_skills).unwrap_or(usize::MAX),
+        ..base
     }
 }
 
@@ -212,15 +218,26 @@ pub fn offer(
     table(picked, &dialect.dialect().client_tool_names(request))
 }
 
+/// The decision about each skill, and the terms that the last turn searches.
+pub struct ExplainedOffer {
+    pub skills: Vec<Explanation>,
+    pub terms: Vec<QuestionTerm>,
+}
+
 /// Explains for each skill of these namespaces why it is or is not offered.
 pub fn explain_offer(
     policy_spec: &SkillPolicySpec,
     namespaces: &[Arc<Namespace>],
     question: &OfferRequest<'_>,
-) -> Vec<Explanation> {
-    let mut explained = search(policy_spec, namespaces, question, explain);
+) -> ExplainedOffer {
+    let mut explained =
+        search(policy_spec, namespaces, question, |scoring, indexes, selection, scratch| ExplainedOffer {
+            skills: explain(scoring, indexes, selection, scratch),
+            terms: question_terms(indexes, selection.query),
+        });
     if let Some(reason) = question.find_exclusion() {
         explained
+            .skills
             .iter_mut()
             .for_each(|of| of.decision = OfferDecision::NotOffered(RejectReason::Excluded(reason)));
     }
@@ -239,6 +256,7 @@ fn search<T>(
     let dialect: &dyn Dialect = name.dialect();
     let scoring = scoring(&policy_spec.gateway.offer);
     let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
+    let user_turns = dialect.user_turns(request);
     let format = match name {
         DialectName::OpenAiChat => "openai",
         DialectName::OpenAiResponses => "openai-responses",
@@ -250,7 +268,14 @@ fn search<T>(
         ProviderFamily::Other => name.into(),
         named => named,
     };
-    let facts = RequestFacts { provider, model, format, client_tools: &client_tools, texts: &texts };
+    let facts = RequestFacts {
+        provider,
+        model,
+        format,
+        client_tools: &client_tools,
+        texts: &texts,
+        user_turns: &user_turns,
+    };
     let query: Query = scoring.query(&facts);
     let selection = Selection {
         query: &query,
@@ -292,7 +317,6 @@ pub fn add(dialect: DialectName, request: &mut Value, offered: &mut OfferedTools
 
 #[cfg(test)]
 mod tests {
-    use skillet_api::gateway::OfferMatching;
     use skillet_offer::MatchMode;
 
     use super::*;
@@ -317,11 +341,14 @@ mod tests {
         let spec = OfferPolicy {
             matching: OfferMatching::Words,
             max_auto_skills: 7,
-            min_auto_score: 9,
+            max_conversation_skills: 8,
+            min_auto_score: Some(9),
             token_budget: 1,
         };
         let scoring = scoring(&spec);
         assert_eq!((scoring.matching, scoring.maximum, scoring.threshold), (MatchMode::Words, 7, 9));
-        assert_eq!(super::scoring(&OfferPolicy::default()), Scoring::default());
+        assert_eq!(super::scoring(&OfferPolicy::default()), Scoring::ranked());
+        let reference = OfferPolicy { matching: OfferMatching::Substring, ..OfferPolicy::default() };
+        assert_eq!(super::scoring(&reference), Scoring { conversation_maximum: 10, ..Scoring::default() });
     }
 }

@@ -13,7 +13,6 @@ use skillet_llm::{
     continuation::{carried_bytes, restore},
     json_edit::render,
 };
-use skillet_offer::Explanation;
 
 use crate::{
     auth::Caller,
@@ -30,7 +29,7 @@ use crate::{
         preferences::SkillPreferences,
         provider_choice,
         shared_key::{find_object_of_others, put_caller_id, stored_object_forbidden},
-        tools::{self, OfferRequest, OfferedTools},
+        tools::{self, ExplainedOffer, OfferRequest, OfferedTools},
         upstream::SharedKeyRules,
     },
     request_id,
@@ -113,7 +112,7 @@ impl Turn {
     }
 
     /// Explains for each skill of the caller why the request is or is not offered it.
-    pub(super) async fn explain(&self, state: &ModelState) -> Result<Vec<Explanation>, ApiError> {
+    pub(super) async fn explain(&self, state: &ModelState) -> Result<ExplainedOffer, ApiError> {
         let preferences = SkillPreferences::of(&self.headers)?;
         let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
         Ok(tools::explain_offer(

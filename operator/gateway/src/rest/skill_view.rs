@@ -102,7 +102,7 @@ pub(crate) struct SkillView {
 impl SkillView {
     pub(crate) fn of(resolved: &ResolvedSkill, caller: &Caller, policy: &SkillPolicySpec) -> Self {
         let skill = &resolved.entry.skill;
-        let CachedSpec { mode, enabled, invocation, tags, description, tool } = &skill.spec;
+        let CachedSpec { mode, enabled, invocation, tags, examples: _, description, tool } = &skill.spec;
         let sealed = resolved.entry.current().map(|version| &version.spec);
         // The schemas of the version that would run, not those of a spec that is being edited.
         let tool = sealed.map_or(tool, |sealed| &sealed.tool);

@@ -7,13 +7,18 @@ use super::{
     slot_set::SlotSet,
     suffix_links::SuffixLinks,
     trie::{PatternId, Trie},
+    weighted_slots::{WeightedSlot, WeightedSlots},
 };
-use crate::terms::SkillTerms;
+use crate::{ranked::SkillTerm, terms::SkillTerms};
 
 /// The lists of one index. They hold a slot only while its skill is offered on a match.
 #[derive(Clone, Debug)]
 pub(super) struct InvertedIndex {
     words: HashMap<Box<str>, WordEntry>,
+    /// Terms of [`crate::MatchMode::Ranked`].
+    weighted: HashMap<Box<str>, WeightedSlots>,
+    /// Number of slots that are in use.
+    skills: usize,
     trie: Trie,
     /// Entries by number of the pattern.
     patterns: Vec<PatternEntry>,
@@ -45,6 +50,8 @@ impl InvertedIndex {
     pub(super) fn new() -> Self {
         Self {
             words: HashMap::new(),
+            weighted: HashMap::new(),
+            skills: 0,
             trie: Trie::new(),
             patterns: Vec::new(),
             free_patterns: Vec::new(),
@@ -74,6 +81,10 @@ impl InvertedIndex {
         for word in &terms.description_words {
             self.change_word(word, |word| word.descriptions.insert(slot, total));
         }
+        self.skills += 1;
+        for SkillTerm { term, impact, .. } in &terms.weighted {
+            self.change_weighted(term, |slots| slots.insert((slot, *impact)));
+        }
     }
 
     pub(super) fn remove(&mut self, terms: &SkillTerms, slot: u32) {
@@ -93,10 +104,24 @@ impl InvertedIndex {
         for word in &terms.description_words {
             self.change_word(word, |word| word.descriptions.remove(slot, total));
         }
+        self.skills -= 1;
+        for SkillTerm { term, .. } in &terms.weighted {
+            self.change_weighted(term, |slots| slots.remove(slot));
+        }
     }
 
     pub(super) fn word(&self, word: &str) -> Option<&WordEntry> {
         self.words.get(word)
+    }
+
+    /// Returns the skills with a term, by slot.
+    pub(super) fn weighted(&self, term: &str) -> &[WeightedSlot] {
+        self.weighted.get(term).map(WeightedSlots::as_slice).unwrap_or_default()
+    }
+
+    /// Returns the number of skills in the lists.
+    pub(super) fn skills(&self) -> usize {
+        self.skills
     }
 
     /// Appends the numbers of the patterns in a text, each at least once.
@@ -128,6 +153,17 @@ impl InvertedIndex {
         }
     }
 
+    fn change_weighted(&mut self, term: &str, change: impl FnOnce(&mut WeightedSlots)) {
+        if !self.weighted.contains_key(term) {
+            self.weighted.insert(term.into(), WeightedSlots::default());
+        }
+        let Some(slots) = self.weighted.get_mut(term) else { return };
+        change(slots);
+        if slots.is_empty() {
+            self.weighted.remove(term);
+        }
+    }
+
     fn change_pattern(&mut self, text: &str, change: impl FnOnce(&mut PatternEntry)) {
         let number = self.trie.get(text).unwrap_or_else(|| self.new_pattern(text));
         let Some(pattern) = self.patterns.get_mut(number as usize) else { return };
@@ -152,6 +188,8 @@ impl InvertedIndex {
     /// True if no skill is left in any list.
     pub(super) fn is_bare(&self) -> bool {
         self.words.is_empty()
+            && self.weighted.is_empty()
+            && self.skills == 0
             && self.patterns.len() == self.free_patterns.len()
             && self.families.iter().all(|families| *families == UNUSED)
     }

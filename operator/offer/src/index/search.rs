@@ -12,7 +12,7 @@ use super::{
     suffix_links::SuffixLinks,
     trie::PatternId,
 };
-use crate::{Eligibility, Query, Scorer, Weights, provider_family::FamilySet};
+use crate::{Eligibility, Query, Scorer, Weights, provider_family::FamilySet, ranked::TermWeight};
 
 /// Memory that searches reuse. It grows with the largest index, never with a text.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +28,15 @@ pub struct Scratch {
 /// Most patterns whose memory is kept between searches.
 const KEPT_PATTERNS: usize = 1 << 16;
 
+/// Parameters of one search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Search<'a> {
+    pub(crate) weights: &'a Weights,
+    pub(crate) query: &'a Query,
+    /// Terms of the question, for [`crate::MatchMode::Ranked`].
+    pub(crate) terms: &'a [TermWeight],
+}
+
 /// Receives the skills that a search finds.
 pub(crate) trait Collector {
     /// Returns the lowest score that is still wanted. It never falls.
@@ -38,26 +47,22 @@ pub(crate) trait Collector {
 
 impl Index {
     /// Gives every skill that is offered when it fits, and whose score is at least the collector's bar.
-    pub(crate) fn search(
-        &self,
-        weights: &Weights,
-        query: &Query,
-        scratch: &mut Scratch,
-        collector: &mut impl Collector,
-    ) {
+    pub(crate) fn search(&self, search: Search<'_>, scratch: &mut Scratch, collector: &mut impl Collector) {
+        let Search { weights, query, terms } = search;
         if query.matching != self.matching {
-            self.search_one_by_one(weights, query, collector);
+            self.search_one_by_one(search, collector);
             return;
         }
         scratch.prepare(self.entries.len());
+        scratch.add_weighted(&self.terms, terms);
         scratch.add_patterns(&self.terms, weights, query);
         let common = scratch.add_words(&self.terms, weights, query);
         self.collect(weights, query, &common, scratch, collector);
     }
 
     /// Searches for a query of another match mode. Exact, but the time grows with the number of skills.
-    fn search_one_by_one(&self, weights: &Weights, query: &Query, collector: &mut impl Collector) {
-        let scorer = Scorer::new(*weights, query);
+    fn search_one_by_one(&self, search: Search<'_>, collector: &mut impl Collector) {
+        let scorer = Scorer::with_terms(*search.weights, search.query, search.terms);
         for entry in self.entries.iter().flatten() {
             if entry.candidate.eligibility() == Eligibility::OnMatch {
                 let score = scorer.score(&entry.candidate);
@@ -166,6 +171,17 @@ impl Scratch {
     fn add_to(&mut self, slot: u32, weight: i32) {
         if let Some(points) = self.points.get_mut(slot as usize) {
             *points += weight;
+        }
+    }
+
+    fn add_weighted(&mut self, lists: &InvertedIndex, terms: &[TermWeight]) {
+        for term in terms {
+            for (slot, impact) in lists.weighted(&term.term) {
+                self.add_to(*slot, term.points(*impact));
+                if let Some(touched) = self.touched.get_mut(*slot as usize / BLOCK_SLOTS) {
+                    *touched = true;
+                }
+            }
         }
     }
 

@@ -7,8 +7,18 @@ use serde_json::Value;
 use skillet_api::skill::{Invocation, Mode};
 
 use super::*;
-use crate::{ProviderFamily, Query, RequestFacts, Scorer, Scoring, synthetic};
+use crate::{
+    ProviderFamily, Query, RequestFacts, Scorer, Scoring,
+    ranked::{TermWeight, term_weights},
+    synthetic,
+};
 use skillet_core::test_rng::TestRng;
+
+/// Returns the terms of the last turn of a query.
+fn terms(index: &Index, query: &Query) -> Vec<TermWeight> {
+    let weights = query.questions.last().map(|question| term_weights(question, &[index]));
+    weights.and_then(|mut weights| weights.pop()).unwrap_or_default()
+}
 
 /// Collects every skill above a threshold.
 struct All {
@@ -35,17 +45,20 @@ fn search(
     threshold: i32,
 ) -> BTreeMap<String, i32> {
     let mut all = All { threshold, found: BTreeMap::new() };
-    index.search(&scoring.weights, query, scratch, &mut all);
+    let terms = terms(index, query);
+    index.search(Search { weights: &scoring.weights, query, terms: &terms }, scratch, &mut all);
     all.found
 }
 
 fn expected<'a>(
     skills: impl IntoIterator<Item = &'a Arc<Candidate>>,
+    index: &Index,
     scoring: &Scoring,
     query: &Query,
     threshold: i32,
 ) -> BTreeMap<String, i32> {
-    let scorer = Scorer::new(scoring.weights, query);
+    let terms = terms(index, query);
+    let scorer = Scorer::with_terms(scoring.weights, query, &terms);
     let fitting = skills.into_iter().filter(|skill| skill.eligibility() == Eligibility::OnMatch);
     fitting
         .map(|skill| (skill.name.to_string(), scorer.score(skill)))
@@ -95,7 +108,7 @@ fn odd_query(rng: &mut TestRng, scoring: &Scoring) -> Query {
 
 #[test]
 fn after_changes_the_scores_equal_those_of_the_scorer() {
-    for (seed, scoring) in [(1, Scoring::default()), (2, Scoring::words())] {
+    for (seed, scoring) in [(1, Scoring::default()), (2, Scoring::words()), (3, Scoring::ranked())] {
         let mut rng = TestRng::new(seed);
         let mut scratch = Scratch::default();
         let mut index = Index::new(scoring.matching);
@@ -114,7 +127,7 @@ fn after_changes_the_scores_equal_those_of_the_scorer() {
             if round % 40 == 0 {
                 let query = odd_query(&mut rng, &scoring);
                 let threshold = i32::try_from(rng.below(12)).unwrap() - 3;
-                let expected = expected(skills.values(), &scoring, &query, threshold);
+                let expected = expected(skills.values(), &index, &scoring, &query, threshold);
                 assert_eq!(
                     search(&index, &scoring, &query, &mut scratch, threshold),
                     expected,
@@ -132,13 +145,13 @@ fn after_changes_the_scores_equal_those_of_the_scorer() {
 #[test]
 fn common_words_and_many_blocks_change_no_score() {
     let skills = synthetic::corpus(1_200, 7);
-    for scoring in [Scoring::default(), Scoring::words()] {
+    for scoring in [Scoring::default(), Scoring::words(), Scoring::ranked()] {
         let index = Index::build(scoring.matching, skills.iter().cloned());
         let mut scratch = Scratch::default();
         for seed in 0..5 {
             let query = corpus_query(&scoring, seed);
-            for threshold in [0, 8, 15] {
-                let expected = expected(&skills, &scoring, &query, threshold);
+            for threshold in [0, 8, 15, 150] {
+                let expected = expected(&skills, &index, &scoring, &query, threshold);
                 assert_eq!(
                     search(&index, &scoring, &query, &mut scratch, threshold),
                     expected,
@@ -158,7 +171,7 @@ fn other_weights_change_the_scores_of_index_and_scorer_alike() {
     let index = Index::build(scoring.matching, skills.iter().cloned());
     let query = corpus_query(&scoring, 1);
     for threshold in [-50, -4, 0, 9] {
-        let expected = expected(&skills, &scoring, &query, threshold);
+        let expected = expected(&skills, &index, &scoring, &query, threshold);
         assert_eq!(
             search(&index, &scoring, &query, &mut Scratch::default(), threshold),
             expected,
@@ -174,7 +187,7 @@ fn a_query_of_another_match_mode_is_answered_in_its_mode() {
     let words = Scoring::words();
     let query = corpus_query(&words, 1);
     let found = search(&index, &words, &query, &mut Scratch::default(), 3);
-    assert_eq!(found, expected(&skills, &words, &query, 3));
+    assert_eq!(found, expected(&skills, &index, &words, &query, 3));
     assert_eq!(index.matching(), MatchMode::Substring);
 }
 
@@ -207,5 +220,6 @@ fn corpus_query(scoring: &Scoring, seed: u64) -> Query {
         format: "openai",
         client_tools: &tools,
         texts: &texts,
+        ..RequestFacts::default()
     })
 }
