@@ -34,6 +34,7 @@ impl WeightedSlots {
     pub(super) fn insert(&mut self, slot: WeightedSlot) {
         match self {
             Self::Several(slots) if slots.is_empty() => *self = Self::One(slot),
+            Self::One(first) if first.0 == slot.0 => *first = slot,
             Self::One(first) => {
                 let mut slots = vec![*first];
                 put(&mut slots, slot);
