@@ -17,3 +17,6 @@ mod weights;
 pub(crate) use fields::{IMPACT_ONE, SkillTerm, kinds, skill_terms};
 pub(crate) use question::{Question, questions};
 pub(crate) use weights::{TermWeight, term_weights};
+
+#[cfg(test)]
+mod tests;

@@ -47,7 +47,7 @@ const FIELDS: [Field; 5] = [
         most: 2.0,
     },
     Field { kind: SignalKind::SchemaWord, weight: 0.3, usual_length: 12.0, length_share: 0.75, most: 0.6 },
-    Field { kind: SignalKind::Example, weight: 0.4, usual_length: 150.0, length_share: 0.75, most: 3.0 },
+    Field { kind: SignalKind::Example, weight: 0.4, usual_length: 150.0, length_share: 0.75, most: 1.5 },
 ];
 
 /// A short field counts no more than a field of half the usual length.
@@ -153,18 +153,15 @@ mod tests {
             "customerId": {"description": "Number of the buyer"},
             "lines": {"items": {"properties": {"amount": {}}}},
         }});
-        let mut skill = candidate("invoice-create", "Makes bills.", &["accounting"]);
+        let mut skill =
+            candidate("invoice-create", "Makes bills for people who buy in a shop.", &["accounting"]);
         skill.tool.parameters = skillet_core::json_text::JsonText::new(&tool);
         skill.examples = ["Charge the client".to_owned()].into();
         let terms = skill_terms(&skill);
         let names: Vec<&str> = terms.iter().map(|term| &*term.term).collect();
-        assert_eq!(
-            names,
-            [
-                "account", "amount", "bill", "buyer", "charg", "client", "creat", "custom", "id", "invoic",
-                "line", "number"
-            ]
-        );
+        let expected =
+            "account amount bill buy buyer charg client creat custom id invoic line number peopl shop";
+        assert_eq!(names.join(" "), expected);
         for term in &terms {
             assert!((term.shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{term:?}");
         }
