@@ -6,6 +6,8 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use reqwest::Url;
 use skillet_controller::settings::SandboxPodSettings;
 
+use crate::policy::InstalledPolicy;
+
 /// Skills for LLM agents on Kubernetes, each run in a locked-down Job pod.
 #[derive(Debug, Parser)]
 #[command(version, about)]
@@ -74,6 +76,9 @@ pub(crate) struct OperatorConfig {
     /// Scheduling of sandboxes, as JSON: `nodeSelector`, `tolerations`, `priorityClassName`, `imagePullSecrets`, `annotations`.
     #[arg(long, env, default_value = "{}")]
     pub(crate) sandbox_pod: SandboxPodSettings,
+    /// Fields of the spec of SkillPolicy `default`, as JSON, which this operator applies when it starts.
+    #[arg(long, env, default_value = "{}")]
+    pub(crate) policy: InstalledPolicy,
     /// Address of `/healthz`, `/readyz` and `/metrics`.
     #[arg(long, env, default_value = "0.0.0.0:8080")]
     pub(crate) http_address: SocketAddr,

@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod gateway;
 mod operator;
+mod policy;
 mod shutdown;
 mod telemetry;
 

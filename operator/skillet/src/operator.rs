@@ -39,6 +39,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         image_pull_policy,
         runtime_class,
         sandbox_pod,
+        policy,
         http_address,
         shutdown_after,
     } = config;
@@ -63,6 +64,7 @@ pub(crate) async fn run(config: OperatorConfig) -> anyhow::Result<()> {
         runtime_class: runtime_class.filter(|class| !class.is_empty()),
         pod: sandbox_pod,
     };
+    tokio::spawn(policy.apply(client.clone()));
     let lease = LeaseRef { namespace, name: lease_name, identity: pod_name };
     let health = Health::default();
     let admin = tokio::spawn(serve_admin(http_address, Arc::new(registry), health.clone()));
