@@ -12,6 +12,7 @@ use skillet_api::{
 
 use crate::{
     content_cache::{CheckedContent, ContentCache},
+    exact_json::find_inexact,
     schema::summarize,
     skill::{FieldError, ValidContent, is_skill_name, yanked_versions},
     version::{Constraint, SkillSemver, current, list, resolve},
@@ -127,6 +128,22 @@ pub fn check_input(content: &ValidContent, input: &Value) -> Result<(), Refusal>
     schema.check(input).map_err(|violations| {
         Refusal::new(Reason::InputInvalid, format!("spec.input: {}", summarize(&violations)))
     })
+}
+
+/// Most bytes of an input as JSON. Input and output together must fit an object of the API server.
+pub const MAX_INPUT_BYTES: usize = 1 << 20;
+
+/// Refuses the JSON text of an input that is too large, or that Kubernetes would change. Clients call it before they send.
+pub fn check_input_text(input: &str) -> Result<(), Refusal> {
+    let refuse = |message: String| Err(Refusal::new(Reason::InputInvalid, message));
+    if input.len() > MAX_INPUT_BYTES {
+        let message = format!("spec.input: has {} bytes; at most {MAX_INPUT_BYTES} are taken", input.len());
+        return refuse(message);
+    }
+    match find_inexact(input) {
+        None => Ok(()),
+        Some(inexact) => refuse(format!("spec.input: {inexact}")),
+    }
 }
 
 impl ChosenVersion {

@@ -25,7 +25,7 @@ use self::{
     api_keys::ApiKeys,
     issuer_keys::{IssuerKeys, Signature},
     reviews::{AccessRequest, review_access, review_token},
-    token::{Credential, PresentedToken, TokenClaims, credential, presented},
+    token::{Credential, PresentedToken, TokenClaims, credential, has_other_audience, presented},
     ttl_cache::{Answer, TtlCache},
 };
 use crate::{error::ApiError, request_id};
@@ -109,6 +109,17 @@ pub enum AuthError {
     Unknown,
     #[error("the API key is cut or mistyped: its checksum is wrong")]
     Mistyped,
+    #[error(
+        "the token is for another audience; create it with --audience {}",
+        skillet_api::names::GATEWAY_AUDIENCE
+    )]
+    OtherAudience,
+    #[error("the API key {key} expired at {at}; make another one")]
+    Expired { key: String, at: Timestamp },
+    #[error("the API key {key} was deleted or replaced")]
+    Revoked { key: String },
+    #[error("several ApiKeys have the hash of this key, so none of them counts")]
+    SharedHash,
     #[error("the caller may not {verb} {} in namespace {namespace}", .verb.resource())]
     Forbidden { verb: Verb, namespace: String },
     #[error("the cluster could not be asked: {0}")]
@@ -119,9 +130,13 @@ impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
         use http::StatusCode;
         let (status, code) = match &error {
-            AuthError::Missing | AuthError::Unknown | AuthError::Mistyped => {
-                (StatusCode::UNAUTHORIZED, "Unauthorized")
-            }
+            AuthError::Missing
+            | AuthError::Unknown
+            | AuthError::Mistyped
+            | AuthError::OtherAudience
+            | AuthError::Expired { .. }
+            | AuthError::Revoked { .. }
+            | AuthError::SharedHash => (StatusCode::UNAUTHORIZED, "Unauthorized"),
             AuthError::Forbidden { .. } => (StatusCode::FORBIDDEN, "Forbidden"),
             AuthError::Unreachable(_) => (StatusCode::SERVICE_UNAVAILABLE, "ApiError"),
         };
@@ -192,12 +207,13 @@ impl Auth {
         query: Option<&str>,
     ) -> Result<Authenticated, AuthError> {
         let PresentedToken { text, place } = presented(headers, query)?;
-        let caller = match credential(text).ok_or(AuthError::Unknown)? {
+        let unknown = || if has_other_audience(text) { AuthError::OtherAudience } else { AuthError::Unknown };
+        let caller = match credential(text).ok_or_else(unknown)? {
             Credential::MistypedKey => return Err(AuthError::Mistyped),
             Credential::ApiKey(hash) => self.keys.caller(hash, (self.clock)().timestamp)?,
             Credential::ServiceAccount(claims) => self.review(text, &claims).await?,
         };
-        request_id::record_caller(&caller.namespace);
+        request_id::record_caller(&caller.namespace, &caller.user);
         Ok(Authenticated { caller, token_header: place })
     }
 
@@ -254,6 +270,21 @@ impl Auth {
         });
         let allowed: Vec<_> = stream::iter(questions).buffered(SIDE_BY_SIDE).try_collect().await?;
         Ok(allowed.into_iter().flatten().collect())
+    }
+
+    /// Returns the first of `verbs` that the caller may not do with any skill of the namespace.
+    pub async fn first_refused(
+        &self,
+        caller: &Caller,
+        verbs: &[Verb],
+        namespace: &str,
+    ) -> Result<Option<Verb>, AuthError> {
+        for verb in verbs {
+            if !self.may(caller, *verb, namespace, None).await? {
+                return Ok(Some(*verb));
+            }
+        }
+        Ok(None)
     }
 
     /// Fails unless the caller may do this with skills of the namespace, or with one of them.

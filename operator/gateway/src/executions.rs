@@ -21,6 +21,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use skillet_api::names;
+use skillet_core::admission::check_input_text;
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, warn};
 
@@ -102,6 +103,8 @@ impl ExecutionClient {
     /// Creates the execution, or finds the one that the same idempotency key created.
     pub async fn start(&self, request: &ExecutionRequest) -> Result<Arc<Execution>, ExecutionError> {
         let api = self.api(&request.namespace);
+        check_input_text(&request.input.to_string())
+            .map_err(|refusal| ExecutionError::InputRefused { message: refusal.message })?;
         let sent = Found::new(&request::object(request))
             .map_err(|error| ExecutionError::of_create(&request.namespace, kube::Error::SerdeError(error)))?;
         let params = PostParams { field_manager: Some(names::GATEWAY_FIELD_MANAGER.into()), dry_run: false };

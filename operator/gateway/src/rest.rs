@@ -20,6 +20,7 @@ mod update_skill;
 
 use axum::{
     Router,
+    response::Redirect,
     routing::{get, post},
 };
 use http::StatusCode;
@@ -74,5 +75,6 @@ pub fn routes() -> Router<SkillService> {
         .route("/api/skills/executions/{execution}/events", get(events::events))
         .route("/openapi.json", get(docs::openapi))
         .route("/docs", get(docs::page))
+        .route("/", get(async || Redirect::temporary("/docs")))
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())
 }

@@ -317,3 +317,16 @@ fn a_skill_name_of_an_older_definition_is_refused_with_the_fix() {
     let execution = SkillExecutionSpec { skill: "word-count".into(), ..SkillExecutionSpec::default() };
     assert_eq!(check_skill_name(&execution), Ok(()));
 }
+
+#[test]
+fn an_input_is_checked_by_its_text_before_it_is_sent() {
+    assert_eq!(check_input_text("{}"), Ok(()));
+    let large = format!("\"{}\"", "x".repeat(MAX_INPUT_BYTES));
+    let refused = check_input_text(&large).unwrap_err();
+    assert_eq!(
+        (refused.reason, refused.message.as_str()),
+        (Reason::InputInvalid, "spec.input: has 1048578 bytes; at most 1048576 are taken")
+    );
+    let refused = check_input_text(r#"{"n": 9223372036854775808}"#).unwrap_err();
+    assert!(refused.message.starts_with("spec.input: /n: the integer 9223372036854775808"), "{refused}");
+}

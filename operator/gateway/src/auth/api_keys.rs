@@ -21,6 +21,7 @@ use thiserror::Error;
 use tracing::warn;
 
 use super::{AuthError, Caller, reviews::service_account};
+use crate::request_id;
 
 /// A defect of an ApiKey, which then gives nobody access. The schema of the kind refuses all but the last.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -61,13 +62,18 @@ impl StoredKey {
 pub(super) struct KeyTable {
     keys: HashMap<ObjectName, StoredKey>,
     holders: HashMap<KeyHash, HashSet<ObjectName>>,
+    /// The objects that last held a key that is gone.
+    revoked: HashMap<KeyHash, ObjectName>,
 }
+
+/// Most keys that are remembered after they are gone.
+const MAX_REVOKED: usize = 4096;
 
 impl KeyTable {
     /// Takes an ApiKey in as it is now; what it said before counts no more.
     pub(super) fn put(&mut self, object: &ApiKey) -> Result<(), KeyProblem> {
         let Some(name) = name_of(object) else { return Ok(()) };
-        let before = self.remove(&name);
+        let before = self.revoke(&name);
         // A finalizer may keep it for long, but somebody has revoked it.
         if object.metadata.deletion_timestamp.is_some() {
             return Ok(());
@@ -79,8 +85,19 @@ impl KeyTable {
         let holders = self.holders.entry(key.hash).or_default();
         holders.insert(name.clone());
         let is_shared = holders.len() > 1;
+        self.revoked.remove(&key.hash);
         self.keys.insert(name, key);
         if is_shared { Err(KeyProblem::Shared) } else { Ok(()) }
+    }
+
+    /// Removes a key and remembers its name.
+    fn revoke(&mut self, name: &ObjectName) -> Option<StoredKey> {
+        let key = self.remove(name)?;
+        if self.revoked.len() >= MAX_REVOKED {
+            self.revoked.clear();
+        }
+        self.revoked.insert(key.hash, name.clone());
+        Some(key)
     }
 
     fn remove(&mut self, name: &ObjectName) -> Option<StoredKey> {
@@ -94,18 +111,36 @@ impl KeyTable {
         Some(key)
     }
 
-    /// Returns the caller of a key and notes its use, unless the key has ended or two ApiKeys claim it.
-    pub(super) fn caller(&self, hash: KeyHash, now: Timestamp) -> Option<Caller> {
-        let mut holders = self.holders.get(&hash)?.iter();
-        let (Some(holder), None) = (holders.next(), holders.next()) else { return None };
-        let key = self.keys.get(holder).filter(|key| !key.is_expired(now))?;
+    /// Returns the caller of a key and notes its use, unless the key has ended or two ApiKeys claim it. An error may name the
+    /// ApiKey: the client has proven that it holds the key.
+    pub(super) fn caller(&self, hash: KeyHash, now: Timestamp) -> Result<Caller, AuthError> {
+        let Some(holders) = self.holders.get(&hash) else {
+            let revoked = self.revoked.get(&hash).map(|name| AuthError::Revoked { key: record(name) });
+            return Err(revoked.unwrap_or(AuthError::Unknown));
+        };
+        let mut holders = holders.iter();
+        let (Some(holder), None) = (holders.next(), holders.next()) else {
+            return Err(AuthError::SharedHash);
+        };
+        let key = self.keys.get(holder).ok_or(AuthError::Unknown)?;
+        let name = record(holder);
+        if let Some(at) = key.expires.filter(|_| key.is_expired(now)) {
+            return Err(AuthError::Expired { key: name, at });
+        }
         key.last_used.fetch_max(now.as_second(), Ordering::Relaxed);
-        Some(key.caller.clone())
+        Ok(key.caller.clone())
     }
 
     fn is_shared(&self, hash: KeyHash) -> bool {
         self.holders.get(&hash).is_some_and(|holders| holders.len() > 1)
     }
+}
+
+/// Returns `<namespace>/<name>` of an ApiKey whose holder sent a request, and notes it for the log.
+fn record((namespace, name): &ObjectName) -> String {
+    let key = format!("{namespace}/{name}");
+    request_id::record_key(&key);
+    key
 }
 
 fn name_of(object: &impl ResourceExt) -> Option<ObjectName> {
@@ -152,7 +187,7 @@ impl ApiKeys {
         if !self.is_synced() {
             return Err(AuthError::Unreachable("the API keys have not been read yet".into()));
         }
-        read(&self.table).caller(hash, now).ok_or(AuthError::Unknown)
+        read(&self.table).caller(hash, now)
     }
 
     /// Follows the ApiKeys as long as it is polled.
@@ -181,7 +216,7 @@ impl Mirror for &ApiKeys {
             Ok(key) => table.put(&key),
             Err(error) => {
                 // What it said before counts no more.
-                table.remove(&name);
+                table.revoke(&name);
                 Err(KeyProblem::Object(error.to_string()))
             }
         };
@@ -192,7 +227,7 @@ impl Mirror for &ApiKeys {
     }
 
     fn remove(&mut self, name: ObjectName) {
-        write(&self.table).remove(&name);
+        write(&self.table).revoke(&name);
     }
 
     fn finish_list(&mut self) {

@@ -137,9 +137,11 @@ async fn many_requests_with_one_new_token_make_one_review() {
 async fn a_providers_key_is_never_shown_to_the_api_server() {
     let scene = scene();
     let foreign = token("t", &json!({ "aud": "https://accounts.google.com" }));
-    for text in ["sk-proj-abc", "AIzaSyExample", &foreign, "sk_tooshort"] {
+    for text in ["sk-proj-abc", "AIzaSyExample", "sk_tooshort"] {
         assert_eq!(scene.user(text).await, Err(AuthError::Unknown), "{text}");
     }
+    let refused = scene.user(&foreign).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the token is for another audience; create it with --audience skillet");
     assert_eq!(scene.reviews(), 0);
 }
 
@@ -284,11 +286,12 @@ async fn a_key_is_known_as_long_as_its_object_is_there() {
     scene.api.put("apikeys", api_key(&made, "ci"));
     eventually("the key is another", || known(&made)).await;
     assert_eq!(scene.user(made.text()).await.as_deref(), user);
-    assert_eq!(scene.user(listed.text()).await, Err(AuthError::Unknown));
+    let revoked = Err(AuthError::Revoked { key: "team-b/ci".into() });
+    assert_eq!(scene.user(listed.text()).await, revoked);
 
     scene.api.delete(&skillet_kube::testing::path("team-b", "apikeys", "ci"));
     eventually("the key is revoked", || !known(&made)).await;
-    assert_eq!(scene.user(made.text()).await, Err(AuthError::Unknown));
+    assert_eq!(scene.user(made.text()).await, revoked);
     assert_eq!(scene.reviews(), 0, "no key is shown to the API server");
 }
 
@@ -301,7 +304,11 @@ async fn a_key_ends_at_its_time() {
     scene.pass(3599);
     assert!(scene.user(key.text()).await.is_ok());
     scene.pass(1);
-    assert_eq!(scene.user(key.text()).await, Err(AuthError::Unknown));
+    let refused = scene.user(key.text()).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the API key team-b/ci expired at 2026-01-01T01:00:00Z; make another one"
+    );
 }
 
 #[tokio::test]

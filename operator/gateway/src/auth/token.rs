@@ -115,15 +115,24 @@ pub(super) fn credential(text: &str) -> Option<Credential> {
         let key = KeyText::parse(text);
         return Some(key.map_or(Credential::MistypedKey, |key| Credential::ApiKey(key.hash())));
     }
+    let claims = claims(text)?;
+    let expires = claims.exp.map(Timestamp::from_second).transpose().ok()?;
+    let token = TokenClaims { digest: Sha256::digest(text).into(), expires };
+    claims.aud.is_ours().then_some(Credential::ServiceAccount(token))
+}
+
+/// Returns true for a token of the form of a service account's that was made for somebody else.
+pub(super) fn has_other_audience(text: &str) -> bool {
+    claims(text).is_some_and(|claims| !claims.aud.is_ours())
+}
+
+fn claims(text: &str) -> Option<Claims> {
     let mut parts = text.split('.');
     let (Some(_), Some(payload), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return None;
     };
-    let claims: Claims = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
-    let expires = claims.exp.map(Timestamp::from_second).transpose().ok()?;
-    let token = TokenClaims { digest: Sha256::digest(text).into(), expires };
-    claims.aud.is_ours().then_some(Credential::ServiceAccount(token))
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
 
 impl Authenticated {

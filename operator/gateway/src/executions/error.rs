@@ -28,6 +28,9 @@ pub enum ExecutionError {
     /// The API server found a field at fault.
     #[error("the cluster did not take the SkillExecution in namespace {namespace}: {message}")]
     Invalid { namespace: String, message: String, field: Option<String> },
+    /// The input is too large, or Kubernetes would change it.
+    #[error("{message}")]
+    InputRefused { message: String },
     /// The same key was used with another skill or input.
     #[error("the idempotency key was used for another call")]
     Conflict,
@@ -51,7 +54,7 @@ impl ExecutionError {
             | Self::Stopping => "ApiError",
             Self::Forbidden { .. } => "Forbidden",
             Self::NoPlace { .. } => "SkillNotFound",
-            Self::Invalid { .. } => "InputInvalid",
+            Self::Invalid { .. } | Self::InputRefused { .. } => "InputInvalid",
             Self::Conflict => "Conflict",
             Self::Gone { .. } => "SandboxLost",
             Self::TooLate { .. } => "TimedOut",
@@ -96,6 +99,9 @@ impl From<ExecutionError> for ApiError {
                     Some(field) => invalid.at(as_pointer(&field)),
                     None => invalid,
                 }
+            }
+            ExecutionError::InputRefused { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "InputInvalid", message).at("/input")
             }
             ExecutionError::Conflict => {
                 Self::new(StatusCode::CONFLICT, "Conflict", message).at(idempotency::HEADER)

@@ -17,13 +17,17 @@ use http::{
 use rmcp::transport::streamable_http_server::{
     SessionManager as _, StreamableHttpServerConfig, StreamableHttpService,
 };
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use skillet_api::Reason;
+use skillet_core::exact_json::find_inexact;
 use tokio::sync::Mutex;
 
 use super::{
     Timing,
     server::Server,
     session::{OPENER, Owner, RestorableSessions, Sessions},
+    tool_result,
 };
 use crate::{
     error::ApiError,
@@ -73,6 +77,9 @@ impl Transport {
         self.admit(&owner, request.headers()).await?;
         let (head, body) = request.into_parts();
         let (bytes, memory) = self.service.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
+        if let Some(refusal) = refuse_inexact(&bytes) {
+            return Ok(refusal);
+        }
         let mut request = Request::from_parts(head, Body::from(bytes));
         for name in TOKENS {
             request.headers_mut().remove(name);
@@ -82,10 +89,15 @@ impl Transport {
         let memory = Arc::new(Mutex::new(memory));
         request.extensions_mut().insert(Arc::downgrade(&memory));
         let is_for_notices = request.method() == Method::GET;
+        // SDKs take 202 for a failure.
+        let is_closing = request.method() == Method::DELETE;
         let is_json = is_json(request.headers());
         let response = OPENER.scope(owner, self.protocol.handle(request)).await;
         if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             return Ok(parse_error());
+        }
+        if is_closing && response.status() == StatusCode::ACCEPTED {
+            return Ok(StatusCode::NO_CONTENT.into_response());
         }
         if !is_for_notices {
             return Ok(hold_until_end(response.map(Body::new), memory));
@@ -135,6 +147,24 @@ fn error_response(error: ApiError) -> Response {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
+}
+
+/// Answers a tool call whose arguments Kubernetes would change. The document that rmcp reads has lost what they were.
+fn refuse_inexact(body: &[u8]) -> Option<Response> {
+    const ARGUMENTS: &str = "/params/arguments";
+    let found = find_inexact(std::str::from_utf8(body).ok()?)?;
+    let place = found.pointer.strip_prefix(ARGUMENTS)?;
+    let message = found.to_string().replacen(ARGUMENTS, "", 1);
+    let message = if place.is_empty() { format!("(root){message}") } else { message };
+    let request: CallId = serde_json::from_slice(body).ok()?;
+    let result = tool_result::failed(Reason::InputInvalid.as_str(), &message);
+    Some(axum::Json(json!({ "jsonrpc": "2.0", "id": request.id, "result": result })).into_response())
+}
+
+/// The id of a JSON-RPC request.
+#[derive(Deserialize)]
+struct CallId {
+    id: Value,
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -25,6 +25,8 @@ pub async fn write(request: Request, next: Next) -> Response {
     let ApiError { status, code, message, field, retry_after: _ } = error;
     let detail = ErrorDetail { status: status.as_u16(), reason: code, message, field: field.as_deref() };
     let mut written = (*status, Json(dialect.error_body(&detail))).into_response();
+    // The log reads it.
+    written.extensions_mut().insert(error.clone());
     for (name, value) in response.headers() {
         if ![header::CONTENT_TYPE, header::CONTENT_LENGTH].contains(name) {
             written.headers_mut().append(name.clone(), value.clone());

@@ -19,7 +19,7 @@ use skillet_llm::{
 use skillet_offer::{Explanation, OfferDecision, QuestionTerm};
 
 use crate::{
-    auth::Caller,
+    auth::{Caller, Verb},
     compute::compute,
     error::ApiError,
     memory::MemoryReservation,
@@ -150,13 +150,23 @@ fn results_json(results: &[ToolResult]) -> Value {
 }
 
 async fn explain(State(gateway): State<ModelState>, request: Request) -> Result<Json<Value>, ApiError> {
-    let ExplainedOffer { skills, terms } = read_turn(&gateway, request).await?.explain(&gateway).await?;
+    let (explained, forbidden) = read_turn(&gateway, request).await?.explain(&gateway).await?;
+    let ExplainedOffer { skills, terms } = explained;
     let skills: Vec<Value> = skills.iter().map(explanation_json).collect();
     let terms: Vec<Value> = terms
         .iter()
         .map(|QuestionTerm { word, term, points }| json!({ "word": word, "term": term, "points": points }))
         .collect();
-    Ok(Json(json!({ "skills": skills, "terms": terms })))
+    let forbidden: Vec<Value> =
+        forbidden.iter().map(|(namespace, verb)| forbidden_json(namespace, *verb)).collect();
+    Ok(Json(json!({ "skills": skills, "terms": terms, "forbidden": forbidden })))
+}
+
+fn forbidden_json(namespace: &str, verb: Verb) -> Value {
+    let message = format!(
+        "the caller may not {verb} skills in namespace {namespace}; a Role that names single skills does not suffice for models"
+    );
+    json!({ "namespace": namespace, "verb": verb.as_str(), "message": message })
 }
 
 fn explanation_json(explanation: &Explanation) -> Value {

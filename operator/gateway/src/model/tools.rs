@@ -20,7 +20,7 @@ use skillet_llm::{
 };
 use skillet_offer::{
     Candidate, Explanation, Index, Offer, OfferDecision, ProviderFamily, Query, QuestionTerm, RejectReason,
-    RequestFacts, Scoring, Scratch, Selection, explain, question_terms, select,
+    RequestFacts, Scoring, Scratch, Selection, SkillFilter, explain, question_terms, select,
 };
 
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
     catalog::Namespace,
     error::ApiError,
     model::ModelState,
-    model::preferences::SkillPreferences,
+    model::preferences::{SKILLS_HEADER, SkillPreferences},
     resolve::Lookup,
 };
 
@@ -44,6 +44,8 @@ pub(super) const NOT_OFFERED_HEADER: &str = "x-skillet-not-offered";
 
 /// The provider refused the request with skills, and got it without them.
 pub(super) const PROVIDER_REFUSED: &str = "ProviderRefused";
+/// The caller may not use the skills of any namespace that it looks into.
+const FORBIDDEN: &str = "Forbidden";
 /// The policy offers nothing to the model.
 const TOOLS_NEVER: &str = "ToolsNever";
 
@@ -162,18 +164,52 @@ pub fn scoring(spec: &OfferPolicy) -> Scoring {
     }
 }
 
-/// The namespaces a caller sees and may run skills of, nearest first, as they are now.
+/// The namespaces with skills that a caller looks into.
+pub struct CallerNamespaces {
+    /// Those whose skills the caller sees and may run, nearest first, as they are now.
+    pub usable: Vec<Arc<Namespace>>,
+    /// The others, each with a verb that the caller lacks.
+    pub forbidden: Vec<(Arc<str>, Verb)>,
+}
+
+impl CallerNamespaces {
+    /// Refuses a request for exactly these skills, one of which no usable namespace has.
+    pub fn check_exact_names(&self, preferences: &SkillPreferences) -> Result<(), ApiError> {
+        let SkillFilter::Exactly(names) = &preferences.filter else { return Ok(()) };
+        let is_known = |name: &str| self.usable.iter().any(|namespace| namespace.index().get(name).is_some());
+        match names.iter().find(|name| !is_known(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("the caller may get and execute no skill named {name:?}");
+                Err(ApiError::new(StatusCode::BAD_REQUEST, "SkillNotFound", message).at(SKILLS_HEADER))
+            }
+        }
+    }
+}
+
+/// Returns the namespaces with skills that a caller looks into.
 pub async fn load_namespaces(
     gateway: &ModelState,
     caller: &Caller,
     preferences: &SkillPreferences,
-) -> Result<Vec<Arc<Namespace>>, AuthError> {
+) -> Result<CallerNamespaces, AuthError> {
+    const VERBS: [Verb; 2] = [Verb::Get, Verb::Execute];
     let lookup = Lookup { auth: &gateway.auth, catalog: &gateway.catalog, caller };
-    let mut allowed = lookup.allowed_namespaces(&[Verb::Get, Verb::Execute]).await?;
+    let mut allowed = lookup.allowed_namespaces(&VERBS).await?;
+    let mut forbidden = Vec::new();
+    for namespace in gateway.catalog.namespaces(caller) {
+        let has_skills = gateway.catalog.namespace(&namespace).is_some();
+        if has_skills
+            && !allowed.contains(&namespace)
+            && let Some(verb) = gateway.auth.first_refused(caller, &VERBS, &namespace).await?
+        {
+            forbidden.push((namespace, verb));
+        }
+    }
     allowed.retain(|namespace| !preferences.without_own_skills || *namespace != caller.namespace);
     // After the questions, which may take a while: what is offered is what is there now.
     let skills = allowed.iter().filter_map(|namespace| gateway.catalog.namespace(namespace));
-    Ok(skills.map(|skills| Arc::clone(&skills)).collect())
+    Ok(CallerNamespaces { usable: skills.map(|skills| Arc::clone(&skills)).collect(), forbidden })
 }
 
 /// A model request as far as its skills are concerned.
@@ -207,14 +243,17 @@ impl OfferRequest<'_> {
 /// Selects the skills of these namespaces for a request.
 pub fn offer(
     policy_spec: &SkillPolicySpec,
-    namespaces: &[Arc<Namespace>],
+    namespaces: &CallerNamespaces,
     question: &OfferRequest<'_>,
 ) -> OfferedTools {
     let OfferRequest { dialect, request, .. } = *question;
     if let Some(reason) = question.find_exclusion() {
         return OfferedTools::withheld(reason);
     }
-    let picked = search(policy_spec, namespaces, question, select);
+    if namespaces.usable.is_empty() && !namespaces.forbidden.is_empty() {
+        return OfferedTools::withheld(FORBIDDEN);
+    }
+    let picked = search(policy_spec, &namespaces.usable, question, select);
     table(picked, &dialect.dialect().client_tool_names(request))
 }
 

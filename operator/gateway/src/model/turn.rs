@@ -2,7 +2,7 @@
 //!
 //! The caller is authenticated, and the memory reservation covers the body, before a turn exists.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -15,7 +15,7 @@ use skillet_llm::{
 };
 
 use crate::{
-    auth::Caller,
+    auth::{Caller, Verb},
     compute::compute,
     error::ApiError,
     idempotency,
@@ -29,7 +29,7 @@ use crate::{
         preferences::SkillPreferences,
         provider_choice,
         shared_key::{find_object_of_others, put_caller_id, stored_object_forbidden},
-        tools::{self, ExplainedOffer, OfferRequest, OfferedTools},
+        tools::{self, CallerNamespaces, ExplainedOffer, OfferRequest, OfferedTools},
         upstream::SharedKeyRules,
     },
     request_id,
@@ -56,6 +56,7 @@ impl Turn {
         let bytes = self.original.len();
         let preferences = SkillPreferences::of(&self.headers)?;
         let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
+        namespaces.check_exact_names(&preferences)?;
         let policy = state.catalog.policy();
         let mut offered =
             compute(bytes, || tools::offer(&policy, &namespaces, &self.offer_request(state, &preferences)));
@@ -111,15 +112,17 @@ impl Turn {
         Ok(())
     }
 
-    /// Explains for each skill of the caller why the request is or is not offered it.
-    pub(super) async fn explain(&self, state: &ModelState) -> Result<ExplainedOffer, ApiError> {
+    /// Explains for each skill of the caller why the request is or is not offered it, and names the namespaces whose skills
+    /// the caller may not use.
+    pub(super) async fn explain(
+        &self,
+        state: &ModelState,
+    ) -> Result<(ExplainedOffer, Vec<(Arc<str>, Verb)>), ApiError> {
         let preferences = SkillPreferences::of(&self.headers)?;
-        let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
-        Ok(tools::explain_offer(
-            &state.catalog.policy(),
-            &namespaces,
-            &self.offer_request(state, &preferences),
-        ))
+        let CallerNamespaces { usable, forbidden } =
+            tools::load_namespaces(state, &self.caller, &preferences).await?;
+        let request = self.offer_request(state, &preferences);
+        Ok((tools::explain_offer(&state.catalog.policy(), &usable, &request), forbidden))
     }
 
     fn offer_request<'a>(

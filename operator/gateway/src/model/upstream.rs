@@ -6,6 +6,7 @@
 
 mod provider_keys;
 mod response;
+mod transport_error;
 mod url;
 
 use std::{sync::Arc, time::Duration};
@@ -16,7 +17,7 @@ use skillet_api::gateway::{ConversationPolicy, KeySecret, Provider, StoredObject
 use skillet_llm::DialectName;
 
 pub use self::response::ProviderResponse;
-use self::{provider_keys::ProviderKeys, url::request_url};
+use self::{provider_keys::ProviderKeys, transport_error::transport_error, url::request_url};
 use crate::{
     error::ApiError,
     idempotency,
@@ -57,6 +58,8 @@ pub struct Upstream {
     client: reqwest::Client,
     url: String,
     headers: HeaderMap,
+    /// The provider's name in SkillPolicy.
+    provider: Arc<str>,
     key: KeyOwner,
     /// The Secret of the platform's key that the request carries.
     secret: Option<KeySecret>,
@@ -124,6 +127,7 @@ impl ProviderClient {
         limits: &ConversationPolicy,
         record: Arc<RequestRecord>,
     ) -> Result<Upstream, ApiError> {
+        let name: Arc<str> = provider.name.into();
         let (ProviderRequest { dialect, model, fallbacks: _, path, headers }, provider) =
             (*request, provider.settings);
         let takes_client_key = provider.takes_client_key();
@@ -137,6 +141,10 @@ impl ProviderClient {
             OF_KEY.iter().for_each(|name| drop(sent.remove(*name)));
             owner = KeyOwner::Platform;
         }
+        // A server of one's own may need no key. The public ones all do.
+        if owner == KeyOwner::Nobody && provider.base_url.is_empty() {
+            return Err(no_key(&name, takes_client_key));
+        }
         sent.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let path = without_key(path, owner == KeyOwner::Platform || !takes_client_key);
         let url = request_url(provider, dialect, model, &path);
@@ -144,6 +152,7 @@ impl ProviderClient {
             client: self.http.clone(),
             url,
             headers: sent,
+            provider: name,
             key: owner,
             secret: if owner == KeyOwner::Platform { provider.key_secret.clone() } else { None },
             keys: self.keys.clone(),
@@ -212,13 +221,13 @@ impl Upstream {
         }
         let response = request.timeout(self.timeout).send().await;
         self.record.answer(outcome(&response));
-        let response = response.map_err(|error| transport_error(&error))?;
+        let response = response.map_err(|error| transport_error(error, &self.provider))?;
         if response.status() == StatusCode::UNAUTHORIZED
             && let Some(secret) = &self.secret
         {
             self.keys.forget(secret);
         }
-        Ok(ProviderResponse::new(response, self.idle, bytes, self.record.clone()))
+        Ok(ProviderResponse::new(response, &self.provider, self.idle, bytes, self.record.clone()))
     }
 }
 
@@ -237,17 +246,11 @@ fn outcome(response: &Result<reqwest::Response, reqwest::Error>) -> &'static str
     }
 }
 
-/// Maps a failed or late request to a provider to an error.
-fn transport_error(error: &reqwest::Error) -> ApiError {
-    let (status, code, what) = if error.is_timeout() {
-        (StatusCode::GATEWAY_TIMEOUT, "ProviderTooSlow", "did not answer in time")
-    } else if error.is_connect() {
-        (StatusCode::BAD_GATEWAY, "ProviderUnreachable", "could not be reached")
-    } else {
-        (StatusCode::BAD_GATEWAY, "ProviderAnswerBroken", "broke off its answer")
-    };
-    // The error's own text may contain the address, and the address a key.
-    ApiError::new(status, code, format!("the provider {what}"))
+/// Refuses a request that a public provider would refuse for want of a key.
+fn no_key(provider: &str, takes_client_key: bool) -> ApiError {
+    let own = if takes_client_key { ", and the request has no key of its own" } else { "" };
+    let message = format!("SkillPolicy names no keySecret for the provider {provider}{own}");
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SecretMissing", message)
 }
 
 /// The path, where `is_dropped` without a key of the client's in its query. Also one whose name is written in another

@@ -1,8 +1,11 @@
 //! A JSON body: bounded in size and time, and refused with the field that is at fault.
 
 use axum::extract::{FromRequest, Request};
+use http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
+use skillet_api::Reason;
+use skillet_core::exact_json::find_inexact;
 
 use crate::{
     error::ApiError,
@@ -25,7 +28,21 @@ impl<T: DeserializeOwned> FromRequest<SkillService> for Body<T> {
         let (head, body) = request.into_parts();
         let caller = service.authenticate(&head.headers).await?;
         let (bytes, memory) = service.memory.read(&caller.namespace, body, BODY_BUDGET).await?;
-        Ok(Self(read(&bytes)?, memory))
+        let body = read(&bytes)?;
+        refuse_inexact(&bytes)?;
+        Ok(Self(body, memory))
+    }
+}
+
+/// Refuses JSON that Kubernetes would change.
+fn refuse_inexact(bytes: &[u8]) -> Result<(), ApiError> {
+    match std::str::from_utf8(bytes).ok().and_then(find_inexact) {
+        None => Ok(()),
+        Some(inexact) => {
+            let message = inexact.to_string();
+            let code = Reason::InputInvalid.as_str();
+            Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, code, message).at(inexact.pointer))
+        }
     }
 }
 
@@ -39,10 +56,14 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let pointer = pointer(error.path());
         let inner = error.into_inner();
+        let inner_text = inner.to_string();
+        // The place in the text says less than the pointer.
+        let words =
+            inner_text.rsplit_once(" at line ").map_or(&*inner_text, |(words, _)| words).replace('`', "");
         if inner.is_data() && !pointer.is_empty() {
-            ApiError::bad_request(format!("the body does not fit the schema: {inner}")).at(pointer)
+            ApiError::bad_request(format!("the body does not fit the schema: {words}")).at(pointer)
         } else if inner.is_data() {
-            ApiError::bad_request(format!("the body does not fit the schema: {inner}"))
+            ApiError::bad_request(format!("the body does not fit the schema: {words}"))
         } else {
             ApiError::bad_request(format!("the body is not JSON: {inner}"))
         }
@@ -62,7 +83,6 @@ fn pointer(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use http::StatusCode;
     use serde::Deserialize;
 
     use super::*;
@@ -101,6 +121,14 @@ mod tests {
             assert_eq!(found.as_deref(), field, "{body}");
             assert!(message.starts_with("the body does not fit the schema"), "{message}");
         }
+    }
+
+    #[test]
+    fn json_that_kubernetes_would_change_is_refused_with_its_pointer() {
+        let error = refuse_inexact(br#"{"input": {"n": [1, 12345678901234567890]}}"#).unwrap_err();
+        assert_eq!((error.status.as_u16(), error.code.as_str()), (422, "InputInvalid"));
+        assert_eq!(error.field.as_deref(), Some("/input/n/1"));
+        assert!(refuse_inexact(br#"{"input": 1}"#).is_ok());
     }
 
     #[test]

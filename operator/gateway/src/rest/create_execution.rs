@@ -83,7 +83,8 @@ pub(crate) async fn create(
     let wait = wait(&request)?;
     let chosen = request.namespace.clone();
     let run = execution_request(caller, request, &headers)?;
-    let execution = service.start_or_find(run, chosen.as_deref()).await?;
+    let started = service.start_or_find(run, chosen.as_deref()).await;
+    let execution = started.map_err(|error| in_body(error.into()))?;
     let Some(limit) = wait else { return Ok(accepted(&execution)) };
     let end = tokio::select! {
         biased;
@@ -145,6 +146,11 @@ fn execution_request(
         idempotency: idempotency::key(headers)?,
         ..ExecutionRequest::new(caller, "", name)
     })
+}
+
+/// Names the namespace of the body, where other requests have a query parameter.
+fn in_body(error: ApiError) -> ApiError {
+    if error.field.as_deref() == Some("namespace") { error.at("/namespace") } else { error }
 }
 
 fn accepted(execution: &Execution) -> Response {

@@ -33,7 +33,12 @@ impl Params {
     ) -> Result<Option<T>, ApiError> {
         let Some(text) = self.take(name)? else { return Ok(None) };
         let word = T::deserialize(value::StrDeserializer::<value::Error>::new(&text));
-        word.map(Some).map_err(|error| ApiError::bad_request(format!("{name}: {error}")).at(name))
+        word.map(Some).map_err(|error| {
+            let error = error.to_string();
+            let expected = error.split_once("expected ").map_or("another word", |(_, expected)| expected);
+            ApiError::bad_request(format!("{name} is {text:?}; expected {}", expected.replace('`', "")))
+                .at(name)
+        })
     }
 
     /// Takes `namespace`, the last parameter that is expected.
@@ -129,7 +134,7 @@ mod tests {
         assert_eq!(read("mode=off").unwrap(), Some(Mode::Off));
         assert_eq!(read("").unwrap(), None);
         let error = read("mode=ON").unwrap_err();
-        assert_eq!(error.message, "mode: unknown variant `ON`, expected one of `on`, `auto`, `off`");
+        assert_eq!(error.message, "mode is \"ON\"; expected one of on, auto, off");
         assert_eq!(error.field.as_deref(), Some("mode"));
     }
 

@@ -44,7 +44,7 @@ fn raw(object: &Value) -> RawObject<ApiKey> {
 }
 
 fn user(table: &KeyTable, byte: u8) -> Option<String> {
-    table.caller(hash(byte), now()).map(|caller| caller.user.to_string())
+    table.caller(hash(byte), now()).ok().map(|caller| caller.user.to_string())
 }
 
 #[test]
@@ -76,7 +76,9 @@ fn a_key_counts_until_its_end() {
     ] {
         let mut table = KeyTable::default();
         table.put(&with(&json!({ "expiresAt": end }))).unwrap();
-        assert_eq!(user(&table, 1).is_some(), is_known, "{end}");
+        let expired = AuthError::Expired { key: "team-a/ci".into(), at: end.parse().unwrap() };
+        let refused = table.caller(hash(1), now()).err();
+        assert_eq!(refused, (!is_known).then_some(expired), "{end}");
     }
 }
 
@@ -102,7 +104,7 @@ fn of_two_objects_with_one_key_neither_counts_until_one_is_gone() {
     let (first, second) = (plain("team-a", "ci", 1), plain("team-b", "ci", 1));
     table.put(&first).unwrap();
     assert_eq!(table.put(&second), Err(KeyProblem::Shared));
-    assert_eq!(user(&table, 1), None);
+    assert_eq!(table.caller(hash(1), now()), Err(AuthError::SharedHash));
     table.remove(&name_of(&first).unwrap());
     assert_eq!(user(&table, 1).as_deref(), Some("system:serviceaccount:team-b:default"));
 }
@@ -149,7 +151,8 @@ fn a_complete_list_removes_the_keys_that_it_misses() {
     handle(Event::Apply(raw(&one)));
     handle(Event::Delete(raw(&two)));
     assert!(known(1) && !known(2));
-    assert_eq!(keys.caller(hash(2), now()), Err(AuthError::Unknown));
+    assert_eq!(keys.caller(hash(2), now()), Err(AuthError::Revoked { key: "a/y".into() }));
+    assert_eq!(keys.caller(hash(3), now()), Err(AuthError::Unknown));
     handle(Event::Apply(raw(&object("a", "x", 1, &json!({ "expiresAt": "tomorrow" })))));
     assert!(!known(1), "what cannot be read gives no access");
 }

@@ -185,3 +185,32 @@ async fn a_body_that_does_not_come_is_not_waited_for_without_end() {
     let answer = tokio::time::timeout(Duration::from_secs(120), router.oneshot(request)).await;
     assert_eq!(answer.expect("an answer").unwrap().status(), StatusCode::REQUEST_TIMEOUT);
 }
+
+#[tokio::test]
+async fn arguments_that_kubernetes_would_change_are_refused_with_the_pointer() {
+    let server = McpServer::start().await;
+    server.gateway.skill("a", "sum", &json!({}));
+    let session = open(&server, "a/agent").await;
+    let call = r#"{"jsonrpc": "2.0", "id": 7, "method": "tools/call",
+        "params": {"name": "sum", "arguments": {"n": [12345678901234567890]}}}"#;
+    let refused = post(&server, Some("a/agent"), Some(&session)).body(call).send().await.unwrap();
+    let refused: Value = serde_json::from_slice(&refused.bytes().await.unwrap()).unwrap();
+    assert_eq!((&refused["id"], &refused["result"]["isError"]), (&json!(7), &json!(true)));
+    let text = refused["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(
+        text.contains("InputInvalid") && text.contains("/n/0: the integer 12345678901234567890"),
+        "{text}"
+    );
+    assert!(server.gateway.api.executions().is_empty());
+}
+
+#[tokio::test]
+async fn a_session_is_closed_with_a_status_that_sdks_take() {
+    let server = McpServer::start().await;
+    let session = open(&server, "a/agent").await;
+    let close = Http::new()
+        .delete(&server.url)
+        .bearer_auth(server.gateway.token("a/agent"))
+        .header(SESSION, &session);
+    assert_eq!(close.send().await.unwrap().status(), StatusCode::NO_CONTENT);
+}

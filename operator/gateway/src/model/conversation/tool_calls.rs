@@ -149,9 +149,14 @@ pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result
         .await;
     checked.map_err(|error| match &error {
         AuthError::Forbidden { .. } => Denied::Refused(failed("Forbidden", &error.to_string())),
-        AuthError::Missing | AuthError::Unknown | AuthError::Mistyped | AuthError::Unreachable(_) => {
-            Denied::Unavailable(error.into())
-        }
+        AuthError::Missing
+        | AuthError::Unknown
+        | AuthError::Mistyped
+        | AuthError::OtherAudience
+        | AuthError::Expired { .. }
+        | AuthError::Revoked { .. }
+        | AuthError::SharedHash
+        | AuthError::Unreachable(_) => Denied::Unavailable(error.into()),
     })
 }
 

@@ -64,6 +64,7 @@ pub(super) fn is_passing(error: &ExecutionError) -> bool {
         ExecutionError::Forbidden { .. }
         | ExecutionError::NoPlace { .. }
         | ExecutionError::Invalid { .. }
+        | ExecutionError::InputRefused { .. }
         | ExecutionError::Conflict
         | ExecutionError::Gone { .. }
         | ExecutionError::TooLate { .. } => false,
@@ -82,6 +83,7 @@ fn is_begun(error: &ExecutionError) -> bool {
         | ExecutionError::Forbidden { .. }
         | ExecutionError::NoPlace { .. }
         | ExecutionError::Invalid { .. }
+        | ExecutionError::InputRefused { .. }
         | ExecutionError::Conflict
         | ExecutionError::Stopping => false,
     }

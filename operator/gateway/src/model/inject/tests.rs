@@ -103,3 +103,39 @@ async fn other_tasks_run_while_a_large_body_is_read() {
     let read = tokio::spawn(async move { sent::<Patient>(&model, request).await.map(drop) }).await.unwrap();
     assert!(read.is_ok(), "{read:?}");
 }
+
+fn chat() -> Value {
+    json!({ "dialect": "openai-chat", "request": { "model": "gpt-x", "messages": [] } })
+}
+
+#[tokio::test]
+async fn a_caller_without_rights_is_told_which() {
+    let gateway = TestGateway::without_auth_cache();
+    gateway.offer("team", "sum", "auto");
+    for namespace in ["team", "platform", "shop"] {
+        gateway.deny(namespace, None, Verb::Execute);
+    }
+    let injected = gateway.post("/v1/inject", &chat()).await.json();
+    assert_eq!((&injected["offered"], &injected["notOffered"]), (&json!({}), &json!("Forbidden")));
+    let explained = gateway.post("/v1/explain", &chat()).await.json();
+    let message = "the caller may not execute skills in namespace team; a Role that names single skills does not suffice for models";
+    assert_eq!(
+        explained,
+        json!({ "skills": [],
+        "forbidden": [{ "namespace": "team", "verb": "execute", "message": message }] })
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_the_request_wants_exactly_must_be_a_skill() {
+    let gateway = TestGateway::new();
+    gateway.offer("team", "sum", "auto");
+    let asked = async |names: &str| {
+        let headers = [("x-skillet-skills", names)];
+        gateway.send("POST", "/v1/inject", Some(AGENT), &headers, &chat().to_string()).await
+    };
+    assert_eq!(asked("exactly=sum").await.status, 200);
+    assert_eq!(asked("only=nope").await.status, 200);
+    let refused = asked("exactly=sum,nope").await;
+    assert_eq!(refused.error(), (400, "SkillNotFound".into(), "x-skillet-skills".into()));
+}

@@ -7,7 +7,7 @@ use futures::{Stream, stream};
 use http::{HeaderMap, StatusCode, header};
 use tokio::time::timeout;
 
-use super::transport_error;
+use super::transport_error::transport_error;
 use crate::{
     error::ApiError,
     model::{request_record::RequestRecord, usage_meter::UsageMeter},
@@ -16,6 +16,7 @@ use crate::{
 /// A response whose body has not been read.
 pub struct ProviderResponse {
     inner: reqwest::Response,
+    provider: Arc<str>,
     /// Longest silence within the body.
     idle: Duration,
     request_bytes: u64,
@@ -26,13 +27,14 @@ pub struct ProviderResponse {
 impl ProviderResponse {
     pub(super) fn new(
         inner: reqwest::Response,
+        provider: &Arc<str>,
         idle: Duration,
         request_bytes: u64,
         record: Arc<RequestRecord>,
     ) -> Self {
         let kind = inner.headers().get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
         let meter = UsageMeter::new(kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")));
-        Self { inner, idle, request_bytes, meter, record }
+        Self { inner, provider: provider.clone(), idle, request_bytes, meter, record }
     }
 
     pub fn status(&self) -> StatusCode {
@@ -46,10 +48,10 @@ impl ProviderResponse {
     /// Returns the next bytes, `None` at the end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         let next = timeout(self.idle, self.inner.chunk()).await.map_err(|_| {
-            let message = format!("the provider sent nothing for {:?}", self.idle);
+            let message = format!("the provider {} sent nothing for {:?}", self.provider, self.idle);
             ApiError::new(StatusCode::GATEWAY_TIMEOUT, "ProviderTooSlow", message)
         })?;
-        let chunk = next.map_err(|error| transport_error(&error))?;
+        let chunk = next.map_err(|error| transport_error(error, &self.provider))?;
         if let Some(chunk) = &chunk {
             self.meter.feed(chunk);
         }

@@ -1,8 +1,10 @@
 //! Headers and keys of requests to providers.
 
+use serde_json::json;
 use skillet_api::gateway::Azure;
 
 use super::*;
+use crate::testing::TestGateway;
 
 fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
     list.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect()
@@ -80,4 +82,15 @@ fn what_the_connection_header_names_is_of_one_hop_too() {
     assert_eq!(names(&response_headers(&sent)), ["authorization", "x-far"]);
     sent.append("connection", HeaderValue::from_bytes(b" ,\xff,x-far,authorization ").unwrap());
     assert_eq!(names(&request_headers(&sent, true)), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_public_provider_without_a_key_is_not_asked() {
+    let gateway = TestGateway::new();
+    gateway.change_policy(|policy| policy.gateway.providers.openai.base_url.clear());
+    let request = json!({ "model": "gpt-x", "messages": [] });
+    let refused = gateway.post("/v1/chat/completions", &request).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (503, &json!("SecretMissing")));
+    let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("SkillPolicy names no keySecret for the provider openai"), "{message}");
 }

@@ -70,6 +70,16 @@ async fn every_reference_of_the_document_is_in_it() {
 }
 
 #[tokio::test]
+async fn the_root_leads_to_the_page_and_unknown_paths_have_the_common_error() {
+    let gateway = TestGateway::without_auth_cache();
+    let root = gateway.send("GET", "/", None, &[], "").await;
+    assert_eq!((root.status, root.headers["location"].as_bytes()), (307, &b"/docs"[..]));
+    for path in ["/api/skill", "/nothing"] {
+        assert_eq!(gateway.send("GET", path, None, &[], "").await.error().1, "NotFound", "{path}");
+    }
+}
+
+#[tokio::test]
 async fn the_page_loads_nothing_from_elsewhere() {
     let answer = TestGateway::without_auth_cache().send("GET", "/docs", None, &[], "").await;
     assert!(answer.text.contains("openapi.json") && !answer.text.contains("//cdn"));

@@ -6,7 +6,10 @@ use skillet_kube::{
 };
 
 use super::*;
-use crate::auth::api_keys::tests::{api_key, hash, object};
+use crate::auth::{
+    AuthError,
+    api_keys::tests::{api_key, hash, object},
+};
 
 fn at(second: i64) -> Timestamp {
     let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
@@ -58,8 +61,8 @@ fn the_first_use_is_written_and_the_next_only_five_minutes_later() {
 #[test]
 fn a_refused_request_is_no_use() {
     let table = table(&accepted());
-    assert_eq!(table.caller(hash(1), at(3600)), None);
-    assert_eq!(table.caller(hash(2), at(0)), None);
+    assert!(matches!(table.caller(hash(1), at(3600)), Err(AuthError::Expired { .. })));
+    assert_eq!(table.caller(hash(2), at(0)), Err(AuthError::Unknown));
     assert_eq!(written(&table, 10), None);
 }
 
