@@ -37,6 +37,9 @@ async fn a_run_is_cancelled_within_two_seconds_whatever_it_ignores() -> Result<(
         };
         let (patient, _) = tokio::try_join!(cancelled("patient"), cancelled("deaf"))?;
         assert_eq!(patient.status.output, None);
+        // The first generation was created, the second is the cancelled one.
+        let observed: Vec<_> = patient.status.conditions.iter().map(|one| one.observed_generation).collect();
+        assert_eq!(observed, [Some(2), Some(2)]);
         Ok(())
     })
     .await

@@ -12,8 +12,10 @@ pub struct SkillDuration(pub Duration);
 const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 /// Most characters of the written form.
 const LONGEST: usize = 32;
+/// Message of the schema's rule.
+const RULE: &str = "write a duration like 500ms, 30s, 1m30s or 1h";
 /// Regular expression of the notation, for the schema.
-pub const PATTERN: &str = "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
+const PATTERN: &str = "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 
 impl FromStr for SkillDuration {
     type Err = String;
@@ -83,7 +85,13 @@ impl JsonSchema for SkillDuration {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": PATTERN, "minLength": 2, "maxLength": LONGEST })
+        let rule = format!("self.matches('{PATTERN}')");
+        json_schema!({
+            "type": "string",
+            "minLength": 2,
+            "maxLength": LONGEST,
+            "x-kubernetes-validations": [{ "rule": rule, "message": RULE }],
+        })
     }
 }
 

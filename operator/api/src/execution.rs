@@ -36,6 +36,7 @@ use crate::{Isolation, Reason, duration::SkillDuration, schema};
     selectable = ".status.phase"
 )]
 #[x_kube(validation = kube::core::Rule::new("self.skill == oldSelf.skill && has(self.version) == has(oldSelf.version) && (!has(self.version) || self.version == oldSelf.version) && has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || self.timeout == oldSelf.timeout) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.sessionId) == has(oldSelf.sessionId) && (!has(self.sessionId) || self.sessionId == oldSelf.sessionId) && has(self.caller) == has(oldSelf.caller) && (!has(self.caller) || self.caller == oldSelf.caller)").message("spec is immutable, except cancel; create another SkillExecution"))]
+#[x_kube(validation = kube::core::Rule::new("!has(self.timeout) || self.timeout.matches('[1-9]')").message("timeout must be more than 0, such as 10s"))]
 #[x_kube(validation = kube::core::Rule::new("!oldSelf.cancel || self.cancel").message("cancel cannot be taken back; create another SkillExecution"))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillExecutionSpec {

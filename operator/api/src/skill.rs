@@ -25,7 +25,7 @@ use crate::{duration::SkillDuration, schema};
     printcolumn(name = "Version", type_ = "string", json_path = ".spec.version", description = "Version wanted"),
     printcolumn(name = "Current", type_ = "string", json_path = ".status.currentVersion", description = "Version that runs if a request names none"),
     printcolumn(name = "Latest", type_ = "string", json_path = ".status.latestVersion", description = "Newest sealed version", priority = 1),
-    printcolumn(name = "Mode", type_ = "string", json_path = ".spec.mode", description = "on, auto or off"),
+    printcolumn(name = "Mode", type_ = "string", json_path = ".status.mode", description = "on, auto or off"),
     printcolumn(name = "Pinned", type_ = "boolean", json_path = ".status.imagePinned", description = "False for an image without a digest", priority = 1),
     printcolumn(name = "Sealed", type_ = "string", json_path = ".status.conditions[?(@.type=='Sealed')].status", description = "False if the present content is not what runs"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
@@ -37,7 +37,8 @@ use crate::{duration::SkillDuration, schema};
 #[serde(rename_all = "camelCase")]
 pub struct SkillSpec {
     /// Version of the content, three numbers `a.b.c`. Content under a version never changes once sealed: raise it with every change of `tool`, `run`, `limits` or `description`.
-    #[schemars(regex(pattern = r"^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$"))]
+    #[schemars(length(max = 29))]
+    #[x_kube(validation = kube::core::Rule::new(r"self.matches('^(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,8})$')").message("version is three numbers without leading zeros, such as 1.2.3: no v, no pre-release, no build"))]
     pub version: String,
     /// Description of the skill and of its use, for the model. At most 1024 characters.
     #[schemars(length(max = 1024))]
@@ -277,12 +278,12 @@ pub struct Limits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_on: Option<RetryOn>,
     /// CPU limit, as in a pod (`500m`, `1`), at least `50m`. Default from SkillPolicy.
-    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?m?$"))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::quantity")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "schema::read_quantity")]
     pub cpu: Option<String>,
-    /// Memory limit, as in a pod (`128Mi`); scratch space counts towards it. Default from SkillPolicy.
-    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(Ki|Mi|Gi|k|M|G)?$"))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Memory limit, as in a pod (`128Mi`), at least `8Mi`, and `16Mi` for node; scratch space counts towards it. Default from SkillPolicy.
+    #[schemars(schema_with = "schema::quantity")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "schema::read_quantity")]
     pub memory: Option<String>,
     /// Most processes and threads at one time. Default from SkillPolicy.
     #[schemars(range(min = 1, max = 4096))]
@@ -306,6 +307,22 @@ pub enum RetryOn {
     Failure,
 }
 
+/// Limits of which every one has a value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EffectiveLimits {
+    /// Time limit of a run.
+    pub timeout: SkillDuration,
+    /// CPU limit.
+    pub cpu: String,
+    /// Memory limit.
+    pub memory: String,
+    /// Most processes and threads.
+    pub processes: u32,
+    /// Most bytes kept of each output stream.
+    pub output_bytes: u32,
+}
+
 /// Validation and versions of the skill, as the operator sees them.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -325,6 +342,15 @@ pub struct SkillStatus {
     /// sha256 of the content of `spec.version`, as sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Mode of the spec as a word. YAML reads a bare `on` or `off` as a boolean, and the spec keeps that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Limits of a run of the spec, with the defaults of SkillPolicy for those that the spec leaves out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<EffectiveLimits>,
+    /// Highest limits that SkillPolicy allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maximums: Option<EffectiveLimits>,
     /// False if `spec.run.sandbox.image` is a tag without a digest: the registry decides what runs, and may change it under a sealed version. Absent for a `runtime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pinned: Option<bool>,

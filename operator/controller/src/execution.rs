@@ -87,7 +87,8 @@ enum RunEnd {
 /// Runs an admitted execution until its status is final or the cluster has no room for it.
 async fn run(ctx: &Arc<Context>, assignment: Assignment) -> RunEnd {
     let Assignment { reference, execution, admitted, point, order, room, has_waited } = assignment;
-    let generation = execution.metadata.generation;
+    let (generation, was_cancelled) = (execution.metadata.generation, execution.spec.cancel);
+    let orders = order.clone();
     let conclusion = match plan(ctx, reference.clone(), execution, admitted, order.clone()).await {
         Err(conclusion) => conclusion,
         Ok(plan) => {
@@ -108,6 +109,9 @@ async fn run(ctx: &Arc<Context>, assignment: Assignment) -> RunEnd {
             }
         }
     };
+    // Nothing of a spec changes but `cancel`, and that once.
+    let is_changed = orders.borrow().is_cancel() && !was_cancelled;
+    let generation = generation.map(|generation| generation + i64::from(is_changed));
     finish(ctx, &ctx.pace.ends, &reference, generation, conclusion).await;
     RunEnd::Finished
 }

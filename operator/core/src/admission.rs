@@ -101,6 +101,10 @@ pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<
 /// Chooses the version of an execution, without its content.
 pub fn choose(request: &AdmissionRequest<'_>) -> Result<ChosenVersion, Refusal> {
     check_skill_name(request.execution)?;
+    if request.execution.timeout.is_some_and(|timeout| timeout.0.is_zero()) {
+        let message = "spec.timeout: must be more than 0, such as 10s";
+        return Err(Refusal::new(Reason::SpecInvalid, message));
+    }
     let skill = allowed_skill(request)?;
     let constraint = request.execution.version.as_deref().map(Constraint::parse).transpose();
     let constraint =

@@ -18,6 +18,7 @@ pub mod json_text;
 pub mod lane;
 pub mod outcome;
 pub mod output;
+mod policy_warnings;
 pub mod quantity;
 pub mod queue;
 pub mod rest;
@@ -32,3 +33,5 @@ pub mod test_rng;
 pub mod text;
 pub mod token_bucket;
 pub mod version;
+
+pub use policy_warnings::policy_warnings;

@@ -9,46 +9,37 @@ pub fn cpu_millis(text: &str) -> Option<u64> {
     (millis > 0).then_some(millis)
 }
 
-/// Parses bytes: `134217728`, `128Mi`, `1G`. `None` for other text and for zero.
+/// Parses bytes: `134217728`, `128Mi`, `1.5G`. `None` for other text and for zero.
 pub fn memory_bytes(text: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 6] = [
+    const UNITS: [(&str, u64); 10] = [
         ("Ki", 1 << 10),
         ("Mi", 1 << 20),
         ("Gi", 1 << 30),
+        ("Ti", 1 << 40),
+        ("Pi", 1 << 50),
         ("k", 1_000),
         ("M", 1_000_000),
         ("G", 1_000_000_000),
+        ("T", 1_000_000_000_000),
+        ("P", 1_000_000_000_000_000),
     ];
     let (number, unit) = UNITS
         .into_iter()
         .find_map(|(sign, unit)| text.strip_suffix(sign).map(|number| (number, unit)))
         .unwrap_or((text, 1));
-    whole(number)?.checked_mul(unit).filter(|bytes| *bytes > 0)
+    decimal(number, unit).filter(|bytes| *bytes > 0)
 }
 
-fn whole(text: &str) -> Option<u64> {
-    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok()
-}
-
-/// Multiplies `text` by `scale`, rounded up as Kubernetes does.
+/// Multiplies a decimal number by `scale`, rounded up as Kubernetes does.
 fn decimal(text: &str, scale: u64) -> Option<u64> {
-    let Some((before, after)) = text.split_once('.') else {
-        return whole(text)?.checked_mul(scale);
-    };
-    let mut sum = whole(before)?.checked_mul(scale)?;
-    if after.is_empty() || !after.bytes().all(|b| b.is_ascii_digit()) {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(whole) || !is_number(fraction) {
         return None;
     }
-    let (mut place, mut is_cut) = (scale / 10, false);
-    for digit in after.bytes().map(|b| u64::from(b - b'0')) {
-        sum = sum.checked_add(digit * place)?;
-        is_cut |= place == 0 && digit > 0;
-        place /= 10;
-    }
-    sum.checked_add(u64::from(is_cut))
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let divisor = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    u64::try_from(digits.checked_mul(scale.into())?.div_ceil(divisor)).ok()
 }
 
 #[cfg(test)]
@@ -101,10 +92,14 @@ mod tests {
             ("1k", 1_000),
             ("5M", 5_000_000),
             ("1G", 1_000_000_000),
+            ("1.5Gi", 3 << 29),
+            ("0.5Ki", 512),
+            ("1.0001k", 1001),
+            ("1Ti", 1 << 40),
         ] {
             assert_eq!(memory_bytes(text), Some(expected), "{text}");
         }
-        for text in ["", "Mi", "0", "0Mi", "-1", "1.5Gi", "1mi", "1 Gi", "1Ti", "99999999999Gi", "1KiMi"] {
+        for text in ["", "Mi", "0", "0Mi", "-1", "1.Gi", "1mi", "1 Gi", "1Ei", "99999999999Gi", "1KiMi"] {
             assert_eq!(memory_bytes(text), None, "{text}");
         }
     }

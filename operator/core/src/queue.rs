@@ -71,6 +71,34 @@ impl<'a> ConcurrencyLimits<'a> {
         }
     }
 
+    /// Names the limit that keeps a run of a skill waiting.
+    pub fn explain(&self, lane: &Lane, skill: &str, running: &RunningCounts) -> String {
+        if let Some(limit) = (self.per_skill)(&lane.namespace, skill)
+            && running.of_skill(&lane.namespace, skill) >= limit
+        {
+            return format!("spec.limits.concurrency of Skill {skill} is {limit}");
+        }
+        let (of_lane, all) = (running.held(lane), running.all);
+        let resources = [
+            ("total", self.places, u64::from(of_lane.places), u64::from(all.places)),
+            ("cpu", self.cpu_millis, of_lane.cpu_millis, all.cpu_millis),
+            ("memory", self.memory_bytes, of_lane.memory_bytes, all.memory_bytes),
+        ];
+        for (field, share, of_lane, all) in resources {
+            if of_lane >= share.per_lane {
+                let share =
+                    if field == "total" { String::new() } else { format!(" as its share of {field}") };
+                return format!(
+                    "the runs of this namespace fill concurrency.perNamespace of SkillPolicy{share}"
+                );
+            }
+            if !share.has_room(of_lane, all) {
+                return format!("the runs of the cluster fill concurrency.{field} of SkillPolicy");
+            }
+        }
+        "others come before it".to_owned()
+    }
+
     fn has_room(&self, of_lane: Held, held: Held) -> bool {
         self.places.has_room(of_lane.places.into(), held.places.into())
             && self.cpu_millis.has_room(of_lane.cpu_millis, held.cpu_millis)

@@ -4,6 +4,7 @@
 //! patterns match in time linear in text and pattern, and `cost` bounds the work of a check before it starts.
 
 mod cost;
+mod keywords;
 mod shape;
 mod subschemas;
 mod violation;
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
+pub use keywords::find_misspelt;
 pub use shape::SchemaError;
 pub use violation::{Violation, summarize};
 

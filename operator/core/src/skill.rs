@@ -7,6 +7,7 @@ mod field_error;
 mod image;
 mod limits;
 mod sandbox_spec;
+mod warnings;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +27,11 @@ use crate::{
 };
 use field_error::FieldErrors;
 
-pub use self::{field_error::FieldError, limits::ValidLimits};
+pub use self::{
+    field_error::FieldError,
+    limits::{ValidLimits, effective_limits, maximum_limits},
+    warnings::warnings,
+};
 
 /// A Skill whose present content can be sealed and run.
 #[derive(Clone, Debug)]
@@ -173,6 +178,9 @@ fn read_content(
     let sandbox = sandbox.and_then(|sandbox| sandbox_spec::read(sandbox, policy, errors));
     let limits = limits::read(content.limits, policy, errors);
     let (sandbox, limits) = (sandbox?, limits?);
+    if let ImageChoice::Runtime(runtime) = sandbox.image {
+        limits::check_runtime(&limits, runtime, errors);
+    }
     Some(ValidContent {
         image: sandbox.image,
         program: sandbox.program,

@@ -11,6 +11,7 @@ mod events;
 mod execution_view;
 mod executions;
 mod openapi;
+mod openapi_others;
 mod operation;
 mod pagination;
 mod params;

@@ -6,6 +6,7 @@ use kube::ResourceExt as _;
 use skillet_api::SkillExecution;
 use skillet_core::{
     admission::Refusal,
+    lane::Lane,
     queue::{Arrival, SandboxSize},
 };
 use tokio::{
@@ -173,8 +174,9 @@ impl Entry {
         Conclusion { resolved_version, attempts, ..Conclusion::cancelled() }
     }
 
-    /// Writes once, to the status, that the execution waits for a place. Does nothing in any other stage.
-    pub(super) fn report_queued(&mut self, ctx: &Arc<Context>) {
+    /// Writes once, to the status, that the execution waits for a place, and the limit that `explain` names. Does nothing in
+    /// any other stage.
+    pub(super) fn report_queued(&mut self, ctx: &Arc<Context>, explain: impl FnOnce(&Lane, &str) -> String) {
         let Stage::Queued { since, is_reported } = &mut self.stage else { return };
         if *is_reported || since.elapsed() < REPORT_QUEUED_AFTER {
             return;
@@ -186,6 +188,7 @@ impl Entry {
         {
             return;
         }
-        self.queued_status = Some(QueuedStatusWriter::start(ctx, &self.reference, &self.span));
+        let why = explain(&self.reference.lane, &self.execution.spec.skill);
+        self.queued_status = Some(QueuedStatusWriter::start(ctx, &self.reference, &self.span, &why));
     }
 }

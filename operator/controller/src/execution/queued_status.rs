@@ -23,11 +23,11 @@ pub(super) struct QueuedStatusWriter {
 }
 
 impl QueuedStatusWriter {
-    pub(super) fn start(ctx: &Arc<Context>, reference: &Arc<ExecutionRef>, span: &Span) -> Self {
+    pub(super) fn start(ctx: &Arc<Context>, reference: &Arc<ExecutionRef>, span: &Span, why: &str) -> Self {
+        let status = status::queued(&format!("waits for a free place: {why}"));
         let (ctx, reference) = (ctx.clone(), reference.clone());
         let (sender, is_over) = watch::channel(false);
         let write = async move {
-            let status = status::queued("waits for a free place under the concurrency limits of SkillPolicy");
             let over = is_over.clone();
             write_until_over(is_over, || async {
                 let mut over = over.clone();

@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 use skillet_api::{
-    Reason, SkillPolicy, SkillPolicyStatus,
+    Reason, SkillPolicy, SkillPolicySpec, SkillPolicyStatus,
     policy::NodeStatus,
     reason::{ISOLATION_PROVEN, READY},
 };
+use skillet_core::policy_warnings;
 use skillet_kube::{Conditions, apply_status, find_condition, is_gone};
 use thiserror::Error as ThisError;
 
@@ -65,10 +66,15 @@ fn status(
         observed_generation: generation,
         nodes,
         conditions: vec![
-            conditions.build(READY, "True", Reason::Ready.as_str(), "the policy is in force"),
+            conditions.build(READY, "True", Reason::Ready.as_str(), &ready_message(&policy.spec)),
             conditions.build(ISOLATION_PROVEN, verdict, reason.as_str(), &message),
         ],
     }
+}
+
+fn ready_message(policy: &SkillPolicySpec) -> String {
+    let warnings = policy_warnings(policy);
+    if warnings.is_empty() { "the policy is in force".to_owned() } else { warnings.join("; ") }
 }
 
 fn isolation_verdict(nodes: &[NodeStatus]) -> (&'static str, Reason, String) {

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 use skillet_api::{
-    Reason, Skill, SkillStatus,
+    Reason, Skill, SkillPolicySpec, SkillStatus,
     reason::{READY, SEALED, STALLED},
+    skill::Mode,
 };
 use skillet_core::{
-    skill::{is_image_pinned, yanked_versions},
+    skill::{effective_limits, is_image_pinned, maximum_limits, warnings, yanked_versions},
     version::{SkillSemver, current},
 };
 use skillet_kube::{Conditions, apply_status, find_condition, is_gone};
@@ -31,7 +32,7 @@ pub(crate) async fn report(
     result: &Result<Applied, SkillError>,
 ) -> Result<(), Error> {
     let old = skill.status.clone().unwrap_or_default();
-    let new = status(skill, result, Timestamp::now());
+    let new = status(skill, result, &ctx.catalog.policy(), Timestamp::now());
     if new == old {
         return Ok(());
     }
@@ -60,10 +61,18 @@ fn is_news(old: &SkillStatus, new: &SkillStatus) -> bool {
     said(old) != said(new)
 }
 
-fn status(skill: &Skill, result: &Result<Applied, SkillError>, now: Timestamp) -> SkillStatus {
+fn status(
+    skill: &Skill,
+    result: &Result<Applied, SkillError>,
+    policy: &SkillPolicySpec,
+    now: Timestamp,
+) -> SkillStatus {
     let (generation, old) = (skill.metadata.generation, skill.status.clone().unwrap_or_default());
     let choice = Choice { wanted: skill.spec.version.parse().ok(), yanked: yanked_versions(&skill.spec) };
-    let (ready, sealed) = verdicts(result, &choice);
+    let (ready, mut sealed) = verdicts(result, &choice);
+    if sealed.is_true {
+        sealed.message = warnings(&skill.spec).join("; ");
+    }
     let (versions, digest) = match result {
         Ok(applied) => (texts(&applied.versions), Some(applied.digest.clone())),
         Err(SkillError::Build(conflict)) => (texts(&conflict.sealed), old.digest.clone()),
@@ -104,8 +113,19 @@ fn status(skill: &Skill, result: &Result<Applied, SkillError>, now: Timestamp) -
         latest_version: choice.newest(&numbers).map(ToString::to_string),
         versions,
         digest,
+        mode: Some(mode_word(skill.spec.mode).to_owned()),
+        limits: Some(effective_limits(skill.spec.limits.as_ref(), policy)),
+        maximums: Some(maximum_limits(policy)),
         image_pinned: is_image_pinned(&skill.spec),
         conditions,
+    }
+}
+
+fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::On => "on",
+        Mode::Auto => "auto",
+        Mode::Off => "off",
     }
 }
 
@@ -196,6 +216,11 @@ fn verdicts(result: &Result<Applied, SkillError>, choice: &Choice) -> (Verdict, 
 mod tests {
     use super::*;
 
+    /// The status under the built-in policy.
+    fn status(skill: &Skill, result: &Result<Applied, SkillError>, now: Timestamp) -> SkillStatus {
+        super::status(skill, result, &SkillPolicySpec::default(), now)
+    }
+
     fn now() -> Timestamp {
         "2026-01-01T00:00:00Z".parse().unwrap()
     }
@@ -264,6 +289,16 @@ mod tests {
             status(&skill(1, &["1.0.0"], SkillStatus::default()), &Ok(applied(&["1.0.0", "0.9.0"])), now());
         assert_eq!(message(&yanked), "0.9.0 runs, because spec.yankedVersions withdraws 1.0.0");
         assert_eq!(message(&sealed()), "1.0.0 runs");
+    }
+
+    #[test]
+    fn warnings_and_limits_of_the_policy_are_shown() {
+        let status = sealed();
+        let message = &find_condition(&status.conditions, SEALED).unwrap().message;
+        assert!(message.starts_with("spec.description: is empty"), "{message}");
+        let (limits, maximums) = (status.limits.unwrap(), status.maximums.unwrap());
+        assert_eq!((limits.memory.as_str(), maximums.memory.as_str()), ("256Mi", "2Gi"));
+        assert_eq!(status.mode.as_deref(), Some("auto"));
     }
 
     #[test]

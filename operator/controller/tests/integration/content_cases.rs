@@ -147,18 +147,36 @@ fn env_cases() -> Vec<Case> {
 
 fn limit_cases() -> Vec<Case> {
     vec![
-        breaks("spec.limits.timeout pattern", "limits: {timeout: soon}"),
-        breaks("spec.limits.timeout pattern", "limits: {timeout: 1s1m}"),
-        breaks("spec.limits.timeout pattern", "limits: {timeout: '30'}"),
+        breaks(
+            "spec.limits.timeout rule: write a duration like 500ms, 30s, 1m30s or 1h",
+            "limits: {timeout: soon}",
+        ),
+        breaks(
+            "spec.limits.timeout rule: write a duration like 500ms, 30s, 1m30s or 1h",
+            "limits: {timeout: 1s1m}",
+        ),
+        breaks(
+            "spec.limits.timeout rule: write a duration like 500ms, 30s, 1m30s or 1h",
+            "limits: {timeout: '30'}",
+        ),
         breaks("spec.limits.timeout minLength", "limits: {timeout: ''}"),
         breaks("spec.limits.timeout maxLength", format!("limits: {{timeout: {}1s}}", "0".repeat(31))),
         breaks("spec.limits.retries minimum", "limits: {retries: -1}"),
         breaks("spec.limits.retries maximum", "limits: {retries: 11}"),
         breaks("spec.limits.retryOn enum", "limits: {retryOn: Always}"),
-        breaks("spec.limits.cpu pattern", "limits: {cpu: much}"),
-        breaks("spec.limits.cpu pattern", "limits: {cpu: '-1'}"),
+        breaks(
+            "spec.limits.cpu rule: write an amount as in a pod, such as 500m, 2 or 1.5Gi",
+            "limits: {cpu: much}",
+        ),
+        breaks(
+            "spec.limits.cpu rule: write an amount as in a pod, such as 500m, 2 or 1.5Gi",
+            "limits: {cpu: '-1'}",
+        ),
         breaks("spec.limits.cpu maxLength", format!("limits: {{cpu: '{}'}}", "1".repeat(33))),
-        breaks("spec.limits.memory pattern", "limits: {memory: 1.5Gi}"),
+        breaks(
+            "spec.limits.memory rule: write an amount as in a pod, such as 500m, 2 or 1.5Gi",
+            "limits: {memory: 1.5Gb}",
+        ),
         breaks("spec.limits.memory maxLength", format!("limits: {{memory: '{}'}}", "1".repeat(33))),
         breaks("spec.limits.processes minimum", "limits: {processes: 0}"),
         breaks("spec.limits.processes maximum", "limits: {processes: 4097}"),

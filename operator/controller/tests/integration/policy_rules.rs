@@ -18,7 +18,10 @@ macro_rules! limits {
         let change = |fields: &str| format!("{}: {{{fields}}}", $block);
         let ones = "1".repeat(33);
         vec![
-            breaks(concat!("spec.", $block, ".timeout pattern"), change("timeout: soon")),
+            breaks(
+                concat!("spec.", $block, ".timeout rule: write a duration like 500ms, 30s, 1m30s or 1h"),
+                change("timeout: soon"),
+            ),
             breaks(concat!("spec.", $block, ".timeout minLength"), change("timeout: ''")),
             breaks(
                 concat!("spec.", $block, ".timeout maxLength"),
@@ -44,10 +47,13 @@ fn cases() -> Vec<Case> {
         breaks("spec.allowedImages[] maxLength", format!("allowedImages: [{}]", long(513))),
         breaks("spec.memoryRequestToLimitPercent minimum", "memoryRequestToLimitPercent: 0"),
         breaks("spec.memoryRequestToLimitPercent maximum", "memoryRequestToLimitPercent: 101"),
-        breaks("spec.startTimeout pattern", "startTimeout: soon"),
+        breaks("spec.startTimeout rule: write a duration like 500ms, 30s, 1m30s or 1h", "startTimeout: soon"),
         breaks("spec.startTimeout minLength", "startTimeout: ''"),
         breaks("spec.startTimeout maxLength", format!("startTimeout: {}1s", "0".repeat(31))),
-        breaks("spec.retention.ttl pattern", "retention: {ttl: 1d}"),
+        breaks(
+            "spec.retention.ttl rule: write a duration like 500ms, 30s, 1m30s or 1h",
+            "retention: {ttl: 1d}",
+        ),
         breaks("spec.retention.ttl minLength", "retention: {ttl: ''}"),
         breaks("spec.retention.ttl maxLength", format!("retention: {{ttl: {}1s}}", "0".repeat(31))),
         breaks("spec.retention.perNamespace minimum", "retention: {perNamespace: -1}"),
@@ -171,7 +177,7 @@ fn gateway_cases() -> Vec<Case> {
         };
         let timeout = |value: &str| gateway(&format!("conversation: {{{field}: {value}}}"));
         cases.extend([
-            breaks(bound("pattern"), timeout("soon")),
+            breaks(bound("rule: write a duration like 500ms, 30s, 1m30s or 1h"), timeout("soon")),
             breaks(bound("minLength"), timeout("''")),
             breaks(bound("maxLength"), timeout(&format!("{}1s", "0".repeat(31)))),
         ]);

@@ -120,7 +120,7 @@ async fn a_skill_that_is_not_valid_says_why_until_it_is_mended() {
             "spec.run.sandbox.image",
         ),
         ("high", "limits: {timeout: 9h}", "LimitTooHigh", "spec.limits.timeout"),
-        ("spec", "limits: {cpu: '0'}", "SpecInvalid", "spec.limits.cpu"),
+        ("spec", "limits: {cpu: '1m'}", "SpecInvalid", "spec.limits.cpu"),
     ] {
         apply_skill(&client, &at, name, spec).await;
         let status = skill_status(&client, &at, name, |_| true).await;

@@ -22,12 +22,31 @@ const SEALED_RULE: &str =
 fn cases() -> Vec<Case> {
     let mut cases = vec![
         breaks("spec.version required", "version: null"),
-        breaks("spec.version pattern", "version: 1.0.0-rc1"),
-        breaks("spec.version pattern", "version: v1.0.0"),
-        breaks("spec.version pattern", "version: 01.0.0"),
-        breaks("spec.version pattern", "version: '1.0'"),
-        breaks("spec.version pattern", "version: 1000000000.0.0"),
-        breaks("spec.version pattern", "version: ''"),
+        breaks(
+            "spec.version rule: version is three numbers without leading zeros, such as 1.2.3: no v, no pre-release, no build",
+            "version: 1.0.0-rc1",
+        ),
+        breaks(
+            "spec.version rule: version is three numbers without leading zeros, such as 1.2.3: no v, no pre-release, no build",
+            "version: v1.0.0",
+        ),
+        breaks(
+            "spec.version rule: version is three numbers without leading zeros, such as 1.2.3: no v, no pre-release, no build",
+            "version: 01.0.0",
+        ),
+        breaks(
+            "spec.version rule: version is three numbers without leading zeros, such as 1.2.3: no v, no pre-release, no build",
+            "version: '1.0'",
+        ),
+        breaks(
+            "spec.version rule: version is three numbers without leading zeros, such as 1.2.3: no v, no pre-release, no build",
+            "version: 1000000000.0.0",
+        ),
+        breaks(
+            "spec.version rule: version is three numbers without leading zeros, such as 1.2.3: no v, no pre-release, no build",
+            "version: ''",
+        ),
+        breaks("spec.version maxLength", format!("version: 1.0.{}", "1".repeat(26))),
         breaks("spec.mode enum", "mode: sometimes"),
         breaks("spec.mode enum", "mode: 1"),
         breaks("spec.invocation enum", "invocation: never"),
@@ -67,6 +86,8 @@ fn good() -> Vec<(&'static str, String)> {
         ("the highest limits", format!("limits: {limits}")),
         ("limits that are all unset", "limits: {}".into()),
         ("parts of a CPU", "limits: {cpu: '0.25', memory: 64M, timeout: 1m30s500ms}".into()),
+        ("amounts as in a pod", "limits: {cpu: 2, memory: 1.5Gi}".into()),
+        ("bytes as a number", "limits: {memory: 134217728}".into()),
         ("a whole number written as a decimal", "limits: {retries: 1.0}".into()),
         ("a script of 256 KiB", sandbox(&format!("script: {}", long(262_144)))),
         ("lists at their bounds", sandbox(&full)),

@@ -330,3 +330,12 @@ fn an_input_is_checked_by_its_text_before_it_is_sent() {
     let refused = check_input_text(r#"{"n": 9223372036854775808}"#).unwrap_err();
     assert!(refused.message.starts_with("spec.input: /n: the integer 9223372036854775808"), "{refused}");
 }
+
+#[test]
+fn a_time_limit_of_nothing_is_refused_and_names_its_field() {
+    Scene::new(SKILL).refuse(
+        "timeout: 0s",
+        Reason::SpecInvalid,
+        "spec.timeout: must be more than 0, such as 10s",
+    );
+}

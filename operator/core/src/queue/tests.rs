@@ -384,3 +384,21 @@ fn what_runs_hold_stays_below_the_limits_but_for_the_last_run() {
         assert_eq!((running.all, running.lanes.len(), running.skills.len()), (Held::default(), 0, 0));
     }
 }
+
+#[test]
+fn the_limit_that_keeps_a_run_waiting_is_named() {
+    let check = |total: u32, per_lane: u32, skill_limit: Option<u32>, cpu: &str, expected: &str| {
+        let policy = Concurrency { total, per_namespace: per_lane, cpu: cpu.into(), memory: "0".into() };
+        let per_skill = |_: &str, _: &str| skill_limit;
+        let limits = ConcurrencyLimits::new(&policy, total, &per_skill);
+        let mut running = RunningCounts::default();
+        running.start(&lane("a"), "s", ANY);
+        running.start(&lane("b"), "s", ANY);
+        assert_eq!(limits.explain(&lane("a"), "s", &running), expected);
+    };
+    check(9, 9, Some(1), "0", "spec.limits.concurrency of Skill s is 1");
+    check(9, 1, None, "0", "the runs of this namespace fill concurrency.perNamespace of SkillPolicy");
+    check(2, 2, None, "0", "the runs of the cluster fill concurrency.total of SkillPolicy");
+    check(9, 9, None, "2", "the runs of the cluster fill concurrency.cpu of SkillPolicy");
+    check(9, 9, None, "0", "others come before it");
+}

@@ -135,9 +135,18 @@ pub(super) fn explain(error: &ValidationError<'_>) -> String {
     let why = match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => {
             let pattern = super::violation::short(error.instance());
-            format!(
-                "{pattern} is not a pattern that matches in linear time; use no look-around and no back-references"
-            )
+            let text = error.instance().as_str().unwrap_or_default();
+            let is_backtracking = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|part| text.contains(part))
+                || (1..=9).any(|number| text.contains(&format!("\\{number}")));
+            if is_backtracking {
+                format!(
+                    "{pattern} is not a pattern that matches in linear time; use no look-around and no back-references"
+                )
+            } else {
+                format!(
+                    "{pattern} is not a pattern that can be used; check its brackets, escapes and repetitions"
+                )
+            }
         }
         _ => format!("expected {}", super::violation::expectation(error)),
     };

@@ -5,7 +5,8 @@ use std::{fmt, time::Duration};
 use skillet_api::{
     Reason, SkillPolicySpec,
     duration::SkillDuration,
-    skill::{Limits, RetryOn},
+    policy::LimitMaximums,
+    skill::{EffectiveLimits, Limits, RetryOn, Runtime},
 };
 
 use super::field_error::FieldErrors;
@@ -27,8 +28,11 @@ pub struct ValidLimits {
 
 /// Least CPU with which a runner proves its isolation in time.
 const MIN_CPU_MILLIS: u64 = 50;
-/// Least memory in which a container and the runner fit.
-const MIN_MEMORY: u64 = 4 << 20;
+/// Least memory in which a container, the runner and a small program fit.
+const MIN_MEMORY: u64 = 8 << 20;
+/// Least memory, and processes and threads, with which node starts.
+const MIN_NODE_MEMORY: u64 = 16 << 20;
+const MIN_NODE_PROCESSES: u32 = 8;
 
 /// Returns `None` only if it added an error.
 pub(super) fn read(
@@ -56,6 +60,45 @@ pub(super) fn read(
         output_bytes: u32::try_from(output_bytes?).ok()?,
         concurrency: limits.concurrency,
     })
+}
+
+/// Refuses limits under which the runtime cannot start.
+pub(super) fn check_runtime(limits: &ValidLimits, runtime: Runtime, errors: &mut FieldErrors) {
+    match runtime {
+        Runtime::Shell | Runtime::Python => {}
+        Runtime::Node => {
+            if limits.memory_bytes < MIN_NODE_MEMORY {
+                errors.spec("spec.limits.memory", "is too small for node; the least is 16Mi");
+            }
+            if limits.processes < MIN_NODE_PROCESSES {
+                let message =
+                    format!("is too small for the threads of node; the least is {MIN_NODE_PROCESSES}");
+                errors.spec("spec.limits.processes", message);
+            }
+        }
+    }
+}
+
+/// Returns the limits of a run as their authors wrote them: those of the skill, else those of the policy.
+pub fn effective_limits(limits: Option<&Limits>, policy: &SkillPolicySpec) -> EffectiveLimits {
+    let (default, maximum) = (&policy.defaults, &policy.maximums);
+    let text = |own: Option<&String>, default: &String, maximum: &String, read: fn(&str) -> Option<u64>| {
+        own.unwrap_or(if read(default) > read(maximum) { maximum } else { default }).clone()
+    };
+    let own = limits.cloned().unwrap_or_default();
+    EffectiveLimits {
+        timeout: own.timeout.unwrap_or(default.timeout.min(maximum.timeout)),
+        cpu: text(own.cpu.as_ref(), &default.cpu, &maximum.cpu, cpu_millis),
+        memory: text(own.memory.as_ref(), &default.memory, &maximum.memory, memory_bytes),
+        processes: own.processes.unwrap_or(default.processes.min(maximum.processes)),
+        output_bytes: own.output_bytes.unwrap_or(default.output_bytes.min(maximum.output_bytes)),
+    }
+}
+
+/// Returns the highest limits of a policy.
+pub fn maximum_limits(policy: &SkillPolicySpec) -> EffectiveLimits {
+    let LimitMaximums { timeout, cpu, memory, processes, output_bytes } = policy.maximums.clone();
+    EffectiveLimits { timeout, cpu, memory, processes, output_bytes }
 }
 
 /// Returns the limits that the policy bounds, in the order of the fields.
@@ -189,7 +232,7 @@ impl LimitChoice {
         match self.name {
             "timeout" => "1ms".to_owned(),
             "cpu" => "50m".to_owned(),
-            "memory" => "4Mi".to_owned(),
+            "memory" => "8Mi".to_owned(),
             _ => self.least.to_string(),
         }
     }

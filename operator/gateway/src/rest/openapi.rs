@@ -10,14 +10,14 @@ use utoipa::{
 
 use crate::{
     error::ErrorResponse,
-    rest::{cancel, create_execution, events, executions, skills, update_skill},
+    rest::{cancel, create_execution, events, executions, openapi_others, skills, update_skill},
 };
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Skillet gateway",
-        description = "SkillCatalog and their runs, under the rights of the caller. Every error has one shape, ErrorResponse."
+        description = "Skills and their runs, under the rights of the caller. Every error under /api has one shape, ErrorResponse."
     ),
     paths(
         skills::list,
@@ -57,6 +57,7 @@ impl Modify for Additions {
             let summary = "Switch a skill, or set its mode; the same as PUT.";
             path.patch = path.put.clone().map(|put| alias(put, "patchSkill", summary));
         }
+        openapi_others::add(document);
     }
 }
 

@@ -17,6 +17,7 @@ use super::{
     },
     Engine,
 };
+use crate::context::Context;
 
 impl Engine {
     /// Only the runs that have room count.
@@ -74,8 +75,7 @@ impl Engine {
 
     pub(super) fn start_ready(&mut self) {
         let policy = self.ctx.catalog.policy();
-        let catalog = self.ctx.catalog.clone();
-        let per_skill = |namespace: &str, skill: &str| catalog.concurrency(namespace, skill);
+        let per_skill = skill_limit(&self.ctx);
         loop {
             let places = self.window.limit(policy.concurrency.total, Instant::now().into_std());
             let limits = ConcurrencyLimits::new(&policy.concurrency, places, &per_skill);
@@ -157,6 +157,12 @@ impl Engine {
         };
         tokio::spawn(work.instrument(span));
     }
+}
+
+/// Returns a look-up of the limit that a skill sets for its own runs.
+pub(super) fn skill_limit(ctx: &Context) -> impl Fn(&str, &str) -> Option<u32> + use<> {
+    let catalog = ctx.catalog.clone();
+    move |namespace: &str, skill: &str| catalog.concurrency(namespace, skill)
 }
 
 /// Makes an entry active, and returns the input of its task.

@@ -178,7 +178,7 @@ async fn every_waiting_execution_gets_its_status_also_from_a_busy_server() {
     let ctx = context(load.serve());
     let start = |number| {
         let reference = Arc::new(ExecutionRef::of(&numbered(number)).unwrap());
-        QueuedStatusWriter::start(&ctx, &reference, &Span::none())
+        QueuedStatusWriter::start(&ctx, &reference, &Span::none(), "why")
     };
     let mut writers: Vec<_> = (0..500).map(start).collect();
     // Its turn has not come, so nothing is sent.

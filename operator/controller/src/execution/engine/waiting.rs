@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use skillet_core::busiest::{self, Load};
+use skillet_core::{
+    busiest::{self, Load},
+    queue::ConcurrencyLimits,
+};
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug};
 
@@ -14,6 +17,7 @@ use super::{
         gather,
     },
     Engine,
+    places::skill_limit,
 };
 
 /// An execution waits at most this long until a changed Skill is sealed.
@@ -95,7 +99,18 @@ impl Engine {
         for uid in waiting {
             self.refresh(&uid, false);
         }
-        self.entries.values_mut().for_each(|entry| entry.report_queued(&self.ctx));
+        self.report_queued();
+    }
+
+    fn report_queued(&mut self) {
+        let policy = self.ctx.catalog.policy();
+        let per_skill = skill_limit(&self.ctx);
+        let places = self.window.limit(policy.concurrency.total, Instant::now().into_std());
+        let limits = ConcurrencyLimits::new(&policy.concurrency, places, &per_skill);
+        let running = &self.running;
+        for entry in self.entries.values_mut() {
+            entry.report_queued(&self.ctx, |lane, skill| limits.explain(lane, skill, running));
+        }
     }
 
     /// Shows in the metrics that the engine works, and for whom.

@@ -42,7 +42,7 @@ fn a_limit_that_cannot_be_used_is_refused() {
     for (limits, expected) in [
         ("timeout: 0s", "spec.limits.timeout: 0s is too small; the least is 1ms"),
         ("cpu: 49m", "spec.limits.cpu: 49m is too small; the least is 50m"),
-        ("memory: 1Mi", "spec.limits.memory: 1Mi is too small; the least is 4Mi"),
+        ("memory: 1Mi", "spec.limits.memory: 1Mi is too small; the least is 8Mi"),
         ("processes: 0", "spec.limits.processes: 0 is too small; the least is 1"),
         ("outputBytes: 0", "spec.limits.outputBytes: 0 is too small; the least is 1"),
         ("cpu: '0'", "spec.limits.cpu: 0 is not an amount; write it like 500m, 1 or 0.5"),
@@ -68,4 +68,33 @@ fn an_error_of_the_policy_is_not_reported_as_the_skills() {
     let large = SHORTEST.replace("run:", "limits: {processes: 5000}, run:");
     let errors = validate(&large, "{maximums: {processes: 9000}}").unwrap_err();
     assert_eq!(errors[0].to_string(), "spec.limits.processes: 5000 is too large; the most is 4096");
+}
+
+#[test]
+fn node_needs_more_than_the_least() {
+    for (limits, expected) in [
+        ("memory: 12Mi", "spec.limits.memory: is too small for node; the least is 16Mi"),
+        ("processes: 4", "spec.limits.processes: is too small for the threads of node; the least is 8"),
+    ] {
+        let spec = |runtime: &str| {
+            format!(
+                "{{version: 1.0.0, limits: {{{limits}}}, run: {{sandbox: {{runtime: {runtime}, script: x}}}}}}"
+            )
+        };
+        refuse(&spec("node"), &[(Reason::SpecInvalid, expected)]);
+        assert!(validate(&spec("python"), "{}").is_ok());
+    }
+}
+
+#[test]
+fn effective_limits_are_the_skills_else_the_policys_within_its_maximums() {
+    let policy: SkillPolicySpec = serde_saphyr::from_str(
+        "{defaults: {timeout: 30s, memory: 1Gi}, maximums: {timeout: 20s, memory: 1.5G}}",
+    )
+    .unwrap();
+    let limits: skillet_api::skill::Limits = serde_saphyr::from_str("{cpu: 2, processes: 7}").unwrap();
+    let effective = effective_limits(Some(&limits), &policy);
+    assert_eq!((effective.timeout.to_string(), effective.cpu.as_str()), ("20s".into(), "2"));
+    assert_eq!((effective.memory.as_str(), effective.processes), ("1Gi", 7));
+    assert_eq!(maximum_limits(&policy).memory, "1.5G");
 }

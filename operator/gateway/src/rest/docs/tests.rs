@@ -23,6 +23,11 @@ async fn the_document_describes_every_operation_with_its_answers() {
         }
     }
     described.sort();
+    let every =
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+    for operation in every {
+        assert!(operation["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{operation}");
+    }
     assert_eq!(
         described,
         [
@@ -37,6 +42,14 @@ async fn the_document_describes_every_operation_with_its_answers() {
             "patch /api/skills/{name} 200 400 401 403 404 408 409 413 422 503",
             "post /api/skills/executions 200 202 400 401 403 404 408 409 410 413 422 503",
             "post /api/skills/executions/{execution}/cancel 200 202 400 401 403 404 410 503",
+            "post /mcp 200 400 401 403",
+            "post /v1/chat/completions 200 400 401 403",
+            "post /v1/explain 200 400 401 403",
+            "post /v1/inject 200 400 401 403",
+            "post /v1/intercept 200 400 401 403",
+            "post /v1/messages 200 400 401 403",
+            "post /v1/responses 200 400 401 403",
+            "post /v1beta/models/{call} 200 400 401 403",
             "put /api/skills/{name} 200 400 401 403 404 408 409 413 422 503",
         ]
     );
@@ -67,6 +80,9 @@ async fn every_reference_of_the_document_is_in_it() {
     let error = &document["components"]["schemas"]["ApiError"]["properties"];
     let fields: Vec<&String> = error.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["code", "field", "message"]);
+    let execution = &document["components"]["schemas"]["Execution"]["properties"];
+    let phases = ["Pending", "Running", "Succeeded", "Failed", "TimedOut", "Cancelled"];
+    assert_eq!(execution["phase"]["enum"], serde_json::json!(phases));
 }
 
 #[tokio::test]

@@ -63,7 +63,9 @@ pub(in crate::model::conversation) async fn send(gateway: &TestGateway, id: &str
 }
 
 pub(in crate::model::conversation) fn check(line: &str, id: &str) {
-    let span = format!("request{{id=\"{id}\" route=\"{CHAT}\" caller_namespace=\"team\" caller=\"system:serviceaccount:team:agent\"}}");
+    let span = format!(
+        "request{{id=\"{id}\" route=\"{CHAT}\" caller_namespace=\"team\" caller=\"system:serviceaccount:team:agent\"}}"
+    );
     assert!(line.contains(&span), "{line}");
 }
 

@@ -1,0 +1,67 @@
+//! Warnings about a SkillPolicy that is in force, but probably not as its author means.
+
+use skillet_api::SkillPolicySpec;
+
+use crate::{
+    quantity::{cpu_millis, memory_bytes},
+    skill::is_skill_name,
+};
+
+/// Returns the warnings, each with its field.
+pub fn policy_warnings(policy: &SkillPolicySpec) -> Vec<String> {
+    let (default, maximum) = (&policy.defaults, &policy.maximums);
+    let above = [
+        ("timeout", default.timeout > maximum.timeout),
+        ("cpu", cpu_millis(&default.cpu) > cpu_millis(&maximum.cpu)),
+        ("memory", memory_bytes(&default.memory) > memory_bytes(&maximum.memory)),
+        ("processes", default.processes > maximum.processes),
+        ("outputBytes", default.output_bytes > maximum.output_bytes),
+    ];
+    let mut found = Vec::new();
+    for (name, _) in above.into_iter().filter(|(_, is_above)| *is_above) {
+        found.push(format!("spec.defaults.{name} is above spec.maximums.{name}, which counts"));
+    }
+    if policy.start_timeout.0.is_zero() {
+        found.push("spec.startTimeout: with 0s no sandbox is ever in time".to_owned());
+    }
+    for image in &policy.allowed_images {
+        if image.strip_suffix('*').unwrap_or(image).contains('*') {
+            found.push(format!("spec.allowedImages: in {image:?} only a * at the end has a meaning"));
+        }
+    }
+    let gateway = &policy.gateway;
+    for (field, namespaces) in [
+        ("platformNamespaces", &gateway.platform_namespaces),
+        ("catalogNamespaces", &gateway.catalog_namespaces),
+    ] {
+        let wrong = namespaces.iter().filter(|namespace| !is_skill_name(namespace));
+        found.extend(
+            wrong.map(|namespace| format!("spec.gateway.{field}: {namespace:?} is no name of a namespace")),
+        );
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contradictions_and_names_that_cannot_be_are_named() {
+        assert_eq!(policy_warnings(&SkillPolicySpec::default()), Vec::<String>::new());
+        let policy: SkillPolicySpec = serde_saphyr::from_str(
+            "{defaults: {timeout: 1h, memory: 4Gi}, startTimeout: 0s, allowedImages: ['docker.io/*/x', 'a/*'], gateway: {platformNamespaces: [Bad NS]}}",
+        )
+        .unwrap();
+        assert_eq!(
+            policy_warnings(&policy),
+            [
+                "spec.defaults.timeout is above spec.maximums.timeout, which counts",
+                "spec.defaults.memory is above spec.maximums.memory, which counts",
+                "spec.startTimeout: with 0s no sandbox is ever in time",
+                r#"spec.allowedImages: in "docker.io/*/x" only a * at the end has a meaning"#,
+                r#"spec.gateway.platformNamespaces: "Bad NS" is no name of a namespace"#,
+            ]
+        );
+    }
+}
