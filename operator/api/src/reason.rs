@@ -115,6 +115,8 @@ impl fmt::Display for Reason {
 pub const READY: &str = "Ready";
 /// Condition type: the Skill's current content is sealed under its version.
 pub const SEALED: &str = "Sealed";
+/// Condition type: every Secret and key that the Skill's content names exists. Only of a Skill that names some.
+pub const SECRETS_PRESENT: &str = "SecretsPresent";
 /// Condition type: the Skill's current content cannot be sealed until somebody changes it. Tools that read kstatus wait no longer.
 pub const STALLED: &str = "Stalled";
 /// Condition type: the execution has ended, with success or failure.

@@ -29,6 +29,8 @@ use crate::{context::Context, report::chain};
 
 const KIND: &str = "Skill";
 const RETRY: Duration = Duration::from_secs(5);
+/// Pause between two looks for a Secret that a Skill names and that does not exist.
+const SECRET_RETRY: Duration = Duration::from_secs(15);
 /// Pause after a refusal by the record of sealed versions. An administrator may change the record, and nobody watches it.
 const RECORD_RETRY: Duration = Duration::from_secs(600);
 
@@ -119,8 +121,9 @@ async fn reconcile(head: Arc<ObjectHead<Skill>>, ctx: Arc<Context>) -> Result<Ac
         return Ok(Action::await_change());
     }
     status::report(&ctx, &skill, &result).await?;
-    result?;
-    Ok(Action::await_change())
+    // Secrets are not watched: the operator sees only those that a Skill names.
+    let is_missing = result?.missing_secrets.is_some_and(|missing| !missing.is_empty());
+    Ok(if is_missing { Action::requeue(SECRET_RETRY) } else { Action::await_change() })
 }
 
 async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error> {
@@ -138,7 +141,13 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
     if desired.needs_record() {
         record::add(ctx, skill, &desired).await?;
     }
-    Ok(apply::apply(ctx, desired).await?)
+    let applied = apply::apply(ctx, desired).await?;
+    let wanted = &valid.content.secret_env;
+    let missing_secrets = match skill.namespace() {
+        Some(namespace) if !wanted.is_empty() => Some(gather::missing_secrets(ctx, &namespace, wanted).await),
+        Some(_) | None => None,
+    };
+    Ok(apply::Applied { missing_secrets, ..applied })
 }
 
 // The signature is the Controller's.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams};
-use skillet_api::{Skill, SkillVersion, names};
+use skillet_api::{Skill, SkillVersion, names, skill::SecretEnvVar};
 use skillet_core::version::SkillSemver;
 use thiserror::Error;
+use tracing::debug;
 
 use skillet_kube::{ObjectHead, RawObject, list_pages};
 
@@ -37,6 +39,29 @@ pub(crate) struct Observed {
     pub(crate) versions: Vec<SkillVersion>,
     /// Versions that executions wait for or run.
     pub(crate) pinned: BTreeSet<SkillSemver>,
+}
+
+/// Returns the Secrets and keys of `secretEnv` that do not exist. One that cannot be read now is left to the run.
+pub(crate) async fn missing_secrets(ctx: &Context, namespace: &str, wanted: &[SecretEnvVar]) -> Vec<String> {
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
+    let names: BTreeSet<&str> = wanted.iter().map(|variable| variable.secret.as_str()).collect();
+    let mut missing = Vec::new();
+    for name in names {
+        let keys =
+            wanted.iter().filter(|variable| variable.secret == name).map(|variable| variable.key.as_str());
+        match api.get_opt(name).await {
+            Ok(found) => missing.extend(missing_of(name, found.as_ref(), keys)),
+            Err(error) => debug!(%error, name, "Secret could not be checked"),
+        }
+    }
+    missing
+}
+
+fn missing_of<'a>(name: &str, found: Option<&Secret>, keys: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let Some(secret) = found else { return vec![format!("Secret {name}")] };
+    let has = |key: &str| secret.data.as_ref().is_some_and(|data| data.contains_key(key));
+    let missing: BTreeSet<&str> = keys.filter(|key| !has(key)).collect();
+    missing.into_iter().map(|key| format!("key {key} of Secret {name}")).collect()
 }
 
 /// The age that a read may have.
@@ -77,4 +102,18 @@ pub(crate) async fn gather(
     })?;
     let pinned = ctx.version_pins.of(&namespace, &name);
     Ok(Observed { versions, pinned })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_secret_is_named_once_and_each_missing_key() {
+        let secret: Secret = serde_saphyr::from_str("data: {a: YQ==}").unwrap();
+        let missing = |found, keys: &[&str]| missing_of("s", found, keys.iter().copied());
+        assert_eq!(missing(None, &["a", "b"]), ["Secret s"]);
+        assert_eq!(missing(Some(&secret), &["a", "b", "b", "c"]), ["key b of Secret s", "key c of Secret s"]);
+        assert_eq!(missing(Some(&secret), &["a"]), Vec::<String>::new());
+    }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 use skillet_api::{
     Reason, Skill, SkillPolicySpec, SkillStatus,
-    reason::{READY, SEALED, STALLED},
+    reason::{READY, SEALED, SECRETS_PRESENT, STALLED},
     skill::Mode,
 };
 use skillet_core::{
@@ -102,6 +102,9 @@ fn status(
         kept(READY, true).unwrap_or_else(|| condition(READY, &ready)),
         kept(SEALED, old.observed_generation == generation).unwrap_or_else(|| condition(SEALED, &sealed)),
     ];
+    if let Ok(Applied { missing_secrets: Some(missing), .. }) = result {
+        conditions.push(condition(SECRETS_PRESENT, &secrets_verdict(missing)));
+    }
     // kstatus, which Flux and Argo CD read, takes a Skill with this condition for failed instead of waiting.
     if is_decided && !sealed.is_true {
         conditions.push(condition(STALLED, &Verdict { is_true: true, ..sealed }));
@@ -119,6 +122,14 @@ fn status(
         image_pinned: is_image_pinned(&skill.spec),
         conditions,
     }
+}
+
+fn secrets_verdict(missing: &[String]) -> Verdict {
+    if missing.is_empty() {
+        return Verdict { is_true: true, reason: Reason::Ready, message: String::new() };
+    }
+    let message = format!("this namespace lacks {}; models are not offered the skill", missing.join(", "));
+    Verdict { is_true: false, reason: Reason::SecretMissing, message }
 }
 
 fn mode_word(mode: Mode) -> &'static str {
@@ -238,7 +249,7 @@ mod tests {
 
     fn applied(versions: &[&str]) -> Applied {
         let versions = versions.iter().map(|text| text.parse().unwrap()).collect();
-        Applied { versions, digest: "d".into() }
+        Applied { versions, digest: "d".into(), missing_secrets: None }
     }
 
     fn sealed() -> SkillStatus {
@@ -299,6 +310,22 @@ mod tests {
         let (limits, maximums) = (status.limits.unwrap(), status.maximums.unwrap());
         assert_eq!((limits.memory.as_str(), maximums.memory.as_str()), ("256Mi", "2Gi"));
         assert_eq!(status.mode.as_deref(), Some("auto"));
+    }
+
+    #[test]
+    fn secrets_are_reported_only_of_a_skill_that_names_some() {
+        let with = |missing: &[&str]| {
+            let missing = missing.iter().map(|text| (*text).to_owned()).collect();
+            let applied = Applied { missing_secrets: Some(missing), ..applied(&["1.0.0"]) };
+            status(&skill(1, &[], SkillStatus::default()), &Ok(applied), now())
+        };
+        assert!(find_condition(&sealed().conditions, SECRETS_PRESENT).is_none());
+        assert_eq!(condition_of(&with(&[]), SECRETS_PRESENT), ("True".into(), "Ready".into()));
+        let missing = with(&["Secret a", "key k of Secret b"]);
+        assert_eq!(condition_of(&missing, SECRETS_PRESENT), ("False".into(), "SecretMissing".into()));
+        let message = &find_condition(&missing.conditions, SECRETS_PRESENT).unwrap().message;
+        assert!(message.starts_with("this namespace lacks Secret a, key k of Secret b;"), "{message}");
+        assert_eq!(condition_of(&missing, READY).0, "True", "kubectl may run it and gets the reason");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From an applied Skill to sealed versions and conditions.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -222,4 +222,20 @@ async fn a_status_that_somebody_else_wrote_is_put_right() {
     let wrong = json!({ "status": { "latestVersion": "9.9.9", "versions": ["9.9.9"] } });
     api.patch_status("a", &PatchParams::default(), &Patch::Merge(&wrong)).await.unwrap();
     skill_status(&client, &at, "a", |status| status.versions == ["1.0.0"]).await;
+}
+
+#[tokio::test]
+async fn a_secret_that_does_not_exist_is_named_until_it_does() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-secret").await;
+    let spec = "run: {sandbox: {runtime: shell, script: cat, secretEnv: [{name: A, secret: mine, key: k}]}}";
+    let status = sealed_skill(&client, &at, "a", spec).await;
+    let (verdict, reason, message) = condition(&status, "SecretsPresent");
+    assert_eq!((verdict, reason), ("False", "SecretMissing"));
+    assert!(message.contains("Secret mine"), "{message}");
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "mine" }, "stringData": { "k": "v" } });
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &at);
+    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    skill_status(&client, &at, "a", |status| condition(status, "SecretsPresent").0 == "True").await;
+    operator.assert_nothing_was_forbidden();
 }

@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value;
 use skillet_api::{
     Skill, SkillVersion,
-    reason::READY,
+    reason::{READY, SECRETS_PRESENT},
     skill::{Invocation, Mode, Tool},
 };
 use skillet_core::{
@@ -47,6 +47,8 @@ pub struct CachedSkill {
     pub yanked: Box<[SkillSemver]>,
     /// True if the present content can run.
     pub is_ready: bool,
+    /// A Secret that it names does not exist, so each run would fail.
+    pub lacks_secret: bool,
     /// The reason of a skill that is not ready, in one word.
     pub reason: Option<Box<str>>,
 }
@@ -107,8 +109,9 @@ impl CachedSkill {
     /// None where it has no name or no namespace, which no API server stores.
     pub fn of(skill: &Skill) -> Option<Self> {
         let Skill { metadata, spec, status } = skill;
-        let condition = status.iter().flat_map(|status| &status.conditions);
-        let condition = condition.into_iter().find(|condition| condition.type_ == READY);
+        let conditions = || status.iter().flat_map(|status| &status.conditions);
+        let lacking = conditions().find(|one| one.type_ == SECRETS_PRESENT && one.status == "False");
+        let condition = lacking.or_else(|| conditions().find(|condition| condition.type_ == READY));
         let is_ready = condition.is_some_and(|condition| condition.status == "True");
         let reason = condition.filter(|_| !is_ready).map(|condition| condition.reason.as_str().into());
         let listed = status.iter().flat_map(|status| &status.versions);
@@ -131,6 +134,7 @@ impl CachedSkill {
             listed: listed.filter_map(|version| version.parse().ok()).collect(),
             yanked: yanked_versions(spec).into_iter().collect(),
             is_ready,
+            lacks_secret: lacking.is_some(),
             reason,
         })
     }

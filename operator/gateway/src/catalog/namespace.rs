@@ -167,7 +167,7 @@ fn candidate(skill: &CachedSkill, current: Option<&Arc<CachedVersion>>) -> Optio
         namespace: namespace.clone(),
         name: name.clone(),
         version: current.map(|current| current.version.clone()).unwrap_or_default(),
-        is_ready: current.is_some(),
+        is_ready: current.is_some() && !skill.lacks_secret,
         description: description.clone(),
         tags: spec.tags.clone(),
         examples: spec.examples.clone(),

@@ -169,3 +169,23 @@ fn the_tools_parameters_are_an_object_whatever_the_author_wrote() {
     skills.put_version(&sealed);
     assert_eq!(parameters(&skills)["properties"]["q"]["type"], json!("string"));
 }
+
+#[test]
+fn a_skill_whose_secret_does_not_exist_is_not_offered_and_says_why() {
+    let skills = SkillCatalog::default();
+    let mut lacking = serde_json::to_value(skill("ns", "a", json!({}))).unwrap();
+    let condition = |type_: &str, status: &str, reason: &str| {
+        json!({ "type": type_, "status": status, "reason": reason, "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" })
+    };
+    lacking["status"]["conditions"] =
+        json!([condition("Ready", "True", "Ready"), condition("SecretsPresent", "False", "SecretMissing")]);
+    skills.put_skill(&serde_json::from_value(lacking.clone()).unwrap());
+    skills.put_version(&version("ns", "a", "1.0.0", "one"));
+    assert_eq!(offered(&skills, "a"), None);
+    let known = skills.get("ns", "a").unwrap();
+    assert_eq!((known.skill.is_ready, known.skill.reason.as_deref()), (false, Some("SecretMissing")));
+    lacking["status"]["conditions"] = json!([condition("SecretsPresent", "True", "Ready")]);
+    skills.put_skill(&serde_json::from_value(lacking).unwrap());
+    assert_eq!(offered(&skills, "a"), some("1.0.0", "one"));
+}

@@ -46,7 +46,7 @@ impl Runnable {
             Invocation::Auto | Invocation::Hybrid => true,
             Invocation::Manual => false,
         };
-        if !is_on || !is_for_models {
+        if !is_on || !is_for_models || resolved.entry.skill.lacks_secret {
             return None;
         }
         let version = resolved.entry.current()?.clone();
