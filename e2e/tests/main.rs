@@ -11,6 +11,7 @@ mod images;
 mod lost_sandboxes;
 mod metrics;
 mod outputs;
+mod plugin;
 mod policy;
 mod programs;
 mod refusals;

@@ -110,7 +110,7 @@ impl CliError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             CliError::Gateway(error) => error.exit(),
-            CliError::Input(InputError::TooLarge { .. })
+            CliError::Input(InputError::TooLarge { .. } | InputError::Inexact { .. })
             | CliError::NoSkill { .. }
             | CliError::InvalidSkillName(_)
             | CliError::NoExecution { .. }

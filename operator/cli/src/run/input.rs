@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde_json::Value;
+use skillet_core::exact_json::find_inexact;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -18,6 +19,8 @@ pub(crate) enum InputError {
     Empty { place: String },
     #[error("the input from {place} is not JSON: {problem}\n{excerpt}")]
     NotJson { place: String, problem: String, excerpt: String },
+    #[error("the input from {place} would reach the skill changed: {problem}")]
+    Inexact { place: String, problem: String },
     #[error("{} is no SkillExecution: {problem}", path.display())]
     NoExecution { path: PathBuf, problem: String },
     #[error("--set {path}: {path} is not an object, so that no field of it can be set")]
@@ -78,11 +81,15 @@ fn parse(text: &[u8], place: &str) -> Result<Value, InputError> {
     if text.trim_ascii().is_empty() {
         return Err(InputError::Empty { place: place.to_owned() });
     }
-    serde_json::from_slice(text).map_err(|error| InputError::NotJson {
+    let value = serde_json::from_slice(text).map_err(|error| InputError::NotJson {
         place: place.to_owned(),
         problem: error.to_string(),
         excerpt: excerpt(text, error.line(), error.column()),
-    })
+    })?;
+    match find_inexact(&String::from_utf8_lossy(text)) {
+        Some(inexact) => Err(InputError::Inexact { place: place.to_owned(), problem: inexact.to_string() }),
+        None => Ok(value),
+    }
 }
 
 /// Returns the line of the error with a mark below its place. `column` counts bytes from 1, like the parser.
@@ -158,6 +165,16 @@ mod tests {
     #[test]
     fn an_empty_input_is_refused() {
         assert_eq!(refused(" \n"), "the input from --input is empty; leave --input out to pass {}");
+    }
+
+    #[test]
+    fn an_input_that_kubernetes_would_change_is_refused_with_its_place() {
+        assert_eq!(
+            refused("{\"id\": 12345678901234567890123}"),
+            "the input from --input would reach the skill changed: /id: the integer 12345678901234567890123 has more \
+             than 64 bits and would be rounded; write it as a string"
+        );
+        assert!(refused("{\"a\": 1, \"a\": 2}").contains("stands twice"));
     }
 
     #[test]
