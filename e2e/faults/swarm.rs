@@ -15,12 +15,14 @@ use crate::load::Neighbor;
 /// Executions, unless SKILLET_SWARM says otherwise.
 const COUNT: usize = 1_000;
 const AT_ONCE: usize = 64;
-const ENDED: Duration = Duration::from_secs(120);
+const ENDED: Duration = Duration::from_secs(300);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn executions_of_a_missing_skill_all_fail_and_hold_up_nobody() -> Result<()> {
-    journey_under(json!({}), async |j| {
-        let count = env::var("SKILLET_SWARM").ok().and_then(|text| text.parse().ok()).unwrap_or(COUNT);
+    let count = env::var("SKILLET_SWARM").ok().and_then(|text| text.parse().ok()).unwrap_or(COUNT);
+    // All are counted at the end.
+    let policy = json!({ "retention": { "perNamespace": 2 * count } });
+    journey_under(policy, async move |j| {
         let neighbor = Neighbor::set_up(j).await?;
         let usual = neighbor.time_run().await?;
         let api = j.api::<SkillExecution>();
