@@ -11,6 +11,7 @@ use skillet_api::{Phase, Reason};
 use skillet_core::busiest::Load;
 use skillet_gateway::{
     metrics::{Metrics as GatewayMetrics, ModelUse},
+    model::usage_meter::Tokens,
     process_metrics,
 };
 use skillet_kube::ApiMetrics;
@@ -35,7 +36,7 @@ fn served() -> String {
     gateway.called(false, Duration::ZERO);
     gateway.refused("RateLimited");
     gateway.provider_answered("openai", "success");
-    let tokens = Default::default();
+    let tokens = Tokens::default();
     gateway.used(&ModelUse { namespace: "a", provider: "b", model: "c", is_success: true, tokens });
     let mut text = String::new();
     encode(&mut text, &registry).unwrap();
