@@ -12,6 +12,7 @@ pub mod proxy;
 mod rate_limits;
 mod request_record;
 mod response_ids;
+mod scoring;
 mod shared_key;
 mod threads;
 pub mod tool_refusals;

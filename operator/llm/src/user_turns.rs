@@ -30,7 +30,10 @@ fn user_texts(turn: &Value) -> Option<Vec<&str>> {
 }
 
 fn part_text(part: &Value) -> Option<&str> {
-    part.as_str().or_else(|| part["text"].as_str()).filter(|_| part["thought"] != true)
+    match part["thought"].as_bool() {
+        Some(true) => None,
+        Some(false) | None => part.as_str().or_else(|| part["text"].as_str()),
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(crate) struct Conversation {
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub(crate) ranked: Ranked,
-    /// Number of the user's turn, from 1; 0 if turns are not told apart.
+    /// Number of the user's turn, from 1; 0 if turns do not count.
     pub(crate) turn: usize,
 }
 

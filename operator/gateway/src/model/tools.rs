@@ -9,11 +9,7 @@ use std::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skillet_api::{
-    SkillPolicySpec,
-    gateway::{OfferMatching, OfferPolicy, ToolUse},
-    skill::Invocation,
-};
+use skillet_api::{SkillPolicySpec, gateway::ToolUse, skill::Invocation};
 use skillet_llm::{
     Dialect, DialectName, MODEL_WITHOUT_TOOLS, OfferedNames, ToolDefinition,
     tool_names::{OfferTable, SkillIdentity},
@@ -28,7 +24,10 @@ use crate::{
     catalog::Namespace,
     error::ApiError,
     model::ModelState,
-    model::preferences::{SKILLS_HEADER, SkillPreferences},
+    model::{
+        preferences::{SKILLS_HEADER, SkillPreferences},
+        scoring::scoring,
+    },
     resolve::Lookup,
 };
 
@@ -144,23 +143,6 @@ impl Target {
             version: version.to_string(),
             confirm: *invocation == Invocation::Hybrid,
         }
-    }
-}
-
-/// The rules and numbers of the cluster's policy.
-pub fn scoring(spec: &OfferPolicy) -> Scoring {
-    let OfferPolicy { matching, max_auto_skills, max_conversation_skills, min_auto_score, token_budget: _ } =
-        spec;
-    let base = match matching {
-        OfferMatching::Ranked => Scoring::ranked(),
-        OfferMatching::Words => Scoring::words(),
-        OfferMatching::Substring => Scoring::default(),
-    };
-    Scoring {
-        threshold: min_auto_score.map_or(base.threshold, |least| i32::try_from(least).unwrap_or(i32::MAX)),
-        maximum: usize::try_from(*max_auto_skills).unwrap_or(usize::MAX),
-        conversation_maximum: usize::try_from(*max_conversation_skills).unwrap_or(usize::MAX),
-        ..base
     }
 }
 
@@ -356,8 +338,6 @@ pub fn add(dialect: DialectName, request: &mut Value, offered: &mut OfferedTools
 
 #[cfg(test)]
 mod tests {
-    use skillet_offer::MatchMode;
-
     use super::*;
 
     const RAN: &str = "x-skillet-ran";
@@ -373,21 +353,5 @@ mod tests {
         let (names, more) = value.rsplit_once(",+").unwrap();
         assert!(value.len() < MAX_HEADER + 8, "{}", value.len());
         assert_eq!(names.split(',').count() + more.parse::<usize>().unwrap(), 512);
-    }
-
-    #[test]
-    fn the_policys_numbers_are_those_of_the_cluster() {
-        let spec = OfferPolicy {
-            matching: OfferMatching::Words,
-            max_auto_skills: 7,
-            max_conversation_skills: 8,
-            min_auto_score: Some(9),
-            token_budget: 1,
-        };
-        let scoring = scoring(&spec);
-        assert_eq!((scoring.matching, scoring.maximum, scoring.threshold), (MatchMode::Words, 7, 9));
-        assert_eq!(super::scoring(&OfferPolicy::default()), Scoring::ranked());
-        let reference = OfferPolicy { matching: OfferMatching::Substring, ..OfferPolicy::default() };
-        assert_eq!(super::scoring(&reference), Scoring { conversation_maximum: 10, ..Scoring::default() });
     }
 }

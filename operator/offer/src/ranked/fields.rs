@@ -109,8 +109,11 @@ fn lines(candidate: &Candidate) -> [Vec<String>; FIELDS.len()] {
 
 /// Appends names and descriptions of a schema's properties.
 fn add_properties(schema: &Value, depth: usize, lines: &mut Vec<String>) {
+    if depth == 0 {
+        return;
+    }
     let properties = schema.get("properties").and_then(Value::as_object);
-    for (name, property) in properties.into_iter().flatten().filter(|_| depth > 0) {
+    for (name, property) in properties.into_iter().flatten() {
         lines.push(name_line(name));
         lines.extend(property.get("description").and_then(Value::as_str).map(line));
         add_properties(property, depth - 1, lines);

@@ -87,7 +87,7 @@ fn no_way_of_stuffing_wins_against_the_skill_that_fits() {
 #[test]
 fn skills_of_a_farther_namespace_take_no_place_and_no_points_of_the_nearest() {
     let own = vec![candidate("invoice-create", "Creates an invoice for a customer.", &["billing"])];
-    let strangers: Vec<Candidate> = (0..200)
+    let others: Vec<Candidate> = (0..200)
         .map(|at| {
             let copy =
                 candidate(&format!("invoice-{at}"), "invoice customer create", &["invoice", "customer"]);
@@ -95,7 +95,7 @@ fn skills_of_a_farther_namespace_take_no_place_and_no_points_of_the_nearest() {
         })
         .collect();
     let alone = offer(&[own.clone()], &["Create an invoice for the customer"]);
-    let among = offer(&[own, strangers], &["Create an invoice for the customer"]);
+    let among = offer(&[own, others], &["Create an invoice for the customer"]);
     assert_eq!(among.len(), 5);
     let kept = among.iter().find(|offered| &*offered.skill.name == "invoice-create").unwrap();
     assert_eq!(kept.score, alone[0].score);
@@ -133,4 +133,32 @@ fn the_order_of_skills_in_the_index_changes_no_offer() {
     turned.reverse();
     assert_eq!(scores(honest()), scores(turned));
     assert_eq!(scores(honest()).len(), 3);
+}
+
+#[test]
+fn the_tools_of_a_conversation_of_thirty_turns_only_grow_and_seldom() {
+    let script = [
+        "Hi there!",
+        "Create an invoice for our customer Miller",
+        "make it 900 euros",
+        "thank you",
+        "What is the weather forecast for Rome?",
+        "and tomorrow?",
+        "Translate the text into French",
+        "Resize the images to 80 pixels",
+        "Show me the logs of the pod",
+        "good, go on",
+    ];
+    let turns: Vec<&str> = script.iter().copied().cycle().take(30).collect();
+    let mut before: Vec<String> = Vec::new();
+    let mut changes = 0;
+    for length in 1..=turns.len() {
+        let tools: Vec<String> =
+            offer(&[honest()], &turns[..length]).iter().map(|of| of.skill.name.to_string()).collect();
+        assert!(tools.starts_with(&before), "{length}: {tools:?} after {before:?}");
+        changes += usize::from(tools != before);
+        before = tools;
+    }
+    assert!((1..=3).contains(&changes), "{changes}");
+    assert_eq!(before, ["invoice-create", "weather-forecast", "text-translate"]);
 }
