@@ -5,6 +5,7 @@ pub mod conversation;
 mod count_tokens;
 pub mod error_form;
 pub mod inject;
+mod name_header;
 mod passthrough;
 pub mod preferences;
 mod provider_choice;

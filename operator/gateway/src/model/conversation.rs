@@ -47,7 +47,8 @@ use crate::{
     memory::MemoryReservation,
     model::ModelState,
     model::{
-        tools::{OfferedTools, Target, set_header},
+        name_header::set_header,
+        tools::{OfferedTools, Target},
         upstream::Upstream,
     },
 };

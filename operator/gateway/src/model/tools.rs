@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillet_api::{SkillPolicySpec, gateway::ToolUse, skill::Invocation};
@@ -25,6 +25,7 @@ use crate::{
     error::ApiError,
     model::ModelState,
     model::{
+        name_header::set_header,
         preferences::{SKILLS_HEADER, SkillPreferences},
         scoring::scoring,
     },
@@ -47,29 +48,6 @@ pub(super) const PROVIDER_REFUSED: &str = "ProviderRefused";
 const FORBIDDEN: &str = "Forbidden";
 /// The policy offers nothing to the model.
 const TOOLS_NEVER: &str = "ToolsNever";
-
-/// Most bytes of names in one header: proxies refuse responses with long ones.
-const MAX_HEADER: usize = 2048;
-
-/// Sets a response header to these names. Further names than fit are counted: `a,b,+3`.
-pub fn set_header<'a>(headers: &mut HeaderMap, name: &'static str, names: impl Iterator<Item = &'a str>) {
-    let (mut text, mut more) = (String::new(), 0);
-    for name in names {
-        if more > 0 || text.len() + name.len() >= MAX_HEADER {
-            more += 1;
-            continue;
-        }
-        text += if text.is_empty() { "" } else { "," };
-        text += name;
-    }
-    if more > 0 {
-        text += ",+";
-        text += &more.to_string();
-    }
-    if let Ok(value) = HeaderValue::try_from(text) {
-        headers.insert(name, value);
-    }
-}
 
 /// The skills of one request, by the tool names that the model sees.
 #[derive(Default)]
@@ -334,24 +312,4 @@ pub fn add(dialect: DialectName, request: &mut Value, offered: &mut OfferedTools
         ApiError::new(StatusCode::BAD_REQUEST, "BadRequest", error.message.clone()).at(error.field)
     })?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RAN: &str = "x-skillet-ran";
-
-    #[test]
-    fn a_header_has_no_more_names_than_proxies_take() {
-        let mut headers = HeaderMap::new();
-        set_header(&mut headers, RAN, ["a", "b"].into_iter());
-        assert_eq!(headers[RAN], "a,b");
-        let name = "x".repeat(64);
-        set_header(&mut headers, RAN, std::iter::repeat_n(&*name, 512));
-        let value = headers[RAN].to_str().unwrap();
-        let (names, more) = value.rsplit_once(",+").unwrap();
-        assert!(value.len() < MAX_HEADER + 8, "{}", value.len());
-        assert_eq!(names.split(',').count() + more.parse::<usize>().unwrap(), 512);
-    }
 }

@@ -22,7 +22,7 @@ use crate::{
     error::ApiError,
     memory::MemoryReservation,
     model::{
-        tools::set_header,
+        name_header::set_header,
         upstream::{ProviderResponse, Upstream, response_headers},
     },
 };
