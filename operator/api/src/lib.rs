@@ -10,6 +10,7 @@
 
 pub mod api_key;
 pub mod duration;
+mod effective_limits;
 pub mod execution;
 pub mod gateway;
 pub mod names;

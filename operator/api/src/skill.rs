@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 
+pub use crate::effective_limits::EffectiveLimits;
 use crate::{duration::SkillDuration, schema};
 
 /// Version, description, mode and program of a skill.
@@ -305,22 +306,6 @@ pub enum RetryOn {
     #[default]
     Lost,
     Failure,
-}
-
-/// Limits of which every one has a value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EffectiveLimits {
-    /// Time limit of a run.
-    pub timeout: SkillDuration,
-    /// CPU limit.
-    pub cpu: String,
-    /// Memory limit.
-    pub memory: String,
-    /// Most processes and threads.
-    pub processes: u32,
-    /// Most bytes kept of each output stream.
-    pub output_bytes: u32,
 }
 
 /// Validation and versions of the skill, as the operator sees them.

@@ -42,11 +42,6 @@ const ADOPTED_ROOM_PATIENCE: Duration = Duration::from_secs(60);
 /// Pauses between two looks for the acceptance of a run in its log.
 const LOOKS: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
-/// Tells if the kubelet's words are about a container that was too large for its memory limit from the start.
-fn is_out_of_memory(message: &str) -> bool {
-    ["OOM-killed", "OOMKilled"].iter().any(|word| message.contains(word))
-}
-
 /// One attempt and its sandbox.
 pub(crate) struct Attempt<'a> {
     pub(crate) ctx: &'a Context,
@@ -227,7 +222,9 @@ impl Attempt<'_> {
                 self.settle(sandbox, pod).await
             }
             // The kubelet reports a container that its memory limit ended as one that cannot be made.
-            AttachError::Image(message) if is_out_of_memory(&message) => AttemptOutcome::OutOfMemory,
+            AttachError::Image(message) if AttemptOutcome::is_too_small(&message) => {
+                AttemptOutcome::OutOfMemory
+            }
             AttachError::Image(message) => {
                 AttemptOutcome::Unusable { reason: Reason::ImageUnavailable, message }
             }
@@ -252,7 +249,9 @@ impl Attempt<'_> {
             AttachError::Ended(_) | AttachError::Gone(_) if self.is_adopted() => {
                 self.settle(sandbox, pod).await
             }
-            AttachError::Ended(ended) if is_out_of_memory(&ended.message) => AttemptOutcome::OutOfMemory,
+            AttachError::Ended(ended) if AttemptOutcome::is_too_small(&ended.message) => {
+                AttemptOutcome::OutOfMemory
+            }
             AttachError::Ended(ended) if ended.is_container && ended.receipt.is_none() => {
                 AttemptOutcome::Unusable {
                     reason: Reason::ImageUnavailable,

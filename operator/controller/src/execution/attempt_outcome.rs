@@ -71,6 +71,11 @@ pub(crate) enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
+    /// Tells if the kubelet's words are about a container that was too large for its memory limit from the start.
+    pub(crate) fn is_too_small(message: &str) -> bool {
+        ["OOM-killed", "OOMKilled"].iter().any(|word| message.contains(word))
+    }
+
     /// The cause if no program was started in the sandbox, for the metric.
     pub(crate) fn start_failure(&self) -> Option<&'static str> {
         match self {

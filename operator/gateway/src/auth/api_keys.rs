@@ -124,7 +124,9 @@ impl KeyTable {
         };
         let key = self.keys.get(holder).ok_or(AuthError::Unknown)?;
         let name = record(holder);
-        if let Some(at) = key.expires.filter(|_| key.is_expired(now)) {
+        if let Some(at) = key.expires
+            && key.is_expired(now)
+        {
             return Err(AuthError::Expired { key: name, at });
         }
         key.last_used.fetch_max(now.as_second(), Ordering::Relaxed);

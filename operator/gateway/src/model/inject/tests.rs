@@ -109,7 +109,7 @@ fn chat() -> Value {
 }
 
 #[tokio::test]
-async fn a_caller_without_rights_is_told_which() {
+async fn a_caller_without_rights_reads_which_are_missing() {
     let gateway = TestGateway::without_auth_cache();
     gateway.offer("team", "sum", "auto");
     for namespace in ["team", "platform", "shop"] {
