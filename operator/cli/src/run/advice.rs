@@ -25,15 +25,11 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         Reason::ExecutionDisabled => {
             "no skill runs in this cluster until SkillPolicy default has spec.executionEnabled: true".into()
         }
-        Reason::InputInvalid => {
-            format!("{} shows the expected input", see("jsonpath='{.spec.tool.inputSchema}'"))
-        }
+        Reason::InputInvalid => format!("{} shows the expected input", see("jsonpath='{.spec.tool.inputSchema}'")),
         Reason::OutputInvalid => {
             format!("the program printed what {} forbids", see("jsonpath='{.spec.tool.outputSchema}'"))
         }
-        Reason::OutputTooLarge => {
-            format!("print less, or raise spec.limits.outputBytes of Skill {skill}")
-        }
+        Reason::OutputTooLarge => format!("print less, or raise spec.limits.outputBytes of Skill {skill}"),
         Reason::ImageNotAllowed => "have the image added to spec.allowedImages of SkillPolicy default".into(),
         Reason::ImageUnavailable => {
             format!("see that every node can pull the image that {} names", see("jsonpath='{.spec.run.sandbox.image}'"))
