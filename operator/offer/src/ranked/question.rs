@@ -61,12 +61,11 @@ fn words_of(texts: &[&str]) -> Vec<QuestionWord> {
     let (head, tail) = ends(&text);
     analyze(&line(&format!("{head}\n{tail}")), |word, terms, count| {
         let weight = if count > 1 { REPEATED } else { 1.0 };
-        match places.get(&terms.main).and_then(|at| words.get_mut(*at)) {
-            Some(known) => known.weight = REPEATED,
-            None => {
-                places.insert(terms.main.clone(), words.len());
-                words.push(QuestionWord { word: word.into(), terms: terms.clone(), weight });
-            }
+        if let Some(known) = places.get(&terms.main).and_then(|at| words.get_mut(*at)) {
+            known.weight = REPEATED;
+        } else {
+            places.insert(terms.main.clone(), words.len());
+            words.push(QuestionWord { word: word.into(), terms: terms.clone(), weight });
         }
     });
     words

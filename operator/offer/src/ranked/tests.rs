@@ -94,7 +94,7 @@ fn skills_of_a_farther_namespace_take_no_place_and_no_points_of_the_nearest() {
             Candidate { namespace: "catalog".into(), ..copy }
         })
         .collect();
-    let alone = offer(&[own.clone()], &["Create an invoice for the customer"]);
+    let alone = offer(std::slice::from_ref(&own), &["Create an invoice for the customer"]);
     let among = offer(&[own, others], &["Create an invoice for the customer"]);
     assert_eq!(among.len(), 5);
     let kept = among.iter().find(|offered| &*offered.skill.name == "invoice-create").unwrap();
