@@ -63,8 +63,8 @@ mod tests {
     fn the_sample_cases_are_answered() {
         let mut report = Report::default();
         let files = case::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))).unwrap();
-        for case in files.iter().flat_map(CaseFile::cases).cloned() {
-            report.add(&case, replay(&case));
+        for case in files.iter().flat_map(CaseFile::cases) {
+            report.add(case, replay(case));
         }
         let expected = "\
 omniroute/background_reason 3 passed 0 failed 0 skipped

@@ -197,18 +197,15 @@ fn refuse_constraint(
     yanked: &[&SkillSemver],
 ) -> ApiError {
     let rest = if usable.is_empty() { "no other".to_owned() } else { list_versions(usable.iter().copied()) };
-    let (reason, message) = match best(constraint, yanked.iter().copied()) {
-        Some(version) => (
-            Reason::VersionYanked,
-            format!(
-                "version {version} of Skill {name} is withdrawn, and no other fits {constraint}; there is {rest}"
-            ),
-        ),
-        None => {
-            let rest = if usable.is_empty() { "no sealed version" } else { &*rest };
-            let message = format!("no version of Skill {name} fits {constraint}; there is {rest}");
-            (Reason::VersionNotFound, message)
-        }
+    let (reason, message) = if let Some(version) = best(constraint, yanked.iter().copied()) {
+        let message = format!(
+            "version {version} of Skill {name} is withdrawn, and no other fits {constraint}; there is {rest}"
+        );
+        (Reason::VersionYanked, message)
+    } else {
+        let rest = if usable.is_empty() { "no sealed version" } else { &*rest };
+        let message = format!("no version of Skill {name} fits {constraint}; there is {rest}");
+        (Reason::VersionNotFound, message)
     };
     ApiError::new(StatusCode::NOT_FOUND, reason.as_str(), message).at("constraint")
 }
