@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Makes what a release of the plugin has: an archive for each platform, the checksums, and the manifest for krew.
 #
-#   release/release.sh pack PROGRAM OS ARCH DIR   packs a built kubectl-skill into DIR
-#   release/release.sh krew DIR                   writes DIR/skill.yaml for the archives in DIR
+#   operator/cli/release/release.sh pack PROGRAM OS ARCH DIR   packs a built kubectl-skill into DIR
+#   operator/cli/release/release.sh krew DIR                   writes DIR/skill.yaml for the archives in DIR
 #
 # OS and ARCH are krew's words: linux or darwin, amd64 or arm64. An archive holds the plugin, the program of its shell
 # completion, and the licence, without a folder.
 set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 readonly root
 version=v$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"$/\1/p' "$root/Cargo.toml")
 readonly version url="https://skillet.dev/releases/$version"
@@ -36,7 +36,7 @@ pack() {
 
 krew() {
   local directory=$1 archive platform found=no
-  sed "s/@VERSION@/$version/" "$root/release/krew.yaml" >"$directory/skill.yaml"
+  sed "s/@VERSION@/$version/" "$root/operator/cli/release/krew.yaml" >"$directory/skill.yaml"
   for archive in "$directory"/kubectl-skill-"$version"-*.tar.gz; do
     [[ -f $archive ]] || continue
     found=yes
@@ -58,5 +58,5 @@ TEXT
 case ${1:-} in
   pack) (($# == 5)) && pack "${@:2}" ;;
   krew) (($# == 2)) && krew "$2" ;;
-  *) die "usage: release/release.sh pack PROGRAM OS ARCH DIR | krew DIR" ;;
+  *) die "usage: operator/cli/release/release.sh pack PROGRAM OS ARCH DIR | krew DIR" ;;
 esac
