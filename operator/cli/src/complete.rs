@@ -77,7 +77,7 @@ fn flag_with_value<'a>(root: &'a ClapCommand, command: &'a ClapCommand, word: &s
     };
     let argument = all_arguments(root, command).find(is_named)?;
     let takes_value = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
-    argument.get_long().filter(|_| takes_value)
+    if takes_value { argument.get_long() } else { None }
 }
 
 fn values_of(root: &ClapCommand, command: &ClapCommand, flag: &str) -> Candidates {

@@ -121,7 +121,7 @@ async fn run_case(
     let namespace = apply::namespace_of(connection, source).to_owned();
     let place = ClusterClient { client: connection.client.clone(), namespace };
     // Without a constraint another version might run than the one that the file has.
-    let version = source.object["spec"]["version"].as_str().filter(|_| !args.no_apply);
+    let version = if args.no_apply { None } else { source.object["spec"]["version"].as_str() };
     let wanted = execution_of(SkillExecutionSpec {
         skill: source.name()?.to_owned(),
         version: version.map(ToOwned::to_owned),

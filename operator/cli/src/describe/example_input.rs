@@ -21,7 +21,7 @@ fn example(root: &Value, schema: &Value, depth: usize) -> Value {
         return example(root, target, depth + 1);
     }
     for choice in ["anyOf", "oneOf", "allOf"] {
-        if let Some(first) = schema[choice].get(0).filter(|_| schema.get("type").is_none()) {
+        if let (Some(first), None) = (schema[choice].get(0), schema.get("type")) {
             return example(root, first, depth + 1);
         }
     }

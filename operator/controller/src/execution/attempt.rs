@@ -221,13 +221,7 @@ impl Attempt<'_> {
             AttachError::Ended(ended) | AttachError::Gone(Some(ended)) if ended.was_used() => {
                 self.settle(sandbox, pod).await
             }
-            // The kubelet reports a container that its memory limit ended as one that cannot be made.
-            AttachError::Image(message) if AttemptOutcome::is_too_small(&message) => {
-                AttemptOutcome::OutOfMemory
-            }
-            AttachError::Image(message) => {
-                AttemptOutcome::Unusable { reason: Reason::ImageUnavailable, message }
-            }
+            AttachError::Image(message) => AttemptOutcome::never_began(message),
             // The Job controller pauses longer after each refusal, such as of an admission rule.
             AttachError::Timeout { limit, message }
                 if pod.borrow().is_none()
@@ -249,14 +243,8 @@ impl Attempt<'_> {
             AttachError::Ended(_) | AttachError::Gone(_) if self.is_adopted() => {
                 self.settle(sandbox, pod).await
             }
-            AttachError::Ended(ended) if AttemptOutcome::is_too_small(&ended.message) => {
-                AttemptOutcome::OutOfMemory
-            }
             AttachError::Ended(ended) if ended.is_container && ended.receipt.is_none() => {
-                AttemptOutcome::Unusable {
-                    reason: Reason::ImageUnavailable,
-                    message: format!("the image cannot be started: {}", ended.message),
-                }
+                AttemptOutcome::never_began(format!("the image cannot be started: {}", ended.message))
             }
             error @ (AttachError::Ended(_) | AttachError::Gone(_)) => {
                 AttemptOutcome::Unused { message: error.to_string() }

@@ -71,9 +71,13 @@ pub(crate) enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// Tells if the kubelet's words are about a container that was too large for its memory limit from the start.
-    pub(crate) fn is_too_small(message: &str) -> bool {
-        ["OOM-killed", "OOMKilled"].iter().any(|word| message.contains(word))
+    /// The outcome of a container that could not be started, by the kubelet's message. The kubelet reports one that its memory
+    /// limit ended in the same way.
+    pub(crate) fn never_began(message: String) -> Self {
+        if ["OOM-killed", "OOMKilled"].iter().any(|word| message.contains(word)) {
+            return Self::OutOfMemory;
+        }
+        Self::Unusable { reason: Reason::ImageUnavailable, message }
     }
 
     /// The cause if no program was started in the sandbox, for the metric.
@@ -181,6 +185,14 @@ impl Captured {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_container_that_its_memory_limit_ends_before_it_begins_is_out_of_memory() {
+        let killed = "container init was OOM-killed (memory limit too low?)";
+        assert!(matches!(AttemptOutcome::never_began(killed.to_owned()), AttemptOutcome::OutOfMemory));
+        let missing = AttemptOutcome::never_began("exec: no such file".to_owned());
+        assert!(matches!(missing, AttemptOutcome::Unusable { reason: Reason::ImageUnavailable, .. }));
+    }
 
     #[test]
     fn a_runner_that_sends_without_end_fills_no_memory() {
