@@ -110,7 +110,7 @@ mod tests {
         check(memory, Some((memory, true)));
         let cpu = "exceeded quota: q, requested: limits.cpu=1500m,pods=1, used: limits.cpu=0,pods=0, limited: limits.cpu=1,pods=9";
         check(cpu, Some((cpu, true)));
-        let unreadable = "exceeded quota: q, requested: limits.memory=2Pi, used: limits.memory=0, limited: limits.memory=1Gi";
+        let unreadable = "exceeded quota: q, requested: limits.memory=2Xi, used: limits.memory=0, limited: limits.memory=1Gi";
         check(unreadable, Some((unreadable, false)));
         let paused = "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0";
         check(paused, Some((paused, false)));

@@ -151,6 +151,7 @@ fn gateway_cases() -> Vec<Case> {
     }
     let ranges = [
         ("offer.maxAutoSkills", Some(-1), 129),
+        ("offer.maxConversationSkills", Some(-1), 129),
         ("offer.minAutoScore", Some(0), 1001),
         ("offer.tokenBudget", Some(-1), 1_000_001),
         ("conversation.maxRounds", Some(-1), 65),

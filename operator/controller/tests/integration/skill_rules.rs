@@ -57,6 +57,9 @@ fn cases() -> Vec<Case> {
             "spec.yankedVersions maxItems",
             format!("yankedVersions: {}", many(257, |n| format!("1.0.{n}"))),
         ),
+        breaks("spec.examples maxItems", format!("examples: {}", many(33, |n| format!("question {n}")))),
+        breaks("spec.examples[] minLength", "examples: ['']"),
+        breaks("spec.examples[] maxLength", format!("examples: [{}]", long(257))),
         breaks("spec.yankedVersions[] pattern", "yankedVersions: ['1.0']"),
         breaks("spec.yankedVersions[] maxLength", format!("yankedVersions: [{}]", long(30))),
     ];
@@ -79,6 +82,10 @@ fn good() -> Vec<(&'static str, String)> {
         ("a version of nine digits", "version: 999999999.0.10".into()),
         ("1024 characters that are more bytes", format!("description: {}", "é".repeat(1024))),
         ("32 tags of 64 characters", format!("tags: {}", many(32, |n| format!("{}{n:02}", long(62))))),
+        (
+            "32 examples of 256 characters",
+            format!("examples: {}", many(32, |n| format!("{}{n:02}", long(254)))),
+        ),
         ("256 yanked versions", format!("yankedVersions: {}", many(256, |n| format!("1.0.{n}")))),
         ("on as a word", "mode: 'on'".into()),
         ("on as YAML 1.1 reads it", "mode: true".into()),
