@@ -39,7 +39,8 @@ async fn a_skill_in_files_is_written_tested_run_and_switched_off() -> Result<()>
         let result: Value =
             serde_json::from_str(&skill(&["result", execution, "--wait", "-o", "json"]).await?)?;
         ensure!(result == json!({ "words": 2 }), "{result}");
-        ensure!(skill(&["logs", execution]).await?.contains("\"words\": 2"));
+        let logged: Value = serde_json::from_str(&skill(&["logs", execution]).await?)?;
+        ensure!(logged == result, "{logged}");
         let again: Value = serde_json::from_str(&skill(&["rerun", execution, "-o", "json"]).await?)?;
         ensure!(again == result, "{again}");
 
