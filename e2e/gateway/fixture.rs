@@ -95,7 +95,7 @@ fn counting(name: &str) -> SkillDraft {
 /// Turns a text around, in the other language. No word of it is in a request that does not ask for it.
 pub(crate) fn upside_down() -> SkillDraft {
     let script = "jq -c '{reversed: (.text | explode | reverse | implode)}'";
-    of_text(SkillDraft::shell("upside-down", script), "Turns letters around.")
+    of_text(SkillDraft::shell("upside-down", script), "Reverses characters.")
 }
 
 #[test]

@@ -27,7 +27,7 @@ PROGRAMS = {
     "word-count": ("Counts the words of a text.", lambda text: {"words": len(text.split()), "text": text}),
     # A person confirms its calls.
     "word-tally": ("Tallies the words of a text.", lambda text: {"words": len(text.split()), "text": text}),
-    "upside-down": ("Turns letters around.", lambda text: {"reversed": text[::-1]}),
+    "upside-down": ("Reverses characters.", lambda text: {"reversed": text[::-1]}),
 }
 # As long as a short program takes, so that a stream has a pause.
 RUN_SECONDS = 0.02

@@ -119,6 +119,11 @@ pub fn validate_skill(
         errors.not_empty(format_args!("spec.tags[{place}]"), tag);
         errors.at_most(format_args!("spec.tags[{place}]"), tag, 64);
     }
+    errors.at_most_items("spec.examples", spec.examples.len(), 32);
+    for (place, example) in spec.examples.iter().enumerate() {
+        errors.not_empty(format_args!("spec.examples[{place}]"), example);
+        errors.at_most(format_args!("spec.examples[{place}]"), example, 256);
+    }
     errors.at_most_items("spec.yankedVersions", spec.yanked_versions.len(), 256);
     for (place, text) in spec.yanked_versions.iter().enumerate() {
         if let Err(error) = text.parse::<SkillSemver>() {

@@ -61,6 +61,20 @@ pub(super) fn name_line(name: &str) -> String {
     line(&split_capitals(name))
 }
 
+/// Returns the term of a whole name of several words, such as `once-only`, however it is written. No word of a text is equal
+/// to it.
+pub(super) fn whole_name(name: &str) -> Option<Arc<str>> {
+    let words: Vec<&str> = name.split(['-', '_']).filter(|word| !word.is_empty()).collect();
+    let has_several = words.len() > 1 && words.iter().all(|word| word.chars().all(char::is_alphanumeric));
+    has_several.then(|| format!("={}", words.join("-").to_lowercase()).into())
+}
+
+/// Returns the words of a text that may be names of several words, in its order.
+pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
+    let is_end = |c: char| !c.is_alphanumeric() && c != '-' && c != '_';
+    text.split(is_end).filter(|name| name.contains(['-', '_']))
+}
+
 fn is_word(word: &str) -> bool {
     !word.is_empty() && !unicode_words::is_single_letter(word)
 }

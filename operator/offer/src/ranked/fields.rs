@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::analysis::{Terms, analyze, line, name_line};
+use super::analysis::{Terms, analyze, line, name_line, whole_name};
 use crate::{Candidate, SignalKind};
 
 /// Impacts are whole numbers, so that a sum does not depend on its order.
@@ -81,6 +81,11 @@ pub(crate) fn skill_terms(candidate: &Candidate) -> Vec<SkillTerm> {
                 *sum += weight;
             }
         }
+    }
+    // The name as a person writes it counts even if it has stop words only.
+    let [name, ..] = FIELDS;
+    if let Some(term) = whole_name(&candidate.name) {
+        weights.insert(term, [name.most, 0.0, 0.0, 0.0, 0.0]);
     }
     weights.into_iter().map(|(term, fields)| skill_term(term, fields)).collect()
 }
@@ -162,8 +167,7 @@ mod tests {
         skill.examples = ["Charge the client".to_owned()].into();
         let terms = skill_terms(&skill);
         let names: Vec<&str> = terms.iter().map(|term| &*term.term).collect();
-        let expected =
-            "account amount bill buy buyer charg client creat custom id invoic line number peopl shop";
+        let expected = "=invoice-create account amount bill buy buyer charg client creat custom id invoic line number peopl shop";
         assert_eq!(names.join(" "), expected);
         for term in &terms {
             assert!((term.shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{term:?}");

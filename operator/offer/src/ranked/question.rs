@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::analysis::{Terms, analyze, line};
+use super::analysis::{Terms, analyze, line, names, whole_name};
 use crate::RequestFacts;
 
 /// Most bytes of a turn that are read at its beginning, and at its end. A long paste has its question at one of them.
@@ -68,6 +68,12 @@ fn words_of(texts: &[&str]) -> Vec<QuestionWord> {
             words.push(QuestionWord { word: word.into(), terms: terms.clone(), weight });
         }
     });
+    for name in names(head).chain(names(tail)) {
+        let Some(main) = whole_name(name).filter(|main| !places.contains_key(main)) else { continue };
+        places.insert(main.clone(), words.len());
+        let terms = Terms { main, english: None, is_general: false, is_english: false };
+        words.push(QuestionWord { word: name.into(), terms, weight: 1.0 });
+    }
     words
 }
 

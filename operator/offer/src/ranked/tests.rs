@@ -102,6 +102,20 @@ fn skills_of_a_farther_namespace_take_no_place_and_no_points_of_the_nearest() {
 }
 
 #[test]
+fn a_skill_whose_name_a_question_writes_is_offered_though_it_has_stop_words_only() {
+    let skills = vec![
+        candidate("once-only", "Gives back what it was given.", &[]),
+        candidate("only-here", "Gives back what it was given.", &[]),
+    ];
+    for question in ["call once-only {\"text\": \"once\"}", "run Once_Only.", "(once-only)"] {
+        let offered = offer(std::slice::from_ref(&skills), &[question]);
+        let names: Vec<&str> = offered.iter().map(|offered| &*offered.skill.name).collect();
+        assert_eq!(names, ["once-only"], "{question}");
+    }
+    assert!(offer(&[skills], &["tell me once, and only once"]).is_empty());
+}
+
+#[test]
 fn questions_find_skills_in_their_own_language() {
     let skills = vec![
         candidate("rechnung-pruefen", "Prüft die Rechnungen eines Lieferanten auf Fehler.", &[]),
