@@ -40,10 +40,12 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &LogsArgs, console: &Consol
 
 /// Standard output as the status keeps it. That of a success is its output, unless it was cut.
 fn standard_output(status: &SkillExecutionStatus) -> Result<String, CliError> {
-    match (&status.stdout, &status.output) {
+    // What is kept as output is counted in `stdout` only.
+    let stdout = status.stdout.as_ref().filter(|stdout| !stdout.head.is_empty() || !stdout.tail.is_empty());
+    match (stdout, &status.output) {
         (Some(stdout), _) => Ok(kept(stdout)),
         (None, Some(output)) if status.phase == Phase::Succeeded => render_output(output, OutputFormat::Text),
-        (None, _) => Ok(String::new()),
+        (None, _) => Ok(status.stdout.as_ref().map(kept).unwrap_or_default()),
     }
 }
 
@@ -83,6 +85,7 @@ mod tests {
         let status = SkillExecutionStatus {
             phase: Phase::Succeeded,
             output: Some(json!({ "output": "three words\n" })),
+            stdout: Some(stream("", "", 12)),
             ..SkillExecutionStatus::default()
         };
         assert_eq!(standard_output(&status).unwrap(), "three words\n");
