@@ -56,7 +56,8 @@ async fn a_released_lease_is_taken_at_once() {
     let since = Instant::now();
     first.release().await;
     let second = timeout(TAKEOVER, second).await.expect("the Lease is taken").unwrap();
-    assert!(since.elapsed() < HANDOVER, "{:?}", since.elapsed());
+    // Neighbors of a virtual machine may take most of its processors. An unreleased Lease is taken much later.
+    assert!(since.elapsed() < 3 * HANDOVER, "{:?}", since.elapsed());
     assert!(second.term() > first.term());
     // The first process does not take back what it has released.
     first.release().await;
