@@ -1,0 +1,25 @@
+//! Instructions of skills: text that a model reads, in the format of SKILL.md.
+//!
+//! This crate reads, checks and renders. It takes bytes and returns values: no paths, no clock, no cluster, no model provider.
+
+mod diagnostics;
+pub mod discovery;
+pub mod document;
+pub mod dynamic;
+pub mod frontmatter;
+pub mod inputs;
+pub mod lint;
+pub mod listing;
+pub mod mcp;
+pub mod names;
+pub mod source;
+pub mod third_party;
+pub mod tools;
+pub mod triggers;
+mod yaml;
+
+pub use self::{
+    diagnostics::{Code, Diagnostic, Severity},
+    document::{FileKind, SkillDocument, read},
+    yaml::Position,
+};

@@ -1,0 +1,217 @@
+//! The standard's own rules for a SKILL.md, as its reference validator applies them: six fields, and a plain subset of YAML.
+//!
+//! Clients of the standard refuse what breaks them. Skillet reads such files all the same; see [`crate::document`].
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::{
+    Code, Diagnostic, Position,
+    document::{DESCRIPTION_LIMIT, decode},
+    frontmatter, names,
+    yaml::{self, YamlNode, YamlValue},
+};
+
+const FIELDS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+const COMPATIBILITY_LIMIT: usize = 500;
+const START: Position = Position { line: 1, column: 1 };
+
+/// Returns the rules that a file breaks, by their place in it.
+pub fn check(bytes: &[u8], file_name: &str, directory: &str) -> Vec<Diagnostic> {
+    if file_name != "SKILL.md" && file_name != "skill.md" {
+        return vec![missing_skill_md()];
+    }
+    let text = match decode(bytes) {
+        Ok(text) => text.replace("\r\n", "\n"),
+        Err(error) => return vec![error],
+    };
+    if !text.starts_with("---") {
+        return vec![Diagnostic::error(Code::NoFrontmatter, START, "the file does not begin with ---")];
+    }
+    let split = frontmatter::split(&text);
+    let Some(yaml) = split.frontmatter else {
+        return vec![Diagnostic::error(
+            Code::UnclosedFrontmatter,
+            START,
+            "no line of --- ends the frontmatter",
+        )];
+    };
+    let mut found = match parse(yaml) {
+        Ok(entries) => check_fields(&entries, directory),
+        Err(error) => vec![error],
+    };
+    for diagnostic in &mut found {
+        diagnostic.position = diagnostic.position.below(split.lines_before);
+    }
+    found.sort_by_key(|diagnostic| (diagnostic.position.line, diagnostic.position.column));
+    found
+}
+
+/// The finding for a directory without a SKILL.md.
+pub fn missing_skill_md() -> Diagnostic {
+    Diagnostic::error(Code::MissingSkillMd, START, "there is no SKILL.md")
+}
+
+/// Parses the subset, in which there are no brackets, anchors, tags and repeated keys.
+fn parse(yaml: &str) -> Result<Vec<(String, YamlNode)>, Diagnostic> {
+    let invalid = |position, message: String| Diagnostic::error(Code::InvalidYaml, position, message);
+    let document = yaml::parse(yaml).map_err(|error| invalid(error.position, error.message))?;
+    if let Some((position, what)) = document.beyond_subset.first() {
+        return Err(invalid(*position, format!("{what} is not in the standard's YAML")));
+    }
+    if let Some((position, key)) = document.repeated_keys.first() {
+        return Err(invalid(*position, format!("{key} is there twice")));
+    }
+    match document.root.value {
+        YamlValue::Map(entries) => Ok(entries),
+        _ => {
+            Err(Diagnostic::error(Code::NotAMapping, document.root.position, "the frontmatter is not a map"))
+        }
+    }
+}
+
+fn check_fields(entries: &[(String, YamlNode)], directory: &str) -> Vec<Diagnostic> {
+    let find = |key: &str| entries.iter().find(|(name, _)| name == key).map(|(_, node)| node);
+    let mut found = Vec::new();
+    let unexpected: Vec<&(String, YamlNode)> =
+        entries.iter().filter(|(key, _)| !FIELDS.contains(&key.as_str())).collect();
+    if let Some((_, first)) = unexpected.first() {
+        let keys: Vec<&str> = unexpected.iter().map(|(key, _)| key.as_str()).collect();
+        let message = format!("the standard has no field {}", keys.join(", "));
+        found.push(Diagnostic::error(Code::UnexpectedFields, first.position, message));
+    }
+    match find("name") {
+        None => found.push(Diagnostic::error(Code::MissingName, START, "there is no name")),
+        Some(node) => found.extend(check_name(node, directory)),
+    }
+    match find("description") {
+        None => found.push(Diagnostic::error(Code::MissingDescription, START, "there is no description")),
+        Some(node) => found.extend(check_description(node)),
+    }
+    found.extend(find("compatibility").and_then(check_compatibility));
+    found
+}
+
+fn check_name(node: &YamlNode, directory: &str) -> Vec<Diagnostic> {
+    let error = |code, message: &str| Diagnostic::error(code, node.position, message);
+    let name: String = node.scalar_text().unwrap_or_default().trim().nfkc().collect();
+    if name.is_empty() {
+        return vec![error(Code::EmptyName, "name is empty")];
+    }
+    let rules = [
+        (name.chars().count() > names::LENGTH_LIMIT, Code::NameTooLong, "name is longer than 64 characters"),
+        (name.to_lowercase() != name, Code::NameNotLowercase, "name has capital letters"),
+        (
+            name.starts_with('-') || name.ends_with('-'),
+            Code::NameEdgeHyphen,
+            "name begins or ends with a hyphen",
+        ),
+        (name.contains("--"), Code::NameDoubleHyphen, "name has two hyphens in a row"),
+        (
+            !name.chars().all(|c| c.is_alphanumeric() || c == '-'),
+            Code::NameBadCharacters,
+            "name has other characters than letters, digits and hyphens",
+        ),
+        (
+            directory.nfkc().collect::<String>() != name,
+            Code::DirectoryMismatch,
+            "name differs from its directory's",
+        ),
+    ];
+    rules
+        .into_iter()
+        .filter(|(is_broken, ..)| *is_broken)
+        .map(|(_, code, message)| error(code, message))
+        .collect()
+}
+
+fn check_description(node: &YamlNode) -> Option<Diagnostic> {
+    let description = node.scalar_text().unwrap_or_default();
+    if description.trim().is_empty() {
+        return Some(Diagnostic::error(Code::EmptyDescription, node.position, "description is empty"));
+    }
+    let length = description.chars().count();
+    (length > DESCRIPTION_LIMIT).then(|| {
+        let message = format!("description has {length} characters; at most {DESCRIPTION_LIMIT} are allowed");
+        Diagnostic::error(Code::DescriptionTooLong, node.position, message)
+    })
+}
+
+fn check_compatibility(node: &YamlNode) -> Option<Diagnostic> {
+    let length = match &node.value {
+        YamlValue::List(_) | YamlValue::Map(_) => {
+            let message = format!("compatibility must be text, not {}", node.type_name());
+            return Some(Diagnostic::error(Code::CompatibilityNotString, node.position, message));
+        }
+        _ => node.scalar_text().unwrap_or_default().chars().count(),
+    };
+    let message = format!("compatibility has {length} characters; at most {COMPATIBILITY_LIMIT} are allowed");
+    (length > COMPATIBILITY_LIMIT)
+        .then(|| Diagnostic::error(Code::CompatibilityTooLong, node.position, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_text(text: &str, expected: &[&str]) {
+        let found: Vec<&str> =
+            check(text.as_bytes(), "SKILL.md", "log-triage").iter().map(|d| d.code.as_str()).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    fn check_front(fields: &str, expected: &[&str]) {
+        check_text(&format!("---\n{fields}\n---\nbody\n"), expected);
+    }
+
+    #[test]
+    fn a_file_of_the_six_fields_is_valid() {
+        let fields = "license: MIT\ncompatibility: x\nmetadata:\n  - a\nallowed-tools: Read";
+        check_front(&format!("name: log-triage\ndescription: Triage logs.\n{fields}"), &[]);
+        check_front("name: log-triage\ndescription: Use yes.\ncompatibility: ''", &[]);
+    }
+
+    #[test]
+    fn each_rule_has_a_code() {
+        let valid = "name: log-triage\ndescription: d";
+        check_front(&format!("{valid}\nversion: 1.0.0\nmodel: x"), &["unexpected_fields"]);
+        check_front(&format!("{valid}\nallowed-tools: [Read]"), &["invalid_yaml"]);
+        check_front(&format!("{valid}\ndescription: e"), &["invalid_yaml"]);
+        check_front(&format!("{valid}\ncompatibility: [a]"), &["invalid_yaml"]);
+        check_front(&format!("{valid}\ncompatibility:\n  - a"), &["compatibility_not_string"]);
+        check_front(&format!("{valid}\ncompatibility: {}", "c".repeat(501)), &["compatibility_too_long"]);
+        check_front("description: d", &["missing_name"]);
+        check_front("name: log-triage", &["missing_description"]);
+        check_front("name: log-triage\ndescription:", &["empty_description"]);
+        check_front("name: '  '\ndescription: d", &["empty_name"]);
+        check_front(
+            &format!("name: log-triage\ndescription: {}", "d".repeat(1025)),
+            &["description_too_long"],
+        );
+        check_front("- a", &["not_a_mapping"]);
+    }
+
+    #[test]
+    fn names_may_have_any_script_but_no_capitals_and_punctuation() {
+        let codes = |name: &str| -> Vec<&str> {
+            let text = format!("---\nname: \"{name}\"\ndescription: d\n---\n");
+            check(text.as_bytes(), "SKILL.md", name).iter().map(|d| d.code.as_str()).collect()
+        };
+        assert_eq!(codes("größe"), [""; 0]);
+        assert_eq!(codes("技能"), [""; 0]);
+        assert_eq!(codes("Größe"), ["name_not_lowercase"]);
+        assert_eq!(codes("_ctx"), ["name_bad_characters"]);
+        assert_eq!(codes("-a--b"), ["name_edge_hyphen", "name_double_hyphen"]);
+        assert_eq!(codes(&"a".repeat(65)), ["name_too_long"]);
+    }
+
+    #[test]
+    fn the_frontmatter_begins_at_the_first_byte_and_ends() {
+        check_text("# T\n", &["no_frontmatter"]);
+        check_text("", &["no_frontmatter"]);
+        check_text("\n---\nname: x\n---\n", &["no_frontmatter"]);
+        check_text("\u{feff}---\nname: x\n---\n", &["no_frontmatter"]);
+        check_text("---\nname: x\n", &["unclosed_frontmatter"]);
+        assert_eq!(check(b"", "Skill.md", "a")[0].code, Code::MissingSkillMd);
+        assert_eq!(check(b"---\nname: a\ndescription: Use: x\n---", "SKILL.md", "a")[0].position.line, 3);
+    }
+}

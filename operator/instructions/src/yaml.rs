@@ -1,0 +1,153 @@
+//! YAML of a frontmatter as a tree, with the line and column of each value. Types are those of YAML 1.1, as authors expect.
+//!
+//! Size, depth and the copies that aliases make are bounded.
+
+mod scalars;
+mod tree;
+
+use granit_parser::{Event, Parser, Placement, ScalarStyle, Span};
+
+use self::tree::Tree;
+
+/// The longest text, in bytes.
+pub(crate) const LENGTH_LIMIT: usize = 64 * 1024;
+const DEPTH_LIMIT: usize = 32;
+
+/// A place in a text: line and column from one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct YamlNode {
+    pub(crate) position: Position,
+    pub(crate) value: YamlValue,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum YamlValue {
+    Null,
+    Boolean(bool),
+    /// A number or a date, as written.
+    Number(String),
+    Text(String),
+    List(Vec<YamlNode>),
+    /// Entries in their order. A key that is there twice has its last value.
+    Map(Vec<(String, YamlNode)>),
+}
+
+/// A text that parsed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct YamlDocument {
+    pub(crate) root: YamlNode,
+    /// Use of features that the standard's YAML subset lacks.
+    pub(crate) beyond_subset: Vec<(Position, &'static str)>,
+    /// Keys that are there twice.
+    pub(crate) repeated_keys: Vec<(Position, String)>,
+    /// Comments that stand behind an unquoted value, on its line.
+    pub(crate) comments: Vec<Position>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct YamlError {
+    pub(crate) position: Position,
+    pub(crate) message: String,
+}
+
+pub(crate) fn parse(text: &str) -> Result<YamlDocument, YamlError> {
+    if text.len() > LENGTH_LIMIT {
+        return Err(YamlError::new(
+            Position { line: 1, column: 1 },
+            &format!("is longer than {LENGTH_LIMIT} bytes"),
+        ));
+    }
+    let options = granit_parser::options! {
+        block_nesting_limit: DEPTH_LIMIT,
+        flow_nesting_limit: DEPTH_LIMIT,
+        disallow_directives: true,
+    };
+    let mut tree = Tree::default();
+    let mut last_plain = None;
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) =
+            event.map_err(|error| YamlError::new(position(*error.marker()), &error.info()))?;
+        match &event {
+            Event::Comment(_, Placement::Right) if last_plain == Some(span.start.line()) => {
+                tree.comments.push(position(span.start));
+            }
+            Event::Scalar(value, ScalarStyle::Plain, ..) if !value.is_empty() => {
+                last_plain = Some(span.end.line());
+            }
+            _ => last_plain = None,
+        }
+        tree.add(event, start(&span))?;
+    }
+    Ok(tree.finish())
+}
+
+impl YamlNode {
+    /// Words for the type, such as "a number".
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self.value {
+            YamlValue::Null => "empty",
+            YamlValue::Boolean(_) => "a boolean",
+            YamlValue::Number(_) => "a number or date",
+            YamlValue::Text(_) => "text",
+            YamlValue::List(_) => "a list",
+            YamlValue::Map(_) => "a map",
+        }
+    }
+
+    /// Returns text, a number or a boolean as text.
+    pub(crate) fn scalar_text(&self) -> Option<String> {
+        match &self.value {
+            YamlValue::Text(text) | YamlValue::Number(text) => Some(text.clone()),
+            YamlValue::Boolean(value) => Some(value.to_string()),
+            YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => None,
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match &self.value {
+            YamlValue::Null => Json::Null,
+            YamlValue::Boolean(value) => Json::Bool(*value),
+            YamlValue::Number(text) => {
+                serde_json::from_str(text).unwrap_or_else(|_| Json::String(text.clone()))
+            }
+            YamlValue::Text(text) => Json::String(text.clone()),
+            YamlValue::List(items) => items.iter().map(Self::to_json).collect(),
+            YamlValue::Map(entries) => entries
+                .iter()
+                .map(|(key, value)| (key.clone(), value.to_json()))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+        }
+    }
+}
+
+impl YamlError {
+    fn new(position: Position, message: &str) -> Self {
+        Self { position, message: message.to_owned() }
+    }
+}
+
+impl Position {
+    /// The place in a text that has lines before this one's.
+    pub(crate) fn below(self, lines: usize) -> Self {
+        Self { line: self.line + lines, ..self }
+    }
+}
+
+fn start(span: &Span) -> Position {
+    position(span.start)
+}
+
+fn position(marker: granit_parser::Marker) -> Position {
+    Position { line: marker.line(), column: marker.col() + 1 }
+}
+
+#[cfg(test)]
+mod tests;
