@@ -5,26 +5,25 @@
 //! object is corrected or deleted. The drivers of the kinds report the problem.
 
 use std::{
-    collections::HashMap,
     marker::PhantomData,
     sync::{Arc, RwLock},
 };
 
 use futures::Stream;
-use kube::{Resource, ResourceExt};
+use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
-use skillet_api::{
-    Skill, SkillPolicy, SkillPolicySpec, SkillVersion, SkillVersionSpec, names,
-    skill::{Run, SkillStatus},
-};
-use skillet_core::version::SkillSemver;
+use skillet_api::{Skill, SkillPolicy, SkillPolicySpec, SkillVersion, names};
 use skillet_kube::{Mirror, RawObject};
 use tokio::sync::watch;
 
-use self::compact::{Compact, identity};
+use self::{
+    known::{KnownSkill, KnownVersion},
+    namespaced::Namespaced,
+};
 use crate::version_head::VersionHead;
 
-mod compact;
+mod known;
+mod namespaced;
 
 /// Namespace and name.
 pub(crate) type Key = (String, String);
@@ -39,41 +38,28 @@ pub(crate) struct Catalog {
 
 #[derive(Default)]
 struct State {
-    skills: HashMap<Key, KnownSkill>,
-    versions: HashMap<Key, Vec<KnownVersion>>,
+    skills: Namespaced<KnownSkill>,
+    /// By the name of the skill, each list from the lowest number to the highest.
+    versions: Namespaced<Box<[KnownVersion]>>,
     policy: Arc<SkillPolicySpec>,
     is_policy_known: bool,
 }
 
-struct KnownSkill {
-    revision: Option<u64>,
-    concurrency: Option<u32>,
-    skill: Compact<Skill>,
-}
-
-/// One version of a skill, in a list from the lowest number to the highest.
-struct KnownVersion {
-    number: SkillSemver,
-    /// The object's name.
-    name: Box<str>,
-    version: Compact<SkillVersion>,
-}
-
 impl Catalog {
     pub(crate) fn skill(&self, namespace: &str, name: &str) -> Option<Arc<Skill>> {
-        self.read(|state| state.skills.get(&key(namespace, name))?.skill.parse())
+        self.read(|state| Some(Arc::new(state.skills.get(namespace, name)?.skill(namespace, name))))
     }
 
     /// The limit of a skill's runs at once.
     pub(crate) fn concurrency(&self, namespace: &str, name: &str) -> Option<u32> {
-        self.read(|state| state.skills.get(&key(namespace, name))?.concurrency)
+        self.read(|state| state.skills.get(namespace, name)?.concurrency)
     }
 
     /// Sealed versions of a skill, newest first.
     pub(crate) fn versions(&self, namespace: &str, skill: &str) -> Vec<Arc<SkillVersion>> {
         self.read(|state| {
-            let versions = state.versions.get(&key(namespace, skill)).into_iter().flatten();
-            versions.rev().filter_map(|known| known.version.parse()).collect()
+            let versions = state.versions.get(namespace, skill).into_iter().flatten();
+            versions.rev().map(|known| Arc::new(known.version(namespace, skill))).collect()
         })
     }
 
@@ -108,7 +94,8 @@ impl Catalog {
     /// Adds a skill that was read outside the watch, unless the catalog has a newer state.
     pub(crate) fn learn_skill(&self, skill: Skill) {
         self.write(|state| {
-            if state.skills.get(&key_of(&skill)).is_none_or(|known| known.revision < revision(&skill)) {
+            let (namespace, name) = key_of(&skill);
+            if state.skills.get(&namespace, &name).is_none_or(|known| known.is_older_than(&skill)) {
                 state.put_skill(skill);
             }
         });
@@ -149,62 +136,34 @@ impl Catalog {
 }
 
 impl State {
-    /// Drops the content. Runs use the sealed version; of the Skill itself only switches, limits and conditions count.
-    /// For thousands of skills the rest would be most of the operator's memory.
-    fn put_skill(&mut self, mut skill: Skill) {
-        skill.spec.run = Run::default();
-        skill.spec.tool = None;
-        skill.spec.description.clear();
-        skill.spec.tags.clear();
-        skill.metadata = identity(skill.metadata);
-        if let Some(status) = &mut skill.status {
-            // A run is refused with the words of a condition that is not true.
-            let conditions = status.conditions.drain(..).filter(|condition| condition.status != "True");
-            let (observed_generation, conditions) = (status.observed_generation, conditions.collect());
-            *status = SkillStatus { observed_generation, conditions, ..SkillStatus::default() };
-        }
-        let (at, revision) = (key_of(&skill), revision(&skill));
-        let concurrency = skill.spec.limits.as_ref().and_then(|limits| limits.concurrency);
-        if let Some(skill) = Compact::new(&skill) {
-            self.skills.insert(at, KnownSkill { revision, concurrency, skill });
-        }
+    fn put_skill(&mut self, skill: Skill) {
+        let (namespace, name) = key_of(&skill);
+        self.skills.insert(&namespace, &name, KnownSkill::new(skill));
     }
 
-    /// Drops the content, which is read when an execution needs it.
     fn put_version(&mut self, version: &SkillVersion) {
-        let SkillVersionSpec { skill, version: number, digest, .. } = &version.spec;
-        let head = VersionHead::new(skill, number, digest);
-        let version = head.into_version(&identity(version.metadata.clone()));
-        // The API server checks a version's name. A version without a valid number cannot run.
-        let Ok(number) = version.spec.version.parse::<SkillSemver>() else { return };
-        let at = (key_of(&version).0, version.spec.skill.clone());
-        let Some(compact) = Compact::new(&version) else { return };
-        let known = KnownVersion { number, name: version.name_any().into(), version: compact };
-        let of = self.versions.entry(at).or_default();
+        let Some(known) = KnownVersion::new(version) else { return };
+        let of = self.versions.get_or_default(&key_of(version).0, &version.spec.skill);
         match of.binary_search_by(|other| other.number.cmp(&known.number)) {
             Ok(index) => of[index] = known,
-            Err(index) => of.insert(index, known),
+            Err(index) => {
+                let mut longer = std::mem::take(of).into_vec();
+                longer.reserve_exact(1);
+                longer.insert(index, known);
+                *of = longer.into();
+            }
         }
     }
 
     /// Removes the version with an object's key.
     fn drop_version(&mut self, (namespace, name): &Key) {
-        let is_it = |known: &KnownVersion| *known.name == **name;
-        let mut skills = self.versions.iter().filter(|((in_namespace, _), _)| in_namespace == namespace);
-        let found = skills.find(|(_, of)| of.iter().any(is_it));
-        let Some(at) = found.map(|(at, _)| at.clone()) else { return };
-        if let Some(of) = self.versions.get_mut(&at) {
-            of.retain(|known| !is_it(known));
-            if of.is_empty() {
-                self.versions.remove(&at);
+        self.versions.retain_in(namespace, |_, of| {
+            if of.iter().any(|known| *known.name == **name) {
+                *of = std::mem::take(of).into_iter().filter(|known| *known.name != **name).collect();
             }
-        }
+            !of.is_empty()
+        });
     }
-}
-
-/// Returns a number that grows with each state of an object.
-fn revision(skill: &Skill) -> Option<u64> {
-    skill.resource_version()?.parse().ok()
 }
 
 /// The namespace is empty for a kind without namespaces.
@@ -238,13 +197,11 @@ impl Catalogued for Skill {
     }
 
     fn remove(catalog: &Catalog, key: &Key) {
-        catalog.write(|state| {
-            state.skills.remove(key);
-        });
+        catalog.write(|state| state.skills.remove(&key.0, &key.1));
     }
 
     fn keys(catalog: &Catalog) -> Vec<Key> {
-        catalog.read(|state| state.skills.keys().cloned().collect())
+        catalog.read(|state| state.skills.iter().map(|(namespace, name, _)| key(namespace, name)).collect())
     }
 }
 
@@ -264,7 +221,8 @@ impl Catalogued for SkillVersion {
     fn keys(catalog: &Catalog) -> Vec<Key> {
         catalog.read(|state| {
             let all = state.versions.iter();
-            all.flat_map(|((namespace, _), of)| of.iter().map(|v| key(namespace, &v.name))).collect()
+            all.flat_map(|(namespace, _, of)| of.iter().map(move |known| key(namespace, &known.name)))
+                .collect()
         })
     }
 }

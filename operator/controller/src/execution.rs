@@ -9,6 +9,7 @@
 
 mod admit;
 mod adopt;
+mod attach;
 mod attempt;
 mod attempt_outcome;
 mod build;
@@ -25,6 +26,7 @@ mod queued_status;
 pub(crate) mod reference;
 mod running_status;
 mod settle;
+mod starting_status;
 pub(crate) mod status;
 mod stored;
 mod unparsable;

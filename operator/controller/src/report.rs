@@ -9,8 +9,8 @@ use std::{
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
-    Resource,
-    runtime::events::{Event, EventType, Recorder},
+    Client, Resource,
+    runtime::events::{Event, EventType, Recorder, Reporter as Source},
 };
 use serde::de::DeserializeOwned;
 use skillet_api::Reason;
@@ -20,19 +20,50 @@ use tracing::warn;
 
 use crate::metrics::Metrics;
 
+/// The API server accepts notes of at most 1024 bytes.
+const MAX_NOTE: usize = 1000;
 /// Events of success at once, and the time after which one more is published.
 const SUCCESSES: TokenBucket = TokenBucket::new(25, Duration::from_millis(200));
+
+/// Events that one recorder publishes. It keeps each for minutes to count repetitions, in some 3 KB, and looks at all that it
+/// keeps to publish one more.
+const EVENTS_PER_RECORDER: u32 = 256;
+
+/// A recorder that is replaced from time to time, so that events of thousands of objects take bounded memory.
+struct BoundedRecorder {
+    client: Client,
+    source: Source,
+    current: Recorder,
+    published: u32,
+}
+
+impl BoundedRecorder {
+    fn new(client: Client, source: Source) -> Self {
+        Self { current: Recorder::new(client.clone(), source.clone()), client, source, published: 0 }
+    }
+
+    /// Returns the recorder for one event.
+    fn next(&mut self) -> Recorder {
+        if self.published == EVENTS_PER_RECORDER {
+            *self = Self::new(self.client.clone(), self.source.clone());
+        }
+        self.published += 1;
+        self.current.clone()
+    }
+}
 
 /// Publishes events under the operator's name.
 #[derive(Clone)]
 pub(crate) struct Reporter {
-    recorder: Recorder,
+    recorder: Arc<Mutex<BoundedRecorder>>,
     metrics: Metrics,
     successes: Arc<Mutex<TokenBucket>>,
 }
 
 impl Reporter {
-    pub(crate) fn new(recorder: Recorder, metrics: Metrics) -> Self {
+    /// `source` is the publisher that each event names.
+    pub(crate) fn new(client: Client, source: Source, metrics: Metrics) -> Self {
+        let recorder = Arc::new(Mutex::new(BoundedRecorder::new(client, source)));
         Self { recorder, metrics, successes: Arc::new(Mutex::new(SUCCESSES)) }
     }
 
@@ -96,11 +127,12 @@ impl Reporter {
         let event = Event {
             type_,
             reason: reason.as_str().to_owned(),
-            note: Some(cut(&replace_unprintable(message))),
+            note: Some(cut(&replace_unprintable(message), MAX_NOTE)),
             action: action(kind).to_owned(),
             secondary: None,
         };
-        if let Err(error) = self.recorder.publish(&event, object).await {
+        let recorder = lock(&self.recorder).next();
+        if let Err(error) = recorder.publish(&event, object).await {
             warn!(%error, %reason, "Event could not be published");
         }
     }
@@ -129,19 +161,50 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Cuts a note: the API server accepts at most 1024 bytes.
-fn cut(message: &str) -> String {
-    const LIMIT: usize = 1000;
-    if message.len() <= LIMIT {
-        return message.to_owned();
+/// Cuts a text to `limit` bytes and a sign for the cut.
+pub(crate) fn cut(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
     }
-    let end = (0..=LIMIT).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}…", &message[..end])
+    format!("{}…", &text[..text.floor_char_boundary(limit)])
 }
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+    use prometheus_client::registry::Registry;
+
     use super::*;
+
+    /// Accepts every event, and keeps the methods of the requests.
+    fn api_server() -> (Client, Arc<Mutex<Vec<Method>>>) {
+        let methods = Arc::<Mutex<Vec<Method>>>::default();
+        let seen = methods.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            lock(&seen).push(request.method().clone());
+            async { Ok::<_, Infallible>(Response::new(request.into_body())) }
+        });
+        (Client::new(service, "default"), methods)
+    }
+
+    #[tokio::test]
+    async fn repetitions_are_counted_until_the_recorder_is_replaced() {
+        let (client, methods) = api_server();
+        let source = Source { controller: "c".into(), instance: None };
+        let reporter = Reporter::new(client, source, Metrics::register(&mut Registry::default()));
+        let object = ObjectReference { name: Some("a".into()), ..ObjectReference::default() };
+        for _ in 0..=EVENTS_PER_RECORDER {
+            reporter.problem(&object, "Skill", Reason::SpecInvalid, "m").await;
+        }
+        let created: Vec<usize> = (0..)
+            .zip(lock(&methods).iter())
+            .filter_map(|(at, method)| (method == Method::POST).then_some(at))
+            .collect();
+        assert_eq!(created, [0, EVENTS_PER_RECORDER as usize], "all others are patches of the first");
+    }
 
     #[test]
     fn an_error_is_written_with_each_cause_once() {
@@ -159,9 +222,9 @@ mod tests {
 
     #[test]
     fn a_long_note_is_cut_between_characters() {
-        assert_eq!(cut("short"), "short");
+        assert_eq!(cut("short", MAX_NOTE), "short");
         let long = "é".repeat(600);
-        let note = cut(&long);
+        let note = cut(&long, MAX_NOTE);
         assert!(note.len() <= 1024 && note.ends_with('…') && note.starts_with("éé"));
     }
 }

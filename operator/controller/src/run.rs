@@ -4,10 +4,7 @@ use std::{pin::pin, sync::Arc};
 
 use kube::{
     Api, Client,
-    runtime::{
-        events::{Recorder, Reporter as Source},
-        watcher,
-    },
+    runtime::{events::Reporter as Source, watcher},
 };
 use serde::de::DeserializeOwned;
 use skillet_api::{Skill, SkillPolicy, SkillVersion, names};
@@ -73,7 +70,7 @@ pub async fn run(
     let (remover, removing) = Remover::new(jobs);
     let source = Source { controller: names::REPORTING_CONTROLLER.into(), instance: None };
     let ctx = Arc::new(Context {
-        reporter: Reporter::new(Recorder::new(client.clone(), source), metrics.clone()),
+        reporter: Reporter::new(client.clone(), source, metrics.clone()),
         catalog,
         newest_version: NewestRevision::default(),
         checks: Arc::default(),

@@ -13,6 +13,7 @@ pub(crate) mod pod_watch;
 pub(crate) mod quota;
 pub(crate) mod remove;
 pub(crate) mod runner_stream;
+pub(crate) mod start_word;
 
 pub(crate) use attach::{AttachError, BindLimits, attach, wait_until_bound};
 pub(crate) use create::{CreateError, create};
@@ -21,3 +22,4 @@ pub(crate) use pod_watch::{PodReceiver, PodWatch};
 pub(crate) use quota::QuotaRefusal;
 pub(crate) use remove::Remover;
 pub(crate) use runner_stream::{RunnerStream, StreamEnd};
+pub(crate) use start_word::describe_start;

@@ -10,7 +10,7 @@ use crate::RawObject;
 /// The prefix of the labels that are kept. Users and their tools write others, on thousands of objects.
 const OWN_LABELS: &str = "skillet.dev/";
 
-/// An object of kind `K` whose content is dropped as soon as it is read, and labels that are not Skillet's with it.
+/// An object of kind `K` of which name, namespace, resource version and Skillet's own labels are kept.
 #[derive(Clone, Debug)]
 pub struct ObjectHead<K> {
     meta: ObjectMeta,
@@ -19,10 +19,12 @@ pub struct ObjectHead<K> {
 
 impl<'de, K> Deserialize<'de> for ObjectHead<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut meta = RawObject::<K>::deserialize(deserializer)?.into_meta();
-        let own = meta.labels.into_iter().flatten().filter(|(name, _)| name.starts_with(OWN_LABELS));
+        let ObjectMeta { name, namespace, resource_version, labels, .. } =
+            RawObject::<K>::deserialize(deserializer)?.into_meta();
+        let own = labels.into_iter().flatten().filter(|(name, _)| name.starts_with(OWN_LABELS));
         let own: BTreeMap<String, String> = own.collect();
-        meta.labels = (!own.is_empty()).then_some(own);
+        let labels = (!own.is_empty()).then_some(own);
+        let meta = ObjectMeta { name, namespace, resource_version, labels, ..ObjectMeta::default() };
         Ok(Self { meta, kind: PhantomData })
     }
 }

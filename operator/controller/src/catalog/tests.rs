@@ -129,7 +129,7 @@ fn the_catalog_drops_the_content_of_a_skill() {
     .unwrap();
     whole.put(&catalog);
     let kept = catalog.skill("ns", "a").unwrap();
-    assert_eq!(kept.spec.run, Run::default());
+    assert_eq!(kept.spec.run, skillet_api::skill::Run::default());
     assert_eq!(kept.spec.mode, skillet_api::skill::Mode::On);
     let status = kept.status.clone().unwrap();
     let types: Vec<_> = status.conditions.iter().map(|condition| condition.type_.as_str()).collect();

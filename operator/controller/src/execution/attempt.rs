@@ -31,14 +31,10 @@ use crate::{
     context::Context,
     isolation,
     sandbox::{
-        self, AttachError, BindLimits, CreateError, PodReceiver, QuotaRefusal, attach::Attached, capacity,
-        image_id, logs, manifest, quota,
+        self, AttachError, CreateError, PodReceiver, QuotaRefusal, capacity, image_id, logs, manifest,
     },
 };
 
-/// A pod without room is left to the scheduler for this long: used sandboxes may be about to go.
-const ROOM_PATIENCE: Duration = Duration::from_secs(5);
-const ADOPTED_ROOM_PATIENCE: Duration = Duration::from_secs(60);
 /// Pauses between two looks for the acceptance of a run in its log.
 const LOOKS: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
@@ -105,13 +101,18 @@ impl Attempt<'_> {
             }
         }
         let mut order = self.order.clone();
+        let starting = self.report_start(pod);
         let attached = tokio::select! {
-            attached = self.attach(pod) => attached,
-            () = wait_for_cancel(&mut order) => return Ok(AttemptOutcome::Cancelled),
+            attached = self.attach(pod) => Some(attached),
+            () = wait_for_cancel(&mut order) => None,
         };
+        if let Some(starting) = starting {
+            starting.finish().await;
+        }
         let attached = match attached {
-            Ok(attached) => attached,
-            Err(error) => return Ok(self.handle_attach_error(error, sandbox, pod).await),
+            None => return Ok(AttemptOutcome::Cancelled),
+            Some(Ok(attached)) => attached,
+            Some(Err(error)) => return Ok(self.handle_attach_error(error, sandbox, pod).await),
         };
         self.ctx.metrics.sandbox_started(began.elapsed());
         sandbox.pod = Some(attached.pod.clone());
@@ -132,7 +133,7 @@ impl Attempt<'_> {
     }
 
     /// Returns true if an operator before this attempt created the sandbox, and may have used it.
-    fn is_adopted(&self) -> bool {
+    pub(super) fn is_adopted(&self) -> bool {
         self.point.sandbox == SandboxState::Exists
     }
 
@@ -178,31 +179,6 @@ impl Attempt<'_> {
             sandbox: SandboxState::Gone,
             ..self.point.clone()
         }))
-    }
-
-    async fn attach(&self, pod: &mut PodReceiver) -> Result<Attached, AttachError> {
-        let limit = self.plan.policy.start_timeout.0;
-        // Another operator that still lives may be about to use an adopted sandbox.
-        let no_room = if self.is_adopted() { ADOPTED_ROOM_PATIENCE } else { ROOM_PATIENCE };
-        let limits = BindLimits { undecided: limit, no_room };
-        let mut unseen = pod.clone();
-        tokio::select! {
-            bound = sandbox::wait_until_bound(pod, limits, || self.room.report_missing()) => bound?,
-            refusal = self.wait_for_quota(&mut unseen) => return Err(AttachError::Quota(refusal)),
-        }
-        self.room.report_found();
-        sandbox::attach(&self.ctx.sandbox_pods(), pod, self.ctx.leadership.term(), limit).await
-    }
-
-    /// Waits until a quota refuses the sandbox. A pod of an adopted sandbox may have come and gone after a refusal.
-    async fn wait_for_quota(&self, pod: &mut PodReceiver) -> QuotaRefusal {
-        let job = build::job_name(&self.plan.reference.uid, self.point.ordinal);
-        let events = Api::namespaced(self.ctx.client.clone(), &self.ctx.settings.namespace);
-        let refusal = quota::wait_for_refusal(&events, &job, pod).await;
-        if self.is_adopted() && !settle::never_had_pod(self.ctx, &job).await {
-            return pending().await;
-        }
-        refusal
     }
 
     async fn handle_attach_error(
@@ -270,7 +246,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn image(&self) -> &str {
+    pub(super) fn image(&self) -> &str {
         match &self.plan.admitted.content.image {
             ImageChoice::Runtime(runtime) => self.ctx.settings.runtime_image(*runtime),
             ImageChoice::Image(image) => image,

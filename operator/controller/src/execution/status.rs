@@ -88,6 +88,16 @@ pub(crate) fn released(version: &str, attempts: u32, job: &str, message: String)
     }
 }
 
+/// Status of an execution whose first attempt gets a sandbox, after a sandbox `previous` that was not used.
+pub(crate) fn starting(previous: Option<&str>, message: &str) -> SkillExecutionStatus {
+    SkillExecutionStatus {
+        phase: Phase::Pending,
+        message: Some(message.to_owned()),
+        job: previous.map(str::to_owned),
+        ..SkillExecutionStatus::default()
+    }
+}
+
 /// Status of an execution that waits.
 pub(crate) fn queued(message: &str) -> SkillExecutionStatus {
     SkillExecutionStatus {

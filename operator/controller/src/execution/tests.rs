@@ -13,10 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Client,
     client::Body,
-    runtime::{
-        events::{Recorder, Reporter as Source},
-        watcher,
-    },
+    runtime::{events::Reporter as Source, watcher},
 };
 use serde_json::{Value, json};
 use skillet_api::{SkillExecutionSpec, SkillExecutionStatus, SkillPolicySpec, SkillSpec, names};
@@ -35,6 +32,7 @@ use crate::{
 };
 
 mod quota;
+mod starting;
 
 /// One request to the scripted API server.
 #[derive(Clone, Debug)]
@@ -133,7 +131,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
     catalog.learn_policy(skillet_api::SkillPolicy::new(names::POLICY_NAME, SkillPolicySpec::default()));
     let (remover, _) = Remover::new(kube::Api::namespaced(client.clone(), "sandboxes"));
     Arc::new(Context {
-        reporter: Reporter::new(Recorder::new(client.clone(), source), metrics.clone()),
+        reporter: Reporter::new(client.clone(), source, metrics.clone()),
         catalog: catalog.into(),
         newest_version: crate::revision::NewestRevision::default(),
         checks: Arc::default(),
@@ -369,7 +367,8 @@ async fn an_execution_that_ended_meanwhile_is_not_run_again_by_an_old_operator()
 async fn a_run_that_the_watch_shows_as_ended_is_stopped_and_writes_nothing() {
     let (sender, order) = watch::channel(Order::Run);
     let stop = async {
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        // Before the status says what the sandbox waits for.
+        tokio::time::sleep(Duration::from_millis(500)).await;
         sender.send_replace(Order::Stop);
     };
     let ((end, writes), ()) = tokio::join!(writes_of_run(order, false, Duration::from_secs(4)), stop);

@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 use tracing::warn;
 
 use super::{conclude::Conclusion, entry::Uid, reference::ExecutionRef, status};
-use crate::{context::Context, retention::Finished};
+use crate::{context::Context, report::cut, retention::Finished};
 
-/// Most reports that wait to be written. More are written when the objects are listed again.
-const MAX_WAITING: usize = 1000;
+/// Most bytes of a report's message. With it a report takes less than 2 KB while it waits.
+const MAX_MESSAGE: usize = 1000;
 
 struct Report {
     execution: ExecutionRef,
@@ -29,7 +29,7 @@ struct Report {
 /// The executions that do not parse, by the revision in which each was reported.
 pub(super) struct Unparsable {
     reported: HashMap<Uid, String>,
-    reports: mpsc::Sender<Report>,
+    reports: mpsc::UnboundedSender<Report>,
 }
 
 /// The part of a status that tells whether an execution has ended.
@@ -48,7 +48,7 @@ struct EndingStatus {
 impl Unparsable {
     /// Returns the record, and the task that writes its reports.
     pub(super) fn new(ctx: Arc<Context>) -> (Self, impl Future<Output = ()>) {
-        let (reports, mut waiting) = mpsc::channel(MAX_WAITING);
+        let (reports, mut waiting) = mpsc::unbounded_channel();
         let write = async move {
             while let Some(report) = waiting.recv().await {
                 write(&ctx, report).await;
@@ -66,8 +66,9 @@ impl Unparsable {
         let execution = ExecutionRef::of(raw)?;
         let (uid, revision) = (execution.uid.clone(), raw.resource_version()?);
         if self.reported.get(&uid) != Some(&revision) {
-            let report = Report { execution, generation: raw.meta().generation, message: error.to_string() };
-            if self.reports.try_send(report).is_ok() {
+            let message = cut(&error.to_string(), MAX_MESSAGE);
+            let report = Report { execution, generation: raw.meta().generation, message };
+            if self.reports.send(report).is_ok() {
                 self.reported.insert(uid, revision);
             }
         }
@@ -146,21 +147,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_more_than_may_wait_is_reported_with_a_later_look() {
+    async fn thousands_at_once_all_fail_with_messages_of_bounded_length() {
+        const COUNT: usize = 3_000;
         let (client, seen) = serving(|_| Some((200, b"{}".to_vec())));
         let (mut unparsable, write) = Unparsable::new(context(client));
-        let error = raw("1", &Value::Null).parse().unwrap_err();
-        for revision in 0..=MAX_WAITING {
-            unparsable.report(&raw(&revision.to_string(), &Value::Null), &error);
+        let long = ParseError::Field { field: "spec.".to_owned() + &"x".repeat(5_000), message: "no".into() };
+        for revision in 0..COUNT {
+            unparsable.report(&raw(&revision.to_string(), &Value::Null), &long);
         }
-        assert_eq!(
-            unparsable.reported["u"],
-            (MAX_WAITING - 1).to_string(),
-            "the last one is not taken for reported"
-        );
         drop(unparsable);
         write.await;
-        let statuses = calls(&seen).into_iter().filter(|call| call.path.ends_with("/status")).count();
-        assert_eq!(statuses, MAX_WAITING);
+        let statuses = calls(&seen).into_iter().filter(|call| call.path.ends_with("/status"));
+        let messages: Vec<String> =
+            statuses.map(|call| call.body["status"]["message"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(messages.len(), COUNT);
+        assert!(messages.iter().all(|message| message.len() <= MAX_MESSAGE + 3), "{}", messages[0].len());
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! They are stored before the operator starts, and stay for all of its tests.
 
+use std::env;
+
+use futures::{StreamExt as _, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps,
 };
@@ -17,6 +20,11 @@ use crate::{
 
 /// The namespace of the objects.
 pub const NAMESPACE: &str = "unparsable";
+/// The namespace of very many executions that do not parse.
+pub const MANY_NAMESPACE: &str = "unparsable-many";
+/// Their number, unless SKILLET_SWARM says otherwise.
+const MANY: usize = 1_000;
+const AT_ONCE: usize = 32;
 
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": kind, "metadata": { "name": name, "namespace": NAMESPACE }, "spec": spec })
@@ -37,7 +45,15 @@ pub async fn objects(client: Client) {
     );
     version["metadata"]["labels"] = json!({ "skillet.dev/skill": "good" });
     let execution = object("SkillExecution", "bad-execution", &json!({ "skill": "good", "timeout": 10 }));
-    plant(&client, &[skill("bad-skill"), skill("mended-skill"), version, execution]).await;
+    namespace(&client, MANY_NAMESPACE).await;
+    let many = env::var("SKILLET_SWARM").ok().and_then(|text| text.parse().ok()).unwrap_or(MANY);
+    let many = (0..many).map(|number| {
+        let mut execution = execution.clone();
+        execution["metadata"] = json!({ "name": format!("bad-{number}"), "namespace": MANY_NAMESPACE });
+        execution
+    });
+    let many: Vec<Value> = many.collect();
+    plant(&client, &[skill("bad-skill"), skill("mended-skill"), version, execution], &many).await;
 
     let container = json!({ "name": "sandbox", "image": "test/shell:1" });
     let orphan = json!({
@@ -56,11 +72,12 @@ pub async fn objects(client: Client) {
 /// A policy that does not parse.
 pub async fn policy(client: Client) {
     let policy = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillPolicy", "metadata": { "name": "default" }, "spec": { "startTimeout": 60 } });
-    plant(&client, &[policy]).await;
+    plant(&client, &[policy], &[]).await;
 }
 
-/// Stores objects under definitions that accept anything, and restores the strict ones.
-async fn plant(client: &Client, objects: &[Value]) {
+/// Stores objects under definitions that accept anything, and restores the strict ones. `many` are of kinds that are among
+/// the objects.
+async fn plant(client: &Client, objects: &[Value], many: &[Value]) {
     let strict = skillet_api::custom_resource_definitions();
     apply_crds(client, strict.iter().map(lax).collect()).await;
     for object in objects {
@@ -70,6 +87,8 @@ async fn plant(client: &Client, objects: &[Value]) {
         .await;
         keep(client, object).await;
     }
+    let keep = |object| async move { drop(keep(client, object).await) };
+    stream::iter(many).for_each_concurrent(AT_ONCE, keep).await;
     apply_crds(client, strict).await;
     for object in objects {
         let mut other = object.clone();

@@ -172,6 +172,15 @@ fn gateway_cases() -> Vec<Case> {
         cases.push(breaks(bound("maximum"), change(above)));
     }
     cases.push(breaks("spec.gateway.offer.matching enum", gateway("offer: {matching: None}")));
+    cases.push(breaks("spec.gateway.offer.mode enum", gateway("offer: {mode: None}")));
+    for tool in ["find", "run", "runWithConfirmation"] {
+        let bound = |bound: &str| -> &'static str {
+            Box::leak(format!("spec.gateway.offer.searchTools.{tool} {bound}").into_boxed_str())
+        };
+        let name = |name: &str| gateway(&format!("offer: {{searchTools: {{{tool}: {name}}}}}"));
+        cases.push(breaks(bound("pattern"), name("'find skills'")));
+        cases.push(breaks(bound("maxLength"), name(&long(65))));
+    }
     for field in ["timeout", "responseTimeout", "idleTimeout"] {
         let bound = |bound: &str| -> &'static str {
             Box::leak(format!("spec.gateway.conversation.{field} {bound}").into_boxed_str())

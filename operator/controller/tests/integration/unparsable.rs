@@ -3,7 +3,7 @@
 use k8s_openapi::api::batch::v1::Job;
 use kube::{
     Api,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams},
     core::{ApiResource, GroupVersionKind},
 };
 use serde_json::json;
@@ -12,11 +12,15 @@ use skillet_api::SkillVersion;
 use crate::{
     chart::SANDBOXES,
     eventually::{LIMIT, eventually},
-    legacy_objects::{self, NAMESPACE},
+    legacy_objects::{self, MANY_NAMESPACE, NAMESPACE},
     objects::{condition, ended, event, execute, reason, sealed_skill, skill_status},
     operator::{Operator, log_lines, operator},
     server::is_wanted,
 };
+
+fn kind(kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("skillet.dev", "v1alpha1", kind))
+}
 
 #[tokio::test]
 async fn a_skill_that_does_not_parse_is_named_with_its_field_in_event_and_log() {
@@ -36,6 +40,18 @@ async fn an_execution_that_does_not_parse_is_named_with_its_field_in_event_and_l
     assert!(note.contains("spec.timeout"), "{note}");
     let lines = log_lines(&["ParseFailed", NAMESPACE, "\"bad-execution\"", "spec.timeout"]);
     assert_eq!(lines.len(), 1, "{:#?}", log_lines(&["ParseFailed"]));
+}
+
+#[tokio::test]
+async fn very_many_executions_that_do_not_parse_all_fail() {
+    let Some(operator) = operator() else { return };
+    let client = operator.admin().await;
+    let api: Api<DynamicObject> = Api::namespaced_with(client, MANY_NAMESPACE, &kind("SkillExecution"));
+    eventually("each has its end", 5 * LIMIT, async || {
+        let all = api.list(&ListParams::default()).await.unwrap().items;
+        all.iter().all(|execution| execution.data["status"]["reason"] == "ParseFailed").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -76,8 +92,7 @@ async fn an_execution_of_a_skill_that_does_not_parse_ends() {
 async fn a_skill_that_is_corrected_is_sealed() {
     let Some(operator) = operator() else { return };
     let client = operator.admin().await;
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("skillet.dev", "v1alpha1", "Skill"));
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &kind);
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &kind("Skill"));
     let mended = json!({ "spec": { "limits": { "retries": 1 } } });
     api.patch("mended-skill", &PatchParams::default(), &Patch::Merge(&mended)).await.unwrap();
     let status = skill_status(&client, NAMESPACE, "mended-skill", |_| true).await;
