@@ -30,6 +30,7 @@ use std::{
 
 use self::inverted_index::InvertedIndex;
 use super::{Candidate, Eligibility, MatchMode, terms::SkillTerms};
+use skillet_api::skill::Invocation;
 use skillet_core::version::SkillSemver;
 
 pub use self::search::Scratch;
@@ -97,6 +98,8 @@ pub struct Index {
     always: BTreeMap<(i64, Arc<str>), u32>,
     /// Terms of the skills that are offered on a match. Only these skills are searched.
     terms: InvertedIndex,
+    /// Number of skills that may be offered and whose calls a person confirms.
+    hybrids: usize,
 }
 
 impl Index {
@@ -108,6 +111,7 @@ impl Index {
             names: HashMap::new(),
             always: BTreeMap::new(),
             terms: InvertedIndex::new(),
+            hybrids: 0,
         }
     }
 
@@ -161,6 +165,16 @@ impl Index {
         self.entries.iter().flatten().map(|entry| &entry.candidate)
     }
 
+    /// Returns true if no skill may be offered.
+    pub fn offers_nothing(&self) -> bool {
+        self.always.is_empty() && self.searched() == 0
+    }
+
+    /// Returns true if a skill may be offered whose calls a person confirms.
+    pub fn has_hybrids(&self) -> bool {
+        self.hybrids > 0
+    }
+
     /// Returns the number of skills that are searched.
     pub(crate) fn searched(&self) -> usize {
         self.terms.skills()
@@ -195,6 +209,7 @@ impl Index {
             *place = entry;
         }
         self.names.insert(candidate.name.clone(), slot);
+        self.hybrids += usize::from(is_hybrid(candidate));
         match candidate.eligibility() {
             Eligibility::Always => drop(self.always.insert(always_key(candidate), slot)),
             Eligibility::OnMatch => self.terms.insert(&SkillTerms::of(self.matching, candidate), slot),
@@ -209,12 +224,17 @@ impl Index {
             return;
         };
         self.free.push(slot);
+        self.hybrids -= usize::from(is_hybrid(&candidate));
         match candidate.eligibility() {
             Eligibility::Always => drop(self.always.remove(&always_key(&candidate))),
             Eligibility::OnMatch => self.terms.remove(&SkillTerms::of(self.matching, &candidate), slot),
             Eligibility::Never => {}
         }
     }
+}
+
+fn is_hybrid(candidate: &Candidate) -> bool {
+    candidate.invocation == Invocation::Hybrid && candidate.eligibility() != Eligibility::Never
 }
 
 fn always_key(candidate: &Candidate) -> (i64, Arc<str>) {

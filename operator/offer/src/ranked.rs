@@ -6,12 +6,14 @@
 //! | `analysis` | from a text to terms |
 //! | `fields` | the terms of a skill, with their impacts |
 //! | `question` | the words of the user's turns |
+//! | `typing_errors` | the word that was meant |
 //! | `weights` | the weights of a question's terms |
 
 mod analysis;
 mod fields;
 mod language;
 mod question;
+mod typing_errors;
 mod weights;
 
 pub(crate) use fields::{IMPACT_ONE, SkillTerm, kinds, skill_terms};

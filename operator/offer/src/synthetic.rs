@@ -3,6 +3,8 @@
 //! The corpus is that of OmniRoute's published figures: a name of two words and a number, a description of 14 words, three
 //! tags, and a request of about 2 KB. All words come from one small list, so nearly every skill matches something.
 
+pub mod conversation;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -21,7 +23,7 @@ const WORDS: &str = "search deploy docker image build test release issue ticket 
     photo video audio music openai claude gemini the and for with from into";
 
 /// Returns a skill of mode `auto` that a model may call.
-pub(crate) fn candidate(name: &str, description: &str, tags: &[&str]) -> Candidate {
+pub fn candidate(name: &str, description: &str, tags: &[&str]) -> Candidate {
     let tool = ToolDefinition {
         name: name.into(),
         description: description.into(),

@@ -176,9 +176,15 @@ impl Scratch {
 
     fn add_weighted(&mut self, lists: &InvertedIndex, terms: &[TermWeight]) {
         for term in terms {
-            for (slot, impact) in lists.weighted(&term.term) {
+            let slots = lists.weighted(&term.term);
+            // A long list has skills in nearly every block.
+            let is_long = slots.len() > self.touched.len();
+            if is_long {
+                self.touched.fill(true);
+            }
+            for (slot, impact) in slots {
                 self.add_to(*slot, term.points(*impact));
-                if let Some(touched) = self.touched.get_mut(*slot as usize / BLOCK_SLOTS) {
+                if !is_long && let Some(touched) = self.touched.get_mut(*slot as usize / BLOCK_SLOTS) {
                     *touched = true;
                 }
             }

@@ -223,3 +223,28 @@ fn corpus_query(scoring: &Scoring, seed: u64) -> Query {
         ..RequestFacts::default()
     })
 }
+
+#[test]
+fn an_index_knows_whether_it_offers_anything_and_whether_a_person_confirms() {
+    let mut index = Index::new(MatchMode::Ranked);
+    let with = |mode: Mode, invocation: Invocation| {
+        Change::Upsert(Arc::new(Candidate { mode, invocation, ..synthetic::candidate("a", "Counts.", &[]) }))
+    };
+    for (change, offers_nothing, has_hybrids) in [
+        (with(Mode::Auto, Invocation::Auto), false, false),
+        (with(Mode::On, Invocation::Hybrid), false, true),
+        (with(Mode::Auto, Invocation::Hybrid), false, true),
+        (with(Mode::Off, Invocation::Hybrid), true, false),
+        (with(Mode::Auto, Invocation::Hybrid), false, true),
+        (with(Mode::Auto, Invocation::Manual), true, false),
+        (with(Mode::On, Invocation::Hybrid), false, true),
+        (Change::Remove("a".into()), true, false),
+    ] {
+        index.apply(change.clone());
+        assert_eq!(
+            (index.offers_nothing(), index.has_hybrids()),
+            (offers_nothing, has_hybrids),
+            "{change:?}"
+        );
+    }
+}
