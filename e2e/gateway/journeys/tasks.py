@@ -15,7 +15,7 @@ PLACES = {"python": "python", "node": "node", "vercel-ai": "node", "litellm": "l
 ERRORS = {
     "token": ("AuthenticationError", "ClientError", "Unauthorized"),
     "header": ("BadRequestError", "ClientError", "x-skillet-skills"),
-    "path": ("NotFoundError", None, "there is no such path"),
+    "path": ("NotFoundError", None, "there is no path"),
     "broken": ("API", "ServerError", "the provider broke off its stream"),
 }
 

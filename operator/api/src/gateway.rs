@@ -51,10 +51,47 @@ pub enum OfferMatching {
     Substring,
 }
 
+/// Form in which models are offered skills.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OfferMode {
+    #[default]
+    Tools,
+    Search,
+}
+
+/// Names of the tools of mode `Search`: letters, digits, `_` and `-`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SearchTools {
+    /// Tool that finds skills. Default `find_skills`.
+    #[schemars(length(max = 64), regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"))]
+    pub find: String,
+    /// Tool that runs a skill. Default `run_skill`.
+    #[schemars(length(max = 64), regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"))]
+    pub run: String,
+    /// Tool that runs a skill of invocation `hybrid` after a person has confirmed the call. Requests have it only if such skills exist. Default `run_skill_with_confirmation`.
+    #[schemars(length(max = 64), regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"))]
+    pub run_with_confirmation: String,
+}
+
+impl Default for SearchTools {
+    fn default() -> Self {
+        Self {
+            find: "find_skills".into(),
+            run: "run_skill".into(),
+            run_with_confirmation: "run_skill_with_confirmation".into(),
+        }
+    }
+}
+
 /// Selection of the skills that a request is offered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OfferPolicy {
+    /// Form of the offer: `Tools` adds a tool for each skill that fits. `Search` adds the same few tools to every request: one finds skills, one runs a skill. Default `Tools`.
+    pub mode: OfferMode,
+    /// Names of the tools of mode `Search`.
+    pub search_tools: SearchTools,
     /// Comparison of text: `Ranked` ranks skills by the rare words of the user's turns, and a conversation keeps its skills. `Words` finds whole words in any script, and only in messages. `Substring` finds names and tags anywhere in the request, as OmniRoute does. Default `Ranked`.
     pub matching: OfferMatching,
     /// Most `auto` skills that one request is offered; with `Ranked`, that one turn of the user adds. Default 5.
@@ -75,6 +112,8 @@ pub struct OfferPolicy {
 impl Default for OfferPolicy {
     fn default() -> Self {
         Self {
+            mode: OfferMode::Tools,
+            search_tools: SearchTools::default(),
             matching: OfferMatching::Ranked,
             max_auto_skills: 5,
             max_conversation_skills: 10,

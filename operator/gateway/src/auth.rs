@@ -105,7 +105,10 @@ pub enum AuthError {
         "no token: send a service-account token or an API key as `Authorization: Bearer`, `x-api-key` or `x-skillet-token`"
     )]
     Missing,
-    #[error("the token is not known")]
+    #[error(
+        "the token is not known; send a service-account token for the audience {}, or an API key",
+        skillet_api::names::GATEWAY_AUDIENCE
+    )]
     Unknown,
     #[error("the API key is cut or mistyped: its checksum is wrong")]
     Mistyped,

@@ -6,7 +6,7 @@ use axum::{
     Json,
     response::{IntoResponse, Response},
 };
-use http::{StatusCode, header::RETRY_AFTER};
+use http::{Method, StatusCode, Uri, header::RETRY_AFTER};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -61,9 +61,14 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
     }
 
+    /// Nothing is served at the path.
+    pub fn no_path(uri: &Uri) -> Self {
+        Self::not_found(format!("there is no path {}; see /openapi.json", uri.path()))
+    }
+
     /// The path is there and takes another method.
-    pub fn method_not_allowed() -> Self {
-        let message = "this path does not take this method; see /openapi.json";
+    pub fn method_not_allowed(method: &Method) -> Self {
+        let message = format!("this path does not take {method}; see /openapi.json");
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 

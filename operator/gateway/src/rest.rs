@@ -24,7 +24,7 @@ use axum::{
     response::Redirect,
     routing::{get, post},
 };
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 pub(crate) use self::{execution_view::ExecutionView, skill_view::Mode, update_skill::SkillUpdate};
 use crate::{
@@ -77,5 +77,5 @@ pub fn routes() -> Router<SkillService> {
         .route("/openapi.json", get(docs::openapi))
         .route("/docs", get(docs::page))
         .route("/", get(async || Redirect::temporary("/docs")))
-        .method_not_allowed_fallback(async || ApiError::method_not_allowed())
+        .method_not_allowed_fallback(async |method: Method| ApiError::method_not_allowed(&method))
 }

@@ -14,6 +14,7 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
 };
+use http::Uri;
 use kube::Client;
 use skillet_kube::ApiMetrics;
 use skillet_llm::confirmation::ConfirmationKey;
@@ -81,7 +82,7 @@ fn router(service: &SkillService, model: ModelState) -> Router {
         .route_layer(middleware::from_fn_with_state(service.clone(), require_sync))
         .merge(admin::health(|| Ok(()), readiness(service)))
         .route_layer(middleware::from_fn_with_state(metrics, metrics::count))
-        .fallback(async || ApiError::not_found("there is no such path; see /openapi.json"))
+        .fallback(async |uri: Uri| ApiError::no_path(&uri))
         .layer(middleware::from_fn(error_form::write))
         .layer(middleware::from_fn(request_id::trace))
 }

@@ -43,7 +43,9 @@ pub enum ServiceError {
     Auth(#[from] AuthError),
     #[error("namespace {0} is not among those looked up for this caller")]
     UnknownNamespace(String),
-    #[error("none of the namespaces looked up for this caller has a Skill {name}")]
+    #[error(
+        "none of the namespaces looked up for this caller has a Skill {name}; GET /api/skills lists those that there are"
+    )]
     SkillNotFound { name: String },
     #[error("namespace {namespace} does not have a Skill {name}")]
     SkillNotFoundIn { namespace: String, name: String },

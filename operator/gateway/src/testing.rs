@@ -8,7 +8,7 @@ mod provider;
 use std::sync::Arc;
 
 use axum::{body::Body, extract::Request, middleware, response::Response};
-use http::{HeaderMap, header, request};
+use http::{HeaderMap, Uri, header, request};
 use serde_json::{Value, json};
 use skillet_api::{SkillPolicySpec, gateway::OfferMatching};
 use skillet_kube::testing::{self, FakeApiServer};
@@ -211,7 +211,7 @@ impl TestGateway {
         let routes = proxy::routes().merge(inject::routes()).with_state(self.model.clone());
         let routes = routes
             .merge(rest::routes().with_state(self.service.clone()))
-            .fallback(async || ApiError::not_found("there is no such path"))
+            .fallback(async |uri: Uri| ApiError::no_path(&uri))
             .layer(middleware::from_fn(error_form::write));
         routes.oneshot(request).await.unwrap()
     }

@@ -35,6 +35,10 @@ impl Namespace {
         Self { name, skills: BTreeMap::new(), early: BTreeMap::new(), index, last_change: 0 }
     }
 
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
     /// Over all of them but those that are on their way out.
     pub fn index(&self) -> &Index {
         &self.index

@@ -8,6 +8,7 @@
 //! nothing between requests: what the next request needs is in its messages.
 
 mod buffered;
+mod called_tool;
 mod carry;
 mod confirmation_prompt;
 mod confirmations;
@@ -48,7 +49,7 @@ use crate::{
     model::ModelState,
     model::{
         name_header::set_header,
-        tools::{OfferedTools, Target},
+        offered_tools::{OfferedTool, OfferedTools, SearchAction, Target},
         upstream::Upstream,
     },
 };
@@ -222,7 +223,7 @@ impl Conversation {
         let mut called = SplitCalls::default();
         for call in self.dialect().tool_calls(answer) {
             match self.offered.targets.get(call.name.as_str()) {
-                Some(target) if !self.needs_confirmation(target) => called.skills.push(call),
+                Some(tool) if !self.needs_confirmation(tool) => called.skills.push(call),
                 Some(_) => {
                     called.awaiting_confirmation.push(call);
                     called.has_client_calls = true;
@@ -236,9 +237,14 @@ impl Conversation {
         called
     }
 
-    /// Returns true if a person confirms each call of this skill: it was offered so, or it is so by now.
-    fn needs_confirmation(&self, target: &Target) -> bool {
-        target.confirm || self.invocation(target) == Some(Invocation::Hybrid)
+    /// Returns true if a person confirms each call of this tool: it was offered so, or its skill is so by now.
+    fn needs_confirmation(&self, tool: &OfferedTool) -> bool {
+        match tool {
+            OfferedTool::Skill(target) => {
+                target.confirm || self.invocation(target) == Some(Invocation::Hybrid)
+            }
+            OfferedTool::Search { search } => *search == SearchAction::RunWithConfirmation,
+        }
     }
 
     /// Returns the skill's invocation mode as it is now, not as it was offered. `None` if the catalog has no such skill;

@@ -29,8 +29,10 @@ use crate::{
             SplitCalls,
             step::{Round, Step},
         },
+        offered_tools::{OfferedTool, OfferedTools, SearchScope},
+        preferences::SkillPreferences,
         proxy::with_text,
-        tools::{ExplainedOffer, OfferedTools, Target},
+        tools::{self, ExplainedOffer},
         turn::Turn,
     },
     rest::body,
@@ -61,7 +63,7 @@ struct Intercept {
     request: Value,
     answer: Value,
     /// The tools that `inject` returned for this request.
-    offered: std::collections::BTreeMap<String, Target>,
+    offered: std::collections::BTreeMap<String, OfferedTool>,
     /// Rounds before this one: they count against the limit, and keep idempotency keys of rounds apart.
     #[serde(default)]
     round: u32,
@@ -118,7 +120,13 @@ async fn intercept(State(gateway): State<ModelState>, request: Request) -> Resul
     let Sent { caller, headers, bytes, body, memory } = sent(&gateway, request).await?;
     let Intercept { dialect, request, answer, offered, round: round_number } = body;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
-    let tools = OfferedTools { targets, ..OfferedTools::default() };
+    let mut tools = OfferedTools { targets, ..OfferedTools::default() };
+    if tools.has_search() {
+        let preferences = SkillPreferences::of(&headers)?;
+        let usable = tools::load_namespaces(&gateway, &caller, &preferences).await?.usable;
+        let namespaces = usable.iter().map(|namespace| namespace.name().clone()).collect();
+        tools.scope = SearchScope { namespaces, filter: preferences.filter };
+    }
     let (original, model) = (field_text(&bytes, "request"), String::new());
     let turn = Turn { caller, headers, dialect, model, request, original, restored: None, memory };
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
@@ -151,7 +159,7 @@ fn results_json(results: &[ToolResult]) -> Value {
 
 async fn explain(State(gateway): State<ModelState>, request: Request) -> Result<Json<Value>, ApiError> {
     let (explained, forbidden) = read_turn(&gateway, request).await?.explain(&gateway).await?;
-    let ExplainedOffer { skills, terms } = explained;
+    let ExplainedOffer { mode, skills, terms } = explained;
     let skills: Vec<Value> = skills.iter().map(explanation_json).collect();
     let terms: Vec<Value> = terms
         .iter()
@@ -159,7 +167,7 @@ async fn explain(State(gateway): State<ModelState>, request: Request) -> Result<
         .collect();
     let forbidden: Vec<Value> =
         forbidden.iter().map(|(namespace, verb)| forbidden_json(namespace, *verb)).collect();
-    Ok(Json(json!({ "skills": skills, "terms": terms, "forbidden": forbidden })))
+    Ok(Json(json!({ "mode": mode, "skills": skills, "terms": terms, "forbidden": forbidden })))
 }
 
 fn forbidden_json(namespace: &str, verb: Verb) -> Value {

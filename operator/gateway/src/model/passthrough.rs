@@ -82,7 +82,7 @@ pub(super) async fn pass(State(gateway): State<ModelState>, request: Request) ->
     let mut path = authenticated.path_without_token(&parts.uri);
     let caller = &authenticated.caller;
     if has_dots(parts.uri.path()) {
-        return Err(ApiError::not_found("there is no such path"));
+        return Err(ApiError::no_path(&parts.uri));
     }
     let binding = if has_bound_ids(parts.uri.path()) { gateway.id_binding(&caller.namespace) } else { None };
     let mut ids = binding.map(|binding| StoredIds::unbind_path(binding, &mut path)).unwrap_or_default();

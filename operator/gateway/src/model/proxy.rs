@@ -13,7 +13,7 @@ use axum::{
     routing::post,
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use serde_json::Value;
 use skillet_api::gateway::StoredObjects;
 use skillet_llm::DialectName;
@@ -44,7 +44,7 @@ pub fn routes() -> Router<ModelState> {
         .route("/v1beta/models/{call}", post(gemini).fallback(passthrough::pass))
         .route("/v1/models/{call}", post(gemini).fallback(passthrough::pass))
         .merge(passthrough::routes())
-        .method_not_allowed_fallback(async || ApiError::method_not_allowed())
+        .method_not_allowed_fallback(async |method: Method| ApiError::method_not_allowed(&method))
 }
 
 async fn openai_chat(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {

@@ -1,12 +1,41 @@
-//! The scoring that the cluster's policy asks for.
+//! The scoring that the cluster's policy asks for, and the memory of a search.
+
+use std::cell::RefCell;
 
 use skillet_api::gateway::{OfferMatching, OfferPolicy};
-use skillet_offer::Scoring;
+use skillet_llm::DialectName;
+use skillet_offer::{ProviderFamily, Scoring, Scratch};
+
+thread_local! {
+    /// Memory of a search, kept for the next one.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Runs a search with the memory of this thread.
+pub(super) fn with_scratch<T>(search: impl FnOnce(&mut Scratch) -> T) -> T {
+    SCRATCH.with_borrow_mut(search)
+}
+
+/// Returns the family of a model.
+pub(super) fn provider_family(dialect: DialectName, model: &str) -> ProviderFamily {
+    // A router behind the gateway may serve any family under one form: the model's name says more than the form.
+    match ProviderFamily::of_model(model) {
+        ProviderFamily::Other => dialect.into(),
+        named => named,
+    }
+}
 
 /// Returns the rules and numbers of the cluster's policy.
 pub(super) fn scoring(spec: &OfferPolicy) -> Scoring {
-    let OfferPolicy { matching, max_auto_skills, max_conversation_skills, min_auto_score, token_budget: _ } =
-        spec;
+    let OfferPolicy {
+        mode: _,
+        search_tools: _,
+        matching,
+        max_auto_skills,
+        max_conversation_skills,
+        min_auto_score,
+        token_budget: _,
+    } = spec;
     let base = match matching {
         OfferMatching::Ranked => Scoring::ranked(),
         OfferMatching::Words => Scoring::words(),
@@ -34,6 +63,7 @@ mod tests {
             max_conversation_skills: 8,
             min_auto_score: Some(9),
             token_budget: 1,
+            ..OfferPolicy::default()
         };
         let scoring = scoring(&spec);
         assert_eq!((scoring.matching, scoring.maximum, scoring.threshold), (MatchMode::Words, 7, 9));

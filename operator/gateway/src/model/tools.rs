@@ -1,22 +1,20 @@
 //! The tools that one model request is offered: skills of the caller's namespaces under legal tool names.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::sync::Arc;
 
-use http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use skillet_api::{SkillPolicySpec, gateway::ToolUse, skill::Invocation};
+use http::StatusCode;
+use serde_json::Value;
+use skillet_api::{
+    SkillPolicySpec,
+    gateway::{OfferMode, ToolUse},
+};
 use skillet_llm::{
-    Dialect, DialectName, MODEL_WITHOUT_TOOLS, OfferedNames, ToolDefinition,
+    Dialect, DialectName, MODEL_WITHOUT_TOOLS, ToolDefinition,
     tool_names::{OfferTable, SkillIdentity},
 };
 use skillet_offer::{
-    Candidate, Explanation, Index, Offer, OfferDecision, ProviderFamily, Query, QuestionTerm, RejectReason,
-    RequestFacts, Scoring, Scratch, Selection, SkillFilter, explain, question_terms, select,
+    Candidate, Explanation, Index, Offer, OfferDecision, Query, QuestionTerm, RejectReason, RequestFacts,
+    Scoring, Scratch, Selection, SkillFilter, explain, question_terms, select,
 };
 
 use crate::{
@@ -25,22 +23,13 @@ use crate::{
     error::ApiError,
     model::ModelState,
     model::{
-        name_header::set_header,
+        offered_tools::{OfferedTool, OfferedTools, Target},
         preferences::{SKILLS_HEADER, SkillPreferences},
-        scoring::scoring,
+        scoring::{provider_family, scoring, with_scratch},
+        search_tools::{self, SearchToolNames, SkillSearch},
     },
     resolve::Lookup,
 };
-
-thread_local! {
-    /// Room for a search, kept from one to the next.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
-
-/// Names of the offered tools.
-pub(super) const OFFERED_HEADER: &str = "x-skillet-offered";
-/// The reason why nothing is offered, if the request itself forbids it.
-pub(super) const NOT_OFFERED_HEADER: &str = "x-skillet-not-offered";
 
 /// The provider refused the request with skills, and got it without them.
 pub(super) const PROVIDER_REFUSED: &str = "ProviderRefused";
@@ -48,81 +37,6 @@ pub(super) const PROVIDER_REFUSED: &str = "ProviderRefused";
 const FORBIDDEN: &str = "Forbidden";
 /// The policy offers nothing to the model.
 const TOOLS_NEVER: &str = "ToolsNever";
-
-/// The skills of one request, by the tool names that the model sees.
-#[derive(Default)]
-pub struct OfferedTools {
-    /// In the order in which they are sent.
-    pub tools: Vec<ToolDefinition>,
-    /// The skill behind each tool name: the names in `tools`, and aliases that a moved client may still call.
-    pub targets: HashMap<Arc<str>, Target>,
-    /// The reason for an empty offer, if the request itself forbids tools.
-    pub withheld: Option<RejectReason>,
-    /// The request asks for content of reasoning that the client did not ask for.
-    pub hides_reasoning: bool,
-}
-
-/// A skill at the version that was offered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Target {
-    pub namespace: String,
-    pub skill: String,
-    pub version: String,
-    /// A person confirms each call.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub confirm: bool,
-}
-
-impl OfferedTools {
-    /// An empty offer, with the reason.
-    pub(super) fn withheld(reason: &'static str) -> Self {
-        Self { withheld: Some(RejectReason::Excluded(reason)), ..Self::default() }
-    }
-
-    /// The tools that were sent and what each runs.
-    pub fn sent(&self) -> BTreeMap<&str, &Target> {
-        let sent = self.tools.iter().filter_map(|tool| Some((&*tool.name, self.targets.get(&tool.name)?)));
-        sent.collect()
-    }
-
-    /// Returns the offer, or the reason for an empty one.
-    pub fn to_json(&self) -> Value {
-        let mut json = json!({ "offered": self.sent() });
-        if let Some(reason) = &self.withheld {
-            json["notOffered"] = reason.as_str().into();
-        }
-        json
-    }
-
-    /// Response headers that name the offered tools, or the reason why there are none.
-    pub fn response_headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        set_header(&mut headers, OFFERED_HEADER, self.tools.iter().map(|tool| &*tool.name));
-        if let Some(reason) = &self.withheld {
-            set_header(&mut headers, NOT_OFFERED_HEADER, std::iter::once(reason.as_str()));
-        }
-        headers
-    }
-
-    /// Every name under which a call is ours, or waits for a person's word.
-    pub fn names(&self) -> OfferedNames {
-        let of = |confirm: bool| self.targets.iter().filter(move |(_, target)| target.confirm == confirm);
-        OfferedNames::new(of(false).map(|(name, _)| name.clone()), of(true).map(|(name, _)| name.clone()))
-    }
-}
-
-impl Target {
-    fn of(skill: &Candidate) -> Self {
-        let Candidate { namespace, name, version, invocation, .. } = skill;
-        Self {
-            namespace: namespace.to_string(),
-            skill: name.to_string(),
-            version: version.to_string(),
-            confirm: *invocation == Invocation::Hybrid,
-        }
-    }
-}
 
 /// The namespaces with skills that a caller looks into.
 pub struct CallerNamespaces {
@@ -188,6 +102,23 @@ pub struct OfferRequest<'a> {
 }
 
 impl OfferRequest<'_> {
+    /// Returns true if the request is offered the tools of mode `Search`. A request for exact skills gets these as tools.
+    fn is_search(&self, policy_spec: &SkillPolicySpec) -> bool {
+        match policy_spec.gateway.offer.mode {
+            OfferMode::Tools => false,
+            OfferMode::Search => !matches!(self.preferences.filter, SkillFilter::Exactly(_)),
+        }
+    }
+
+    fn skill_search<'a>(&'a self, text: &'a str) -> SkillSearch<'a> {
+        SkillSearch {
+            text,
+            filter: &self.preferences.filter,
+            provider: provider_family(self.dialect, self.model),
+            can_confirm: self.can_ask,
+        }
+    }
+
     /// The reason why the request is offered nothing at all.
     fn find_exclusion(&self) -> Option<&'static str> {
         let excluded = self.dialect.find_exclusion(self.request, self.model);
@@ -213,12 +144,20 @@ pub fn offer(
     if namespaces.usable.is_empty() && !namespaces.forbidden.is_empty() {
         return OfferedTools::withheld(FORBIDDEN);
     }
+    if question.is_search(policy_spec) {
+        let client_tools = dialect.dialect().client_tool_names(request);
+        let names = SearchToolNames::new(&policy_spec.gateway.offer.search_tools, &client_tools);
+        let room = dialect.max_tools().map(|most| most.saturating_sub(client_tools.len()));
+        let scope = question.skill_search("");
+        return search_tools::offer(&policy_spec.gateway.offer, &names, &namespaces.usable, scope, room);
+    }
     let picked = search(policy_spec, &namespaces.usable, question, select);
     table(picked, &dialect.dialect().client_tool_names(request))
 }
 
 /// The decision about each skill, and the terms that the last turn searches.
 pub struct ExplainedOffer {
+    pub mode: OfferMode,
     pub skills: Vec<Explanation>,
     pub terms: Vec<QuestionTerm>,
 }
@@ -229,11 +168,21 @@ pub fn explain_offer(
     namespaces: &[Arc<Namespace>],
     question: &OfferRequest<'_>,
 ) -> ExplainedOffer {
-    let mut explained =
-        search(policy_spec, namespaces, question, |scoring, indexes, selection, scratch| ExplainedOffer {
-            skills: explain(scoring, indexes, selection, scratch),
-            terms: question_terms(indexes, selection.query),
-        });
+    let explain =
+        |scoring: &Scoring, indexes: &[&Index], selection: &Selection<'_>, scratch: &mut Scratch| {
+            ExplainedOffer {
+                mode: policy_spec.gateway.offer.mode,
+                skills: explain(scoring, indexes, selection, scratch),
+                terms: question_terms(indexes, selection.query),
+            }
+        };
+    let mut explained = if question.is_search(policy_spec) {
+        let turns = question.dialect.dialect().user_turns(question.request);
+        let text = turns.last().map(|texts| texts.join("\n")).unwrap_or_default();
+        search_tools::search(&policy_spec.gateway.offer, namespaces, &question.skill_search(&text), explain)
+    } else {
+        search(policy_spec, namespaces, question, explain)
+    };
     if let Some(reason) = question.find_exclusion() {
         explained
             .skills
@@ -262,13 +211,8 @@ fn search<T>(
         DialectName::Anthropic => "claude",
         DialectName::Gemini => "gemini",
     };
-    // A router behind the gateway may serve any family under one form: the model's name says more than the form.
-    let provider = match ProviderFamily::of_model(model) {
-        ProviderFamily::Other => name.into(),
-        named => named,
-    };
     let facts = RequestFacts {
-        provider,
+        provider: provider_family(name, model),
         model,
         format,
         client_tools: &client_tools,
@@ -285,7 +229,7 @@ fn search<T>(
         can_confirm: can_ask,
     };
     let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
-    SCRATCH.with_borrow_mut(|scratch| search(&scoring, &indexes, &selection, scratch))
+    with_scratch(|scratch| search(&scoring, &indexes, &selection, scratch))
 }
 
 fn table(picked: Offer, client_tools: &[&str]) -> OfferedTools {
@@ -300,7 +244,7 @@ fn table(picked: Offer, client_tools: &[&str]) -> OfferedTools {
         .iter()
         .map(|(name, skill)| ToolDefinition { name: name.clone(), ..skill.tool.definition() })
         .collect();
-    let target = |name: Arc<str>| Some((name.clone(), Target::of(table.get(&name)?)));
+    let target = |name: Arc<str>| Some((name.clone(), OfferedTool::Skill(Target::of(table.get(&name)?))));
     let targets = table.offered().iter().cloned().filter_map(target).collect();
     OfferedTools { tools, targets, ..OfferedTools::default() }
 }
@@ -313,3 +257,6 @@ pub fn add(dialect: DialectName, request: &mut Value, offered: &mut OfferedTools
     })?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

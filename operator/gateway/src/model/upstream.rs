@@ -137,7 +137,7 @@ impl ProviderClient {
         if let Some(secret) = &provider.key_secret
             && owner != KeyOwner::Client
         {
-            put_key(&mut sent, key_header(provider, dialect), self.keys.get(secret).await?)?;
+            put_key(&mut sent, key_header(provider, dialect), self.keys.get(&name, secret).await?)?;
             OF_KEY.iter().for_each(|name| drop(sent.remove(*name)));
             owner = KeyOwner::Platform;
         }

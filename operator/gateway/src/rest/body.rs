@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequest, Request};
 use http::StatusCode;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_path_to_error::{Path, Segment};
 use skillet_api::Reason;
 use skillet_core::exact_json::find_inexact;
@@ -60,9 +60,13 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         // The place in the text says less than the pointer.
         let words =
             inner_text.rsplit_once(" at line ").map_or(&*inner_text, |(words, _)| words).replace('`', "");
-        if inner.is_data() && !pointer.is_empty() {
+        // serde_json reports a number or a boolean in the place of a word as a fault of the text.
+        let is_other_type = words == "expected value" && serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+        let words = if is_other_type { "a value of another type is expected" } else { &*words };
+        let is_data = inner.is_data() || is_other_type;
+        if is_data && !pointer.is_empty() {
             ApiError::bad_request(format!("the body does not fit the schema: {words}")).at(pointer)
-        } else if inner.is_data() {
+        } else if is_data {
             ApiError::bad_request(format!("the body does not fit the schema: {words}"))
         } else {
             ApiError::bad_request(format!("the body is not JSON: {inner}"))
@@ -93,6 +97,24 @@ mod tests {
         count: u8,
         #[serde(default)]
         names: Vec<String>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        Off,
+    }
+
+    #[test]
+    fn a_boolean_in_the_place_of_a_word_is_no_fault_of_the_json() {
+        #[derive(Debug, Deserialize)]
+        struct Switch {
+            mode: Word,
+        }
+        assert!(matches!(read::<Switch>(br#"{"mode": "off"}"#).unwrap().mode, Word::Off));
+        let error = read::<Switch>(br#"{"mode": false}"#).unwrap_err();
+        assert_eq!(error.field.as_deref(), Some("/mode"));
+        assert!(error.message.contains("a value of another type is expected"), "{}", error.message);
     }
 
     fn refused(body: &[u8]) -> (String, Option<String>) {

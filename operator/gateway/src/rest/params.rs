@@ -11,14 +11,18 @@ use serde::de::{DeserializeOwned, value};
 
 use crate::{auth::Caller, error::ApiError, service::SkillService};
 
-/// Query parameters that were not taken yet.
+/// Query parameters that were not taken yet, and the names of those that the route takes.
 #[derive(Debug)]
-pub(crate) struct Params(Vec<(String, String)>);
+pub(crate) struct Params {
+    left: Vec<(String, String)>,
+    known: Vec<&'static str>,
+}
 
 impl Params {
     /// Takes one parameter out.
     pub(crate) fn take(&mut self, name: &'static str) -> Result<Option<String>, ApiError> {
-        let mut found = self.0.extract_if(.., |(given, _)| given == name);
+        self.known.push(name);
+        let mut found = self.left.extract_if(.., |(given, _)| given == name);
         let first = found.next().map(|(_, value)| value);
         if found.next().is_some() {
             return Err(ApiError::bad_request(format!("{name} is given more than once")).at(name));
@@ -50,16 +54,16 @@ impl Params {
 
     /// Refuses what nobody took.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
-        match self.0.into_iter().next() {
-            None => Ok(()),
-            Some((name, _)) => Err(ApiError::bad_request("there is no such query parameter here").at(name)),
-        }
+        let Some((name, _)) = self.left.into_iter().next() else { return Ok(()) };
+        let known = if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
+        Err(ApiError::bad_request(format!("{name:?} is no query parameter of this path; it takes {known}"))
+            .at(name))
     }
 
     fn of(uri: &Uri) -> Result<Self, ApiError> {
         let pairs = Query::try_from_uri(uri)
             .map_err(|error| ApiError::bad_request(format!("the query cannot be read: {error}")))?;
-        Ok(Self(pairs.0))
+        Ok(Self { left: pairs.0, known: Vec::new() })
     }
 
     #[cfg(test)]
@@ -124,8 +128,11 @@ mod tests {
         assert_eq!(params.take("b").unwrap(), None);
         assert_eq!(params.take("a").unwrap_err().field.as_deref(), Some("a"));
         assert!(params.finish().is_ok());
-        let left = Params::read("limt=3").unwrap().finish().unwrap_err();
+        let mut params = Params::read("limt=3").unwrap();
+        assert_eq!(params.take("limit").unwrap(), None);
+        let left = params.finish().unwrap_err();
         assert_eq!((left.status.as_u16(), left.field.as_deref()), (400, Some("limt")));
+        assert_eq!(left.message, "\"limt\" is no query parameter of this path; it takes limit");
     }
 
     #[test]

@@ -9,7 +9,10 @@ use skillet_llm::{
     tool_names::SkillIdentity,
 };
 
-use super::Conversation;
+use super::{
+    Conversation,
+    called_tool::{CallRefusal, CalledTool, SkillCall},
+};
 use crate::auth::Caller;
 
 /// Lifetime of a prompt if executions are kept at least as long: a kept execution is not run again.
@@ -42,18 +45,21 @@ fn about(conversation: &Conversation, ids: &ProviderIds<'_>, call: &ToolCall, is
     let Some(key) = &gateway.confirmation else {
         return prompt::text_without(&call.name, "this gateway has no key to confirm calls with");
     };
-    let Some(target) = conversation.offered.targets.get(call.name.as_str()) else {
-        return prompt::text_without(&call.name, "this request was not offered such a tool");
-    };
     let Arguments::Json(arguments) = &call.arguments else {
         return prompt::text_without(&call.name, "its arguments are not JSON");
     };
+    let target = match conversation.called_tool(call) {
+        Ok(CalledTool::Skill(SkillCall { target, input: _ })) => target,
+        Ok(CalledTool::Found(_)) => return prompt::text_without(&call.name, "it runs no skill"),
+        Err(CallRefusal { message, .. }) => return prompt::text_without(&call.name, &message),
+    };
+    let shown = conversation.shown_name(call);
     let (caller, call_id) = (caller(&conversation.caller), ids.of_call(call));
     let pending = PendingCall { caller: &caller, call_id, tool: &call.name, arguments };
     let skill = SkillIdentity { namespace: &target.namespace, name: &target.skill, version: &target.version };
     let open_for = OPEN_FOR.min(gateway.catalog.policy().retention.ttl.0);
     let token = key.make(&pending, skill, now().saturating_add(open_for.as_secs()), nonce());
-    prompt::text(&call.name, if is_sealed { "" } else { call_id }, arguments, &token)
+    prompt::text(&shown, if is_sealed { "" } else { call_id }, arguments, &token)
 }
 
 /// The caller as a token names it. A namespace has no slash.

@@ -26,7 +26,10 @@ use super::{
 use crate::{
     error::ApiError,
     executions::{Execution, ExecutionError, ExecutionRequest},
-    model::tools::Target,
+    model::{
+        offered_tools::{OfferedTool, Target},
+        search_tools::read_run,
+    },
 };
 
 /// Most confirmed calls of one request that are looked for: each is a question to the API server. The newest count.
@@ -99,10 +102,13 @@ fn plan(conversation: &Conversation, request: &Value) -> Vec<PendingResult> {
     let mut calls = conversation.dialect().history_calls(request);
     calls.retain(|call| !own.contains(call.name));
     let words = read_replies(key, &caller, &calls, &conversation.confirmations, now);
+    // The policy may have left mode `Search` since a person was asked.
+    let run_tool = &conversation.gateway.catalog.policy().gateway.offer.search_tools.run_with_confirmation;
     let mut settled = Vec::new();
     for (word, call) in words.into_iter().zip(&calls) {
-        let is_asked = targets.get(call.name).is_some_and(|target| target.confirm);
-        if let Some(resolution) = resolution(word, call, is_asked) {
+        let is_asked = targets.get(call.name).is_some_and(OfferedTool::needs_confirmation);
+        let is_run = call.name == run_tool || conversation.offered.is_search(call.name);
+        if let Some(resolution) = resolution(word, call, is_asked, is_run) {
             let (id, name) = (call.id.to_owned(), call.name.to_owned());
             settled.push(PendingResult {
                 place: call.location,
@@ -117,8 +123,8 @@ fn plan(conversation: &Conversation, request: &Value) -> Vec<PendingResult> {
     settled
 }
 
-/// None where the result is none of ours.
-fn resolution(word: Reply, call: &HistoryCall<'_>, is_asked: bool) -> Option<Resolution> {
+/// None where the result is none of ours. The arguments of a call with `is_run` name the skill.
+fn resolution(word: Reply, call: &HistoryCall<'_>, is_asked: bool, is_run: bool) -> Option<Resolution> {
     let refuse = |message: String| {
         Some(Resolution::Refuse {
             reason: "NotConfirmed",
@@ -133,7 +139,11 @@ fn resolution(word: Reply, call: &HistoryCall<'_>, is_asked: bool) -> Option<Res
                 (true, true) => Some(TooLate::Expired),
                 (true, false) => None,
             };
-            let input = call.arguments().unwrap_or_default();
+            let arguments = call.arguments().unwrap_or_default();
+            let input = match read_run(&arguments) {
+                Ok((named, input)) if is_run && named == skill => input,
+                Ok(_) | Err(_) => arguments,
+            };
             let target = Target { namespace, skill, version, confirm: true };
             Some(Resolution::Run(Box::new(Run { target, input, key: format!("confirmed/{code}"), too_late })))
         }

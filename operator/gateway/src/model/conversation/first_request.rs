@@ -12,9 +12,10 @@ use super::{
 use crate::{
     error::ApiError,
     model::{
+        offered_tools::OfferedTools,
         provider_choice::tool_use,
         tool_refusals,
-        tools::{OfferedTools, PROVIDER_REFUSED},
+        tools::PROVIDER_REFUSED,
         upstream::{ProviderResponse, Upstream},
     },
 };

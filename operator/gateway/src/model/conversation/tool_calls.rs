@@ -6,18 +6,19 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::BoxFutu
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use skillet_api::skill::Invocation;
-use skillet_llm::{Arguments, ToolCall, ToolResult, result_budget::ResultBudget};
+use skillet_llm::{ToolCall, ToolResult, result_budget::ResultBudget};
 use tokio::time::Instant;
 
 use super::{
     Conversation, Progress,
-    tool_result::{CallOutcome, end, failed},
+    called_tool::{CallRefusal, CalledTool, SkillCall},
+    tool_result::{CallOutcome, end, failed, found},
 };
 use crate::{
     auth::{AuthError, Verb},
     error::ApiError,
     executions::ExecutionRequest,
-    model::tools::Target,
+    model::offered_tools::{SearchAction, Target},
 };
 
 pub(super) const MANUAL: &str = "models may not call this skill any more; it was not run";
@@ -63,7 +64,7 @@ async fn run_all(
     let Ok::<_, Infallible>(outcomes) = run_parallel(conversation.limits.parallel, running.collect()).await;
     let results = calls.iter().zip(outcomes).map(|(call, outcome)| {
         if outcome.is_run {
-            progress.ran.push(call.name.as_str().into());
+            progress.ran.push(conversation.shown_name(call));
         }
         if outcome.execution.is_some() {
             progress.last_run.clone_from(&outcome.execution);
@@ -97,7 +98,10 @@ async fn one(
 ) -> CallOutcome {
     let started = Instant::now();
     let outcome = called(conversation, call, key, deadline).await;
-    conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
+    // A search runs no skill.
+    if conversation.offered.search_tool(SearchAction::Find).is_none_or(|name| **name != *call.name) {
+        conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
+    }
     outcome
 }
 
@@ -107,30 +111,33 @@ async fn called(
     key: Option<String>,
     deadline: Instant,
 ) -> CallOutcome {
-    let Some(skill) = conversation.offered.targets.get(call.name.as_str()) else {
-        return failed("SkillNotFound", "this request was not offered such a tool");
+    let SkillCall { target: skill, input } = match conversation.called_tool(call) {
+        Ok(CalledTool::Skill(skill)) => skill,
+        Ok(CalledTool::Found(skills)) => return found(&skills, conversation.limits.result_bytes),
+        Err(CallRefusal { reason, message }) => return failed(&reason, &message),
     };
-    let input = match &call.arguments {
-        Arguments::Json(input) => input.clone(),
-        Arguments::NotJson(_) => {
-            return failed(
-                "InputInvalid",
-                "the arguments are not JSON; call the tool again with a JSON object",
-            );
-        }
-    };
-    match allow(conversation, skill).await {
+    match allow(conversation, &skill).await {
         Ok(()) => {}
         Err(Denied::Refused(refused)) => return refused,
         Err(Denied::Unavailable(error)) => return failed("ApiError", &error.message),
     }
-    match conversation.invocation(skill) {
+    match conversation.invocation(&skill) {
         Some(Invocation::Manual) => return failed("ManualOnly", MANUAL),
-        Some(Invocation::Hybrid) => return failed("NotConfirmed", UNASKED),
+        Some(Invocation::Hybrid) => return failed("NotConfirmed", &unconfirmed(conversation, call)),
         Some(Invocation::Auto) | None => {}
     }
-    let order = ExecutionRequest { ignore_version: true, ..order(conversation, skill, input, key) };
+    let order = ExecutionRequest { ignore_version: true, ..order(conversation, &skill, input, key) };
     execute(conversation, &order, deadline).await
+}
+
+/// The message about a call that a person would have to confirm.
+fn unconfirmed(conversation: &Conversation, call: &ToolCall) -> String {
+    match conversation.offered.search_tool(SearchAction::RunWithConfirmation) {
+        Some(tool) if conversation.offered.is_search(&call.name) => {
+            format!("a person confirms calls of this skill; it was not run, call {tool} instead")
+        }
+        Some(_) | None => UNASKED.to_owned(),
+    }
 }
 
 /// Checks that the caller may run the skill now.
@@ -165,9 +172,8 @@ pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result
 /// version enter, of which there may be a newer one by then.
 fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) -> Option<String> {
     let key = conversation.idempotency.as_ref()?;
-    let Target { namespace, skill, version: _, confirm: _ } =
-        conversation.offered.targets.get(call.name.as_str())?;
-    let Arguments::Json(input) = &call.arguments else { return None };
+    let SkillCall { target, input } = conversation.skill_call(call)?;
+    let Target { namespace, skill, version: _, confirm: _ } = target;
     let digest = Sha256::digest(format!("{namespace}/{skill}/{input}"));
     let called = format!("{digest:x}");
     let before = progress.occurrences.entry(called.clone()).or_default();

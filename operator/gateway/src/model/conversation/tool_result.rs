@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 use skillet_api::Phase;
 use skillet_core::json_text::compact;
 use skillet_llm::{
@@ -111,6 +111,12 @@ fn completed(execution: &Execution, most: usize) -> CallOutcome {
             CallOutcome { is_run, ..failed(reason, status.message.as_deref().unwrap_or("the skill failed")) }
         }
     }
+}
+
+/// The outcome of a search for skills, which runs none.
+pub(super) fn found(skills: &Value, most: usize) -> CallOutcome {
+    let content = ResultPrefix::new(skills.to_string(), most);
+    CallOutcome { content, is_error: false, is_run: false, execution: None }
 }
 
 /// The outcome of a call whose skill was not run.

@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     model::{
         conversation::RAN_HEADER,
-        tools::{NOT_OFFERED_HEADER, OFFERED_HEADER},
+        offered_tools::{NOT_OFFERED_HEADER, OFFERED_HEADER},
     },
     testing::{AGENT, TestGateway},
 };
@@ -84,7 +84,10 @@ async fn an_error_does_not_name_the_platforms_secret() {
     gateway.change_policy(|policy| policy.gateway.providers.openai.key_secret = Some(secret));
     let answer = gateway.post(CHAT, &chat()).await;
     assert_eq!(answer.error(), (503, "SecretMissing".into(), String::new()));
-    assert_eq!(answer.json()["error"]["message"], "the platform has no key for this provider");
+    assert_eq!(
+        answer.json()["error"]["message"],
+        "the platform has no key for the provider openai; the gateway's log names the missing Secret"
+    );
     gateway.api.fail_next("GET /api/v1/namespaces/skillet-system/secrets/hidden-name", 500, "hidden words");
     let answer = gateway.post(CHAT, &chat()).await;
     assert_eq!(answer.error(), (503, "ApiError".into(), String::new()));

@@ -35,18 +35,19 @@ enum KeyError {
     NoHeader { namespace: String, name: String, key: String },
 }
 
-impl From<KeyError> for ApiError {
-    /// Hides from clients the Secret that holds the platform's key.
-    fn from(error: KeyError) -> Self {
-        match error {
-            KeyError::Read { .. } => {
-                Self::unavailable("the platform's key for this provider could not be read")
+impl KeyError {
+    /// The answer to clients, which hides the Secret that holds the platform's key.
+    fn answer(&self, provider: &str) -> ApiError {
+        match self {
+            Self::Read { .. } => ApiError::unavailable(format!(
+                "the platform's key for the provider {provider} could not be read"
+            )),
+            Self::NoSecret { .. } | Self::NoKey { .. } | Self::NoHeader { .. } => {
+                let message = format!(
+                    "the platform has no key for the provider {provider}; the gateway's log names the missing Secret"
+                );
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SecretMissing", message)
             }
-            KeyError::NoSecret { .. } | KeyError::NoKey { .. } | KeyError::NoHeader { .. } => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "SecretMissing",
-                "the platform has no key for this provider",
-            ),
         }
     }
 }
@@ -57,13 +58,14 @@ impl ProviderKeys {
         Self { secrets, namespace: namespace.to_owned(), cache: Mutex::default() }
     }
 
-    pub(super) async fn get(&self, secret: &KeySecret) -> Result<HeaderValue, ApiError> {
+    /// Returns the key of a provider, which a refusal names.
+    pub(super) async fn get(&self, provider: &str, secret: &KeySecret) -> Result<HeaderValue, ApiError> {
         if let Some((_, key)) = lock(&self.cache).get(secret).filter(|(at, _)| at.elapsed() < KEPT) {
             return Ok(key.clone());
         }
         let key = self.read(secret).await.map_err(|error| {
             warn!(error = ?error, "Provider cannot be asked with the platform's key");
-            ApiError::from(error)
+            error.answer(provider)
         })?;
         lock(&self.cache).insert(secret.clone(), (Instant::now(), key.clone()));
         Ok(key)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::channel::oneshot;
 use serde_json::{Value, json};
+use skillet_llm::Arguments;
 
 use super::{
     super::tests::{key, stocked},

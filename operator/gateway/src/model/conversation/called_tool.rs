@@ -1,0 +1,124 @@
+//! The meaning of a call of an offered tool: a search, or a skill with its input.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use skillet_llm::{Arguments, ToolCall};
+
+use super::Conversation;
+use crate::{
+    catalog::Namespace,
+    model::{
+        offered_tools::{OfferedTool, SearchAction, Target},
+        scoring::provider_family,
+        search_tools::{self, SkillSearch},
+    },
+};
+
+/// The meaning of a call.
+pub(super) enum CalledTool {
+    /// The result of a search.
+    Found(Value),
+    Skill(SkillCall),
+}
+
+/// A skill and the input of its run.
+pub(super) struct SkillCall {
+    pub(super) target: Target,
+    pub(super) input: Value,
+}
+
+/// The reason why a call means nothing that can run.
+pub(super) struct CallRefusal {
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl CallRefusal {
+    fn new(reason: &str, message: impl Into<String>) -> Self {
+        Self { reason: reason.to_owned(), message: message.into() }
+    }
+}
+
+impl Conversation {
+    /// Returns the meaning of a call. A search is done here: it runs nothing.
+    pub(super) fn called_tool(&self, call: &ToolCall) -> Result<CalledTool, CallRefusal> {
+        let Some(tool) = self.offered.targets.get(call.name.as_str()) else {
+            return Err(CallRefusal::new("SkillNotFound", "this request was not offered such a tool"));
+        };
+        let Arguments::Json(arguments) = &call.arguments else {
+            let message = "the arguments are not JSON; call the tool again with a JSON object";
+            return Err(CallRefusal::new("InputInvalid", message));
+        };
+        match tool {
+            OfferedTool::Skill(target) => {
+                Ok(CalledTool::Skill(SkillCall { target: target.clone(), input: arguments.clone() }))
+            }
+            OfferedTool::Search { search: SearchAction::Find } => self.find(arguments).map(CalledTool::Found),
+            OfferedTool::Search { search: SearchAction::Run | SearchAction::RunWithConfirmation } => {
+                self.skill_of_run(arguments).map(CalledTool::Skill)
+            }
+        }
+    }
+
+    /// Returns the skill that a call runs.
+    pub(super) fn skill_call(&self, call: &ToolCall) -> Option<SkillCall> {
+        match self.offered.targets.get(call.name.as_str()) {
+            None | Some(OfferedTool::Search { search: SearchAction::Find }) => None,
+            Some(_) => match self.called_tool(call) {
+                Ok(CalledTool::Skill(skill)) => Some(skill),
+                Ok(CalledTool::Found(_)) | Err(_) => None,
+            },
+        }
+    }
+
+    /// Returns the name under which the client reads of a call.
+    pub(super) fn shown_name(&self, call: &ToolCall) -> Arc<str> {
+        let is_search = self.offered.is_search(&call.name);
+        match self.skill_call(call) {
+            Some(SkillCall { target, .. }) if is_search => target.skill.into(),
+            Some(_) | None => call.name.as_str().into(),
+        }
+    }
+
+    fn find(&self, arguments: &Value) -> Result<Value, CallRefusal> {
+        let query = search_tools::read_query(arguments)
+            .map_err(|message| CallRefusal::new("InputInvalid", message))?;
+        let (policy, search) = (self.gateway.catalog.policy(), self.skill_search(query));
+        let max_bytes = self.limits.result_bytes;
+        let namespaces = self.searched_namespaces();
+        Ok(search_tools::find(&policy.gateway.offer, &namespaces, &search, &self.offered, max_bytes))
+    }
+
+    fn skill_of_run(&self, arguments: &Value) -> Result<SkillCall, CallRefusal> {
+        let (name, input) =
+            search_tools::read_run(arguments).map_err(|message| CallRefusal::new("InputInvalid", message))?;
+        let (policy, search) = (self.gateway.catalog.policy(), self.skill_search(""));
+        let found = search_tools::resolve(&policy.gateway.offer, &self.searched_namespaces(), name, &search);
+        match found {
+            Ok(skill) => Ok(SkillCall { target: Target::of(&skill), input }),
+            Err(reason) => {
+                let find = self.offered.search_tool(SearchAction::Find).map_or("a search", |name| &**name);
+                let message =
+                    format!("there is no skill {name:?} to run; {find} returns the names of skills");
+                Err(CallRefusal::new(reason.as_str(), message))
+            }
+        }
+    }
+
+    fn skill_search<'a>(&'a self, text: &'a str) -> SkillSearch<'a> {
+        SkillSearch {
+            text,
+            filter: &self.offered.scope.filter,
+            provider: provider_family(self.dialect, &self.model),
+            can_confirm: self.gateway.confirmation.is_some(),
+        }
+    }
+
+    /// The namespaces that the request's caller could use, as they are now.
+    fn searched_namespaces(&self) -> Vec<Arc<Namespace>> {
+        let names = self.offered.scope.namespaces.iter();
+        let found = names.filter_map(|name| self.gateway.catalog.namespace(name));
+        found.map(|namespace| Arc::clone(&namespace)).collect()
+    }
+}

@@ -1,0 +1,179 @@
+//! The tools that one request was offered, and the meaning of each name.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use skillet_api::skill::Invocation;
+use skillet_llm::{OfferedNames, ToolDefinition};
+use skillet_offer::{Candidate, RejectReason, SkillFilter};
+
+use super::name_header::set_header;
+
+/// Names of the offered tools.
+pub(super) const OFFERED_HEADER: &str = "x-skillet-offered";
+/// The reason why nothing is offered, if the request itself forbids it.
+pub(super) const NOT_OFFERED_HEADER: &str = "x-skillet-not-offered";
+
+/// The skills of one request, by the tool names that the model sees.
+#[derive(Default)]
+pub struct OfferedTools {
+    /// In the order in which they are sent.
+    pub tools: Vec<ToolDefinition>,
+    /// The meaning of each tool name: the names in `tools`, and aliases that a moved client may still call.
+    pub targets: HashMap<Arc<str>, OfferedTool>,
+    /// The skills that the tools of mode `Search` reach.
+    pub scope: SearchScope,
+    /// The reason for an empty offer, if the request itself forbids tools.
+    pub withheld: Option<RejectReason>,
+    /// The request asks for content of reasoning that the client did not ask for.
+    pub hides_reasoning: bool,
+}
+
+/// The meaning of an offered tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, try_from = "ToolFields")]
+pub enum OfferedTool {
+    Skill(Target),
+    /// A tool of mode `Search`. Each call names its skill.
+    Search {
+        search: SearchAction,
+    },
+}
+
+/// The fields of an [`OfferedTool`], apart so that an error names its field.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolFields {
+    namespace: Option<String>,
+    skill: Option<String>,
+    version: Option<String>,
+    #[serde(default)]
+    confirm: bool,
+    search: Option<SearchAction>,
+}
+
+impl TryFrom<ToolFields> for OfferedTool {
+    type Error = &'static str;
+
+    fn try_from(fields: ToolFields) -> Result<Self, Self::Error> {
+        let ToolFields { namespace, skill, version, confirm, search } = fields;
+        match (namespace, skill, version, search) {
+            (None, None, None, Some(search)) => Ok(Self::Search { search }),
+            (Some(namespace), Some(skill), Some(version), None) => {
+                Ok(Self::Skill(Target { namespace, skill, version, confirm }))
+            }
+            _ => Err("a tool has `namespace`, `skill` and `version`, or `search` alone"),
+        }
+    }
+}
+
+/// The action of a tool of mode `Search`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SearchAction {
+    Find,
+    Run,
+    /// A person confirms each call.
+    RunWithConfirmation,
+}
+
+/// The skills that the tools of mode `Search` reach.
+#[derive(Clone, Debug, Default)]
+pub struct SearchScope {
+    /// Namespaces whose skills the caller sees and may run, the nearest first.
+    pub namespaces: Vec<Arc<str>>,
+    pub filter: SkillFilter,
+}
+
+/// A skill at the version that was offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Target {
+    pub namespace: String,
+    pub skill: String,
+    pub version: String,
+    /// A person confirms each call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub confirm: bool,
+}
+
+impl OfferedTools {
+    /// An empty offer, with the reason.
+    pub(super) fn withheld(reason: &'static str) -> Self {
+        Self { withheld: Some(RejectReason::Excluded(reason)), ..Self::default() }
+    }
+
+    /// The tools that were sent and what each runs.
+    pub fn sent(&self) -> BTreeMap<&str, &OfferedTool> {
+        let sent = self.tools.iter().filter_map(|tool| Some((&*tool.name, self.targets.get(&tool.name)?)));
+        sent.collect()
+    }
+
+    /// Returns the offer, or the reason for an empty one.
+    pub fn to_json(&self) -> Value {
+        let mut json = json!({ "offered": self.sent() });
+        if let Some(reason) = &self.withheld {
+            json["notOffered"] = reason.as_str().into();
+        }
+        json
+    }
+
+    /// Response headers that name the offered tools, or the reason why there are none.
+    pub fn response_headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        set_header(&mut headers, OFFERED_HEADER, self.tools.iter().map(|tool| &*tool.name));
+        if let Some(reason) = &self.withheld {
+            set_header(&mut headers, NOT_OFFERED_HEADER, std::iter::once(reason.as_str()));
+        }
+        headers
+    }
+
+    /// Returns the name of the tool with this action.
+    pub(super) fn search_tool(&self, action: SearchAction) -> Option<&Arc<str>> {
+        let is_it = |tool: &OfferedTool| *tool == OfferedTool::Search { search: action };
+        self.targets.iter().find_map(|(name, tool)| is_it(tool).then_some(name))
+    }
+
+    /// Returns true if a tool of mode `Search` was offered.
+    pub(super) fn has_search(&self) -> bool {
+        self.targets.values().any(|tool| matches!(tool, OfferedTool::Search { .. }))
+    }
+
+    /// Returns true if a call of this name searches for skills, or names the skill that it runs.
+    pub(super) fn is_search(&self, name: &str) -> bool {
+        matches!(self.targets.get(name), Some(OfferedTool::Search { .. }))
+    }
+
+    /// Every name under which a call is ours, or waits for a person's word.
+    pub fn names(&self) -> OfferedNames {
+        let of = |confirms: bool| {
+            self.targets.iter().filter(move |(_, tool)| tool.needs_confirmation() == confirms)
+        };
+        OfferedNames::new(of(false).map(|(name, _)| name.clone()), of(true).map(|(name, _)| name.clone()))
+    }
+}
+
+impl OfferedTool {
+    /// Returns true if the request offered the tool as one whose calls a person confirms.
+    pub fn needs_confirmation(&self) -> bool {
+        match self {
+            Self::Skill(target) => target.confirm,
+            Self::Search { search } => *search == SearchAction::RunWithConfirmation,
+        }
+    }
+}
+
+impl Target {
+    pub(super) fn of(skill: &Candidate) -> Self {
+        let Candidate { namespace, name, version, invocation, .. } = skill;
+        Self {
+            namespace: namespace.to_string(),
+            skill: name.to_string(),
+            version: version.to_string(),
+            confirm: *invocation == Invocation::Hybrid,
+        }
+    }
+}
