@@ -29,6 +29,8 @@ async fn a_skill_in_files_is_written_tested_run_and_switched_off() -> Result<()>
         ensure!(tested.contains("count-words: example: passed"), "{tested}");
         ensure!(skill(&["apply", &directory, "--wait"]).await?.contains("count-words is ready"));
         ensure!(skill(&["list", "-o", "name"]).await? == "skill.skillet.dev/count-words\n");
+        let ready = skill(&["list", "-o", "jsonpath={.items[?(@.name=='count-words')].ready}"]).await?;
+        ensure!(ready == "True", "{ready}");
         let described = skill(&["describe", "count-words"]).await?;
         for part in ["Ready:          True", "Input schema:", "kubectl skill run count-words", "Succeeded"] {
             ensure!(described.contains(part), "{part} is not in\n{described}");

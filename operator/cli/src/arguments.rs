@@ -9,6 +9,7 @@ mod skills;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
+use skillet_api::duration::SkillDuration;
 
 pub(crate) use self::{
     authoring::{ApplyArgs, DryRun, InitArgs, LintArgs, TestArgs},
@@ -68,6 +69,9 @@ pub(crate) struct ClusterArgs {
     /// Group to impersonate, beside --as; may be repeated.
     #[arg(long, global = true, value_name = "GROUP", requires = "impersonate")]
     pub(crate) as_group: Vec<String>,
+    /// Longest wait for the response to one request to the API server, such as 30s. Default: no limit.
+    #[arg(long, global = true, value_name = "DURATION")]
+    pub(crate) request_timeout: Option<SkillDuration>,
     /// From 6 on, a line on standard error for each request to the API server.
     #[arg(short = 'v', long = "v", global = true, value_name = "LEVEL", default_value_t = 0)]
     pub(crate) verbosity: u8,

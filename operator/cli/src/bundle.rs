@@ -30,7 +30,7 @@ pub(crate) enum BundleError {
     NotYaml { path: PathBuf, problem: String },
     #[error("{} is no JSON: {problem}", path.display())]
     NotJson { path: PathBuf, problem: String },
-    #[error("{} holds no Skill", path.display())]
+    #[error("{} holds no Skill; kubectl skill init writes a directory with one", path.display())]
     NoSkill { path: PathBuf },
     #[error("{} is no SkillPolicy: {problem}", path.display())]
     NotPolicy { path: PathBuf, problem: String },

@@ -195,7 +195,7 @@ mod tests {
             words("run --").contains(&"--dry-run".to_owned())
                 && words("run --").contains(&"--context".to_owned())
         );
-        assert_eq!(words("list -o "), ["text", "wide", "name", "json", "yaml"]);
+        assert_eq!(words("list -o "), ["text", "wide", "name", "json", "yaml", "jsonpath="]);
         assert_eq!(words("mode count "), ["on", "auto", "off"]);
     }
 

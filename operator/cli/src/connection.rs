@@ -12,6 +12,7 @@ use tower::layer::layer_fn;
 
 use crate::{
     arguments::ClusterArgs,
+    request_limit::LimitRequests,
     request_log::{LogRequests, REQUESTS},
 };
 
@@ -65,14 +66,15 @@ pub(crate) async fn connect(args: &ClusterArgs) -> Result<ClusterClient, Connect
     // A waiting person should learn of an overloaded server, and a repeated create might run twice.
     config.default_retry = false;
     let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let client =
-        client(config, args.verbosity).map_err(|source| ConnectError::Client { source: Box::new(source) })?;
+    let client = client(config, args).map_err(|source| ConnectError::Client { source: Box::new(source) })?;
     Ok(ClusterClient { client, namespace })
 }
 
-fn client(config: Config, verbosity: u8) -> Result<Client, kube::Error> {
+fn client(config: Config, args: &ClusterArgs) -> Result<Client, kube::Error> {
+    let limit = args.request_timeout.map(|limit| limit.0);
     let builder = ClientBuilder::try_from(config)?;
-    Ok(if verbosity >= REQUESTS {
+    let builder = builder.with_layer(&layer_fn(move |inner| LimitRequests { inner, limit }));
+    Ok(if args.verbosity >= REQUESTS {
         builder.with_layer(&layer_fn(LogRequests)).build()
     } else {
         builder.build()

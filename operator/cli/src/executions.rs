@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::{Client, ResourceExt, api::ListParams};
+use kube::{Client, ResourceExt, api::ListParams, runtime::watcher};
 use serde::Serialize;
 use skillet_api::Phase;
 
@@ -13,10 +13,11 @@ use crate::{
     error::CliError,
     exit::Exit,
     humanize,
-    output_format::{ListFormat, ListedObject},
+    output_format::{ListFormat, ListedObject, ListedRows},
     partial_objects::{self, PartialExecution, phase_name},
     skills,
     table::Table,
+    watch_list::watch_list,
 };
 
 /// One execution, as it is listed.
@@ -45,31 +46,38 @@ pub(crate) async fn run(
     console: &Console,
 ) -> Result<Exit, CliError> {
     let ClusterClient { client, namespace } = connect(cluster).await?;
-    let ExecutionsArgs { name, all_namespaces, phase, limit, output } = args;
+    let ExecutionsArgs { name, all_namespaces, phase, limit, output, watch } = args;
     let scope = (!all_namespaces).then_some(namespace.as_str());
     let action = match scope {
         Some(namespace) => format!("list the executions of namespace {namespace}"),
         None => "list the executions of all namespaces".to_owned(),
     };
-    let mut params = ListParams::default();
+    let mut selector = String::new();
     if let Some(name) = name {
         skills::check_name(name)?;
-        params = params.fields(&format!("spec.skill={name}"));
+        selector = format!("spec.skill={name}");
     }
     let keep = |execution: PartialExecution| {
         let row = ListedExecution::from(execution);
         is_in_phase(&row, phase).then_some(row)
     };
-    let found =
-        partial_objects::list_all(&partial_objects::executions(client.clone(), scope), params, &action, keep)
-            .await?;
+    let api = partial_objects::executions(client.clone(), scope);
+    let shown = |rows: &[ListedExecution], is_wide| table(rows, *all_namespaces, is_wide, Timestamp::now());
+    if *watch {
+        let mut rows = ListedRows::new(output, shown);
+        let print = |changed| console.print(&rows.render(&newest_first(changed, *limit).0)?);
+        watch_list(api, watcher::Config::default().fields(&selector), &action, keep, print).await?;
+        return Ok(Exit::Done);
+    }
+    let params = ListParams::default().fields(&selector);
+    let found = partial_objects::list_all(&api, params, &action, keep).await?;
     let (rows, omitted) = newest_first(found, *limit);
     if rows.is_empty() && output.is_for_people() {
         must_exist(&client, scope, name.as_deref()).await?;
         console::explain(&nothing(scope, name.as_deref()));
     } else {
         let is_wide = *output == ListFormat::Wide;
-        console.print(&output.render(&rows, || table(&rows, *all_namespaces, is_wide, Timestamp::now()))?)?;
+        console.print(&output.render(&rows, || shown(&rows, is_wide).render())?)?;
     }
     if omitted > 0 {
         console::explain(&format!("{omitted} older executions are not listed; --limit 0 lists all\n"));
@@ -151,7 +159,7 @@ pub(crate) fn table(
     is_with_namespace: bool,
     is_wide: bool,
     now: Timestamp,
-) -> String {
+) -> Table {
     const HEADER: [&str; 9] =
         ["NAMESPACE", "NAME", "SKILL", "VERSION", "PHASE", "REASON", "DURATION", "AGE", "MESSAGE"];
     let columns = usize::from(!is_with_namespace)..HEADER.len() - usize::from(!is_wide);
@@ -181,7 +189,7 @@ pub(crate) fn table(
         ];
         table.push(cells[columns.clone()].to_vec());
     }
-    table.render()
+    table
 }
 
 #[cfg(test)]
@@ -218,7 +226,7 @@ mod tests {
         let (rows, omitted) = newest_first(three(), 0);
         assert_eq!(omitted, 0);
         assert_eq!(
-            table(&rows, false, false, "2026-01-01T00:00:09Z".parse().unwrap()),
+            table(&rows, false, false, "2026-01-01T00:00:09Z".parse().unwrap()).render(),
             "NAME   SKILL        VERSION   PHASE       REASON          DURATION   AGE\n\
              b      word-count   -         Failed      FromTheFuture   -          6s\n\
              c      word-count   -         Pending     -               -          7s\n\
@@ -228,7 +236,7 @@ mod tests {
 
     #[test]
     fn all_namespaces_have_a_column_for_it() {
-        let shown = table(&three(), true, true, "2026-01-01T00:00:09Z".parse().unwrap());
+        let shown = table(&three(), true, true, "2026-01-01T00:00:09Z".parse().unwrap()).render();
         assert!(shown.starts_with("NAMESPACE   NAME"), "{shown}");
         assert!(shown.lines().next().is_some_and(|header| header.ends_with("MESSAGE")), "{shown}");
         assert!(shown.contains("\nteam-a      a"), "{shown}");

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::{ResourceExt as _, api::ListParams};
+use kube::{ResourceExt as _, api::ListParams, runtime::watcher};
 use serde::Serialize;
 use skillet_api::reason::READY;
 
@@ -13,10 +13,11 @@ use crate::{
     error::CliError,
     exit::Exit,
     humanize,
-    output_format::ListedObject,
+    output_format::{ListedObject, ListedRows},
     partial_objects::{self, PartialSkill},
     skills,
     table::Table,
+    watch_list::watch_list,
 };
 
 /// One skill, as it is listed.
@@ -50,7 +51,7 @@ impl ListedObject for ListedSkill {
 
 pub(crate) async fn run(cluster: &ClusterArgs, args: &ListArgs, console: &Console) -> Result<Exit, CliError> {
     let ClusterClient { client, namespace } = connect(cluster).await?;
-    let ListArgs { all_namespaces, output } = args;
+    let ListArgs { all_namespaces, output, watch } = args;
     let scope = (!all_namespaces).then_some(namespace.as_str());
     let action = match scope {
         Some(namespace) => format!("list the skills of namespace {namespace}"),
@@ -61,6 +62,13 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &ListArgs, console: &Consol
         None => partial_objects::all_skills(client.clone()),
     };
     let keep = |skill: PartialSkill| Some(ListedSkill::from(skill));
+    let shown = |rows: &[ListedSkill], is_wide| table(rows, *all_namespaces, is_wide, Timestamp::now());
+    if *watch {
+        let mut rows = ListedRows::new(output, shown);
+        let print = |changed: Vec<ListedSkill>| console.print(&rows.render(&changed)?);
+        watch_list(api, watcher::Config::default(), &action, keep, print).await?;
+        return Ok(Exit::Done);
+    }
     let mut rows = partial_objects::list_all(&api, ListParams::default(), &action, keep).await?;
     rows.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     if rows.is_empty() && output.is_for_people() {
@@ -72,7 +80,7 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &ListArgs, console: &Consol
         return Ok(Exit::Done);
     }
     let is_wide = *output == crate::output_format::ListFormat::Wide;
-    console.print(&output.render(&rows, || table(&rows, *all_namespaces, is_wide, Timestamp::now()))?)?;
+    console.print(&output.render(&rows, || shown(&rows, is_wide).render())?)?;
     Ok(Exit::Done)
 }
 
@@ -97,7 +105,7 @@ impl From<PartialSkill> for ListedSkill {
     }
 }
 
-fn table(rows: &[ListedSkill], is_with_namespace: bool, is_wide: bool, now: Timestamp) -> String {
+fn table(rows: &[ListedSkill], is_with_namespace: bool, is_wide: bool, now: Timestamp) -> Table {
     const HEADER: [&str; 11] = [
         "NAMESPACE",
         "NAME",
@@ -130,7 +138,7 @@ fn table(rows: &[ListedSkill], is_with_namespace: bool, is_wide: bool, now: Time
         ];
         table.push(cells[columns.clone()].to_vec());
     }
-    table.render()
+    table
 }
 
 #[cfg(test)]
@@ -163,12 +171,12 @@ mod tests {
     fn a_list_has_mode_and_readiness_and_wide_the_reason_and_description() {
         let now = "2026-01-01T00:00:09Z".parse().unwrap();
         assert_eq!(
-            table(&rows(), false, true, now),
+            table(&rows(), false, true, now).render(),
             "NAME    VERSION   LATEST   MODE    ENABLED   INVOCATION   READY     AGE   REASON        DESCRIPTION\n\
              count   1.0.0     0.9.0    on      true      auto         False     9s    SpecInvalid   Counts words\n\
              count   1.0.0     -        later   false     hybrid       Unknown   9s    -             -\n"
         );
-        let narrow = table(&rows(), true, false, now);
+        let narrow = table(&rows(), true, false, now).render();
         assert!(narrow.starts_with("NAMESPACE   NAME ") && narrow.lines().next().unwrap().ends_with("AGE"));
     }
 

@@ -27,12 +27,14 @@ mod explain;
 mod gateway_error;
 mod humanize;
 mod init;
+mod json_path;
 mod key;
 mod lint;
 mod list;
 mod logs;
 mod output_format;
 mod partial_objects;
+mod request_limit;
 mod request_log;
 mod rerun;
 mod result;
@@ -46,6 +48,7 @@ mod table;
 mod testing;
 mod usage;
 mod versions;
+mod watch_list;
 
 use std::process::ExitCode;
 

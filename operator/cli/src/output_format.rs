@@ -1,9 +1,19 @@
 //! The `--output` flag: results as text, JSON or YAML, and lists in kubectl's further forms.
 
-use clap::ValueEnum;
-use serde::Serialize;
+use std::{ffi::OsStr, str::FromStr};
 
-use crate::error::CliError;
+use clap::{
+    Arg, Command, ValueEnum,
+    builder::{PossibleValue, StringValueParser, TypedValueParser},
+};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    error::CliError,
+    json_path::JsonPathTemplate,
+    table::{Table, Widths},
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
@@ -13,8 +23,9 @@ pub(crate) enum OutputFormat {
 }
 
 /// The format of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListFormat {
+    #[default]
     Text,
     /// Text with further columns.
     Wide,
@@ -22,6 +33,51 @@ pub(crate) enum ListFormat {
     Name,
     Json,
     Yaml,
+    /// A template over `{"items": [...]}`.
+    JsonPath(JsonPathTemplate),
+}
+
+impl FromStr for ListFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "text" => Ok(Self::Text),
+            "wide" => Ok(Self::Wide),
+            "name" => Ok(Self::Name),
+            "json" => Ok(Self::Json),
+            "yaml" => Ok(Self::Yaml),
+            _ => match text.strip_prefix("jsonpath=") {
+                Some(template) => JsonPathTemplate::parse(template).map(Self::JsonPath),
+                None => {
+                    Err(format!("{text:?} is none of text, wide, name, json, yaml and jsonpath=TEMPLATE"))
+                }
+            },
+        }
+    }
+}
+
+/// Reads a [`ListFormat`], and shows its words in help and completion.
+#[derive(Clone)]
+pub(crate) struct ListFormatParser;
+
+impl TypedValueParser for ListFormatParser {
+    type Value = ListFormat;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<ListFormat, clap::Error> {
+        let read = |text: String| ListFormat::from_str(&text);
+        StringValueParser::new().try_map(read).parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let words = ["text", "wide", "name", "json", "yaml", "jsonpath="];
+        Some(Box::new(words.into_iter().map(PossibleValue::new)))
+    }
 }
 
 impl OutputFormat {
@@ -47,13 +103,13 @@ pub(crate) trait ListedObject: Serialize {
 }
 
 impl ListFormat {
-    pub(crate) fn is_for_people(self) -> bool {
+    pub(crate) fn is_for_people(&self) -> bool {
         matches!(self, Self::Text | Self::Wide)
     }
 
     /// Renders `rows`; `text` makes the form for people.
     pub(crate) fn render<T: ListedObject>(
-        self,
+        &self,
         rows: &[T],
         text: impl FnOnce() -> String,
     ) -> Result<String, CliError> {
@@ -62,6 +118,39 @@ impl ListFormat {
             Self::Name => Ok(rows.iter().flat_map(|row| [T::RESOURCE, "/", row.name(), "\n"]).collect()),
             Self::Json => json(&rows),
             Self::Yaml => yaml(&rows),
+            Self::JsonPath(template) => Ok(template.render(&json!({ "items": rows }))),
+        }
+    }
+}
+
+/// The rows of a list that is printed piece by piece; `table` makes the form for people.
+pub(crate) struct ListedRows<'a, F> {
+    format: &'a ListFormat,
+    table: F,
+    widths: Widths,
+}
+
+impl<'a, F> ListedRows<'a, F> {
+    pub(crate) fn new<T>(format: &'a ListFormat, table: F) -> Self
+    where
+        F: Fn(&[T], bool) -> Table,
+    {
+        Self { format, table, widths: Widths::default() }
+    }
+
+    /// Renders further rows. JSON and YAML get a document for each, as from kubectl.
+    pub(crate) fn render<T: ListedObject>(&mut self, rows: &[T]) -> Result<String, CliError>
+    where
+        F: Fn(&[T], bool) -> Table,
+    {
+        let is_wide = *self.format == ListFormat::Wide;
+        match self.format {
+            ListFormat::Text | ListFormat::Wide => {
+                Ok((self.table)(rows, is_wide).render_after(&mut self.widths))
+            }
+            ListFormat::Json => rows.iter().map(json).collect(),
+            ListFormat::Yaml => rows.iter().map(|row| Ok(format!("---\n{}", yaml(row)?))).collect(),
+            ListFormat::Name | ListFormat::JsonPath(_) => self.format.render(rows, String::new),
         }
     }
 }

@@ -21,17 +21,27 @@ impl Table {
 
     /// Renders the lines, without trailing blanks.
     pub(crate) fn render(&self) -> String {
-        let widths: Vec<usize> = (0..self.header.len())
-            .map(|column| {
-                let cells =
-                    self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-                cells.chain([self.header[column].len()]).max().unwrap_or(0)
-            })
-            .collect();
+        self.render_after(&mut Widths::default())
+    }
+
+    /// Renders the lines below those that were rendered with `widths` before, if any; then without the header.
+    pub(crate) fn render_after(&self, widths: &mut Widths) -> String {
         let header: Vec<String> = self.header.iter().map(ToString::to_string).collect();
-        [&header].into_iter().chain(&self.rows).map(|row| line(row, &widths)).collect()
+        let is_first = widths.0.is_empty();
+        widths.0.resize(header.len(), 0);
+        for row in [&header].into_iter().chain(&self.rows) {
+            for (width, cell) in widths.0.iter_mut().zip(row) {
+                *width = cell.chars().count().max(*width);
+            }
+        }
+        let header = is_first.then_some(&header);
+        header.into_iter().chain(&self.rows).map(|row| line(row, &widths.0)).collect()
     }
 }
+
+/// Widths of the columns so far.
+#[derive(Default)]
+pub(crate) struct Widths(Vec<usize>);
 
 fn line(row: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
@@ -53,6 +63,11 @@ mod tests {
         let mut table = Table::new(&["NAME", "AGE", "NOTE"]);
         table.push(["word-count".into(), "5s".into(), String::new()]);
         table.push(["ü".into(), "10m".into(), "new".into()]);
+        let mut widths = Widths::default();
+        table.render_after(&mut widths);
+        let mut later = Table::new(&["NAME", "AGE", "NOTE"]);
+        later.push(["b".into(), "1s".into(), "changed".into()]);
+        assert_eq!(later.render_after(&mut widths), "b            1s    changed\n");
         assert_eq!(table.render(), "NAME         AGE   NOTE\nword-count   5s    -\nü            10m   new\n");
     }
 }

@@ -9,7 +9,7 @@ use skillet_api::{Phase, duration::SkillDuration};
 use super::FollowArgs;
 use crate::{
     execution_name::ExecutionName,
-    output_format::{ListFormat, OutputFormat},
+    output_format::{ListFormat, ListFormatParser, OutputFormat},
     partial_objects::phase_name,
 };
 
@@ -27,8 +27,11 @@ pub(crate) struct ExecutionsArgs {
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: usize,
     /// Format of the list; `wide` has the message too.
-    #[arg(short, long, value_enum, default_value_t = ListFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = ListFormatParser)]
     pub(crate) output: ListFormat,
+    /// After the list, print a line for each execution that changes.
+    #[arg(short, long)]
+    pub(crate) watch: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -39,7 +39,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<SetValue>,
     /// Time limit of the program, such as 10s; it can only lower the skill's own.
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) timeout: Option<SkillDuration>,
     /// Print the SkillExecution and run nothing: `client` sends nothing, `server` lets the API server check it.
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "client")]

@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, ValueEnum};
 use skillet_api::names;
 
-use crate::output_format::{ListFormat, OutputFormat};
+use crate::output_format::{ListFormat, ListFormatParser, OutputFormat};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ListArgs {
@@ -11,8 +11,11 @@ pub(crate) struct ListArgs {
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub(crate) all_namespaces: bool,
     /// Format of the list; `wide` has the reason and the description too.
-    #[arg(short, long, value_enum, default_value_t = ListFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = ListFormatParser)]
     pub(crate) output: ListFormat,
+    /// After the list, print a line for each skill that changes.
+    #[arg(short, long)]
+    pub(crate) watch: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -82,6 +85,6 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     pub(crate) model: Option<String>,
     /// Format of the explanation; `wide` has the signals too.
-    #[arg(short, long, value_enum, default_value_t = ListFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = ListFormatParser)]
     pub(crate) output: ListFormat,
 }

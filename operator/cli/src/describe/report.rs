@@ -29,7 +29,7 @@ pub(super) fn text(description: &Description, now: Timestamp) -> String {
         text += &section("Versions", &or_none(versions.is_empty(), versions::table(versions, now)));
     }
     if let Some(executions) = executions {
-        let table = executions::table(executions, false, false, now);
+        let table = executions::table(executions, false, false, now).render();
         text += &section("Last executions", &or_none(executions.is_empty(), table));
     }
     text
