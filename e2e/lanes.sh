@@ -150,7 +150,7 @@ lane_e2e() {
   e2e/gateway/install-clients.sh >/dev/null
   SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh bash -euc '
     test_workspace --test e2e -- --test-threads 4
-    test_workspace --test faults --test gateway -- --nocapture'
+    test_workspace --test mistakes --test faults --test gateway -- --nocapture'
 }
 
 finish() {

@@ -52,3 +52,32 @@ fn resource(types: &TypeMeta) -> Result<ApiResource> {
     let kind = GroupVersionKind::try_from(types).with_context(|| format!("no kind: {types:?}"))?;
     Ok(ApiResource::from_gvk(&kind))
 }
+
+/// Merges a change into a value as a merge patch does: null removes a field.
+pub fn merge(into: &mut Value, change: &Value) {
+    let (Value::Object(into), Value::Object(change)) = (&mut *into, change) else {
+        *into = change.clone();
+        return;
+    };
+    for (key, value) in change {
+        if value.is_null() {
+            into.remove(key);
+        } else {
+            merge(into.entry(key).or_insert(Value::Null), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_change_is_merged_and_null_removes() {
+        let mut value = json!({ "a": { "b": 1, "c": 2 }, "d": [1] });
+        merge(&mut value, &json!({ "a": { "b": null, "e": {} }, "d": [2] }));
+        assert_eq!(value, json!({ "a": { "c": 2, "e": {} }, "d": [2] }));
+    }
+}

@@ -1,6 +1,6 @@
 //! Processes of the node as this machine shows them: frozen and thawed, and their largest memory.
 
-use std::{fs, process::Command};
+use std::{env, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -44,9 +44,14 @@ pub fn of_operator(pod: &str) -> Result<u32> {
     found.with_context(|| format!("pod {pod} has no process on this machine"))
 }
 
-/// The process of a part of the node, such as `kubelet`.
+/// The process of a part of the node, such as `kubelet`. Its command line names files beside the cluster's kubeconfig; another
+/// cluster on this machine has its own.
 pub fn of_node(part: &str) -> Result<u32> {
-    let found = find(part, None);
+    let config = env::var("KUBECONFIG").context("KUBECONFIG")?;
+    let state =
+        Path::new(&config).parent().context("KUBECONFIG has no directory")?.to_string_lossy().into_owned();
+    let mut found = find(part, None);
+    found.retain(|pid| command_line(*pid).contains(&state));
     ensure!(found.len() == 1, "{part} runs {} times on this machine", found.len());
     Ok(found[0])
 }
@@ -56,13 +61,18 @@ fn find(program: &str, argument: Option<&str>) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid: &u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line);
+        let line = command_line(*pid);
         let mut words = line.split('\0');
         let is_program = words.next().is_some_and(|word| word.rsplit('/').next() == Some(program));
         is_program && argument.is_none_or(|argument| words.next() == Some(argument))
     })
     .collect()
+}
+
+/// The words of a process's command line, each with a zero byte after it.
+fn command_line(pid: u32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).into_owned()
 }
 
 /// Forgets the largest memory of a process so far.

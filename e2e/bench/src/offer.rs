@@ -3,6 +3,9 @@
 //! An offer is all that the gateway does between a request as JSON and the request with tools: text and tools are read
 //! out of it, skills are scored and chosen, named, and put in as tools.
 
+mod chosen;
+mod prompt_cache;
+
 use std::{
     fs,
     path::Path,
@@ -12,15 +15,10 @@ use std::{
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use skillet_llm::{
-    DialectName, ToolDefinition,
-    tool_names::{OfferTable, SkillIdentity},
-};
-use skillet_offer::{
-    Candidate, Change, Index, MatchMode, ProviderFamily, RequestFacts, Scoring, Scratch, Selection,
-    SkillFilter, select, synthetic,
-};
+use skillet_llm::DialectName;
+use skillet_offer::{Candidate, Change, Index, MatchMode, Scoring, Scratch, synthetic};
 
+use self::chosen::{MODEL, chosen};
 use crate::{
     figure::Figure,
     plot::{self, Series},
@@ -33,7 +31,6 @@ const CHANGES: usize = 1_000;
 const SIZES: [u32; 5] = [1_000, 3_000, 10_000, 30_000, 100_000];
 /// Skills that match, among however many there are.
 const MATCHING: u32 = 1_000;
-const MODEL: &str = "gpt-4o";
 
 /// Times of one index.
 struct Measured {
@@ -72,6 +69,7 @@ pub(crate) fn measure(plotted: Option<&Path>) -> anyhow::Result<Vec<Figure>> {
         let requests = usize::try_from(REQUESTS)?;
         figures.push(Figure::lower("offer_growth_100x", large / small, 100.0, "ratio", requests));
     }
+    figures.extend(prompt_cache::measure());
     if let Some(path) = plotted {
         let same = Series { name: "1 000 match, however many there are", points: &same_match };
         let all = Series { name: "nearly all match", points: &all_match };
@@ -140,46 +138,6 @@ fn offer(scoring: &Scoring, index: &Index, mut request: Value, scratch: &mut Scr
     DialectName::OpenAiChat.dialect().append_tools(&mut request, &tools).ok();
     let took = start.elapsed();
     (request, took)
-}
-
-/// The tools for a request, in the steps in which the gateway makes them.
-fn chosen(scoring: &Scoring, index: &Index, request: &Value, scratch: &mut Scratch) -> Vec<ToolDefinition> {
-    let dialect = DialectName::OpenAiChat.dialect();
-    let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
-    let user_turns = dialect.user_turns(request);
-    let facts = RequestFacts {
-        provider: ProviderFamily::OpenAi,
-        model: MODEL,
-        format: "openai",
-        client_tools: &client_tools,
-        texts: &texts,
-        user_turns: &user_turns,
-    };
-    let query = scoring.query(&facts);
-    let names = dialect.client_tool_names(request);
-    let selection = Selection {
-        query: &query,
-        client_tools: &names,
-        filter: &SkillFilter::All,
-        token_budget: Some(16_000),
-        max_tools: None,
-        can_confirm: true,
-    };
-    let picked: Vec<Arc<Candidate>> = select(scoring, &[index], &selection, scratch)
-        .offered
-        .into_iter()
-        .map(|offered| offered.skill)
-        .collect();
-    let identified = picked.iter().map(|skill| {
-        let Candidate { namespace, name, version, .. } = &**skill;
-        (SkillIdentity { namespace, name, version }, skill.clone())
-    });
-    let table = OfferTable::new(names.iter().copied(), identified);
-    let tool = |(name, skill): (&Arc<str>, &Arc<Candidate>)| ToolDefinition {
-        name: name.clone(),
-        ..skill.tool.definition()
-    };
-    table.iter().map(tool).collect()
 }
 
 fn ms(time: Duration) -> f64 {
