@@ -11,7 +11,7 @@ use crate::stage::Stage;
 
 /// Longest time to the first clear word.
 pub(crate) const LIMIT: Duration = Duration::from_secs(3);
-/// A wrong answer is given up after this time.
+/// The wait for a right answer ends after this time.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(30);
 /// Rows at a time: a person waits for one, and a row measures no other.
@@ -68,7 +68,7 @@ pub(crate) struct Summary {
 
 impl<D> Row<D> {
     /// True if an answer names field and fix.
-    pub(crate) fn is_told(&self, text: &str) -> bool {
+    pub(crate) fn is_clear(&self, text: &str) -> bool {
         text.contains(&self.field) && text.contains(&self.fix)
     }
 
@@ -77,11 +77,11 @@ impl<D> Row<D> {
     }
 
     /// Asks until the answer names field and fix, or for [`PATIENCE`].
-    pub(crate) async fn until_told(&self, mut ask: impl AsyncFnMut() -> Result<String>) -> Result<String> {
+    pub(crate) async fn until_clear(&self, mut ask: impl AsyncFnMut() -> Result<String>) -> Result<String> {
         let began = Instant::now();
         loop {
             let text = ask().await?;
-            if self.is_told(&text) || began.elapsed() > PATIENCE {
+            if self.is_clear(&text) || began.elapsed() > PATIENCE {
                 return Ok(text);
             }
             sleep(PAUSE).await;
@@ -117,7 +117,7 @@ pub(crate) async fn play<D: Door>(stage: &Stage<'_>) -> Result<Vec<Played>> {
 
 async fn play_row<D: Door>(row: &Row<D>, stage: &Stage<'_>) -> Played {
     let (took, fault) = match D::answer(row, stage).await {
-        Ok(Answer { text, took }) if row.is_told(&text) => (took, None),
+        Ok(Answer { text, took }) if row.is_clear(&text) => (took, None),
         Ok(Answer { text, took }) => {
             (took, Some(format!("not {:?} and {:?} in: {}", row.field, row.fix, text.trim())))
         }
@@ -135,8 +135,8 @@ mod tests {
         let row: Row<serde_json::Value> =
             serde_saphyr::from_str("{mistake: m, field: spec.a, fix: write b}").unwrap();
         let mut texts = ["", "spec.a", "spec.a: write b"].into_iter();
-        let text = row.until_told(async || Ok(texts.next().unwrap_or_default().to_owned())).await.unwrap();
+        let text = row.until_clear(async || Ok(texts.next().unwrap_or_default().to_owned())).await.unwrap();
         assert_eq!(text, "spec.a: write b");
-        assert!(!row.is_told("write b"));
+        assert!(!row.is_clear("write b"));
     }
 }

@@ -1,4 +1,4 @@
-//! Mistakes in the other kinds, told by `kubectl apply`.
+//! Mistakes in the other kinds, answered by `kubectl apply`.
 
 use std::time::Instant;
 

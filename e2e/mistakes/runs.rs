@@ -1,4 +1,4 @@
-//! Mistakes that an execution meets, told by its status: of the request, of the program, of the sandbox.
+//! Mistakes that an execution meets, answered by its status: of the request, of the program, of the sandbox.
 
 use std::time::Instant;
 
@@ -48,7 +48,7 @@ impl Door for Run {
         let began = Instant::now();
         let name = api.create(&PostParams::default(), &object).await?.name_any();
         let text = row
-            .until_told(async || {
+            .until_clear(async || {
                 let status = api.get(&name).await?.data["status"].clone();
                 let word = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
                 Ok(format!("{} {}: {}", word("phase"), word("reason"), word("message")))

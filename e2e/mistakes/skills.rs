@@ -1,4 +1,4 @@
-//! Mistakes in a Skill, told by `kubectl apply` or, soon after, by the conditions.
+//! Mistakes in a Skill, answered by `kubectl apply` or, soon after, by the conditions.
 
 use std::time::Instant;
 
@@ -46,7 +46,7 @@ impl Door for Skill {
         let arguments = ["apply", "--namespace", &stage.j.namespace, "-f", "-"];
         let applied = programs::run("kubectl", &arguments, &stage.directory, &document).await?;
         let text = if applied.code == Some(0) {
-            row.until_told(async || stage.conditions(&name).await).await?
+            row.until_clear(async || stage.conditions(&name).await).await?
         } else {
             applied.text
         };

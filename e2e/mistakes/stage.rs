@@ -1,4 +1,4 @@
-//! What every row finds: skills to run and to be refused, callers with and without rights, a place for files.
+//! The world of every row: skills to run and to be refused, callers with and without rights, a directory for files.
 
 use std::{collections::BTreeMap, env, fs, path::PathBuf, time::Duration};
 
@@ -101,8 +101,8 @@ fn skills() -> Vec<SkillDraft> {
 
 /// Tokens by the name of the caller in the table.
 async fn tokens(j: &Journey) -> Result<BTreeMap<&'static str, String>> {
-    j.kubectl(&["create", "serviceaccount", "stranger"], "").await?;
-    let stranger = j.kubectl(&["create", "token", "stranger", "--audience", "skillet"], "").await?;
+    j.kubectl(&["create", "serviceaccount", "rightless"], "").await?;
+    let rightless = j.kubectl(&["create", "token", "rightless", "--audience", "skillet"], "").await?;
     let key = async |name: &str| {
         let key = j.kubectl(&["skill", "key", "create", name, "--service-account", "agent"], "").await?;
         anyhow::Ok(key.trim().to_owned())
@@ -114,7 +114,7 @@ async fn tokens(j: &Journey) -> Result<BTreeMap<&'static str, String>> {
     ensure!(cut.pop().is_some(), "the key is empty");
     Ok(BTreeMap::from([
         ("agent", tenant::token(&j.client, &j.namespace).await?),
-        ("stranger", stranger.trim().to_owned()),
+        ("rightless", rightless.trim().to_owned()),
         ("other-audience", tenant::token_for(&j.client, &j.namespace, SOMEBODY_ELSE).await?),
         ("wrong-token", "nonsense".to_owned()),
         ("cut-key", cut),

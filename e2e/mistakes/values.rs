@@ -1,4 +1,4 @@
-//! Mistakes in the chart's values, told by helm before anything is sent.
+//! Mistakes in the chart's values, answered by helm before anything is sent.
 
 use std::{path::Path, time::Instant};
 

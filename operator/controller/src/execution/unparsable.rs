@@ -1,9 +1,10 @@
 //! Executions that do not parse: each is reported once a revision, and fails.
 //!
-//! Reports are written one after another beside the engine. Any number of such objects delays no other execution.
+//! Reports are written beside the engine, a few at a time. Any number of such objects delays no other execution.
 
 use std::{collections::HashMap, sync::Arc};
 
+use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::{Resource as _, ResourceExt as _};
@@ -12,13 +13,14 @@ use skillet_api::{Phase, Reason, SkillExecution};
 use skillet_core::admission::Refusal;
 use skillet_kube::{ParseError, RawObject};
 use tokio::sync::mpsc;
-use tracing::warn;
 
 use super::{conclude::Conclusion, entry::Uid, reference::ExecutionRef, status};
 use crate::{context::Context, report::cut, retention::Finished};
 
 /// Most bytes of a report's message. With it a report takes less than 2 KB while it waits.
 const MAX_MESSAGE: usize = 1000;
+/// Reports written at a time.
+const WRITES: usize = 8;
 
 struct Report {
     execution: ExecutionRef,
@@ -48,12 +50,9 @@ struct EndingStatus {
 impl Unparsable {
     /// Returns the record, and the task that writes its reports.
     pub(super) fn new(ctx: Arc<Context>) -> (Self, impl Future<Output = ()>) {
-        let (reports, mut waiting) = mpsc::unbounded_channel();
-        let write = async move {
-            while let Some(report) = waiting.recv().await {
-                write(&ctx, report).await;
-            }
-        };
+        let (reports, waiting) = mpsc::unbounded_channel();
+        let waiting = stream::unfold(waiting, async |mut waiting| Some((waiting.recv().await?, waiting)));
+        let write = async move { waiting.for_each_concurrent(WRITES, |report| write(&ctx, report)).await };
         (Self { reported: HashMap::new(), reports }, write)
     }
 
@@ -88,14 +87,14 @@ fn ended_at(raw: &RawObject<SkillExecution>) -> Option<Timestamp> {
 async fn write(ctx: &Context, Report { execution, generation, message }: Report) {
     ctx.reporter.problem(&execution.object(), "SkillExecution", Reason::ParseFailed, &message).await;
     let conclusion = Conclusion::refused(&Refusal::new(Reason::ParseFailed, message));
-    let status = status::finished(conclusion, generation, Timestamp::now());
-    if let Err(error) = status::apply(&ctx.client, &execution, &status).await {
-        warn!(namespace = execution.namespace(), name = execution.name, %error, "Execution that does not parse has no status");
-    }
+    let mut status = status::finished(conclusion, generation, Timestamp::now());
+    status::apply_until_done(&ctx.client, &ctx.pace.refusals, &execution, &mut status).await;
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
     use serde_json::{Value, json};
 
     use super::{
@@ -129,6 +128,22 @@ mod tests {
         assert_eq!(statuses[0]["phase"], "Failed");
         assert_eq!(statuses[0]["reason"], "ParseFailed");
         assert!(statuses[0]["message"].as_str().unwrap().contains("spec.timeout"), "{}", statuses[0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_fails_is_asked_again() {
+        let failures = AtomicUsize::new(2);
+        let (client, seen) = serving(move |call| {
+            let is_status = call.path.ends_with("/status");
+            let fails = is_status && failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+            Some(if fails { (500, b"{}".to_vec()) } else { (200, b"{}".to_vec()) })
+        });
+        let (mut unparsable, write) = Unparsable::new(context(client));
+        let raw = raw("1", &Value::Null);
+        unparsable.report(&raw, &raw.parse().unwrap_err());
+        drop(unparsable);
+        write.await;
+        assert_eq!(calls(&seen).iter().filter(|call| call.path.ends_with("/status")).count(), 3);
     }
 
     #[tokio::test]

@@ -1,3 +1,5 @@
+//! Reading of whole SKILL.md files: the tests.
+
 use super::*;
 use crate::inputs::InputType;
 

@@ -1,3 +1,5 @@
+//! Replacement of placeholders by arguments: the tests.
+
 use super::*;
 
 fn input(name: &str) -> Input {
@@ -49,7 +51,7 @@ fn arguments_are_replaced_whole_and_by_number() {
 }
 
 #[test]
-fn what_is_missing_is_asked_for_in_one_sentence() {
+fn one_sentence_asks_for_the_missing_inputs() {
     let described = Input { description: "The ticket".into(), ..input("id") };
     let count = Input { value_type: InputType::Integer, ..input("count") };
     check(

@@ -1,3 +1,5 @@
+//! Keywords, slash commands and paths: the tests.
+
 use super::*;
 
 fn keywords(keywords: &[&str]) -> Triggers {

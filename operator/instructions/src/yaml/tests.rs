@@ -1,3 +1,5 @@
+//! Values and their places in YAML: the tests.
+
 use super::*;
 
 fn json(text: &str) -> serde_json::Value {
