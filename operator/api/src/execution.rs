@@ -89,6 +89,18 @@ impl Phase {
     pub const ALL: [Phase; 6] =
         [Phase::Pending, Phase::Running, Phase::Succeeded, Phase::Failed, Phase::TimedOut, Phase::Cancelled];
 
+    /// Returns the word of the phase.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Phase::Pending => "Pending",
+            Phase::Running => "Running",
+            Phase::Succeeded => "Succeeded",
+            Phase::Failed => "Failed",
+            Phase::TimedOut => "TimedOut",
+            Phase::Cancelled => "Cancelled",
+        }
+    }
+
     /// True for a phase that never changes again.
     pub fn is_terminal(self) -> bool {
         match self {

@@ -117,8 +117,11 @@ pub const READY: &str = "Ready";
 pub const SEALED: &str = "Sealed";
 /// Condition type: every Secret and key that the Skill's content names exists. Only of a Skill that names some.
 pub const SECRETS_PRESENT: &str = "SecretsPresent";
-/// Condition type: the Skill's current content cannot be sealed until somebody changes it. Tools that read kstatus wait no longer.
+/// Condition type: a Skill whose current content cannot be sealed until somebody changes it, or an execution that has not
+/// succeeded. Tools that read kstatus take the object for failed.
 pub const STALLED: &str = "Stalled";
+/// Condition type: the execution has not ended. Tools that read kstatus wait for it.
+pub const RECONCILING: &str = "Reconciling";
 /// Condition type: the execution has ended, with success or failure.
 pub const FINISHED: &str = "Finished";
 /// Condition type: the execution has succeeded.

@@ -14,7 +14,6 @@ use crate::{
     error::CliError,
     execution_name::ExecutionName,
     exit::Exit,
-    partial_objects::phase_name,
 };
 
 pub(crate) async fn run(
@@ -28,7 +27,7 @@ pub(crate) async fn run(
         match cancelled.status.filter(|status| status.phase.is_terminal()) {
             None => console.print(&format!("skillexecution.skillet.dev/{name} cancelled\n"))?,
             Some(status) => {
-                let phase = phase_name(status.phase);
+                let phase = status.phase.as_str();
                 console::explain(&format!("skillexecution.skillet.dev/{name} has ended already: {phase}\n"));
             }
         }

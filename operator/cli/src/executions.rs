@@ -14,7 +14,7 @@ use crate::{
     exit::Exit,
     humanize,
     output_format::{ListFormat, ListedObject, ListedRows},
-    partial_objects::{self, PartialExecution, phase_name},
+    partial_objects::{self, PartialExecution},
     skills,
     table::Table,
     watch_list::watch_list,
@@ -124,7 +124,7 @@ impl From<PartialExecution> for ListedExecution {
             skill: execution.spec.skill,
             version: status.resolved_version,
             // An execution that the operator has not seen yet is pending.
-            phase: status.phase.unwrap_or_else(|| phase_name(Phase::Pending).to_owned()),
+            phase: status.phase.unwrap_or_else(|| Phase::Pending.as_str().to_owned()),
             reason: status.reason,
             message: status.message,
             duration_ms: status.duration_ms,
@@ -134,7 +134,7 @@ impl From<PartialExecution> for ListedExecution {
 }
 
 fn is_in_phase(row: &ListedExecution, wanted: &[Phase]) -> bool {
-    wanted.is_empty() || wanted.iter().any(|phase| phase_name(*phase) == row.phase)
+    wanted.is_empty() || wanted.iter().any(|phase| phase.as_str() == row.phase)
 }
 
 /// Returns the newest `limit` rows, or all if it is 0, and the number of omitted rows.

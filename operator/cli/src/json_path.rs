@@ -160,8 +160,10 @@ fn push_name(path: &mut String, rest: &mut Peekable<Chars<'_>>) {
     match (name.as_str(), path.ends_with('.')) {
         ("*", true) => path.push_str(".*"),
         ("*", false) => path.push_str("[*]"),
-        (name, true) => path.push_str(&format!(".{name}")),
-        (name, false) => path.push_str(&format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'"))),
+        (name, true) => path.extend([".", name]),
+        (name, false) => {
+            path.extend(["['", &name.replace('\\', "\\\\").replace('\'', "\\'"), "']"]);
+        }
     }
 }
 

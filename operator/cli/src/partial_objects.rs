@@ -11,7 +11,7 @@ use kube::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skillet_api::{Phase, Skill, SkillExecution, SkillSpec, SkillVersion};
+use skillet_api::{Skill, SkillExecution, SkillSpec, SkillVersion};
 
 use crate::error::CliError;
 
@@ -101,18 +101,6 @@ pub(crate) struct PartialSkillStatus {
     pub(crate) latest_version: Option<String>,
     #[serde(default)]
     pub(crate) conditions: Vec<Condition>,
-}
-
-/// A phase as the API writes it.
-pub(crate) fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Pending => "Pending",
-        Phase::Running => "Running",
-        Phase::Succeeded => "Succeeded",
-        Phase::Failed => "Failed",
-        Phase::TimedOut => "TimedOut",
-        Phase::Cancelled => "Cancelled",
-    }
 }
 
 /// Executions of one namespace, or of all.

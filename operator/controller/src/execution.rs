@@ -247,7 +247,8 @@ impl Run {
         info!(job = sandbox.job, %reason, attempt, "Attempt failed and is retried");
         ctx.metrics.retried(reason);
         // Written before the Job goes, by which the next operator knows of this attempt.
-        let mut retried = status::retried(&self.plan.version(), attempt, sandbox, conclusion);
+        let mut retried =
+            status::retried(&self.plan.version(), attempt, sandbox, conclusion, Timestamp::now());
         status::apply_until_done(&ctx.client, &ctx.pace.ends, &self.plan.reference, &mut retried).await;
         remove(ctx, sandbox).await;
         self.point = self.point.next_sandbox();
@@ -270,7 +271,7 @@ impl Run {
     /// an unused sandbox from a lost one.
     async fn discard(&mut self, ctx: &Context, message: String) {
         let (attempts, job) = (self.point.attempt - 1, &self.last.sandbox.job);
-        let mut released = status::released(&self.plan.version(), attempts, job, message);
+        let mut released = status::released(&self.plan.version(), attempts, job, message, Timestamp::now());
         status::apply_until_done(&ctx.client, &ctx.pace.ends, &self.plan.reference, &mut released).await;
         remove(ctx, &self.last.sandbox).await;
         ctx.metrics.discarded.inc();

@@ -163,15 +163,9 @@ impl Metrics {
 
     /// Counts an execution that ended.
     pub fn execution_ended(&self, phase: Phase, reason: Reason, duration: Option<Duration>) {
-        let phase = match phase {
-            Phase::Pending => "Pending",
-            Phase::Running => "Running",
-            Phase::Succeeded => "Succeeded",
-            Phase::Failed => "Failed",
-            Phase::TimedOut => "TimedOut",
-            Phase::Cancelled => "Cancelled",
-        };
-        self.executions.get_or_create(&ExecutionLabels { phase, reason: ReasonLabel(reason) }).inc();
+        self.executions
+            .get_or_create(&ExecutionLabels { phase: phase.as_str(), reason: ReasonLabel(reason) })
+            .inc();
         if let Some(duration) = duration {
             self.duration.observe(duration.as_secs_f64());
         }

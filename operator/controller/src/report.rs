@@ -14,7 +14,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use skillet_api::Reason;
-use skillet_core::token_bucket::TokenBucket;
+use skillet_core::{text::truncate, token_bucket::TokenBucket};
 use skillet_kube::{ParseError, RawObject, lock, replace_unprintable};
 use tracing::warn;
 
@@ -163,10 +163,8 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 
 /// Cuts a text to `limit` bytes and a sign for the cut.
 pub(crate) fn cut(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    format!("{}…", &text[..text.floor_char_boundary(limit)])
+    let (head, is_cut) = truncate(text, limit);
+    if is_cut { format!("{head}…") } else { head.to_owned() }
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use super::FollowArgs;
 use crate::{
     execution_name::ExecutionName,
     output_format::{ListFormat, ListFormatParser, OutputFormat},
-    partial_objects::phase_name,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -21,7 +20,7 @@ pub(crate) struct ExecutionsArgs {
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub(crate) all_namespaces: bool,
     /// Only executions in these phases, separated by commas.
-    #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(PHASES.map(phase_name)).map(|word| phase(&word)))]
+    #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(PHASES.map(Phase::as_str)).map(|word| phase(&word)))]
     pub(crate) phase: Vec<Phase>,
     /// Most executions listed; 0 lists all.
     #[arg(long, default_value_t = 50)]
@@ -92,5 +91,5 @@ pub(super) const PHASES: [Phase; 6] =
 
 /// The value parser admits only the names of [`PHASES`].
 pub(super) fn phase(word: &str) -> Phase {
-    PHASES.into_iter().find(|phase| phase_name(*phase).eq_ignore_ascii_case(word)).unwrap_or_default()
+    PHASES.into_iter().find(|phase| phase.as_str().eq_ignore_ascii_case(word)).unwrap_or_default()
 }

@@ -11,7 +11,6 @@ use crate::{
     error::CliError,
     humanize,
     output_format::OutputFormat,
-    partial_objects::phase_name,
 };
 
 /// Number of shown lines of standard output and of standard error.
@@ -53,9 +52,9 @@ pub(crate) fn summary(
     }
     let name = execution.metadata.name.as_deref().unwrap_or_default();
     let namespace = execution.metadata.namespace.as_deref().unwrap_or_default();
-    let phase = style.paint(Color::Red, phase_name(status.phase));
+    let phase = style.paint(Color::Red, status.phase.as_str());
     // TimedOut and Cancelled are phase and reason at once.
-    let reason = status.reason.map(Reason::as_str).filter(|reason| *reason != phase_name(status.phase));
+    let reason = status.reason.map(Reason::as_str).filter(|reason| *reason != status.phase.as_str());
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let stderr = status.stderr.as_ref().map(|stderr| (stderr, kept_end(stderr)));
     let message = status.message.as_deref().unwrap_or_default();
@@ -79,7 +78,7 @@ fn success(
     let stderr = status.stderr.as_ref().map(|stderr| standard_error(stderr, &kept_end(stderr)));
     let stderr = stderr.unwrap_or_default();
     let cut = if status.truncated { truncation(status) } else { String::new() };
-    let phase = style.paint(Color::Green, phase_name(Phase::Succeeded));
+    let phase = style.paint(Color::Green, Phase::Succeeded.as_str());
     format!("{stderr}{cut}{name}: {phase}{}\n", place(execution, status, elapsed))
 }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio::{sync::watch, task::JoinHandle};
 use tracing::{Instrument as _, Span, debug};
 
@@ -24,7 +25,7 @@ pub(super) struct QueuedStatusWriter {
 
 impl QueuedStatusWriter {
     pub(super) fn start(ctx: &Arc<Context>, reference: &Arc<ExecutionRef>, span: &Span, why: &str) -> Self {
-        let status = status::queued(&format!("waits for a free place: {why}"));
+        let status = status::queued(&format!("waits for a free place: {why}"), Timestamp::now());
         let (ctx, reference) = (ctx.clone(), reference.clone());
         let (sender, is_over) = watch::channel(false);
         let write = async move {

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 use tracing::{Instrument as _, debug};
 
@@ -44,7 +45,7 @@ impl StartingStatusWriter {
         let image = image.to_owned();
         let (sender, mut is_over) = watch::channel(false);
         let write = async move {
-            let mut written = None;
+            let (mut written, since) = (None, Timestamp::now());
             while timeout(PAUSE, is_over.wait_for(|is_over| *is_over)).await.is_err() {
                 let Some(message) = describe_start(pod.borrow().as_ref(), &image) else { continue };
                 if written.as_ref() == Some(&message) {
@@ -54,7 +55,7 @@ impl StartingStatusWriter {
                     turn = turns.take() => turn,
                     _ = is_over.wait_for(|is_over| *is_over) => return,
                 };
-                let status = status::starting(previous.as_deref(), &message);
+                let status = status::starting(previous.as_deref(), &message, since);
                 match status::apply(&client, &reference, &status).await {
                     Ok(()) => written = Some(message),
                     Err(StatusError::Gone | StatusError::Ended) => return,

@@ -7,9 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use kube::Client;
 use skillet_api::{
     Phase, Reason, SkillExecution, SkillExecutionStatus,
-    reason::{FINISHED, SUCCEEDED},
+    reason::{FINISHED, RECONCILING, STALLED, SUCCEEDED},
 };
-use skillet_kube::{Backoff, Conditions, apply_status, is_gone};
+use skillet_kube::{Backoff, Conditions, apply_status, find_condition, is_gone};
 use thiserror::Error;
 use tracing::warn;
 
@@ -48,16 +48,18 @@ pub(crate) fn running(
         job: Some(sandbox.job.clone()),
         pod: sandbox.pod.clone(),
         node: sandbox.node.clone(),
+        conditions: in_progress(Phase::Running, started_at),
         ..SkillExecutionStatus::default()
     }
 }
 
-/// Status of an execution between two attempts: the attempt that ended, and how.
+/// Status of an execution between two attempts: the attempt that ended `now`, and how.
 pub(crate) fn retried(
     version: &str,
     attempts: u32,
     sandbox: &SandboxRef,
     conclusion: &Conclusion,
+    now: Timestamp,
 ) -> SkillExecutionStatus {
     let reason = conclusion.reason.unwrap_or(Reason::SandboxLost);
     let why = conclusion.message.as_deref().unwrap_or_default();
@@ -68,6 +70,7 @@ pub(crate) fn retried(
         resolved_version: Some(version.to_owned()),
         attempts,
         job: Some(sandbox.job.clone()),
+        conditions: in_progress(Phase::Pending, now),
         ..SkillExecutionStatus::default()
     }
 }
@@ -75,7 +78,13 @@ pub(crate) fn retried(
 /// Status of an execution whose sandbox `job` was released unused, after `attempts` attempts of `version` that counted.
 ///
 /// By it the next operator knows that nothing ran in that sandbox, whose Job is gone.
-pub(crate) fn released(version: &str, attempts: u32, job: &str, message: String) -> SkillExecutionStatus {
+pub(crate) fn released(
+    version: &str,
+    attempts: u32,
+    job: &str,
+    message: String,
+    now: Timestamp,
+) -> SkillExecutionStatus {
     SkillExecutionStatus {
         phase: Phase::Pending,
         reason: Some(Reason::Queued),
@@ -84,28 +93,37 @@ pub(crate) fn released(version: &str, attempts: u32, job: &str, message: String)
         resolved_version: (attempts > 0).then(|| version.to_owned()),
         attempts,
         job: Some(job.to_owned()),
+        conditions: in_progress(Phase::Pending, now),
         ..SkillExecutionStatus::default()
     }
 }
 
-/// Status of an execution whose first attempt gets a sandbox, after a sandbox `previous` that was not used.
-pub(crate) fn starting(previous: Option<&str>, message: &str) -> SkillExecutionStatus {
+/// Status of an execution whose first attempt gets a sandbox since a time, after a sandbox `previous` that was not used.
+pub(crate) fn starting(previous: Option<&str>, message: &str, since: Timestamp) -> SkillExecutionStatus {
     SkillExecutionStatus {
         phase: Phase::Pending,
         message: Some(message.to_owned()),
         job: previous.map(str::to_owned),
+        conditions: in_progress(Phase::Pending, since),
         ..SkillExecutionStatus::default()
     }
 }
 
-/// Status of an execution that waits.
-pub(crate) fn queued(message: &str) -> SkillExecutionStatus {
+/// Status of an execution that waits since a time.
+pub(crate) fn queued(message: &str, since: Timestamp) -> SkillExecutionStatus {
     SkillExecutionStatus {
         phase: Phase::Pending,
         reason: Some(Reason::Queued),
         message: Some(message.to_owned()),
+        conditions: in_progress(Phase::Pending, since),
         ..SkillExecutionStatus::default()
     }
+}
+
+/// The condition of an execution that has not ended, by which tools that read kstatus wait for it.
+fn in_progress(phase: Phase, since: Timestamp) -> Vec<Condition> {
+    let conditions = Conditions { old: &[], generation: None, now: since };
+    vec![conditions.build(RECONCILING, "True", phase.as_str(), "")]
 }
 
 /// The final status.
@@ -161,12 +179,16 @@ fn conditions(conclusion: &Conclusion, generation: Option<i64>, now: Timestamp) 
     let reason = conclusion.reason.map(Reason::as_str).unwrap_or_default();
     let message = conclusion.message.as_deref().unwrap_or_default();
     let has_succeeded = if conclusion.phase == Phase::Succeeded { "True" } else { "False" };
-    // Both are written once, with the end.
+    // They are written once, with the end.
     let conditions = Conditions { old: &[], generation, now };
-    vec![
+    let mut ended = vec![
         conditions.build(FINISHED, "True", reason, message),
         conditions.build(SUCCEEDED, has_succeeded, reason, message),
-    ]
+    ];
+    if conclusion.phase != Phase::Succeeded {
+        ended.push(conditions.build(STALLED, "True", reason, message));
+    }
+    ended
 }
 
 /// Applies a status once.
@@ -241,6 +263,10 @@ fn drop_texts(status: &mut SkillExecutionStatus) {
                 "False".clone_into(&mut condition.status);
             }
         }
+        let finished = find_condition(&status.conditions, FINISHED).cloned();
+        status
+            .conditions
+            .extend(finished.map(|finished| Condition { type_: STALLED.to_owned(), ..finished }));
     }
     for stream in [&mut status.stdout, &mut status.stderr].into_iter().flatten() {
         (stream.head, stream.tail) = (String::new(), String::new());

@@ -135,7 +135,8 @@ mod tests {
         let failures = AtomicUsize::new(2);
         let (client, seen) = serving(move |call| {
             let is_status = call.path.ends_with("/status");
-            let fails = is_status && failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+            let fails =
+                is_status && failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
             Some(if fails { (500, b"{}".to_vec()) } else { (200, b"{}".to_vec()) })
         });
         let (mut unparsable, write) = Unparsable::new(context(client));

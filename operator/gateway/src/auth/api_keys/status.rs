@@ -11,7 +11,10 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use skillet_api::{ApiKey, Reason, names, reason::READY};
+use skillet_api::{
+    ApiKey, Reason, names,
+    reason::{READY, STALLED},
+};
 use skillet_kube::{Conditions, find_condition, read};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::warn;
@@ -48,18 +51,22 @@ impl KeyTable {
         if let Some(used) = unwritten_use(key) {
             status["lastUsedAt"] = json!(Time(used));
         }
-        let wanted = self.ready_condition(key, now);
-        let is_written = find_condition(&key.status.conditions, READY).is_some_and(|found| {
-            (&found.status, &found.reason, found.observed_generation)
-                == (&wanted.status, &wanted.reason, wanted.observed_generation)
+        let wanted = self.conditions(key, now);
+        let is_written = [READY, STALLED].into_iter().all(|type_| {
+            let of = |conditions| {
+                let found: Option<&Condition> = find_condition(conditions, type_);
+                found.map(|it| (it.status.clone(), it.reason.clone(), it.observed_generation))
+            };
+            of(&key.status.conditions) == of(&wanted)
         });
         if !is_written {
-            status["conditions"] = json!([wanted]);
+            status["conditions"] = json!(wanted);
         }
         (status != json!({})).then_some(status)
     }
 
-    fn ready_condition(&self, key: &StoredKey, now: Timestamp) -> Condition {
+    /// `Ready`, and `Stalled` for a key that gives no access until somebody changes it.
+    fn conditions(&self, key: &StoredKey, now: Timestamp) -> Vec<Condition> {
         let (status, reason, message) = if self.is_shared(key.hash) {
             (
                 "False",
@@ -72,7 +79,10 @@ impl KeyTable {
             ("True", Reason::Ready, "the gateway accepts the key")
         };
         let conditions = Conditions { old: &key.status.conditions, generation: key.generation, now };
-        conditions.build(READY, status, reason.as_str(), message)
+        let ready = conditions.build(READY, status, reason.as_str(), message);
+        let stalled =
+            (status == "False").then(|| conditions.build(STALLED, "True", reason.as_str(), message));
+        [Some(ready), stalled].into_iter().flatten().collect()
     }
 }
 

@@ -69,10 +69,24 @@ fn a_refused_request_is_no_use() {
 #[test]
 fn a_new_key_is_reported_as_ready_and_an_ended_one_as_expired() {
     let table = table(&json!({}));
-    let condition = |second| written(&table, second).unwrap()["conditions"][0].clone();
+    let conditions = |second| written(&table, second).unwrap()["conditions"].clone();
+    let condition = |second| conditions(second)[0].clone();
     assert_eq!([&condition(0)["status"], &condition(0)["reason"]], ["True", "Ready"]);
     assert_eq!(condition(0)["observedGeneration"], 1);
     assert_eq!([&condition(3600)["status"], &condition(3600)["reason"]], ["False", "KeyExpired"]);
+    let stalled = &conditions(3600)[1];
+    assert_eq!([&stalled["type"], &stalled["status"], &stalled["reason"]], ["Stalled", "True", "KeyExpired"]);
+    assert_eq!(conditions(0)[1], Value::Null);
+}
+
+#[test]
+fn a_key_that_gets_a_later_end_is_no_longer_stalled() {
+    let mut status = accepted();
+    let mut stalled = status["conditions"][0].clone();
+    (stalled["type"], stalled["reason"]) = (json!("Stalled"), json!("KeyExpired"));
+    status["conditions"].as_array_mut().unwrap().push(stalled);
+    let conditions = written(&table(&status), 0).unwrap()["conditions"].clone();
+    assert_eq!(conditions.as_array().unwrap().len(), 1, "{conditions}");
 }
 
 #[test]
