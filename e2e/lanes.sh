@@ -143,6 +143,7 @@ lane_e2e() {
   "$cluster" up
   sandbox-images/build.sh
   e2e/install-program.sh kubectl-skill target/bin
+  e2e/health/build.sh
   e2e/deploy.sh load
   # It deletes the definitions in the end: only where Skillet is not installed yet, as on a cluster of the lane's own.
   if ((was_up == 0)); then e2e/in-cluster.sh charts/test-lifecycle.sh; fi

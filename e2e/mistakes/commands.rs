@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::{
     door::{Answer, Door, Row},
     programs,
-    stage::Stage,
+    stage::{Stage, name_of},
 };
 
 #[derive(Clone, Debug, Deserialize)]
@@ -26,7 +26,7 @@ impl Door for Command {
     const TABLE: &'static str = include_str!("tables/commands.yaml");
 
     async fn answer(row: &Row<Self>, stage: &Stage<'_>) -> Result<Answer> {
-        let directory = stage.directory.join(stage.name_of(&row.mistake));
+        let directory = stage.directory.join(name_of(&row.mistake));
         fs::create_dir_all(&directory)?;
         for (path, text) in &row.deed.files {
             programs::write(&directory, path, text)?;

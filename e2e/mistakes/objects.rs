@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     door::{Answer, Door, Row},
     programs,
-    stage::Stage,
+    stage::{Stage, name_of},
 };
 
 #[derive(Clone, Debug, Deserialize)]
@@ -26,7 +26,7 @@ impl Door for Object {
     async fn answer(row: &Row<Self>, stage: &Stage<'_>) -> Result<Answer> {
         let Object { kind, name, spec } = &row.deed;
         let is_policy = kind == "SkillPolicy";
-        let own = if is_policy { "default".to_owned() } else { stage.name_of(&row.mistake) };
+        let own = if is_policy { "default".to_owned() } else { name_of(&row.mistake) };
         let name = name.clone().unwrap_or(own);
         let object = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": kind, "metadata": { "name": name }, "spec": spec });
         let dry_run = if is_policy { "server" } else { "none" };

@@ -15,7 +15,7 @@ use skillet_e2e::policy;
 use crate::{
     door::{Answer, Door, Row},
     skills,
-    stage::Stage,
+    stage::{Stage, name_of},
 };
 
 #[derive(Clone, Debug, Deserialize)]
@@ -31,7 +31,7 @@ impl Door for Run {
     const TABLE: &'static str = include_str!("tables/runs.yaml");
 
     async fn answer(row: &Row<Self>, stage: &Stage<'_>) -> Result<Answer> {
-        let skill = format!("run-{}", stage.name_of(&row.mistake));
+        let skill = format!("run-{}", name_of(&row.mistake));
         let mut spec = row.deed.run.clone();
         if let Some(change) = &row.deed.skill {
             let text = skills::object(&skill, change).to_string().replace("IMAGES/", policy::IMAGES);

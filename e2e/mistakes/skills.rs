@@ -10,14 +10,14 @@ use skillet_e2e::manifest;
 use crate::{
     door::{Answer, Door, Row},
     programs,
-    stage::Stage,
+    stage::{Stage, name_of},
 };
 
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Skill {
     /// Changes of the shortest spec; null removes a field.
-    #[serde(default)]
-    skill: Value,
+    #[serde(default, rename = "skill")]
+    change: Value,
     name: Option<String>,
     /// A whole document.
     text: Option<String>,
@@ -39,9 +39,9 @@ impl Door for Skill {
     const TABLE: &'static str = include_str!("tables/skills.yaml");
 
     async fn answer(row: &Row<Self>, stage: &Stage<'_>) -> Result<Answer> {
-        let Skill { skill, name, text } = &row.deed;
-        let name = name.clone().unwrap_or_else(|| stage.name_of(&row.mistake));
-        let document = text.clone().unwrap_or_else(|| object(&name, skill).to_string());
+        let Skill { change, name, text } = &row.deed;
+        let name = name.clone().unwrap_or_else(|| name_of(&row.mistake));
+        let document = text.clone().unwrap_or_else(|| object(&name, change).to_string());
         let began = Instant::now();
         let arguments = ["apply", "--namespace", &stage.j.namespace, "-f", "-"];
         let applied = programs::run("kubectl", &arguments, &stage.directory, &document).await?;

@@ -64,13 +64,6 @@ impl<'a> Stage<'a> {
         self.tokens.get(caller).map(String::as_str).with_context(|| format!("no caller {caller}"))
     }
 
-    /// A name of an object and a file, from the words of a mistake.
-    pub(crate) fn name_of(&self, mistake: &str) -> String {
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        let name: String = mistake.chars().take(48).map(plain).collect();
-        name.trim_matches('-').to_owned()
-    }
-
     /// The conditions of a Skill as `kubectl describe` shows them.
     pub(crate) async fn conditions(&self, skill: &str) -> Result<String> {
         let status = self.j.api::<Skill>().get(skill).await?.status.unwrap_or_default();
@@ -79,6 +72,13 @@ impl<'a> Stage<'a> {
         };
         Ok(status.conditions.iter().map(line).collect())
     }
+}
+
+/// A name of an object and a file, from the words of a mistake.
+pub(crate) fn name_of(mistake: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = mistake.chars().take(48).map(plain).collect();
+    name.trim_matches('-').to_owned()
 }
 
 fn skills() -> Vec<SkillDraft> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     door::{Answer, Door, Row},
     programs,
-    stage::Stage,
+    stage::{Stage, name_of},
 };
 
 /// The one value that is required.
@@ -25,7 +25,7 @@ impl Door for Values {
     const TABLE: &'static str = include_str!("tables/values.yaml");
 
     async fn answer(row: &Row<Self>, stage: &Stage<'_>) -> Result<Answer> {
-        let name = stage.name_of(&row.mistake);
+        let name = name_of(&row.mistake);
         let (registry, own) = (format!("{name}-registry.yaml"), format!("{name}.yaml"));
         programs::write(&stage.directory, &registry, REGISTRY)?;
         programs::write(&stage.directory, &own, &row.deed.values.to_string())?;

@@ -68,7 +68,9 @@ fn offered(scoring: &Scoring, request: &Value) -> String {
     });
     let index = Index::build(scoring.matching, skills);
     let tools = chosen(scoring, &index, request, &mut Scratch::default());
-    tools.iter().map(|tool| format!("{} {} {}\n", tool.name, tool.description, tool.parameters)).collect()
+    let lines: Vec<String> =
+        tools.iter().map(|tool| format!("{} {} {}", tool.name, tool.description, tool.parameters)).collect();
+    lines.join("\n")
 }
 
 #[cfg(test)]
