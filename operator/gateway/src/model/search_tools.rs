@@ -66,11 +66,10 @@ impl SearchToolNames {
             },
             "required": ["skill", "input"],
         }));
-        let find_text = format!(
-            "Finds skills: programs of this platform that can be run for you. Returns the name, the description and \
+        let find_text = "Finds skills: programs of this platform that can be run for you. Returns the name, the description and \
              the input schema of each skill that fits, and the tool that runs it. Search before you say that you \
              cannot do something."
-        );
+            .to_owned();
         let tool = |name: &Arc<str>, description: String, parameters: &Arc<Value>| ToolDefinition {
             name: name.clone(),
             description: description.into(),

@@ -77,7 +77,8 @@ mod tests {
     #[test]
     fn one_edit_leads_to_the_term_of_a_skill() {
         check("trnaslat", Some("translat"));
-        check("transalt", None);
+        check("transalt", Some("translat"));
+        check("trasnalt", None);
         check("transslat", Some("translat"));
         check("tranlat", Some("translat"));
         check("tramslat", Some("translat"));

@@ -38,7 +38,7 @@ fn request(turns: &[ScriptedTurn]) -> Value {
 async fn play(mode: OfferMode, matching: OfferMatching) -> Vec<(Value, Value)> {
     let gateway = TestGateway::new();
     gateway.change_policy(|policy| {
-        (policy.gateway.offer.mode, policy.gateway.offer.matching) = (mode, matching)
+        (policy.gateway.offer.mode, policy.gateway.offer.matching) = (mode, matching);
     });
     for (name, description) in SKILLS {
         gateway.skill("team", name, &json!({ "description": description }));
