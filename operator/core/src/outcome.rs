@@ -12,7 +12,7 @@ use crate::{
     exact_json::find_inexact,
     output::{fit, interpret},
     schema::{Schema, summarize},
-    text::{text_tail, trim},
+    text::{text_tail, trim, truncate},
 };
 
 /// The end of a program.
@@ -58,8 +58,10 @@ pub struct Outcome {
     pub exit_code: Option<i32>,
 }
 
-/// Bytes of standard error that a message quotes.
+/// Bytes of standard error that a message quotes, of its headline and of its end.
 const MAX_QUOTED: usize = 500;
+/// Bytes of standard error in which the error is looked for: many lines of a stack may follow it.
+const MAX_READ: usize = 8 * 1024;
 
 /// Returns the outcome. The output of a successful program must also satisfy the output schema, which a part of a document
 /// cannot.
@@ -131,13 +133,13 @@ fn failure(reason: Reason, message: String, exit_code: Option<i32>) -> Outcome {
 
 /// Appends the line of standard error that says most, an explanation, and the end of standard error if it has more lines.
 fn quote(message: &str, stderr: &[u8], processes: u32) -> String {
-    let end = text_tail(stderr, MAX_QUOTED);
+    let (read, end) = (text_tail(stderr, MAX_READ), text_tail(stderr, MAX_QUOTED));
     let end = trim(&end);
     if end.is_empty() {
         return message.to_owned();
     }
-    let headline = headline(end);
-    let explained = explanation(end, processes).map(|why| format!(" ({why})")).unwrap_or_default();
+    let (headline, _) = truncate(headline(&read), MAX_QUOTED);
+    let explained = explanation(&read, processes).map(|why| format!(" ({why})")).unwrap_or_default();
     let rest = if headline == end { String::new() } else { format!("\n{end}") };
     format!("{message}: {headline}{explained}{rest}")
 }
@@ -221,6 +223,15 @@ mod tests {
         let first = "exit code 1: RuntimeError: can't start new thread (spec.limits.processes of the Skill allows 10 processes and threads; raise it or start fewer)";
         assert_eq!(message.lines().next(), Some(first));
         assert!(message.ends_with(stderr.trim_end()), "{message}");
+    }
+
+    #[test]
+    fn an_error_before_a_long_stack_is_found() {
+        let stack = "    at Module._load (node:internal/modules/cjs/loader:1443:12)\n".repeat(12);
+        let stderr = format!("main.js:1\nError: Cannot find module 'lodash'\n{stack}\nNode.js v24.21.0\n");
+        let message = end(&Termination::Exited { code: 1 }, "", &stderr).message;
+        let first = "exit code 1: Error: Cannot find module 'lodash' (a runtime has its standard library and no packages; use an image that has them)";
+        assert_eq!(message.lines().next(), Some(first));
     }
 
     #[test]
