@@ -20,6 +20,7 @@ fn every_example_is_a_valid_skill_whose_samples_fit_its_schemas() -> Result<()> 
         );
         let valid = validate_skill(name, spec, &SkillPolicySpec::default());
         let content = valid.map_err(|problems| anyhow::anyhow!("{name}: {problems:?}"))?.content;
+        let content = content.with_context(|| format!("{name} has no program"))?;
         let input = content.input_schema.with_context(|| format!("{name} has no input schema"))?;
         assert_eq!(input.check(&example.input), Ok(()), "sample input of {name}");
         let output = content.output_schema.with_context(|| format!("{name} has no output schema"))?;

@@ -147,6 +147,7 @@ fn candidate(tool: &Tool, has_examples: bool) -> Candidate {
         name: tool.name.as_str().into(),
         version: "1.0.0".into(),
         is_ready: true,
+        has_program: true,
         description: tool.description.as_str().into(),
         tags: [].into(),
         examples: examples.into(),

@@ -13,11 +13,13 @@ pub mod duration;
 mod effective_limits;
 pub mod execution;
 pub mod gateway;
+pub mod instructions;
 pub mod names;
 pub mod policy;
 pub mod reason;
 mod schema;
 pub mod skill;
+mod skill_status;
 pub mod version;
 
 pub use api_key::{ApiKey, ApiKeySpec, ApiKeyStatus};

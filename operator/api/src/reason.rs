@@ -41,6 +41,8 @@ reasons! {
     VersionYanked,
     /// The version constraint does not parse.
     ConstraintInvalid,
+    /// The version has instructions and no program: a model reads it, and nothing runs.
+    NoProgram,
     /// The Skill's mode is `off`.
     SkillOff,
     /// The Skill has `enabled: false`.

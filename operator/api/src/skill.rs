@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 
-pub use crate::effective_limits::EffectiveLimits;
-use crate::{duration::SkillDuration, schema};
+use crate::{duration::SkillDuration, instructions::Instructions, schema};
+pub use crate::{effective_limits::EffectiveLimits, skill_status::SkillStatus};
 
-/// Version, description, mode and program of a skill.
+/// Version, description, mode, program and instructions of a skill.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "skillet.dev",
@@ -22,7 +21,7 @@ use crate::{duration::SkillDuration, schema};
     category = "skillet",
     status = "SkillStatus",
     derive = "PartialEq",
-    doc = "A Skill is a versioned unit of work for LLM agents: a model sees its description and input schema, never its implementation. Every run happens in a locked-down Job pod of its own.",
+    doc = "A Skill is a versioned unit of work for LLM agents: a program, instructions, or both. A model sees description, input schema and instructions, never the program. Every run happens in a locked-down Job pod of its own.",
     printcolumn(name = "Version", type_ = "string", json_path = ".spec.version", description = "Version wanted"),
     printcolumn(name = "Current", type_ = "string", json_path = ".status.currentVersion", description = "Version that runs if a request names none"),
     printcolumn(name = "Latest", type_ = "string", json_path = ".status.latestVersion", description = "Newest sealed version", priority = 1),
@@ -33,11 +32,13 @@ use crate::{duration::SkillDuration, schema};
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Sealed')].reason", description = "Reason of Sealed", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = kube::core::Rule::new("self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')").message("metadata.name must be at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit"),
-    validation = kube::core::Rule::new("self.spec.version != oldSelf.spec.version || !has(self.status) || !has(self.status.versions) || !(self.spec.version in self.status.versions) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'Sealed' && c.status == 'True') || ((has(self.spec.description) ? self.spec.description : '') == (has(oldSelf.spec.description) ? oldSelf.spec.description : '') && has(self.spec.tool) == has(oldSelf.spec.tool) && (!has(self.spec.tool) || self.spec.tool == oldSelf.spec.tool) && self.spec.run == oldSelf.spec.run && has(self.spec.limits) == has(oldSelf.spec.limits) && (!has(self.spec.limits) || self.spec.limits == oldSelf.spec.limits))").message("this version is sealed; raise spec.version to change description, tool, run or limits")
+    validation = kube::core::Rule::new("self.spec.version != oldSelf.spec.version || !has(self.status) || !has(self.status.versions) || !(self.spec.version in self.status.versions) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'Sealed' && c.status == 'True') || ((has(self.spec.description) ? self.spec.description : '') == (has(oldSelf.spec.description) ? oldSelf.spec.description : '') && has(self.spec.tool) == has(oldSelf.spec.tool) && (!has(self.spec.tool) || self.spec.tool == oldSelf.spec.tool) && has(self.spec.run) == has(oldSelf.spec.run) && (!has(self.spec.run) || self.spec.run == oldSelf.spec.run) && has(self.spec.limits) == has(oldSelf.spec.limits) && (!has(self.spec.limits) || self.spec.limits == oldSelf.spec.limits))").message("this version is sealed; raise spec.version to change description, tool, run or limits"),
+    validation = kube::core::Rule::new("self.spec.version != oldSelf.spec.version || !has(self.status) || !has(self.status.versions) || !(self.spec.version in self.status.versions) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'Sealed' && c.status == 'True') || (has(self.spec.instructions) == has(oldSelf.spec.instructions) && (!has(self.spec.instructions) || self.spec.instructions == oldSelf.spec.instructions) && has(self.spec.files) == has(oldSelf.spec.files) && (!has(self.spec.files) || self.spec.files == oldSelf.spec.files))").message("this version is sealed; raise spec.version to change instructions or files")
 )]
+#[x_kube(validation = ("has(self.run) || has(self.instructions)", "a skill needs run (a program), instructions (a text for models), or both"))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillSpec {
-    /// Version of the content, three numbers `a.b.c`. Content under a version never changes once sealed: raise it with every change of `tool`, `run`, `limits` or `description`.
+    /// Version of the content, three numbers `a.b.c`. Content under a version never changes once sealed: raise it with every change of `tool`, `run`, `limits`, `instructions`, `files` or `description`.
     #[schemars(length(max = 29))]
     #[x_kube(validation = kube::core::Rule::new(r"self.matches('^(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,8})$')").message("version is three numbers without leading zeros, such as 1.2.3: no v, no pre-release, no build"))]
     pub version: String,
@@ -75,8 +76,17 @@ pub struct SkillSpec {
     /// Schemas of input and output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Tool>,
-    /// Program that the skill runs.
-    pub run: Run,
+    /// Program that the skill runs. Unset: the skill has `instructions` only, and nothing runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// Text that a model reads before it does the work, as in a SKILL.md. With `run`, the manual of the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Instructions>,
+    /// Files of the bundle beside the instructions, such as `references/api.md`. A model reads them by their path. At most 128, of at most 700 KiB together.
+    #[schemars(length(max = 128))]
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["path".into()]))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<File>,
     /// Time, size and number limits of one run. Unset limits come from SkillPolicy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
@@ -214,13 +224,13 @@ pub enum Runtime {
     Node,
 }
 
-/// A file in the program's working directory.
+/// A file in the program's working directory, or of a bundle.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[x_kube(validation = ("has(self.content) != has(self.contentBase64)", "give exactly one of content and contentBase64"))]
 #[x_kube(validation = ("!self.path.startsWith('/') && !self.path.matches('(^|/)\\\\.\\\\.?(/|$)') && !self.path.endsWith('/') && !self.path.contains('//')", "path must be relative, without empty, . or .. segments"))]
 #[serde(rename_all = "camelCase")]
 pub struct File {
-    /// Path below the working directory, such as `lib/words.txt`.
+    /// Path below the working directory or the bundle's folder, such as `lib/words.txt`.
     #[schemars(length(min = 1, max = 256))]
     pub path: String,
     /// The file's text. At most 256 KiB.
@@ -306,41 +316,4 @@ pub enum RetryOn {
     #[default]
     Lost,
     Failure,
-}
-
-/// Validation and versions of the skill, as the operator sees them.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SkillStatus {
-    /// Generation of the spec that this status describes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// Version that runs if a request names none: `spec.version`. If that is not sealed or is yanked, the newest version below it, else the newest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub current_version: Option<String>,
-    /// Newest sealed version that is not yanked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latest_version: Option<String>,
-    /// Every sealed version, newest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub versions: Vec<String>,
-    /// sha256 of the content of `spec.version`, as sealed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-    /// Mode of the spec as a word. YAML reads a bare `on` or `off` as a boolean, and the spec keeps that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
-    /// Limits of a run of the spec, with the defaults of SkillPolicy for those that the spec leaves out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limits: Option<EffectiveLimits>,
-    /// Highest limits that SkillPolicy allows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub maximums: Option<EffectiveLimits>,
-    /// False if `spec.run.sandbox.image` is a tag without a digest: the registry decides what runs, and may change it under a sealed version. Absent for a `runtime`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_pinned: Option<bool>,
-    /// `Ready`: a version can run. `Sealed`: the content of the spec is sealed under its version. `SecretsPresent`, only of a Skill with `secretEnv`: every Secret and key exists; without them models are not offered the skill. `Stalled`, only if it is True: the spec cannot be sealed until somebody changes it.
-    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<Condition>,
 }

@@ -3,7 +3,10 @@
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::skill::{Limits, Run, Tool};
+use crate::{
+    instructions::Instructions,
+    skill::{File, Limits, Run, Tool},
+};
 
 /// Content that decides behavior. Mode, enabled and tags stay on the Skill, since they change without a new version.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +27,7 @@ use crate::skill::{Limits, Run, Tool};
     selectable = ".spec.skill",
     validation = kube::core::Rule::new("self.metadata.name == self.spec.skill + '-' + self.spec.version").message("metadata.name must be <spec.skill>-<spec.version>")
 )]
+#[x_kube(validation = ("has(self.run) || has(self.instructions)", "a skill needs run (a program), instructions (a text for models), or both"))]
 #[x_kube(validation = ("self == oldSelf", "a SkillVersion is immutable; raise spec.version of the Skill instead"))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillVersionSpec {
@@ -43,8 +47,17 @@ pub struct SkillVersionSpec {
     /// Schemas of input and output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Tool>,
-    /// Program that the skill runs.
-    pub run: Run,
+    /// Program that the skill runs. Unset: nothing runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// Text that a model reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Instructions>,
+    /// Files of the bundle beside the instructions.
+    #[schemars(length(max = 128))]
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["path".into()]))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<File>,
     /// Limits of one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,

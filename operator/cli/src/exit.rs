@@ -56,6 +56,7 @@ impl Exit {
             Reason::Cancelled => Exit::Cancelled,
             Reason::SkillNotFound
             | Reason::SkillNotReady
+            | Reason::NoProgram
             | Reason::VersionNotFound
             | Reason::VersionYanked
             | Reason::ConstraintInvalid

@@ -2,7 +2,7 @@
 
 use kube::{Resource, api::ObjectMeta};
 use serde::Deserialize;
-use skillet_api::{SkillVersion, SkillVersionSpec, skill::Run};
+use skillet_api::{SkillVersion, SkillVersionSpec};
 use skillet_kube::RawObject;
 
 /// The fields by which a version is chosen.
@@ -40,7 +40,9 @@ impl VersionHead {
                 digest,
                 description: String::new(),
                 tool: None,
-                run: Run::default(),
+                run: None,
+                instructions: None,
+                files: Vec::new(),
                 limits: None,
             },
         }

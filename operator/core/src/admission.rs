@@ -317,9 +317,10 @@ fn not_ready(skill: &Skill) -> Option<(&str, &str)> {
     Some((&ready.reason, &ready.message))
 }
 
-/// Returns the policy's own reason if all errors have it. All other errors are for the Skill's author: `SkillNotReady`.
+/// Returns the reason of the policy, or of a version without a program, if all errors have it. All other errors are for the Skill's
+/// author: `SkillNotReady`.
 fn reason_of(errors: &[&str]) -> Reason {
-    [Reason::ImageNotAllowed, Reason::LimitTooHigh]
+    [Reason::ImageNotAllowed, Reason::LimitTooHigh, Reason::NoProgram]
         .into_iter()
         .find(|reason| errors.iter().all(|error| *error == reason.as_str()))
         .unwrap_or(Reason::SkillNotReady)

@@ -6,7 +6,8 @@ use serde_json::{Map, Number, Value, json};
 use sha2::{Digest as _, Sha256};
 use skillet_api::{
     SkillSpec, SkillVersionSpec,
-    skill::{Limits, RetryOn, Run, Tool},
+    instructions::{InstructionTriggers, Instructions},
+    skill::{File, Limits, RetryOn, Run, Tool},
 };
 
 /// The content that a Skill and a sealed version share.
@@ -14,7 +15,9 @@ use skillet_api::{
 pub struct Content<'a> {
     pub description: &'a str,
     pub tool: Option<&'a Tool>,
-    pub run: &'a Run,
+    pub run: Option<&'a Run>,
+    pub instructions: Option<&'a Instructions>,
+    pub files: &'a [File],
     pub limits: Option<&'a Limits>,
 }
 
@@ -23,7 +26,9 @@ impl<'a> From<&'a SkillSpec> for Content<'a> {
         Self {
             description: &spec.description,
             tool: spec.tool.as_ref(),
-            run: &spec.run,
+            run: spec.run.as_ref(),
+            instructions: spec.instructions.as_ref(),
+            files: &spec.files,
             limits: spec.limits.as_ref(),
         }
     }
@@ -34,7 +39,9 @@ impl<'a> From<&'a SkillVersionSpec> for Content<'a> {
         Self {
             description: &spec.description,
             tool: spec.tool.as_ref(),
-            run: &spec.run,
+            run: spec.run.as_ref(),
+            instructions: spec.instructions.as_ref(),
+            files: &spec.files,
             limits: spec.limits.as_ref(),
         }
     }
@@ -62,13 +69,15 @@ pub fn seal(skill_name: &str, spec: &SkillSpec) -> SkillVersionSpec {
         description: spec.description.clone(),
         tool: spec.tool.clone(),
         run: spec.run.clone(),
+        instructions: spec.instructions.clone(),
+        files: spec.files.clone(),
         limits: spec.limits.clone(),
     }
 }
 
 fn canonical(content: Content<'_>) -> String {
-    let mut run = content.run.clone();
-    if let Some(sandbox) = &mut run.sandbox {
+    let mut run = content.run.cloned();
+    if let Some(sandbox) = run.as_mut().and_then(|run| run.sandbox.as_mut()) {
         sandbox.files.sort_by(|a, b| a.path.cmp(&b.path));
         sandbox.env.sort_by(|a, b| a.name.cmp(&b.name));
         sandbox.secret_env.sort_by(|a, b| a.name.cmp(&b.name));
@@ -81,6 +90,18 @@ fn canonical(content: Content<'_>) -> String {
     parts.insert("limits".to_owned(), json!(limits));
     parts.insert("run".to_owned(), json!(run));
     parts.insert("tool".to_owned(), json!(tool));
+    // Versions of programs alone were sealed before there were instructions, and keep their digest.
+    if let Some(instructions) = content.instructions {
+        let mut instructions = instructions.clone();
+        instructions.triggers =
+            instructions.triggers.filter(|triggers| *triggers != InstructionTriggers::default());
+        parts.insert("instructions".to_owned(), json!(instructions));
+    }
+    if !content.files.is_empty() {
+        let mut files: Vec<&File> = content.files.iter().collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        parts.insert("files".to_owned(), json!(files));
+    }
     let mut text = String::new();
     write_canonical(&Value::Object(parts), &mut text);
     text
@@ -223,6 +244,27 @@ mod tests {
         check_differs(
             "{version: 1.0.0, tool: {inputSchema: {}}, run: {sandbox: {runtime: shell, script: cat}}}",
         );
+    }
+
+    #[test]
+    fn instructions_and_files_count_and_the_order_of_files_does_not() {
+        let guide = |fields: &str| format!("{{version: 1.0.0, instructions: {{body: Read.}}{fields}}}");
+        let two = guide(", files: [{path: a, content: x}, {path: b, content: y}]");
+        check_same(&two, &guide(", files: [{path: b, content: y}, {path: a, content: x}]"));
+        check_same(
+            &guide(""),
+            "{version: 1.0.0, instructions: {body: Read., activation: Listed, userInvocable: true}}",
+        );
+        let other = [
+            guide(""),
+            guide(", files: [{path: a, content: x}]"),
+            guide(", run: {sandbox: {runtime: shell, script: cat}}"),
+            "{version: 1.0.0, instructions: {body: Read., allowedTools: [Read]}}".to_owned(),
+            two,
+        ];
+        let digests: std::collections::BTreeSet<String> =
+            other.iter().map(|yaml| digest(&spec(yaml))).collect();
+        assert_eq!(digests.len(), other.len());
     }
 
     #[test]

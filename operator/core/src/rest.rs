@@ -14,6 +14,7 @@ pub fn http_status(reason: Reason) -> u16 {
         Reason::SkillOff
         | Reason::SkillDisabled
         | Reason::SkillNotReady
+        | Reason::NoProgram
         | Reason::VersionConflict
         | Reason::SealRecordFull
         | Reason::ImageNotAllowed

@@ -31,6 +31,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::Running
         | Reason::SkillNotFound
         | Reason::SkillNotReady
+        | Reason::NoProgram
         | Reason::VersionNotFound
         | Reason::VersionYanked
         | Reason::ConstraintInvalid

@@ -5,6 +5,7 @@
 
 mod field_error;
 mod image;
+mod instructions;
 mod limits;
 mod sandbox_spec;
 mod warnings;
@@ -16,8 +17,8 @@ use std::{
 
 use serde_json::Value;
 use skillet_api::{
-    SkillPolicySpec, SkillSpec,
-    skill::{Runtime, SecretEnvVar},
+    Reason, SkillPolicySpec, SkillSpec,
+    skill::{Run, Runtime, SecretEnvVar},
 };
 
 use crate::{
@@ -29,16 +30,18 @@ use field_error::FieldErrors;
 
 pub use self::{
     field_error::FieldError,
+    instructions::{MAX_BODY_BYTES, MAX_BUNDLE_BYTES},
     limits::{ValidLimits, effective_limits, maximum_limits},
     warnings::warnings,
 };
 
-/// A Skill whose present content can be sealed and run.
+/// A Skill whose present content can be sealed.
 #[derive(Clone, Debug)]
 pub struct ValidSkill {
     pub version: SkillSemver,
     pub digest: String,
-    pub content: ValidContent,
+    /// Content of a run. `None` for a skill of instructions alone.
+    pub content: Option<ValidContent>,
 }
 
 /// Content that was validated; builders check nothing again.
@@ -93,7 +96,7 @@ pub fn yanked_versions(spec: &SkillSpec) -> BTreeSet<SkillSemver> {
 
 /// Tells if a Skill's own image has a digest, so that it never changes. `None` for a runtime, whose image is Skillet's.
 pub fn is_image_pinned(spec: &SkillSpec) -> Option<bool> {
-    let image = spec.run.sandbox.as_ref()?.image.as_ref()?;
+    let image = spec.run.as_ref()?.sandbox.as_ref()?.image.as_ref()?;
     Some(image.contains('@'))
 }
 
@@ -130,22 +133,41 @@ pub fn validate_skill(
             errors.spec(format_args!("spec.yankedVersions[{place}]"), error.to_string());
         }
     }
-    let content = read_content(spec.into(), policy, &mut errors);
-    match (version, content) {
-        (Ok(version), Some(content)) if errors.is_empty() => {
-            Ok(ValidSkill { version, digest: digest(spec), content })
+    instructions::check(spec.into(), &mut errors);
+    let content = match (&spec.run, &spec.instructions) {
+        (None, None) => {
+            errors.spec(
+                "spec.run",
+                "is not set; give run (a program), spec.instructions (a text for models), or both",
+            );
+            None
         }
+        (None, Some(_)) => {
+            check_interface(spec.into(), &mut errors);
+            None
+        }
+        (Some(run), _) => read_content(spec.into(), run, policy, &mut errors),
+    };
+    match version {
+        Ok(version) if errors.is_empty() => Ok(ValidSkill { version, digest: digest(spec), content }),
         _ => Err(errors.into_vec()),
     }
 }
 
-/// Validates content alone, such as that of a sealed version.
+/// Validates content for a run, such as that of a sealed version. Content without a program is the error `NoProgram`.
 pub fn validate_content<'a>(
     content: impl Into<Content<'a>>,
     policy: &SkillPolicySpec,
 ) -> Result<ValidContent, Vec<FieldError>> {
     let mut errors = FieldErrors::default();
-    match read_content(content.into(), policy, &mut errors) {
+    let content = content.into();
+    let Some(run) = content.run else {
+        let message = "is not set: the skill has instructions, which models read, and no program";
+        errors.add(Reason::NoProgram, "spec.run", message);
+        return Err(errors.into_vec());
+    };
+    instructions::check(content, &mut errors);
+    match read_content(content, run, policy, &mut errors) {
         Some(content) if errors.is_empty() => Ok(content),
         _ => Err(errors.into_vec()),
     }
@@ -165,18 +187,29 @@ fn is_dns_label(name: &str) -> bool {
     are_edges_plain && bytes.iter().all(|b| is_plain(*b) || *b == b'-')
 }
 
-/// Returns `None` only if it added an error.
-fn read_content(
-    content: Content<'_>,
-    policy: &SkillPolicySpec,
-    errors: &mut FieldErrors,
-) -> Option<ValidContent> {
+/// The schemas of input and output, compiled.
+type Schemas = (Option<Arc<Schema>>, Option<Arc<Schema>>);
+
+/// Checks description and schemas, which skills with and without a program have.
+fn check_interface(content: Content<'_>, errors: &mut FieldErrors) -> Schemas {
     errors.at_most("spec.description", content.description, 1024);
     let input = content.tool.and_then(|tool| tool.input_schema.as_ref());
     let output = content.tool.and_then(|tool| tool.output_schema.as_ref());
-    let input_schema = read_schema("spec.tool.inputSchema", input, errors);
-    let output_schema = read_schema("spec.tool.outputSchema", output, errors);
-    let sandbox = content.run.sandbox.as_ref();
+    (
+        read_schema("spec.tool.inputSchema", input, errors),
+        read_schema("spec.tool.outputSchema", output, errors),
+    )
+}
+
+/// Returns `None` only if it added an error.
+fn read_content(
+    content: Content<'_>,
+    run: &Run,
+    policy: &SkillPolicySpec,
+    errors: &mut FieldErrors,
+) -> Option<ValidContent> {
+    let (input_schema, output_schema) = check_interface(content, errors);
+    let sandbox = run.sandbox.as_ref();
     if sandbox.is_none() {
         errors.spec("spec.run", "needs exactly one handler: sandbox");
     }

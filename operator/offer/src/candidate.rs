@@ -19,6 +19,8 @@ pub struct Candidate {
     pub version: Arc<str>,
     /// True if a version is sealed, so that the skill can run.
     pub is_ready: bool,
+    /// False for a version of instructions alone, which is no tool.
+    pub has_program: bool,
     pub description: Arc<str>,
     pub tags: Arc<[String]>,
     /// Questions that the skill answers. Only [`super::MatchMode::Ranked`] reads them.
@@ -84,6 +86,9 @@ impl Candidate {
         if !self.is_ready {
             return Some(RejectReason::NotReady);
         }
+        if !self.has_program {
+            return Some(RejectReason::NoProgram);
+        }
         if !self.enabled {
             return Some(RejectReason::Disabled);
         }
@@ -134,6 +139,11 @@ mod tests {
                 (candidate.eligibility(), candidate.blocked_by()),
                 (eligibility, blocked_by),
                 "{mode:?} {invocation:?}"
+            );
+            let text_only = Candidate { has_program: false, ..candidate.clone() };
+            assert_eq!(
+                (text_only.eligibility(), text_only.blocked_by()),
+                (Eligibility::Never, Some(RejectReason::NoProgram))
             );
             let unsealed = Candidate { is_ready: false, ..candidate };
             assert_eq!(

@@ -49,6 +49,8 @@ pub enum RejectReason {
     Unknown,
     /// No version of it is sealed.
     NotReady,
+    /// It has instructions and no program, so it is no tool.
+    NoProgram,
     Disabled,
     ModeOff,
     /// Its invocation is `manual`.
@@ -79,6 +81,7 @@ impl RejectReason {
             Self::NotNamed => "NotNamed",
             Self::Unknown => "Unknown",
             Self::NotReady => "SkillNotReady",
+            Self::NoProgram => "NoProgram",
             Self::Disabled => "SkillDisabled",
             Self::ModeOff => "SkillOff",
             Self::ManualOnly => "ManualOnly",

@@ -34,6 +34,7 @@ pub fn candidate(name: &str, description: &str, tags: &[&str]) -> Candidate {
         name: name.into(),
         version: "1.0.0".into(),
         is_ready: true,
+        has_program: true,
         description: description.into(),
         tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
         examples: [].into(),

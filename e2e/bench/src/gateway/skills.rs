@@ -136,7 +136,7 @@ mod tests {
                 (skill.spec.run, skill.spec.mode),
                 (version.spec.run.clone(), skillet_api::skill::Mode::On)
             );
-            let script = version.spec.run.sandbox.unwrap().script.unwrap().len();
+            let script = version.spec.run.unwrap().sandbox.unwrap().script.unwrap().len();
             assert!((1_000..2_000).contains(&script), "{script}");
             let description = version.spec.description.len();
             assert!((130..190).contains(&description), "{description}");

@@ -141,6 +141,7 @@ pub(super) fn candidate(skill: &Value, mode: Mode, registered: i64) -> Result<Ca
         name: name.into(),
         version: text("version").into(),
         is_ready: true,
+        has_program: true,
         description: text("description").into(),
         tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
         examples: [].into(),

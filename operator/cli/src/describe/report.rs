@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use skillet_api::{
     Skill,
+    instructions::Instructions,
     skill::{Invocation, Limits, Mode, Runtime, Sandbox, Tool},
 };
 
@@ -20,11 +21,14 @@ pub(super) fn text(description: &Description, now: Timestamp) -> String {
     let Description { skill, example_input, versions, executions } = description;
     let mut text = state(skill, now);
     text += &conditions(skill);
+    text += &instructions(skill);
     text += &program(skill);
     let tool = skill.spec.tool.as_ref();
     text += &schema("Input schema", tool.and_then(|tool: &Tool| tool.input_schema.as_ref()));
     text += &schema("Output schema", tool.and_then(|tool| tool.output_schema.as_ref()));
-    text += &section("Example", &example(skill, example_input));
+    if skill.spec.run.is_some() {
+        text += &section("Example", &example(skill, example_input));
+    }
     if let Some(versions) = versions {
         text += &section("Versions", &or_none(versions.is_empty(), versions::table(versions, now)));
     }
@@ -100,9 +104,33 @@ fn conditions(skill: &Skill) -> String {
     lines.collect::<String>() + &if is_old { field("Note", note) } else { String::new() }
 }
 
+fn instructions(skill: &Skill) -> String {
+    let Some(instructions) = &skill.spec.instructions else { return String::new() };
+    let Instructions { body, activation, triggers, inputs, allowed_tools, denied_tools, .. } = instructions;
+    let triggers = triggers.clone().unwrap_or_default();
+    let inputs: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
+    let files: Vec<String> = skill.spec.files.iter().map(|file| file.path.clone()).collect();
+    let mut text = field("Instructions", &format!("{} lines, {activation:?}", body.lines().count()));
+    for (name, values) in [
+        ("Keywords", &triggers.keywords),
+        ("Slash", &triggers.slash),
+        ("Paths", &triggers.paths),
+        ("Inputs", &inputs),
+        ("Allowed tools", allowed_tools),
+        ("Denied tools", denied_tools),
+        ("Bundle", &files),
+    ] {
+        if !values.is_empty() {
+            text += &field(name, &values.join("\n"));
+        }
+    }
+    text
+}
+
 fn program(skill: &Skill) -> String {
+    let Some(run) = &skill.spec.run else { return String::new() };
     let nothing = Sandbox::default();
-    let sandbox = skill.spec.run.sandbox.as_ref().unwrap_or(&nothing);
+    let sandbox = run.sandbox.as_ref().unwrap_or(&nothing);
     let runtime = sandbox.runtime.map(|runtime| match runtime {
         Runtime::Shell => "shell",
         Runtime::Python => "python",

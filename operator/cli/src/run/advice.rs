@@ -16,6 +16,7 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         | Reason::ParseFailed => {
             format!("repair the Skill; kubectl describe skill {skill} -n {namespace} shows the error")
         }
+        Reason::NoProgram => format!("a model reads it; {} shows the text", see("jsonpath='{.spec.instructions.body}'")),
         Reason::VersionNotFound | Reason::VersionYanked => {
             format!("kubectl skill versions {skill} -n {namespace} lists those that exist")
         }

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{ResourceExt as _, api::ObjectMeta};
 use skillet_api::{
     Skill, SkillSpec, SkillVersion,
-    skill::{Invocation, Mode, Run, SkillStatus},
+    skill::{Invocation, Mode, SkillStatus},
 };
 use skillet_core::version::SkillSemver;
 
@@ -73,7 +73,9 @@ impl KnownSkill {
             tags: Vec::new(),
             examples: Vec::new(),
             tool: None,
-            run: Run::default(),
+            run: None,
+            instructions: None,
+            files: Vec::new(),
             limits: None,
         };
         let status = SkillStatus {

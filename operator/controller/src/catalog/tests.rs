@@ -119,7 +119,7 @@ fn every_change_of_the_catalog_is_signaled() {
 fn the_catalog_drops_the_content_of_a_skill() {
     let catalog = Catalog::default();
     let mut whole = skill("a", "on");
-    whole.spec.run.sandbox = Some(skillet_api::skill::Sandbox::default());
+    whole.spec.run = Some(skillet_api::skill::Run::default());
     whole.status = serde_json::from_value(serde_json::json!({
         "observedGeneration": 3, "digest": "d", "conditions": [
             { "type": "Ready", "status": "False", "reason": "SpecInvalid", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z" },
@@ -129,7 +129,7 @@ fn the_catalog_drops_the_content_of_a_skill() {
     .unwrap();
     whole.put(&catalog);
     let kept = catalog.skill("ns", "a").unwrap();
-    assert_eq!(kept.spec.run, skillet_api::skill::Run::default());
+    assert_eq!(kept.spec.run, None);
     assert_eq!(kept.spec.mode, skillet_api::skill::Mode::On);
     let status = kept.status.clone().unwrap();
     let types: Vec<_> = status.conditions.iter().map(|condition| condition.type_.as_str()).collect();

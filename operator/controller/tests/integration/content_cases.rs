@@ -9,14 +9,113 @@ const PATH_RULE: &str =
 pub fn content_cases() -> Vec<Case> {
     let mut cases = vec![
         breaks("spec.description maxLength", format!("description: {}", long(1025))),
-        breaks("spec.run required", "run: null"),
+        breaks(
+            "spec rule: a skill needs run (a program), instructions (a text for models), or both",
+            "run: null",
+        ),
         breaks("spec.run rule: run needs exactly one handler: sandbox", "run: {sandbox: null}"),
     ];
     cases.extend(program_cases());
     cases.extend(file_cases());
     cases.extend(env_cases());
     cases.extend(limit_cases());
+    cases.extend(instruction_cases());
+    cases.extend(bundle_cases());
     cases
+}
+
+fn instruction_cases() -> Vec<Case> {
+    let with = |fields: &str| format!("instructions: {{{fields}}}");
+    let triggers = |fields: &str| with(&format!("triggers: {{{fields}}}"));
+    let input = |fields: &str| with(&format!("inputs: [{{{fields}}}]"));
+    vec![
+        breaks("spec.instructions.body maxLength", with(&format!("body: {}", long(204_801)))),
+        breaks("spec.instructions.activation enum", with("activation: Sometimes")),
+        breaks("spec.instructions.argumentHint maxLength", with(&format!("argumentHint: {}", long(257)))),
+        breaks(
+            "spec.instructions.allowedTools maxItems",
+            with(&format!("allowedTools: {}", many(129, |n| format!("t{n}")))),
+        ),
+        breaks("spec.instructions.allowedTools[] minLength", with("allowedTools: ['']")),
+        breaks("spec.instructions.allowedTools[] maxLength", with(&format!("allowedTools: [{}]", long(257)))),
+        breaks(
+            "spec.instructions.deniedTools maxItems",
+            with(&format!("deniedTools: {}", many(129, |n| format!("t{n}")))),
+        ),
+        breaks("spec.instructions.deniedTools[] minLength", with("deniedTools: ['']")),
+        breaks("spec.instructions.deniedTools[] maxLength", with(&format!("deniedTools: [{}]", long(257)))),
+        breaks(
+            "spec.instructions.triggers.keywords maxItems",
+            triggers(&format!("keywords: {}", many(65, |n| format!("k{n}")))),
+        ),
+        breaks("spec.instructions.triggers.keywords[] minLength", triggers("keywords: ['']")),
+        breaks(
+            "spec.instructions.triggers.keywords[] maxLength",
+            triggers(&format!("keywords: [{}]", long(129))),
+        ),
+        breaks(
+            "spec.instructions.triggers.exclude maxItems",
+            triggers(&format!("exclude: {}", many(65, |n| format!("k{n}")))),
+        ),
+        breaks("spec.instructions.triggers.exclude[] minLength", triggers("exclude: ['']")),
+        breaks(
+            "spec.instructions.triggers.exclude[] maxLength",
+            triggers(&format!("exclude: [{}]", long(129))),
+        ),
+        breaks(
+            "spec.instructions.triggers.paths maxItems",
+            triggers(&format!("paths: {}", many(65, |n| format!("p{n}")))),
+        ),
+        breaks("spec.instructions.triggers.paths[] minLength", triggers("paths: ['']")),
+        breaks("spec.instructions.triggers.paths[] maxLength", triggers(&format!("paths: [{}]", long(257)))),
+        breaks(
+            "spec.instructions.triggers.slash maxItems",
+            triggers(&format!("slash: {}", many(17, |n| format!("s{n}")))),
+        ),
+        breaks("spec.instructions.triggers.slash[] minLength", triggers("slash: ['']")),
+        breaks("spec.instructions.triggers.slash[] maxLength", triggers(&format!("slash: [{}]", long(65)))),
+        breaks(
+            "spec.instructions.inputs maxItems",
+            with(&format!("inputs: {}", many(33, |n| format!("{{name: a{n}}}")))),
+        ),
+        breaks("spec.instructions.inputs[] unique", with("inputs: [{name: a}, {name: a, required: true}]")),
+        breaks("spec.instructions.inputs[].name required", input("description: d")),
+        breaks("spec.instructions.inputs[].name pattern", input("name: 1a")),
+        breaks("spec.instructions.inputs[].name maxLength", input(&format!("name: {}", long(65)))),
+        breaks(
+            "spec.instructions.inputs[].description maxLength",
+            input(&format!("name: a, description: {}", long(1025))),
+        ),
+        breaks("spec.instructions.inputs[].type enum", input("name: a, type: date")),
+        breaks(
+            "spec.instructions.inputs[].default maxLength",
+            input(&format!("name: a, default: {}", long(4097))),
+        ),
+    ]
+}
+
+fn bundle_cases() -> Vec<Case> {
+    let content = "spec.files[] rule: give exactly one of content and contentBase64";
+    let path = "spec.files[] rule: path must be relative, without empty, . or .. segments";
+    let file = |fields: &str| format!("files: [{{{fields}}}]");
+    vec![
+        breaks(
+            "spec.files maxItems",
+            format!("files: {}", many(129, |n| format!("{{path: f{n}, content: x}}"))),
+        ),
+        breaks("spec.files[] unique", "files: [{path: a, content: x}, {path: a, content: y}]"),
+        breaks(content, file("path: a")),
+        breaks(path, file("path: /a, content: x")),
+        breaks(path, file("path: a/../b, content: x")),
+        breaks("spec.files[].path required", file("content: x")),
+        breaks("spec.files[].path minLength", file("path: '', content: x")),
+        breaks("spec.files[].path maxLength", file(&format!("path: {}, content: x", long(257)))),
+        breaks("spec.files[].content maxLength", file(&format!("path: a, content: {}", long(262_145)))),
+        breaks(
+            "spec.files[].contentBase64 maxLength",
+            file(&format!("path: a, contentBase64: {}", long(350_004))),
+        ),
+    ]
 }
 
 /// A change of `run.sandbox`.

@@ -65,6 +65,16 @@ async fn other_content_under_a_sealed_version_is_refused_and_the_sealed_one_serv
         assert!(refused.to_string().contains(rule), "{change}: {refused}");
     }
 
+    for content in [
+        json!({ "instructions": { "body": "Read." } }),
+        json!({ "files": [{ "path": "a", "content": "x" }] }),
+    ] {
+        let change = json!({ "spec": content });
+        let refused = api.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap_err();
+        let rule = "this version is sealed; raise spec.version to change instructions or files";
+        assert!(refused.to_string().contains(rule), "{change}: {refused}");
+    }
+
     // The API server does not know the content of a version that is not the present one.
     apply_skill(&client, &at, "a", "{version: 1.0.1, description: First}").await;
     apply_skill(&client, &at, "a", "description: Second").await;

@@ -18,6 +18,7 @@ const NAME_RULE: &str = "metadata.name must be at most 63 characters of a-z, 0-9
 /// Broken by `sealing`, since it takes the operator's status.
 const SEALED_RULE: &str =
     "this version is sealed; raise spec.version to change description, tool, run or limits";
+const SEALED_TEXT_RULE: &str = "this version is sealed; raise spec.version to change instructions or files";
 
 fn cases() -> Vec<Case> {
     let mut cases = vec![
@@ -79,6 +80,17 @@ fn good() -> Vec<(&'static str, String)> {
     );
     vec![
         ("nothing optional", "{}".into()),
+        ("instructions alone", "{run: null, instructions: {body: Read.}}".into()),
+        (
+            "instructions at their bounds",
+            format!(
+                "{{instructions: {{body: {}, activation: Triggered, triggers: {{keywords: {}}}, inputs: {}}}, files: {}}}",
+                long(204_800),
+                many(64, |n| format!("k{n}")),
+                many(32, |n| format!("{{name: a{n}, type: integer, required: true, default: '1'}}")),
+                many(128, |n| format!("{{path: d/f{n}, content: x}}")),
+            ),
+        ),
         ("a version of nine digits", "version: 999999999.0.10".into()),
         ("1024 characters that are more bytes", format!("description: {}", "é".repeat(1024))),
         ("32 tags of 64 characters", format!("tags: {}", many(32, |n| format!("{}{n:02}", long(62))))),
@@ -148,7 +160,7 @@ fn validate(object: &Value) -> Result<(), Vec<(String, String)>> {
 
 #[test]
 fn every_bound_of_a_skill_has_a_case_that_breaks_it() {
-    let rules = [NAME_RULE, SEALED_RULE].map(|rule| format!("metadata rule: {rule}"));
+    let rules = [NAME_RULE, SEALED_RULE, SEALED_TEXT_RULE].map(|rule| format!("metadata rule: {rule}"));
     assert_complete(&Skill::crd(), &cases(), &rules.each_ref().map(String::as_str));
 }
 

@@ -36,7 +36,8 @@ pub(super) fn read(
     let image = read_image(sandbox, policy, errors);
     let program = read_program(sandbox, errors);
     let script = sandbox.script.as_ref().and(sandbox.runtime).map(script_file_name);
-    let files = read_files(&sandbox.files, script, errors);
+    let list = FileList { field: "spec.run.sandbox.files", most: 64, script };
+    let files = read_files(&sandbox.files, list, errors);
     let env = read_env(sandbox, errors);
     Some(ValidSandbox {
         image: image?,
@@ -107,13 +108,24 @@ fn read_program(sandbox: &Sandbox, errors: &mut FieldErrors) -> Option<Program> 
     }
 }
 
-fn read_files(files: &[File], script: Option<&str>, errors: &mut FieldErrors) -> Vec<ValidFile> {
-    errors.at_most_items(format_args!("{FIELD}.files"), files.len(), 64);
+/// A list of files in a Skill.
+#[derive(Clone, Copy)]
+pub(super) struct FileList<'a> {
+    pub(super) field: &'static str,
+    /// Most files.
+    pub(super) most: usize,
+    /// Name of the script that lies beside the files.
+    pub(super) script: Option<&'a str>,
+}
+
+pub(super) fn read_files(files: &[File], list: FileList<'_>, errors: &mut FieldErrors) -> Vec<ValidFile> {
+    let FileList { field: list_field, most, script } = list;
+    errors.at_most_items(list_field, files.len(), most);
     let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let mut seen = BTreeSet::new();
     let mut valid = Vec::with_capacity(files.len());
     for (place, file) in files.iter().enumerate() {
-        let field = format!("{FIELD}.files[{place}]");
+        let field = format!("{list_field}[{place}]");
         check_path(&field, &file.path, errors);
         if !seen.insert(&file.path) {
             errors.spec(&field, format!("the path {:?} is used twice", file.path));

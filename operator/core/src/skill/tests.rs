@@ -20,7 +20,7 @@ fn validate(yaml: &str, policy_yaml: &str) -> Result<ValidSkill, Vec<FieldError>
 }
 
 fn valid(yaml: &str) -> ValidContent {
-    validate(yaml, "{allowedImages: [ghcr.io/acme/]}").unwrap().content
+    validate(yaml, "{allowedImages: [ghcr.io/acme/]}").unwrap().content.unwrap()
 }
 
 /// A skill with this sandbox is refused for exactly these reasons.
@@ -45,9 +45,10 @@ fn the_shortest_skill_takes_everything_else_from_the_policy() {
     let skill = validate(SHORTEST, "{}").unwrap();
     assert_eq!(skill.version.to_string(), "1.0.0");
     assert_eq!(skill.digest.len(), 64);
-    assert_eq!(skill.content.image, ImageChoice::Runtime(Runtime::Shell));
+    let content = skill.content.unwrap();
+    assert_eq!(content.image, ImageChoice::Runtime(Runtime::Shell));
     let program = Program::Script { runtime: Runtime::Shell, text: "cat".into(), args: vec![] };
-    assert_eq!(skill.content.program, program);
+    assert_eq!(content.program, program);
     let expected = ValidLimits {
         timeout: Duration::from_secs(30),
         retries: 0,
@@ -58,11 +59,9 @@ fn the_shortest_skill_takes_everything_else_from_the_policy() {
         output_bytes: 100_000,
         concurrency: None,
     };
-    assert_eq!(skill.content.limits, expected);
-    assert!(
-        skill.content.files.is_empty() && skill.content.env.is_empty() && skill.content.secret_env.is_empty()
-    );
-    assert!(skill.content.input_schema.is_none() && skill.content.output_schema.is_none());
+    assert_eq!(content.limits, expected);
+    assert!(content.files.is_empty() && content.env.is_empty() && content.secret_env.is_empty());
+    assert!(content.input_schema.is_none() && content.output_schema.is_none());
 }
 
 #[test]
@@ -355,7 +354,11 @@ fn a_sealed_version_is_held_to_the_same_rules() {
     let spec: SkillSpec = serde_saphyr::from_str(SHORTEST).unwrap();
     let mut sealed = crate::content::seal("demo", &spec);
     assert!(validate_content(&sealed, &policy("{}")).is_ok());
-    sealed.run.sandbox = None;
+    sealed.run = Some(Run::default());
     let errors = validate_content(&sealed, &policy("{}")).unwrap_err();
     assert_eq!(errors[0].to_string(), "spec.run: needs exactly one handler: sandbox");
+    sealed.run = None;
+    let errors = validate_content(&sealed, &policy("{}")).unwrap_err();
+    let message = "spec.run: is not set: the skill has instructions, which models read, and no program";
+    assert_eq!((errors[0].reason(), errors[0].to_string()), (Reason::NoProgram, message.to_owned()));
 }

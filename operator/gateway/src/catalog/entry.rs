@@ -78,6 +78,8 @@ pub struct CachedContent {
     pub version: Arc<str>,
     /// Stands for the digest: no other content has the same.
     pub seal: u64,
+    /// False for instructions alone, which nothing runs.
+    pub has_program: bool,
     pub description: Arc<str>,
     pub tool: ToolSchemas,
 }
@@ -155,6 +157,7 @@ impl CachedVersion {
             spec: CachedContent {
                 version: spec.version.as_str().into(),
                 seal: seal(&spec.digest),
+                has_program: spec.run.is_some(),
                 description: spec.description.as_str().into(),
                 tool: ToolSchemas::of(spec.tool.as_ref()),
             },

@@ -172,6 +172,7 @@ fn candidate(skill: &CachedSkill, current: Option<&Arc<CachedVersion>>) -> Optio
         name: name.clone(),
         version: current.map(|current| current.version.clone()).unwrap_or_default(),
         is_ready: current.is_some() && !skill.lacks_secret,
+        has_program: current.is_none_or(|current| current.has_program),
         description: description.clone(),
         tags: spec.tags.clone(),
         examples: spec.examples.clone(),

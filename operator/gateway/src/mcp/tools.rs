@@ -49,7 +49,7 @@ impl Runnable {
         if !is_on || !is_for_models || resolved.entry.skill.lacks_secret {
             return None;
         }
-        let version = resolved.entry.current()?.clone();
+        let version = resolved.entry.current().filter(|version| version.spec.has_program)?.clone();
         Some(Self { resolved, version })
     }
 

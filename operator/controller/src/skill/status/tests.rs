@@ -48,7 +48,7 @@ fn a_sealed_skill_is_ready() {
 fn an_image_without_a_digest_is_not_pinned() {
     let of = |sandbox: &str| {
         let mut skill = skill(1, &[], SkillStatus::default());
-        skill.spec.run = serde_saphyr::from_str(&format!("{{sandbox: {{{sandbox}}}}}")).unwrap();
+        skill.spec.run = Some(serde_saphyr::from_str(&format!("{{sandbox: {{{sandbox}}}}}")).unwrap());
         status(&skill, &Ok(applied(&["1.0.0"])), now()).image_pinned
     };
     assert_eq!(of("image: 'r.example:5000/a:1', command: [cat]"), Some(false));

@@ -57,7 +57,7 @@ fn a_limit_that_cannot_be_used_is_refused() {
 
 #[test]
 fn an_error_of_the_policy_is_not_reported_as_the_skills() {
-    let limits = |policy: &str| validate(SHORTEST, policy).map(|skill| skill.content.limits);
+    let limits = |policy: &str| validate(SHORTEST, policy).map(|skill| skill.content.unwrap().limits);
     assert_eq!(limits("{maximums: {timeout: 10s}}").unwrap().timeout, Duration::from_secs(10));
     assert_eq!(limits("{defaults: {processes: 9000}, maximums: {processes: 9000}}").unwrap().processes, 4096);
     let message = |policy: &str| limits(policy).unwrap_err()[0].to_string();
