@@ -3,6 +3,7 @@
 //! One index per namespace, swapped in whole: a request reads without a lock and without copying.
 
 mod entry;
+mod instructions;
 mod left_right;
 mod namespace;
 mod watch;
@@ -25,6 +26,7 @@ use crate::auth::Caller;
 
 pub use self::{
     entry::{CachedSkill, CachedSpec, CachedVersion, CatalogEntry, Versions},
+    instructions::{CachedInstructions, Guides},
     namespace::Namespace,
 };
 use self::{left_right::LeftRight, namespace::Outcome};

@@ -6,6 +6,7 @@
 
 pub mod admin;
 pub mod auth;
+mod bundles;
 pub mod catalog;
 mod compute;
 pub mod error;

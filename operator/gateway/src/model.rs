@@ -5,6 +5,7 @@ pub mod conversation;
 mod count_tokens;
 pub mod error_form;
 pub mod inject;
+mod instructions;
 mod name_header;
 mod offered_tools;
 mod passthrough;
@@ -34,6 +35,7 @@ use self::{
 };
 use crate::{
     auth::{Auth, Caller},
+    bundles::BundleReader,
     catalog::SkillCatalog,
     executions::ExecutionClient,
     memory::{BodyBudget, MemoryPool},
@@ -49,6 +51,7 @@ const BODY_BUDGET: BodyBudget = BodyBudget { max_bytes: 32 * 1024 * 1024, text_c
 #[derive(Clone)]
 pub struct ModelState {
     pub(crate) auth: Arc<Auth>,
+    pub(crate) bundles: Arc<BundleReader>,
     pub(crate) catalog: Arc<SkillCatalog>,
     pub(crate) executions: Arc<ExecutionClient>,
     pub(crate) memory: Arc<MemoryPool>,
@@ -71,9 +74,21 @@ impl ModelState {
         confirmation: Option<ConfirmationKey>,
     ) -> Self {
         let SkillService { auth, catalog, executions, memory, .. } = service.clone();
+        let bundles = Arc::new(BundleReader::new(service.client()));
         let (providers, confirmation) = (Arc::new(providers), confirmation.map(Arc::new));
         let (tool_refusals, limiter) = (Arc::default(), Arc::default());
-        Self { auth, catalog, executions, memory, metrics, providers, tool_refusals, limiter, confirmation }
+        Self {
+            auth,
+            bundles,
+            catalog,
+            executions,
+            memory,
+            metrics,
+            providers,
+            tool_refusals,
+            limiter,
+            confirmation,
+        }
     }
 
     /// The signature of ids of what a provider stores for callers of a namespace, if the gateway has a key.

@@ -69,6 +69,11 @@ impl SkillService {
         }
     }
 
+    /// Returns a client of the API server.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
     /// Returns true once the first list of every watch is complete.
     pub fn is_synced(&self) -> bool {
         self.catalog.is_synced() && self.auth.is_synced() && self.executions.is_synced()

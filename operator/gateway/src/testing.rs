@@ -4,6 +4,7 @@
 //! everything in its own namespace and in these two, unless a test denies it. Accounts are written `<namespace>/<name>`.
 
 mod provider;
+pub(crate) mod scripts;
 
 use std::sync::Arc;
 
@@ -138,6 +139,16 @@ impl TestGateway {
             "spec": { "skill": name, "version": number, "digest": "d", "run": {}, "tool": skill["spec"]["tool"],
                 "description": described.unwrap_or_else(|| format!("{name} of {namespace}")) },
         });
+        let mut version = version;
+        for field in ["run", "instructions", "files"] {
+            version["spec"][field] = skill["spec"][field].clone();
+        }
+        if version["spec"]["files"].is_null() {
+            version["spec"]["files"] = json!([]);
+        } else {
+            // Files alone are read from the API server.
+            self.api.put("skillversions", version.clone());
+        }
         self.put_skill(skill);
         self.service.catalog.put_version(&serde_json::from_value(version).unwrap());
     }

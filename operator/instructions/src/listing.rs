@@ -5,7 +5,6 @@
 /// The longest description that is listed, in characters.
 const DESCRIPTION_LIMIT: usize = 1024;
 
-const OPENING: &str = "<available_skills>\nCall the tool `skill` with a name below if the task fits its description; it returns instructions.\n";
 const CLOSING: &str = "</available_skills>";
 
 /// One skill of a listing.
@@ -32,9 +31,17 @@ pub struct Summary {
     pub hidden_characters: usize,
 }
 
-/// Renders the skills in their order. A skill that exceeds what is left of the budget is dropped; later ones may still fit.
+/// Renders the skills for a model whose tool is `skill`.
 pub fn render(skills: &[Listed<'_>], budget_tokens: usize) -> Listing {
-    let mut left = budget_tokens.saturating_sub(estimate_tokens(OPENING) + estimate_tokens(CLOSING));
+    render_for("skill", skills, budget_tokens)
+}
+
+/// Renders the skills in their order, for a model that reads them by the tool of this name. A skill that exceeds what is left of the budget is dropped; later ones may still fit.
+pub fn render_for(tool: &str, skills: &[Listed<'_>], budget_tokens: usize) -> Listing {
+    let opening = format!(
+        "<available_skills>\nCall the tool `{tool}` with a name below if the task fits its description; it returns instructions.\n"
+    );
+    let mut left = budget_tokens.saturating_sub(estimate_tokens(&opening) + estimate_tokens(CLOSING));
     let mut listing = Listing::default();
     for skill in skills {
         let line = entry(skill);
@@ -47,7 +54,7 @@ pub fn render(skills: &[Listed<'_>], budget_tokens: usize) -> Listing {
         listing.text.push_str(&line);
     }
     if !listing.text.is_empty() {
-        listing.text = format!("{OPENING}{}{CLOSING}", listing.text);
+        listing.text = format!("{opening}{}{CLOSING}", listing.text);
     }
     listing
 }

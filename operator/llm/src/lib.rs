@@ -6,6 +6,7 @@
 //! not know, and nothing panics. The offer table of the request decides whether a tool call is a skill's, never the
 //! look of its name.
 
+mod added_text;
 pub mod anthropic;
 mod codec;
 pub mod confirmation;
@@ -32,6 +33,7 @@ mod usage;
 mod user_turns;
 mod wire;
 
+pub use added_text::{add_system_text, add_user_texts};
 pub use dialect::{Arguments, Dialect, DialectError, DialectName, ToolCall, ToolDefinition, ToolResult};
 pub use error_body::ErrorDetail;
 pub use exclusion::MODEL_WITHOUT_TOOLS;

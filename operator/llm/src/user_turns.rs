@@ -15,6 +15,11 @@ pub(crate) fn user_turns(turns: &Value) -> Vec<Vec<&str>> {
     }
 }
 
+/// Returns true for a turn of the user that has text.
+pub(crate) fn is_user_turn(turn: &Value) -> bool {
+    user_texts(turn).is_some()
+}
+
 fn user_texts(turn: &Value) -> Option<Vec<&str>> {
     // Only Gemini's turns have parts, and only these need no role.
     let content = match (turn["role"].as_str(), turn.get("parts")) {

@@ -20,6 +20,8 @@ use skillet_core::{
 };
 use skillet_offer::Candidate;
 
+use super::instructions::CachedInstructions;
+
 /// One skill with its versions.
 #[derive(Clone, Debug)]
 pub struct CatalogEntry {
@@ -80,6 +82,7 @@ pub struct CachedContent {
     pub seal: u64,
     /// False for instructions alone, which nothing runs.
     pub has_program: bool,
+    pub instructions: Option<Arc<CachedInstructions>>,
     pub description: Arc<str>,
     pub tool: ToolSchemas,
 }
@@ -158,6 +161,7 @@ impl CachedVersion {
                 version: spec.version.as_str().into(),
                 seal: seal(&spec.digest),
                 has_program: spec.run.is_some(),
+                instructions: CachedInstructions::of(spec).map(Arc::new),
                 description: spec.description.as_str().into(),
                 tool: ToolSchemas::of(spec.tool.as_ref()),
             },

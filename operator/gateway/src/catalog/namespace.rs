@@ -8,7 +8,10 @@ use skillet_core::{json_text::JsonText, version::SkillSemver};
 use skillet_llm::tool_schema;
 use skillet_offer::{Candidate, CandidateTool, Change, Index, MatchMode};
 
-use super::entry::{CachedSkill, CachedVersion, CatalogEntry, Versions};
+use super::{
+    entry::{CachedSkill, CachedVersion, CatalogEntry, Versions},
+    instructions::Guides,
+};
 
 /// All skills of one namespace.
 #[derive(Clone, Debug)]
@@ -18,6 +21,7 @@ pub struct Namespace {
     /// Versions whose skill has not been seen yet.
     early: BTreeMap<Arc<str>, Versions>,
     index: Index,
+    guides: Guides,
     last_change: u64,
 }
 
@@ -32,7 +36,14 @@ pub(super) struct Outcome {
 impl Namespace {
     pub fn new(name: Arc<str>, reading: MatchMode) -> Self {
         let index = Index::new(reading);
-        Self { name, skills: BTreeMap::new(), early: BTreeMap::new(), index, last_change: 0 }
+        Self {
+            name,
+            skills: BTreeMap::new(),
+            early: BTreeMap::new(),
+            index,
+            guides: Guides::default(),
+            last_change: 0,
+        }
     }
 
     pub fn name(&self) -> &Arc<str> {
@@ -42,6 +53,11 @@ impl Namespace {
     /// Over all of them but those that are on their way out.
     pub fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// The skills with instructions that models may read.
+    pub fn guides(&self) -> &Guides {
+        &self.guides
     }
 
     pub fn get(&self, name: &str) -> Option<&Arc<CatalogEntry>> {
@@ -121,6 +137,7 @@ impl Namespace {
         } else {
             self.early.insert(name.clone(), early.clone());
         }
+        self.guides.set(name, known.as_ref());
         self.index.apply(match known.as_ref().and_then(|known| known.candidate.clone()) {
             Some(candidate) => Change::Upsert(candidate),
             None => Change::Remove(name.clone()),

@@ -148,7 +148,7 @@ impl Conversation {
         let mut progress = self.progress();
         let is_resolved = self.resolve_confirmations(&mut request, &mut progress).await?;
         // An unchanged request is forwarded byte for byte.
-        let is_changed = is_resolved || !self.offered.tools.is_empty();
+        let is_changed = is_resolved || self.offered.changes_request();
         let bytes = self.original.len();
         let body = if is_changed { compute(bytes, || self.sent(&request)) } else { self.without_skills() };
         let is_json = self.dialect().wants_json(&request);
@@ -244,6 +244,7 @@ impl Conversation {
                 target.confirm || self.invocation(target) == Some(Invocation::Hybrid)
             }
             OfferedTool::Search { search } => *search == SearchAction::RunWithConfirmation,
+            OfferedTool::Instructions { .. } => false,
         }
     }
 

@@ -65,7 +65,7 @@ async fn ask(
     }
     let offered = turn.offer_tools(gateway).await?;
     let mut body = turn.original.clone();
-    if turn.restored.is_some() || !offered.tools.is_empty() {
+    if turn.restored.is_some() || offered.changes_request() {
         let counted = if is_gemini { whole_request(&turn.model, turn.request.take()) } else { turn.request };
         body = render(&turn.original, &counted).into();
     }

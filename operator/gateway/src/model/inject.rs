@@ -121,7 +121,7 @@ async fn intercept(State(gateway): State<ModelState>, request: Request) -> Resul
     let Intercept { dialect, request, answer, offered, round: round_number } = body;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
     let mut tools = OfferedTools { targets, ..OfferedTools::default() };
-    if tools.has_search() {
+    if tools.needs_scope() {
         let preferences = SkillPreferences::of(&headers)?;
         let usable = tools::load_namespaces(&gateway, &caller, &preferences).await?.usable;
         let namespaces = usable.iter().map(|namespace| namespace.name().clone()).collect();
@@ -159,7 +159,7 @@ fn results_json(results: &[ToolResult]) -> Value {
 
 async fn explain(State(gateway): State<ModelState>, request: Request) -> Result<Json<Value>, ApiError> {
     let (explained, forbidden) = read_turn(&gateway, request).await?.explain(&gateway).await?;
-    let ExplainedOffer { mode, skills, terms } = explained;
+    let ExplainedOffer { mode, skills, instructions, terms } = explained;
     let skills: Vec<Value> = skills.iter().map(explanation_json).collect();
     let terms: Vec<Value> = terms
         .iter()
@@ -167,7 +167,9 @@ async fn explain(State(gateway): State<ModelState>, request: Request) -> Result<
         .collect();
     let forbidden: Vec<Value> =
         forbidden.iter().map(|(namespace, verb)| forbidden_json(namespace, *verb)).collect();
-    Ok(Json(json!({ "mode": mode, "skills": skills, "terms": terms, "forbidden": forbidden })))
+    Ok(Json(
+        json!({ "mode": mode, "skills": skills, "instructions": instructions, "terms": terms, "forbidden": forbidden }),
+    ))
 }
 
 fn forbidden_json(namespace: &str, verb: Verb) -> Value {

@@ -12,7 +12,7 @@ use skillet_api::skill::Invocation;
 use skillet_llm::{OfferedNames, ToolDefinition};
 use skillet_offer::{Candidate, RejectReason, SkillFilter};
 
-use super::name_header::set_header;
+use super::{instructions::InstructionTexts, name_header::set_header};
 
 /// Names of the offered tools.
 pub(super) const OFFERED_HEADER: &str = "x-skillet-offered";
@@ -26,8 +26,10 @@ pub struct OfferedTools {
     pub tools: Vec<ToolDefinition>,
     /// The meaning of each tool name: the names in `tools`, and aliases that a moved client may still call.
     pub targets: HashMap<Arc<str>, OfferedTool>,
-    /// The skills that the tools of mode `Search` reach.
+    /// The skills that the tools of mode `Search` and those for instructions reach.
     pub scope: SearchScope,
+    /// Texts of skills that are put into the request.
+    pub(super) texts: InstructionTexts,
     /// The reason for an empty offer, if the request itself forbids tools.
     pub withheld: Option<RejectReason>,
     /// The request asks for content of reasoning that the client did not ask for.
@@ -43,6 +45,10 @@ pub enum OfferedTool {
     Search {
         search: SearchAction,
     },
+    /// A tool that reads instructions. Each call names its skill.
+    Instructions {
+        instructions: InstructionsAction,
+    },
 }
 
 /// The fields of an [`OfferedTool`], apart so that an error names its field.
@@ -55,19 +61,21 @@ struct ToolFields {
     #[serde(default)]
     confirm: bool,
     search: Option<SearchAction>,
+    instructions: Option<InstructionsAction>,
 }
 
 impl TryFrom<ToolFields> for OfferedTool {
     type Error = &'static str;
 
     fn try_from(fields: ToolFields) -> Result<Self, Self::Error> {
-        let ToolFields { namespace, skill, version, confirm, search } = fields;
-        match (namespace, skill, version, search) {
-            (None, None, None, Some(search)) => Ok(Self::Search { search }),
-            (Some(namespace), Some(skill), Some(version), None) => {
+        let ToolFields { namespace, skill, version, confirm, search, instructions } = fields;
+        match (namespace, skill, version, (search, instructions)) {
+            (None, None, None, (Some(search), None)) => Ok(Self::Search { search }),
+            (None, None, None, (None, Some(instructions))) => Ok(Self::Instructions { instructions }),
+            (Some(namespace), Some(skill), Some(version), (None, None)) => {
                 Ok(Self::Skill(Target { namespace, skill, version, confirm }))
             }
-            _ => Err("a tool has `namespace`, `skill` and `version`, or `search` alone"),
+            _ => Err("a tool has `namespace`, `skill` and `version`, or `search` or `instructions` alone"),
         }
     }
 }
@@ -81,7 +89,14 @@ pub enum SearchAction {
     RunWithConfirmation,
 }
 
-/// The skills that the tools of mode `Search` reach.
+/// The action of a tool that reads instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InstructionsAction {
+    Read,
+    ReadFile,
+}
+
+/// The skills that tools reach whose calls name a skill.
 #[derive(Clone, Debug, Default)]
 pub struct SearchScope {
     /// Namespaces whose skills the caller sees and may run, the nearest first.
@@ -137,9 +152,22 @@ impl OfferedTools {
         self.targets.iter().find_map(|(name, tool)| is_it(tool).then_some(name))
     }
 
-    /// Returns true if a tool of mode `Search` was offered.
-    pub(super) fn has_search(&self) -> bool {
-        self.targets.values().any(|tool| matches!(tool, OfferedTool::Search { .. }))
+    /// Returns true if the request is changed at all.
+    pub(super) fn changes_request(&self) -> bool {
+        !self.tools.is_empty() || !self.texts.is_empty()
+    }
+
+    /// Returns true if a tool was offered whose calls name a skill.
+    pub(super) fn needs_scope(&self) -> bool {
+        self.targets.values().any(|tool| !matches!(tool, OfferedTool::Skill(_)))
+    }
+
+    /// Returns true if a call of this name runs no skill: it finds skills or reads instructions.
+    pub(super) fn is_reading(&self, name: &str) -> bool {
+        matches!(
+            self.targets.get(name),
+            Some(OfferedTool::Search { search: SearchAction::Find } | OfferedTool::Instructions { .. })
+        )
     }
 
     /// Returns true if a call of this name searches for skills, or names the skill that it runs.
@@ -162,6 +190,7 @@ impl OfferedTool {
         match self {
             Self::Skill(target) => target.confirm,
             Self::Search { search } => *search == SearchAction::RunWithConfirmation,
+            Self::Instructions { .. } => false,
         }
     }
 }

@@ -90,7 +90,7 @@ impl SearchToolNames {
     }
 }
 
-fn free_name(wanted: &str, taken: &[&str]) -> Arc<str> {
+pub(super) fn free_name(wanted: &str, taken: &[&str]) -> Arc<str> {
     let stem = wanted.get(..MAX_LENGTH - 4).unwrap_or(wanted);
     let numbered = (2..1000).map(|number| format!("{stem}_{number}"));
     let mut names = std::iter::once(wanted.to_owned()).chain(numbered);

@@ -23,6 +23,7 @@ use crate::{
     error::ApiError,
     model::ModelState,
     model::{
+        instructions::{self, InstructionsRequest},
         offered_tools::{OfferedTool, OfferedTools, Target},
         preferences::{SKILLS_HEADER, SkillPreferences},
         scoring::{provider_family, scoring, with_scratch},
@@ -119,6 +120,18 @@ impl OfferRequest<'_> {
         }
     }
 
+    /// The parts of the request that its instructions depend on.
+    fn instructions(&self) -> InstructionsQuestion<'_> {
+        let dialect = self.dialect.dialect();
+        let client_tools = dialect.client_tool_names(self.request);
+        InstructionsQuestion {
+            filter: &self.preferences.filter,
+            max_tools: self.dialect.max_tools().map(|most| most.saturating_sub(client_tools.len())),
+            client_tools,
+            turns: dialect.user_turns(self.request),
+        }
+    }
+
     /// The reason why the request is offered nothing at all.
     fn find_exclusion(&self) -> Option<&'static str> {
         let excluded = self.dialect.find_exclusion(self.request, self.model);
@@ -131,8 +144,36 @@ impl OfferRequest<'_> {
     }
 }
 
+struct InstructionsQuestion<'a> {
+    filter: &'a SkillFilter,
+    client_tools: Vec<&'a str>,
+    max_tools: Option<usize>,
+    turns: Vec<Vec<&'a str>>,
+}
+
+impl InstructionsQuestion<'_> {
+    fn as_request(&self) -> InstructionsRequest<'_> {
+        let Self { filter, client_tools, max_tools, turns } = self;
+        InstructionsRequest { filter, client_tools, max_tools: *max_tools, turns }
+    }
+}
+
 /// Selects the skills of these namespaces for a request.
 pub fn offer(
+    policy_spec: &SkillPolicySpec,
+    namespaces: &CallerNamespaces,
+    question: &OfferRequest<'_>,
+) -> OfferedTools {
+    let mut offered = offer_tools(policy_spec, namespaces, question);
+    if offered.withheld.is_none() {
+        let policy = &policy_spec.gateway.offer;
+        let request = question.instructions();
+        instructions::add_offer(policy, &namespaces.usable, &request.as_request(), &mut offered);
+    }
+    offered
+}
+
+fn offer_tools(
     policy_spec: &SkillPolicySpec,
     namespaces: &CallerNamespaces,
     question: &OfferRequest<'_>,
@@ -159,6 +200,8 @@ pub fn offer(
 pub struct ExplainedOffer {
     pub mode: OfferMode,
     pub skills: Vec<Explanation>,
+    /// The instructions of each skill, as JSON.
+    pub instructions: Vec<Value>,
     pub terms: Vec<QuestionTerm>,
 }
 
@@ -173,6 +216,7 @@ pub fn explain_offer(
             ExplainedOffer {
                 mode: policy_spec.gateway.offer.mode,
                 skills: explain(scoring, indexes, selection, scratch),
+                instructions: Vec::new(),
                 terms: question_terms(indexes, selection.query),
             }
         };
@@ -188,6 +232,11 @@ pub fn explain_offer(
             .skills
             .iter_mut()
             .for_each(|of| of.decision = OfferDecision::NotOffered(RejectReason::Excluded(reason)));
+    }
+    if question.find_exclusion().is_none() {
+        let request = question.instructions();
+        let policy = &policy_spec.gateway.offer;
+        explained.instructions = instructions::explain(policy, namespaces, &request.as_request());
     }
     explained
 }
@@ -251,6 +300,7 @@ fn table(picked: Offer, client_tools: &[&str]) -> OfferedTools {
 
 /// Adds the tools to the request.
 pub fn add(dialect: DialectName, request: &mut Value, offered: &mut OfferedTools) -> Result<(), ApiError> {
+    offered.texts.add_to(dialect, request);
     let appended = dialect.dialect().append_tools(request, &offered.tools);
     offered.hides_reasoning = appended.map_err(|error| {
         ApiError::new(StatusCode::BAD_REQUEST, "BadRequest", error.message.clone()).at(error.field)

@@ -61,6 +61,10 @@ impl Turn {
         let policy = state.catalog.policy();
         let mut offered =
             compute(bytes, || tools::offer(&policy, &namespaces, &self.offer_request(state, &preferences)));
+        let texts = offered.texts.bytes();
+        if texts > 0 {
+            self.memory.grow(BODY_BUDGET.estimate(texts)).await?;
+        }
         tools::add(self.dialect, &mut self.request, &mut offered)?;
         Ok(offered)
     }

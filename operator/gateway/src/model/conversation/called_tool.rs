@@ -1,4 +1,4 @@
-//! The meaning of a call of an offered tool: a search, or a skill with its input.
+//! The meaning of a call of an offered tool: a search, instructions to read, or a skill with its input.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use super::Conversation;
 use crate::{
     catalog::Namespace,
     model::{
-        offered_tools::{OfferedTool, SearchAction, Target},
+        instructions::{self, ReadRequest},
+        offered_tools::{InstructionsAction, OfferedTool, SearchAction, Target},
         scoring::provider_family,
         search_tools::{self, SkillSearch},
     },
@@ -19,6 +20,8 @@ use crate::{
 pub(super) enum CalledTool {
     /// The result of a search.
     Found(Value),
+    /// Instructions or a file to read.
+    Reading(ReadRequest),
     Skill(SkillCall),
 }
 
@@ -55,6 +58,9 @@ impl Conversation {
                 Ok(CalledTool::Skill(SkillCall { target: target.clone(), input: arguments.clone() }))
             }
             OfferedTool::Search { search: SearchAction::Find } => self.find(arguments).map(CalledTool::Found),
+            OfferedTool::Instructions { instructions } => {
+                self.reading(*instructions, arguments).map(CalledTool::Reading)
+            }
             OfferedTool::Search { search: SearchAction::Run | SearchAction::RunWithConfirmation } => {
                 self.skill_of_run(arguments).map(CalledTool::Skill)
             }
@@ -64,10 +70,13 @@ impl Conversation {
     /// Returns the skill that a call runs.
     pub(super) fn skill_call(&self, call: &ToolCall) -> Option<SkillCall> {
         match self.offered.targets.get(call.name.as_str()) {
-            None | Some(OfferedTool::Search { search: SearchAction::Find }) => None,
+            None
+            | Some(OfferedTool::Search { search: SearchAction::Find } | OfferedTool::Instructions { .. }) => {
+                None
+            }
             Some(_) => match self.called_tool(call) {
                 Ok(CalledTool::Skill(skill)) => Some(skill),
-                Ok(CalledTool::Found(_)) | Err(_) => None,
+                Ok(CalledTool::Found(_) | CalledTool::Reading(_)) | Err(_) => None,
             },
         }
     }
@@ -88,6 +97,13 @@ impl Conversation {
         let max_bytes = self.limits.result_bytes;
         let namespaces = self.searched_namespaces();
         Ok(search_tools::find(&policy.gateway.offer, &namespaces, &search, &self.offered, max_bytes))
+    }
+
+    fn reading(&self, action: InstructionsAction, arguments: &Value) -> Result<ReadRequest, CallRefusal> {
+        let (namespaces, filter) = (self.searched_namespaces(), &self.offered.scope.filter);
+        let max_bytes = self.limits.result_bytes;
+        instructions::request_of(action, arguments, (&namespaces, filter), max_bytes)
+            .map_err(|(reason, message)| CallRefusal::new(reason, message))
     }
 
     fn skill_of_run(&self, arguments: &Value) -> Result<SkillCall, CallRefusal> {

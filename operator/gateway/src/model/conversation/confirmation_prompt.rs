@@ -50,7 +50,9 @@ fn about(conversation: &Conversation, ids: &ProviderIds<'_>, call: &ToolCall, is
     };
     let target = match conversation.called_tool(call) {
         Ok(CalledTool::Skill(SkillCall { target, input: _ })) => target,
-        Ok(CalledTool::Found(_)) => return prompt::text_without(&call.name, "it runs no skill"),
+        Ok(CalledTool::Found(_) | CalledTool::Reading(_)) => {
+            return prompt::text_without(&call.name, "it runs no skill");
+        }
         Err(CallRefusal { message, .. }) => return prompt::text_without(&call.name, &message),
     };
     let shown = conversation.shown_name(call);

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use skillet_api::skill::Invocation;
 use skillet_llm::{ToolCall, ToolResult, result_budget::ResultBudget};
 use tokio::time::Instant;
+use tracing::warn;
 
 use super::{
     Conversation, Progress,
@@ -18,7 +19,10 @@ use crate::{
     auth::{AuthError, Verb},
     error::ApiError,
     executions::ExecutionRequest,
-    model::offered_tools::{SearchAction, Target},
+    model::{
+        instructions::{self, ReadAction, ReadRequest},
+        offered_tools::{SearchAction, Target},
+    },
 };
 
 pub(super) const MANUAL: &str = "models may not call this skill any more; it was not run";
@@ -98,8 +102,7 @@ async fn one(
 ) -> CallOutcome {
     let started = Instant::now();
     let outcome = called(conversation, call, key, deadline).await;
-    // A search runs no skill.
-    if conversation.offered.search_tool(SearchAction::Find).is_none_or(|name| **name != *call.name) {
+    if !conversation.offered.is_reading(&call.name) {
         conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
     }
     outcome
@@ -113,6 +116,7 @@ async fn called(
 ) -> CallOutcome {
     let SkillCall { target: skill, input } = match conversation.called_tool(call) {
         Ok(CalledTool::Skill(skill)) => skill,
+        Ok(CalledTool::Reading(request)) => return read(conversation, request).await,
         Ok(CalledTool::Found(skills)) => return found(&skills, conversation.limits.result_bytes),
         Err(CallRefusal { reason, message }) => return failed(&reason, &message),
     };
@@ -128,6 +132,34 @@ async fn called(
     }
     let order = ExecutionRequest { ignore_version: true, ..order(conversation, &skill, input, key) };
     execute(conversation, &order, deadline).await
+}
+
+/// Reads instructions or a file, if the caller may run the skill: models get no more of a skill than its callers.
+async fn read(conversation: &Conversation, request: ReadRequest) -> CallOutcome {
+    let ReadRequest { target, action } = request;
+    match allow(conversation, &target).await {
+        Ok(()) => {}
+        Err(Denied::Refused(refused)) => return refused,
+        Err(Denied::Unavailable(error)) => return failed("ApiError", &error.message),
+    }
+    let most = conversation.limits.result_bytes;
+    let result = match action {
+        ReadAction::Text(result) => result,
+        ReadAction::File { path, offset } => {
+            let Target { namespace, skill, version, confirm: _ } = &target;
+            match conversation.gateway.bundles.file(namespace, skill, version, &path).await {
+                Ok(bytes) => instructions::read_file(&path, bytes, offset, most),
+                Err(error) => {
+                    warn!(%error, namespace, skill, "File of a skill could not be read");
+                    Err(("ApiError", "the file could not be read now; call the tool again".to_owned()))
+                }
+            }
+        }
+    };
+    match result {
+        Ok(result) => found(&result, most),
+        Err((reason, message)) => failed(reason, &message),
+    }
 }
 
 /// The message about a call that a person would have to confirm.

@@ -1,0 +1,212 @@
+//! The cached instructions of a version, and those of a namespace with an index of their triggers.
+//!
+//! Bodies are kept, since a trigger puts them into a request again with every turn. Files are read when a model reads them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use skillet_api::{
+    SkillVersionSpec,
+    instructions::{Activation, InstructionInput, InstructionInputType},
+    skill::{Invocation, Mode},
+};
+use skillet_instructions::{
+    inputs::{Input, InputType},
+    triggers::{TriggerIndex, Triggers},
+};
+
+use super::entry::{CachedVersion, CatalogEntry};
+
+/// Instructions of a sealed version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedInstructions {
+    pub body: Arc<str>,
+    pub activation: Activation,
+    /// With the skill's own name as a slash name, unless users may not name it.
+    pub triggers: Triggers,
+    pub inputs: Box<[Input]>,
+    pub allowed_tools: Box<[String]>,
+    pub denied_tools: Box<[String]>,
+    /// A model does not see that they exist.
+    pub is_hidden: bool,
+    /// Paths of the bundle's files.
+    pub files: Box<[String]>,
+}
+
+/// The skills of a namespace that have instructions for models.
+#[derive(Clone, Debug, Default)]
+pub struct Guides {
+    by_name: BTreeMap<Arc<str>, Arc<CatalogEntry>>,
+    /// Places are those in `by_name`. Made at the first use after a change.
+    triggers: OnceLock<Arc<TriggerIndex>>,
+}
+
+impl CachedInstructions {
+    /// Returns `None` for a version without instructions.
+    pub(super) fn of(spec: &SkillVersionSpec) -> Option<Self> {
+        let instructions = spec.instructions.as_ref()?;
+        let triggers = instructions.triggers.clone().unwrap_or_default();
+        let mut slash = Vec::new();
+        if instructions.user_invocable {
+            slash.push(spec.skill.clone());
+            slash.extend(triggers.slash.iter().filter(|name| **name != spec.skill).cloned());
+        }
+        Some(Self {
+            body: instructions.body.as_str().into(),
+            activation: instructions.activation,
+            triggers: Triggers {
+                keywords: triggers.keywords,
+                exclude: triggers.exclude,
+                slash,
+                paths: triggers.paths,
+            },
+            inputs: instructions.inputs.iter().map(input).collect(),
+            allowed_tools: instructions.allowed_tools.as_slice().into(),
+            denied_tools: instructions.denied_tools.as_slice().into(),
+            is_hidden: instructions.disable_model_invocation,
+            files: spec.files.iter().map(|file| file.path.clone()).collect(),
+        })
+    }
+
+    /// True if name and description are in the listing.
+    pub fn is_listed(&self) -> bool {
+        self.activation == Activation::Listed && !self.is_hidden
+    }
+}
+
+fn input(input: &InstructionInput) -> Input {
+    let InstructionInput { name, description, value_type, required, default } = input;
+    Input {
+        name: name.clone(),
+        description: description.clone(),
+        value_type: match value_type {
+            InstructionInputType::String => InputType::String,
+            InstructionInputType::Integer => InputType::Integer,
+            InstructionInputType::Number => InputType::Number,
+            InstructionInputType::Boolean => InputType::Boolean,
+        },
+        is_required: *required,
+        default: default.clone(),
+    }
+}
+
+impl CatalogEntry {
+    /// The instructions of the current version, if models may read them.
+    pub fn guide(&self) -> Option<(&Arc<CachedVersion>, &CachedInstructions)> {
+        let spec = &self.skill.spec;
+        let is_on = match (spec.mode, spec.invocation) {
+            (Mode::Off, _) | (_, Invocation::Manual) => false,
+            (Mode::On | Mode::Auto, Invocation::Auto | Invocation::Hybrid) => spec.enabled,
+        };
+        if !is_on || self.skill.is_being_deleted {
+            return None;
+        }
+        let version = self.current()?;
+        Some((version, version.spec.instructions.as_deref()?))
+    }
+}
+
+impl Guides {
+    /// Takes a skill in, or out if models may read no instructions of it.
+    pub(super) fn set(&mut self, name: &Arc<str>, entry: Option<&Arc<CatalogEntry>>) {
+        let guide = entry.filter(|entry| entry.guide().is_some());
+        let is_changed = match guide {
+            Some(entry) => {
+                self.by_name.insert(name.clone(), entry.clone());
+                true
+            }
+            None => self.by_name.remove(name).is_some(),
+        };
+        if is_changed {
+            self.triggers = OnceLock::new();
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// The skills by name.
+    pub fn list(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
+        self.by_name.values()
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Arc<CatalogEntry>> {
+        self.by_name.get(name)
+    }
+
+    /// The index of all triggers. Its places are those of [`Self::list`].
+    pub fn triggers(&self) -> &TriggerIndex {
+        self.triggers.get_or_init(|| {
+            let triggers = |entry: &Arc<CatalogEntry>| {
+                entry.guide().map(|(_, guide)| guide.triggers.clone()).unwrap_or_default()
+            };
+            Arc::new(TriggerIndex::new(self.list().map(triggers).collect()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{
+        super::entry::{CachedSkill, Versions},
+        *,
+    };
+
+    fn entry(skill: &Value, instructions: &Value) -> Arc<CatalogEntry> {
+        let mut spec = json!({ "version": "1.0.0", "description": "says" });
+        spec.as_object_mut().unwrap().extend(skill.as_object().unwrap().clone());
+        let skill = json!({ "metadata": { "namespace": "ns", "name": "a" }, "spec": spec });
+        let version = json!({
+            "metadata": { "namespace": "ns", "name": "a-1.0.0" },
+            "spec": { "skill": "a", "version": "1.0.0", "digest": "d", "instructions": instructions,
+                "files": [{ "path": "a/b.md", "content": "x" }] },
+        });
+        let version = CachedVersion::of(&serde_json::from_value(version).unwrap()).unwrap();
+        let skill = CachedSkill::of(&serde_json::from_value(skill).unwrap()).unwrap();
+        Arc::new(CatalogEntry::new(Arc::new(skill), Versions::default().with(version)))
+    }
+
+    #[test]
+    fn a_guide_is_what_models_may_read() {
+        let text = json!({ "body": "Read." });
+        let is_guide = |skill: Value| entry(&skill, &text).guide().is_some();
+        assert!(is_guide(json!({})) && is_guide(json!({ "invocation": "hybrid", "mode": "on" })));
+        for off in [json!({ "mode": "off" }), json!({ "enabled": false }), json!({ "invocation": "manual" })]
+        {
+            assert!(!is_guide(off));
+        }
+        assert!(entry(&json!({}), &Value::Null).guide().is_none());
+    }
+
+    #[test]
+    fn a_skill_is_a_slash_name_unless_users_may_not_name_it() {
+        let of = |instructions: Value| {
+            let entry = entry(&json!({}), &instructions);
+            let (_, guide) = entry.guide().unwrap();
+            (guide.triggers.slash.clone(), guide.is_listed(), guide.files.to_vec())
+        };
+        let files = vec!["a/b.md".to_owned()];
+        assert_eq!(of(json!({})), (vec!["a".to_owned()], true, files.clone()));
+        let named = json!({ "triggers": { "slash": ["b", "a"] }, "activation": "Triggered" });
+        assert_eq!(of(named), (vec!["a".to_owned(), "b".to_owned()], false, files.clone()));
+        let hidden = json!({ "userInvocable": false, "disableModelInvocation": true });
+        assert_eq!(of(hidden), (Vec::new(), false, files));
+    }
+
+    #[test]
+    fn triggers_follow_each_change() {
+        let mut guides = Guides::default();
+        let name: Arc<str> = "a".into();
+        guides.set(&name, Some(&entry(&json!({}), &json!({ "triggers": { "keywords": ["deploy"] } }))));
+        assert_eq!(guides.triggers().matches("Deploy it").len(), 1);
+        guides.set(&name, Some(&entry(&json!({}), &json!({ "triggers": { "keywords": ["ship"] } }))));
+        assert!(guides.triggers().matches("Deploy it").is_empty());
+        guides.set(&name, None);
+        assert!(guides.is_empty() && guides.triggers().matches("ship").is_empty());
+    }
+}

@@ -1,0 +1,120 @@
+//! Instructions of skills in a model request: a listing beside the system's words, tools that read them, and the texts
+//! that triggers put behind messages.
+//!
+//! The listing and the tools depend on the skills alone and not on the question, so that the provider's prompt cache holds.
+//! The texts of triggers follow from the messages alone, so that every request of a conversation has them in the same places.
+
+mod calls;
+mod explanation;
+mod listing;
+mod triggered;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use skillet_llm::{DialectName, add_system_text, add_user_texts};
+use skillet_offer::SkillFilter;
+
+pub(super) use self::{
+    calls::{ReadAction, ReadRequest, read_file, request_of},
+    explanation::explain,
+    listing::{InstructionsRequest, add_offer},
+};
+use crate::catalog::{CachedInstructions, CachedVersion, CatalogEntry, Namespace};
+
+/// Texts for a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct InstructionTexts {
+    /// The listing, and the skills that are always there.
+    pub(super) system: Vec<String>,
+    /// Blocks of triggered skills, each with the place of its turn of the user.
+    pub(super) turns: Vec<(usize, String)>,
+}
+
+impl InstructionTexts {
+    pub(super) fn is_empty(&self) -> bool {
+        self.system.is_empty() && self.turns.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let turns = self.turns.iter().map(|(_, text)| text.len());
+        self.system.iter().map(String::len).chain(turns).sum()
+    }
+
+    /// Puts the texts into the request.
+    pub(super) fn add_to(&self, dialect: DialectName, request: &mut Value) {
+        for text in &self.system {
+            add_system_text(dialect, request, text);
+        }
+        if !self.turns.is_empty() {
+            add_user_texts(dialect, request, &self.turns);
+        }
+    }
+}
+
+/// A skill whose instructions models of a caller may read.
+#[derive(Clone, Copy)]
+pub(super) struct VisibleGuide<'a> {
+    pub(super) namespace: &'a Arc<str>,
+    pub(super) entry: &'a Arc<CatalogEntry>,
+    pub(super) version: &'a Arc<CachedVersion>,
+    pub(super) instructions: &'a CachedInstructions,
+}
+
+impl<'a> VisibleGuide<'a> {
+    pub(super) fn name(&self) -> &'a str {
+        &self.entry.skill.name
+    }
+
+    fn block(&self, text: &str) -> String {
+        skillet_instructions::block::render(self.name(), &self.version.spec.version, text)
+    }
+}
+
+/// Returns the skills with instructions in these namespaces, the nearest first and then by name. A skill of a nearer
+/// namespace hides others of its name.
+pub(super) fn visible<'a>(
+    namespaces: &'a [Arc<Namespace>],
+    filter: &'a SkillFilter,
+) -> impl Iterator<Item = VisibleGuide<'a>> {
+    let of = move |(place, namespace): (usize, &'a Arc<Namespace>)| {
+        let entries = namespace.guides().list();
+        entries.filter_map(move |entry| guide(namespaces, filter, place, entry))
+    };
+    namespaces.iter().enumerate().flat_map(of)
+}
+
+/// Returns the skill that a name means, if it is visible.
+pub(super) fn find<'a>(
+    namespaces: &'a [Arc<Namespace>],
+    filter: &'a SkillFilter,
+    name: &str,
+) -> Option<VisibleGuide<'a>> {
+    let mut places = namespaces.iter().enumerate();
+    places.find_map(|(place, namespace)| guide(namespaces, filter, place, namespace.guides().get(name)?))
+}
+
+fn guide<'a>(
+    namespaces: &'a [Arc<Namespace>],
+    filter: &SkillFilter,
+    place: usize,
+    entry: &'a Arc<CatalogEntry>,
+) -> Option<VisibleGuide<'a>> {
+    let (nearer, name) = (namespaces.get(..place)?, &entry.skill.name);
+    let hides = |near: &Arc<Namespace>| near.get(name).is_some_and(|other| !other.skill.is_being_deleted);
+    let is_wanted = match filter {
+        SkillFilter::Off => false,
+        SkillFilter::All => true,
+        SkillFilter::Only(names) | SkillFilter::Exactly(names) => {
+            names.iter().any(|wanted| **wanted == **name)
+        }
+    };
+    if !is_wanted || nearer.iter().any(hides) {
+        return None;
+    }
+    let (version, instructions) = entry.guide()?;
+    Some(VisibleGuide { namespace: namespaces.get(place)?.name(), entry, version, instructions })
+}
+
+#[cfg(test)]
+mod tests;

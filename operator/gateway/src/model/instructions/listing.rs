@@ -1,0 +1,143 @@
+//! The listing of a request and the tools that read what is listed.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use skillet_api::gateway::OfferPolicy;
+use skillet_instructions::listing::{Listed, Listing, render_for, summarize};
+use skillet_llm::ToolDefinition;
+use skillet_offer::SkillFilter;
+
+use super::{VisibleGuide, triggered, visible};
+use crate::{
+    catalog::Namespace,
+    model::{
+        offered_tools::{InstructionsAction, OfferedTool, OfferedTools, SearchScope},
+        search_tools::free_name,
+    },
+};
+
+/// Names of the tools, unless the client or another tool has them.
+const READ: &str = "skill";
+const READ_FILE: &str = "read_skill_file";
+
+/// Bytes of a body beyond which its text needs more than one call.
+const LONG_BODY: usize = 16 << 10;
+
+/// A request, as far as its instructions are concerned.
+#[derive(Clone, Copy)]
+pub(in crate::model) struct InstructionsRequest<'a> {
+    pub(in crate::model) filter: &'a SkillFilter,
+    pub(in crate::model) client_tools: &'a [&'a str],
+    /// Most tools beside the client's.
+    pub(in crate::model) max_tools: Option<usize>,
+    /// The texts of each turn of the user.
+    pub(in crate::model) turns: &'a [Vec<&'a str>],
+}
+
+/// Adds to an offer the listing, the tools that read it, and the texts that are always there or triggered.
+pub(in crate::model) fn add_offer(
+    policy: &OfferPolicy,
+    namespaces: &[Arc<Namespace>],
+    request: &InstructionsRequest<'_>,
+    offered: &mut OfferedTools,
+) {
+    if namespaces.iter().all(|namespace| namespace.guides().is_empty()) {
+        return;
+    }
+    let guides: Vec<VisibleGuide<'_>> = visible(namespaces, request.filter).collect();
+    let listed: Vec<VisibleGuide<'_>> =
+        guides.iter().copied().filter(|guide| guide.instructions.is_listed()).collect();
+    add_listing(policy, &listed, request, offered);
+    let (system, turns) = triggered::texts(namespaces, &guides, request);
+    offered.texts.system.extend(system);
+    offered.texts.turns = turns;
+    if !offered.targets.is_empty() {
+        offered.scope = SearchScope {
+            namespaces: namespaces.iter().map(|namespace| namespace.name().clone()).collect(),
+            filter: request.filter.clone(),
+        };
+    }
+}
+
+fn add_listing(
+    policy: &OfferPolicy,
+    listed: &[VisibleGuide<'_>],
+    request: &InstructionsRequest<'_>,
+    offered: &mut OfferedTools,
+) {
+    let taken: Vec<&str> =
+        request.client_tools.iter().copied().chain(offered.targets.keys().map(|name| &**name)).collect();
+    let read = free_name(READ, &taken);
+    let Listing { text, dropped } = list(policy, &read, listed);
+    let named: Vec<&VisibleGuide<'_>> =
+        listed.iter().filter(|guide| !dropped.iter().any(|name| name == guide.name())).collect();
+    let mut tools = definitions(&read, &free_name(READ_FILE, &taken), &named);
+    let room = request.max_tools.map(|most| most.saturating_sub(offered.tools.len()));
+    if named.is_empty() || room.is_some_and(|room| room < tools.len()) {
+        return;
+    }
+    for (tool, action) in tools.drain(..) {
+        offered.targets.insert(tool.name.clone(), OfferedTool::Instructions { instructions: action });
+        offered.tools.push(tool);
+    }
+    offered.texts.system.push(text);
+}
+
+/// Renders the listing under the policy's token budget, which bounds the definitions of tools too.
+pub(super) fn list(policy: &OfferPolicy, tool: &str, listed: &[VisibleGuide<'_>]) -> Listing {
+    let summary = |guide: &VisibleGuide<'_>| {
+        let description = Some(&*guide.version.spec.description).filter(|text| !text.trim().is_empty());
+        summarize(description, &guide.instructions.body).text
+    };
+    let summaries: Vec<String> = listed.iter().map(summary).collect();
+    let lines: Vec<Listed<'_>> = listed
+        .iter()
+        .zip(&summaries)
+        .map(|(guide, description)| Listed { name: guide.name(), description })
+        .collect();
+    render_for(tool, &lines, usize::try_from(policy.token_budget).unwrap_or(usize::MAX))
+}
+
+fn definitions(
+    read: &Arc<str>,
+    read_file: &Arc<str>,
+    guides: &[&VisibleGuide<'_>],
+) -> Vec<(ToolDefinition, InstructionsAction)> {
+    let names = |guides: &[&VisibleGuide<'_>]| -> Vec<String> {
+        guides.iter().map(|guide| guide.name().to_owned()).collect()
+    };
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "enum": names(guides), "description": "The name of a listed skill." },
+            "arguments": { "type": "string", "description": "Values for the instructions: words, or name=value." },
+        },
+        "required": ["name"],
+    });
+    let text = "Returns the instructions of a listed skill. Read them before you do the work that the skill describes.";
+    let mut tools = vec![(definition(read, text, parameters), InstructionsAction::Read)];
+    let has_files = |guide: &VisibleGuide<'_>| {
+        !guide.instructions.files.is_empty() || guide.instructions.body.len() > LONG_BODY
+    };
+    let with_files: Vec<&VisibleGuide<'_>> =
+        guides.iter().copied().filter(|guide| has_files(guide)).collect();
+    if !with_files.is_empty() {
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "name": { "type": "string", "enum": names(&with_files), "description": "The name of the skill." },
+                "path": { "type": "string", "description": format!("A path from the result of {read}.") },
+                "offset": { "type": "integer", "description": "The byte to begin with, if an earlier result named one." },
+            },
+            "required": ["name", "path"],
+        });
+        let text = "Returns the text of a file that belongs to a skill.";
+        tools.push((definition(read_file, text, parameters), InstructionsAction::ReadFile));
+    }
+    tools
+}
+
+fn definition(name: &Arc<str>, description: &str, parameters: serde_json::Value) -> ToolDefinition {
+    ToolDefinition { name: name.clone(), description: description.into(), parameters: Arc::new(parameters) }
+}

@@ -1,0 +1,154 @@
+//! The texts that are always in a request, and those that messages of the user trigger.
+//!
+//! A text stands behind the first message that triggers it. While its marker is in a turn of the user, it is not added
+//! again: a router may send what it got. Only there it counts, so that no result of a tool keeps a text away.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use skillet_api::instructions::Activation;
+use skillet_instructions::{
+    block::marker,
+    inputs::{CallValues, substitute},
+    triggers::Match,
+};
+
+use super::{VisibleGuide, guide, listing::InstructionsRequest};
+use crate::catalog::Namespace;
+
+/// Most bytes of the texts in one request.
+const MAX_BYTES: usize = 512 << 10;
+
+/// The decision about the whole text of one skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// It is in every request.
+    Always,
+    /// A turn of the user has this word, or begins with this slash name.
+    Keyword {
+        turn: usize,
+        word: String,
+    },
+    Slash {
+        turn: usize,
+        name: String,
+    },
+    /// A turn of the user has the text already.
+    Present {
+        turn: usize,
+    },
+    /// No room is left for it.
+    TooLong,
+    /// Nothing triggers it.
+    NotTriggered,
+}
+
+struct Found<'a> {
+    decision: Decision,
+    values: CallValues,
+    guide: VisibleGuide<'a>,
+}
+
+/// Returns the texts for the system's words, and those behind turns of the user.
+pub(super) fn texts(
+    namespaces: &[Arc<Namespace>],
+    guides: &[VisibleGuide<'_>],
+    request: &InstructionsRequest<'_>,
+) -> (Vec<String>, Vec<(usize, String)>) {
+    let (mut system, mut turns, mut left) = (Vec::new(), Vec::new(), MAX_BYTES);
+    for found in decide(namespaces, guides, request) {
+        let text = found.guide.block(&filled(&found));
+        let is_there = matches!(found.decision, Decision::NotTriggered | Decision::Present { .. });
+        if is_there || text.len() > left {
+            continue;
+        }
+        left -= text.len();
+        match found.decision {
+            Decision::Always => system.push(text),
+            Decision::Keyword { turn, .. } | Decision::Slash { turn, .. } => turns.push((turn, text)),
+            Decision::Present { .. } | Decision::TooLong | Decision::NotTriggered => {}
+        }
+    }
+    (system, turns)
+}
+
+/// Returns the decision about each of these skills.
+pub(super) fn decisions<'a>(
+    namespaces: &'a [Arc<Namespace>],
+    guides: &[VisibleGuide<'a>],
+    request: &InstructionsRequest<'_>,
+) -> Vec<(VisibleGuide<'a>, Decision)> {
+    let mut left = MAX_BYTES;
+    let decided = |found: Found<'a>| {
+        let is_added = !matches!(found.decision, Decision::NotTriggered | Decision::Present { .. });
+        let bytes = if is_added { found.guide.block(&filled(&found)).len() } else { 0 };
+        let Some(rest) = left.checked_sub(bytes) else { return (found.guide, Decision::TooLong) };
+        left = rest;
+        (found.guide, found.decision)
+    };
+    decide(namespaces, guides, request).into_iter().map(decided).collect()
+}
+
+fn decide<'a>(
+    namespaces: &'a [Arc<Namespace>],
+    guides: &[VisibleGuide<'a>],
+    request: &InstructionsRequest<'_>,
+) -> Vec<Found<'a>> {
+    let fired = fired(namespaces, request);
+    let decide = |guide: &VisibleGuide<'a>| {
+        let marker = marker(guide.name(), &guide.version.spec.version);
+        let has_marker = |texts: &Vec<&str>| texts.iter().any(|text| text.contains(&marker));
+        let (decision, values) = if guide.instructions.activation == Activation::Always {
+            (Decision::Always, CallValues::default())
+        } else if let Some(turn) = request.turns.iter().position(has_marker) {
+            (Decision::Present { turn }, CallValues::default())
+        } else {
+            fired.get(guide.name()).cloned().unwrap_or((Decision::NotTriggered, CallValues::default()))
+        };
+        Found { decision, values, guide: *guide }
+    };
+    guides.iter().map(decide).collect()
+}
+
+/// The first trigger of each skill, by its name.
+fn fired(
+    namespaces: &[Arc<Namespace>],
+    request: &InstructionsRequest<'_>,
+) -> BTreeMap<String, (Decision, CallValues)> {
+    let mut fired = BTreeMap::new();
+    for (place, namespace) in namespaces.iter().enumerate() {
+        let entries: Vec<_> = namespace.guides().list().collect();
+        for (turn, texts) in request.turns.iter().enumerate() {
+            for text in texts {
+                for (at, found) in namespace.guides().triggers().matches(text) {
+                    let visible =
+                        entries.get(at).and_then(|entry| guide(namespaces, request.filter, place, entry));
+                    let Some(visible) = visible else { continue };
+                    fired.entry(visible.name().to_owned()).or_insert_with(|| decision(turn, found));
+                }
+            }
+        }
+    }
+    fired
+}
+
+fn decision(turn: usize, found: Match<'_>) -> (Decision, CallValues) {
+    match found {
+        Match::Keyword(word) => (Decision::Keyword { turn, word: word.to_owned() }, CallValues::default()),
+        Match::Slash { name, arguments } => {
+            let values = CallValues { text: arguments, ..CallValues::default() };
+            (Decision::Slash { turn, name: name.to_owned() }, values)
+        }
+    }
+}
+
+/// The body with the values of a slash name. What is missing is asked for in one sentence behind the body.
+fn filled(found: &Found<'_>) -> String {
+    let instructions = found.guide.instructions;
+    let text = substitute(&instructions.body, &instructions.inputs, &found.values);
+    let mut text = text.unwrap_or_else(|missing| format!("{}\n\n{missing}", instructions.body));
+    if !instructions.files.is_empty() {
+        text.push_str("\n\nFiles of this skill: ");
+        text.push_str(&instructions.files.join(", "));
+    }
+    text
+}
