@@ -20,13 +20,13 @@ pub fn content_cases() -> Vec<Case> {
     cases.extend(env_cases());
     cases.extend(limit_cases());
     cases.extend(instruction_cases());
+    cases.extend(trigger_cases());
     cases.extend(bundle_cases());
     cases
 }
 
 fn instruction_cases() -> Vec<Case> {
     let with = |fields: &str| format!("instructions: {{{fields}}}");
-    let triggers = |fields: &str| with(&format!("triggers: {{{fields}}}"));
     let input = |fields: &str| with(&format!("inputs: [{{{fields}}}]"));
     vec![
         breaks("spec.instructions.body maxLength", with(&format!("body: {}", long(204_801)))),
@@ -44,6 +44,29 @@ fn instruction_cases() -> Vec<Case> {
         ),
         breaks("spec.instructions.deniedTools[] minLength", with("deniedTools: ['']")),
         breaks("spec.instructions.deniedTools[] maxLength", with(&format!("deniedTools: [{}]", long(257)))),
+        breaks(
+            "spec.instructions.inputs maxItems",
+            with(&format!("inputs: {}", many(33, |n| format!("{{name: a{n}}}")))),
+        ),
+        breaks("spec.instructions.inputs[] unique", with("inputs: [{name: a}, {name: a, required: true}]")),
+        breaks("spec.instructions.inputs[].name required", input("description: d")),
+        breaks("spec.instructions.inputs[].name pattern", input("name: 1a")),
+        breaks("spec.instructions.inputs[].name maxLength", input(&format!("name: {}", long(65)))),
+        breaks(
+            "spec.instructions.inputs[].description maxLength",
+            input(&format!("name: a, description: {}", long(1025))),
+        ),
+        breaks("spec.instructions.inputs[].type enum", input("name: a, type: date")),
+        breaks(
+            "spec.instructions.inputs[].default maxLength",
+            input(&format!("name: a, default: {}", long(4097))),
+        ),
+    ]
+}
+
+fn trigger_cases() -> Vec<Case> {
+    let triggers = |fields: &str| format!("instructions: {{triggers: {{{fields}}}}}");
+    vec![
         breaks(
             "spec.instructions.triggers.keywords maxItems",
             triggers(&format!("keywords: {}", many(65, |n| format!("k{n}")))),
@@ -74,23 +97,6 @@ fn instruction_cases() -> Vec<Case> {
         ),
         breaks("spec.instructions.triggers.slash[] minLength", triggers("slash: ['']")),
         breaks("spec.instructions.triggers.slash[] maxLength", triggers(&format!("slash: [{}]", long(65)))),
-        breaks(
-            "spec.instructions.inputs maxItems",
-            with(&format!("inputs: {}", many(33, |n| format!("{{name: a{n}}}")))),
-        ),
-        breaks("spec.instructions.inputs[] unique", with("inputs: [{name: a}, {name: a, required: true}]")),
-        breaks("spec.instructions.inputs[].name required", input("description: d")),
-        breaks("spec.instructions.inputs[].name pattern", input("name: 1a")),
-        breaks("spec.instructions.inputs[].name maxLength", input(&format!("name: {}", long(65)))),
-        breaks(
-            "spec.instructions.inputs[].description maxLength",
-            input(&format!("name: a, description: {}", long(1025))),
-        ),
-        breaks("spec.instructions.inputs[].type enum", input("name: a, type: date")),
-        breaks(
-            "spec.instructions.inputs[].default maxLength",
-            input(&format!("name: a, default: {}", long(4097))),
-        ),
     ]
 }
 

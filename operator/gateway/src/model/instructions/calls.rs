@@ -118,7 +118,7 @@ fn read_body(guide: &VisibleGuide<'_>, arguments: &Value, max_bytes: usize) -> R
     result["instructions"] = part["text"].clone();
     if let Some(next) = part.get("nextOffset") {
         result["message"] =
-            format!("the text goes on; read the path {BODY} of this skill from offset {next}").into();
+            format!("there is more text; read the path {BODY} of this skill from offset {next}").into();
     }
     Ok(result)
 }

@@ -126,7 +126,7 @@ async fn a_trigger_puts_the_text_behind_the_first_message_that_fires_it_in_each_
 }
 
 #[tokio::test]
-async fn a_slash_name_brings_its_values_and_a_missing_one_is_asked_for() {
+async fn a_slash_name_brings_its_values_and_the_model_asks_for_a_missing_one() {
     let gateway = guided();
     for (text, wanted) in [
         ("/rollback v2 now", "Ask before you roll back v2."),

@@ -141,7 +141,7 @@ fn decision(turn: usize, found: Match<'_>) -> (Decision, CallValues) {
     }
 }
 
-/// The body with the values of a slash name. What is missing is asked for in one sentence behind the body.
+/// The body with the values of a slash name. One sentence behind the body asks for missing values.
 fn filled(found: &Found<'_>) -> String {
     let instructions = found.guide.instructions;
     let text = substitute(&instructions.body, &instructions.inputs, &found.values);
