@@ -7,6 +7,11 @@ use super::TestGateway;
 
 pub(crate) const CHAT: &str = "/v1/chat/completions";
 
+const TEXT: &str = "all done";
+
+/// A call of the model: name and input.
+pub(crate) type Call<'a> = Option<(&'a str, &'a Value)>;
+
 /// The text of a response of the model: one call, or a text.
 pub(crate) fn response(dialect: DialectName, call: Call<'_>, is_streaming: bool) -> String {
     match dialect {

@@ -40,11 +40,6 @@ fn add_hybrid(gateway: &TestGateway) {
     gateway.skill("team", "pay", &json!({ "description": "Pays an invoice.", "invocation": "hybrid" }));
 }
 
-const TEXT: &str = "all done";
-
-/// A call of the model: name and input.
-type Call<'a> = Option<(&'a str, &'a Value)>;
-
 /// Returns the tools of the requests that the provider got since the first `before`.
 fn sent_tools(gateway: &TestGateway, before: usize) -> Vec<Value> {
     let sent = gateway.provider.texts().split_off(before);
