@@ -9,9 +9,11 @@ mod arguments;
 mod case;
 mod judge;
 mod omniroute;
+mod openhands;
 mod registry;
 mod report;
 mod retrieval;
+mod skillmd;
 mod uniskill;
 
 use std::process::ExitCode;

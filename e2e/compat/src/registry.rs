@@ -3,7 +3,7 @@
 use crate::{
     case::Case,
     judge::{Answer, Judgement, judge},
-    omniroute, uniskill,
+    omniroute, openhands, skillmd, uniskill,
 };
 
 #[cfg(test)]
@@ -12,7 +12,12 @@ use serde_json::{Value, json};
 /// Runs a case through the product; `Err` is the reason why it cannot run.
 pub(crate) type Replay = fn(&Case) -> Result<Answer, String>;
 
-const SETS: [(&str, &[(&str, Replay)]); 2] = [("omniroute", omniroute::KINDS), ("uniskill", uniskill::KINDS)];
+const SETS: [(&str, &[(&str, Replay)]); 4] = [
+    ("omniroute", omniroute::KINDS),
+    ("openhands", openhands::KINDS),
+    ("skillmd", skillmd::KINDS),
+    ("uniskill", uniskill::KINDS),
+];
 
 pub(crate) fn replay(case: &Case) -> Judgement {
     match find(case) {
@@ -92,11 +97,60 @@ omniroute/splice_results 8 passed 0 failed 0 skipped
 omniroute/tool_name_decode 2 passed 0 failed 0 skipped
 omniroute/tool_name_encode 3 passed 0 failed 0 skipped
 omniroute/total_pages 1 passed 0 failed 0 skipped
+openhands/available_skills_listing 1 passed 0 failed 0 skipped
+openhands/description_truncation 2 passed 0 failed 0 skipped
+openhands/dynamic_render 5 passed 0 failed 0 skipped
+openhands/dynamic_render_where 2 passed 0 failed 0 skipped
+openhands/frontmatter_load 10 passed 0 failed 0 skipped
+openhands/installed_name_validate 1 passed 0 failed 0 skipped
+openhands/invoke_skill 3 passed 0 failed 0 skipped
+openhands/keyword_match 4 passed 0 failed 0 skipped
+openhands/mcp_tools_validate 4 passed 0 failed 0 skipped
+openhands/mcp_variable_expansion 2 passed 0 failed 0 skipped
+openhands/message_activation 1 passed 0 failed 0 skipped
+openhands/path_activation 2 passed 0 failed 0 skipped
+openhands/path_glob 1 passed 0 failed 0 skipped
+openhands/path_rule_first_match 1 passed 0 failed 0 skipped
+openhands/project_skills 1 passed 0 failed 0 skipped
+openhands/skill_name_validate 1 passed 0 failed 0 skipped
+openhands/source_parse 2 passed 0 failed 0 skipped
+openhands/system_prompt_partition 1 passed 0 failed 0 skipped
+openhands/task_activation 1 passed 0 failed 0 skipped
+openhands/task_skill_inputs 2 passed 0 failed 0 skipped
+skillmd/agentskills_validate 3 passed 0 failed 0 skipped
+skillmd/real_skillmd 3 passed 0 failed 0 skipped
 uniskill/outcome 2 passed 0 failed 0 skipped
 uniskill/stdout 3 passed 0 failed 0 skipped
 ";
         assert_eq!(report.to_text(false), expected);
         assert!(!report.has_failures());
+    }
+
+    /// Changes every leaf of an expected answer.
+    fn falsify(value: &Value) -> Value {
+        match value {
+            Value::Null => json!("something"),
+            Value::Bool(is_true) => json!(!is_true),
+            Value::Number(_) => json!(-1),
+            Value::String(text) => json!(format!("not {text}")),
+            Value::Array(items) if items.is_empty() => json!(["something"]),
+            Value::Array(items) => items.iter().map(falsify).collect(),
+            Value::Object(map) => map
+                .iter()
+                .map(|(key, value)| (key.clone(), falsify(value)))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+        }
+    }
+
+    #[test]
+    fn other_answers_than_those_of_the_instructions_cases_do_not_pass() {
+        let files = case::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"))).unwrap();
+        let cases = files.iter().flat_map(CaseFile::cases);
+        for case in cases.filter(|case| matches!(case.set.as_str(), "openhands" | "skillmd") && !case.quirk) {
+            let falsified = Case { expected: falsify(&case.expected), ..case.clone() };
+            assert_ne!(replay(&falsified), Judgement::Passed, "{}", case.id);
+        }
     }
 
     #[test]

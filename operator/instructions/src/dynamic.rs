@@ -3,6 +3,8 @@
 //! Code protects itself: nothing inside a fence, an indented block, a longer code span or an HTML comment is a command, by the
 //! rules of CommonMark. `` \!`command` `` is text. This module finds commands and places their output; it runs nothing.
 
+use std::time::Duration;
+
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 /// Most bytes of one command's output.
@@ -19,7 +21,7 @@ pub enum BodyPart<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandEnd {
     Exited { code: i32, stdout: Vec<u8>, stderr: String },
-    TimedOut { limit_seconds: u32 },
+    TimedOut { limit: Duration },
     Failed { reason: String },
 }
 
@@ -71,8 +73,8 @@ pub fn output(command: &str, end: CommandEnd) -> String {
         CommandEnd::Exited { code, stderr, .. } => {
             format!("[Error: Command `{command}` exited with code {code}: {stderr}]")
         }
-        CommandEnd::TimedOut { limit_seconds } => {
-            format!("[Error: Command `{command}` timed out after {limit_seconds}.0s]")
+        CommandEnd::TimedOut { limit } => {
+            format!("[Error: Command `{command}` timed out after {:?}s]", limit.as_secs_f64())
         }
         CommandEnd::Failed { reason } => format!("[Error: Failed to execute command `{command}`: {reason}]"),
     }
@@ -149,7 +151,7 @@ mod tests {
     fn failures_stand_in_the_place_of_the_output() {
         let failed = CommandEnd::Exited { code: 1, stdout: b"partial".to_vec(), stderr: "why\n".into() };
         assert_eq!(output("x", failed), "[Error: Command `x` exited with code 1: why\n]");
-        let timed_out = CommandEnd::TimedOut { limit_seconds: 10 };
+        let timed_out = CommandEnd::TimedOut { limit: Duration::from_secs(10) };
         assert_eq!(output("x", timed_out), "[Error: Command `x` timed out after 10.0s]");
         let not_run = CommandEnd::Failed { reason: "no sandbox".into() };
         assert_eq!(output("x", not_run), "[Error: Failed to execute command `x`: no sandbox]");

@@ -8,6 +8,7 @@ pub mod discovery;
 pub mod document;
 pub mod dynamic;
 pub mod frontmatter;
+mod ignored;
 pub mod inputs;
 pub mod lint;
 pub mod listing;
@@ -16,11 +17,13 @@ pub mod names;
 pub mod source;
 pub mod third_party;
 pub mod tools;
+pub mod tree;
 pub mod triggers;
 mod yaml;
 
 pub use self::{
     diagnostics::{Code, Diagnostic, Severity},
     document::{FileKind, SkillDocument, read},
+    ignored::without_ignored,
     yaml::Position,
 };

@@ -110,21 +110,32 @@ fn check_auth(server: &Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// Expands `${VAR}` and `${VAR:-default}` in keys and values. A variable without a value stays as it is; values are not expanded
-/// again.
-pub fn expand(config: &Value, lookup: &dyn Fn(&str) -> Option<String>) -> Value {
+/// The value of a variable without a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unset {
+    /// Its default, if it names one.
+    Default,
+    /// Its own text, for a later expansion that knows more variables.
+    Kept,
+}
+
+/// Expands `${VAR}` and `${VAR:-default}` in keys and values. A variable without a value and default stays as it is; values are
+/// not expanded again.
+pub fn expand(config: &Value, unset: Unset, lookup: &dyn Fn(&str) -> Option<String>) -> Value {
     match config {
-        Value::String(text) => Value::String(expand_text(text, lookup)),
-        Value::Array(items) => items.iter().map(|item| expand(item, lookup)).collect(),
+        Value::String(text) => Value::String(expand_text(text, unset, lookup)),
+        Value::Array(items) => items.iter().map(|item| expand(item, unset, lookup)).collect(),
         Value::Object(map) => {
-            let expanded = map.iter().map(|(key, value)| (expand_text(key, lookup), expand(value, lookup)));
+            let expanded = map
+                .iter()
+                .map(|(key, value)| (expand_text(key, unset, lookup), expand(value, unset, lookup)));
             Value::Object(expanded.collect())
         }
         other => other.clone(),
     }
 }
 
-fn expand_text(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> String {
+fn expand_text(text: &str, unset: Unset, lookup: &dyn Fn(&str) -> Option<String>) -> String {
     let mut output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -135,6 +146,7 @@ fn expand_text(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> String {
             rest = &rest[2..];
             continue;
         };
+        let default = default.filter(|_default| unset == Unset::Default);
         let value = lookup(name).or_else(|| default.map(str::to_owned));
         output.push_str(value.as_deref().unwrap_or(&rest[..length]));
         rest = &rest[length..];
@@ -204,6 +216,8 @@ mod tests {
         let config =
             json!({"${K}": ["${K}-${N:-http://h:1/p}", 1, null, "$K ${1A} ${N} ${NESTED} ${", "${N:-}"]});
         let expected = json!({"k": ["k-http://h:1/p", 1, null, "$K ${1A} ${N} ${K} ${", ""]});
-        assert_eq!(expand(&config, &lookup), expected);
+        assert_eq!(expand(&config, Unset::Default, &lookup), expected);
+        let kept = expand(&json!("${K} ${N:-d}"), Unset::Kept, &lookup);
+        assert_eq!(kept, json!("k ${N:-d}"));
     }
 }

@@ -58,6 +58,9 @@ fn the_first_trigger_that_applies_is_taken() {
     assert_eq!(trigger("trigger:\n  type: keyword\n  keywords: [logs]"), Trigger::Keyword(texts(&["logs"])));
     assert_eq!(trigger("inputs: []"), Trigger::Task(texts(&["/log-triage"])));
     assert_eq!(trigger("paths: \"**/*.log, logs/** ,\""), Trigger::Path(texts(&["**/*.log", "logs/**"])));
+    let task = trigger("triggers: [fix it]\ninputs: []").triggers("log-triage");
+    assert_eq!((task.keywords, task.slash), (texts(&["fix it", "/log-triage"]), texts(&["log-triage"])));
+    assert_eq!(trigger("paths: x").triggers("log-triage").paths, texts(&["x"]));
     assert_eq!(trigger("paths: [' ']\ntriggers: [a]"), Trigger::Keyword(texts(&["a"])));
     let both = warnings("paths: x\ntriggers: [a]\ninputs: []");
     assert_eq!(both.len(), 2, "{both:?}");

@@ -4,6 +4,7 @@ use super::fields::Fields;
 use crate::{
     Code,
     inputs::{Input, InputType},
+    triggers::Triggers,
     yaml::{YamlNode, YamlValue},
 };
 
@@ -17,6 +18,20 @@ pub enum Trigger {
     Task(Vec<String>),
     /// Globs of paths that a tool call touches.
     Path(Vec<String>),
+}
+
+impl Trigger {
+    /// Returns what fires the skill of this name. The slash name of a task takes the text behind it as arguments.
+    pub fn triggers(&self, name: &str) -> Triggers {
+        match self {
+            Self::None => Triggers::default(),
+            Self::Keyword(keywords) => Triggers { keywords: keywords.clone(), ..Triggers::default() },
+            Self::Task(keywords) => {
+                Triggers { keywords: keywords.clone(), slash: vec![name.to_owned()], ..Triggers::default() }
+            }
+            Self::Path(paths) => Triggers { paths: paths.clone(), ..Triggers::default() },
+        }
+    }
 }
 
 /// A trigger with the inputs of a task.
