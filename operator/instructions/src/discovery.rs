@@ -46,6 +46,19 @@ impl Candidate {
         let default_name = last(parent(path)).to_owned();
         Self { path: path.to_owned(), default_name, scope: None, folder }
     }
+
+    /// A flat file, whose default name is its path without extension.
+    pub(crate) fn flat(path: &str, folder: usize) -> Self {
+        let default_name = path.rsplit_once('.').map_or(path, |(stem, _)| stem).to_owned();
+        Self { path: path.to_owned(), default_name, scope: None, folder }
+    }
+
+    /// A rule of another product, whose default name is its file's without dots and extension.
+    pub(crate) fn rule(path: &str, folder: usize) -> Self {
+        let name = last(path).trim_start_matches('.');
+        let default_name = name.split('.').next().unwrap_or(name).to_owned();
+        Self { path: path.to_owned(), default_name, scope: None, folder }
+    }
 }
 
 /// Returns the files to read, by a loader's rules. Directories are relative to the root of the files; the root is empty.
@@ -153,7 +166,7 @@ fn find_in_folder(files: &ProjectFiles, directory: &str, folder: usize) -> Vec<C
 }
 
 /// The loaders know the ending in lower case only.
-fn is_markdown(name: &str) -> bool {
+pub(crate) fn is_markdown(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, ending)| ending == "md")
 }
 
@@ -174,7 +187,8 @@ fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     path.strip_prefix(directory)?.strip_prefix('/')
 }
 
-fn last(path: &str) -> &str {
+/// The last name of a path.
+pub fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 

@@ -3,6 +3,7 @@
 //! This crate reads, checks and renders. It takes bytes and returns values: no paths, no clock, no cluster, no model provider.
 
 pub mod block;
+pub mod collect;
 mod diagnostics;
 pub mod discovery;
 pub mod document;
