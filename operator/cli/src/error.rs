@@ -11,6 +11,7 @@ use crate::{
     connection::ConnectError,
     console::{Color, Style, printable},
     exit::Exit,
+    folder::FolderError,
     gateway_error::GatewayError,
     run::InputError,
 };
@@ -33,6 +34,8 @@ pub(crate) enum CliError {
     KeyExists { namespace: String, name: String },
     #[error(transparent)]
     Bundle(#[from] BundleError),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     #[error(transparent)]
     Gateway(#[from] GatewayError),
     #[error("Skill {namespace}/{name} is not ready: {message}")]
@@ -119,7 +122,7 @@ impl CliError {
             | CliError::NoKey { .. }
             | CliError::NoServiceAccount { .. }
             | CliError::Refused { .. } => Exit::Refused,
-            CliError::Input(_) | CliError::Bundle(_) => Exit::Usage,
+            CliError::Input(_) | CliError::Bundle(_) | CliError::Folder(_) => Exit::Usage,
             CliError::Connect(_)
             | CliError::NoNamespace { .. }
             | CliError::NotInstalled
@@ -183,6 +186,7 @@ impl CliError {
             }
             CliError::Input(_)
             | CliError::Bundle(_)
+            | CliError::Folder(_)
             | CliError::InvalidSkillName(_)
             | CliError::Refused { .. }
             | CliError::Unexpected { .. }

@@ -1,9 +1,10 @@
 //! `kubectl skill lint`: validates skills without a cluster, by the operator's own rules and in its words.
 
+mod instructions;
 mod keywords;
 mod unknown_fields;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -16,6 +17,7 @@ use crate::{
     console::Console,
     error::CliError,
     exit::Exit,
+    folder,
 };
 
 /// A problem of one field. A warning does not keep the skill from running.
@@ -27,6 +29,9 @@ pub(crate) struct Problem {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
+    /// Code of a finding in instructions, whose field is line and column.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -41,11 +46,29 @@ pub(crate) fn run(args: &LintArgs, console: &Console) -> Result<Exit, CliError> 
         Some(path) => read_policy(path)?,
         None => default_policy(),
     };
-    let linted: Vec<LintedSkill> =
-        bundle::read_all(&args.paths)?.iter().map(|source| lint(source, &policy)).collect();
+    let mut linted = Vec::new();
+    for path in &args.paths {
+        linted.extend(lint_path(path, &policy, args.strict)?);
+    }
     console.print(&args.output.render(&linted, || text(&linted))?)?;
     let is_failed = linted.iter().any(LintedSkill::is_invalid);
     Ok(if is_failed { Exit::Failed } else { Exit::Done })
+}
+
+/// The Skills of a path and its instructions. Of a directory, both.
+fn lint_path(path: &Path, policy: &SkillPolicySpec, is_strict: bool) -> Result<Vec<LintedSkill>, CliError> {
+    if path.is_file() && folder::is_instructions(path) {
+        return Ok(instructions::lint_path(path, is_strict)?);
+    }
+    let is_bundle = path.join(bundle::SKILL_FILE).is_file();
+    let found =
+        if path.is_dir() && !is_bundle { instructions::lint_path(path, is_strict)? } else { Vec::new() };
+    let sources = match bundle::read_all(&[path.to_owned()]) {
+        Err(BundleError::NoSkill { .. }) if !found.is_empty() => Vec::new(),
+        read => read?,
+    };
+    let linted = sources.iter().map(|source| lint(source, policy));
+    Ok(linted.chain(found).collect())
 }
 
 /// Everything that is wrong with the skills of a path, for tests of other commands.
@@ -61,7 +84,7 @@ fn default_policy() -> SkillPolicySpec {
     SkillPolicySpec { allowed_images: vec!["*".to_owned()], ..SkillPolicySpec::default() }
 }
 
-fn read_policy(path: &std::path::Path) -> Result<SkillPolicySpec, BundleError> {
+fn read_policy(path: &Path) -> Result<SkillPolicySpec, BundleError> {
     let not_policy = |problem: String| BundleError::NotPolicy { path: path.to_owned(), problem };
     let object: Value = serde_saphyr::from_str(&bundle::read_text(path)?)
         .map_err(|error| BundleError::NotYaml { path: path.to_owned(), problem: error.to_string() })?;
@@ -109,18 +132,25 @@ fn problems(name: &str, object: &Value, skill: &Skill, policy: &SkillPolicySpec)
 
 impl Problem {
     fn error(field: String, message: String, reason: Option<Reason>) -> Self {
-        Self { is_warning: false, field, message, reason }
+        Self { is_warning: false, field, message, reason, code: None }
     }
 
     fn warning(field: &str, message: &str) -> Self {
-        Self { is_warning: true, field: field.to_owned(), message: message.to_owned(), reason: None }
+        Self {
+            is_warning: true,
+            field: field.to_owned(),
+            message: message.to_owned(),
+            reason: None,
+            code: None,
+        }
     }
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { is_warning, field, message, reason } = self;
+        let Self { is_warning, field, message, reason, code } = self;
         let kind = if *is_warning { "warning: " } else { "" };
+        let reason = reason.map(|reason| reason.to_string()).or(code.map(str::to_owned));
         let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         write!(f, "{kind}{field}: {message}{reason}")
     }

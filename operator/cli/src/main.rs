@@ -24,6 +24,7 @@ mod execution_name;
 mod executions;
 mod exit;
 mod explain;
+mod folder;
 mod gateway_error;
 mod humanize;
 mod init;

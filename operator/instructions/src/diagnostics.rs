@@ -101,6 +101,12 @@ impl Diagnostic {
         Self { severity: Severity::Warning, code, position, message: message.into() }
     }
 
+    /// Returns the finding for a reader that takes the file all the same.
+    #[must_use]
+    pub fn into_warning(self) -> Self {
+        Self { severity: Severity::Warning, ..self }
+    }
+
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -60,12 +60,15 @@ pub(crate) struct ApplyArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LintArgs {
-    /// Directories with a skill.yaml, or files with Skills; `-` is standard input.
+    /// Directories with a skill.yaml or with SKILL.md files, files with Skills, or SKILL.md and other .md files; `-` is standard input.
     #[arg(value_name = "DIR|FILE", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// SkillPolicy with the cluster's limits and images. Default: the default limits, and every image.
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
+    /// Count the rules of the Agent Skills standard as errors. Default: as warnings.
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Format of the report.
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,

@@ -1,0 +1,99 @@
+//! Files of instructions on disk: a file or a directory becomes a tree in memory. Directories of tools are left out.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use skillet_instructions::tree::{FILE_SIZE_LIMIT, FileTree, TreeError};
+use thiserror::Error;
+
+/// Directories that hold no part of a skill.
+const LEFT_OUT: [&str; 3] = [".git", "node_modules", "__pycache__"];
+
+#[derive(Debug, Error)]
+pub(crate) enum FolderError {
+    #[error("could not read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("could not take {}: {source}", path.display())]
+    Refused { path: PathBuf, source: TreeError },
+}
+
+/// True for a file that holds instructions by its name.
+pub(crate) fn is_instructions(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    let is_text = path.extension().is_some_and(|ending| ending == "md" || ending == "mdc");
+    is_text || matches!(name, ".cursorrules" | ".windsurfrules" | ".clinerules")
+}
+
+/// Reads a directory, or a file as the only one of a tree; a SKILL.md keeps the name of its directory.
+pub(crate) fn read(path: &Path) -> Result<FileTree, FolderError> {
+    let mut tree = FileTree::default();
+    if path.is_dir() {
+        // A skill at the root is named as the directory, which the tree must know.
+        let root = if has_skill_md(path)? { directory_name(path)? } else { String::new() };
+        add_directory(&mut tree, path, &root)?;
+        return Ok(tree);
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let inner = if name.eq_ignore_ascii_case("SKILL.md") {
+        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        join(&directory_name(parent)?, &name)
+    } else {
+        name
+    };
+    add_file(&mut tree, path, &inner)?;
+    Ok(tree)
+}
+
+fn add_directory(tree: &mut FileTree, directory: &Path, inner: &str) -> Result<(), FolderError> {
+    let unreadable = |source| FolderError::Unreadable { path: directory.to_owned(), source };
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let inner = join(inner, &name);
+        let kind = entry.file_type().map_err(unreadable)?;
+        if kind.is_symlink() {
+            let target = fs::read_link(&path).map_err(unreadable)?;
+            let target = target.to_string_lossy();
+            tree.add_link(&inner, &target).map_err(|source| FolderError::Refused { path, source })?;
+        } else if kind.is_dir() && !LEFT_OUT.contains(&name.as_str()) {
+            add_directory(tree, &path, &inner)?;
+        } else if kind.is_file() {
+            add_file(tree, &path, &inner)?;
+        }
+    }
+    Ok(())
+}
+
+fn add_file(tree: &mut FileTree, path: &Path, inner: &str) -> Result<(), FolderError> {
+    let unreadable = |source| FolderError::Unreadable { path: path.to_owned(), source };
+    let size = fs::metadata(path).map_err(unreadable)?.len();
+    let added = if usize::try_from(size).is_ok_and(|size| size <= FILE_SIZE_LIMIT) {
+        tree.add_file(inner, fs::read(path).map_err(unreadable)?)
+    } else {
+        tree.add_large_file(inner)
+    };
+    added.map_err(|source| FolderError::Refused { path: path.to_owned(), source })
+}
+
+fn has_skill_md(directory: &Path) -> Result<bool, FolderError> {
+    let unreadable = |source| FolderError::Unreadable { path: directory.to_owned(), source };
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        if entry.map_err(unreadable)?.file_name().eq_ignore_ascii_case("SKILL.md") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The name of a directory, also of one written as `.`.
+fn directory_name(directory: &Path) -> Result<String, FolderError> {
+    let unreadable = |source| FolderError::Unreadable { path: directory.to_owned(), source };
+    let whole = directory.canonicalize().map_err(unreadable)?;
+    Ok(whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
+}
+
+fn join(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
+}
