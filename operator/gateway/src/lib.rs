@@ -2,7 +2,8 @@
 //!
 //! A request passes `auth` (the caller), `catalog` (its skills), one of `model`, `rest` or `mcp` (the route) and
 //! `executions` (the SkillExecution). `memory` bounds what a request may hold. The gateway keeps no state of its own: two
-//! replicas give the same answers, and a restart loses nothing.
+//! replicas give the same answers, and a restart loses nothing. `learning` counts for a minute, and keeps the rest in the
+//! cluster.
 
 pub mod admin;
 pub mod auth;
@@ -12,6 +13,7 @@ mod compute;
 pub mod error;
 pub mod executions;
 pub mod idempotency;
+pub mod learning;
 pub mod mcp;
 pub mod memory;
 pub mod metrics;
@@ -22,6 +24,7 @@ pub mod resolve;
 pub mod rest;
 pub mod server;
 mod service;
+pub mod state_maps;
 #[cfg(test)]
 mod testing;
 pub mod tls;

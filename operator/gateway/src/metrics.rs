@@ -97,6 +97,12 @@ struct CallLabels {
     outcome: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+    outcome: &'static str,
+}
+
 /// Handles to every metric.
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -110,6 +116,7 @@ pub struct Metrics {
     models: Names,
     calls: Family<CallLabels, Counter>,
     call_time: Histogram,
+    state_exchanges: Family<StateLabels, Counter>,
 }
 
 impl Default for Metrics {
@@ -144,6 +151,12 @@ impl Metrics {
         registry.register("model_tokens", "Tokens of models, by caller and model", tokens.clone());
         registry.register("skill_calls", "Skill calls of models, by how they ended", calls.clone());
         registry.register_with_unit("skill_call", "Time of a skill call", Unit::Seconds, call_time.clone());
+        let state_exchanges = Family::default();
+        registry.register(
+            "state_exchanges",
+            "Reads and writes of the state in ConfigMaps, by state and outcome",
+            state_exchanges.clone(),
+        );
         let (namespaces, models) = (Names::default(), Names::default());
         Self {
             registry: Arc::new(all),
@@ -157,6 +170,7 @@ impl Metrics {
             models,
             calls,
             call_time,
+            state_exchanges,
         }
     }
 
@@ -182,6 +196,12 @@ impl Metrics {
     /// The gateway refused a request for a model.
     pub fn refused(&self, reason: &'static str) {
         self.refusals.get_or_create(&RefusalLabels { reason }).inc();
+    }
+
+    /// Counts a read or a write of a ConfigMap with the gateway's state.
+    pub fn state_exchanged(&self, state: &'static str, is_success: bool) {
+        let outcome = if is_success { "success" } else { "error" };
+        self.state_exchanges.get_or_create(&StateLabels { state, outcome }).inc();
     }
 
     /// A request to a model has ended.

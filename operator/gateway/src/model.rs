@@ -38,6 +38,7 @@ use crate::{
     bundles::BundleReader,
     catalog::SkillCatalog,
     executions::ExecutionClient,
+    learning::Learning,
     memory::{BodyBudget, MemoryPool},
     metrics::Metrics,
     service::SkillService,
@@ -59,6 +60,8 @@ pub struct ModelState {
     pub(crate) providers: Arc<ProviderClient>,
     /// Models that take no tools.
     pub(crate) tool_refusals: Arc<ToolRefusals>,
+    /// Terms that the use of skills has taught.
+    pub(crate) learning: Arc<Learning>,
     /// Requests and tokens per minute of each namespace.
     limiter: Arc<RateLimiter>,
     /// The key of all gateways of the installation. Without it no hybrid skill is offered to models.
@@ -76,7 +79,7 @@ impl ModelState {
         let SkillService { auth, catalog, executions, memory, .. } = service.clone();
         let bundles = Arc::new(BundleReader::new(service.client()));
         let (providers, confirmation) = (Arc::new(providers), confirmation.map(Arc::new));
-        let (tool_refusals, limiter) = (Arc::default(), Arc::default());
+        let (tool_refusals, learning, limiter) = (Arc::default(), Arc::default(), Arc::default());
         Self {
             auth,
             bundles,
@@ -86,6 +89,7 @@ impl ModelState {
             metrics,
             providers,
             tool_refusals,
+            learning,
             limiter,
             confirmation,
         }

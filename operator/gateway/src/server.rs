@@ -34,6 +34,7 @@ use crate::{
     model::{ModelState, error_form, inject, proxy, upstream::ProviderClient},
     request_id, rest,
     service::SkillService,
+    state_maps::StateMaps,
     tls::{self, Tls, TlsError},
 };
 
@@ -120,9 +121,12 @@ pub async fn run(
     let is_tls = tls.is_some();
     let tls = tls.map(Tls::new).transpose()?;
     let mut tasks = TaskGroup::default();
-    tasks.spawn("the watch of skills", service.catalog.clone().watch(client));
+    tasks.spawn("the watch of skills", service.catalog.clone().watch(client.clone()));
     tasks.spawn("the watch of API keys", service.auth.clone().watch_keys());
     tasks.spawn("the watch of executions", service.executions.clone().watch_all());
+    let (learning, catalog) = (model.learning.clone(), service.catalog.clone());
+    let maps = StateMaps::new(client.clone(), &namespace);
+    tasks.spawn("the exchange of learned terms", learning.exchange(maps, catalog, metrics.clone()));
     let cluster = admin::routes(|| Ok(()), readiness(&service), metrics.registry());
     tasks.spawn("the server of probes", admin::serve(probed, cluster));
     info!(%address, %probes_address, is_tls, memory = service.memory.size(), "Gateway started");

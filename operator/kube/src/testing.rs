@@ -1,6 +1,6 @@
 //! An API server inside the test's process: objects, watches, reviews and faults, without a network.
 //!
-//! It creates, gets, lists, patches, deletes and watches objects of any kind. It knows no schemas and no defaults, and a
+//! It creates, gets, lists, patches, replaces, deletes and watches objects of any kind. It knows no schemas and no defaults, and a
 //! merge patch changes only the fields of `spec` or `status`, labels and annotations. Tests add objects, tokens and rights, make requests fail, and count requests.
 
 mod reviews;
@@ -162,6 +162,7 @@ impl FakeApiServer {
             Method::POST if is_review => state.reviews.handle(&at, &body),
             Method::POST => state.create(&at, body),
             Method::PATCH => state.patch(&at, &body),
+            Method::PUT => state.replace(&at, body),
             _ if query.contains_key("watch") => {
                 state.watch(&at, find("resourceVersion"), find("labelSelector"))
             }

@@ -18,7 +18,7 @@ mod weights;
 
 pub(crate) use fields::{IMPACT_ONE, SkillTerm, kinds, skill_terms};
 pub(crate) use question::{Question, questions};
-pub(crate) use weights::{TermWeight, term_weights};
+pub(crate) use weights::{TermWeight, term_weights, word_points};
 
 #[cfg(test)]
 mod tests;

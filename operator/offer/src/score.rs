@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use super::{
     Candidate, MatchMode, Query, Weights,
+    extra_points::ExtraPoints,
     ranked::{SkillTerm, TermWeight, kinds},
     terms::SkillTerms,
 };
@@ -21,6 +22,10 @@ pub enum SignalKind {
     SchemaWord,
     Example,
     Provider,
+    /// A term that calls of the skill had before.
+    Learned,
+    /// Offers that led to no call.
+    Unused,
 }
 
 /// A match and its points.
@@ -40,15 +45,22 @@ pub struct Scorer<'q> {
     words: HashSet<&'q str>,
     /// Terms of the question, for [`MatchMode::Ranked`].
     terms: &'q [TermWeight],
+    /// Points of the question beside those of texts.
+    extra: Option<&'q ExtraPoints>,
 }
 
 impl<'q> Scorer<'q> {
     pub fn new(weights: Weights, query: &'q Query) -> Self {
-        Self::with_terms(weights, query, &[])
+        Self::with_terms(weights, query, &[], None)
     }
 
-    pub(crate) fn with_terms(weights: Weights, query: &'q Query, terms: &'q [TermWeight]) -> Self {
-        Self { weights, query, words: query.words().collect(), terms }
+    pub(crate) fn with_terms(
+        weights: Weights,
+        query: &'q Query,
+        terms: &'q [TermWeight],
+        extra: Option<&'q ExtraPoints>,
+    ) -> Self {
+        Self { weights, query, words: query.words().collect(), terms, extra }
     }
 
     /// Returns the sum of all signals.
@@ -64,6 +76,7 @@ impl<'q> Scorer<'q> {
             MatchMode::Ranked => self.ranked_signals(&terms.weighted),
         };
         signals.extend(self.provider_signal(&terms));
+        signals.extend(self.extra.into_iter().flat_map(|extra| extra.signals(candidate)).cloned());
         signals
     }
 

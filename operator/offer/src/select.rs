@@ -136,7 +136,12 @@ impl<'a> Selector<'a> {
         let mut nearest = Vec::new();
         let terms = term_weights(question, self.indexes);
         for ((distance, index), terms) in self.indexes.iter().enumerate().zip(&terms) {
-            let search = Search { weights: &self.scoring.weights, query: self.selection.query, terms };
+            let search = Search {
+                weights: &self.scoring.weights,
+                query: self.selection.query,
+                terms,
+                extra: &question.extra,
+            };
             let mut collector =
                 NamespaceCollector { selector: self, distance, best: &mut best, missed: &mut missed };
             index.search(search, scratch, &mut collector);
@@ -184,7 +189,8 @@ impl<'a> Selector<'a> {
         let terms = term_weights(question, self.indexes);
         for (distance, entry) in entries {
             let terms = terms.get(*distance).map(Vec::as_slice).unwrap_or_default();
-            let scorer = Scorer::with_terms(self.scoring.weights, self.selection.query, terms);
+            let scorer =
+                Scorer::with_terms(self.scoring.weights, self.selection.query, terms, Some(&question.extra));
             best.push(Ranked::new(entry, scorer.score(&entry.candidate), *distance), ());
         }
         best.into_items().into_iter().map(|(ranked, ())| ranked).collect()

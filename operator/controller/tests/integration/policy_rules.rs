@@ -149,6 +149,12 @@ fn gateway_cases() -> Vec<Case> {
             breaks(bound("[] maxLength"), gateway(&format!("{list}: [{}]", long(64)))),
         ]);
     }
+    let learning = |list: &str| gateway(&format!("offer: {{learning: {{namespaces: {list}}}}}"));
+    cases.extend([
+        breaks("spec.gateway.offer.learning.namespaces maxItems", learning(&many(65, |n| format!("n{n}")))),
+        breaks("spec.gateway.offer.learning.namespaces[] minLength", learning("['']")),
+        breaks("spec.gateway.offer.learning.namespaces[] maxLength", learning(&format!("[{}]", long(64)))),
+    ]);
     let ranges = [
         ("offer.maxAutoSkills", Some(-1), 129),
         ("offer.maxConversationSkills", Some(-1), 129),

@@ -13,6 +13,7 @@ use skillet_llm::{OfferedNames, ToolDefinition};
 use skillet_offer::{Candidate, RejectReason, SkillFilter};
 
 use super::{instructions::InstructionTexts, name_header::set_header};
+use crate::learning::Lesson;
 
 /// Names of the offered tools.
 pub(super) const OFFERED_HEADER: &str = "x-skillet-offered";
@@ -34,6 +35,8 @@ pub struct OfferedTools {
     pub withheld: Option<RejectReason>,
     /// The request asks for content of reasoning that the client did not ask for.
     pub hides_reasoning: bool,
+    /// The terms that calls of these tools would teach, if the caller's namespace learns.
+    pub lesson: Option<Lesson>,
 }
 
 /// The meaning of an offered tool.

@@ -126,6 +126,9 @@ async fn respond(
     let is_bound = turn.dialect == DialectName::OpenAiResponses
         && shared_key.is_some_and(|rules| rules.stored_objects == StoredObjects::Bind);
     let binding = if is_bound { gateway.id_binding(&turn.caller.namespace) } else { None };
+    if let Some(lesson) = &tools.lesson {
+        gateway.learning.add_offer(&turn.caller.namespace, lesson);
+    }
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
     let response = conversation.respond(upstream, request, is_streaming).await?;
     Ok(bind_ids(response, binding))

@@ -35,6 +35,7 @@ pub(super) fn scoring(spec: &OfferPolicy) -> Scoring {
         max_conversation_skills,
         min_auto_score,
         token_budget: _,
+        learning: _,
     } = spec;
     let base = match matching {
         OfferMatching::Ranked => Scoring::ranked(),

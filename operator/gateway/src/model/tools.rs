@@ -13,14 +13,15 @@ use skillet_llm::{
     tool_names::{OfferTable, SkillIdentity},
 };
 use skillet_offer::{
-    Candidate, Explanation, Index, Offer, OfferDecision, Query, QuestionTerm, RejectReason, RequestFacts,
-    Scoring, Scratch, Selection, SkillFilter, explain, question_terms, select,
+    Candidate, Explanation, Index, Learned, Offer, OfferDecision, Query, QuestionTerm, RejectReason,
+    RequestFacts, Scoring, Scratch, Selection, SkillFilter, explain, question_terms, select,
 };
 
 use crate::{
     auth::{AuthError, Caller, Verb},
     catalog::Namespace,
     error::ApiError,
+    learning::Lesson,
     model::ModelState,
     model::{
         instructions::{self, InstructionsRequest},
@@ -100,6 +101,8 @@ pub struct OfferRequest<'a> {
     pub tool_use: ToolUse,
     /// The provider has lately refused this model's requests because skills were offered.
     pub is_refused: bool,
+    /// The terms that the caller's namespace has learned, if it learns.
+    pub learned: Option<&'a Learned>,
 }
 
 impl OfferRequest<'_> {
@@ -192,8 +195,13 @@ fn offer_tools(
         let scope = question.skill_search("");
         return search_tools::offer(&policy_spec.gateway.offer, &names, &namespaces.usable, scope, room);
     }
-    let picked = search(policy_spec, &namespaces.usable, question, select);
-    table(picked, &dialect.dialect().client_tool_names(request))
+    let (picked, lesson) =
+        search(policy_spec, &namespaces.usable, question, |scoring, indexes, selection, scratch| {
+            let picked = select(scoring, indexes, selection, scratch);
+            let lesson = question.learned.map(|_| Lesson::of(&picked, selection.query));
+            (picked, lesson)
+        });
+    OfferedTools { lesson, ..table(picked, &dialect.dialect().client_tool_names(request)) }
 }
 
 /// The decision about each skill, and the terms that the last turn searches.
@@ -248,8 +256,16 @@ fn search<T>(
     question: &OfferRequest<'_>,
     search: impl FnOnce(&Scoring, &[&Index], &Selection<'_>, &mut Scratch) -> T,
 ) -> T {
-    let OfferRequest { dialect: name, model, request, preferences, can_ask, tool_use: _, is_refused: _ } =
-        *question;
+    let OfferRequest {
+        dialect: name,
+        model,
+        request,
+        preferences,
+        can_ask,
+        tool_use: _,
+        is_refused: _,
+        learned,
+    } = *question;
     let dialect: &dyn Dialect = name.dialect();
     let scoring = scoring(&policy_spec.gateway.offer);
     let (client_tools, texts) = (dialect.client_tools(request), dialect.texts(request));
@@ -268,7 +284,11 @@ fn search<T>(
         texts: &texts,
         user_turns: &user_turns,
     };
-    let query: Query = scoring.query(&facts);
+    let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
+    let query: Query = match learned {
+        Some(learned) => scoring.query(&facts).with_learned(learned, &indexes),
+        None => scoring.query(&facts),
+    };
     let selection = Selection {
         query: &query,
         client_tools: &dialect.client_tool_names(request),
@@ -277,7 +297,6 @@ fn search<T>(
         max_tools: name.max_tools().map(|most| most.saturating_sub(client_tools.len())),
         can_confirm: can_ask,
     };
-    let indexes: Vec<&Index> = namespaces.iter().map(|namespace| namespace.index()).collect();
     with_scratch(|scratch| search(&scoring, &indexes, &selection, scratch))
 }
 

@@ -59,8 +59,10 @@ impl Turn {
         let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
         namespaces.check_exact_names(&preferences)?;
         let policy = state.catalog.policy();
-        let mut offered =
-            compute(bytes, || tools::offer(&policy, &namespaces, &self.offer_request(state, &preferences)));
+        let learned = state.learning.learned(&policy, &self.caller.namespace);
+        let question =
+            OfferRequest { learned: learned.as_deref(), ..self.offer_request(state, &preferences) };
+        let mut offered = compute(bytes, || tools::offer(&policy, &namespaces, &question));
         let texts = offered.texts.bytes();
         if texts > 0 {
             self.memory.grow(BODY_BUDGET.estimate(texts)).await?;
@@ -126,8 +128,10 @@ impl Turn {
         let preferences = SkillPreferences::of(&self.headers)?;
         let CallerNamespaces { usable, forbidden } =
             tools::load_namespaces(state, &self.caller, &preferences).await?;
-        let request = self.offer_request(state, &preferences);
-        Ok((tools::explain_offer(&state.catalog.policy(), &usable, &request), forbidden))
+        let policy = state.catalog.policy();
+        let learned = state.learning.learned(&policy, &self.caller.namespace);
+        let request = OfferRequest { learned: learned.as_deref(), ..self.offer_request(state, &preferences) };
+        Ok((tools::explain_offer(&policy, &usable, &request), forbidden))
     }
 
     fn offer_request<'a>(
@@ -145,6 +149,7 @@ impl Turn {
             can_ask: state.confirmation.is_some(),
             tool_use: provider_choice::tool_use(&policy.gateway.providers, *dialect, model),
             is_refused: state.tool_refusals.has(*dialect, model, Instant::now()),
+            learned: None,
         }
     }
 

@@ -112,6 +112,16 @@ impl State {
         respond(&self.objects[at])
     }
 
+    /// Replaces an object, unless it has changed since the client read it.
+    pub(super) fn replace(&mut self, at: &str, object: Value) -> Response<Body> {
+        let Some(known) = self.objects.get(at) else { return failure(404, "NotFound", "not found") };
+        if object["metadata"]["resourceVersion"] != known["metadata"]["resourceVersion"] {
+            return failure(409, "Conflict", "the object has changed");
+        }
+        self.store(at, object);
+        respond(&self.objects[at])
+    }
+
     pub(super) fn list(&self, collection: &str, labels: &str, fields: &str) -> Response<Body> {
         let items = self.objects.iter().filter(|(at, _)| is_inside(at, collection)).map(|(_, object)| object);
         let items: Vec<&Value> = items

@@ -12,7 +12,10 @@ use super::{
     suffix_links::SuffixLinks,
     trie::PatternId,
 };
-use crate::{Eligibility, Query, Scorer, Weights, provider_family::FamilySet, ranked::TermWeight};
+use crate::{
+    Eligibility, Query, Scorer, Weights, extra_points::ExtraPoints, provider_family::FamilySet,
+    ranked::TermWeight,
+};
 
 /// Memory that searches reuse. It grows with the largest index, never with a text.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +38,8 @@ pub(crate) struct Search<'a> {
     pub(crate) query: &'a Query,
     /// Terms of the question, for [`crate::MatchMode::Ranked`].
     pub(crate) terms: &'a [TermWeight],
+    /// Points beside those of texts.
+    pub(crate) extra: &'a ExtraPoints,
 }
 
 /// Receives the skills that a search finds.
@@ -48,21 +53,32 @@ pub(crate) trait Collector {
 impl Index {
     /// Gives every skill that is offered when it fits, and whose score is at least the collector's bar.
     pub(crate) fn search(&self, search: Search<'_>, scratch: &mut Scratch, collector: &mut impl Collector) {
-        let Search { weights, query, terms } = search;
+        let Search { weights, query, terms, extra } = search;
         if query.matching != self.matching {
             self.search_one_by_one(search, collector);
             return;
         }
         scratch.prepare(self.entries.len());
         scratch.add_weighted(&self.terms, terms);
+        self.add_extra(extra, scratch);
         scratch.add_patterns(&self.terms, weights, query);
         let common = scratch.add_words(&self.terms, weights, query);
         self.collect(weights, query, &common, scratch, collector);
     }
 
+    fn add_extra(&self, extra: &ExtraPoints, scratch: &mut Scratch) {
+        for ((namespace, name), points) in extra.sums() {
+            if let Some(slot) = self.names.get(name)
+                && self.entry(*slot).is_some_and(|entry| entry.candidate.namespace == *namespace)
+            {
+                scratch.add(&[*slot], points);
+            }
+        }
+    }
+
     /// Searches for a query of another match mode. Exact, but the time grows with the number of skills.
     fn search_one_by_one(&self, search: Search<'_>, collector: &mut impl Collector) {
-        let scorer = Scorer::with_terms(*search.weights, search.query, search.terms);
+        let scorer = Scorer::with_terms(*search.weights, search.query, search.terms, Some(search.extra));
         for entry in self.entries.iter().flatten() {
             if entry.candidate.eligibility() == Eligibility::OnMatch {
                 let score = scorer.score(&entry.candidate);

@@ -8,7 +8,8 @@ use skillet_api::skill::{Invocation, Mode};
 
 use super::*;
 use crate::{
-    ProviderFamily, Query, RequestFacts, Scorer, Scoring,
+    ProviderFamily, Query, RequestFacts, Scorer, Scoring, Signal, SignalKind,
+    extra_points::ExtraPoints,
     ranked::{TermWeight, term_weights},
     synthetic,
 };
@@ -18,6 +19,11 @@ use skillet_core::test_rng::TestRng;
 fn terms(index: &Index, query: &Query) -> Vec<TermWeight> {
     let weights = query.questions.last().map(|question| term_weights(question, &[index]));
     weights.and_then(|mut weights| weights.pop()).unwrap_or_default()
+}
+
+/// Returns the extra points of the last turn of a query.
+fn extra(query: &Query) -> ExtraPoints {
+    query.questions.last().map(|question| question.extra.clone()).unwrap_or_default()
 }
 
 /// Collects every skill above a threshold.
@@ -46,7 +52,8 @@ fn search(
 ) -> BTreeMap<String, i32> {
     let mut all = All { threshold, found: BTreeMap::new() };
     let terms = terms(index, query);
-    index.search(Search { weights: &scoring.weights, query, terms: &terms }, scratch, &mut all);
+    let search = Search { weights: &scoring.weights, query, terms: &terms, extra: &extra(query) };
+    index.search(search, scratch, &mut all);
     all.found
 }
 
@@ -58,7 +65,8 @@ fn expected<'a>(
     threshold: i32,
 ) -> BTreeMap<String, i32> {
     let terms = terms(index, query);
-    let scorer = Scorer::with_terms(scoring.weights, query, &terms);
+    let extra = extra(query);
+    let scorer = Scorer::with_terms(scoring.weights, query, &terms, Some(&extra));
     let fitting = skills.into_iter().filter(|skill| skill.eligibility() == Eligibility::OnMatch);
     fitting
         .map(|skill| (skill.name.to_string(), scorer.score(skill)))
@@ -103,7 +111,16 @@ fn odd_query(rng: &mut TestRng, scoring: &Scoring) -> Query {
         texts: &texts,
         ..RequestFacts::default()
     };
-    scoring.query(&facts)
+    let mut query = scoring.query(&facts);
+    for question in &mut query.questions {
+        for _ in 0..rng.below(20) {
+            let namespace = ["own", "own", "other"][rng.below(3) as usize];
+            let points = i32::try_from(rng.below(9)).unwrap() - 4;
+            let signal = Signal { kind: SignalKind::Learned, text: String::new(), points };
+            question.extra.add((namespace.into(), odd_text(rng, 2).into()), signal);
+        }
+    }
+    query
 }
 
 #[test]

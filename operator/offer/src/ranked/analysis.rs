@@ -21,11 +21,11 @@ const MAX_KEPT: usize = 4096;
 /// The terms of one word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
-    pub(super) main: Arc<str>,
+    pub(crate) main: Arc<str>,
     /// The English stem of a word in another language, if it differs.
     pub(super) english: Option<Arc<str>>,
     /// True for words of everyday talk, which tell little about what a person wants.
-    pub(super) is_general: bool,
+    pub(crate) is_general: bool,
     /// True if the word is English, so that English words related to it are known.
     pub(super) is_english: bool,
 }

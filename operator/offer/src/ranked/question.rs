@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::analysis::{Terms, analyze, line, names, whole_name};
-use crate::RequestFacts;
+use crate::{RequestFacts, extra_points::ExtraPoints};
 
 /// Most bytes of a turn that are read at its beginning, and at its end. A long paste has its question at one of them.
 const READ_BYTES: usize = 2048;
@@ -24,6 +24,8 @@ pub(crate) struct Question {
     pub(crate) turn: usize,
     /// In the order of the text; those of the turn before are last.
     pub(crate) words: Vec<QuestionWord>,
+    /// Points of skills beside those of their texts.
+    pub(crate) extra: ExtraPoints,
 }
 
 /// A word of a question.
@@ -49,7 +51,7 @@ pub(crate) fn questions(facts: &RequestFacts<'_>) -> Vec<Question> {
         if let Some(before) = questions.last() {
             add_earlier(&before.words, &mut words);
         }
-        questions.push(Question { turn, words });
+        questions.push(Question { turn, words, extra: ExtraPoints::default() });
     }
     questions
 }

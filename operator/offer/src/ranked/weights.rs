@@ -79,6 +79,14 @@ pub(crate) fn term_weights(question: &Question, indexes: &[&Index]) -> Vec<Vec<T
     (0..indexes.len()).map(weigh_for).collect()
 }
 
+/// Returns the points of a word by the rarity of its own term in these indexes. `others` more skills have the term.
+pub(crate) fn word_points(word: &QuestionWord, others: usize, indexes: &[&Index]) -> f64 {
+    let skills = to_f64(indexes.iter().map(|index| index.searched()).sum());
+    let rarity = Rarity { skills, indexes };
+    let frequency = rarity.frequency(&word.terms.main) + others;
+    rarity.weight(frequency, word.terms.is_general) * word.weight * POINTS
+}
+
 /// The rarity of terms among the skills of several indexes.
 #[derive(Clone, Copy)]
 struct Rarity<'a> {

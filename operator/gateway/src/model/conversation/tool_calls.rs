@@ -131,7 +131,18 @@ async fn called(
         Some(Invocation::Auto) | None => {}
     }
     let order = ExecutionRequest { ignore_version: true, ..order(conversation, &skill, input, key) };
-    execute(conversation, &order, deadline).await
+    let outcome = execute(conversation, &order, deadline).await;
+    if let Some(lesson) = &conversation.offered.lesson
+        && outcome.is_run
+        && !outcome.is_error
+    {
+        conversation.gateway.learning.add_call(
+            &conversation.caller.namespace,
+            lesson,
+            (&skill.namespace, &skill.skill),
+        );
+    }
+    outcome
 }
 
 /// Reads instructions or a file, if the caller may run the skill: models get no more of a skill than its callers.
