@@ -62,7 +62,7 @@ fn a_parse_error_names_the_field_and_no_position_in_the_text() {
         "spec.limits.retries",
         message,
     );
-    check_field(&json!({ "version": "1.0.0" }), "spec", "missing field `run`");
+    check_field(&json!({ "run": {} }), "spec", "missing field `version`");
 }
 
 #[test]
