@@ -2,6 +2,7 @@
 
 mod authoring;
 mod executions;
+mod instructions;
 mod keys;
 mod run;
 mod skills;
@@ -14,6 +15,7 @@ use skillet_api::duration::SkillDuration;
 pub(crate) use self::{
     authoring::{ApplyArgs, DryRun, InitArgs, LintArgs, TestArgs},
     executions::{CancelArgs, ExecutionsArgs, LogsArgs, RerunArgs, ResultArgs, Stream},
+    instructions::{ImportArgs, ImportFormat},
     keys::{KeyCommand, KeyCreateArgs, KeyDeleteArgs, KeyListArgs, KeyRotateArgs},
     run::{FollowArgs, RunArgs},
     skills::{DescribeArgs, ExplainArgs, ListArgs, ModeArgs, SwitchArgs, VersionsArgs},
@@ -116,6 +118,8 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Puts the files of a skill together and applies it on the server.
     Apply(ApplyArgs),
+    /// Makes Skills of SKILL.md folders, instruction files and archives, and applies them.
+    Import(ImportArgs),
     /// Validates skills without a cluster, as the operator does.
     Lint(LintArgs),
     /// Applies a skill, runs its test inputs in the cluster, and compares the results.

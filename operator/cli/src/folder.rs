@@ -1,4 +1,6 @@
-//! Files of instructions on disk: a file or a directory becomes a tree in memory. Directories of tools are left out.
+//! Files of instructions on disk: a file, directory or archive becomes a tree in memory. Directories of tools are left out.
+
+mod archive;
 
 use std::{
     fs, io,
@@ -17,6 +19,8 @@ pub(crate) enum FolderError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("could not take {}: {source}", path.display())]
     Refused { path: PathBuf, source: TreeError },
+    #[error("could not read the archive {}: {problem}", path.display())]
+    BadArchive { path: PathBuf, problem: String },
 }
 
 /// True for a file that holds instructions by its name.
@@ -26,24 +30,23 @@ pub(crate) fn is_instructions(path: &Path) -> bool {
     is_text || matches!(name, ".cursorrules" | ".windsurfrules" | ".clinerules")
 }
 
-/// Reads a directory, or a file as the only one of a tree; a SKILL.md keeps the name of its directory.
+/// Reads a directory, an archive, or a file as the only one of a tree. A SKILL.md at the root gets the name of its directory.
 pub(crate) fn read(path: &Path) -> Result<FileTree, FolderError> {
     let mut tree = FileTree::default();
+    let mut root = path;
     if path.is_dir() {
-        // A skill at the root is named as the directory, which the tree must know.
-        let root = if has_skill_md(path)? { directory_name(path)? } else { String::new() };
-        add_directory(&mut tree, path, &root)?;
-        return Ok(tree);
-    }
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let inner = if name.eq_ignore_ascii_case("SKILL.md") {
-        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-        join(&directory_name(parent)?, &name)
+        add_directory(&mut tree, path, "")?;
+    } else if let Some(format) = archive::format_of(path) {
+        archive::read(path, format, &mut tree)?;
+        // The first dot ends the name, as in `pdf.tar.gz`.
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        return Ok(if tree.is_skill() { tree.within(name.split('.').next().unwrap_or(&name)) } else { tree });
     } else {
-        name
-    };
-    add_file(&mut tree, path, &inner)?;
-    Ok(tree)
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        add_file(&mut tree, path, &name)?;
+        root = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    }
+    Ok(if tree.is_skill() { tree.within(&directory_name(root)?) } else { tree })
 }
 
 fn add_directory(tree: &mut FileTree, directory: &Path, inner: &str) -> Result<(), FolderError> {
@@ -75,16 +78,6 @@ fn add_file(tree: &mut FileTree, path: &Path, inner: &str) -> Result<(), FolderE
         tree.add_large_file(inner)
     };
     added.map_err(|source| FolderError::Refused { path: path.to_owned(), source })
-}
-
-fn has_skill_md(directory: &Path) -> Result<bool, FolderError> {
-    let unreadable = |source| FolderError::Unreadable { path: directory.to_owned(), source };
-    for entry in fs::read_dir(directory).map_err(unreadable)? {
-        if entry.map_err(unreadable)?.file_name().eq_ignore_ascii_case("SKILL.md") {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// The name of a directory, also of one written as `.`.

@@ -27,6 +27,7 @@ mod explain;
 mod folder;
 mod gateway_error;
 mod humanize;
+mod import;
 mod init;
 mod json_path;
 mod key;
@@ -102,6 +103,7 @@ async fn perform(args: Args, console: &Console) -> Result<Exit, CliError> {
         Command::Rerun(request) => rerun::run(&cluster, &request, console).await,
         Command::Init(request) => init::run(&request, console),
         Command::Apply(request) => apply::run(&cluster, &request, console).await,
+        Command::Import(request) => import::run(&cluster, &request, console).await,
         Command::Lint(request) => lint::run(&request, console),
         Command::Test(request) => skill_test::run(&cluster, &request, console).await,
         Command::Key(request) => key::run(&cluster, &request, console).await,

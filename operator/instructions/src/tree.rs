@@ -97,6 +97,18 @@ impl FileTree {
         }
     }
 
+    /// Returns the same files in a directory, for a skill at the root that takes the directory's name.
+    #[must_use]
+    pub fn within(self, directory: &str) -> Self {
+        let entries = self.entries.into_iter().map(|(path, entry)| (join(directory, &path), entry));
+        Self { entries: entries.collect(), size: self.size }
+    }
+
+    /// True if a SKILL.md stands at the root.
+    pub fn is_skill(&self) -> bool {
+        self.entries.keys().any(|path| path.eq_ignore_ascii_case("SKILL.md"))
+    }
+
     /// Follows the links.
     pub fn resolve(&self) -> ResolvedFiles {
         let mut children: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -259,6 +271,14 @@ mod tests {
                 ("f/up", "leads in a circle"),
             ],
         );
+    }
+
+    #[test]
+    fn a_skill_at_the_root_moves_into_a_directory() {
+        let tree = tree(&["skill.md", "a/x"], &[("y", "a/x")]);
+        assert!(tree.is_skill() && !FileTree::default().is_skill());
+        let files = [("pdf/a/x", "pdf/a/x"), ("pdf/skill.md", "pdf/skill.md"), ("pdf/y", "pdf/a/x")];
+        check(&tree.within("pdf"), &files, &[]);
     }
 
     #[test]

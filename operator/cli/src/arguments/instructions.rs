@@ -1,0 +1,36 @@
+//! Flags of the commands that take instructions into the cluster and out of it.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::DryRun;
+
+/// The form of what `import` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportFormat {
+    /// A line for each file: its verdict and the reasons.
+    Text,
+    /// The Skills; the lines go to standard error.
+    Yaml,
+    Json,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ImportArgs {
+    /// Folders with SKILL.md files, files, or archives (.tar, .tar.gz, .tgz, .zip).
+    #[arg(value_name = "DIR|FILE|ARCHIVE", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Text before the name of each Skill.
+    #[arg(long, default_value = "")]
+    pub(crate) prefix: String,
+    /// Change nothing: `client` sends nothing, `server` lets the API server check it.
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "client")]
+    pub(crate) dry_run: DryRun,
+    /// Overwrite fields that another manager owns.
+    #[arg(long)]
+    pub(crate) force_conflicts: bool,
+    /// Format of the report.
+    #[arg(short, long, value_enum, default_value_t = ImportFormat::Text)]
+    pub(crate) output: ImportFormat,
+}
