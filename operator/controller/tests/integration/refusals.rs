@@ -70,7 +70,7 @@ async fn what_is_refused_says_why_and_makes_no_sandbox() {
         assert_eq!((status.job, status.started_at, status.attempts), (None, None, 0), "{name}");
         assert!(status.finished_at.is_some(), "{name}");
         for condition in &status.conditions {
-            let wanted = if condition.type_ == "Finished" { "True" } else { "False" };
+            let wanted = if condition.type_ == "Succeeded" { "False" } else { "True" };
             assert_eq!((condition.status.as_str(), condition.reason.as_str()), (wanted, why), "{name}");
         }
         assert_eq!(event(&client, &at, name, why).await, message, "{name}");
