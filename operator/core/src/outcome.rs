@@ -85,8 +85,11 @@ pub fn conclude(program: FinishedProgram<'_>) -> Outcome {
             Outcome { phase: Phase::Cancelled, ..failure(Reason::Cancelled, message, None) }
         }
         Termination::OutOfMemory => {
-            let message = "needed more memory than spec.limits.memory of the Skill gives";
-            failure(Reason::OutOfMemory, quote(message), None)
+            let message = format!(
+                "needed more memory than spec.limits.memory of the Skill gives to all of its up to {} processes",
+                program.processes
+            );
+            failure(Reason::OutOfMemory, quote(&message), None)
         }
         Termination::StartFailed { message } => failure(Reason::StartFailed, message.clone(), None),
     }
@@ -200,7 +203,7 @@ mod tests {
         );
         failed(&Exited { code: 1 }, " \n", Reason::ExitCode, "exit code 1", Some(1));
         failed(&Signaled { signal: 11 }, "", Reason::ExitCode, "ended by signal 11", Some(139));
-        let memory = "needed more memory than spec.limits.memory of the Skill gives: killed";
+        let memory = "needed more memory than spec.limits.memory of the Skill gives to all of its up to 10 processes: killed";
         failed(&OutOfMemory, "killed", Reason::OutOfMemory, memory, None);
         let start = StartFailed { message: "no such file: jq".into() };
         failed(&start, "", Reason::StartFailed, "no such file: jq", None);

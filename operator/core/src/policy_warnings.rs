@@ -24,6 +24,9 @@ pub fn policy_warnings(policy: &SkillPolicySpec) -> Vec<String> {
     if policy.start_timeout.0.is_zero() {
         found.push("spec.startTimeout: with 0s no sandbox is ever in time".to_owned());
     }
+    if policy.retention.ttl.0.is_zero() {
+        found.push("spec.retention.ttl: with 0s a run is deleted as soon as it ends".to_owned());
+    }
     for image in &policy.allowed_images {
         if image.strip_suffix('*').unwrap_or(image).contains('*') {
             found.push(format!("spec.allowedImages: in {image:?} only a * at the end has a meaning"));
@@ -50,7 +53,7 @@ mod tests {
     fn contradictions_and_names_that_cannot_be_are_named() {
         assert_eq!(policy_warnings(&SkillPolicySpec::default()), Vec::<String>::new());
         let policy: SkillPolicySpec = serde_saphyr::from_str(
-            "{defaults: {timeout: 1h, memory: 4Gi}, startTimeout: 0s, allowedImages: ['docker.io/*/x', 'a/*'], gateway: {platformNamespaces: [Bad NS]}}",
+            "{defaults: {timeout: 1h, memory: 4Gi}, startTimeout: 0s, retention: {ttl: 0s}, allowedImages: ['docker.io/*/x', 'a/*'], gateway: {platformNamespaces: [Bad NS]}}",
         )
         .unwrap();
         assert_eq!(
@@ -59,6 +62,7 @@ mod tests {
                 "spec.defaults.timeout is above spec.maximums.timeout, which counts",
                 "spec.defaults.memory is above spec.maximums.memory, which counts",
                 "spec.startTimeout: with 0s no sandbox is ever in time",
+                "spec.retention.ttl: with 0s a run is deleted as soon as it ends",
                 r#"spec.allowedImages: in "docker.io/*/x" only a * at the end has a meaning"#,
                 r#"spec.gateway.platformNamespaces: "Bad NS" is no name of a namespace"#,
             ]

@@ -29,7 +29,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) filename: Option<PathBuf>,
     /// Version to run: `1.2.3`, `^1`, `~1.2`, `>=1.0.0 <2.0.0`, `latest`. The newest one that matches is run. Default:
-    /// the newest.
+    /// the version in the Skill's `spec.version`.
     #[arg(long)]
     pub(crate) version: Option<WantedVersion>,
     /// Input as JSON, `-` to read it from standard input, or `@FILE`. Default {}.

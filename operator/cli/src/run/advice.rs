@@ -33,7 +33,7 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         Reason::OutputTooLarge => format!("print less, or raise spec.limits.outputBytes of Skill {skill}"),
         Reason::ImageNotAllowed => "have the image added to spec.allowedImages of SkillPolicy default".into(),
         Reason::ImageUnavailable => {
-            format!("see that every node can pull the image that {} names", see("jsonpath='{.spec.run.sandbox.image}'"))
+            "see that every node can pull the image that the message names".into()
         }
         Reason::SecretMissing => format!("create the Secret, with that key, in namespace {namespace}"),
         Reason::LimitTooHigh => {

@@ -11,16 +11,16 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _, api::ListParams};
 use skillet_api::{Reason, Skill, SkillExecution, SkillVersion, names, skill::SecretEnvVar};
 use skillet_core::admission::{ChosenVersion, Refusal};
-use skillet_kube::{RawObject, list_pages};
+use skillet_kube::{Backoff, RawObject, list_pages};
 use thiserror::Error;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::{reference::ExecutionRef, stored};
 use crate::{catalog::Catalogued as _, context::Context, retention::UNFINISHED, version_head::VersionHead};
 
-/// Between two tries of a read that failed.
-const READ_PAUSE: Duration = Duration::from_secs(1);
+/// Pauses between two tries of a read that failed.
+const READS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 
 /// A read that cannot succeed: the API server refuses the request, or does not process it in time.
 #[derive(Debug, Error)]
@@ -46,7 +46,7 @@ pub(crate) async fn until_read<T, F>(
 where
     F: Future<Output = kube::Result<T>>,
 {
-    let since = Instant::now();
+    let (since, mut backoff) = (Instant::now(), READS);
     loop {
         let error = match read().await {
             Ok(answer) => return Ok(answer),
@@ -60,7 +60,7 @@ where
             return Err(ReadError { kind, message });
         }
         warn!(kind, %error, "Could not be read yet");
-        sleep(READ_PAUSE).await;
+        backoff.pause().await;
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
         for code in [400, 403, 404, 422] {
             check_tries(&[None, Some(code), None], Err("could not read Job: no"), 2).await;
         }
-        check_tries(&[Some(500); 600], Err("could not read Job: no"), 61).await;
+        check_tries(&[Some(500); 600], Err("could not read Job: no"), 8).await;
     }
 
     #[test]

@@ -15,6 +15,8 @@ use super::{
     is_dns_label, script_file_name,
 };
 
+/// Entries of `spec.allowedImages` that a refusal shows.
+const SHOWN_IMAGES: usize = 10;
 const FIELD: &str = "spec.run.sandbox";
 /// Longest script and longest file, in characters, as in the CRD.
 const MAX_TEXT: usize = 262_144;
@@ -68,8 +70,11 @@ fn read_image(sandbox: &Sandbox, policy: &SkillPolicySpec, errors: &mut FieldErr
             Some(ImageChoice::Image(image.clone()))
         }
         (Some(image), None) => {
+            let shown: Vec<&str> =
+                policy.allowed_images.iter().take(SHOWN_IMAGES).map(String::as_str).collect();
+            let allowed = if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) };
             let message = format!(
-                "SkillPolicy does not allow {image}; use runtime, or have it added to spec.allowedImages of the SkillPolicy"
+                "SkillPolicy does not allow {image}; use runtime, or have it added to spec.allowedImages of the SkillPolicy{allowed}"
             );
             errors.add(Reason::ImageNotAllowed, field, message);
             None

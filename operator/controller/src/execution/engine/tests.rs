@@ -90,7 +90,7 @@ async fn a_deleted_execution_is_not_asked_for_any_more() {
     events.send(watcher::Event::Apply(raw.clone())).unwrap();
     sleep(Duration::from_secs(10)).await;
     let asked = calls(&seen).len();
-    assert!(asked > 5, "{asked}");
+    assert!(asked > 3, "{asked}");
     events.send(watcher::Event::Delete(raw)).unwrap();
     sleep(Duration::from_secs(60)).await;
     assert!(calls(&seen).len() <= asked + 1);
