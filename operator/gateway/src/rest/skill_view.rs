@@ -46,8 +46,8 @@ pub(crate) enum Source {
     Own,
     /// A platform namespace of the policy.
     Platform,
-    /// A catalogue namespace of the policy.
-    Catalogue,
+    /// A catalog namespace of the policy.
+    Catalog,
 }
 
 impl Source {
@@ -57,7 +57,7 @@ impl Source {
         } else if policy.gateway.platform_namespaces.iter().any(|platform| platform == namespace) {
             Self::Platform
         } else {
-            Self::Catalogue
+            Self::Catalog
         }
     }
 }

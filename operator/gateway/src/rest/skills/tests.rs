@@ -120,7 +120,7 @@ async fn a_name_means_the_nearest_and_a_namespace_picks_another() {
     assert_eq!(gateway.get("/api/skills/sum").await.json()["description"], "Adds");
     let farther = gateway.get("/api/skills/sum?namespace=platform").await.json();
     assert_eq!((&farther["description"], &farther["hiddenBy"]), (&json!("Adds for all"), &json!("team")));
-    assert_eq!(gateway.get("/api/skills/sum?namespace=shop").await.json()["source"], "catalogue");
+    assert_eq!(gateway.get("/api/skills/sum?namespace=shop").await.json()["source"], "catalog");
     assert_eq!(gateway.get("/api/skills/fetch?namespace=team").await.error().0, 404);
 }
 
