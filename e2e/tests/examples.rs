@@ -41,6 +41,18 @@ fn the_examples_are_all_in_the_readme() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_folder_of_examples_is_applied_at_once() -> Result<()> {
+    journey(async |j| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+        let applied = j.kubectl(&["apply", "-f", folder], "").await?;
+        let created = applied.lines().filter(|line| line.ends_with(" created")).count();
+        ensure!(created == examples::all()?.len(), "{applied}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
 async fn every_example_runs_as_its_files_say() -> Result<()> {
     journey(async |j| {
         let all = examples::all()?;
