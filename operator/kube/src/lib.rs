@@ -29,5 +29,5 @@ pub use object_head::ObjectHead;
 pub use pages::{list_metadata_pages, list_pages};
 pub use parsed_size::parsed_size;
 pub use raw_object::{PAGE_SIZE, ParseError, RawObject};
-pub use status::{Conditions, apply_status, find_condition, is_gone, replace_unprintable};
+pub use status::{Conditions, apply_status, find_condition, is_gone, is_of_other_types, replace_unprintable};
 pub use sync::{lock, read, write};

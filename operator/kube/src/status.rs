@@ -1,4 +1,4 @@
-//! Writes a status by server-side apply, whatever characters its texts hold; by merge patch if nothing can be applied.
+//! Writes a status by server-side apply, whatever characters its texts hold.
 //!
 //! Readers of YAML refuse a document with a control character, so that one status would keep `kubectl get -o yaml` from showing
 //! a whole namespace. U+FFFD replaces such characters.
@@ -47,33 +47,6 @@ pub async fn apply_status<K: Resource<DynamicType = ()>>(
     let request = request.patch_subresource("status", name, &params, &Patch::Apply(&serde_json::Value::Null));
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     *request.body_mut() = yaml(&patch).map_err(kube::Error::SerdeError)?;
-    match client.request::<IgnoredAny>(request).await {
-        Err(kube::Error::Api(response)) if is_of_other_types(&response) => {
-            merge_status::<K>(client, object, &patch).await
-        }
-        result => result.map(drop),
-    }
-}
-
-/// Tells from the response to an apply that the object's own content is not of the types of its definition, as after it was
-/// stored under an older one. Nothing can be applied to such an object.
-fn is_of_other_types(response: &Status) -> bool {
-    response.code == 500 && response.message.contains("failed to create typed live object")
-}
-
-/// Writes a status by merge patch, which needs no types.
-async fn merge_status<K: Resource<DynamicType = ()>>(
-    client: &Client,
-    object: &ObjectReference,
-    patch: &serde_json::Value,
-) -> Result<(), kube::Error> {
-    let params =
-        PatchParams { field_manager: Some(names::FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    let name = object.name.as_deref().unwrap_or_default();
-    let request = Request::new(K::url_path(&(), object.namespace.as_deref()));
-    let request = request.patch_subresource("status", name, &params, &Patch::Merge(&serde_json::Value::Null));
-    let mut request = request.map_err(kube::Error::BuildRequest)?;
-    *request.body_mut() = replace_unprintable(&patch.to_string()).into_owned().into_bytes();
     client.request::<IgnoredAny>(request).await.map(drop)
 }
 
@@ -91,6 +64,12 @@ pub fn is_gone(response: &Status) -> bool {
         }
         _ => false,
     }
+}
+
+/// Tells from the response to a status that the object's own content is not of the types of its definition, as after it was
+/// stored under an older one. The API server takes no status of such an object.
+pub fn is_of_other_types(response: &Status) -> bool {
+    response.code == 500 && response.message.contains("failed to create typed live object")
 }
 
 /// Builds the conditions of one object's new status.

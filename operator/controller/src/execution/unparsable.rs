@@ -1,8 +1,8 @@
-//! Executions that do not parse: each is reported once a revision, and fails.
+//! Executions that do not parse: each is reported once a revision, and fails if the API server takes a status of it.
 //!
 //! Reports are written beside the engine, a few at a time. Any number of such objects delays no other execution.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
@@ -11,14 +11,27 @@ use kube::{Resource as _, ResourceExt as _};
 use serde::Deserialize;
 use skillet_api::{Phase, Reason, SkillExecution};
 use skillet_core::admission::Refusal;
-use skillet_kube::{ParseError, RawObject};
+use skillet_kube::{Backoff, ParseError, RawObject, is_of_other_types};
 use tokio::sync::mpsc;
+use tracing::{debug, warn};
 
-use super::{conclude::Conclusion, entry::Uid, reference::ExecutionRef, status};
-use crate::{context::Context, report::cut, retention::Finished};
+use super::{
+    conclude::Conclusion,
+    entry::Uid,
+    gather::is_permanent,
+    reference::ExecutionRef,
+    status::{self, StatusError},
+};
+use crate::{
+    context::Context,
+    report::{chain, cut},
+    retention::Finished,
+};
 
 /// Most bytes of a report's message. With it a report takes less than 2 KB while it waits.
 const MAX_MESSAGE: usize = 1000;
+/// Pauses between two tries of a status.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(15));
 /// Reports written at a time.
 const WRITES: usize = 8;
 
@@ -87,8 +100,29 @@ fn ended_at(raw: &RawObject<SkillExecution>) -> Option<Timestamp> {
 async fn write(ctx: &Context, Report { execution, generation, message }: Report) {
     ctx.reporter.problem(&execution.object(), "SkillExecution", Reason::ParseFailed, &message).await;
     let conclusion = Conclusion::refused(&Refusal::new(Reason::ParseFailed, message));
-    let mut status = status::finished(conclusion, generation, Timestamp::now());
-    status::apply_until_done(&ctx.client, &ctx.pace.refusals, &execution, &mut status).await;
+    let status = status::finished(conclusion, generation, Timestamp::now());
+    let mut backoff = BACKOFF;
+    loop {
+        let turn = ctx.pace.refusals.take().await;
+        let applied = status::apply(&ctx.client, &execution, &status).await;
+        drop(turn);
+        match applied {
+            Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
+            Err(StatusError::Apply { source, .. }) if is_final(&source) => {
+                debug!(namespace = execution.namespace(), name = execution.name, error = %source, "Status is refused");
+                return;
+            }
+            Err(error) => {
+                warn!(error = %chain(&error), "Status could not be written yet");
+                backoff.pause().await;
+            }
+        }
+    }
+}
+
+/// Returns true if the API server takes no status of an object, because of the object's own content.
+fn is_final(error: &kube::Error) -> bool {
+    is_permanent(error) || matches!(error, kube::Error::Api(response) if is_of_other_types(response))
 }
 
 #[cfg(test)]
@@ -145,6 +179,22 @@ mod tests {
         drop(unparsable);
         write.await;
         assert_eq!(calls(&seen).iter().filter(|call| call.path.ends_with("/status")).count(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_status_that_the_api_server_never_takes_is_tried_once() {
+        let answer = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500,
+            "message": "failed to create typed live object (team/e): .spec.timeout: expected string" });
+        let (client, seen) = serving(move |call| {
+            let is_status = call.path.ends_with("/status");
+            Some(if is_status { (500, answer.to_string().into_bytes()) } else { (200, b"{}".to_vec()) })
+        });
+        let (mut unparsable, write) = Unparsable::new(context(client));
+        let raw = raw("1", &Value::Null);
+        unparsable.report(&raw, &raw.parse().unwrap_err());
+        drop(unparsable);
+        write.await;
+        assert_eq!(calls(&seen).iter().filter(|call| call.path.ends_with("/status")).count(), 1);
     }
 
     #[tokio::test]

@@ -43,13 +43,14 @@ async fn an_execution_that_does_not_parse_is_named_with_its_field_in_event_and_l
 }
 
 #[tokio::test]
-async fn very_many_executions_that_do_not_parse_all_fail() {
+async fn very_many_executions_that_do_not_parse_are_all_reported() {
     let Some(operator) = operator() else { return };
     let client = operator.admin().await;
     let api: Api<DynamicObject> = Api::namespaced_with(client, MANY_NAMESPACE, &kind("SkillExecution"));
-    eventually("each has its end", 5 * LIMIT, async || {
-        let all = api.list(&ListParams::default()).await.unwrap().items;
-        all.iter().all(|execution| execution.data["status"]["reason"] == "ParseFailed").then_some(())
+    let count = api.list(&ListParams::default()).await.unwrap().items.len();
+    // The API server takes no status of them: their content is of other types than the definition's.
+    eventually("each is reported", 5 * LIMIT, async || {
+        (log_lines(&["ParseFailed", MANY_NAMESPACE]).len() == count).then_some(())
     })
     .await;
 }
