@@ -5,7 +5,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	lua "github.com/yuin/gopher-lua"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
 func main() {
@@ -30,17 +30,27 @@ func run(arguments []string, input io.Reader, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var list struct{ Items []map[string]any }
-	if err := json.NewDecoder(input).Decode(&list); err != nil {
+	text, err := io.ReadAll(input)
+	if err != nil {
 		return err
 	}
-	for _, item := range list.Items {
-		object := &unstructured.Unstructured{Object: item}
+	// Of Kubernetes' own reader, which keeps integers as such.
+	var list map[string]any
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	items, _ := list["items"].([]any)
+	for _, item := range items {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			return fmt.Errorf("an item is no object")
+		}
+		object := &unstructured.Unstructured{Object: fields}
 		result, err := status.Compute(object)
 		if err != nil {
 			return err
 		}
-		health, err := argoHealth(string(script), item)
+		health, err := argoHealth(string(script), fields)
 		if err != nil {
 			return err
 		}
@@ -84,6 +94,8 @@ func toLua(state *lua.LState, value any) lua.LValue {
 		return lua.LString(value)
 	case bool:
 		return lua.LBool(value)
+	case int64:
+		return lua.LNumber(value)
 	case float64:
 		return lua.LNumber(value)
 	default:
