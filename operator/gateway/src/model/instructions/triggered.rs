@@ -54,15 +54,9 @@ pub(super) fn texts(
     guides: &[VisibleGuide<'_>],
     request: &InstructionsRequest<'_>,
 ) -> (Vec<String>, Vec<(usize, String)>) {
-    let (mut system, mut turns, mut left) = (Vec::new(), Vec::new(), MAX_BYTES);
-    for found in decide(namespaces, guides, request) {
-        let text = found.guide.block(&filled(&found));
-        let is_there = matches!(found.decision, Decision::NotTriggered | Decision::Present { .. });
-        if is_there || text.len() > left {
-            continue;
-        }
-        left -= text.len();
-        match found.decision {
+    let (mut system, mut turns) = (Vec::new(), Vec::new());
+    for (_, decision, text) in within_bound(namespaces, guides, request) {
+        match decision {
             Decision::Always => system.push(text),
             Decision::Keyword { turn, .. } | Decision::Slash { turn, .. } => turns.push((turn, text)),
             Decision::Present { .. } | Decision::TooLong | Decision::NotTriggered => {}
@@ -77,15 +71,30 @@ pub(super) fn decisions<'a>(
     guides: &[VisibleGuide<'a>],
     request: &InstructionsRequest<'_>,
 ) -> Vec<(VisibleGuide<'a>, Decision)> {
+    let decided = within_bound(namespaces, guides, request);
+    decided.map(|(guide, decision, _)| (guide, decision)).collect()
+}
+
+/// Returns the decision about each of these skills with the text that it adds, or an empty one. The texts have at most
+/// [`MAX_BYTES`] together.
+fn within_bound<'a>(
+    namespaces: &'a [Arc<Namespace>],
+    guides: &[VisibleGuide<'a>],
+    request: &InstructionsRequest<'_>,
+) -> impl Iterator<Item = (VisibleGuide<'a>, Decision, String)> {
     let mut left = MAX_BYTES;
-    let decided = |found: Found<'a>| {
-        let is_added = !matches!(found.decision, Decision::NotTriggered | Decision::Present { .. });
-        let bytes = if is_added { found.guide.block(&filled(&found)).len() } else { 0 };
-        let Some(rest) = left.checked_sub(bytes) else { return (found.guide, Decision::TooLong) };
+    decide(namespaces, guides, request).into_iter().map(move |found| {
+        // Bodies are large, and most are not added.
+        if matches!(found.decision, Decision::NotTriggered | Decision::Present { .. }) {
+            return (found.guide, found.decision, String::new());
+        }
+        let text = found.guide.block(&filled(&found));
+        let Some(rest) = left.checked_sub(text.len()) else {
+            return (found.guide, Decision::TooLong, String::new());
+        };
         left = rest;
-        (found.guide, found.decision)
-    };
-    decide(namespaces, guides, request).into_iter().map(decided).collect()
+        (found.guide, found.decision, text)
+    })
 }
 
 fn decide<'a>(
