@@ -103,7 +103,7 @@ where
     let mut backoff = BACKOFF;
     loop {
         match write().await {
-            Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
+            Ok(()) | Err(StatusError::Gone | StatusError::Ended | StatusError::OtherTypes) => return,
             Err(StatusError::Apply { .. }) => {}
         }
         if timeout(backoff.next_pause(), is_over.wait_for(|is_over| *is_over)).await.is_ok() {

@@ -58,7 +58,7 @@ impl StartingStatusWriter {
                 let status = status::starting(previous.as_deref(), &message, since);
                 match status::apply(&client, &reference, &status).await {
                     Ok(()) => written = Some(message),
-                    Err(StatusError::Gone | StatusError::Ended) => return,
+                    Err(StatusError::Gone | StatusError::Ended | StatusError::OtherTypes) => return,
                     Err(error @ StatusError::Apply { .. }) => {
                         debug!(error = %chain(&error), "Starting status could not be written yet");
                     }

@@ -9,7 +9,7 @@ use skillet_api::{
     Phase, Reason, SkillExecution, SkillExecutionStatus,
     reason::{FINISHED, RECONCILING, STALLED, SUCCEEDED},
 };
-use skillet_kube::{Backoff, Conditions, apply_status, find_condition, is_gone};
+use skillet_kube::{Backoff, Conditions, apply_status, find_condition, is_gone, is_of_other_types};
 use thiserror::Error;
 use tracing::warn;
 
@@ -26,6 +26,9 @@ pub(crate) enum StatusError {
     /// It has ended already, otherwise: the first end counts.
     #[error("the execution has ended already")]
     Ended,
+    /// The API server takes no status of it: its content is not of the types of the definition.
+    #[error("the execution's content is not of the types of its definition")]
+    OtherTypes,
     #[error("could not apply the status of SkillExecution {namespace}/{name}")]
     Apply { namespace: String, name: String, source: Box<kube::Error> },
 }
@@ -201,6 +204,7 @@ pub(crate) async fn apply(
         Ok(()) => Ok(()),
         Err(kube::Error::Api(answer)) if is_gone(&answer) => Err(StatusError::Gone),
         Err(kube::Error::Api(answer)) if has_ended(answer.code, &answer.message) => Err(StatusError::Ended),
+        Err(kube::Error::Api(answer)) if is_of_other_types(&answer) => Err(StatusError::OtherTypes),
         Err(source) => Err(StatusError::Apply {
             namespace: execution.lane.namespace.clone(),
             name: execution.name.clone(),
@@ -227,7 +231,7 @@ pub(crate) async fn apply_until_done(
         let applied = apply(client, execution, status).await;
         drop(turn);
         match applied {
-            Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
+            Ok(()) | Err(StatusError::Gone | StatusError::Ended | StatusError::OtherTypes) => return,
             Err(error @ StatusError::Apply { .. }) => {
                 if is_refused(&error) {
                     drop_texts(status);
@@ -242,7 +246,7 @@ pub(crate) async fn apply_until_done(
 /// Returns true if the API server refuses the content of the status: a retry would be refused again.
 fn is_refused(error: &StatusError) -> bool {
     match error {
-        StatusError::Gone | StatusError::Ended => false,
+        StatusError::Gone | StatusError::Ended | StatusError::OtherTypes => false,
         StatusError::Apply { source, .. } => match source.as_ref() {
             kube::Error::Api(answer) => {
                 matches!(answer.code, 400 | 413 | 422) || answer.message.contains("too large")

@@ -11,7 +11,7 @@ use kube::{Resource as _, ResourceExt as _};
 use serde::Deserialize;
 use skillet_api::{Phase, Reason, SkillExecution};
 use skillet_core::admission::Refusal;
-use skillet_kube::{Backoff, ParseError, RawObject, is_of_other_types};
+use skillet_kube::{Backoff, ParseError, RawObject};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
@@ -107,8 +107,8 @@ async fn write(ctx: &Context, Report { execution, generation, message }: Report)
         let applied = status::apply(&ctx.client, &execution, &status).await;
         drop(turn);
         match applied {
-            Ok(()) | Err(StatusError::Gone | StatusError::Ended) => return,
-            Err(StatusError::Apply { source, .. }) if is_final(&source) => {
+            Ok(()) | Err(StatusError::Gone | StatusError::Ended | StatusError::OtherTypes) => return,
+            Err(StatusError::Apply { source, .. }) if is_permanent(&source) => {
                 debug!(namespace = execution.namespace(), name = execution.name, error = %source, "Status is refused");
                 return;
             }
@@ -118,11 +118,6 @@ async fn write(ctx: &Context, Report { execution, generation, message }: Report)
             }
         }
     }
-}
-
-/// Returns true if the API server takes no status of an object, because of the object's own content.
-fn is_final(error: &kube::Error) -> bool {
-    is_permanent(error) || matches!(error, kube::Error::Api(response) if is_of_other_types(response))
 }
 
 #[cfg(test)]
