@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use skillet_api::skill::{Invocation, Mode};
 
-use super::Candidate;
+use super::{Candidate, Query, Selection, SkillFilter};
 use skillet_core::test_rng::TestRng;
 use skillet_llm::ToolDefinition;
 
@@ -21,6 +21,18 @@ const WORDS: &str = "search deploy docker image build test release issue ticket 
     schema index cache queue worker cluster node service network proxy secret token key user group role scoring audit \
     log metric alert trace dashboard graph monitor scale memory disk cpu kernel driver sensor device robot camera \
     photo video audio music openai claude gemini the and for with from into";
+
+/// Returns a selection of all skills that fit a query, without limits.
+pub fn selection(query: &Query) -> Selection<'_> {
+    Selection {
+        query,
+        client_tools: &[],
+        filter: &SkillFilter::All,
+        token_budget: None,
+        max_tools: None,
+        can_confirm: true,
+    }
+}
 
 /// Returns a skill of mode `auto` that a model may call.
 pub fn candidate(name: &str, description: &str, tags: &[&str]) -> Candidate {

@@ -128,14 +128,7 @@ fn a_hybrid_skill_is_offered_only_if_the_gateway_can_ask_a_person() {
         (true, OfferDecision::Offered { rank: 0 }),
         (false, OfferDecision::NotOffered(RejectReason::NoConfirmationKey)),
     ] {
-        let selection = Selection {
-            query: &query,
-            client_tools: &[],
-            filter: &SkillFilter::All,
-            token_budget: None,
-            max_tools: None,
-            can_confirm,
-        };
+        let selection = Selection { can_confirm, ..synthetic::selection(&query) };
         let explained = explain(&Scoring::words(), &[&index], &selection, &mut Scratch::default());
         assert_eq!(explained[0].decision, decision);
         assert_eq!(

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    MatchMode, RequestFacts, Scoring, Scratch, Selection, SkillFilter, explain, select, synthetic::candidate,
+    MatchMode, RequestFacts, Scoring, Scratch, Selection, explain, select,
+    synthetic::{self, candidate},
 };
 
 /// A word of a long text says little.
@@ -52,14 +53,7 @@ fn with_selection<T>(
     let user_turns: Vec<Vec<&str>> = turns.iter().map(|turn| vec![*turn]).collect();
     let query = scoring.query(&RequestFacts { user_turns: &user_turns, ..RequestFacts::default() });
     let query = query.with_learned(&Learned::new(learned, DAY), &[&index]);
-    let selection = Selection {
-        query: &query,
-        client_tools: &[],
-        filter: &SkillFilter::All,
-        token_budget: None,
-        max_tools: None,
-        can_confirm: true,
-    };
+    let selection = synthetic::selection(&query);
     run(&scoring, &[&index], &selection)
 }
 

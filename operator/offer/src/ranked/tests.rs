@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Candidate, Index, OfferedSkill, RequestFacts, Scoring, Scratch, Selection, SkillFilter, select,
-    synthetic::candidate,
+    Candidate, Index, OfferedSkill, RequestFacts, Scoring, Scratch, select, synthetic, synthetic::candidate,
 };
 
 /// Returns the offer for a conversation of these turns among these skills, by namespace.
@@ -15,14 +14,7 @@ fn offer(namespaces: &[Vec<Candidate>], turns: &[&str]) -> Vec<OfferedSkill> {
     let indexes: Vec<Index> = namespaces.iter().map(build).collect();
     let user_turns: Vec<Vec<&str>> = turns.iter().map(|turn| vec![*turn]).collect();
     let query = scoring.query(&RequestFacts { user_turns: &user_turns, ..RequestFacts::default() });
-    let selection = Selection {
-        query: &query,
-        client_tools: &[],
-        filter: &SkillFilter::All,
-        token_budget: None,
-        max_tools: None,
-        can_confirm: true,
-    };
+    let selection = synthetic::selection(&query);
     select(&scoring, &indexes.iter().collect::<Vec<_>>(), &selection, &mut Scratch::default()).offered
 }
 

@@ -131,14 +131,7 @@ fn top_k_equals_the_first_of_all_skills_sorted() {
             ranked.retain(|ranked| ranked.score >= scoring.threshold);
             ranked.sort_by(Ranked::compare);
             let expected: Vec<&str> = ranked.iter().take(5).map(|ranked| &*ranked.candidate.name).collect();
-            let selection = Selection {
-                query: &query,
-                client_tools: &[],
-                filter: &SkillFilter::All,
-                token_budget: None,
-                max_tools: None,
-                can_confirm: true,
-            };
+            let selection = synthetic::selection(&query);
             let offer = select(&scoring, &indexes, &selection, &mut Scratch::default());
             let names: Vec<&str> = offer.ranked().iter().map(|offered| &*offered.skill.name).collect();
             assert_eq!(names, expected, "{seed} {request}");
