@@ -24,6 +24,9 @@ use crate::fixture::{Fixture, upside_down};
 const TEXT: &str = "to be or not to be";
 /// As the scripted model tells what the skill gave it: `{"words": 6}`.
 const REPLY: &str = "words 6";
+/// A slow typist's keys in a minute.
+const KEYS_PER_MINUTE: usize = 200;
+const MINUTES_OF_TYPING: usize = 5;
 const BLOCK_WITHIN: Duration = Duration::from_secs(90);
 const ALLOWED_WITHIN: Duration = Duration::from_secs(20);
 
@@ -48,6 +51,14 @@ async fn follow(j: &Journey, folder: &Path) -> Result<()> {
     fs::write(folder.join("word-count.yaml"), only(&blocks(first, "yaml"))?)?;
     let said = reader.runs(&only(&blocks(first, "sh"))?).await?;
     ensure!(said.contains("\"words\":6") || said.contains("\"words\": 6"), "{said}");
+
+    let own = section(&readme, "A skill of your own")?;
+    let [steps, _import] = &blocks(own, "sh")[..] else { anyhow::bail!("steps and import are not there") };
+    let promise = steps.trim_end().rsplit_once("# ").context("the last step promises no output")?.1;
+    let promise: Value = serde_json::from_str(promise)?;
+    let said = format!("\n{}", reader.runs(steps).await?);
+    let printed = said.rfind("\n{").map(|at| serde_json::from_str::<Value>(&said[at..])).transpose()?;
+    ensure!(printed.as_ref() == Some(&promise), "{said}");
 
     let agent = section(&readme, "An agent")?;
     let url = format!("http://{}.{}/v1", gateway_client::SERVICE, gateway_client::NAMESPACE);
@@ -148,6 +159,14 @@ fn blocks(section: &str, language: &str) -> Vec<String> {
 fn only(blocks: &[String]) -> Result<String> {
     let [block] = blocks else { anyhow::bail!("{} blocks where one is expected", blocks.len()) };
     Ok(block.clone())
+}
+
+#[test]
+fn a_skill_of_ones_own_takes_less_than_five_minutes_of_typing() -> Result<()> {
+    let steps = blocks(section(include_str!("../../README.md"), "A skill of your own")?, "sh");
+    let keys = steps.first().context("no steps")?.chars().count();
+    ensure!(keys <= KEYS_PER_MINUTE * MINUTES_OF_TYPING, "{keys} keys");
+    Ok(())
 }
 
 #[test]

@@ -15,7 +15,6 @@ mod outputs;
 mod plugin;
 mod policy;
 mod programs;
-mod readme;
 mod refusals;
 mod secrets;
 mod time_limits;
