@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, api::ListParams};
 use skillet_api::Reason;
 use skillet_kube::Backoff;
-use skillet_protocol::{Receipt, RunnerMessage};
+use skillet_protocol::{Receipt, RunOutcome, RunnerMessage};
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::warn;
 
@@ -250,6 +250,10 @@ fn from_gone(ended: Option<Ended>) -> Settled {
 fn from_status(ended: Ended) -> Settled {
     match ended.receipt {
         Some(receipt) if receipt.is_unused() => Settled::Unused,
+        // A runner that is ended from outside, such as with a pod whose log nobody can read any more.
+        Some(receipt) if matches!(receipt.outcome, RunOutcome::Cancelled) => {
+            Settled::Ran { receipt, captured: Captured::default() }
+        }
         Some(receipt) => Settled::Lost {
             reason: Reason::ResultLost,
             message: "the program ended, and its output did not arrive whole".into(),

@@ -1,10 +1,13 @@
 //! The end of a run by what its sandbox left, while the API server or the kubelet does not answer.
 
 use serde_json::json;
-use skillet_protocol::{Isolation, RunOutcome};
+use skillet_protocol::Isolation;
 
 use super::{
-    super::tests::{context, pod, serving},
+    super::{
+        attempt_outcome::AttemptOutcome,
+        tests::{context, pod, serving},
+    },
     *,
 };
 use crate::sandbox::logs::tests::frames;
@@ -42,6 +45,22 @@ fn a_receipt_without_a_log_is_a_lost_result() {
     assert_eq!(reason(&settled), Some(Reason::ResultLost));
     let settled = from_gone(Some(ended(Some(RunOutcome::Exited { code: 0 }), false)));
     assert_eq!(reason(&settled), Some(Reason::ResultLost));
+}
+
+#[test]
+fn a_runner_that_was_ended_from_outside_is_no_lost_result() {
+    for settled in [from_status, |ended| from_gone(Some(ended))] {
+        let Settled::Ran { receipt, captured } = settled(ended(Some(RunOutcome::Cancelled), false)) else {
+            panic!("the receipt of a run that was ended is its end")
+        };
+        for (is_cancelled, expected) in [(false, Some(Reason::SandboxLost)), (true, None)] {
+            let reason = match AttemptOutcome::ran(receipt.clone(), captured.clone(), is_cancelled) {
+                AttemptOutcome::Lost { reason, .. } => Some(reason),
+                _ => None,
+            };
+            assert_eq!(reason, expected);
+        }
+    }
 }
 
 #[test]
