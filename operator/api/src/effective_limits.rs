@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::SkillDuration;
 
-/// Limits of which every one has a value.
+/// Limits of which every one has a value. Those of an earlier version of the operator have no `concurrency`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EffectiveLimits {
@@ -19,4 +19,8 @@ pub struct EffectiveLimits {
     pub processes: u32,
     /// Most bytes kept of each output stream.
     pub output_bytes: u32,
+    /// Most runs at one time: those of the skill in its namespace, or those of a whole namespace. A cluster whose places are
+    /// all taken may run fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
 }

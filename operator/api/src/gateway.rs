@@ -6,7 +6,7 @@ mod offer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::duration::SkillDuration;
+use crate::{duration::SkillDuration, schema};
 
 pub use self::offer::{LearningPolicy, OfferMatching, OfferMode, OfferPolicy, SearchTools};
 
@@ -15,11 +15,11 @@ pub use self::offer::{LearningPolicy, OfferMatching, OfferMode, OfferPolicy, Sea
 #[serde(rename_all = "camelCase", default)]
 pub struct GatewayPolicy {
     /// Namespaces whose skills every caller sees after those of its own namespace, in this order. The caller still needs the rights. Default none.
-    #[schemars(length(max = 32), inner(length(min = 1, max = 63)))]
+    #[schemars(schema_with = "schema::namespace_names")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub platform_namespaces: Vec<String>,
     /// Namespaces of imported skills, searched last. Default none.
-    #[schemars(length(max = 32), inner(length(min = 1, max = 63)))]
+    #[schemars(schema_with = "schema::namespace_names")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub catalog_namespaces: Vec<String>,
     /// Selection of the skills that a request is offered.

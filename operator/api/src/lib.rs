@@ -40,6 +40,6 @@ pub fn custom_resource_definitions() -> Vec<CustomResourceDefinition> {
     let versions = crds.iter_mut().flat_map(|crd| &mut crd.spec.versions);
     versions
         .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut())
-        .for_each(schema::drop_formats);
+        .for_each(schema::simplify);
     crds
 }

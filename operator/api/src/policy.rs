@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Isolation, duration::SkillDuration, gateway::GatewayPolicy};
+use crate::{Isolation, duration::SkillDuration, gateway::GatewayPolicy, schema};
 
 /// Settings for all skills of the cluster.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct SkillPolicySpec {
     #[serde(default)]
     pub isolation: IsolationLevel,
     /// Images that `run.sandbox.image` may name: an exact reference, a reference with a digest, or a prefix that ends in `/` or `*`. Skillet's own runtimes are always allowed. Default none.
-    #[schemars(length(max = 256), inner(length(min = 1, max = 512)))]
+    #[schemars(schema_with = "schema::image_patterns")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_images: Vec<String>,
     /// Limits for skills that set none.
@@ -49,6 +49,7 @@ pub struct SkillPolicySpec {
     #[serde(default = "whole_limit")]
     pub memory_request_to_limit_percent: u32,
     /// Longest time until a sandbox is usable once its pod has a node. Default `60s`.
+    #[schemars(schema_with = "schema::positive_duration")]
     #[serde(default = "start_timeout")]
     pub start_timeout: SkillDuration,
     /// Retention of finished executions.
@@ -181,6 +182,7 @@ impl Default for LimitMaximums {
 #[serde(rename_all = "camelCase", default)]
 pub struct Retention {
     /// Time after which a finished execution is deleted. Default `24h`.
+    #[schemars(schema_with = "schema::positive_duration")]
     pub ttl: SkillDuration,
     /// Most finished executions kept in a namespace for the callers of one namespace; the oldest go first. Default 1000.
     #[schemars(range(max = 100_000))]

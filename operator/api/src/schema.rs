@@ -3,8 +3,11 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema as _, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+
+use crate::duration::SkillDuration;
 
 /// Any JSON value: object, list, string, number, boolean or null.
 pub fn any_json(_: &mut SchemaGenerator) -> Schema {
@@ -28,6 +31,41 @@ pub fn quantity(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Names of namespaces, at most 32.
+pub fn namespace_names(_: &mut SchemaGenerator) -> Schema {
+    list(
+        32,
+        63,
+        "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+        "write the name of a namespace: a-z, 0-9 and -",
+    )
+}
+
+/// Patterns of images, at most 256: an exact reference, or a prefix that ends in `/` or `*`.
+pub fn image_patterns(_: &mut SchemaGenerator) -> Schema {
+    list(
+        256,
+        512,
+        "self.matches('^[^*]*[*]?$')",
+        "only a * at the end has a meaning; write an image, or a prefix with / or * at its end",
+    )
+}
+
+fn list(max_items: u32, max_length: u32, rule: &str, message: &str) -> Schema {
+    let rules = [json!({ "rule": rule, "message": message })];
+    let items = json!({ "type": "string", "minLength": 1, "maxLength": max_length, "x-kubernetes-validations": rules });
+    json_schema!({ "type": "array", "maxItems": max_items, "items": items })
+}
+
+/// A duration above zero.
+pub fn positive_duration(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = SkillDuration::json_schema(generator);
+    if let Some(Value::Array(rules)) = schema.get_mut("x-kubernetes-validations") {
+        rules.push(json!({ "rule": "self.matches('[1-9]')", "message": "must be above zero" }));
+    }
+    schema
+}
+
 /// Reads an amount that YAML may have taken for a number.
 pub fn read_quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
@@ -42,16 +80,23 @@ pub fn read_quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     }))
 }
 
-/// Removes the formats of unsigned numbers, which the API server does not know and warns of.
-pub fn drop_formats(schema: &mut JSONSchemaProps) {
+/// Removes what `kubectl explain` and the API server's messages would show and nobody can write: the formats of unsigned
+/// numbers, and null among the values of an optional field. The API server drops a null before it looks at the rest.
+pub fn simplify(schema: &mut JSONSchemaProps) {
     if schema.format.as_deref().is_some_and(|format| format.starts_with("uint")) {
         schema.format = None;
     }
-    schema.properties.iter_mut().flatten().for_each(|(_, inner)| drop_formats(inner));
+    if let Some(values) = &mut schema.enum_
+        && values.iter().any(|value| value.0.is_null())
+    {
+        values.retain(|value| !value.0.is_null());
+        schema.nullable = None;
+    }
+    schema.properties.iter_mut().flatten().for_each(|(_, inner)| simplify(inner));
     if let Some(JSONSchemaPropsOrArray::Schema(inner)) = &mut schema.items {
-        drop_formats(inner);
+        simplify(inner);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(inner)) = &mut schema.additional_properties {
-        drop_formats(inner);
+        simplify(inner);
     }
 }

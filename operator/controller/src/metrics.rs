@@ -1,4 +1,4 @@
-//! The operator's metrics. Labels come from closed sets; no name of an object but a namespace is a label.
+//! The operator's metrics. Labels come from closed sets. Namespaces and skills are labels of the ten that have most executions.
 
 use std::{sync::atomic::AtomicU64, time::Duration};
 
@@ -38,6 +38,18 @@ struct NamespaceLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SkillLabels {
+    namespace: String,
+    skill: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabels {
+    limit: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct KindLabels {
     kind: &'static str,
     reason: ReasonLabel,
@@ -60,6 +72,8 @@ pub struct Metrics {
     duration: Histogram,
     queue_time: Histogram,
     namespaces: Family<NamespaceLabels, Gauge>,
+    skills: Family<SkillLabels, Gauge>,
+    limits: Family<LimitLabels, Gauge>,
     sandbox_start: Histogram,
     start_failures: Family<CauseLabels, Counter>,
     retries: Family<RetryLabels, Counter>,
@@ -75,6 +89,8 @@ pub struct Metrics {
     pub discarded: Counter,
     /// 1 while this operator holds the Lease.
     pub is_leader: Gauge,
+    /// Nodes whose sandboxes do not prove what the SkillPolicy requires.
+    pub unproven_nodes: Gauge,
 }
 
 impl Metrics {
@@ -87,6 +103,8 @@ impl Metrics {
             duration: seconds(),
             queue_time: seconds(),
             namespaces: Family::default(),
+            skills: Family::default(),
+            limits: Family::default(),
             sandbox_start: seconds(),
             start_failures: Family::default(),
             retries: Family::default(),
@@ -97,6 +115,7 @@ impl Metrics {
             running: Gauge::default(),
             discarded: Counter::default(),
             is_leader: Gauge::default(),
+            unproven_nodes: Gauge::default(),
         };
         metrics.register_executions(registry);
         metrics.register_sandboxes(registry);
@@ -129,6 +148,12 @@ impl Metrics {
             "Unfinished executions of the namespaces whose callers have most of them",
             metrics.namespaces.clone(),
         );
+        registry.register(
+            "skill_executions",
+            "Unfinished executions of the skills that have most of them",
+            metrics.skills.clone(),
+        );
+        registry.register("concurrency_limit", "Limits of SkillPolicy in force", metrics.limits.clone());
         registry.register("executions_queued", "Executions that wait for a place", metrics.queued.clone());
         registry.register_with_unit(
             "executions_oldest_queued",
@@ -158,6 +183,11 @@ impl Metrics {
             "Sandboxes that ran no program, by cause",
             metrics.start_failures.clone(),
         );
+        registry.register(
+            "nodes_unproven",
+            "Nodes whose sandboxes do not prove what SkillPolicy requires",
+            metrics.unproven_nodes.clone(),
+        );
         registry.register("sandboxes_discarded", "Sandboxes abandoned before use", metrics.discarded.clone());
     }
 
@@ -179,11 +209,29 @@ impl Metrics {
     /// Shows these namespaces, and no others.
     pub fn show_namespaces(&self, busiest: &[(&str, Load)]) {
         self.namespaces.clear();
-        for (namespace, Load { waiting, running }) in busiest {
-            for (state, count) in [("waiting", waiting), ("running", running)] {
+        for (namespace, load) in busiest {
+            for (state, count) in by_state(*load) {
                 let labels = NamespaceLabels { namespace: (*namespace).to_owned(), state };
-                self.namespaces.get_or_create(&labels).set(i64::from(*count));
+                self.namespaces.get_or_create(&labels).set(count);
             }
+        }
+    }
+
+    /// Shows these skills, given as namespace and name, and no others.
+    pub fn show_skills(&self, busiest: &[((&str, &str), Load)]) {
+        self.skills.clear();
+        for ((namespace, skill), load) in busiest {
+            for (state, count) in by_state(*load) {
+                let (namespace, skill) = ((*namespace).to_owned(), (*skill).to_owned());
+                self.skills.get_or_create(&SkillLabels { namespace, skill, state }).set(count);
+            }
+        }
+    }
+
+    /// Shows the policy's most runs at one time, in all and of a namespace.
+    pub fn show_limits(&self, total: u32, per_namespace: u32) {
+        for (limit, value) in [("total", total), ("per_namespace", per_namespace)] {
+            self.limits.get_or_create(&LimitLabels { limit }).set(value.into());
         }
     }
 
@@ -213,6 +261,10 @@ impl Metrics {
     }
 }
 
+fn by_state(Load { waiting, running }: Load) -> [(&'static str, i64); 2] {
+    [("waiting", waiting.into()), ("running", running.into())]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,6 +282,10 @@ mod tests {
         let load = Load { waiting: 7, running: 2 };
         metrics.show_namespaces(&[("gone", load)]);
         metrics.show_namespaces(&[("team", load)]);
+        metrics.show_skills(&[(("team", "left"), load)]);
+        metrics.show_skills(&[(("team", "count"), load)]);
+        metrics.show_limits(64, 16);
+        metrics.unproven_nodes.set(2);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         assert!(text.contains("skillet_executions_total{phase=\"Failed\",reason=\"ExitCode\"} 1"), "{text}");
@@ -239,11 +295,15 @@ mod tests {
             "skillet_sandbox_start_failures_total{cause=\"ImageUnavailable\"} 1",
             "skillet_executions_oldest_queued_seconds 1.5",
             "skillet_executions_truncated_total 1",
+            "skillet_skill_executions{namespace=\"team\",skill=\"count\",state=\"running\"} 2",
+            "skillet_concurrency_limit{limit=\"total\"} 64",
+            "skillet_concurrency_limit{limit=\"per_namespace\"} 16",
+            "skillet_nodes_unproven 2",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
         let waiting = "skillet_namespace_executions{namespace=\"team\",state=\"waiting\"} 7";
-        assert!(text.contains(waiting) && !text.contains("gone"), "{text}");
+        assert!(text.contains(waiting) && !text.contains("gone") && !text.contains("left"), "{text}");
         assert!(
             text.contains("skillet_problems_total{kind=\"Skill\",reason=\"VersionConflict\"} 1"),
             "{text}"

@@ -1,8 +1,8 @@
-//! The namespaces with most unfinished executions, for a metric that cannot show all.
+//! The namespaces and skills with most unfinished executions, for metrics that cannot show all.
 
 use std::collections::BTreeMap;
 
-/// The unfinished executions of a namespace.
+/// The unfinished executions of a namespace or a skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     pub waiting: u32,
@@ -15,9 +15,9 @@ impl Load {
     }
 }
 
-/// Returns at most `most` namespaces, the one with the greatest load first.
-pub fn busiest<'a>(loads: &BTreeMap<&'a str, Load>, most: usize) -> Vec<(&'a str, Load)> {
-    let mut all: Vec<(&str, Load)> = loads.iter().map(|(namespace, load)| (*namespace, *load)).collect();
+/// Returns at most `most` of the loads, the greatest first.
+pub fn busiest<K: Copy + Ord>(loads: &BTreeMap<K, Load>, most: usize) -> Vec<(K, Load)> {
+    let mut all: Vec<(K, Load)> = loads.iter().map(|(key, load)| (*key, *load)).collect();
     // The sort is stable, so the names of a BTreeMap decide among equals.
     all.sort_by_key(|(_, load)| std::cmp::Reverse(load.total()));
     all.truncate(most);

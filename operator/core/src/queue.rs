@@ -50,13 +50,18 @@ pub struct ConcurrencyLimits<'a> {
     places: Share,
     cpu_millis: Share,
     memory_bytes: Share,
+    policy: &'a Concurrency,
     /// Limit of a skill, by namespace and name; `None` if the skill sets no limit.
     per_skill: &'a dyn Fn(&str, &str) -> Option<u32>,
 }
 
 impl<'a> ConcurrencyLimits<'a> {
     /// The limits of a policy while `places` places are given out. A text that is no amount sets no limit, nor does zero.
-    pub fn new(policy: &Concurrency, places: u32, per_skill: &'a dyn Fn(&str, &str) -> Option<u32>) -> Self {
+    pub fn new(
+        policy: &'a Concurrency,
+        places: u32,
+        per_skill: &'a dyn Fn(&str, &str) -> Option<u32>,
+    ) -> Self {
         let (part, whole) = (u128::from(policy.per_namespace), u128::from(policy.total.max(1)));
         let share = |total: Option<u64>| {
             let total = total.unwrap_or(u64::MAX);
@@ -67,11 +72,12 @@ impl<'a> ConcurrencyLimits<'a> {
             places: Share { total: places.into(), per_lane: policy.per_namespace.into() },
             cpu_millis: share(cpu_millis(&policy.cpu)),
             memory_bytes: share(memory_bytes(&policy.memory)),
+            policy,
             per_skill,
         }
     }
 
-    /// Names the limit that keeps a run of a skill waiting.
+    /// Names the limit that keeps a run of a skill waiting, with its value in the policy.
     pub fn explain(&self, lane: &Lane, skill: &str, running: &RunningCounts) -> String {
         if let Some(limit) = (self.per_skill)(&lane.namespace, skill)
             && running.of_skill(&lane.namespace, skill) >= limit
@@ -80,20 +86,26 @@ impl<'a> ConcurrencyLimits<'a> {
         }
         let (of_lane, all) = (running.held(lane), running.all);
         let resources = [
-            ("total", self.places, u64::from(of_lane.places), u64::from(all.places)),
-            ("cpu", self.cpu_millis, of_lane.cpu_millis, all.cpu_millis),
-            ("memory", self.memory_bytes, of_lane.memory_bytes, all.memory_bytes),
+            ("total", &self.policy.total.to_string(), self.places, of_lane.places.into(), all.places.into()),
+            ("cpu", &self.policy.cpu, self.cpu_millis, of_lane.cpu_millis, all.cpu_millis),
+            ("memory", &self.policy.memory, self.memory_bytes, of_lane.memory_bytes, all.memory_bytes),
         ];
-        for (field, share, of_lane, all) in resources {
+        for (field, value, share, of_lane, all) in resources {
             if of_lane >= share.per_lane {
-                let share =
-                    if field == "total" { String::new() } else { format!(" as its share of {field}") };
+                let of_resource =
+                    if field == "total" { String::new() } else { format!(", its share of {value} {field}") };
+                let per_lane = self.policy.per_namespace;
                 return format!(
-                    "the runs of this namespace fill concurrency.perNamespace of SkillPolicy{share}"
+                    "the runs of this namespace fill concurrency.perNamespace of SkillPolicy, which is {per_lane}{of_resource}"
                 );
             }
             if !share.has_room(of_lane, all) {
-                return format!("the runs of the cluster fill concurrency.{field} of SkillPolicy");
+                if field == "total" && share.total < self.policy.total.into() {
+                    return format!("the nodes had no room for more than {} runs at one time", share.total);
+                }
+                return format!(
+                    "the runs of the cluster fill concurrency.{field} of SkillPolicy, which is {value}"
+                );
             }
         }
         "others come before it".to_owned()

@@ -28,7 +28,10 @@ fn served() -> String {
     metrics.retried(Reason::SandboxLost);
     metrics.start_failed("NoRoom");
     metrics.problem("Skill", Reason::ParseFailed);
-    metrics.show_namespaces(&[("team", Load { waiting: 1, running: 1 })]);
+    let load = Load { waiting: 1, running: 1 };
+    metrics.show_namespaces(&[("team", load)]);
+    metrics.show_skills(&[(("team", "count"), load)]);
+    metrics.show_limits(64, 16);
     process_metrics::register(&mut registry, "skillet");
     let api = ApiMetrics::default();
     api.register(registry.sub_registry_with_prefix("skillet"));

@@ -24,7 +24,7 @@ pub(super) async fn finish(
     let (phase, reason) = (conclusion.phase, conclusion.reason.unwrap_or(Reason::ApiError));
     let message = conclusion.message.clone().unwrap_or_default();
     let duration = conclusion.duration_ms.map(Duration::from_millis);
-    let version = conclusion.resolved_version.as_deref().unwrap_or_default();
+    let version = conclusion.resolved_version.clone().unwrap_or_default();
     let succeeded = format!("version {version} ran for {:?}", duration.unwrap_or_default());
     let (sandbox, must_end) = (conclusion.sandbox.clone(), conclusion.must_end);
     if conclusion.truncated {
@@ -39,7 +39,8 @@ pub(super) async fn finish(
         ctx.remover.later(sandbox.job);
     }
     ctx.metrics.execution_ended(phase, reason, duration);
-    info!(?phase, %reason, "Execution ended");
+    let duration_ms = duration.map(|duration| duration.as_secs_f64() * 1000.0);
+    info!(?phase, %reason, version, duration_ms, "Execution ended");
     if phase == Phase::Succeeded {
         return ctx.reporter.success(reference.object(), KIND, reason, succeeded);
     }

@@ -40,10 +40,18 @@ impl ExecutionRef {
     }
 
     /// The span of everything that the operator does for this execution, so that each log line of it names the
-    /// execution and the gateway's request. Its level is the highest one: no log filter removes it.
+    /// execution, its skill, its caller and the gateway's request. Its level is the highest one: no log filter removes it.
     pub(crate) fn span(&self, execution: &SkillExecution) -> Span {
         let (namespace, Self { name, uid, .. }) = (self.namespace(), self);
-        let span = error_span!("execution", namespace, name, uid, request_id = Empty);
+        let span = error_span!(
+            "execution",
+            namespace,
+            name,
+            uid,
+            skill = execution.spec.skill,
+            caller = execution.spec.caller,
+            request_id = Empty
+        );
         let annotations = execution.metadata.annotations.as_ref();
         if let Some(id) = annotations.and_then(|annotations| annotations.get(names::ANNOTATION_REQUEST_ID)) {
             span.record("request_id", id);

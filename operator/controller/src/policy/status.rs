@@ -28,6 +28,8 @@ pub enum Error {
 
 /// Writes the proofs of the nodes.
 pub(crate) async fn report(ctx: &Context, policy: &SkillPolicy, nodes: Vec<NodeStatus>) -> Result<(), Error> {
+    let unproven = nodes.iter().filter(|node| !node.missing.is_empty()).count();
+    ctx.metrics.unproven_nodes.set(i64::try_from(unproven).unwrap_or(i64::MAX));
     let old = policy.status.clone().unwrap_or_default();
     let new = status(policy, &old, nodes, Timestamp::now());
     if new == old {

@@ -6,6 +6,8 @@ use skillet_api::{SkillPolicy, SkillPolicySpec};
 
 use crate::{
     cases::{Case, assert_complete, breaks, long, many, with},
+    chart,
+    eventually::{LIMIT, eventually},
     requests::create,
     server::rules_admin,
 };
@@ -45,16 +47,22 @@ fn cases() -> Vec<Case> {
         breaks("spec.allowedImages maxItems", format!("allowedImages: {}", many(257, |n| format!("i{n}")))),
         breaks("spec.allowedImages[] minLength", "allowedImages: ['']"),
         breaks("spec.allowedImages[] maxLength", format!("allowedImages: [{}]", long(513))),
+        breaks(
+            "spec.allowedImages[] rule: only a * at the end has a meaning; write an image, or a prefix with / or * at its end",
+            "allowedImages: ['docker.io/*/x']",
+        ),
         breaks("spec.memoryRequestToLimitPercent minimum", "memoryRequestToLimitPercent: 0"),
         breaks("spec.memoryRequestToLimitPercent maximum", "memoryRequestToLimitPercent: 101"),
         breaks("spec.startTimeout rule: write a duration like 500ms, 30s, 1m30s or 1h", "startTimeout: soon"),
         breaks("spec.startTimeout minLength", "startTimeout: ''"),
+        breaks("spec.startTimeout rule: must be above zero", "startTimeout: 0m0s"),
         breaks("spec.startTimeout maxLength", format!("startTimeout: {}1s", "0".repeat(31))),
         breaks(
             "spec.retention.ttl rule: write a duration like 500ms, 30s, 1m30s or 1h",
             "retention: {ttl: 1d}",
         ),
         breaks("spec.retention.ttl minLength", "retention: {ttl: ''}"),
+        breaks("spec.retention.ttl rule: must be above zero", "retention: {ttl: 0s}"),
         breaks("spec.retention.ttl maxLength", format!("retention: {{ttl: {}1s}}", "0".repeat(31))),
         breaks("spec.retention.perNamespace minimum", "retention: {perNamespace: -1}"),
         breaks("spec.retention.perNamespace maximum", "retention: {perNamespace: 100001}"),
@@ -147,6 +155,10 @@ fn gateway_cases() -> Vec<Case> {
             breaks(bound(" maxItems"), gateway(&format!("{list}: {}", many(33, |n| format!("n{n}"))))),
             breaks(bound("[] minLength"), gateway(&format!("{list}: ['']"))),
             breaks(bound("[] maxLength"), gateway(&format!("{list}: [{}]", long(64)))),
+            breaks(
+                bound("[] rule: write the name of a namespace: a-z, 0-9 and -"),
+                gateway(&format!("{list}: [Bad NS]")),
+            ),
         ]);
     }
     let learning = |list: &str| gateway(&format!("offer: {{learning: {{namespaces: {list}}}}}"));
@@ -234,6 +246,30 @@ async fn an_empty_policy_becomes_the_one_that_is_described() {
     let parsed: SkillPolicy = serde_json::from_value(stored.clone()).unwrap();
     assert_eq!(parsed.spec, SkillPolicySpec::default());
     assert_eq!(stored["spec"], with("{}", &serde_json::to_string(&SkillPolicySpec::default()).unwrap()));
+}
+
+#[tokio::test]
+async fn whoever_applies_a_default_above_its_maximum_is_warned() {
+    let Some(client) = rules_admin().await else { return };
+    chart::apply(&client, "templates/admission.yaml", &[]).await;
+    let warnings =
+        async |spec: &str| create(&client, &object("default", &with("{}", spec))).await.warnings.join("\n");
+    eventually("the rules are in force", LIMIT, async || {
+        (!warnings("maximums: {processes: 1}").await.is_empty()).then_some(())
+    })
+    .await;
+    for (field, maximum) in [
+        ("timeout", "29s"),
+        ("cpu", "'0.5'"),
+        ("memory", "255Mi"),
+        ("processes", "99"),
+        ("outputBytes", "99999"),
+    ] {
+        let expected = format!("spec.defaults.{field} is above spec.maximums.{field}, which counts");
+        let found = warnings(&format!("maximums: {{{field}: {maximum}}}")).await;
+        assert!(found.contains(&expected), "{field}: {found}");
+    }
+    assert_eq!(warnings("{maximums: {timeout: 1m, cpu: 1000m, memory: 1G}}").await, "");
 }
 
 #[tokio::test]

@@ -13,8 +13,14 @@ fn of_places(
     per_namespace: u32,
     per_skill: &dyn Fn(&str, &str) -> Option<u32>,
 ) -> ConcurrencyLimits<'_> {
-    let policy = Concurrency { total, per_namespace, cpu: "0".into(), memory: "0".into() };
-    ConcurrencyLimits::new(&policy, total, per_skill)
+    // The limits live as long as their policy, and a test's policy as long as the test.
+    let policy = Box::leak(Box::new(places(total, per_namespace)));
+    ConcurrencyLimits::new(policy, total, per_skill)
+}
+
+/// A policy with limits of places only.
+fn places(total: u32, per_namespace: u32) -> Concurrency {
+    Concurrency { total, per_namespace, cpu: "0".into(), memory: "0".into() }
 }
 
 /// A size that no limit counts.
@@ -397,8 +403,22 @@ fn the_limit_that_keeps_a_run_waiting_is_named() {
         assert_eq!(limits.explain(&lane("a"), "s", &running), expected);
     };
     check(9, 9, Some(1), "0", "spec.limits.concurrency of Skill s is 1");
-    check(9, 1, None, "0", "the runs of this namespace fill concurrency.perNamespace of SkillPolicy");
-    check(2, 2, None, "0", "the runs of the cluster fill concurrency.total of SkillPolicy");
-    check(9, 9, None, "2", "the runs of the cluster fill concurrency.cpu of SkillPolicy");
+    check(
+        9,
+        1,
+        None,
+        "0",
+        "the runs of this namespace fill concurrency.perNamespace of SkillPolicy, which is 1",
+    );
+    check(2, 2, None, "0", "the runs of the cluster fill concurrency.total of SkillPolicy, which is 2");
+    check(9, 9, None, "2", "the runs of the cluster fill concurrency.cpu of SkillPolicy, which is 2");
+    let share = "the runs of this namespace fill concurrency.perNamespace of SkillPolicy, which is 3, its share of 3 cpu";
+    check(9, 3, None, "3", share);
     check(9, 9, None, "0", "others come before it");
+    let policy = Concurrency { total: 9, ..Concurrency::default() };
+    let mut running = RunningCounts::default();
+    running.start(&lane("a"), "s", ANY);
+    running.start(&lane("b"), "s", ANY);
+    let shrunk = ConcurrencyLimits::new(&policy, 2, &|_, _| None).explain(&lane("a"), "s", &running);
+    assert_eq!(shrunk, "the nodes had no room for more than 2 runs at one time");
 }

@@ -86,19 +86,22 @@ pub fn effective_limits(limits: Option<&Limits>, policy: &SkillPolicySpec) -> Ef
         own.unwrap_or(if read(default) > read(maximum) { maximum } else { default }).clone()
     };
     let own = limits.cloned().unwrap_or_default();
+    let per_namespace = policy.concurrency.per_namespace;
     EffectiveLimits {
         timeout: own.timeout.unwrap_or(default.timeout.min(maximum.timeout)),
         cpu: text(own.cpu.as_ref(), &default.cpu, &maximum.cpu, cpu_millis),
         memory: text(own.memory.as_ref(), &default.memory, &maximum.memory, memory_bytes),
         processes: own.processes.unwrap_or(default.processes.min(maximum.processes)),
         output_bytes: own.output_bytes.unwrap_or(default.output_bytes.min(maximum.output_bytes)),
+        concurrency: Some(own.concurrency.map_or(per_namespace, |own| own.min(per_namespace))),
     }
 }
 
 /// Returns the highest limits of a policy.
 pub fn maximum_limits(policy: &SkillPolicySpec) -> EffectiveLimits {
     let LimitMaximums { timeout, cpu, memory, processes, output_bytes } = policy.maximums.clone();
-    EffectiveLimits { timeout, cpu, memory, processes, output_bytes }
+    let concurrency = Some(policy.concurrency.per_namespace);
+    EffectiveLimits { timeout, cpu, memory, processes, output_bytes, concurrency }
 }
 
 /// Returns the limits that the policy bounds, in the order of the fields.

@@ -22,8 +22,8 @@ use super::{
 
 /// An execution waits at most this long until a changed Skill is sealed.
 const SETTLING: Duration = Duration::from_secs(10);
-/// Namespaces that the metric shows.
-const NAMESPACES: usize = 10;
+/// Namespaces and skills that the metrics show.
+const MOST_SHOWN: usize = 10;
 
 impl Engine {
     /// Reads the skill, and checks content and input.
@@ -116,9 +116,10 @@ impl Engine {
     /// Shows in the metrics that the engine works, and for whom.
     pub(super) fn report(&self) {
         self.ctx.health.tick();
-        let mut loads: BTreeMap<&str, Load> = BTreeMap::new();
+        let mut namespaces: BTreeMap<&str, Load> = BTreeMap::new();
+        let mut skills: BTreeMap<(&str, &str), Load> = BTreeMap::new();
         let mut oldest = Duration::ZERO;
-        for Entry { reference, stage, seen_at, .. } in self.entries.values() {
+        for Entry { reference, execution, stage, seen_at, .. } in self.entries.values() {
             let (waiting, running) = match stage {
                 Stage::Active { skill: Some(_), .. } => (0, 1),
                 Stage::Active { skill: None, .. } | Stage::Done => continue,
@@ -131,10 +132,16 @@ impl Engine {
                     (1, 0)
                 }
             };
-            let load = loads.entry(&reference.lane.caller_namespace).or_default();
-            (load.waiting, load.running) = (load.waiting + waiting, load.running + running);
+            let of_namespace = namespaces.entry(&reference.lane.caller_namespace).or_default();
+            let of_skill = skills.entry((reference.namespace(), &execution.spec.skill)).or_default();
+            for load in [of_namespace, of_skill] {
+                (load.waiting, load.running) = (load.waiting + waiting, load.running + running);
+            }
         }
         self.ctx.metrics.show_oldest_queued(oldest);
-        self.ctx.metrics.show_namespaces(&busiest::busiest(&loads, NAMESPACES));
+        self.ctx.metrics.show_namespaces(&busiest::busiest(&namespaces, MOST_SHOWN));
+        self.ctx.metrics.show_skills(&busiest::busiest(&skills, MOST_SHOWN));
+        let concurrency = &self.ctx.catalog.policy().concurrency;
+        self.ctx.metrics.show_limits(concurrency.total, concurrency.per_namespace);
     }
 }

@@ -89,12 +89,19 @@ fn node_needs_more_than_the_least() {
 #[test]
 fn effective_limits_are_the_skills_else_the_policys_within_its_maximums() {
     let policy: SkillPolicySpec = serde_saphyr::from_str(
-        "{defaults: {timeout: 30s, memory: 1Gi}, maximums: {timeout: 20s, memory: 1.5G}}",
+        "{defaults: {timeout: 30s, memory: 1Gi}, maximums: {timeout: 20s, memory: 1.5G}, concurrency: {perNamespace: 5}}",
     )
     .unwrap();
     let limits: skillet_api::skill::Limits = serde_saphyr::from_str("{cpu: 2, processes: 7}").unwrap();
     let effective = effective_limits(Some(&limits), &policy);
     assert_eq!((effective.timeout.to_string(), effective.cpu.as_str()), ("20s".into(), "2"));
     assert_eq!((effective.memory.as_str(), effective.processes), ("1Gi", 7));
-    assert_eq!(maximum_limits(&policy).memory, "1.5G");
+    assert_eq!(
+        (maximum_limits(&policy).memory.as_str(), maximum_limits(&policy).concurrency),
+        ("1.5G", Some(5))
+    );
+    for (own, expected) in [(None, 5), (Some(2), 2), (Some(9), 5)] {
+        let limits = skillet_api::skill::Limits { concurrency: own, ..limits.clone() };
+        assert_eq!(effective_limits(Some(&limits), &policy).concurrency, Some(expected));
+    }
 }
