@@ -13,7 +13,7 @@ check() {
   awk -v longest=$longest '
     /^(Merge|Revert|fixup!|squash!) / { next }
     length > longest { print "more than " longest " characters: " $0; wrong = 1 }
-    !/^[a-z][a-z0-9_.,\/ -]*: [a-zA-Z`.]/ { print "not `area: imperative`: " $0; wrong = 1 }
+    !/^[a-z][a-z0-9_.,\/ -]*: [a-zA-Z`.-]/ { print "not `area: imperative`: " $0; wrong = 1 }
     END { exit wrong }'
 }
 

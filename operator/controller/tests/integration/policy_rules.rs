@@ -146,8 +146,8 @@ fn provider_cases() -> Vec<Case> {
     cases
 }
 
-fn gateway_cases() -> Vec<Case> {
-    let mut cases = provider_cases();
+fn namespace_cases() -> Vec<Case> {
+    let mut cases = Vec::new();
     for list in ["platformNamespaces", "catalogNamespaces"] {
         let bound =
             |path: &str| -> &'static str { Box::leak(format!("spec.gateway.{list}{path}").into_boxed_str()) };
@@ -167,6 +167,12 @@ fn gateway_cases() -> Vec<Case> {
         breaks("spec.gateway.offer.learning.namespaces[] minLength", learning("['']")),
         breaks("spec.gateway.offer.learning.namespaces[] maxLength", learning(&format!("[{}]", long(64)))),
     ]);
+    cases
+}
+
+fn gateway_cases() -> Vec<Case> {
+    let mut cases = provider_cases();
+    cases.extend(namespace_cases());
     let ranges = [
         ("offer.maxAutoSkills", Some(-1), 129),
         ("offer.maxConversationSkills", Some(-1), 129),
