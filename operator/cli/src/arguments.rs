@@ -20,7 +20,7 @@ pub(crate) use self::{
     run::{FollowArgs, RunArgs},
     skills::{DescribeArgs, ExplainArgs, ListArgs, ModeArgs, SwitchArgs, VersionsArgs},
 };
-use crate::output_format::OutputFormat;
+use crate::output_format::{FormatParser, OutputFormat};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -140,7 +140,7 @@ pub(crate) enum Command {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DoctorArgs {
     /// Format of the report.
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
     pub(crate) output: OutputFormat,
 }
 

@@ -44,7 +44,9 @@ fn standard_output(status: &SkillExecutionStatus) -> Result<String, CliError> {
     let stdout = status.stdout.as_ref().filter(|stdout| !stdout.head.is_empty() || !stdout.tail.is_empty());
     match (stdout, &status.output) {
         (Some(stdout), _) => Ok(kept(stdout)),
-        (None, Some(output)) if status.phase == Phase::Succeeded => render_output(output, OutputFormat::Text),
+        (None, Some(output)) if status.phase == Phase::Succeeded => {
+            render_output(output, &OutputFormat::Text)
+        }
         (None, _) => Ok(status.stdout.as_ref().map(kept).unwrap_or_default()),
     }
 }

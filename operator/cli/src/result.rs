@@ -31,7 +31,7 @@ pub(crate) async fn run(
     if !has_ended(&execution) {
         return Err(CliError::NotEnded { namespace, name: args.name.to_string() });
     }
-    run::print_result(&execution, elapsed(&execution), args.output, console)
+    run::print_result(&execution, elapsed(&execution), &args.output, console)
 }
 
 pub(crate) fn has_ended(execution: &SkillExecution) -> bool {

@@ -12,8 +12,7 @@ mod set_value;
 use std::time::{Duration, Instant};
 
 use kube::{Api, ResourceExt, api::PostParams};
-use serde::Serialize;
-use skillet_api::{Phase, Reason, SkillExecution, SkillExecutionStatus};
+use skillet_api::{Phase, Reason, SkillExecution};
 
 use self::progress::ProgressStyle;
 pub(crate) use self::{
@@ -39,13 +38,13 @@ pub(crate) async fn run(cluster: &ClusterArgs, args: &RunArgs, console: &Console
     skills::check_name(&wanted.spec.skill)?;
     input::check_size(wanted.spec.input.as_ref())?;
     if args.dry_run == DryRun::Client {
-        return print_manifest(&wanted, args.follow.output, console);
+        return print_manifest(&wanted, &args.follow.output, console);
     }
     let connection = connect(cluster).await?;
     if args.dry_run == DryRun::Server {
         skills::must_exist(&connection.client, &connection.namespace, &wanted.spec.skill).await?;
         let created = create(&connection, &wanted, true).await?;
-        return print_manifest(&created, args.follow.output, console);
+        return print_manifest(&created, &args.follow.output, console);
     }
     execute(&connection, &wanted, &args.follow, console).await
 }
@@ -63,7 +62,7 @@ pub(crate) async fn execute(
     let started = Instant::now();
     let created = create(connection, wanted, false).await?;
     if args.detach {
-        return detach(&created, args.output, console);
+        return detach(&created, &args.output, console);
     }
     let style = match (args.quiet, console.is_live()) {
         (true, _) => ProgressStyle::Quiet,
@@ -80,10 +79,10 @@ pub(crate) async fn execute(
         return Err(skills::no_skill(client, namespace, &wanted.spec.skill).await);
     }
     if args.quiet && status.phase == Phase::Succeeded {
-        print_output(&ended, &status, args.output, console)?;
+        console.print(&report::result(&ended, &status, &args.output)?)?;
         return Ok(Exit::Done);
     }
-    print_result(&ended, started.elapsed(), args.output, console)
+    print_result(&ended, started.elapsed(), &args.output, console)
 }
 
 pub(crate) async fn create(
@@ -103,49 +102,17 @@ pub(crate) async fn create(
 pub(crate) fn print_result(
     ended: &SkillExecution,
     elapsed: Duration,
-    format: OutputFormat,
+    format: &OutputFormat,
     console: &Console,
 ) -> Result<Exit, CliError> {
     let status = ended.status.clone().unwrap_or_default();
     console::explain(&report::summary(ended, &status, elapsed, console.error_style()));
-    print_output(ended, &status, format, console)?;
+    console.print(&report::result(ended, &status, format)?)?;
     Ok(Exit::from_execution(&status))
 }
 
-/// The result of a run that did not succeed, for programs.
-#[derive(Serialize)]
-struct FailedRun<'a> {
-    namespace: Option<&'a str>,
-    name: Option<&'a str>,
-    status: &'a SkillExecutionStatus,
-}
-
-/// Text on standard output is a success's; a program that reads JSON or YAML gets the status of a failure too.
-fn print_output(
-    ended: &SkillExecution,
-    status: &SkillExecutionStatus,
-    format: OutputFormat,
-    console: &Console,
-) -> Result<(), CliError> {
-    match (&status.output, format) {
-        (Some(value), _) if status.phase == Phase::Succeeded => {
-            console.print(&report::output(value, format)?)
-        }
-        (None, _) if status.phase == Phase::Succeeded => Ok(()),
-        (_, OutputFormat::Text) => Ok(()),
-        (_, OutputFormat::Json | OutputFormat::Yaml) => {
-            let failed = FailedRun {
-                namespace: ended.metadata.namespace.as_deref(),
-                name: ended.metadata.name.as_deref(),
-                status,
-            };
-            console.print(&format.render(&failed, String::new)?)
-        }
-    }
-}
-
 /// Prints the name in the format of `kubectl get` and `kubectl wait`.
-fn detach(created: &SkillExecution, format: OutputFormat, console: &Console) -> Result<Exit, CliError> {
+fn detach(created: &SkillExecution, format: &OutputFormat, console: &Console) -> Result<Exit, CliError> {
     let text = || format!("skillexecution.skillet.dev/{}\n", created.name_any());
     console.print(&format.render(created, text)?)?;
     Ok(Exit::Done)
@@ -154,10 +121,10 @@ fn detach(created: &SkillExecution, format: OutputFormat, console: &Console) -> 
 /// Prints the object that a dry run did not create, as YAML unless JSON is wanted.
 fn print_manifest(
     wanted: &SkillExecution,
-    format: OutputFormat,
+    format: &OutputFormat,
     console: &Console,
 ) -> Result<Exit, CliError> {
-    let format = if format == OutputFormat::Text { OutputFormat::Yaml } else { format };
+    let format = if *format == OutputFormat::Text { &OutputFormat::Yaml } else { format };
     console.print(&format.render(wanted, String::new)?)?;
     Ok(Exit::Done)
 }

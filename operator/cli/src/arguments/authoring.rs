@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use skillet_api::{duration::SkillDuration, skill::Runtime};
 
-use crate::output_format::OutputFormat;
+use crate::output_format::{FormatParser, OutputFormat};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RuntimeArg {
@@ -70,7 +70,7 @@ pub(crate) struct LintArgs {
     #[arg(long)]
     pub(crate) strict: bool,
     /// Format of the report.
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
     pub(crate) output: OutputFormat,
 }
 
@@ -86,6 +86,6 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "DURATION", default_value = "2m")]
     pub(crate) wait_timeout: SkillDuration,
     /// Format of the report.
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
     pub(crate) output: OutputFormat,
 }

@@ -9,7 +9,7 @@ use skillet_api::{Phase, duration::SkillDuration};
 use super::FollowArgs;
 use crate::{
     execution_name::ExecutionName,
-    output_format::{ListFormat, ListFormatParser, OutputFormat},
+    output_format::{FormatParser, ListFormat, OutputFormat},
 };
 
 #[derive(Debug, ClapArgs)]
@@ -26,7 +26,7 @@ pub(crate) struct ExecutionsArgs {
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: usize,
     /// Format of the list; `wide` has the message too.
-    #[arg(short, long, default_value = "text", value_parser = ListFormatParser)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<ListFormat>::NEW)]
     pub(crate) output: ListFormat,
     /// After the list, print a line for each execution that changes.
     #[arg(short, long)]
@@ -46,7 +46,7 @@ pub(crate) struct ResultArgs {
     pub(crate) wait_timeout: Option<SkillDuration>,
     /// `text` prints text as it is and JSON indented; `json` and `yaml` always print the whole output value, and the
     /// status if the run failed.
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
     pub(crate) output: OutputFormat,
 }
 

@@ -5,7 +5,7 @@ use skillet_api::names;
 
 use crate::{
     key::{KeyLifetime, KeyName},
-    output_format::OutputFormat,
+    output_format::{FormatParser, OutputFormat},
 };
 
 #[derive(Debug, Subcommand)]
@@ -31,14 +31,14 @@ pub(crate) struct KeyCreateArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<KeyLifetime>,
     /// `text` prints the key alone.
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
     pub(crate) output: OutputFormat,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct KeyListArgs {
     /// Format of the list.
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
     pub(crate) output: OutputFormat,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct KeyRotateArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<KeyLifetime>,
     /// `text` prints the key alone.
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
     pub(crate) output: OutputFormat,
 }
 

@@ -7,7 +7,7 @@ use skillet_api::duration::SkillDuration;
 
 use super::DryRun;
 use crate::{
-    output_format::OutputFormat,
+    output_format::{FormatParser, OutputFormat},
     run::{SetValue, WantedVersion},
 };
 
@@ -62,6 +62,6 @@ pub(crate) struct FollowArgs {
     pub(crate) quiet: bool,
     /// `text` prints text as it is and JSON indented; `json` and `yaml` always print the whole output value, and the
     /// status if the run failed.
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
     pub(crate) output: OutputFormat,
 }

@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, ValueEnum};
 use skillet_api::names;
 
-use crate::output_format::{ListFormat, ListFormatParser, OutputFormat};
+use crate::output_format::{FormatParser, ListFormat, OutputFormat};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ListArgs {
@@ -11,7 +11,7 @@ pub(crate) struct ListArgs {
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub(crate) all_namespaces: bool,
     /// Format of the list; `wide` has the reason and the description too.
-    #[arg(short, long, default_value = "text", value_parser = ListFormatParser)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<ListFormat>::NEW)]
     pub(crate) output: ListFormat,
     /// After the list, print a line for each skill that changes.
     #[arg(short, long)]
@@ -23,7 +23,7 @@ pub(crate) struct DescribeArgs {
     /// Name of the Skill.
     pub(crate) name: String,
     /// Format of the description.
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
     pub(crate) output: OutputFormat,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct VersionsArgs {
     /// Name of the Skill.
     pub(crate) name: String,
     /// Format of the list.
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
     pub(crate) output: OutputFormat,
 }
 
@@ -85,6 +85,6 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     pub(crate) model: Option<String>,
     /// Format of the explanation; `wide` has the signals too.
-    #[arg(short, long, default_value = "text", value_parser = ListFormatParser)]
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<ListFormat>::NEW)]
     pub(crate) output: ListFormat,
 }
