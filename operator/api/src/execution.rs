@@ -36,6 +36,7 @@ use crate::{Isolation, Reason, duration::SkillDuration, schema};
     selectable = ".status.phase"
 )]
 #[x_kube(validation = kube::core::Rule::new("self.skill == oldSelf.skill && has(self.version) == has(oldSelf.version) && (!has(self.version) || self.version == oldSelf.version) && has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || self.timeout == oldSelf.timeout) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.sessionId) == has(oldSelf.sessionId) && (!has(self.sessionId) || self.sessionId == oldSelf.sessionId) && has(self.caller) == has(oldSelf.caller) && (!has(self.caller) || self.caller == oldSelf.caller)").message("spec is immutable, except cancel; create another SkillExecution"))]
+#[x_kube(validation = kube::core::Rule::new("has(self.script) == has(oldSelf.script) && (!has(self.script) || self.script == oldSelf.script)").message("script is immutable; create another SkillExecution"))]
 #[x_kube(validation = kube::core::Rule::new("!has(self.timeout) || self.timeout.matches('[1-9]')").message("timeout must be more than 0, such as 10s"))]
 #[x_kube(validation = kube::core::Rule::new("!oldSelf.cancel || self.cancel").message("cancel cannot be taken back; create another SkillExecution"))]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +53,9 @@ pub struct SkillExecutionSpec {
     #[schemars(schema_with = "schema::any_json")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
+    /// Script of the skill's bundle to run instead of the skill's own program. Not together with `input`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<BundleScript>,
     /// Time limit of this run, such as `10s`; it can only lower the skill's own. Default the skill's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<SkillDuration>,
@@ -70,6 +74,23 @@ pub struct SkillExecutionSpec {
     /// Set to true to cancel the run. Default false.
     #[serde(default)]
     pub cancel: bool,
+}
+
+/// A script of a bundle, its arguments and its standard input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleScript {
+    /// Path of the script in `files` of the skill, such as `scripts/report.py`. Its interpreter follows from its first line, or else from the end of its name.
+    #[schemars(length(min = 1, max = 256))]
+    pub path: String,
+    /// Arguments of the script. At most 64 of at most 4096 characters.
+    #[schemars(length(max = 64), inner(length(max = 4096)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Text on standard input. At most 256 KiB. Default empty.
+    #[schemars(length(max = 262_144))]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stdin: String,
 }
 
 /// Phase of a run.

@@ -38,6 +38,9 @@ pub struct SkillPolicySpec {
     #[schemars(schema_with = "schema::image_patterns")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_images: Vec<String>,
+    /// Images for scripts of bundles. A skill with an image of its own runs its scripts in that.
+    #[serde(default)]
+    pub script_images: ScriptImages,
     /// Limits for skills that set none.
     #[serde(default)]
     pub defaults: LimitDefaults,
@@ -73,6 +76,7 @@ impl Default for SkillPolicySpec {
             execution_enabled: true,
             isolation: IsolationLevel::default(),
             allowed_images: Vec::new(),
+            script_images: ScriptImages::default(),
             defaults: LimitDefaults::default(),
             maximums: LimitMaximums::default(),
             memory_request_to_limit_percent: whole_limit(),
@@ -111,6 +115,24 @@ pub enum IsolationLevel {
     #[default]
     Strict,
     Compatible,
+}
+
+/// Images for scripts of bundles, by interpreter. They are allowed without an entry in `allowedImages`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ScriptImages {
+    /// For shell scripts, with `sh`, and with `bash` for scripts that name it. Default Skillet's runtime `shell`.
+    #[schemars(length(min = 1, max = 512))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+    /// For Python, with `python3`. Default Skillet's runtime `python`.
+    #[schemars(length(min = 1, max = 512))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub python: Option<String>,
+    /// For JavaScript and TypeScript, with `node`. Default Skillet's runtime `node`.
+    #[schemars(length(min = 1, max = 512))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// Limits for skills that set none of their own.

@@ -43,6 +43,10 @@ reasons! {
     ConstraintInvalid,
     /// The version has instructions and no program: a model reads it, and nothing runs.
     NoProgram,
+    /// The bundle of the version has no file of that path.
+    FileNotFound,
+    /// No interpreter is known for the script.
+    NoInterpreter,
     /// The Skill's mode is `off`.
     SkillOff,
     /// The Skill has `enabled: false`.

@@ -57,6 +57,8 @@ impl Exit {
             Reason::SkillNotFound
             | Reason::SkillNotReady
             | Reason::NoProgram
+            | Reason::FileNotFound
+            | Reason::NoInterpreter
             | Reason::VersionNotFound
             | Reason::VersionYanked
             | Reason::ConstraintInvalid

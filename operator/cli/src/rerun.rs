@@ -23,12 +23,22 @@ pub(crate) async fn run(
 
 /// The caller is not repeated: it was the gateway's word, and this run is the user's.
 fn again(earlier: &SkillExecution) -> SkillExecution {
-    let SkillExecutionSpec { skill, version, input, timeout, retries, session_id, caller: _, cancel: _ } =
-        earlier.spec.clone();
+    let SkillExecutionSpec {
+        skill,
+        version,
+        input,
+        script,
+        timeout,
+        retries,
+        session_id,
+        caller: _,
+        cancel: _,
+    } = earlier.spec.clone();
     execution_of(SkillExecutionSpec {
         skill,
         version,
         input,
+        script,
         timeout,
         retries,
         session_id,
@@ -49,7 +59,7 @@ mod tests {
             "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
             "metadata": { "name": "count-x7", "namespace": "team-a", "uid": "1" },
             "spec": { "skill": "count", "version": "^1.0.0", "input": { "text": "a" }, "timeout": "5s",
-                "caller": "system:serviceaccount:team-a:agent", "cancel": true },
+                "script": { "path": "a.sh", "args": ["-l"] }, "caller": "system:serviceaccount:team-a:agent", "cancel": true },
             "status": { "phase": "Failed" },
         }))
         .unwrap();
@@ -58,7 +68,8 @@ mod tests {
             json!({
                 "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution",
                 "metadata": { "generateName": "count-" },
-                "spec": { "skill": "count", "version": "^1.0.0", "input": { "text": "a" }, "timeout": "5s", "cancel": false },
+                "spec": { "skill": "count", "version": "^1.0.0", "input": { "text": "a" }, "script": { "path": "a.sh", "args": ["-l"] },
+                    "timeout": "5s", "cancel": false },
             })
         );
     }

@@ -282,7 +282,8 @@ impl Run {
     async fn adopt(mut self, ctx: &Context, point: ResumePoint) -> Result<Self, Box<Conclusion>> {
         let Plan { reference, execution, .. } = self.plan;
         let version = point.version.as_deref();
-        let input = Some(self.plan.admitted.input);
+        // What a script gets is read again.
+        let input = execution.spec.script.is_none().then_some(self.plan.admitted.stdin);
         let admitted = match admit::choose(ctx, reference.namespace(), &execution, version) {
             Ok(chosen) => admit::admit(ctx, &reference, &execution, &chosen, input).await,
             Err(refusal) => Err(refusal),

@@ -3,17 +3,18 @@
 //! The order of the checks is part of the interface: the user sees the reason of the first check that fails. Admission does
 //! not check rights; the caller passes the objects of the execution's own namespace.
 
+mod input;
+
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use skillet_api::{
     Reason, Skill, SkillExecutionSpec, SkillPolicySpec, SkillVersion, reason::READY, skill::Mode,
 };
 
+pub use self::input::{MAX_INPUT_BYTES, ProgramInput, check_input, check_input_text};
 use crate::{
     content_cache::{CheckedContent, ContentCache},
-    exact_json::find_inexact,
-    schema::summarize,
     skill::{FieldError, ValidContent, is_skill_name, yanked_versions},
     version::{Constraint, SkillSemver, current, list, resolve},
 };
@@ -36,8 +37,10 @@ pub struct Admitted {
     pub version: SkillSemver,
     pub digest: String,
     pub content: Arc<ValidContent>,
-    /// The input as JSON text.
-    pub input: Arc<str>,
+    /// Arguments behind those of the program.
+    pub args: Vec<String>,
+    /// Text on standard input: the input as JSON, or the text of a script.
+    pub stdin: Arc<str>,
     /// The smaller of the skill's limit and the execution's.
     pub timeout: Duration,
     pub retries: u32,
@@ -92,10 +95,17 @@ pub struct ChosenVersion {
 /// Admits an execution whose versions have their content, or returns the reason against it.
 pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<Admitted, Refusal> {
     let chosen = choose(request)?;
-    let content = chosen.check(contents.get(&chosen.object, request.policy))?;
-    let input = request.execution.input.clone().unwrap_or_else(|| json!({}));
-    check_input(&content, &input)?;
-    Ok(chosen.admit(request.execution, content, input.to_string().into()))
+    let script = request.execution.script.as_ref();
+    let cached = contents.get(&chosen.object, script.map(|script| &*script.path), request.policy);
+    let content = chosen.check(cached)?;
+    let input = if let Some(script) = script {
+        ProgramInput::of_script(script.clone())?
+    } else {
+        let input = request.execution.input.clone().unwrap_or_else(|| json!({}));
+        check_input(&content, &input)?;
+        ProgramInput::of_json(input.to_string().into())
+    };
+    Ok(chosen.admit(request.execution, content, input))
 }
 
 /// Chooses the version of an execution, without its content.
@@ -103,6 +113,10 @@ pub fn choose(request: &AdmissionRequest<'_>) -> Result<ChosenVersion, Refusal> 
     check_skill_name(request.execution)?;
     if request.execution.timeout.is_some_and(|timeout| timeout.0.is_zero()) {
         let message = "spec.timeout: must be more than 0, such as 10s";
+        return Err(Refusal::new(Reason::SpecInvalid, message));
+    }
+    if request.execution.script.is_some() && request.execution.input.is_some() {
+        let message = "spec.input: cannot stand beside spec.script; pass args and stdin of the script";
         return Err(Refusal::new(Reason::SpecInvalid, message));
     }
     let skill = allowed_skill(request)?;
@@ -126,30 +140,6 @@ pub fn choose_resumed(request: &AdmissionRequest<'_>, version: &str) -> Result<C
     Ok(ChosenVersion::of(started))
 }
 
-/// Refuses an input that violates the input schema.
-pub fn check_input(content: &ValidContent, input: &Value) -> Result<(), Refusal> {
-    let Some(schema) = &content.input_schema else { return Ok(()) };
-    schema.check(input).map_err(|violations| {
-        Refusal::new(Reason::InputInvalid, format!("spec.input: {}", summarize(&violations)))
-    })
-}
-
-/// Most bytes of an input as JSON. Input and output together must fit an object of the API server.
-pub const MAX_INPUT_BYTES: usize = 1 << 20;
-
-/// Refuses the JSON text of an input that is too large, or that Kubernetes would change. Clients call it before they send.
-pub fn check_input_text(input: &str) -> Result<(), Refusal> {
-    let refuse = |message: String| Err(Refusal::new(Reason::InputInvalid, message));
-    if input.len() > MAX_INPUT_BYTES {
-        let message = format!("spec.input: has {} bytes; at most {MAX_INPUT_BYTES} are taken", input.len());
-        return refuse(message);
-    }
-    match find_inexact(input) {
-        None => Ok(()),
-        Some(inexact) => refuse(format!("spec.input: {inexact}")),
-    }
-}
-
 impl ChosenVersion {
     fn of((number, object): &Sealed<'_>) -> Self {
         Self { number: number.clone(), object: Arc::clone(object) }
@@ -160,19 +150,21 @@ impl ChosenVersion {
         content.map_err(|errors| refuse_content(&self.object.spec.skill, &self.number, &errors))
     }
 
-    /// Admits an execution with the version's content and an input that was checked.
+    /// Admits an execution with the version's content and a checked input.
     pub fn admit(
         &self,
         execution: &SkillExecutionSpec,
         content: Arc<ValidContent>,
-        input: Arc<str>,
+        input: ProgramInput,
     ) -> Admitted {
+        let (args, stdin) = input.into_parts();
         let limit = content.limits.timeout;
         Admitted {
             skill: self.object.spec.skill.clone(),
             version: self.number.clone(),
             digest: self.object.spec.digest.clone(),
-            input,
+            args,
+            stdin,
             timeout: execution.timeout.map_or(limit, |own| own.0.min(limit)),
             retries: execution.retries.unwrap_or(content.limits.retries),
             content,
@@ -317,11 +309,17 @@ fn not_ready(skill: &Skill) -> Option<(&str, &str)> {
     Some((&ready.reason, &ready.message))
 }
 
-/// Returns the reason of the policy, or of a version without a program, if all errors have it. All other errors are for the Skill's
+/// Returns the reason of the policy, or of what the version lacks, if all errors have it. All other errors are for the Skill's
 /// author: `SkillNotReady`.
 fn reason_of(errors: &[&str]) -> Reason {
-    [Reason::ImageNotAllowed, Reason::LimitTooHigh, Reason::NoProgram]
-        .into_iter()
+    let own = [
+        Reason::ImageNotAllowed,
+        Reason::LimitTooHigh,
+        Reason::NoProgram,
+        Reason::FileNotFound,
+        Reason::NoInterpreter,
+    ];
+    own.into_iter()
         .find(|reason| errors.iter().all(|error| *error == reason.as_str()))
         .unwrap_or(Reason::SkillNotReady)
 }

@@ -1,4 +1,4 @@
-//! A cache of validated content of sealed versions. Compiling a schema costs more than every other check.
+//! A cache of validated content of sealed versions, for their program and for scripts of their bundle. Compiling a schema costs more than every other check.
 //!
 //! Runs hold the contents of their versions longer than the cache does. So that compiled schemas stay within the bound of
 //! the cache, a content that leaves it is released.
@@ -13,10 +13,10 @@ use skillet_api::{Reason, SkillPolicySpec, SkillVersion};
 use crate::{
     content::digest,
     schema::Schema,
-    skill::{FieldError, ValidContent, validate_content},
+    skill::{FieldError, ValidContent, validate_content, validate_script},
 };
 
-/// Result of the validation of one sealed version.
+/// Result of the validation of one sealed version, for its program or one script.
 pub type CheckedContent = Result<Arc<ValidContent>, Arc<[FieldError]>>;
 
 /// Most bytes of all cached contents, by the weights that callers give.
@@ -51,28 +51,40 @@ impl ContentCache {
         Self::default()
     }
 
-    /// Returns the content of `version` under `policy`, and validates it if it is not cached.
+    /// Returns the content of `version` for its program, or for a `script` of its bundle, under `policy`, and validates it
+    /// if it is not cached.
     ///
     /// The key is the object's uid, not its digest. The digest is a claim of the object's author, and a copied digest must
     /// not give access to another namespace's content. An object without uid is not cached.
-    pub fn get(&self, version: &SkillVersion, policy: &SkillPolicySpec) -> CheckedContent {
+    pub fn get(
+        &self,
+        version: &SkillVersion,
+        script: Option<&str>,
+        policy: &SkillPolicySpec,
+    ) -> CheckedContent {
         let Some(uid) = &version.metadata.uid else {
-            return validate(version, policy);
+            return validate(version, script, policy);
         };
-        self.find(uid, policy).unwrap_or_else(|| self.check(version, policy, WEIGHT))
+        self.find(uid, script, policy).unwrap_or_else(|| self.check(version, script, policy, WEIGHT))
     }
 
     /// Returns the content of the version with this uid if it is cached.
-    pub fn find(&self, uid: &str, policy: &SkillPolicySpec) -> Option<CheckedContent> {
-        self.lock(policy).touch(uid)
+    pub fn find(&self, uid: &str, script: Option<&str>, policy: &SkillPolicySpec) -> Option<CheckedContent> {
+        self.lock(policy).touch(&key(uid, script))
     }
 
     /// Validates the content of `version` and caches it as `weight` bytes, its compiled schemas apart. Two threads may validate the same version at
     /// once, with the same result.
-    pub fn check(&self, version: &SkillVersion, policy: &SkillPolicySpec, weight: usize) -> CheckedContent {
-        let content = validate(version, policy);
+    pub fn check(
+        &self,
+        version: &SkillVersion,
+        script: Option<&str>,
+        policy: &SkillPolicySpec,
+        weight: usize,
+    ) -> CheckedContent {
+        let content = validate(version, script, policy);
         if let Some(uid) = &version.metadata.uid {
-            self.lock(policy).insert(uid, content.clone(), weight);
+            self.lock(policy).insert(key(uid, script), content.clone(), weight);
         }
         content
     }
@@ -97,14 +109,14 @@ impl ContentCache {
 }
 
 impl State {
-    fn touch(&mut self, uid: &str) -> Option<CheckedContent> {
+    fn touch(&mut self, key: &str) -> Option<CheckedContent> {
         self.clock += 1;
-        let entry = self.entries.get_mut(uid)?;
+        let entry = self.entries.get_mut(key)?;
         entry.used = self.clock;
         Some(entry.content.clone())
     }
 
-    fn insert(&mut self, uid: &str, content: CheckedContent, weight: usize) {
+    fn insert(&mut self, key: String, content: CheckedContent, weight: usize) {
         let weight = weight.saturating_add(compiled_size(&content));
         // One content must not empty the cache of all others.
         if weight > CAPACITY / 4 {
@@ -115,7 +127,7 @@ impl State {
         }
         self.clock += 1;
         let entry = Entry { content, weight, used: self.clock };
-        let replaced = self.entries.insert(uid.to_owned(), entry);
+        let replaced = self.entries.insert(key, entry);
         self.weight = self.weight + weight - replaced.as_ref().map_or(0, |entry| entry.weight);
         replaced.into_iter().for_each(|entry| release(&entry.content));
     }
@@ -146,7 +158,15 @@ fn release(content: &CheckedContent) {
     schemas(content).for_each(Schema::release);
 }
 
-fn validate(version: &SkillVersion, policy: &SkillPolicySpec) -> CheckedContent {
+/// Returns the key of a program or a script. A uid has no slash.
+fn key(uid: &str, script: Option<&str>) -> String {
+    match script {
+        None => uid.to_owned(),
+        Some(path) => format!("{uid}/{path}"),
+    }
+}
+
+fn validate(version: &SkillVersion, script: Option<&str>, policy: &SkillPolicySpec) -> CheckedContent {
     let actual = digest(&version.spec);
     if actual != version.spec.digest {
         let message = format!(
@@ -155,7 +175,11 @@ fn validate(version: &SkillVersion, policy: &SkillPolicySpec) -> CheckedContent 
         let field = "spec.digest".to_owned();
         return Err(Arc::from(vec![FieldError { reason: Reason::SpecInvalid, field, message }]));
     }
-    validate_content(&version.spec, policy).map(Arc::new).map_err(Arc::from)
+    let content = match script {
+        None => validate_content(&version.spec, policy),
+        Some(path) => validate_script(&version.spec, path, policy),
+    };
+    content.map(Arc::new).map_err(Arc::from)
 }
 
 #[cfg(test)]
@@ -177,8 +201,8 @@ mod tests {
     #[test]
     fn a_version_is_validated_once() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
-        let first = cache.get(&version("u", "cat"), &policy).unwrap();
-        let second = cache.get(&version("u", "cat"), &policy).unwrap();
+        let first = cache.get(&version("u", "cat"), None, &policy).unwrap();
+        let second = cache.get(&version("u", "cat"), None, &policy).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(cache.len(), 1);
     }
@@ -186,25 +210,25 @@ mod tests {
     #[test]
     fn an_object_without_uid_is_not_cached() {
         let cache = ContentCache::new();
-        assert!(cache.get(&version("", "cat"), &SkillPolicySpec::default()).is_ok());
+        assert!(cache.get(&version("", "cat"), None, &SkillPolicySpec::default()).is_ok());
         assert!(cache.is_empty());
     }
 
     #[test]
     fn another_policy_clears_the_cache() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
-        assert!(cache.get(&version("u", "cat"), &policy).is_ok());
+        assert!(cache.get(&version("u", "cat"), None, &policy).is_ok());
         let strict: SkillPolicySpec = serde_saphyr::from_str("{maximums: {memory: 1Mi}}").unwrap();
-        assert!(cache.get(&version("u", "cat"), &strict).is_err());
+        assert!(cache.get(&version("u", "cat"), None, &strict).is_err());
         assert_eq!(cache.len(), 1);
-        assert!(cache.get(&version("u", "cat"), &policy).is_ok());
+        assert!(cache.get(&version("u", "cat"), None, &policy).is_ok());
     }
 
     #[test]
     fn a_digest_that_differs_from_the_content_is_refused() {
         let mut forged = version("u", "cat");
         forged.spec.digest = version("v", "rm").spec.digest;
-        let errors = ContentCache::new().get(&forged, &SkillPolicySpec::default()).unwrap_err();
+        let errors = ContentCache::new().get(&forged, None, &SkillPolicySpec::default()).unwrap_err();
         assert_eq!((errors[0].reason(), errors[0].field.as_str()), (Reason::SpecInvalid, "spec.digest"));
         assert!(errors[0].message.contains("delete this SkillVersion"), "{}", errors[0]);
     }
@@ -212,13 +236,13 @@ mod tests {
     #[test]
     fn a_full_cache_keeps_the_most_recently_used_versions() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
-        let hot = cache.get(&version("hot", "cat"), &policy).unwrap();
+        let hot = cache.get(&version("hot", "cat"), None, &policy).unwrap();
         for n in 0..=CAPACITY / WEIGHT {
-            let _ = cache.get(&version(&n.to_string(), "cat"), &policy);
-            let _ = cache.get(&version("hot", "cat"), &policy);
+            let _ = cache.get(&version(&n.to_string(), "cat"), None, &policy);
+            let _ = cache.get(&version("hot", "cat"), None, &policy);
         }
         assert!(cache.len() <= CAPACITY / WEIGHT, "{}", cache.len());
-        assert!(Arc::ptr_eq(&hot, &cache.get(&version("hot", "cat"), &policy).unwrap()));
+        assert!(Arc::ptr_eq(&hot, &cache.get(&version("hot", "cat"), None, &policy).unwrap()));
     }
 
     #[test]
@@ -238,12 +262,12 @@ mod tests {
             assert_eq!(input.is_compiled(), output.is_compiled());
             input.is_compiled()
         };
-        let too_large = cache.check(&version, &policy, CAPACITY / 4).unwrap();
+        let too_large = cache.check(&version, None, &policy, CAPACITY / 4).unwrap();
         assert!(cache.is_empty() && !is_compiled(&too_large));
-        let kept = cache.check(&version, &policy, WEIGHT).unwrap();
+        let kept = cache.check(&version, None, &policy, WEIGHT).unwrap();
         assert!(is_compiled(&kept));
         let strict: SkillPolicySpec = serde_saphyr::from_str("{maximums: {memory: 1Mi}}").unwrap();
-        assert!(cache.find("u", &strict).is_none() && !is_compiled(&kept));
+        assert!(cache.find("u", None, &strict).is_none() && !is_compiled(&kept));
         let output = kept.output_schema.as_ref().unwrap();
         assert!(output.check(&json!("word")).is_ok() && output.check(&json!("two words")).is_err());
         assert!(output.compiled_size() > 50_000, "a class of Unicode characters has many states");
@@ -253,11 +277,31 @@ mod tests {
     fn large_contents_are_kept_up_to_the_bound_in_bytes() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
         for n in 0..100 {
-            assert!(cache.check(&version(&n.to_string(), "cat"), &policy, 4 << 20).is_ok());
+            assert!(cache.check(&version(&n.to_string(), "cat"), None, &policy, 4 << 20).is_ok());
             let weight = cache.len() * (4 << 20);
             assert!(weight <= CAPACITY, "{weight}");
         }
-        assert!(cache.check(&version("whale", "cat"), &policy, CAPACITY).is_ok());
-        assert!(cache.find("whale", &policy).is_none() && cache.find("99", &policy).is_some());
+        assert!(cache.check(&version("whale", "cat"), None, &policy, CAPACITY).is_ok());
+        assert!(cache.find("whale", None, &policy).is_none() && cache.find("99", None, &policy).is_some());
+    }
+
+    #[test]
+    fn each_script_of_a_version_is_an_entry_of_its_own() {
+        let yaml = "{version: 1.0.0, instructions: {}, files: [{path: a.sh, content: ls}, {path: b.sh, content: ls}]}";
+        let mut version =
+            SkillVersion::new("demo-1.0.0", seal("demo", &serde_saphyr::from_str(yaml).unwrap()));
+        version.metadata.uid = Some("u".into());
+        let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
+        let reasons = |script: Option<&str>| match cache.get(&version, script, &policy) {
+            Ok(_) => Vec::new(),
+            Err(errors) => errors.iter().map(FieldError::reason).collect::<Vec<Reason>>(),
+        };
+        assert_eq!(reasons(None), [Reason::NoProgram]);
+        assert_eq!(reasons(Some("a.sh")), []);
+        assert_eq!(reasons(Some("b.sh")), []);
+        assert_eq!(reasons(Some("c.sh")), [Reason::FileNotFound]);
+        assert_eq!(cache.len(), 4);
+        let [a, b] = ["a.sh", "b.sh"].map(|path| cache.find("u", Some(path), &policy).unwrap().unwrap());
+        assert_ne!(a.program, b.program);
     }
 }

@@ -4,7 +4,7 @@ use skillet_api::SkillPolicySpec;
 
 use crate::{
     quantity::{cpu_millis, memory_bytes},
-    skill::is_skill_name,
+    skill::{is_image_reference, is_skill_name},
 };
 
 /// Returns the warnings, each with its field.
@@ -32,6 +32,12 @@ pub fn policy_warnings(policy: &SkillPolicySpec) -> Vec<String> {
             found.push(format!("spec.allowedImages: in {image:?} only a * at the end has a meaning"));
         }
     }
+    let images = &policy.script_images;
+    for (name, image) in [("shell", &images.shell), ("python", &images.python), ("node", &images.node)] {
+        if let Some(image) = image.as_ref().filter(|image| !is_image_reference(image)) {
+            found.push(format!("spec.scriptImages.{name}: {image:?} is not an image reference"));
+        }
+    }
     let gateway = &policy.gateway;
     for (field, namespaces) in [
         ("platformNamespaces", &gateway.platform_namespaces),
@@ -53,7 +59,7 @@ mod tests {
     fn contradictions_and_names_that_cannot_be_are_named() {
         assert_eq!(policy_warnings(&SkillPolicySpec::default()), Vec::<String>::new());
         let policy: SkillPolicySpec = serde_saphyr::from_str(
-            "{defaults: {timeout: 1h, memory: 4Gi}, startTimeout: 0s, retention: {ttl: 0s}, allowedImages: ['docker.io/*/x', 'a/*'], gateway: {platformNamespaces: [Bad NS]}}",
+            "{defaults: {timeout: 1h, memory: 4Gi}, startTimeout: 0s, retention: {ttl: 0s}, allowedImages: ['docker.io/*/x', 'a/*'], scriptImages: {shell: 'A', python: 'py:3'}, gateway: {platformNamespaces: [Bad NS]}}",
         )
         .unwrap();
         assert_eq!(
@@ -64,6 +70,7 @@ mod tests {
                 "spec.startTimeout: with 0s no sandbox is ever in time",
                 "spec.retention.ttl: with 0s a run is deleted as soon as it ends",
                 r#"spec.allowedImages: in "docker.io/*/x" only a * at the end has a meaning"#,
+                r#"spec.scriptImages.shell: "A" is not an image reference"#,
                 r#"spec.gateway.platformNamespaces: "Bad NS" is no name of a namespace"#,
             ]
         );

@@ -10,11 +10,12 @@ use crate::{case_fold::fold, js_number::text_to_number, text::trim};
 /// 409 it is there and its state forbids, 422 the request itself is wrong, 503 the cluster cannot now.
 pub fn http_status(reason: Reason) -> u16 {
     match reason {
-        Reason::SkillNotFound | Reason::VersionNotFound | Reason::VersionYanked => 404,
+        Reason::SkillNotFound | Reason::VersionNotFound | Reason::VersionYanked | Reason::FileNotFound => 404,
         Reason::SkillOff
         | Reason::SkillDisabled
         | Reason::SkillNotReady
         | Reason::NoProgram
+        | Reason::NoInterpreter
         | Reason::VersionConflict
         | Reason::SealRecordFull
         | Reason::ImageNotAllowed

@@ -32,6 +32,8 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::SkillNotFound
         | Reason::SkillNotReady
         | Reason::NoProgram
+        | Reason::FileNotFound
+        | Reason::NoInterpreter
         | Reason::VersionNotFound
         | Reason::VersionYanked
         | Reason::ConstraintInvalid

@@ -8,6 +8,7 @@ mod image;
 mod instructions;
 mod limits;
 mod sandbox_spec;
+mod script;
 mod warnings;
 
 use std::{
@@ -30,8 +31,10 @@ use field_error::FieldErrors;
 
 pub use self::{
     field_error::FieldError,
+    image::is_image_reference,
     instructions::{MAX_BODY_BYTES, MAX_BUNDLE_BYTES},
     limits::{ValidLimits, effective_limits, maximum_limits},
+    script::{Interpreter, validate_script},
     warnings::warnings,
 };
 
@@ -71,6 +74,8 @@ pub enum Program {
     Script { runtime: Runtime, text: String, args: Vec<String> },
     /// The program and its arguments, at least one element.
     Command { argv: Vec<String> },
+    /// A file of the bundle. The bundle is the working directory.
+    BundleScript { interpreter: String, path: String },
 }
 
 /// Returns the name of the script in the working directory, beside the skill's files.
@@ -79,6 +84,15 @@ pub fn script_file_name(runtime: Runtime) -> &'static str {
         Runtime::Shell => "main.sh",
         Runtime::Python => "main.py",
         Runtime::Node => "main.js",
+    }
+}
+
+/// Returns the path of the interpreter in the runtime's image.
+pub fn interpreter_path(runtime: Runtime) -> &'static str {
+    match runtime {
+        Runtime::Shell => "/bin/sh",
+        Runtime::Python => "/usr/bin/python3",
+        Runtime::Node => "/usr/bin/node",
     }
 }
 

@@ -20,7 +20,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use skillet_api::names;
+use skillet_api::{execution::BundleScript, names};
 use skillet_core::admission::check_input_text;
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, warn};
@@ -42,7 +42,10 @@ pub struct ExecutionRequest {
     pub skill: Arc<str>,
     /// Version constraint; the newest where none is given.
     pub version: Option<String>,
+    /// Null beside a script.
     pub input: Value,
+    /// Script of the bundle that runs instead of the skill's own program.
+    pub script: Option<BundleScript>,
     pub session: Option<String>,
     pub timeout: Option<Duration>,
     /// The HTTP request that asks for the run; the execution carries it as an annotation.
@@ -64,6 +67,7 @@ impl ExecutionRequest {
             skill: skill.into(),
             version: None,
             input: Value::Null,
+            script: None,
             session: None,
             timeout: None,
             request_id: None,

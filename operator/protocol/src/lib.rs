@@ -33,6 +33,12 @@ pub use receipt::{Receipt, RunOutcome, StreamSummary, TERMINATION_MESSAGE_BYTES}
 pub use run::{FileContent, InvalidRun, Program, Run, RunFile, RunLimits};
 pub use stream::{StreamError, StreamReader, StreamWriter};
 
+/// The only folder of a sandbox that a program may write to.
+pub const SCRATCH: &str = "/dev/shm";
+
+/// Name of a program's working directory in that folder.
+pub const WORK_FOLDER: &str = "work";
+
 /// Largest payload of a `Run` frame: program, files, input and environment together.
 pub const MAX_RUN_BYTES: usize = 8 * 1024 * 1024;
 

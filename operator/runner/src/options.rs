@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use skillet_protocol::SCRATCH;
+
 pub(crate) const USAGE: &str = "\
 skillet-runner [--scratch DIR] [--termination-log FILE] [--idle-limit SECONDS] [COMMAND]
 
@@ -59,7 +61,7 @@ pub(crate) enum UsageError {
 
 pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<(Options, Command), UsageError> {
     let mut options = Options {
-        scratch: PathBuf::from("/dev/shm"),
+        scratch: PathBuf::from(SCRATCH),
         termination_log: PathBuf::from("/dev/termination-log"),
         idle_limit: Duration::from_secs(120),
     };

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
-use skillet_protocol::{Program, Run};
+use skillet_protocol::{Program, Run, WORK_FOLDER};
 
 /// A program with its files in place, ready to start.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) fn clear(scratch: &Path) {
 
 /// The working directory, and the one for temporary files.
 fn folders(scratch: &Path) -> [PathBuf; 2] {
-    [scratch.join("work"), scratch.join("tmp")]
+    [scratch.join(WORK_FOLDER), scratch.join("tmp")]
 }
 
 /// The handshake has checked that `name` is relative and without `..`.

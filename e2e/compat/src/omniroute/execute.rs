@@ -135,7 +135,7 @@ fn refusal_result(refusal: &Refusal) -> Value {
 }
 
 fn run_admitted(admitted: &Admitted) -> Value {
-    let input = serde_json::from_str(&admitted.input).unwrap_or_default();
+    let input = serde_json::from_str(&admitted.stdin).unwrap_or_default();
     let (termination, stdout, stderr) = end(&admitted.skill, &admitted.version, &input);
     let outcome = conclude(FinishedProgram {
         termination: &termination,

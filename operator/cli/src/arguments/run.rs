@@ -17,6 +17,7 @@ Examples:
   kubectl skill run word-count --set text='one two three'
   kubectl skill run word-count@^1 --input @letter.json -n team-a
   kubectl skill run -f execution.yaml --set text=other
+  kubectl skill run pdf-tools --script scripts/pages.py --stdin @letter.txt -- --first 3
   jq -n '{rows: [1, 2, 3]}' | kubectl skill run csv-stats --input - -o json
   kubectl wait --for=condition=Finished $(kubectl skill run word-count --detach)";
 
@@ -38,6 +39,15 @@ pub(crate) struct RunArgs {
     /// Field of the input, over --input; may be repeated. `a.b=1` sets b within a. The value is JSON, or else text.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<SetValue>,
+    /// Script of the skill's bundle to run instead of its program. The words behind `--` are its arguments.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["input", "set"])]
+    pub(crate) script: Option<String>,
+    /// Text on the script's standard input, `-` to pass standard input on, or `@FILE`.
+    #[arg(long, value_name = "TEXT|-|@FILE", requires = "script", allow_hyphen_values = true)]
+    pub(crate) stdin: Option<String>,
+    /// Arguments of the script, behind `--`.
+    #[arg(last = true, value_name = "ARGS", requires = "script")]
+    pub(crate) args: Vec<String>,
     /// Time limit of the program, such as 10s; it can only lower the skill's own.
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) timeout: Option<SkillDuration>,

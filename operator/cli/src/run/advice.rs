@@ -32,9 +32,7 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         }
         Reason::OutputTooLarge => format!("print less, or raise spec.limits.outputBytes of Skill {skill}"),
         Reason::ImageNotAllowed => "have the image added to spec.allowedImages of SkillPolicy default".into(),
-        Reason::ImageUnavailable => {
-            "see that every node can pull the image that the message names".into()
-        }
+        Reason::ImageUnavailable => "see that every node can pull the image that the message names".into(),
         Reason::SecretMissing => format!("create the Secret, with that key, in namespace {namespace}"),
         Reason::LimitTooHigh => {
             "lower the Skill's limit, or have spec.maximums of SkillPolicy default raised".into()
@@ -54,7 +52,9 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         Reason::TimedOut => {
             format!("raise spec.limits.timeout of Skill {skill}, or --timeout where you lowered it")
         }
-        Reason::Cancelled
+        Reason::FileNotFound
+        | Reason::NoInterpreter
+        | Reason::Cancelled
         | Reason::Succeeded
         | Reason::Queued
         | Reason::Running

@@ -19,6 +19,8 @@ pub(crate) enum InputError {
     Empty { place: String },
     #[error("the input from {place} is not JSON: {problem}\n{excerpt}")]
     NotJson { place: String, problem: String, excerpt: String },
+    #[error("the text from {place} is not UTF-8; pass it to the script in another form, such as base64")]
+    NotText { place: String },
     #[error("the input from {place} would reach the skill changed: {problem}")]
     Inexact { place: String, problem: String },
     #[error("{} is no SkillExecution: {problem}", path.display())]
@@ -62,17 +64,29 @@ fn source(argument: &str) -> InputSource<'_> {
 
 /// Reads and parses what `--input` names.
 pub(crate) fn read(argument: &str) -> Result<Value, InputError> {
+    let (text, place) = read_source(argument, "--input")?;
+    parse(&text, &place)
+}
+
+/// Reads the text that `--stdin` names.
+pub(super) fn read_text(argument: &str) -> Result<String, InputError> {
+    let (text, place) = read_source(argument, "--stdin")?;
+    String::from_utf8(text).map_err(|_| InputError::NotText { place })
+}
+
+/// Returns the bytes that the argument of a flag names, and their place.
+fn read_source(argument: &str, flag: &str) -> Result<(Vec<u8>, String), InputError> {
     match source(argument) {
-        InputSource::Argument(text) => parse(text.as_bytes(), "--input"),
+        InputSource::Argument(text) => Ok((text.as_bytes().to_vec(), flag.to_owned())),
         InputSource::Stdin => {
             let mut text = Vec::new();
             io::stdin().lock().read_to_end(&mut text).map_err(|source| InputError::Stdin { source })?;
-            parse(&text, "standard input")
+            Ok((text, "standard input".to_owned()))
         }
         InputSource::File(path) => {
             let read = std::fs::read(&path);
             let text = read.map_err(|source| InputError::File { path: path.clone(), source })?;
-            parse(&text, &path.display().to_string())
+            Ok((text, path.display().to_string()))
         }
     }
 }
@@ -183,6 +197,19 @@ mod tests {
         of(MAX_INPUT_BYTES).unwrap();
         let error = of(MAX_INPUT_BYTES + 1).unwrap_err().to_string();
         assert_eq!(error, "the input has 1048577 bytes; at most 1048576 can be sent");
+    }
+
+    #[test]
+    fn the_text_for_a_script_is_taken_as_it_is() {
+        assert_eq!(read_text("{a: 1} ").unwrap(), "{a: 1} ");
+        let path = std::env::temp_dir().join(format!("kubectl-skill-stdin-{}", std::process::id()));
+        std::fs::write(&path, [0xff]).unwrap();
+        let error = read_text(&format!("@{}", path.display())).unwrap_err().to_string();
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            error.ends_with("is not UTF-8; pass it to the script in another form, such as base64"),
+            "{error}"
+        );
     }
 
     #[test]

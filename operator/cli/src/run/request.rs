@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use serde_json::json;
-use skillet_api::{SkillExecution, SkillExecutionSpec};
+use skillet_api::{SkillExecution, SkillExecutionSpec, execution::BundleScript};
 use skillet_core::{
     rest::split_name,
     version::{Constraint, ConstraintError},
@@ -68,6 +68,11 @@ pub(super) fn execution(args: &RunArgs) -> Result<SkillExecution, InputError> {
     }
     if let Some(timeout) = args.timeout {
         spec.timeout = Some(timeout);
+    }
+    if let Some(path) = &args.script {
+        let stdin = args.stdin.as_deref().map(input::read_text).transpose()?;
+        let stdin = stdin.unwrap_or_default();
+        spec.script = Some(BundleScript { path: path.clone(), args: args.args.clone(), stdin });
     }
     if let Some(input) = &args.input {
         spec.input = Some(input::read(input)?);
@@ -187,6 +192,18 @@ mod tests {
         );
         let error = execution(&args("word-count --input [] --set a=1")).unwrap_err().to_string();
         assert!(error.contains("the input is not an object"), "{error}");
+    }
+
+    #[test]
+    fn a_script_takes_the_words_behind_two_dashes_and_its_own_standard_input() {
+        let spec = execution(&args("pdf --script a/b.py --stdin one_two -- --width 3_4")).unwrap().spec;
+        let script = json!({ "path": "a/b.py", "args": ["--width", "3 4"], "stdin": "one two" });
+        assert_eq!(serde_json::to_value(&spec.script).unwrap(), script);
+        assert_eq!((spec.input, spec.skill.as_str()), (None, "pdf"));
+        for line in ["pdf --script a --input {}", "pdf -- x", "pdf --stdin x", "pdf --script a --set b=1"] {
+            let words = ["kubectl-skill", "run"].into_iter().chain(line.split(' '));
+            assert!(Args::try_parse_from(words).is_err(), "{line}");
+        }
     }
 
     #[test]

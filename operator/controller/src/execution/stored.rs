@@ -1,13 +1,15 @@
-//! A SkillExecution as the watch shows it, without input and output: tenants write them, and few readers need them.
+//! A SkillExecution as the watch shows it, without input and output, and of a script the path alone: tenants write the rest,
+//! and few readers need it.
 
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use kube::Resource as _;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, value::RawValue};
 use skillet_api::{
-    Phase, Reason, SkillExecution, SkillExecutionSpec, SkillExecutionStatus, duration::SkillDuration, names,
+    Phase, Reason, SkillExecution, SkillExecutionSpec, SkillExecutionStatus, duration::SkillDuration,
+    execution::BundleScript, names,
 };
 use skillet_kube::{ParseError, RawObject};
 
@@ -42,8 +44,15 @@ struct Spec {
     version: Option<String>,
     timeout: Option<SkillDuration>,
     retries: Option<u32>,
+    input: Option<IgnoredAny>,
+    script: Option<ScriptPath>,
     #[serde(default)]
     cancel: bool,
+}
+
+#[derive(Deserialize)]
+struct ScriptPath {
+    path: String,
 }
 
 #[derive(Deserialize)]
@@ -68,14 +77,26 @@ struct WithInput {
 #[derive(Deserialize)]
 struct InputOnly {
     input: Option<Box<RawValue>>,
+    script: Option<Box<RawValue>>,
 }
 
-/// Reads an execution without its input, and the fields of its status by which a run resumes.
+/// Reads an execution without its input and what its script gets, and the fields of its status by which a run resumes.
 pub(super) fn read(raw: &RawObject<SkillExecution>) -> Result<SkillExecution, ParseError> {
     let Stored { metadata, spec, status } = raw.parse_part()?;
-    let Spec { skill, version, timeout, retries, cancel } = spec;
-    let spec =
-        SkillExecutionSpec { skill, version, timeout, retries, cancel, ..SkillExecutionSpec::default() };
+    let Spec { skill, version, timeout, retries, input, script, cancel } = spec;
+    // An input beside a script is refused, so it must be seen that there is one.
+    let input = (input.is_some() && script.is_some()).then_some(Value::Null);
+    let script = script.map(|ScriptPath { path }| BundleScript { path, ..BundleScript::default() });
+    let spec = SkillExecutionSpec {
+        skill,
+        version,
+        timeout,
+        retries,
+        input,
+        script,
+        cancel,
+        ..SkillExecutionSpec::default()
+    };
     let mut execution = SkillExecution::new("", spec);
     execution.metadata = raw.meta().clone();
     execution.metadata.creation_timestamp = metadata.creation_timestamp;
@@ -98,10 +119,10 @@ pub(super) fn read(raw: &RawObject<SkillExecution>) -> Result<SkillExecution, Pa
     Ok(execution)
 }
 
-/// Reads the input as text.
+/// Reads the input, or the script with what it gets, as JSON text.
 pub(super) fn input(raw: &RawObject<SkillExecution>) -> Result<Arc<str>, ParseError> {
-    let WithInput { spec: InputOnly { input } } = raw.parse_part()?;
-    Ok(input.map_or_else(|| "{}".into(), |input| input.get().into()))
+    let WithInput { spec: InputOnly { input, script } } = raw.parse_part()?;
+    Ok(script.or(input).map_or_else(|| "{}".into(), |input| input.get().into()))
 }
 
 /// Reads the input if it is small.
@@ -142,6 +163,18 @@ mod tests {
         check(json!({ "skill": "s", "input": { "n": 1.5 } }), r#"{"n":1.5}"#);
         check(json!({ "skill": "s" }), "{}");
         check(json!({ "skill": "s", "input": null }), "{}");
+    }
+
+    #[test]
+    fn of_a_script_the_path_is_kept_and_the_rest_is_text() {
+        let script = json!({ "path": "a.py", "args": ["x"], "stdin": "in" });
+        let stored = raw(&json!({ "skill": "s", "script": script }));
+        let spec = read(&stored).unwrap().spec;
+        assert_eq!(spec.script, Some(BundleScript { path: "a.py".into(), ..BundleScript::default() }));
+        assert_eq!(spec.input, None);
+        assert_eq!(serde_json::from_str::<Value>(&input(&stored).unwrap()).unwrap(), script);
+        let both = raw(&json!({ "skill": "s", "script": script, "input": { "a": 1 } }));
+        assert_eq!(read(&both).unwrap().spec.input, Some(Value::Null));
     }
 
     #[test]

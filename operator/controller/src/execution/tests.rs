@@ -167,7 +167,8 @@ fn admitted(retries: u32) -> Admitted {
         version: "1.0.0".parse().unwrap(),
         digest: String::new(),
         content: Arc::new(validate_content(&spec, &SkillPolicySpec::default()).unwrap()),
-        input: "{}".into(),
+        args: Vec::new(),
+        stdin: "{}".into(),
         timeout: Duration::from_secs(5),
         retries,
     }

@@ -15,6 +15,7 @@ use crate::{
 const SHORTEST: &str = "{skill: a}";
 const SKILL_RULE: &str = "spec.skill rule: skill must be the name of a Skill: a-z, 0-9 and -, beginning and ending with a letter or digit; a version belongs in spec.version";
 const IMMUTABLE: &str = "spec is immutable, except cancel; create another SkillExecution";
+const SCRIPT_IMMUTABLE: &str = "script is immutable; create another SkillExecution";
 const FINAL: &str = "cancel cannot be taken back; create another SkillExecution";
 
 fn cases() -> Vec<Case> {
@@ -25,6 +26,15 @@ fn cases() -> Vec<Case> {
         breaks(SKILL_RULE, "skill: a@1.0.0"),
         breaks(SKILL_RULE, "skill: A b"),
         breaks("spec.version maxLength", format!("version: {}", long(257))),
+        breaks("spec.script.path required", "script: {args: [a]}"),
+        breaks("spec.script.path minLength", "script: {path: ''}"),
+        breaks("spec.script.path maxLength", format!("script: {{path: {}}}", long(257))),
+        breaks(
+            "spec.script.args maxItems",
+            format!("script: {{path: a, args: {}}}", many(65, |n| format!("a{n}"))),
+        ),
+        breaks("spec.script.args[] maxLength", format!("script: {{path: a, args: [{}]}}", long(4097))),
+        breaks("spec.script.stdin maxLength", format!("script: {{path: a, stdin: {}}}", long(262_145))),
         breaks("spec.timeout rule: write a duration like 500ms, 30s, 1m30s or 1h", "timeout: soon"),
         breaks("spec rule: timeout must be more than 0, such as 10s", "timeout: 0s"),
         breaks("spec.timeout minLength", "timeout: ''"),
@@ -42,7 +52,7 @@ fn object(at: &str, name: &str, spec: &Value) -> Value {
 
 #[test]
 fn every_bound_of_an_execution_has_a_case_that_breaks_it() {
-    let elsewhere = [format!("spec rule: {IMMUTABLE}"), format!("spec rule: {FINAL}")];
+    let elsewhere = [IMMUTABLE, SCRIPT_IMMUTABLE, FINAL].map(|rule| format!("spec rule: {rule}"));
     assert_complete(&SkillExecution::crd(), &cases(), &elsewhere.each_ref().map(String::as_str));
 }
 
@@ -77,10 +87,13 @@ async fn an_input_can_be_any_json_and_is_stored_as_it_is() {
 async fn an_execution_at_its_bounds_is_accepted() {
     let Some(client) = rules_admin().await else { return };
     let change = format!(
-        "version: '{}', timeout: 1h, retries: 10, sessionId: {}, caller: {}",
+        "version: '{}', timeout: 1h, retries: 10, sessionId: {}, caller: {}, script: {{path: {}, args: {}, stdin: {}}}",
         "^1.2.3 ".repeat(36),
         long(256),
-        long(256)
+        long(256),
+        long(256),
+        many(64, |_| long(4096)),
+        long(262_144)
     );
     let spec = with(SHORTEST, &format!("{{{change}}}"));
     create(&client, &object("default", "e", &spec)).await.assert_accepted("an execution");
@@ -110,6 +123,22 @@ async fn nothing_in_an_execution_can_be_changed_but_cancel() {
             patch(&client, &full, &removal).await.assert_names("spec", IMMUTABLE);
         }
     }
+}
+
+#[tokio::test]
+async fn the_script_of_an_execution_cannot_be_changed() {
+    let Some(client) = rules_admin().await else { return };
+    let at = namespace(&client, "scripts").await;
+    let script = "script: {path: a.sh, args: [x], stdin: text}";
+    let full = keep(&client, &object(&at, "full", &with(SHORTEST, &format!("{{{script}}}")))).await;
+    let bare = keep(&client, &object(&at, "bare", &with(SHORTEST, "{}"))).await;
+    for change in [json!({ "path": "b.sh" }), json!({ "args": ["z"] }), json!({ "stdin": null }), json!(null)]
+    {
+        let change = json!({ "spec": { "script": change } });
+        patch(&client, &full, &change).await.assert_names("spec", SCRIPT_IMMUTABLE);
+    }
+    let added = json!({ "spec": { "script": { "path": "a.sh" } } });
+    patch(&client, &bare, &added).await.assert_names("spec", SCRIPT_IMMUTABLE);
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ fn the_version_in_the_spec_runs_without_a_constraint() {
     let admitted = Scene::new(SKILL).admit("").unwrap();
     assert_eq!((admitted.skill.as_str(), admitted.version.to_string().as_str()), ("demo", "1.1.0"));
     assert_eq!(admitted.digest, sealed("demo", "1.1.0", CAT).spec.digest);
-    assert_eq!(&*admitted.input, "{}");
+    assert_eq!((&*admitted.stdin, admitted.args.len()), ("{}", 0));
     assert_eq!((admitted.timeout, admitted.retries), (Duration::from_secs(30), 0));
 }
 
@@ -279,7 +279,7 @@ fn an_input_that_breaks_the_schema_is_refused_with_the_pointer() {
     let message = r#"spec.input: (root): expected property "rows", which is missing"#;
     scene.refuse("", Reason::InputInvalid, message);
     scene.refuse("input: 5", Reason::InputInvalid, "spec.input: (root): expected object, got 5");
-    assert_eq!(scene.admit("input: {rows: [1]}").unwrap().input.as_ref(), r#"{"rows":[1]}"#);
+    assert_eq!(scene.admit("input: {rows: [1]}").unwrap().stdin.as_ref(), r#"{"rows":[1]}"#);
 }
 
 #[test]
@@ -338,4 +338,28 @@ fn a_time_limit_of_nothing_is_refused_and_names_its_field() {
         Reason::SpecInvalid,
         "spec.timeout: must be more than 0, such as 10s",
     );
+}
+
+#[test]
+fn a_script_of_the_bundle_gets_its_arguments_and_no_input() {
+    let files = "instructions: {}, files: [{path: a.sh, content: ls}, {path: b.txt, content: x}]";
+    let scene = Scene::new(SKILL).with_versions(vec![sealed("demo", "1.1.0", files)]);
+    let admitted = scene.admit("script: {path: a.sh, args: [-l, x y], stdin: hi}, timeout: 5s").unwrap();
+    assert_eq!((admitted.args, &*admitted.stdin), (vec!["-l".to_owned(), "x y".to_owned()], "hi"));
+    assert_eq!(admitted.timeout, Duration::from_secs(5));
+    assert_eq!(&*scene.admit("script: {path: a.sh}").unwrap().stdin, "");
+    scene.refuse(
+        "script: {path: c.sh}",
+        Reason::FileNotFound,
+        "version 1.1.0 of Skill demo cannot run: spec.script.path: \"c.sh\" is no file of the bundle; it has a.sh, b.txt",
+    );
+    assert_eq!(scene.admit("script: {path: b.txt}").unwrap_err().reason, Reason::NoInterpreter);
+    assert_eq!(scene.admit("").unwrap_err().reason, Reason::NoProgram);
+    scene.refuse(
+        "script: {path: a.sh}, input: {}",
+        Reason::SpecInvalid,
+        "spec.input: cannot stand beside spec.script; pass args and stdin of the script",
+    );
+    let nul = r#"script: {path: a.sh, args: [a, "b\0"]}"#;
+    scene.refuse(nul, Reason::SpecInvalid, "spec.script.args[1]: must not contain a NUL character");
 }

@@ -4,7 +4,7 @@
 use crate::text::trim;
 
 /// Words of standard error, in lower case, and the explanation. The first entry that fits counts.
-const RULES: [(&[&str], Rule); 5] = [
+const RULES: [(&[&str], Rule); 6] = [
     (
         &[
             "can't start new thread",
@@ -42,6 +42,7 @@ const RULES: [(&[&str], Rule); 5] = [
     ),
     (&["read-only file system", "erofs"], Rule::ReadOnly),
     (&["permission denied", "eacces"], Rule::NotExecutable),
+    (&["bad substitution", "syntax error: unexpected", "illegal option -o pipefail"], Rule::Bash),
 ];
 
 /// A rule of the sandbox that programs run into.
@@ -52,6 +53,7 @@ enum Rule {
     ReadOnly,
     Modules,
     NotExecutable,
+    Bash,
 }
 
 /// Returns an explanation of the failure, if standard error has words of a known one.
@@ -72,6 +74,9 @@ pub(super) fn explanation(stderr: &str, processes: u32) -> Option<String> {
         Rule::NotExecutable => {
             "files of a skill cannot be executed; run them with their interpreter, such as sh tool.sh"
                 .to_owned()
+        }
+        Rule::Bash => {
+            "the runtime shell has busybox sh; a script for bash needs an image that has it".to_owned()
         }
     })
 }
@@ -131,6 +136,8 @@ mod tests {
             ("ModuleNotFoundError: No module named 'requests'", "standard library"),
             ("Error: Cannot find module 'lodash'", "standard library"),
             ("sh: ./tool.sh: Permission denied", "interpreter"),
+            ("/dev/shm/work/a.sh: line 2: syntax error: bad substitution", "busybox"),
+            ("main.sh: line 1: syntax error: unexpected \"(\"", "busybox"),
         ] {
             let explanation = explanation(stderr, 10).unwrap_or_default();
             assert!(explanation.contains(part), "{stderr}: {explanation}");

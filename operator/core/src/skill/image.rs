@@ -26,7 +26,7 @@ fn is_allowed_by(image: &str, entry: &str) -> bool {
 }
 
 /// True for an image reference: `[registry[:port]/]path[:tag][@algorithm:hex]`.
-pub(super) fn is_image_reference(text: &str) -> bool {
+pub fn is_image_reference(text: &str) -> bool {
     let (name_and_tag, digest) = match text.split_once('@') {
         Some((before, digest)) => (before, Some(digest)),
         None => (text, None),

@@ -8,6 +8,7 @@ use skillet_api::{
 };
 
 use super::{
+    ValidFile,
     field_error::FieldErrors,
     sandbox_spec::{FileList, read_files},
 };
@@ -18,14 +19,14 @@ pub const MAX_BODY_BYTES: usize = 200 << 10;
 /// Most bytes of all files of a bundle.
 pub const MAX_BUNDLE_BYTES: usize = 700 << 10;
 
-/// Adds the errors of instructions and files.
-pub(super) fn check(content: Content<'_>, errors: &mut FieldErrors) {
+/// Adds the errors of instructions and files, and returns the files.
+pub(super) fn check(content: Content<'_>, errors: &mut FieldErrors) -> Vec<ValidFile> {
     if let Some(instructions) = content.instructions {
         check_body(&instructions.body, errors);
         check_lists(instructions, errors);
         check_inputs(&instructions.inputs, errors);
     }
-    check_files(content.files, errors);
+    check_files(content.files, errors)
 }
 
 fn check_body(body: &str, errors: &mut FieldErrors) {
@@ -93,13 +94,15 @@ fn check_inputs(inputs: &[InstructionInput], errors: &mut FieldErrors) {
     }
 }
 
-fn check_files(files: &[File], errors: &mut FieldErrors) {
+fn check_files(files: &[File], errors: &mut FieldErrors) -> Vec<ValidFile> {
     let list = FileList { field: "spec.files", most: 128, script: None };
-    let bytes: usize = read_files(files, list, errors).iter().map(|file| file.bytes.len()).sum();
+    let files = read_files(files, list, errors);
+    let bytes: usize = files.iter().map(|file| file.bytes.len()).sum();
     if bytes > MAX_BUNDLE_BYTES {
         let message = format!("have {bytes} bytes together, at most {MAX_BUNDLE_BYTES} are allowed");
         errors.spec("spec.files", message);
     }
+    files
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use std::{
 use skillet_api::{
     SkillVersionSpec,
     instructions::{Activation, InstructionInput, InstructionInputType},
-    skill::{Invocation, Mode},
+    skill::{File, Invocation, Mode},
 };
+use skillet_core::skill::Interpreter;
 use skillet_instructions::{
     inputs::{Input, InputType},
     triggers::{TriggerIndex, Triggers},
@@ -33,6 +34,8 @@ pub struct CachedInstructions {
     pub is_hidden: bool,
     /// Paths of the bundle's files.
     pub files: Box<[String]>,
+    /// Those of them that have a known interpreter.
+    pub scripts: Box<[String]>,
 }
 
 /// The skills of a namespace that have instructions for models.
@@ -67,6 +70,7 @@ impl CachedInstructions {
             denied_tools: instructions.denied_tools.as_slice().into(),
             is_hidden: instructions.disable_model_invocation,
             files: spec.files.iter().map(|file| file.path.clone()).collect(),
+            scripts: spec.files.iter().filter(|file| is_script(file)).map(|file| file.path.clone()).collect(),
         })
     }
 
@@ -74,6 +78,12 @@ impl CachedInstructions {
     pub fn is_listed(&self) -> bool {
         self.activation == Activation::Listed && !self.is_hidden
     }
+}
+
+/// Tells if a file has a known interpreter. Files in base64 are no text, so that only the path may name one.
+fn is_script(file: &File) -> bool {
+    let text = file.content.as_deref().unwrap_or_default();
+    Interpreter::of(&file.path, text.as_bytes()).is_some()
 }
 
 fn input(input: &InstructionInput) -> Input {

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use kube::api::ObjectMeta;
 use serde_json::{Map, Value, value::RawValue};
 use sha2::{Digest as _, Sha256};
-use skillet_api::{SkillExecution, SkillExecutionSpec, duration::SkillDuration, names};
+use skillet_api::{
+    SkillExecution, SkillExecutionSpec, duration::SkillDuration, execution::BundleScript, names,
+};
 use skillet_core::{json_text::compact, text::truncate};
 
 use super::{Execution, ExecutionRequest};
@@ -25,6 +27,7 @@ pub(super) fn object(request: &ExecutionRequest) -> SkillExecution {
         skill: request.skill.to_string(),
         version: request.version.clone(),
         input: Some(request.input.clone()).filter(|input| !input.is_null()),
+        script: request.script.clone(),
         timeout: request.timeout.map(SkillDuration),
         retries: None,
         session_id: request.session.clone(),
@@ -79,7 +82,13 @@ pub(super) fn is_same_call(request: &ExecutionRequest, found: &Execution) -> boo
     found.skill == *request.skill
         && (request.ignore_version || found.version == request.version)
         && found.caller == Some(caller_text(&request.caller))
+        && is_same_script(found.script.as_deref(), request.script.as_ref())
         && is_same_input(found.input.as_deref(), &request.input)
+}
+
+fn is_same_script(found: Option<&RawValue>, wanted: Option<&BundleScript>) -> bool {
+    let found: Option<BundleScript> = found.and_then(|found| serde_json::from_str(found.get()).ok());
+    found.as_ref() == wanted
 }
 
 fn is_same_input(found: Option<&RawValue>, wanted: &Value) -> bool {
@@ -183,6 +192,13 @@ mod tests {
         let newer = ExecutionRequest { version: Some("*".into()), ..first.clone() };
         assert!(!is_same_call(&newer, &found));
         assert!(is_same_call(&ExecutionRequest { ignore_version: true, ..newer }, &found));
+        let script = Some(BundleScript { path: "a.sh".into(), args: vec!["x".into()], stdin: String::new() });
+        let scripted = ExecutionRequest { script, ..first.clone() };
+        assert!(!is_same_call(&scripted, &found) && !is_same_call(&first, &made(&scripted)));
+        assert!(is_same_call(&scripted, &made(&scripted)));
+        let mut other = scripted.clone();
+        other.script.as_mut().unwrap().args.clear();
+        assert!(!is_same_call(&other, &made(&scripted)));
         assert!(!is_same_call(&ExecutionRequest { caller: caller("team", "jane"), ..first }, &found));
     }
 

@@ -49,7 +49,7 @@ use crate::{
     model::ModelState,
     model::{
         name_header::set_header,
-        offered_tools::{OfferedTool, OfferedTools, SearchAction, Target},
+        offered_tools::{OfferedTool, OfferedTools, Target},
         upstream::Upstream,
     },
 };
@@ -243,8 +243,7 @@ impl Conversation {
             OfferedTool::Skill(target) => {
                 target.confirm || self.invocation(target) == Some(Invocation::Hybrid)
             }
-            OfferedTool::Search { search } => *search == SearchAction::RunWithConfirmation,
-            OfferedTool::Instructions { .. } => false,
+            OfferedTool::Search { .. } | OfferedTool::Instructions { .. } => tool.needs_confirmation(),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Instructions of skills in a model request: a listing beside the system's words, tools that read them, and the texts
-//! that triggers put behind messages.
+//! Instructions of skills in a model request: a listing beside the system's words, tools that read them and run their
+//! scripts, and the texts that triggers put behind messages.
 //!
 //! The listing and the tools depend on the skills alone and not on the question, so that the provider's prompt cache holds.
 //! The texts of triggers follow from the messages alone, so that every request of a conversation has them in the same places.
@@ -7,18 +7,21 @@
 mod calls;
 mod explanation;
 mod listing;
+mod scripts;
 mod triggered;
 
 use std::sync::Arc;
 
 use serde_json::Value;
+use skillet_api::skill::Invocation;
 use skillet_llm::{DialectName, add_system_text, add_user_texts};
 use skillet_offer::SkillFilter;
 
 pub(super) use self::{
-    calls::{ReadAction, ReadRequest, read_file, request_of},
+    calls::{ReadAction, ReadRequest, read_bundle_file, read_file, read_instructions},
     explanation::explain,
     listing::{InstructionsRequest, add_offer},
+    scripts::{RUN_SCRIPT_WITH_CONFIRMATION, read_script, script_of},
 };
 use crate::catalog::{CachedInstructions, CachedVersion, CatalogEntry, Namespace};
 
@@ -64,6 +67,11 @@ pub(super) struct VisibleGuide<'a> {
 impl<'a> VisibleGuide<'a> {
     pub(super) fn name(&self) -> &'a str {
         &self.entry.skill.name
+    }
+
+    /// Returns true if a person confirms what the skill runs.
+    fn is_confirmed(&self) -> bool {
+        self.entry.skill.spec.invocation == Invocation::Hybrid
     }
 
     fn block(&self, text: &str) -> String {

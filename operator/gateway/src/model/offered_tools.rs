@@ -48,7 +48,7 @@ pub enum OfferedTool {
     Search {
         search: SearchAction,
     },
-    /// A tool that reads instructions. Each call names its skill.
+    /// A tool that reads instructions, or runs a script beside them. Each call names its skill.
     Instructions {
         instructions: InstructionsAction,
     },
@@ -92,11 +92,23 @@ pub enum SearchAction {
     RunWithConfirmation,
 }
 
-/// The action of a tool that reads instructions.
+/// The action of a tool for instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InstructionsAction {
     Read,
     ReadFile,
+    RunScript,
+    /// A person confirms each call.
+    RunScriptWithConfirmation,
+}
+
+impl InstructionsAction {
+    fn runs_script(self) -> bool {
+        match self {
+            Self::Read | Self::ReadFile => false,
+            Self::RunScript | Self::RunScriptWithConfirmation => true,
+        }
+    }
 }
 
 /// The skills that tools reach whose calls name a skill.
@@ -167,10 +179,19 @@ impl OfferedTools {
 
     /// Returns true if a call of this name runs no skill: it finds skills or reads instructions.
     pub(super) fn is_reading(&self, name: &str) -> bool {
-        matches!(
-            self.targets.get(name),
-            Some(OfferedTool::Search { search: SearchAction::Find } | OfferedTool::Instructions { .. })
-        )
+        match self.targets.get(name) {
+            Some(OfferedTool::Search { search }) => *search == SearchAction::Find,
+            Some(OfferedTool::Instructions { instructions }) => !instructions.runs_script(),
+            Some(OfferedTool::Skill(_)) | None => false,
+        }
+    }
+
+    /// Returns true if a call of this name runs a script of a bundle.
+    pub(super) fn is_script(&self, name: &str) -> bool {
+        match self.targets.get(name) {
+            Some(OfferedTool::Instructions { instructions }) => instructions.runs_script(),
+            Some(OfferedTool::Skill(_) | OfferedTool::Search { .. }) | None => false,
+        }
     }
 
     /// Returns true if a call of this name searches for skills, or names the skill that it runs.
@@ -193,7 +214,9 @@ impl OfferedTool {
         match self {
             Self::Skill(target) => target.confirm,
             Self::Search { search } => *search == SearchAction::RunWithConfirmation,
-            Self::Instructions { .. } => false,
+            Self::Instructions { instructions } => {
+                *instructions == InstructionsAction::RunScriptWithConfirmation
+            }
         }
     }
 }

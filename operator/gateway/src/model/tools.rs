@@ -132,6 +132,7 @@ impl OfferRequest<'_> {
             max_tools: self.dialect.max_tools().map(|most| most.saturating_sub(client_tools.len())),
             client_tools,
             turns: dialect.user_turns(self.request),
+            can_confirm: self.can_ask,
         }
     }
 
@@ -152,12 +153,13 @@ struct InstructionsQuestion<'a> {
     client_tools: Vec<&'a str>,
     max_tools: Option<usize>,
     turns: Vec<Vec<&'a str>>,
+    can_confirm: bool,
 }
 
 impl InstructionsQuestion<'_> {
     fn as_request(&self) -> InstructionsRequest<'_> {
-        let Self { filter, client_tools, max_tools, turns } = self;
-        InstructionsRequest { filter, client_tools, max_tools: *max_tools, turns }
+        let Self { filter, client_tools, max_tools, turns, can_confirm } = self;
+        InstructionsRequest { filter, client_tools, max_tools: *max_tools, turns, can_confirm: *can_confirm }
     }
 }
 

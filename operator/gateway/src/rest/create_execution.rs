@@ -10,7 +10,7 @@ use axum::{
 use http::{HeaderMap, HeaderValue, StatusCode, header::LOCATION};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skillet_api::{Phase, Reason, duration::SkillDuration};
+use skillet_api::{Phase, Reason, duration::SkillDuration, execution::BundleScript};
 use skillet_core::rest::{http_status, split_name};
 use utoipa::ToSchema;
 
@@ -45,6 +45,8 @@ pub(crate) struct RunRequest {
     version: Option<String>,
     /// Any JSON that satisfies the skill's input schema. Default `{}`.
     input: Option<Value>,
+    /// Script of the skill's bundle to run instead of its program. Not together with `input`.
+    script: Option<ScriptView>,
     /// Conversation this run belongs to.
     #[schema(max_length = 256)]
     session_id: Option<String>,
@@ -58,6 +60,30 @@ pub(crate) struct RunRequest {
     /// Longest time in seconds that the answer waits. Default 60.
     #[schema(maximum = 600)]
     wait_seconds: Option<u32>,
+}
+
+/// A script of a bundle, its arguments and its standard input.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = BundleScript)]
+pub(crate) struct ScriptView {
+    /// Path of the script in the bundle.
+    #[schema(min_length = 1, max_length = 256)]
+    path: String,
+    /// At most 64 arguments.
+    #[serde(default)]
+    #[schema(max_items = 64)]
+    args: Vec<String>,
+    /// Text on standard input. Default empty.
+    #[serde(default)]
+    #[schema(max_length = 262_144)]
+    stdin: String,
+}
+
+impl From<ScriptView> for BundleScript {
+    fn from(ScriptView { path, args, stdin }: ScriptView) -> Self {
+        Self { path, args, stdin }
+    }
 }
 
 /// Run a skill. A run that fails by itself is a 200 whose phase says so; a refusal is an error.
@@ -116,7 +142,10 @@ fn execution_request(
     request: RunRequest,
     headers: &HeaderMap,
 ) -> Result<ExecutionRequest, ApiError> {
-    let RunRequest { skill, skill_name, version, input, session_id, timeout, .. } = request;
+    let RunRequest { skill, skill_name, version, input, script, session_id, timeout, .. } = request;
+    if script.is_some() && input.is_some() {
+        return Err(ApiError::bad_request("give input or script, not both").at("/script"));
+    }
     let text = match (skill, skill_name) {
         (Some(text), None) | (None, Some(text)) => text,
         (None, None) => return Err(ApiError::bad_request("name the skill to run").at("/skill")),
@@ -140,6 +169,7 @@ fn execution_request(
     Ok(ExecutionRequest {
         version,
         input: input.unwrap_or_default(),
+        script: script.map(Into::into),
         session: session_id,
         timeout: timeout.map(|timeout| timeout.0),
         request_id: request_id::get(headers),
@@ -180,6 +210,8 @@ fn refusal(ended: &Execution) -> Option<ApiError> {
     // The other reasons are the skill's or the cluster's own: no field of the request changes them.
     let at_fault = [
         (Reason::InputInvalid, "/input"),
+        (Reason::FileNotFound, "/script/path"),
+        (Reason::NoInterpreter, "/script/path"),
         (Reason::ConstraintInvalid, "/version"),
         (Reason::VersionNotFound, "/version"),
     ];

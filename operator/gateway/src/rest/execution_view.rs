@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{
     executions::{self, Execution},
-    rest::{operation::phase_schema, pagination},
+    rest::{create_execution::ScriptView, operation::phase_schema, pagination},
 };
 
 /// One output stream of the program.
@@ -67,6 +67,9 @@ pub(crate) struct ExecutionView {
     pub(crate) caller: Option<String>,
     #[schema(value_type = Option<serde_json::Value>)]
     pub(crate) input: Option<Box<RawValue>>,
+    /// Script that runs instead of the skill's own program.
+    #[schema(value_type = Option<ScriptView>)]
+    pub(crate) script: Option<Box<RawValue>>,
     #[schema(value_type = Option<serde_json::Value>)]
     pub(crate) output: Option<Box<RawValue>>,
     /// Standard output. Its text is here only if it is not the output.
@@ -75,7 +78,7 @@ pub(crate) struct ExecutionView {
     pub(crate) stderr: Option<StreamView>,
     /// True if the program wrote more than was kept.
     pub(crate) truncated: bool,
-    /// In a list: input and output are left out because the whole list has too many bytes of them.
+    /// In a list: input, script and output are left out because the whole list has too many bytes of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub(crate) omitted: bool,
@@ -113,6 +116,7 @@ impl From<&Execution> for ExecutionView {
             session_id: spec.session_id.clone(),
             caller: spec.caller.clone(),
             input: spec.input.clone(),
+            script: spec.script.clone(),
             output: status.output.clone(),
             stdout: status.stdout.as_ref().map(Into::into),
             stderr: status.stderr.as_ref().map(Into::into),
@@ -139,9 +143,9 @@ impl ExecutionView {
     pub(crate) fn within(mut self, left: &mut usize) -> Self {
         self.stdout = self.stdout.map(StreamView::without_text);
         self.stderr = self.stderr.map(StreamView::without_text);
-        if pagination::take_bytes(left, [&self.input, &self.output]) {
+        if pagination::take_bytes(left, &[&self.input, &self.script, &self.output]) {
             return self;
         }
-        Self { input: None, output: None, omitted: true, ..self }
+        Self { input: None, script: None, output: None, omitted: true, ..self }
     }
 }

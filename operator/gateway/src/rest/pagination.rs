@@ -9,8 +9,8 @@ use crate::{error::ApiError, rest::params::Params};
 pub(crate) const CONTENT: usize = 8 << 20;
 
 /// Takes the size of both documents from the bytes that are left, if they are enough.
-pub(crate) fn take_bytes(left: &mut usize, documents: [&Option<Box<RawValue>>; 2]) -> bool {
-    let bytes = documents.into_iter().flatten().map(|document| document.get().len()).sum();
+pub(crate) fn take_bytes(left: &mut usize, documents: &[&Option<Box<RawValue>>]) -> bool {
+    let bytes = documents.iter().copied().flatten().map(|document| document.get().len()).sum();
     let rest = left.checked_sub(bytes);
     *left = rest.unwrap_or(*left);
     rest.is_some()

@@ -138,7 +138,7 @@ impl SkillView {
 impl SkillView {
     /// As one of a list, whose schemas have so many bytes left.
     pub(crate) fn within(self, left: &mut usize) -> Self {
-        if pagination::take_bytes(left, [&self.input_schema, &self.output_schema]) {
+        if pagination::take_bytes(left, &[&self.input_schema, &self.output_schema]) {
             return self;
         }
         Self { input_schema: None, output_schema: None, omitted: true, ..self }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use skillet_llm::DialectName::{self, Anthropic, Gemini, OpenAiChat, OpenAiResponses};
 
-use super::TestGateway;
+use super::{TestGateway, TestResponse};
 
 pub(crate) const CHAT: &str = "/v1/chat/completions";
 
@@ -134,4 +134,16 @@ pub(crate) fn will_say(
 ) {
     let kind = if is_streaming { "text/event-stream" } else { "application/json" };
     gateway.provider.will_write(kind, response(dialect, call, is_streaming));
+}
+
+/// Confirms the only call of a response, by a chat client in a further request.
+pub(crate) async fn confirm(gateway: &TestGateway, answer: &TestResponse, tool: &str, input: &Value) {
+    let text = answer.text.replace("\\\"", "\"").replace("\\\\", "\\");
+    let from = text.find(r#"{"skillet":"confirm""#).unwrap_or_else(|| panic!("no prompt in {text}"));
+    let confirmation = text[from..].split_inclusive('}').next().unwrap();
+    let function = json!({ "name": tool, "arguments": input.to_string() });
+    let calls = json!([{ "id": "c1", "type": "function", "function": function }]);
+    let messages = json!([{ "role": "user", "content": "pay" }, { "role": "assistant", "tool_calls": calls },
+        { "role": "tool", "tool_call_id": "c1", "content": confirmation }]);
+    gateway.post(CHAT, &json!({ "model": "m", "messages": messages })).await;
 }

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use skillet_api::skill::Runtime;
-use skillet_core::{admission::Admitted, skill::Program as ValidProgram};
-use skillet_protocol::{FileContent, Program, Run, RunFile, RunLimits};
+use skillet_core::{
+    admission::Admitted,
+    skill::{Program as ValidProgram, interpreter_path, script_file_name},
+};
+use skillet_protocol::{FileContent, Program, Run, RunFile, RunLimits, SCRATCH, WORK_FOLDER};
 
 /// From SIGTERM to SIGKILL. With the runner's own half second it stays inside the promised two seconds.
 const GRACE_MS: u64 = 1_000;
 /// Larger than any scratch space: the memory limit is what holds.
 const FILE_BYTES: u64 = 1 << 30;
 const OPEN_FILES: u64 = 1024;
+/// Variables by which scripts of other clients find the folder of their bundle.
+const BUNDLE_FOLDER: [&str; 4] = ["SKILL_DIR", "SKILL_ROOT", "CLAUDE_SKILL_DIR", "CLAUDE_PLUGIN_ROOT"];
 
 /// The identity of one run of an execution.
 #[derive(Clone, Debug)]
@@ -28,22 +32,33 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<Stri
         .iter()
         .map(|file| RunFile { path: file.path.clone(), content: bytes(&file.bytes) })
         .collect();
-    let argv = match &content.program {
+    let mut env = content.env.clone();
+    let mut argv = match &content.program {
         ValidProgram::Command { argv } => argv.clone(),
         ValidProgram::Script { runtime, text, args } => {
-            let (interpreter, file_name) = interpreter(*runtime);
+            let (interpreter, file_name) = (interpreter_path(*runtime), script_file_name(*runtime));
             files.push(RunFile { path: file_name.into(), content: FileContent::Text(text.clone()) });
             [interpreter, file_name].into_iter().map(ToOwned::to_owned).chain(args.iter().cloned()).collect()
         }
+        ValidProgram::BundleScript { interpreter, path } => {
+            let folder = format!("{SCRATCH}/{WORK_FOLDER}");
+            // The whole path, so that a script may change its folder and look for itself afterwards.
+            let argv = vec![interpreter.clone(), format!("{folder}/{path}")];
+            for name in BUNDLE_FOLDER {
+                env.entry(name.to_owned()).or_insert_with(|| folder.clone());
+            }
+            argv
+        }
     };
+    argv.extend(admitted.args.iter().cloned());
     Run {
         execution_uid: id.execution_uid.to_owned(),
         attempt: id.attempt,
         epoch: id.epoch,
         program: Program::Command { argv },
         files,
-        input: admitted.input.to_string(),
-        env: content.env.clone(),
+        input: admitted.stdin.to_string(),
+        env,
         secret_env,
         limits: RunLimits {
             timeout_ms: u64::try_from(admitted.timeout.as_millis()).unwrap_or(u64::MAX),
@@ -53,15 +68,6 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<Stri
             file_bytes: FILE_BYTES,
             open_files: OPEN_FILES,
         },
-    }
-}
-
-/// Interpreter of a runtime, and the name under which a script is laid in the working directory.
-fn interpreter(runtime: Runtime) -> (&'static str, &'static str) {
-    match runtime {
-        Runtime::Shell => ("/bin/sh", "main.sh"),
-        Runtime::Python => ("/usr/bin/python3", "main.py"),
-        Runtime::Node => ("/usr/bin/node", "main.js"),
     }
 }
 
@@ -78,7 +84,7 @@ mod tests {
 
     use serde_json::json;
     use skillet_api::{SkillPolicySpec, SkillSpec};
-    use skillet_core::skill::validate_content;
+    use skillet_core::skill::{ValidContent, validate_content, validate_script};
 
     use super::*;
 
@@ -87,12 +93,18 @@ mod tests {
             "version: 1.0.0\nrun: {{sandbox: {{{sandbox}}}}}\nlimits: {{processes: 9, outputBytes: 77}}"
         );
         let spec: SkillSpec = serde_saphyr::from_str(&yaml).unwrap();
+        let content = validate_content(&spec, &SkillPolicySpec::default()).unwrap();
+        frame_of(content, &[], r#"{"b":1,"a":[true]}"#)
+    }
+
+    fn frame_of(content: ValidContent, args: &[&str], stdin: &str) -> Run {
         let admitted = Admitted {
             skill: "s".into(),
             version: "1.0.0".parse().unwrap(),
             digest: String::new(),
-            content: Arc::new(validate_content(&spec, &SkillPolicySpec::default()).unwrap()),
-            input: r#"{"b":1,"a":[true]}"#.into(),
+            content: Arc::new(content),
+            args: args.iter().map(ToString::to_string).collect(),
+            stdin: stdin.into(),
             timeout: Duration::from_millis(1500),
             retries: 0,
         };
@@ -115,6 +127,23 @@ mod tests {
         );
         assert_eq!(argv(&frame("runtime: shell, script: cat")), ["/bin/sh", "main.sh"]);
         assert_eq!(argv(&frame("runtime: node, script: '1'")), ["/usr/bin/node", "main.js"]);
+    }
+
+    #[test]
+    fn a_script_of_a_bundle_gets_its_arguments_and_finds_the_bundle() {
+        let yaml = "{version: 1.0.0, instructions: {}, files: [{path: scripts/a.py, content: x}, {path: b.txt, content: y}], \
+                    run: {sandbox: {runtime: shell, script: cat, env: [{name: SKILL_ROOT, value: mine}]}}}";
+        let spec: SkillSpec = serde_saphyr::from_str(yaml).unwrap();
+        let content = validate_script(&spec, "scripts/a.py", &SkillPolicySpec::default()).unwrap();
+        let run = frame_of(content, &["-x", "y z"], "text");
+        assert_eq!(argv(&run), ["/usr/bin/python3", "/dev/shm/work/scripts/a.py", "-x", "y z"]);
+        let paths: Vec<&str> = run.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["scripts/a.py", "b.txt", "SKILL.md"]);
+        assert_eq!((run.input.as_str(), run.env["SKILL_ROOT"].as_str()), ("text", "mine"));
+        for name in ["SKILL_DIR", "CLAUDE_SKILL_DIR", "CLAUDE_PLUGIN_ROOT"] {
+            assert_eq!(run.env[name], "/dev/shm/work", "{name}");
+        }
+        assert_eq!(run.check(), Ok(()));
     }
 
     #[test]

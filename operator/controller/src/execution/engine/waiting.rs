@@ -40,7 +40,10 @@ impl Engine {
             // A skill that no longer parses runs what was read of it and sealed before.
             let is_final = with_versions || read.is_err();
             let result = match admit::choose(&ctx, namespace, &execution, version.as_deref()) {
-                Ok(chosen) => admit::check(&ctx, &reference, chosen, input, known.as_ref(), &turn).await,
+                Ok(chosen) => {
+                    let given = (admit::script_path(&execution), input);
+                    admit::check(&ctx, &reference, chosen, given, known.as_ref(), &turn).await
+                }
                 Err(refusal) => Err(refusal),
             };
             let result = result.map_err(|refusal| read.err().unwrap_or(refusal));

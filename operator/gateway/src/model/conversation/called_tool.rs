@@ -1,8 +1,9 @@
-//! The meaning of a call of an offered tool: a search, instructions to read, or a skill with its input.
+//! The meaning of a call of an offered tool: a search, instructions to read, or a skill with its input or script.
 
 use std::sync::Arc;
 
 use serde_json::Value;
+use skillet_api::execution::BundleScript;
 use skillet_llm::{Arguments, ToolCall};
 
 use super::Conversation;
@@ -25,10 +26,23 @@ pub(super) enum CalledTool {
     Skill(SkillCall),
 }
 
-/// A skill and the input of its run.
+/// A skill, and the input of its program or a script of its bundle.
+#[derive(Clone)]
 pub(super) struct SkillCall {
     pub(super) target: Target,
+    /// Null beside a script.
     pub(super) input: Value,
+    pub(super) script: Option<BundleScript>,
+}
+
+impl SkillCall {
+    pub(super) fn new(target: Target, input: Value) -> Self {
+        Self { target, input, script: None }
+    }
+
+    pub(super) fn of_script(target: Target, script: BundleScript) -> Self {
+        Self { target, input: Value::Null, script: Some(script) }
+    }
 }
 
 /// The reason why a call means nothing that can run.
@@ -55,12 +69,10 @@ impl Conversation {
         };
         match tool {
             OfferedTool::Skill(target) => {
-                Ok(CalledTool::Skill(SkillCall { target: target.clone(), input: arguments.clone() }))
+                Ok(CalledTool::Skill(SkillCall::new(target.clone(), arguments.clone())))
             }
             OfferedTool::Search { search: SearchAction::Find } => self.find(arguments).map(CalledTool::Found),
-            OfferedTool::Instructions { instructions } => {
-                self.reading(*instructions, arguments).map(CalledTool::Reading)
-            }
+            OfferedTool::Instructions { instructions } => self.instructions(*instructions, arguments),
             OfferedTool::Search { search: SearchAction::Run | SearchAction::RunWithConfirmation } => {
                 self.skill_of_run(arguments).map(CalledTool::Skill)
             }
@@ -70,10 +82,8 @@ impl Conversation {
     /// Returns the skill that a call runs.
     pub(super) fn skill_call(&self, call: &ToolCall) -> Option<SkillCall> {
         match self.offered.targets.get(call.name.as_str()) {
-            None
-            | Some(OfferedTool::Search { search: SearchAction::Find } | OfferedTool::Instructions { .. }) => {
-                None
-            }
+            None => None,
+            Some(_) if self.offered.is_reading(&call.name) => None,
             Some(_) => match self.called_tool(call) {
                 Ok(CalledTool::Skill(skill)) => Some(skill),
                 Ok(CalledTool::Found(_) | CalledTool::Reading(_)) | Err(_) => None,
@@ -83,9 +93,9 @@ impl Conversation {
 
     /// Returns the name under which the client reads of a call.
     pub(super) fn shown_name(&self, call: &ToolCall) -> Arc<str> {
-        let is_search = self.offered.is_search(&call.name);
+        let names_skill = self.offered.is_search(&call.name) || self.offered.is_script(&call.name);
         match self.skill_call(call) {
-            Some(SkillCall { target, .. }) if is_search => target.skill.into(),
+            Some(SkillCall { target, .. }) if names_skill => target.skill.into(),
             Some(_) | None => call.name.as_str().into(),
         }
     }
@@ -99,11 +109,22 @@ impl Conversation {
         Ok(search_tools::find(&policy.gateway.offer, &namespaces, &search, &self.offered, max_bytes))
     }
 
-    fn reading(&self, action: InstructionsAction, arguments: &Value) -> Result<ReadRequest, CallRefusal> {
-        let (namespaces, filter) = (self.searched_namespaces(), &self.offered.scope.filter);
-        let max_bytes = self.limits.result_bytes;
-        instructions::request_of(action, arguments, (&namespaces, filter), max_bytes)
-            .map_err(|(reason, message)| CallRefusal::new(reason, message))
+    fn instructions(&self, action: InstructionsAction, arguments: &Value) -> Result<CalledTool, CallRefusal> {
+        let namespaces = self.searched_namespaces();
+        let (scope, max_bytes) = ((&*namespaces, &self.offered.scope.filter), self.limits.result_bytes);
+        let called = match action {
+            InstructionsAction::Read => {
+                instructions::read_instructions(arguments, scope, max_bytes).map(CalledTool::Reading)
+            }
+            InstructionsAction::ReadFile => {
+                instructions::read_bundle_file(arguments, scope, max_bytes).map(CalledTool::Reading)
+            }
+            InstructionsAction::RunScript | InstructionsAction::RunScriptWithConfirmation => {
+                instructions::script_of(arguments, scope)
+                    .map(|(target, script)| CalledTool::Skill(SkillCall::of_script(target, script)))
+            }
+        };
+        called.map_err(|(reason, message)| CallRefusal::new(reason, message))
     }
 
     fn skill_of_run(&self, arguments: &Value) -> Result<SkillCall, CallRefusal> {
@@ -112,7 +133,7 @@ impl Conversation {
         let (policy, search) = (self.gateway.catalog.policy(), self.skill_search(""));
         let found = search_tools::resolve(&policy.gateway.offer, &self.searched_namespaces(), name, &search);
         match found {
-            Ok(skill) => Ok(SkillCall { target: Target::of(&skill), input }),
+            Ok(skill) => Ok(SkillCall::new(Target::of(&skill), input)),
             Err(reason) => {
                 let find = self.offered.search_tool(SearchAction::Find).map_or("a search", |name| &**name);
                 let message =

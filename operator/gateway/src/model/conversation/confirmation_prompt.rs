@@ -49,7 +49,7 @@ fn about(conversation: &Conversation, ids: &ProviderIds<'_>, call: &ToolCall, is
         return prompt::text_without(&call.name, "its arguments are not JSON");
     };
     let target = match conversation.called_tool(call) {
-        Ok(CalledTool::Skill(SkillCall { target, input: _ })) => target,
+        Ok(CalledTool::Skill(SkillCall { target, .. })) => target,
         Ok(CalledTool::Found(_) | CalledTool::Reading(_)) => {
             return prompt::text_without(&call.name, "it runs no skill");
         }

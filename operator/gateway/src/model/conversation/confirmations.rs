@@ -19,7 +19,9 @@ use skillet_llm::{
 use tokio::time::Instant;
 
 use super::{
-    Conversation, Progress, confirmation_prompt,
+    Conversation, Progress,
+    called_tool::SkillCall,
+    confirmation_prompt,
     tool_calls::{self, Denied},
     tool_result::{self, CallOutcome, failed},
 };
@@ -27,6 +29,7 @@ use crate::{
     error::ApiError,
     executions::{Execution, ExecutionError, ExecutionRequest},
     model::{
+        instructions,
         offered_tools::{OfferedTool, Target},
         search_tools::read_run,
     },
@@ -56,8 +59,7 @@ enum Resolution {
 
 /// A call that a person has confirmed.
 struct Run {
-    target: Target,
-    input: Value,
+    call: SkillCall,
     key: String,
     /// If set, no run is started: an existing one is only looked for.
     too_late: Option<TooLate>,
@@ -107,8 +109,14 @@ fn plan(conversation: &Conversation, request: &Value) -> Vec<PendingResult> {
     let mut settled = Vec::new();
     for (word, call) in words.into_iter().zip(&calls) {
         let is_asked = targets.get(call.name).is_some_and(OfferedTool::needs_confirmation);
-        let is_run = call.name == run_tool || conversation.offered.is_search(call.name);
-        if let Some(resolution) = resolution(word, call, is_asked, is_run) {
+        let form = if is_script(conversation, call.name) {
+            CallForm::Script
+        } else if call.name == run_tool || conversation.offered.is_search(call.name) {
+            CallForm::Named
+        } else {
+            CallForm::Input
+        };
+        if let Some(resolution) = resolution(word, call, is_asked, form) {
             let (id, name) = (call.id.to_owned(), call.name.to_owned());
             settled.push(PendingResult {
                 place: call.location,
@@ -123,8 +131,25 @@ fn plan(conversation: &Conversation, request: &Value) -> Vec<PendingResult> {
     settled
 }
 
-/// None where the result is none of ours. The arguments of a call with `is_run` name the skill.
-fn resolution(word: Reply, call: &HistoryCall<'_>, is_asked: bool, is_run: bool) -> Option<Resolution> {
+/// The meaning of a call's arguments.
+#[derive(Clone, Copy)]
+enum CallForm {
+    Input,
+    /// They name the skill, and have its input.
+    Named,
+    /// They name the skill and a script of its bundle.
+    Script,
+}
+
+/// Returns true for a tool that runs scripts, also if it is not offered any more since a person was asked.
+fn is_script(conversation: &Conversation, name: &str) -> bool {
+    let is_known = conversation.offered.targets.contains_key(name);
+    conversation.offered.is_script(name)
+        || (!is_known && name.starts_with(instructions::RUN_SCRIPT_WITH_CONFIRMATION))
+}
+
+/// None where the result is none of ours.
+fn resolution(word: Reply, call: &HistoryCall<'_>, is_asked: bool, form: CallForm) -> Option<Resolution> {
     let refuse = |message: String| {
         Some(Resolution::Refuse {
             reason: "NotConfirmed",
@@ -140,12 +165,11 @@ fn resolution(word: Reply, call: &HistoryCall<'_>, is_asked: bool, is_run: bool)
                 (true, false) => None,
             };
             let arguments = call.arguments().unwrap_or_default();
-            let input = match read_run(&arguments) {
-                Ok((named, input)) if is_run && named == skill => input,
-                Ok(_) | Err(_) => arguments,
-            };
             let target = Target { namespace, skill, version, confirm: true };
-            Some(Resolution::Run(Box::new(Run { target, input, key: format!("confirmed/{code}"), too_late })))
+            let Some(call) = confirmed_call(target, arguments, form) else {
+                return refuse("the confirmed call names another skill".to_owned());
+            };
+            Some(Resolution::Run(Box::new(Run { call, key: format!("confirmed/{code}"), too_late })))
         }
         Reply::Refused => refuse("a person refused this call".to_owned()),
         Reply::Invalid(error) => refuse(error.to_string()),
@@ -153,6 +177,24 @@ fn resolution(word: Reply, call: &HistoryCall<'_>, is_asked: bool, is_run: bool)
         Reply::Missing if is_asked => refuse("nobody confirmed this call".to_owned()),
         Reply::NotTried if is_asked => Some(too_many()),
         Reply::Unclear | Reply::Missing | Reply::NotTried => None,
+    }
+}
+
+/// Returns the call that a person saw; `None` if its arguments name no script of that skill.
+fn confirmed_call(target: Target, arguments: Value, form: CallForm) -> Option<SkillCall> {
+    match form {
+        CallForm::Input => Some(SkillCall::new(target, arguments)),
+        CallForm::Named => {
+            let input = match read_run(&arguments) {
+                Ok((named, input)) if named == target.skill => input,
+                Ok(_) | Err(_) => arguments,
+            };
+            Some(SkillCall::new(target, input))
+        }
+        CallForm::Script => {
+            let (named, script) = instructions::read_script(&arguments).ok()?;
+            (named == target.skill).then(|| SkillCall::of_script(target, script))
+        }
     }
 }
 
@@ -187,13 +229,14 @@ async fn outcome(
         Resolution::Run(run) => run,
         Resolution::Refuse { reason, message } => return Ok(failed(reason, message)),
     };
-    let Run { target, input, key, too_late } = &**run;
+    let Run { call, key, too_late } = &**run;
+    let target = &call.target;
     match tool_calls::allow(conversation, target).await {
         Ok(()) => {}
         Err(Denied::Refused(refused)) => return Ok(refused),
         Err(Denied::Unavailable(error)) => return Err(error),
     }
-    let order = tool_calls::order(conversation, target, input.clone(), Some(key.clone()));
+    let order = tool_calls::order(conversation, call, Some(key.clone()));
     if let Some(too_late) = too_late {
         return attach_to_running(conversation, &order, *too_late, deadline).await;
     }

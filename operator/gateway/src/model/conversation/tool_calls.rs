@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
-use serde_json::Value;
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use skillet_api::skill::Invocation;
 use skillet_llm::{ToolCall, ToolResult, result_budget::ResultBudget};
@@ -114,23 +114,24 @@ async fn called(
     key: Option<String>,
     deadline: Instant,
 ) -> CallOutcome {
-    let SkillCall { target: skill, input } = match conversation.called_tool(call) {
-        Ok(CalledTool::Skill(skill)) => skill,
+    let called = match conversation.called_tool(call) {
+        Ok(CalledTool::Skill(called)) => called,
         Ok(CalledTool::Reading(request)) => return read(conversation, request).await,
         Ok(CalledTool::Found(skills)) => return found(&skills, conversation.limits.result_bytes),
         Err(CallRefusal { reason, message }) => return failed(&reason, &message),
     };
-    match allow(conversation, &skill).await {
+    let skill = &called.target;
+    match allow(conversation, skill).await {
         Ok(()) => {}
         Err(Denied::Refused(refused)) => return refused,
         Err(Denied::Unavailable(error)) => return failed("ApiError", &error.message),
     }
-    match conversation.invocation(&skill) {
+    match conversation.invocation(skill) {
         Some(Invocation::Manual) => return failed("ManualOnly", MANUAL),
         Some(Invocation::Hybrid) => return failed("NotConfirmed", &unconfirmed(conversation, call)),
         Some(Invocation::Auto) | None => {}
     }
-    let order = ExecutionRequest { ignore_version: true, ..order(conversation, &skill, input, key) };
+    let order = ExecutionRequest { ignore_version: true, ..order(conversation, &called, key) };
     let outcome = execute(conversation, &order, deadline).await;
     if let Some(lesson) = &conversation.offered.lesson
         && outcome.is_run
@@ -215,9 +216,13 @@ pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result
 /// version enter, of which there may be a newer one by then.
 fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) -> Option<String> {
     let key = conversation.idempotency.as_ref()?;
-    let SkillCall { target, input } = conversation.skill_call(call)?;
+    let SkillCall { target, input, script } = conversation.skill_call(call)?;
     let Target { namespace, skill, version: _, confirm: _ } = target;
-    let digest = Sha256::digest(format!("{namespace}/{skill}/{input}"));
+    let given = match &script {
+        None => input.to_string(),
+        Some(script) => format!("script {}", json!(script)),
+    };
+    let digest = Sha256::digest(format!("{namespace}/{skill}/{given}"));
     let called = format!("{digest:x}");
     let before = progress.occurrences.entry(called.clone()).or_default();
     *before += 1;
@@ -227,8 +232,7 @@ fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) ->
 
 pub(super) fn order(
     conversation: &Conversation,
-    target: &Target,
-    input: Value,
+    SkillCall { target, input, script }: &SkillCall,
     idempotency: Option<String>,
 ) -> ExecutionRequest {
     ExecutionRequest {
@@ -237,7 +241,8 @@ pub(super) fn order(
         skill: target.skill.as_str().into(),
         // The version that was offered is the version that is run.
         version: Some(target.version.clone()),
-        input,
+        input: input.clone(),
+        script: script.clone(),
         session: conversation.session.clone(),
         timeout: None,
         request_id: conversation.request_id.clone(),

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json, value::RawValue};
 use skillet_api::Phase;
-use skillet_core::json_text::compact;
+use skillet_core::{json_text::compact, text::truncate};
 use skillet_llm::{
     ToolResult,
     result_budget::{ResultBudget, ResultPrefix},
 };
 use tracing::warn;
 
-use crate::executions::{Execution, ExecutionError, Metadata};
+use crate::executions::{Execution, ExecutionError, Metadata, Status};
+
+/// Most bytes of standard error in the result of a script.
+const STDERR_BYTES: usize = 4 << 10;
 
 /// The outcome of a call, before the budget bounds it.
 pub(super) struct CallOutcome {
@@ -94,6 +97,9 @@ fn completed(execution: &Execution, most: usize) -> CallOutcome {
     let Some(status) = &execution.status else { return failed("ApiError", "the execution has no status") };
     // What the operator refuses ends without an attempt.
     let is_run = status.attempts > 0;
+    if is_run && execution.spec.script.is_some() {
+        return script_ended(status, most);
+    }
     match status.phase {
         Phase::Succeeded => {
             let output = status.output.as_deref().map_or("null", RawValue::get);
@@ -111,6 +117,39 @@ fn completed(execution: &Execution, most: usize) -> CallOutcome {
             CallOutcome { is_run, ..failed(reason, status.message.as_deref().unwrap_or("the skill failed")) }
         }
     }
+}
+
+/// The end of a script as the model reads it: what it printed, whatever its exit code. A cut result loses standard output
+/// first.
+fn script_ended(status: &Status, most: usize) -> CallOutcome {
+    let is_error = status.phase != Phase::Succeeded;
+    let mut result = json!({ "exitCode": status.exit_code });
+    if is_error {
+        let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
+        result["error"] = json!({ "reason": reason, "message": status.message });
+    }
+    let stderr = status.stderr.as_ref().map(|stderr| truncate(&stderr.head, STDERR_BYTES).0);
+    if let Some(stderr) = stderr.filter(|stderr| !stderr.is_empty()) {
+        result["stderr"] = stderr.into();
+    }
+    if status.truncated {
+        result["truncated"] = true.into();
+    }
+    result["stdout"] = match (&status.output, &status.stdout) {
+        (Some(output), _) => {
+            let mut output: Value = serde_json::from_str(output.get()).unwrap_or_default();
+            match output.as_object_mut().filter(|fields| fields.len() == 1) {
+                // Text, and the scalars of JSON.
+                Some(fields) if fields.contains_key("output") => fields["output"].take(),
+                Some(fields) if fields.contains_key("value") => fields["value"].take(),
+                Some(_) | None => output,
+            }
+        }
+        (None, Some(stdout)) => stdout.head.as_str().into(),
+        (None, None) => "".into(),
+    };
+    let content = ResultPrefix::new(result.to_string(), most);
+    CallOutcome { content, is_error, is_run: true, execution: None }
 }
 
 /// The outcome of a search for skills, which runs none.
@@ -131,7 +170,9 @@ mod tests {
     use skillet_api::Reason;
 
     use super::*;
-    use crate::executions::Status;
+    use skillet_api::execution::StreamStatus;
+
+    use crate::executions::Spec;
 
     fn ended(phase: Phase, reason: Reason, attempts: u32) -> CallOutcome {
         let status = Status {
@@ -183,6 +224,52 @@ mod tests {
             outcome.to_result(&mut budget, "", "").content,
             ResultBudget::new(100, 1000).take(&whole).text
         );
+    }
+
+    #[test]
+    fn a_script_ends_with_its_exit_code_and_both_streams() {
+        let raw = |text: &str| Some(RawValue::from_string(text.to_owned()).unwrap());
+        let spec = Spec { script: raw("{}"), ..Spec::default() };
+        let stream = |head: &str| Some(StreamStatus { head: head.into(), ..StreamStatus::default() });
+        let outcome = |status: Status| {
+            let execution = Execution { spec: spec.clone(), status: Some(status), ..Execution::default() };
+            let outcome = completed(&execution, 10_000);
+            (serde_json::from_str::<Value>(&text(&outcome)).unwrap(), outcome.is_error)
+        };
+        let good = |output: &str| Status {
+            phase: Phase::Succeeded,
+            output: raw(output),
+            exit_code: Some(0),
+            attempts: 1,
+            ..Status::default()
+        };
+        for (output, stdout) in [
+            (r#"{"output":"two\nlines"}"#, json!("two\nlines")),
+            (r#"{"value":5}"#, json!(5)),
+            (r#"{"output":1,"a":2}"#, json!({ "output": 1, "a": 2 })),
+            ("[1]", json!([1])),
+        ] {
+            assert_eq!(outcome(good(output)), (json!({ "exitCode": 0, "stdout": stdout }), false));
+        }
+        let noisy = Status { stderr: stream(&"é".repeat(5000)), truncated: true, ..good("[]") };
+        let (result, _) = outcome(noisy);
+        assert_eq!((result["stderr"].as_str().unwrap().len(), &result["truncated"]), (4096, &json!(true)));
+        let failed = Status {
+            phase: Phase::Failed,
+            reason: Some(Reason::ExitCode),
+            message: Some("KeyError".into()),
+            exit_code: Some(1),
+            stdout: stream("so far"),
+            stderr: stream("KeyError"),
+            attempts: 1,
+            ..Status::default()
+        };
+        let error = json!({ "reason": "ExitCode", "message": "KeyError" });
+        let expected = json!({ "exitCode": 1, "stdout": "so far", "stderr": "KeyError", "error": error });
+        assert_eq!(outcome(failed.clone()), (expected, true));
+        let refused = Status { attempts: 0, reason: Some(Reason::FileNotFound), ..failed };
+        let error = json!({ "error": { "reason": "FileNotFound", "message": "KeyError" } });
+        assert_eq!(outcome(refused), (error, true));
     }
 
     #[test]

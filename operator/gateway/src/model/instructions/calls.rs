@@ -10,10 +10,7 @@ use skillet_instructions::{
 use skillet_offer::SkillFilter;
 
 use super::{VisibleGuide, find};
-use crate::{
-    catalog::Namespace,
-    model::offered_tools::{InstructionsAction, Target},
-};
+use crate::{catalog::Namespace, model::offered_tools::Target};
 
 /// The name under which the body is read like a file.
 const BODY: &str = "SKILL.md";
@@ -40,39 +37,49 @@ pub(in crate::model) enum ReadAction {
 /// A reason and a message for the model.
 pub(in crate::model) type Refused = (&'static str, String);
 
-/// Reads a call. The result of a text is limited to these bytes.
-pub(in crate::model) fn request_of(
-    action: InstructionsAction,
+/// Reads a call for instructions. The result of a text is limited to these bytes.
+pub(in crate::model) fn read_instructions(
     arguments: &Value,
     (namespaces, filter): (&[Arc<Namespace>], &SkillFilter),
     max_bytes: usize,
 ) -> Result<ReadRequest, Refused> {
-    let name = arguments["name"].as_str().unwrap_or_default();
-    // A hidden skill is for users: a model gets it by a trigger alone.
-    let guide = find(namespaces, filter, name).filter(|guide| guide.instructions.is_listed());
-    let Some(guide) = guide else {
-        return Err((
-            "SkillNotFound",
-            format!("there are no instructions of a skill {name:?}; the listing has the names"),
-        ));
-    };
-    let action = match action {
-        InstructionsAction::Read => ReadAction::Text(read_body(&guide, arguments, max_bytes)),
-        InstructionsAction::ReadFile => {
-            let path = arguments["path"].as_str().unwrap_or_default().trim_start_matches("./");
-            let offset = arguments["offset"].as_u64().and_then(|offset| usize::try_from(offset).ok());
-            read_path(&guide, path, offset.unwrap_or_default(), max_bytes)?
-        }
-    };
+    let guide = listed(namespaces, filter, arguments["name"].as_str().unwrap_or_default())?;
+    let action = ReadAction::Text(read_body(&guide, arguments, max_bytes));
     Ok(ReadRequest { target: target(&guide), action })
 }
 
-fn target(guide: &VisibleGuide<'_>) -> Target {
+/// Reads a call for a file of a bundle.
+pub(in crate::model) fn read_bundle_file(
+    arguments: &Value,
+    (namespaces, filter): (&[Arc<Namespace>], &SkillFilter),
+    max_bytes: usize,
+) -> Result<ReadRequest, Refused> {
+    let guide = listed(namespaces, filter, arguments["name"].as_str().unwrap_or_default())?;
+    let path = arguments["path"].as_str().unwrap_or_default().trim_start_matches("./");
+    let offset = arguments["offset"].as_u64().and_then(|offset| usize::try_from(offset).ok());
+    let action = read_path(&guide, path, offset.unwrap_or_default(), max_bytes)?;
+    Ok(ReadRequest { target: target(&guide), action })
+}
+
+/// Returns the listed skill of a name. A hidden skill is for users: a model gets it by a trigger alone.
+pub(super) fn listed<'a>(
+    namespaces: &'a [Arc<Namespace>],
+    filter: &'a SkillFilter,
+    name: &str,
+) -> Result<VisibleGuide<'a>, Refused> {
+    let guide = find(namespaces, filter, name).filter(|guide| guide.instructions.is_listed());
+    guide.ok_or_else(|| {
+        let message = format!("there are no instructions of a skill {name:?}; the listing has the names");
+        ("SkillNotFound", message)
+    })
+}
+
+pub(super) fn target(guide: &VisibleGuide<'_>) -> Target {
     Target {
         namespace: guide.namespace.to_string(),
         skill: guide.name().to_owned(),
         version: guide.version.spec.version.to_string(),
-        confirm: false,
+        confirm: guide.is_confirmed(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The listing of a request and the tools that read what is listed.
+//! The listing of a request and the tools for what is listed.
 
 use std::sync::Arc;
 
@@ -8,7 +8,11 @@ use skillet_instructions::listing::{Listed, Listing, render_for, summarize};
 use skillet_llm::ToolDefinition;
 use skillet_offer::SkillFilter;
 
-use super::{VisibleGuide, triggered, visible};
+use super::{
+    VisibleGuide,
+    scripts::{self, RUN_SCRIPT, RUN_SCRIPT_WITH_CONFIRMATION},
+    triggered, visible,
+};
 use crate::{
     catalog::Namespace,
     model::{
@@ -33,6 +37,8 @@ pub(in crate::model) struct InstructionsRequest<'a> {
     pub(in crate::model) max_tools: Option<usize>,
     /// The texts of each turn of the user.
     pub(in crate::model) turns: &'a [Vec<&'a str>],
+    /// True if the gateway can ask a person to confirm calls.
+    pub(in crate::model) can_confirm: bool,
 }
 
 /// Adds to an offer the listing, the tools that read it, and the texts that are always there or triggered.
@@ -73,6 +79,15 @@ fn add_listing(
     let named: Vec<&VisibleGuide<'_>> =
         listed.iter().filter(|guide| !dropped.iter().any(|name| name == guide.name())).collect();
     let mut tools = definitions(&read, &free_name(READ_FILE, &taken), &named);
+    for (name, action, can_run) in [
+        (RUN_SCRIPT, InstructionsAction::RunScript, true),
+        (RUN_SCRIPT_WITH_CONFIRMATION, InstructionsAction::RunScriptWithConfirmation, request.can_confirm),
+    ] {
+        if can_run {
+            let tool = scripts::definition(&free_name(name, &taken), &read, &named, action);
+            tools.extend(tool.map(|tool| (tool, action)));
+        }
+    }
     let room = request.max_tools.map(|most| most.saturating_sub(offered.tools.len()));
     if named.is_empty() || room.is_some_and(|room| room < tools.len()) {
         return;

@@ -10,8 +10,8 @@ use super::*;
 use crate::{
     auth::Verb,
     testing::{
-        AGENT, TestGateway, TestResponse,
-        scripts::{CHAT, asking, response, will_say},
+        AGENT, TestGateway,
+        scripts::{CHAT, asking, confirm, response, will_say},
     },
 };
 
@@ -152,18 +152,6 @@ async fn a_request_narrows_the_skills_that_are_found_and_run() {
     }
 }
 
-/// Confirms the only call of a response, in a further request.
-async fn confirm(gateway: &TestGateway, answer: &TestResponse, input: &Value) {
-    let text = answer.text.replace("\\\"", "\"").replace("\\\\", "\\");
-    let from = text.find(r#"{"skillet":"confirm""#).unwrap_or_else(|| panic!("no prompt in {text}"));
-    let confirmation = text[from..].split_inclusive('}').next().unwrap();
-    let function = json!({ "name": "run_skill_with_confirmation", "arguments": input.to_string() });
-    let calls = json!([{ "id": "c1", "type": "function", "function": function }]);
-    let messages = json!([{ "role": "user", "content": "pay" }, { "role": "assistant", "tool_calls": calls },
-        { "role": "tool", "tool_call_id": "c1", "content": confirmation }]);
-    gateway.post(CHAT, &json!({ "model": "m", "messages": messages })).await;
-}
-
 #[tokio::test]
 async fn a_person_confirms_the_skill_and_the_input_that_a_call_names() {
     for (is_streaming, mode) in
@@ -180,7 +168,7 @@ async fn a_person_confirms_the_skill_and_the_input_that_a_call_names() {
         assert_eq!(answer.header("x-skillet-offered"), offered);
         // The policy may change before the reply.
         gateway.change_policy(|policy| policy.gateway.offer.mode = mode);
-        confirm(&gateway, &answer, &input).await;
+        confirm(&gateway, &answer, "run_skill_with_confirmation", &input).await;
         let spec = &gateway.api.executions()[0]["spec"];
         assert_eq!((&spec["skill"], &spec["input"]), (&json!("pay"), &json!({ "amount": 5 })));
     }

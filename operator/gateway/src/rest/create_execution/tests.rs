@@ -57,6 +57,8 @@ async fn a_refusal_is_an_error_with_the_operators_reason() {
         ("SkillNotFound", 404, ""),
         ("VersionNotFound", 404, "/version"),
         ("InputInvalid", 422, "/input"),
+        ("FileNotFound", 404, "/script/path"),
+        ("NoInterpreter", 409, "/script/path"),
         ("ConstraintInvalid", 422, "/version"),
         ("SkillOff", 409, ""),
         ("SkillDisabled", 409, ""),
@@ -86,6 +88,25 @@ async fn the_execution_has_the_fields_of_the_request() {
             "caller": "team/agent", "cancel": false })
     );
     assert_eq!(gateway.get(&format!("{RUNS}/{name}")).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_request_for_a_script_makes_such_an_execution_and_shows_it() {
+    let gateway = stocked();
+    let script = json!({ "path": "a.sh", "args": ["-l"], "stdin": "x" });
+    let answer = post(&gateway, json!({ "skill": "sum", "script": script, "wait": false })).await;
+    assert_eq!((answer.status, &answer.json()["script"]), (202, &script));
+    let spec = &gateway.api.executions()[0]["spec"];
+    assert_eq!((&spec["script"], spec.get("input")), (&script, None));
+    for (body, field) in [
+        (json!({ "skill": "sum", "script": script, "input": {} }), "/script"),
+        (json!({ "skill": "sum", "script": { "path": "a", "input": 1 } }), "/script/input"),
+        (json!({ "skill": "sum", "script": { "args": [] } }), "/script"),
+    ] {
+        let (status, code, at) = post(&gateway, body).await.error();
+        assert_eq!((status, code.as_str(), at.as_str()), (400, "BadRequest", field));
+    }
+    assert_eq!(gateway.created(), 1);
 }
 
 #[tokio::test]
