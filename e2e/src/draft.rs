@@ -32,6 +32,19 @@ impl SkillDraft {
         Self::new(name, json!({ "runtime": "python", "script": script }))
     }
 
+    /// Instructions with these files, and no program.
+    pub fn bundle(name: &str, files: &[(&str, &str)]) -> Self {
+        let files: Vec<Value> =
+            files.iter().map(|(path, text)| json!({ "path": path, "content": text })).collect();
+        let object = json!({
+            "apiVersion": "skillet.dev/v1alpha1",
+            "kind": "Skill",
+            "metadata": { "name": name },
+            "spec": { "version": "1.0.0", "instructions": { "body": "Run the scripts." }, "files": files },
+        });
+        Self { object }
+    }
+
     /// The same with another version.
     pub fn version(self, version: &str) -> Self {
         self.spec("version", version)

@@ -16,6 +16,7 @@ mod plugin;
 mod policy;
 mod programs;
 mod refusals;
+mod scripts;
 mod secrets;
 mod time_limits;
 mod unparsable;

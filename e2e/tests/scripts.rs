@@ -1,0 +1,106 @@
+//! Scripts of a bundle in sandboxes: each interpreter, the folder of the bundle, and what cannot run.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use skillet_api::{Phase, Reason, SkillExecution, SkillExecutionSpec, execution::BundleScript};
+use skillet_e2e::{Journey, SkillDraft, execute::spec, journey};
+
+const PYTHON: &str = r#"
+import json, os, sys
+here = os.path.dirname(os.path.abspath(__file__))
+json.dump({
+    "text": open(os.path.join(here, "..", "lib", "text.txt")).read(),
+    "same": open(os.environ["SKILL_DIR"] + "/lib/text.txt").read() == open("lib/text.txt").read(),
+    "args": sys.argv[1:],
+    "stdin": sys.stdin.read(),
+    "body": open("SKILL.md").read(),
+}, sys.stdout)
+"#;
+const SHELL: &str =
+    "#!/usr/bin/env bash\ncd /\necho \"$(cat \"$(dirname \"$0\")/../lib/text.txt\") $1 $(cat)\"\n";
+const NODE: &str = r#"
+import { readFileSync } from "node:fs";
+const text: string = readFileSync(new URL("../lib/text.txt", import.meta.url), "utf8");
+console.log(JSON.stringify([text, ...process.argv.slice(2), process.env.CLAUDE_PLUGIN_ROOT === process.cwd()]));
+"#;
+
+fn bundle() -> SkillDraft {
+    SkillDraft::bundle(
+        "tools",
+        &[
+            ("lib/text.txt", "größer"),
+            ("scripts/look.py", PYTHON),
+            ("scripts/look", SHELL),
+            ("scripts/look.mts", NODE),
+            ("scripts/broken.py", "# /// script\n# dependencies = [\"requests\"]\n# ///\nimport requests\n"),
+        ],
+    )
+}
+
+async fn start(j: &Journey, path: &str, args: &[&str], stdin: &str) -> Result<SkillExecution> {
+    let args = args.iter().map(ToString::to_string).collect();
+    let script = BundleScript { path: path.to_owned(), args, stdin: stdin.to_owned() };
+    j.start_with(SkillExecutionSpec { script: Some(script), ..spec("tools") }).await
+}
+
+#[tokio::test]
+async fn scripts_of_a_bundle_run_with_their_interpreter_and_read_its_files() -> Result<()> {
+    journey(async |j| {
+        j.apply(&bundle()).await?;
+        let run = async |path, args, stdin| {
+            let execution = start(j, path, args, stdin).await?;
+            anyhow::Ok(j.ended(&execution).await?.output())
+        };
+        let (python, shell, node) = tokio::try_join!(
+            run("scripts/look.py", &["--width", "80 $HOME"], "in"),
+            run("./scripts/look", &["one"], "two"),
+            run("scripts/look.mts", &["-x"], ""),
+        )?;
+        let expected = json!({ "text": "größer", "same": true, "args": ["--width", "80 $HOME"], "stdin": "in",
+            "body": "Run the scripts." });
+        assert_eq!(python, expected);
+        assert_eq!(shell, json!({ "output": "größer one two" }));
+        assert_eq!(node, json!(["größer", "-x", true]));
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_script_that_cannot_run_says_why() -> Result<()> {
+    journey(async |j| {
+        j.apply(&bundle()).await?;
+        let end = async |path| {
+            let execution = start(j, path, &[], "").await?;
+            j.ended(&execution).await
+        };
+        let (absent, outside, text, broken) = tokio::try_join!(
+            end("scripts/other.py"),
+            end("../../etc/passwd"),
+            end("lib/text.txt"),
+            end("scripts/broken.py"),
+        )?;
+        absent.is(Phase::Failed, Reason::FileNotFound).says(&["spec.script.path", "scripts/look.py"]);
+        outside.is(Phase::Failed, Reason::FileNotFound);
+        text.is(Phase::Failed, Reason::NoInterpreter).says(&["#!/usr/bin/env python3"]);
+        let broken = broken.is(Phase::Failed, Reason::ExitCode);
+        broken.says(&["ModuleNotFoundError", "no packages; use an image that has them"]);
+        j.run("tools", json!({})).await?.is(Phase::Failed, Reason::NoProgram);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_plugin_runs_a_script_with_the_words_behind_two_dashes() -> Result<()> {
+    journey(async |j| {
+        j.apply(&bundle()).await?;
+        let here = ["skill", "run", "tools", "--namespace", &j.namespace];
+        let script = ["--script", "scripts/look.py", "--stdin", "-", "-o", "json", "--", "-v"];
+        let printed: Value =
+            serde_json::from_str(&j.kubectl(&[&here[..], &script[..]].concat(), "typed").await?)?;
+        ensure!(printed["args"] == json!(["-v"]) && printed["stdin"] == "typed", "{printed}");
+        Ok(())
+    })
+    .await
+}
