@@ -49,6 +49,46 @@ struct Signal {
 #[derive(Debug, Deserialize)]
 struct Explanation {
     skills: Vec<ExplainedSkill>,
+    /// The terms that the text was searched for, the heaviest first.
+    #[serde(default)]
+    terms: Vec<SearchedTerm>,
+    #[serde(default)]
+    embeddings: Embeddings,
+}
+
+#[derive(Debug, Deserialize)]
+struct SearchedTerm {
+    word: String,
+    term: String,
+    points: i64,
+}
+
+/// The state of the gateway's embedding model.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Embeddings {
+    /// The reason why the model could not be loaded.
+    message: Option<String>,
+}
+
+/// Signals whose points are no words of the skill's texts.
+const LEARNED_SIGNALS: [&str; 2] = ["Learned", "Unused"];
+const VECTOR_SIGNAL: &str = "Vector";
+
+impl ExplainedSkill {
+    /// Returns the points of words, of learning, and of the vector.
+    fn shares(&self) -> [i64; 3] {
+        let mut shares = [0; 3];
+        for signal in &self.signals {
+            let [words, learned, vector] = &mut shares;
+            match signal.kind.as_str() {
+                VECTOR_SIGNAL => *vector += signal.points,
+                kind if LEARNED_SIGNALS.contains(&kind) => *learned += signal.points,
+                _ => *words += signal.points,
+            }
+        }
+        shares
+    }
 }
 
 impl ListedObject for ExplainedSkill {
@@ -70,7 +110,11 @@ pub(crate) async fn run(
         Some(key) => Cow::from(key),
         None => gateway::token(&connection, &args.service_account).await?.into(),
     };
-    let Explanation { skills } = gateway.send(request(&gateway, &token, args)).await?;
+    let explanation: Explanation = gateway.send(request(&gateway, &token, args)).await?;
+    let Explanation { skills, embeddings, .. } = &explanation;
+    if let Some(message) = &embeddings.message {
+        console::explain(&format!("Skills are ranked by words alone: {message}\n"));
+    }
     if skills.is_empty() && args.output.is_for_people() {
         let account = &args.service_account;
         console::explain(&format!(
@@ -81,7 +125,7 @@ pub(crate) async fn run(
         return Ok(Exit::Done);
     }
     let is_wide = args.output == ListFormat::Wide;
-    console.print(&args.output.render(&skills, || table(&skills, is_wide))?)?;
+    console.print(&args.output.render(skills, || text(&explanation, is_wide))?)?;
     Ok(Exit::Done)
 }
 
@@ -101,8 +145,34 @@ fn request(gateway: &Gateway, token: &str, args: &ExplainArgs) -> Request<Body> 
     request
 }
 
+/// Returns the table of the skills, and below it the table of the terms.
+fn text(explanation: &Explanation, is_wide: bool) -> String {
+    let Explanation { skills, terms, embeddings: _ } = explanation;
+    let skills = table(skills, is_wide);
+    if terms.is_empty() {
+        return skills;
+    }
+    let mut table = Table::new(&["WORD", "TERM", "POINTS"]);
+    for SearchedTerm { word, term, points } in terms {
+        table.push(vec![word.clone(), term.clone(), points.to_string()]);
+    }
+    format!("{skills}\n{}", table.render())
+}
+
 fn table(skills: &[ExplainedSkill], is_wide: bool) -> String {
-    const HEADER: [&str; 7] = ["SKILL", "NAMESPACE", "OFFERED", "SCORE", "THRESHOLD", "WHY", "SIGNALS"];
+    const HEADER: [&str; 11] = [
+        "SKILL",
+        "NAMESPACE",
+        "OFFERED",
+        "SCORE",
+        "THRESHOLD",
+        "DISTANCE",
+        "WORDS",
+        "LEARNED",
+        "VECTOR",
+        "WHY",
+        "SIGNALS",
+    ];
     let columns = HEADER.len() - usize::from(!is_wide);
     let mut table = Table::new(&HEADER[..columns]);
     let mut sorted: Vec<&ExplainedSkill> = skills.iter().collect();
@@ -113,12 +183,18 @@ fn table(skills: &[ExplainedSkill], is_wide: bool) -> String {
             .iter()
             .map(|signal| format!("{} {} {:+}", signal.kind, signal.text, signal.points))
             .collect();
+        let [words, learned, vector] = skill.shares().map(|points| points.to_string());
+        let distance = skill.threshold.map(|threshold| format!("{:+}", skill.score - threshold));
         let cells = [
             skill.name.clone(),
             skill.namespace.clone(),
             if skill.offered { "yes" } else { "no" }.to_owned(),
             skill.score.to_string(),
             skill.threshold.map(|threshold| threshold.to_string()).unwrap_or_default(),
+            distance.unwrap_or_default(),
+            words,
+            learned,
+            vector,
             skill.reason.clone(),
             signals.join(", "),
         ];

@@ -78,11 +78,32 @@ async fn a_refusal_has_the_gateway_s_own_message() {
 
 #[test]
 fn the_table_has_offered_skills_first_and_says_why() {
-    let skills = serde_json::from_value::<Explanation>(explained()).unwrap().skills;
+    let explanation = serde_json::from_value::<Explanation>(explained()).unwrap();
     assert_eq!(
-        table(&skills, true),
-        "SKILL   NAMESPACE   OFFERED   SCORE   THRESHOLD   WHY              SIGNALS\n\
-         csv     team-a      yes       40      20          Offered          Tag csv +40\n\
-         low     team-a      no        5       20          BelowThreshold   Tag csv +5\n"
+        text(&explanation, true),
+        "SKILL   NAMESPACE   OFFERED   SCORE   THRESHOLD   DISTANCE   WORDS   LEARNED   VECTOR   WHY              SIGNALS\n\
+         csv     team-a      yes       40      20          +20        40      0         0        Offered          Tag csv +40\n\
+         low     team-a      no        5       20          -15        5       0         0        BelowThreshold   Tag csv +5\n"
     );
+}
+
+#[test]
+fn the_points_are_split_and_the_terms_have_a_table_of_their_own() {
+    let signal = |kind: &str, points: i64| json!({ "kind": kind, "points": points, "text": "t" });
+    let signals = [signal("Tag", 30), signal("Learned", 20), signal("Unused", -10), signal("Vector", 70)];
+    let explained = json!({
+        "skills": [{ "name": "csv", "score": 110, "threshold": 100, "offered": true, "reason": "Offered", "signals": signals }],
+        "terms": [{ "word": "rows", "term": "row", "points": 90 }],
+        "embeddings": { "state": "Failed", "message": "no file" },
+    });
+    let explanation = serde_json::from_value::<Explanation>(explained).unwrap();
+    assert_eq!(
+        text(&explanation, false),
+        "SKILL   NAMESPACE   OFFERED   SCORE   THRESHOLD   DISTANCE   WORDS   LEARNED   VECTOR   WHY\n\
+         csv     -           yes       110     100         +10        30      10        70       Offered\n\
+         \n\
+         WORD   TERM   POINTS\n\
+         rows   row    90\n"
+    );
+    assert_eq!(explanation.embeddings.message.as_deref(), Some("no file"));
 }
