@@ -87,6 +87,8 @@ test_refusals() {
   refused "the release's namespace for sandboxes" "sandboxes need a namespace of theirs" --set sandbox.namespace=skillet-system
   refused "a monitor without a service" "needs metrics.service.enabled" --set metrics.service.enabled=false --set metrics.serviceMonitor.enabled=true
   refused "a registry that nobody named" "imageRegistry is required" --set imageRegistry=
+  refused "a volume of two kinds" "/gateway/embeddings/volume" --set gateway.embeddings.volume.configMap.name=a --set gateway.embeddings.volume.emptyDir=
+  refused "a folder outside of the volume" "/gateway/embeddings/path" --set gateway.embeddings.path=../x
   refused "an Ingress without a host" "needs gateway.ingress.host" --set gateway.ingress.enabled=true
   refused "a route without a gateway" "needs gateway.httpRoute.parentRefs" --set gateway.httpRoute.enabled=true
   refused "an old cluster" "incompatible with Kubernetes" --kube-version 1.32.0
@@ -136,6 +138,7 @@ HTTP_ADDRESS [::]:9090
 GATEWAY_ADDRESS [::]:9443
 GATEWAY_PROBES_ADDRESS [::]:9091
 TLS_CERTIFICATE_FILE /tls/tls.crt
+EMBEDDINGS_FOLDER /embeddings/models/small
 TLS_KEY_FILE /tls/tls.key
 LOG_FORMAT text
 LOG_FILTER info,kube=debug

@@ -21,9 +21,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: {{ if include "skillet.gateway.isAlone" . }}gateway{{ else }}operator{{ end }}
 {{- end }}
 
-{{/* "true" where it has files of Secrets, else nothing. */}}
+{{/* "true" where it has files of Secrets or of a model, else nothing. */}}
 {{- define "skillet.gateway.hasVolumes" -}}
-{{- if or .Values.gateway.tlsSecret .Values.gateway.confirmationKey.enabled }}true{{ end }}
+{{- if or .Values.gateway.tlsSecret .Values.gateway.confirmationKey.enabled .Values.gateway.embeddings.volume }}true{{ end }}
 {{- end }}
 
 {{- define "skillet.gateway.volumes" -}}
@@ -41,6 +41,10 @@ volumes:
         {{- /* In the chart's own Secret it has always one name. */}}
         - key: {{ ternary .Values.gateway.confirmationKey.key "key" (not (empty .Values.gateway.confirmationKey.secret)) }}
           path: key
+  {{- end }}
+  {{- with .Values.gateway.embeddings.volume }}
+  - name: embeddings
+    {{- toYaml . | nindent 4 }}
   {{- end }}
 {{- end }}
 
@@ -65,6 +69,10 @@ volumes:
       value: "/tls/tls.crt"
     - name: TLS_KEY_FILE
       value: "/tls/tls.key"
+    {{- end }}
+    {{- if .Values.gateway.embeddings.volume }}
+    - name: EMBEDDINGS_FOLDER
+      value: {{ printf "/embeddings/%s" .Values.gateway.embeddings.path | trimSuffix "/" | quote }}
     {{- end }}
     # One heap per thread would hold what a thread once needed.
     - name: MALLOC_ARENA_MAX
@@ -109,6 +117,11 @@ volumes:
     {{- if .Values.gateway.confirmationKey.enabled }}
     - name: confirmation-key
       mountPath: /var/run/secrets/skillet-confirmation
+      readOnly: true
+    {{- end }}
+    {{- if .Values.gateway.embeddings.volume }}
+    - name: embeddings
+      mountPath: /embeddings
       readOnly: true
     {{- end }}
   {{- end }}

@@ -16,7 +16,10 @@ use std::{
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use skillet_llm::DialectName;
-use skillet_offer::{Candidate, Change, Index, MatchMode, Scoring, Scratch, synthetic};
+use skillet_offer::{
+    Candidate, Change, Index, MatchMode, Scoring, Scratch,
+    synthetic::{self, ToyModel},
+};
 
 use self::chosen::{MODEL, chosen};
 use crate::{
@@ -61,6 +64,15 @@ pub(crate) fn measure(plotted: Option<&Path>) -> anyhow::Result<Vec<Figure>> {
         }
         all_match.push((f64::from(size), p50.as_secs_f64() * 1e6));
     }
+    let embedded = with_embeddings();
+    println!(" 10000 skills with vectors: offer p50 {:?}", embedded.median());
+    figures.push(Figure::lower(
+        "offer_embeddings_10k_p50_ms",
+        ms(embedded.median()),
+        1.0,
+        "ms",
+        embedded.number(),
+    ));
     let same_match = growth();
     for (size, micros) in &same_match {
         println!("{size:>7} skills, of which {MATCHING} match: offer p50 {micros:.1} us");
@@ -96,6 +108,17 @@ fn of(size: u32) -> Measured {
     });
     let changes = changes.collect();
     Measured { offers, changes, build }
+}
+
+/// Times of offers with a static embedding model. Each request is new to it.
+fn with_embeddings() -> Samples {
+    const DIMENSIONS: usize = 256;
+    let (scoring, model) = (Scoring::ranked(), Arc::new(ToyModel::new(&[], DIMENSIONS)));
+    let skills = synthetic::corpus(10_000, SEED);
+    let skills = skills.iter().map(|skill| model.add_to(skill));
+    let index = Index::build(scoring.matching, skills).with_model(Some(model.clone()));
+    let mut scratch = Scratch::default();
+    (0..REQUESTS).map(|seed| offer(&scoring, &index, request(seed), &mut scratch).1).collect()
 }
 
 /// Number of skills and median time in microseconds, where always as many match. Sizes take turns, request by request.

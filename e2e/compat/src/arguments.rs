@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use crate::retrieval::{Policy, Setting};
 
 pub(crate) const HELP: &str = "\
-usage: skillet-compat [--verbose] [--json] [--policy NAME] [--examples on|off] DIR...
+usage: skillet-compat [--verbose] [--json] [--policy NAME] [--examples on|off] [--embeddings DIR]
+                      DIR...
 
 Replays the reference cases in each DIR (*.json, subfolders too) through the product's own code.
 Prints one line per kind: <set>/<kind> <passed> passed <failed> failed <skipped> skipped
@@ -16,6 +17,7 @@ retrieval/<name> recall@5 <share> hit@1 <share> offered <tools a query> none <sh
 
   --policy NAME      selection of tools for retrieval sets: Reference, Words or Ranked; default Ranked
   --examples on|off  whether the tools of retrieval sets have their example questions; default off
+  --embeddings DIR   folder with model.safetensors and tokenizer.json of an embedding model; default none
   --verbose  also every failed case with what was expected, and every skipped case with the reason
   --json     everything as one JSON document
 
@@ -32,6 +34,7 @@ pub(crate) struct Arguments {
     pub(crate) verbose: bool,
     pub(crate) json: bool,
     pub(crate) setting: Setting,
+    pub(crate) embeddings: Option<PathBuf>,
     pub(crate) paths: Vec<PathBuf>,
 }
 
@@ -53,6 +56,11 @@ pub(crate) fn read(mut words: impl Iterator<Item = String>) -> Result<Command> {
                     Some("off") => false,
                     _ => bail!("--examples is on or off\n\n{HELP}"),
                 }
+            }
+            "--embeddings" => {
+                let folder =
+                    words.next().with_context(|| format!("--embeddings needs a folder\n\n{HELP}"))?;
+                arguments.embeddings = Some(folder.into());
             }
             option if option.starts_with('-') => bail!("{option} is not an option\n\n{HELP}"),
             path => arguments.paths.push(path.into()),
@@ -86,6 +94,11 @@ mod tests {
         );
         check("-v a b", Ok(Command::Replay(Arguments { verbose: true, paths, ..Arguments::default() })));
         check("a --help", Ok(Command::Help));
+        let embeddings = Some("m".into());
+        check(
+            "--embeddings m a",
+            Ok(Command::Replay(Arguments { embeddings, paths: vec!["a".into()], ..Arguments::default() })),
+        );
         let setting = Setting { policy: Policy::Words, has_examples: true };
         check(
             "--policy Words --examples on a",
@@ -99,5 +112,6 @@ mod tests {
         check("--jsn a", Err("--jsn is not an option"));
         check("--policy Best a", Err("\"Best\" is not a policy"));
         check("--examples a", Err("--examples is on or off"));
+        check("a --embeddings", Err("--embeddings needs a folder"));
     }
 }

@@ -43,6 +43,7 @@ fn run() -> Result<bool> {
         }
         Command::Replay(arguments) => arguments,
     };
+    let embeddings = arguments.embeddings.as_deref().map(retrieval::read_model).transpose()?;
     let mut report = Report::default();
     for path in &arguments.paths {
         for file in case::read(path)? {
@@ -50,7 +51,7 @@ fn run() -> Result<bool> {
                 report.add(case, registry::replay(case));
             }
             if let CaseFile::Retrieval(set) = file {
-                report.add_figures(set.measure(arguments.setting));
+                report.add_figures(set.measure(arguments.setting, embeddings.as_ref()));
             }
         }
     }

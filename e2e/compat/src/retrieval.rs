@@ -3,14 +3,16 @@
 //! A set is `{"name", "tools": [{"name", "description", "examples"?, "inputSchema"?}], "queries": [{"q", "gold"}]}`. A question
 //! without gold is one that no tool answers: nothing should be offered for it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, fs, path::Path, sync::Arc};
 
+use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use skillet_api::skill::{Invocation, Mode};
 use skillet_llm::ToolDefinition;
 use skillet_offer::{
-    Candidate, Index, ProviderFamily, RequestFacts, Scoring, Scratch, Selection, SkillFilter, select,
+    Candidate, Index, ProviderFamily, QuestionVectors, RequestFacts, Scoring, Scratch, Selection,
+    SkillFilter, StaticEmbeddings, select,
 };
 
 /// The number of offered tools that count, from the best.
@@ -99,10 +101,15 @@ impl RetrievalSet {
     }
 
     /// Offers skills for each question, through the index and the selection of the product.
-    pub(crate) fn measure(&self, setting: Setting) -> Figures {
+    pub(crate) fn measure(&self, setting: Setting, embeddings: Option<&Arc<StaticEmbeddings>>) -> Figures {
         let scoring = setting.policy.scoring();
-        let candidates = self.tools.iter().map(|tool| Arc::new(candidate(tool, setting.has_examples)));
-        let index = Index::build(scoring.matching, candidates);
+        let candidates = self.tools.iter().map(|tool| {
+            let skill = candidate(tool, setting.has_examples);
+            let vector = embeddings.and_then(|embeddings| embeddings.skill_vector(&skill));
+            Arc::new(Candidate { vector, ..skill })
+        });
+        let model = embeddings.map(|embeddings| embeddings.clone() as Arc<dyn QuestionVectors>);
+        let index = Index::build(scoring.matching, candidates).with_model(model);
         let mut scratch = Scratch::default();
         let mut sums = Sums::default();
         for question in &self.queries {
@@ -110,6 +117,16 @@ impl RetrievalSet {
         }
         sums.into_figures(&self.name)
     }
+}
+
+/// Reads the embedding model of a folder.
+pub(crate) fn read_model(folder: &Path) -> Result<Arc<StaticEmbeddings>> {
+    let read = |name: &str| {
+        let path = folder.join(name);
+        fs::read(&path).with_context(|| format!("could not read {}", path.display()))
+    };
+    let model = StaticEmbeddings::read(&read("model.safetensors")?, &read("tokenizer.json")?);
+    Ok(Arc::new(model.with_context(|| format!("could not use the model in {}", folder.display()))?))
 }
 
 /// Returns the names of the offered skills, the best first.
@@ -157,6 +174,7 @@ fn candidate(tool: &Tool, has_examples: bool) -> Candidate {
         install_count: 0,
         registered: 0,
         tool: definition.into(),
+        vector: None,
     }
 }
 
@@ -241,7 +259,7 @@ mod tests {
     #[test]
     fn each_policy_is_measured_through_the_index() {
         let sample = RetrievalSet::parse(SAMPLE).unwrap();
-        let recall = |policy| sample.measure(Setting { policy, ..Setting::default() }).recall;
+        let recall = |policy| sample.measure(Setting { policy, ..Setting::default() }, None).recall;
         assert!(recall(Policy::Reference) > 0.3, "{}", recall(Policy::Reference));
         assert!(recall(Policy::Words) > 0.2, "{}", recall(Policy::Words));
         assert!(recall(Policy::Ranked) > 0.9, "{}", recall(Policy::Ranked));
@@ -255,7 +273,8 @@ mod tests {
             let q = tool.examples[0].clone();
             sample.queries.push(Question { q, gold: vec![tool.name.clone()] });
         }
-        let recall = |has_examples| sample.measure(Setting { policy: Policy::Ranked, has_examples }).recall;
+        let recall =
+            |has_examples| sample.measure(Setting { policy: Policy::Ranked, has_examples }, None).recall;
         assert!(recall(true) > 0.9 && recall(false) < 0.6, "{} {}", recall(true), recall(false));
     }
 
@@ -263,7 +282,7 @@ mod tests {
     fn small_talk_and_general_questions_are_offered_nearly_nothing() {
         let set = RetrievalSet::parse(include_str!("../retrieval/small-talk.json")).unwrap();
         assert_eq!((set.tools.len(), set.queries.len()), (199, 60));
-        let offered = set.measure(Setting { policy: Policy::Ranked, has_examples: false }).offered;
+        let offered = set.measure(Setting { policy: Policy::Ranked, has_examples: false }, None).offered;
         assert!(offered <= 0.3, "{offered}");
     }
 }

@@ -11,7 +11,7 @@ mod watch;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU8, Ordering},
     },
 };
@@ -22,7 +22,7 @@ use skillet_kube::lock;
 use skillet_offer::MatchMode;
 use tokio::sync::watch as watch_channel;
 
-use crate::auth::Caller;
+use crate::{auth::Caller, embeddings::EmbeddingsState};
 
 pub use self::{
     entry::{CachedSkill, CachedSpec, CachedVersion, CatalogEntry, Versions},
@@ -40,6 +40,7 @@ pub struct SkillCatalog {
     writing: Mutex<()>,
     synced: AtomicU8,
     changes: watch_channel::Sender<u64>,
+    embeddings: OnceLock<EmbeddingsState>,
     /// The namespaces of all calls of [`SkillCatalog::list`], in tests.
     #[cfg(test)]
     listed: Mutex<Vec<String>>,
@@ -49,6 +50,16 @@ impl SkillCatalog {
     /// The policy in force.
     pub fn policy(&self) -> Arc<SkillPolicySpec> {
         self.policy.load_full()
+    }
+
+    /// Sets the embedding model, before the first skill is seen.
+    pub fn set_embeddings(&self, embeddings: EmbeddingsState) {
+        self.embeddings.set(embeddings).ok();
+    }
+
+    /// Returns the embedding model.
+    pub(crate) fn embeddings(&self) -> &EmbeddingsState {
+        self.embeddings.get_or_init(EmbeddingsState::default)
     }
 
     /// Returns true once the first lists of policy, skills and versions are complete.
@@ -147,7 +158,8 @@ impl SkillCatalog {
             Some((name, found)) => (name.clone(), found.clone()),
             None => self.unknown(namespace.into()),
         };
-        let Some(outcome) = work_out(&found.load()) else { return };
+        let Some(mut outcome) = work_out(&found.load()) else { return };
+        outcome.add_vector(self.embeddings(), &found.load());
         let number = *self.changes.borrow() + 1;
         found.change(move |of| of.set(&outcome, number));
         let (is_kept, is_empty) = (known.contains_key(&name), found.load().is_empty());
@@ -165,7 +177,7 @@ impl SkillCatalog {
     }
 
     fn unknown(&self, name: Arc<str>) -> (Arc<str>, Arc<LeftRight>) {
-        let namespace = Namespace::new(name.clone(), reading(&self.policy.load()));
+        let namespace = Namespace::new(name.clone(), reading(&self.policy.load()), self.embeddings().model());
         (name, Arc::new(LeftRight::new(namespace)))
     }
 

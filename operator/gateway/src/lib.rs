@@ -10,6 +10,7 @@ pub mod auth;
 mod bundles;
 pub mod catalog;
 mod compute;
+pub mod embeddings;
 pub mod error;
 pub mod executions;
 pub mod idempotency;

@@ -19,6 +19,7 @@ use prometheus_client::{
     metrics::{
         counter::Counter,
         family::Family,
+        gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
     },
     registry::{Registry, Unit},
@@ -117,6 +118,7 @@ pub struct Metrics {
     calls: Family<CallLabels, Counter>,
     call_time: Histogram,
     state_exchanges: Family<StateLabels, Counter>,
+    embeddings_failed: Gauge,
 }
 
 impl Default for Metrics {
@@ -157,6 +159,12 @@ impl Metrics {
             "Reads and writes of the state in ConfigMaps, by state and outcome",
             state_exchanges.clone(),
         );
+        let embeddings_failed = Gauge::default();
+        registry.register(
+            "embeddings_failed",
+            "1 if the embedding model could not be loaded",
+            embeddings_failed.clone(),
+        );
         let (namespaces, models) = (Names::default(), Names::default());
         Self {
             registry: Arc::new(all),
@@ -171,6 +179,7 @@ impl Metrics {
             calls,
             call_time,
             state_exchanges,
+            embeddings_failed,
         }
     }
 
@@ -202,6 +211,11 @@ impl Metrics {
     pub fn state_exchanged(&self, state: &'static str, is_success: bool) {
         let outcome = if is_success { "success" } else { "error" };
         self.state_exchanges.get_or_create(&StateLabels { state, outcome }).inc();
+    }
+
+    /// The embedding model could not be loaded.
+    pub fn embeddings_failed(&self) {
+        self.embeddings_failed.set(1);
     }
 
     /// A request to a model has ended.

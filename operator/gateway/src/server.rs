@@ -6,7 +6,7 @@ pub(crate) mod connections;
 mod places;
 mod tasks;
 
-use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::Future, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -27,6 +27,7 @@ pub use self::tasks::TaskEnded;
 use self::tasks::TaskGroup;
 use crate::{
     admin,
+    embeddings::EmbeddingsState,
     error::ApiError,
     mcp,
     memory::MemoryPool,
@@ -68,6 +69,8 @@ pub struct Settings {
     pub tls: Option<tls::Files>,
     /// Of all gateways of the installation. Without it no hybrid skill is offered to models.
     pub confirmation: Option<ConfirmationKey>,
+    /// Folder of the embedding model. Without it, words alone rank skills.
+    pub embeddings_folder: Option<PathBuf>,
     /// Metrics of the requests of the client.
     pub api: ApiMetrics,
 }
@@ -112,9 +115,11 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    let Settings { namespace, address, probes: probes_address, tls, confirmation, api } = settings;
+    let Settings { namespace, address, probes: probes_address, tls, confirmation, embeddings_folder, api } =
+        settings;
     let service = SkillService::new(client.clone(), MemoryPool::of_container());
     let metrics = Arc::new(Metrics::new(&api, &service.memory));
+    service.catalog.set_embeddings(EmbeddingsState::load(embeddings_folder.as_deref(), &metrics));
     let providers = ProviderClient::new(client.clone(), &namespace)?;
     let model = ModelState::new(&service, metrics.clone(), providers, confirmation);
     let (listener, probed) = (listen(address).await?, listen(probes_address).await?);

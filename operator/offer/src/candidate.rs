@@ -7,7 +7,7 @@ use skillet_api::skill::{Invocation, Mode};
 use skillet_core::json_text::JsonText;
 use skillet_llm::{ToolDefinition, tool_names::omniroute};
 
-use super::RejectReason;
+use super::{RejectReason, Vector};
 
 /// A skill of one namespace at its newest sealed version. A skill without a sealed version is never offered, but still
 /// hides skills of its name.
@@ -34,6 +34,8 @@ pub struct Candidate {
     /// be the same in every process, or processes would drop different skills over the budget.
     pub registered: i64,
     pub tool: CandidateTool,
+    /// The vector of [`super::skill_text`], if there is an embedding model.
+    pub vector: Option<Vector>,
 }
 
 /// The tool definition of a skill. Few of thousands of skills are offered to one request, so the parameters stay text.

@@ -42,11 +42,12 @@ pub fn explain(
 ) -> Vec<Explanation> {
     let selected = Selected::of(&select(scoring, indexes, selection, scratch));
     let terms = last_terms(indexes, selection.query);
-    let extra = selection.query.questions.last().map(|question| &question.extra);
+    let question = selection.query.questions.last();
+    let extra = question.map(|question| question.extra_points(indexes));
     let mut explanations = Vec::new();
     for (distance, index) in indexes.iter().enumerate() {
         let terms = terms.get(distance).map(Vec::as_slice).unwrap_or_default();
-        let scorer = Scorer::with_terms(scoring.weights, selection.query, terms, extra);
+        let scorer = Scorer::with_terms(scoring.weights, selection.query, terms, extra.as_deref());
         let mut candidates: Vec<&Arc<Candidate>> = index.candidates().collect();
         candidates.sort_by(|a, b| a.name.cmp(&b.name));
         for candidate in candidates {

@@ -29,7 +29,9 @@ use std::{
 };
 
 use self::inverted_index::InvertedIndex;
-use super::{Candidate, Eligibility, MatchMode, terms::SkillTerms};
+use super::{
+    Candidate, Eligibility, MatchMode, QuestionVectors, Vector, extra_points::SkillKey, terms::SkillTerms,
+};
 use skillet_api::skill::Invocation;
 use skillet_core::version::SkillSemver;
 
@@ -68,7 +70,7 @@ pub(crate) struct IndexedSkill {
 /// #     Arc::new(Candidate {
 /// #         namespace: "team".into(), name: name.into(), version: "1.0.0".into(), is_ready: true, has_program: true,
 /// #         description: "".into(), tags: [].into(), examples: [].into(), mode: Mode::Auto, enabled: true,
-/// #         invocation: Invocation::Auto, install_count: 0, registered: 0, tool,
+/// #         invocation: Invocation::Auto, install_count: 0, registered: 0, tool, vector: None,
 /// #     })
 /// # }
 /// let mut index = Index::build(MatchMode::Words, [skill("web-search"), skill("word-count")]);
@@ -100,6 +102,9 @@ pub struct Index {
     terms: InvertedIndex,
     /// Number of skills that may be offered and whose calls a person confirms.
     hybrids: usize,
+    /// Vectors of the skills that are offered on a match, by slot.
+    vectors: Vec<Option<Vector>>,
+    model: Option<Arc<dyn QuestionVectors>>,
 }
 
 impl Index {
@@ -112,6 +117,8 @@ impl Index {
             always: BTreeMap::new(),
             terms: InvertedIndex::new(),
             hybrids: 0,
+            vectors: Vec::new(),
+            model: None,
         }
     }
 
@@ -212,7 +219,10 @@ impl Index {
         self.hybrids += usize::from(is_hybrid(candidate));
         match candidate.eligibility() {
             Eligibility::Always => drop(self.always.insert(always_key(candidate), slot)),
-            Eligibility::OnMatch => self.terms.insert(&SkillTerms::of(self.matching, candidate), slot),
+            Eligibility::OnMatch => {
+                self.terms.insert(&SkillTerms::of(self.matching, candidate), slot);
+                self.set_vector(slot, candidate.vector.clone());
+            }
             Eligibility::Never => {}
         }
     }
@@ -227,9 +237,46 @@ impl Index {
         self.hybrids -= usize::from(is_hybrid(&candidate));
         match candidate.eligibility() {
             Eligibility::Always => drop(self.always.remove(&always_key(&candidate))),
-            Eligibility::OnMatch => self.terms.remove(&SkillTerms::of(self.matching, &candidate), slot),
+            Eligibility::OnMatch => {
+                self.terms.remove(&SkillTerms::of(self.matching, &candidate), slot);
+                self.set_vector(slot, None);
+            }
             Eligibility::Never => {}
         }
+    }
+}
+
+impl Index {
+    fn set_vector(&mut self, slot: u32, vector: Option<Vector>) {
+        let slot = slot as usize;
+        if vector.is_some() && self.vectors.len() <= slot {
+            self.vectors.resize(slot + 1, None);
+        }
+        if let Some(place) = self.vectors.get_mut(slot) {
+            *place = vector;
+        }
+    }
+
+    /// Compares questions with skills by their vectors too. The vectors of candidates are of the same model.
+    #[must_use]
+    pub fn with_model(self, model: Option<Arc<dyn QuestionVectors>>) -> Self {
+        Self { model, ..self }
+    }
+
+    /// Returns the model of the vectors.
+    pub fn model(&self) -> Option<&Arc<dyn QuestionVectors>> {
+        self.model.as_ref()
+    }
+
+    /// Returns the slots that have a vector.
+    pub(crate) fn vectors(&self) -> impl Iterator<Item = (u32, &Vector)> {
+        (0..).zip(&self.vectors).filter_map(|(slot, vector)| Some((slot, vector.as_ref()?)))
+    }
+
+    /// Returns namespace and name of the skill in a slot.
+    pub(crate) fn key(&self, slot: u32) -> Option<SkillKey> {
+        let candidate = &self.entry(slot)?.candidate;
+        Some((candidate.namespace.clone(), candidate.name.clone()))
     }
 }
 

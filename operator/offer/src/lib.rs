@@ -28,6 +28,7 @@ pub mod synthetic;
 mod terms;
 mod top_k;
 mod unicode_words;
+mod vectors;
 
 pub use candidate::{Candidate, CandidateTool, Eligibility};
 pub use explain::{Explanation, OfferDecision, QuestionTerm, explain, question_terms};
@@ -40,3 +41,4 @@ pub use request::RequestFacts;
 pub use score::{Scorer, Signal, SignalKind};
 pub use scoring::{MatchMode, Scoring, Weights};
 pub use select::{Selection, SkillFilter, select};
+pub use vectors::{ModelError, QuestionVectors, StaticEmbeddings, Vector, VectorSpace, skill_text};

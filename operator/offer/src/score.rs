@@ -26,13 +26,16 @@ pub enum SignalKind {
     Learned,
     /// Offers that led to no call.
     Unused,
+    /// A vector near to that of the question.
+    Vector,
 }
 
 /// A match and its points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signal {
     pub kind: SignalKind,
-    /// Name, word or tag that matched; the provider's name for [`SignalKind::Provider`].
+    /// Name, word or tag that matched; the provider's name for [`SignalKind::Provider`], the cosine for
+    /// [`SignalKind::Vector`].
     pub text: String,
     pub points: i32,
 }

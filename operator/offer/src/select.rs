@@ -135,13 +135,10 @@ impl<'a> Selector<'a> {
         let (mut best, mut missed) = (TopK::new(self.scoring), TopK::new(self.scoring));
         let mut nearest = Vec::new();
         let terms = term_weights(question, self.indexes);
+        let extra = question.extra_points(self.indexes);
         for ((distance, index), terms) in self.indexes.iter().enumerate().zip(&terms) {
-            let search = Search {
-                weights: &self.scoring.weights,
-                query: self.selection.query,
-                terms,
-                extra: &question.extra,
-            };
+            let search =
+                Search { weights: &self.scoring.weights, query: self.selection.query, terms, extra: &extra };
             let mut collector =
                 NamespaceCollector { selector: self, distance, best: &mut best, missed: &mut missed };
             index.search(search, scratch, &mut collector);
@@ -187,10 +184,10 @@ impl<'a> Selector<'a> {
     fn best_among(&self, entries: &[(usize, &IndexedSkill)], question: &Question) -> Vec<Ranked> {
         let mut best = TopK::new(self.scoring);
         let terms = term_weights(question, self.indexes);
+        let extra = question.extra_points(self.indexes);
         for (distance, entry) in entries {
             let terms = terms.get(*distance).map(Vec::as_slice).unwrap_or_default();
-            let scorer =
-                Scorer::with_terms(self.scoring.weights, self.selection.query, terms, Some(&question.extra));
+            let scorer = Scorer::with_terms(self.scoring.weights, self.selection.query, terms, Some(&extra));
             best.push(Ranked::new(entry, scorer.score(&entry.candidate), *distance), ());
         }
         best.into_items().into_iter().map(|(ranked, ())| ranked).collect()

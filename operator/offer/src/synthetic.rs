@@ -4,12 +4,14 @@
 //! tags, and a request of about 2 KB. All words come from one small list, so nearly every skill matches something.
 
 pub mod conversation;
+mod model;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use skillet_api::skill::{Invocation, Mode};
 
+pub use self::model::{ToyModel, embed};
 use super::{Candidate, Query, Selection, SkillFilter};
 use skillet_core::test_rng::TestRng;
 use skillet_llm::ToolDefinition;
@@ -56,6 +58,7 @@ pub fn candidate(name: &str, description: &str, tags: &[&str]) -> Candidate {
         install_count: 0,
         registered: 0,
         tool: tool.into(),
+        vector: None,
     }
 }
 

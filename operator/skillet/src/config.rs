@@ -108,6 +108,9 @@ pub(crate) struct GatewayConfig {
     /// File with the key of confirmations and carried turns, the same for all gateways. Without it the gateway offers models no hybrid skill and carries no turns.
     #[arg(long, env)]
     pub(crate) confirmation_key_file: Option<PathBuf>,
+    /// Folder with `model.safetensors` and `tokenizer.json` of a static embedding model. With it, skills are also found by the meaning of a request.
+    #[arg(long, env)]
+    pub(crate) embeddings_folder: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -22,6 +22,7 @@ pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
         tls_certificate_file,
         tls_key_file,
         confirmation_key_file,
+        embeddings_folder,
     } = config;
     let confirmation = confirmation_key_file.as_deref().map(confirmation_key).transpose()?;
     let api = ApiMetrics::default();
@@ -34,6 +35,7 @@ pub(crate) async fn run(config: GatewayConfig) -> anyhow::Result<()> {
         probes: gateway_probes_address,
         tls: tls_certificate_file.zip(tls_key_file).map(|(certificate, key)| Files { certificate, key }),
         confirmation,
+        embeddings_folder,
         api,
     };
     server::run(client, settings, shutdown::signal()?).await.context("the gateway failed")

@@ -149,6 +149,7 @@ pub(super) fn candidate(skill: &Value, mode: Mode, registered: i64) -> Result<Ca
         enabled: skill["enabled"].as_bool().unwrap_or(true),
         invocation: Invocation::Auto,
         install_count: skill["installCount"].as_u64().unwrap_or_default(),
+        vector: None,
         registered,
         tool: tool.into(),
     })

@@ -6,7 +6,9 @@ use serde_json::json;
 use skillet_api::names::version_name;
 use skillet_core::{json_text::JsonText, version::SkillSemver};
 use skillet_llm::tool_schema;
-use skillet_offer::{Candidate, CandidateTool, Change, Index, MatchMode};
+use skillet_offer::{Candidate, CandidateTool, Change, Index, MatchMode, QuestionVectors};
+
+use crate::embeddings::EmbeddingsState;
 
 use super::{
     entry::{CachedSkill, CachedVersion, CatalogEntry, Versions},
@@ -34,8 +36,8 @@ pub(super) struct Outcome {
 }
 
 impl Namespace {
-    pub fn new(name: Arc<str>, reading: MatchMode) -> Self {
-        let index = Index::new(reading);
+    pub fn new(name: Arc<str>, reading: MatchMode, model: Option<Arc<dyn QuestionVectors>>) -> Self {
+        let index = Index::new(reading).with_model(model);
         Self {
             name,
             skills: BTreeMap::new(),
@@ -148,7 +150,7 @@ impl Namespace {
     pub fn read_as(&mut self, reading: MatchMode) {
         if self.index.matching() != reading {
             let candidates: Vec<Arc<Candidate>> = self.index.candidates().cloned().collect();
-            self.index = Index::build(reading, candidates);
+            self.index = Index::build(reading, candidates).with_model(self.index.model().cloned());
         }
     }
 }
@@ -163,6 +165,21 @@ impl Outcome {
                 Self { name, known: Some(Arc::new(known)), early: Versions::default() }
             }
             None => Self { name, known: None, early: versions },
+        }
+    }
+}
+
+impl Outcome {
+    /// Gives the skill the vector of its text. A text that stays the same keeps its vector.
+    pub(super) fn add_vector(&mut self, embeddings: &EmbeddingsState, namespace: &Namespace) {
+        let Some(candidate) = self.known.as_ref().and_then(|known| known.candidate.as_ref()) else { return };
+        let before = namespace.index.get(&self.name);
+        let vector = embeddings.skill_vector(candidate, before.map(|before| &**before));
+        if vector.is_some()
+            && let Some(known) = self.known.as_mut().map(Arc::make_mut)
+            && let Some(candidate) = known.candidate.as_mut().map(Arc::make_mut)
+        {
+            candidate.vector = vector;
         }
     }
 }
@@ -200,5 +217,6 @@ fn candidate(skill: &CachedSkill, current: Option<&Arc<CachedVersion>>) -> Optio
         install_count: 0,
         registered: *created,
         tool: CandidateTool { name: name.clone(), description: description.clone(), parameters },
+        vector: None,
     })
 }

@@ -167,9 +167,8 @@ async fn explain(State(gateway): State<ModelState>, request: Request) -> Result<
         .collect();
     let forbidden: Vec<Value> =
         forbidden.iter().map(|(namespace, verb)| forbidden_json(namespace, *verb)).collect();
-    Ok(Json(
-        json!({ "mode": mode, "skills": skills, "instructions": instructions, "terms": terms, "forbidden": forbidden }),
-    ))
+    Ok(Json(json!({ "mode": mode, "skills": skills, "instructions": instructions, "terms": terms,
+            "embeddings": gateway.catalog.embeddings().to_json(), "forbidden": forbidden })))
 }
 
 fn forbidden_json(namespace: &str, verb: Verb) -> Value {

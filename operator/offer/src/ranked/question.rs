@@ -11,6 +11,12 @@ const READ_BYTES: usize = 2048;
 /// Most turns of a conversation that are read. Later ones change no offer.
 const MAX_TURNS: usize = 256;
 
+/// Most turns that are compared with skills by their vectors. A turn is compared or not whatever follows.
+const MAX_VECTOR_TURNS: usize = 16;
+
+/// Most bytes of a turn that get into its vector, at its beginning, and at its end.
+const VECTOR_BYTES: usize = 512;
+
 /// Weight of a word that a turn has more than once.
 const REPEATED: f64 = 1.2;
 
@@ -26,6 +32,8 @@ pub(crate) struct Question {
     pub(crate) words: Vec<QuestionWord>,
     /// Points of skills beside those of their texts.
     pub(crate) extra: ExtraPoints,
+    /// The text that a vector stands for. Later turns have none: each turn of a long conversation would compare all skills.
+    pub(crate) text: Option<Box<str>>,
 }
 
 /// A word of a question.
@@ -51,7 +59,8 @@ pub(crate) fn questions(facts: &RequestFacts<'_>) -> Vec<Question> {
         if let Some(before) = questions.last() {
             add_earlier(&before.words, &mut words);
         }
-        questions.push(Question { turn, words, extra: ExtraPoints::default() });
+        let text = (questions.len() < MAX_VECTOR_TURNS).then(|| vector_text(texts));
+        questions.push(Question { turn, words, extra: ExtraPoints::default(), text });
     }
     questions
 }
@@ -60,7 +69,7 @@ fn words_of(texts: &[&str]) -> Vec<QuestionWord> {
     let mut words: Vec<QuestionWord> = Vec::new();
     let mut places: HashMap<Arc<str>, usize> = HashMap::new();
     let text = texts.join("\n");
-    let (head, tail) = ends(&text);
+    let (head, tail) = ends(&text, READ_BYTES);
     analyze(&line(&format!("{head}\n{tail}")), |word, terms, count| {
         let weight = if count > 1 { REPEATED } else { 1.0 };
         if let Some(known) = places.get(&terms.main).and_then(|at| words.get_mut(*at)) {
@@ -79,6 +88,14 @@ fn words_of(texts: &[&str]) -> Vec<QuestionWord> {
     words
 }
 
+fn vector_text(texts: &[&str]) -> Box<str> {
+    let text = texts.join("\n");
+    match ends(&text, VECTOR_BYTES) {
+        (head, "") => head.into(),
+        (head, tail) => format!("{head}\n{tail}").into(),
+    }
+}
+
 /// Appends the words of the turn before that this turn does not have. Words that were earlier then are left out.
 fn add_earlier(before: &[QuestionWord], words: &mut Vec<QuestionWord>) {
     let own = words.len();
@@ -90,8 +107,8 @@ fn add_earlier(before: &[QuestionWord], words: &mut Vec<QuestionWord>) {
 }
 
 /// Returns beginning and end of a long text; the whole text and nothing if it is short.
-fn ends(text: &str) -> (&str, &str) {
-    if text.len() <= 2 * READ_BYTES {
+fn ends(text: &str, bytes: usize) -> (&str, &str) {
+    if text.len() <= 2 * bytes {
         return (text, "");
     }
     let boundary = |mut at: usize| {
@@ -100,7 +117,7 @@ fn ends(text: &str) -> (&str, &str) {
         }
         at
     };
-    let (head, tail) = (boundary(READ_BYTES), boundary(text.len() - READ_BYTES));
+    let (head, tail) = (boundary(bytes), boundary(text.len() - bytes));
     (text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default())
 }
 
@@ -129,6 +146,16 @@ mod tests {
                 "5 resiz*1 manual*0.3 printer*0.3"
             ]
         );
+    }
+
+    #[test]
+    fn the_first_turns_have_a_text_for_their_vector() {
+        let long = "ü".repeat(9_000);
+        let user_turns: Vec<Vec<&str>> = std::iter::repeat_n(vec!["resize", &long], 20).collect();
+        let found = questions(&RequestFacts { user_turns: &user_turns, ..RequestFacts::default() });
+        let texts: Vec<&str> = found.iter().filter_map(|question| question.text.as_deref()).collect();
+        assert_eq!((found.len(), texts.len()), (20, MAX_VECTOR_TURNS));
+        assert!(texts[0].starts_with("resize\nü") && texts[0].len() < 2 * VECTOR_BYTES + 4, "{texts:?}");
     }
 
     #[test]
