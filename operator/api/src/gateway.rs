@@ -71,6 +71,16 @@ pub struct ConversationPolicy {
     /// Most repetitions of a failed request of a later round. Default 3.
     #[schemars(range(max = 10))]
     pub max_retries: u32,
+    /// Effect of `allowedTools` and `deniedTools` of skills whose instructions are in the conversation: `Enforce` refuses other calls of skills, `Advise` counts them. Calls of a client's own tools are counted. Default `Advise`.
+    pub allowed_tools: AllowedTools,
+}
+
+/// Effect of the tools that instructions allow and deny.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum AllowedTools {
+    #[default]
+    Advise,
+    Enforce,
 }
 
 impl Default for ConversationPolicy {
@@ -84,6 +94,7 @@ impl Default for ConversationPolicy {
             response_timeout: SkillDuration(std::time::Duration::from_secs(3600)),
             idle_timeout: SkillDuration(std::time::Duration::from_secs(300)),
             max_retries: 3,
+            allowed_tools: AllowedTools::default(),
         }
     }
 }

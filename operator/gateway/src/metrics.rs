@@ -60,6 +60,11 @@ struct RefusalLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DisallowedLabels {
+    decision: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct UseLabels {
     namespace: String,
     provider: String,
@@ -116,6 +121,7 @@ pub struct Metrics {
     namespaces: Names,
     models: Names,
     calls: Family<CallLabels, Counter>,
+    disallowed: Family<DisallowedLabels, Counter>,
     call_time: Histogram,
     state_exchanges: Family<StateLabels, Counter>,
     embeddings_failed: Gauge,
@@ -152,6 +158,12 @@ impl Metrics {
         registry.register("model_requests", "Requests to models, by caller and model", uses.clone());
         registry.register("model_tokens", "Tokens of models, by caller and model", tokens.clone());
         registry.register("skill_calls", "Skill calls of models, by how they ended", calls.clone());
+        let disallowed = Family::default();
+        registry.register(
+            "disallowed_calls",
+            "Calls that instructions of skills in the conversation do not allow, by decision",
+            disallowed.clone(),
+        );
         registry.register_with_unit("skill_call", "Time of a skill call", Unit::Seconds, call_time.clone());
         let state_exchanges = Family::default();
         registry.register(
@@ -177,6 +189,7 @@ impl Metrics {
             namespaces,
             models,
             calls,
+            disallowed,
             call_time,
             state_exchanges,
             embeddings_failed,
@@ -193,6 +206,11 @@ impl Metrics {
         let outcome = if is_error { "error" } else { "success" };
         self.calls.get_or_create(&CallLabels { outcome }).inc();
         self.call_time.observe(took.as_secs_f64());
+    }
+
+    /// Counts a call that instructions do not allow: it was refused, or only reported.
+    pub fn disallowed(&self, decision: &'static str) {
+        self.disallowed.get_or_create(&DisallowedLabels { decision }).inc();
     }
 
     /// Counts a request to a provider, of which SkillPolicy names each.
@@ -296,6 +314,7 @@ mod tests {
         metrics.refused("ProviderForbidden");
         metrics.provider_answered("openai", "timeout");
         metrics.called(true, Duration::from_secs(1));
+        metrics.disallowed("refused");
         let mut text = String::new();
         encode(&mut text, &metrics.registry).unwrap();
         for line in [
@@ -303,6 +322,7 @@ mod tests {
             "skillet_gateway_requests_total{route=\"none\",status=\"404\"} 1",
             "skillet_gateway_model_refusals_total{reason=\"ProviderForbidden\"} 1",
             "skillet_gateway_skill_calls_total{outcome=\"error\"} 1",
+            "skillet_gateway_disallowed_calls_total{decision=\"refused\"} 1",
             "skillet_gateway_request_seconds_count{route=\"/v1/messages\"} 2",
             "skillet_gateway_provider_requests_total{provider=\"openai\",outcome=\"timeout\"} 1",
             "skillet_gateway_memory_reserved_bytes 0",

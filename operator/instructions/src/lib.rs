@@ -17,6 +17,7 @@ pub mod mcp;
 pub mod names;
 pub mod source;
 pub mod third_party;
+pub mod tool_rules;
 pub mod tools;
 pub mod tree;
 pub mod triggers;

@@ -44,6 +44,10 @@ macro_rules! limits {
 fn cases() -> Vec<Case> {
     let mut cases = vec![
         breaks("spec.isolation enum", "isolation: None"),
+        breaks(
+            "spec.gateway.conversation.allowedTools enum",
+            "gateway: {conversation: {allowedTools: Never}}",
+        ),
         breaks("spec.allowedImages maxItems", format!("allowedImages: {}", many(257, |n| format!("i{n}")))),
         breaks("spec.allowedImages[] minLength", "allowedImages: ['']"),
         breaks("spec.allowedImages[] maxLength", format!("allowedImages: [{}]", long(513))),

@@ -15,6 +15,7 @@ use skillet_api::{
 use skillet_core::skill::Interpreter;
 use skillet_instructions::{
     inputs::{Input, InputType},
+    tool_rules::ToolRules,
     triggers::{TriggerIndex, Triggers},
 };
 
@@ -30,6 +31,8 @@ pub struct CachedInstructions {
     pub inputs: Box<[Input]>,
     pub allowed_tools: Box<[String]>,
     pub denied_tools: Box<[String]>,
+    /// The rules of both lists; `None` if they restrict nothing.
+    pub rules: Option<Arc<ToolRules>>,
     /// A model does not see that they exist.
     pub is_hidden: bool,
     /// Paths of the bundle's files.
@@ -68,6 +71,7 @@ impl CachedInstructions {
             inputs: instructions.inputs.iter().map(input).collect(),
             allowed_tools: instructions.allowed_tools.as_slice().into(),
             denied_tools: instructions.denied_tools.as_slice().into(),
+            rules: ToolRules::new(&instructions.allowed_tools, &instructions.denied_tools).map(Arc::new),
             is_hidden: instructions.disable_model_invocation,
             files: spec.files.iter().map(|file| file.path.clone()).collect(),
             scripts: spec.files.iter().filter(|file| is_script(file)).map(|file| file.path.clone()).collect(),
@@ -136,6 +140,11 @@ impl Guides {
 
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
+    }
+
+    /// Returns true if a skill restricts tools, so that calls of earlier turns matter.
+    pub fn depend_on_calls(&self) -> bool {
+        self.list().any(|entry| entry.guide().is_some_and(|(_, guide)| guide.rules.is_some()))
     }
 
     /// The skills by name.

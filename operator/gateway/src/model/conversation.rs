@@ -48,6 +48,7 @@ use crate::{
     memory::MemoryReservation,
     model::ModelState,
     model::{
+        instructions::RestrictingSkill,
         name_header::set_header,
         offered_tools::{OfferedTool, OfferedTools, Target},
         upstream::Upstream,
@@ -126,6 +127,8 @@ pub struct Progress {
     calls: usize,
     /// Tool names of the calls whose skills were run, in order.
     pub ran: Vec<Arc<str>>,
+    /// Skills that the model has read in this request and that restrict tools.
+    read: Vec<RestrictingSkill>,
     /// The execution of the last call that ended.
     last_run: Option<Metadata>,
 }
@@ -146,6 +149,9 @@ impl Conversation {
         is_streaming: bool,
     ) -> Result<Response, ApiError> {
         let mut progress = self.progress();
+        for _ in &self.offered.restrictions.disallowed {
+            self.gateway.metrics.disallowed("reported");
+        }
         let is_resolved = self.resolve_confirmations(&mut request, &mut progress).await?;
         // An unchanged request is forwarded byte for byte.
         let is_changed = is_resolved || self.offered.changes_request();
@@ -209,6 +215,7 @@ impl Conversation {
             is_concluding: false,
             calls: 0,
             ran: Vec::new(),
+            read: Vec::new(),
             last_run: None,
         }
     }

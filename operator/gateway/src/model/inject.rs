@@ -121,14 +121,21 @@ async fn intercept(State(gateway): State<ModelState>, request: Request) -> Resul
     let Intercept { dialect, request, answer, offered, round: round_number } = body;
     let targets = offered.into_iter().map(|(tool, target)| (tool.into(), target)).collect();
     let mut tools = OfferedTools { targets, ..OfferedTools::default() };
+    let mut scope = None;
     if tools.needs_scope() {
         let preferences = SkillPreferences::of(&headers)?;
         let usable = tools::load_namespaces(&gateway, &caller, &preferences).await?.usable;
         let namespaces = usable.iter().map(|namespace| namespace.name().clone()).collect();
-        tools.scope = SearchScope { namespaces, filter: preferences.filter };
+        tools.scope = SearchScope { namespaces, filter: preferences.filter.clone() };
+        scope = Some((usable, preferences));
     }
     let (original, model) = (field_text(&bytes, "request"), String::new());
     let turn = Turn { caller, headers, dialect, model, request, original, restored: None, memory };
+    if let Some((usable, preferences)) = &scope {
+        let question = turn.offer_request(&gateway, preferences);
+        let find = || tools::find_restrictions(usable, &question, &tools.targets);
+        tools.restrictions = compute(turn.original.len(), find);
+    }
     let (conversation, request) = turn.into_conversation(gateway, tools)?;
     let as_written = field_text(&bytes, "answer");
     let called = compute(as_written.len(), || conversation.split_calls(&answer));

@@ -7,6 +7,8 @@
 mod calls;
 mod explanation;
 mod listing;
+mod question;
+mod restrictions;
 mod scripts;
 mod triggered;
 
@@ -20,7 +22,9 @@ use skillet_offer::SkillFilter;
 pub(super) use self::{
     calls::{ReadAction, ReadRequest, read_bundle_file, read_file, read_instructions},
     explanation::explain,
-    listing::{InstructionsRequest, add_offer},
+    listing::add_offer,
+    question::InstructionsQuestion,
+    restrictions::{RestrictingSkill, Restrictions, find_restrictions, read_restriction},
     scripts::{RUN_SCRIPT_WITH_CONFIRMATION, read_script, script_of},
 };
 use crate::catalog::{CachedInstructions, CachedVersion, CatalogEntry, Namespace};

@@ -12,13 +12,18 @@ use skillet_api::skill::Invocation;
 use skillet_llm::{OfferedNames, ToolDefinition};
 use skillet_offer::{Candidate, RejectReason, SkillFilter};
 
-use super::{instructions::InstructionTexts, name_header::set_header};
+use super::{
+    instructions::{InstructionTexts, Restrictions},
+    name_header::set_header,
+};
 use crate::learning::Lesson;
 
 /// Names of the offered tools.
 pub(super) const OFFERED_HEADER: &str = "x-skillet-offered";
 /// The reason why nothing is offered, if the request itself forbids it.
 pub(super) const NOT_OFFERED_HEADER: &str = "x-skillet-not-offered";
+/// Names of the client's tools that the model called although the instructions of a skill do not allow it.
+const DISALLOWED_HEADER: &str = "x-skillet-disallowed";
 
 /// The skills of one request, by the tool names that the model sees.
 #[derive(Default)]
@@ -31,6 +36,8 @@ pub struct OfferedTools {
     pub scope: SearchScope,
     /// Texts of skills that are put into the request.
     pub(super) texts: InstructionTexts,
+    /// The tools that skills of the conversation allow.
+    pub(super) restrictions: Restrictions,
     /// The reason for an empty offer, if the request itself forbids tools.
     pub withheld: Option<RejectReason>,
     /// The request asks for content of reasoning that the client did not ask for.
@@ -155,6 +162,10 @@ impl OfferedTools {
     pub fn response_headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         set_header(&mut headers, OFFERED_HEADER, self.tools.iter().map(|tool| &*tool.name));
+        let disallowed = &self.restrictions.disallowed;
+        if !disallowed.is_empty() {
+            set_header(&mut headers, DISALLOWED_HEADER, disallowed.iter().map(String::as_str));
+        }
         if let Some(reason) = &self.withheld {
             set_header(&mut headers, NOT_OFFERED_HEADER, std::iter::once(reason.as_str()));
         }

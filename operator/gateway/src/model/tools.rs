@@ -1,6 +1,6 @@
 //! The tools that one model request is offered: skills of the caller's namespaces under legal tool names.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use http::StatusCode;
 use serde_json::Value;
@@ -24,7 +24,7 @@ use crate::{
     learning::Lesson,
     model::ModelState,
     model::{
-        instructions::{self, InstructionsRequest},
+        instructions::{self, InstructionsQuestion, Restrictions},
         offered_tools::{OfferedTool, OfferedTools, Target},
         preferences::{SKILLS_HEADER, SkillPreferences},
         scoring::{provider_family, scoring, with_scratch},
@@ -124,7 +124,8 @@ impl OfferRequest<'_> {
     }
 
     /// The parts of the request that its instructions depend on.
-    fn instructions(&self) -> InstructionsQuestion<'_> {
+    fn instructions(&self, namespaces: &[Arc<Namespace>]) -> InstructionsQuestion<'_> {
+        let needs_calls = namespaces.iter().any(|namespace| namespace.guides().depend_on_calls());
         let dialect = self.dialect.dialect();
         let client_tools = dialect.client_tool_names(self.request);
         InstructionsQuestion {
@@ -132,6 +133,7 @@ impl OfferRequest<'_> {
             max_tools: self.dialect.max_tools().map(|most| most.saturating_sub(client_tools.len())),
             client_tools,
             turns: dialect.user_turns(self.request),
+            calls: if needs_calls { dialect.history_calls(self.request) } else { Vec::new() },
             can_confirm: self.can_ask,
         }
     }
@@ -148,21 +150,6 @@ impl OfferRequest<'_> {
     }
 }
 
-struct InstructionsQuestion<'a> {
-    filter: &'a SkillFilter,
-    client_tools: Vec<&'a str>,
-    max_tools: Option<usize>,
-    turns: Vec<Vec<&'a str>>,
-    can_confirm: bool,
-}
-
-impl InstructionsQuestion<'_> {
-    fn as_request(&self) -> InstructionsRequest<'_> {
-        let Self { filter, client_tools, max_tools, turns, can_confirm } = self;
-        InstructionsRequest { filter, client_tools, max_tools: *max_tools, turns, can_confirm: *can_confirm }
-    }
-}
-
 /// Selects the skills of these namespaces for a request.
 pub fn offer(
     policy_spec: &SkillPolicySpec,
@@ -172,10 +159,20 @@ pub fn offer(
     let mut offered = offer_tools(policy_spec, namespaces, question);
     if offered.withheld.is_none() {
         let policy = &policy_spec.gateway.offer;
-        let request = question.instructions();
+        let request = question.instructions(&namespaces.usable);
         instructions::add_offer(policy, &namespaces.usable, &request.as_request(), &mut offered);
     }
     offered
+}
+
+/// Returns the restrictions by skills in a request that was offered these tools.
+pub(super) fn find_restrictions(
+    namespaces: &[Arc<Namespace>],
+    question: &OfferRequest<'_>,
+    targets: &HashMap<Arc<str>, OfferedTool>,
+) -> Restrictions {
+    let request = question.instructions(namespaces);
+    instructions::find_restrictions(namespaces, &request.as_request(), targets)
 }
 
 fn offer_tools(
@@ -244,7 +241,7 @@ pub fn explain_offer(
             .for_each(|of| of.decision = OfferDecision::NotOffered(RejectReason::Excluded(reason)));
     }
     if question.find_exclusion().is_none() {
-        let request = question.instructions();
+        let request = question.instructions(namespaces);
         let policy = &policy_spec.gateway.offer;
         explained.instructions = instructions::explain(policy, namespaces, &request.as_request());
     }

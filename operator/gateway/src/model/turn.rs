@@ -134,7 +134,7 @@ impl Turn {
         Ok((tools::explain_offer(&policy, &usable, &request), forbidden))
     }
 
-    fn offer_request<'a>(
+    pub(super) fn offer_request<'a>(
         &'a self,
         state: &ModelState,
         preferences: &'a SkillPreferences,

@@ -10,7 +10,7 @@ use super::Conversation;
 use crate::{
     catalog::Namespace,
     model::{
-        instructions::{self, ReadRequest},
+        instructions::{self, ReadRequest, RestrictingSkill},
         offered_tools::{InstructionsAction, OfferedTool, SearchAction, Target},
         scoring::provider_family,
         search_tools::{self, SkillSearch},
@@ -89,6 +89,17 @@ impl Conversation {
                 Ok(CalledTool::Found(_) | CalledTool::Reading(_)) | Err(_) => None,
             },
         }
+    }
+
+    /// Returns the skill whose instructions a call reads, if it restricts tools.
+    pub(super) fn read_restriction(&self, call: &ToolCall) -> Option<RestrictingSkill> {
+        let read = OfferedTool::Instructions { instructions: InstructionsAction::Read };
+        let Arguments::Json(arguments) = &call.arguments else { return None };
+        if self.offered.targets.get(call.name.as_str()) != Some(&read) {
+            return None;
+        }
+        let filter = &self.offered.scope.filter;
+        instructions::read_restriction(&self.searched_namespaces(), filter, arguments)
     }
 
     /// Returns the name under which the client reads of a call.

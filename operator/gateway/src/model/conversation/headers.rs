@@ -26,6 +26,7 @@ impl Limits {
             max_retries,
             response_timeout: _,
             idle_timeout: _,
+            allowed_tools: _,
         } = policy;
         let asked = match headers.get(ROUNDS_HEADER) {
             None => *max_rounds,

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use skillet_api::skill::Invocation;
+use skillet_api::{gateway::AllowedTools, skill::Invocation};
 use skillet_llm::{ToolCall, ToolResult, result_budget::ResultBudget};
 use tokio::time::Instant;
 use tracing::warn;
@@ -20,7 +20,7 @@ use crate::{
     error::ApiError,
     executions::ExecutionRequest,
     model::{
-        instructions::{self, ReadAction, ReadRequest},
+        instructions::{self, ReadAction, ReadRequest, RestrictingSkill},
         offered_tools::{SearchAction, Target},
     },
 };
@@ -63,10 +63,16 @@ async fn run_all(
 ) -> Vec<ToolResult> {
     let deadline = progress.deadline;
     let keys: Vec<Option<String>> = calls.iter().map(|call| key(conversation, call, progress)).collect();
+    let restricting: Vec<&RestrictingSkill> =
+        conversation.offered.restrictions.skills.iter().chain(&progress.read).collect();
     let running = calls.iter().zip(keys);
-    let running = running.map(|(call, key)| one(conversation, call, key, deadline).map(Ok).boxed());
+    let running =
+        running.map(|(call, key)| one(conversation, call, key, (&restricting, deadline)).map(Ok).boxed());
     let Ok::<_, Infallible>(outcomes) = run_parallel(conversation.limits.parallel, running.collect()).await;
     let results = calls.iter().zip(outcomes).map(|(call, outcome)| {
+        if !outcome.is_error {
+            progress.read.extend(conversation.read_restriction(call));
+        }
         if outcome.is_run {
             progress.ran.push(conversation.shown_name(call));
         }
@@ -98,10 +104,10 @@ async fn one(
     conversation: &Conversation,
     call: &ToolCall,
     key: Option<String>,
-    deadline: Instant,
+    limits: (&[&RestrictingSkill], Instant),
 ) -> CallOutcome {
     let started = Instant::now();
-    let outcome = called(conversation, call, key, deadline).await;
+    let outcome = called(conversation, call, key, limits).await;
     if !conversation.offered.is_reading(&call.name) {
         conversation.gateway.metrics.called(outcome.is_error, started.elapsed());
     }
@@ -112,7 +118,7 @@ async fn called(
     conversation: &Conversation,
     call: &ToolCall,
     key: Option<String>,
-    deadline: Instant,
+    (restricting, deadline): (&[&RestrictingSkill], Instant),
 ) -> CallOutcome {
     let called = match conversation.called_tool(call) {
         Ok(CalledTool::Skill(called)) => called,
@@ -125,6 +131,9 @@ async fn called(
         Ok(()) => {}
         Err(Denied::Refused(refused)) => return refused,
         Err(Denied::Unavailable(error)) => return failed("ApiError", &error.message),
+    }
+    if let Some(refused) = check_restrictions(conversation, call, &called, restricting) {
+        return refused;
     }
     match conversation.invocation(skill) {
         Some(Invocation::Manual) => return failed("ManualOnly", MANUAL),
@@ -144,6 +153,29 @@ async fn called(
         );
     }
     outcome
+}
+
+/// Refuses a call that the instructions of a skill in the conversation do not allow, or counts it if the policy advises.
+fn check_restrictions(
+    conversation: &Conversation,
+    call: &ToolCall,
+    called: &SkillCall,
+    restricting: &[&RestrictingSkill],
+) -> Option<CallOutcome> {
+    let is_script = called.script.is_some();
+    let message =
+        restricting.iter().find_map(|skill| skill.refusal(&call.name, &called.target, is_script))?;
+    let metrics = &conversation.gateway.metrics;
+    match conversation.gateway.catalog.policy().gateway.conversation.allowed_tools {
+        AllowedTools::Enforce => {
+            metrics.disallowed("refused");
+            Some(failed("ToolNotAllowed", &message))
+        }
+        AllowedTools::Advise => {
+            metrics.disallowed("reported");
+            None
+        }
+    }
 }
 
 /// Reads instructions or a file, if the caller may run the skill: models get no more of a skill than its callers.

@@ -1,17 +1,24 @@
 //! The explanation of instructions: for each skill, if a request has it in its listing or in whole, and why.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 use skillet_api::gateway::OfferPolicy;
 
 use super::{
     VisibleGuide,
-    listing::{InstructionsRequest, list},
+    listing::{InstructionsRequest, READ, list},
+    restrictions::{Restrictions, find_restrictions},
     triggered::{Decision, decisions},
     visible,
 };
-use crate::catalog::Namespace;
+use crate::{
+    catalog::Namespace,
+    model::{
+        offered_tools::{InstructionsAction, OfferedTool},
+        search_tools::free_name,
+    },
+};
 
 /// Explains each skill with instructions in these namespaces.
 pub(in crate::model) fn explain(
@@ -23,6 +30,9 @@ pub(in crate::model) fn explain(
     let listed: Vec<VisibleGuide<'_>> =
         guides.iter().copied().filter(|guide| guide.instructions.is_listed()).collect();
     let dropped = list(policy, "skill", &listed).dropped;
+    let read = OfferedTool::Instructions { instructions: InstructionsAction::Read };
+    let targets = HashMap::from([(free_name(READ, request.client_tools), read)]);
+    let Restrictions { skills: restricting, disallowed } = find_restrictions(namespaces, request, &targets);
     let decided = decisions(namespaces, &guides, request).into_iter();
     decided
         .map(|(guide, decision)| {
@@ -32,13 +42,25 @@ pub(in crate::model) fn explain(
                 false if guide.instructions.is_hidden => "ModelInvocationDisabled",
                 false => "NotListed",
             };
-            json!({
+            let mut explained = json!({
                 "namespace": **guide.namespace,
                 "name": guide.name(),
                 "version": &*guide.version.spec.version,
                 "listing": listing,
                 "text": decision_json(&decision),
-            })
+            });
+            if guide.instructions.rules.is_some() {
+                let is_active = restricting.iter().any(|skill| skill.is(&guide));
+                explained["tools"] = json!({
+                    "allowed": guide.instructions.allowed_tools,
+                    "denied": guide.instructions.denied_tools,
+                    "active": is_active,
+                });
+                if is_active && !disallowed.is_empty() {
+                    explained["tools"]["disallowed"] = json!(disallowed);
+                }
+            }
+            explained
         })
         .collect()
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use serde_json::json;
 use skillet_api::gateway::OfferPolicy;
 use skillet_instructions::listing::{Listed, Listing, render_for, summarize};
-use skillet_llm::ToolDefinition;
+use skillet_llm::{ToolDefinition, history::HistoryCall};
 use skillet_offer::SkillFilter;
 
 use super::{
-    VisibleGuide,
+    VisibleGuide, restrictions,
     scripts::{self, RUN_SCRIPT, RUN_SCRIPT_WITH_CONFIRMATION},
-    triggered, visible,
+    triggered::{self, Texts},
+    visible,
 };
 use crate::{
     catalog::Namespace,
@@ -22,7 +23,7 @@ use crate::{
 };
 
 /// Names of the tools, unless the client or another tool has them.
-const READ: &str = "skill";
+pub(super) const READ: &str = "skill";
 const READ_FILE: &str = "read_skill_file";
 
 /// Bytes of a body beyond which its text needs more than one call.
@@ -37,6 +38,8 @@ pub(in crate::model) struct InstructionsRequest<'a> {
     pub(in crate::model) max_tools: Option<usize>,
     /// The texts of each turn of the user.
     pub(in crate::model) turns: &'a [Vec<&'a str>],
+    /// Calls of earlier turns. Empty if no skill asks for them.
+    pub(in crate::model) calls: &'a [HistoryCall<'a>],
     /// True if the gateway can ask a person to confirm calls.
     pub(in crate::model) can_confirm: bool,
 }
@@ -55,9 +58,10 @@ pub(in crate::model) fn add_offer(
     let listed: Vec<VisibleGuide<'_>> =
         guides.iter().copied().filter(|guide| guide.instructions.is_listed()).collect();
     add_listing(policy, &listed, request, offered);
-    let (system, turns) = triggered::texts(namespaces, &guides, request);
+    let Texts { system, turns, skills } = triggered::texts(namespaces, &guides, request);
     offered.texts.system.extend(system);
     offered.texts.turns = turns;
+    offered.restrictions = restrictions::restrictions(&guides, &skills, request, &offered.targets);
     if !offered.targets.is_empty() {
         offered.scope = SearchScope {
             namespaces: namespaces.iter().map(|namespace| namespace.name().clone()).collect(),

@@ -48,21 +48,34 @@ struct Found<'a> {
     guide: VisibleGuide<'a>,
 }
 
-/// Returns the texts for the system's words, and those behind turns of the user.
-pub(super) fn texts(
-    namespaces: &[Arc<Namespace>],
-    guides: &[VisibleGuide<'_>],
+/// The whole texts in a request.
+#[derive(Default)]
+pub(super) struct Texts<'a> {
+    /// Those for the system's words.
+    pub(super) system: Vec<String>,
+    /// Those behind turns of the user.
+    pub(super) turns: Vec<(usize, String)>,
+    /// The skills of all of them, and of those that the request has already.
+    pub(super) skills: Vec<VisibleGuide<'a>>,
+}
+
+/// Returns the texts that these skills have in a request.
+pub(super) fn texts<'a>(
+    namespaces: &'a [Arc<Namespace>],
+    guides: &[VisibleGuide<'a>],
     request: &InstructionsRequest<'_>,
-) -> (Vec<String>, Vec<(usize, String)>) {
-    let (mut system, mut turns) = (Vec::new(), Vec::new());
-    for (_, decision, text) in within_bound(namespaces, guides, request) {
+) -> Texts<'a> {
+    let mut texts = Texts::default();
+    for (guide, decision, text) in within_bound(namespaces, guides, request) {
         match decision {
-            Decision::Always => system.push(text),
-            Decision::Keyword { turn, .. } | Decision::Slash { turn, .. } => turns.push((turn, text)),
-            Decision::Present { .. } | Decision::TooLong | Decision::NotTriggered => {}
+            Decision::Always => texts.system.push(text),
+            Decision::Keyword { turn, .. } | Decision::Slash { turn, .. } => texts.turns.push((turn, text)),
+            Decision::Present { .. } => {}
+            Decision::TooLong | Decision::NotTriggered => continue,
         }
+        texts.skills.push(guide);
     }
-    (system, turns)
+    texts
 }
 
 /// Returns the decision about each of these skills.
