@@ -11,6 +11,7 @@ use crate::{
     connection::ConnectError,
     console::{Color, Style, printable},
     exit::Exit,
+    export::ExportError,
     folder::FolderError,
     gateway_error::GatewayError,
     run::InputError,
@@ -36,6 +37,8 @@ pub(crate) enum CliError {
     Bundle(#[from] BundleError),
     #[error(transparent)]
     Folder(#[from] FolderError),
+    #[error(transparent)]
+    Export(#[from] ExportError),
     #[error(transparent)]
     Gateway(#[from] GatewayError),
     #[error("Skill {namespace}/{name} is not ready: {message}")]
@@ -122,7 +125,9 @@ impl CliError {
             | CliError::NoKey { .. }
             | CliError::NoServiceAccount { .. }
             | CliError::Refused { .. } => Exit::Refused,
-            CliError::Input(_) | CliError::Bundle(_) | CliError::Folder(_) => Exit::Usage,
+            CliError::Input(_) | CliError::Bundle(_) | CliError::Folder(_) | CliError::Export(_) => {
+                Exit::Usage
+            }
             CliError::Connect(_)
             | CliError::NoNamespace { .. }
             | CliError::NotInstalled
@@ -187,6 +192,7 @@ impl CliError {
             CliError::Input(_)
             | CliError::Bundle(_)
             | CliError::Folder(_)
+            | CliError::Export(_)
             | CliError::InvalidSkillName(_)
             | CliError::Refused { .. }
             | CliError::Unexpected { .. }

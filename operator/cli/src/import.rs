@@ -88,6 +88,16 @@ fn read(tree: &FileTree, prefix: &str) -> Vec<Verdict> {
     verdicts
 }
 
+/// Returns the Skills of a tree.
+#[cfg(test)]
+pub(crate) fn skills(tree: &FileTree, prefix: &str) -> Vec<Value> {
+    let taken = read(tree, prefix).into_iter().filter_map(|verdict| match verdict.outcome {
+        Outcome::Taken { object, .. } => Some(object),
+        Outcome::Refused => None,
+    });
+    taken.collect()
+}
+
 fn verdict(tree: &FileTree, found: &Collected, prefix: &str) -> Verdict {
     let path = found.skill.candidate.path.clone();
     let warnings = &found.skill.document.warnings;

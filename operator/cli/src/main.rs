@@ -24,6 +24,7 @@ mod execution_name;
 mod executions;
 mod exit;
 mod explain;
+mod export;
 mod folder;
 mod gateway_error;
 mod humanize;
@@ -104,6 +105,7 @@ async fn perform(args: Args, console: &Console) -> Result<Exit, CliError> {
         Command::Init(request) => init::run(&request, console),
         Command::Apply(request) => apply::run(&cluster, &request, console).await,
         Command::Import(request) => import::run(&cluster, &request, console).await,
+        Command::Export(request) => export::run(&cluster, &request, console).await,
         Command::Lint(request) => lint::run(&request, console),
         Command::Test(request) => skill_test::run(&cluster, &request, console).await,
         Command::Key(request) => key::run(&cluster, &request, console).await,

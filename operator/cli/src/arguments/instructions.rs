@@ -17,6 +17,15 @@ pub(crate) enum ImportFormat {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct ExportArgs {
+    /// Name of the Skill.
+    pub(crate) name: String,
+    /// Folder that is written. Default: the folder that the Skill was imported from, in the working directory.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
     /// Folders with SKILL.md files, files, or archives (.tar, .tar.gz, .tgz, .zip).
     #[arg(value_name = "DIR|FILE|ARCHIVE", required = true)]
