@@ -107,11 +107,12 @@ lane_unit() {
   (cd e2e/gateway/model && python3 -B -m tests)
 }
 
-# The gateway before a fake API server and the strict provider, without a cluster.
+# The gateway before a fake API server and the strict provider, without a cluster: through SDKs, and in a browser.
 lane_journeys() {
-  need python3
+  need python3 chromium
   cargo build -q --locked --workspace --exclude skillet-runner --bin skillet
   python3 -B e2e/gateway/journeys --gateway "${CARGO_TARGET_DIR:-target}/debug/skillet"
+  python3 -B e2e/gateway/browser --gateway "${CARGO_TARGET_DIR:-target}/debug/skillet"
 }
 
 lane_images() {

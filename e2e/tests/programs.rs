@@ -45,6 +45,27 @@ json.dump({
     .await
 }
 
+/// What is admitted must work: the least memory and the fewest processes of each runtime.
+#[tokio::test]
+async fn each_runtime_runs_with_the_least_that_is_admitted() -> Result<()> {
+    journey(async |j| {
+        let shell = SkillDraft::shell("shell", "echo 1").limit("memory", "8Mi").limit("processes", 2);
+        let python = SkillDraft::python("python", "print(1)").limit("memory", "8Mi").limit("processes", 1);
+        let node = SkillDraft::new("node", json!({ "runtime": "node", "script": "console.log(1)" }))
+            .limit("memory", "16Mi")
+            .limit("processes", 8);
+        for draft in [&shell, &python, &node] {
+            j.apply(draft).await?;
+        }
+        for name in ["shell", "python", "node"] {
+            let ended = j.run(name, json!({})).await?;
+            assert_eq!(ended.status.reason, Some(Reason::Succeeded), "{name}: {:?}", ended.status.message);
+        }
+        Ok(())
+    })
+    .await
+}
+
 #[tokio::test]
 async fn any_json_is_an_input_and_none_is_an_empty_object() -> Result<()> {
     journey(async |j| {

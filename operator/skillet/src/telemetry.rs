@@ -54,7 +54,8 @@ where
     let filter = EnvFilter::try_new(with_quiet_libraries(filter))?.or(own_spans);
     let lines = fmt::layer().with_writer(writer);
     Ok(match format {
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+        // The list of spans ends with the current one.
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),
         LogFormat::Text => lines.boxed(),
     }
     .with_filter(filter))

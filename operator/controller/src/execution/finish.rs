@@ -24,8 +24,9 @@ pub(super) async fn finish(
     let (phase, reason) = (conclusion.phase, conclusion.reason.unwrap_or(Reason::ApiError));
     let message = conclusion.message.clone().unwrap_or_default();
     let duration = conclusion.duration_ms.map(Duration::from_millis);
-    let version = conclusion.resolved_version.clone().unwrap_or_default();
-    let succeeded = format!("version {version} ran for {:?}", duration.unwrap_or_default());
+    let version = conclusion.resolved_version.clone();
+    let of_version = version.as_deref().unwrap_or_default();
+    let succeeded = format!("version {of_version} ran for {:?}", duration.unwrap_or_default());
     let (sandbox, must_end) = (conclusion.sandbox.clone(), conclusion.must_end);
     if conclusion.truncated {
         ctx.metrics.truncated.inc();

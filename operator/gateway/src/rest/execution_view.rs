@@ -45,7 +45,9 @@ impl StreamView {
 pub(crate) struct ExecutionView {
     /// Name of the SkillExecution.
     pub(crate) name: String,
+    /// Namespace of the SkillExecution and of its skill.
     pub(crate) namespace: String,
+    /// Name of the skill.
     pub(crate) skill: String,
     /// The version that is run; none before one was chosen.
     pub(crate) version: Option<String>,
@@ -65,11 +67,13 @@ pub(crate) struct ExecutionView {
     pub(crate) session_id: Option<String>,
     /// `<namespace>/<service account>` of the caller.
     pub(crate) caller: Option<String>,
+    /// Input as it was sent.
     #[schema(value_type = Option<serde_json::Value>)]
     pub(crate) input: Option<Box<RawValue>>,
     /// Script that runs instead of the skill's own program.
     #[schema(value_type = Option<ScriptView>)]
     pub(crate) script: Option<Box<RawValue>>,
+    /// Output of a success: the JSON that the program wrote, or its text under `output`.
     #[schema(value_type = Option<serde_json::Value>)]
     pub(crate) output: Option<Box<RawValue>>,
     /// Standard output. Its text is here only if it is not the output.
@@ -90,10 +94,13 @@ pub(crate) struct ExecutionView {
     pub(crate) attempts: u32,
     /// Node of the sandbox.
     pub(crate) node: Option<String>,
+    /// Time of its creation.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) created_at: Option<Timestamp>,
+    /// Time at which the program began.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) started_at: Option<Timestamp>,
+    /// Time of its end.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) finished_at: Option<Timestamp>,
 }

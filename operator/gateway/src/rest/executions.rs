@@ -21,10 +21,15 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExecutionPage {
+    /// Those of this page.
     data: Vec<ExecutionView>,
+    /// Number of all, on every page.
     total: usize,
+    /// Number of this page; the first is 1.
     page: usize,
+    /// Most on one page.
     limit: usize,
+    /// Number of pages.
     total_pages: usize,
 }
 

@@ -42,7 +42,8 @@ impl IntoParams for PhaseParams {
 /// Returns the schema of a phase: the words of the SkillExecution.
 pub(crate) fn phase_schema() -> Schema {
     let words = Phase::ALL.map(|phase| format!("{phase:?}"));
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build().into()
+    let builder = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words));
+    builder.description(Some("Phase of the run, as its SkillExecution has it.")).build().into()
 }
 
 impl IntoParams for ListParams {

@@ -67,18 +67,23 @@ impl Source {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Skill)]
 pub(crate) struct SkillView {
+    /// Namespace of the skill.
     pub(crate) namespace: String,
+    /// Name of the skill.
     pub(crate) name: String,
     pub(crate) source: Source,
     /// The version that runs if a request names none: the one in the Skill's spec if it is sealed and not withdrawn. None if nothing can run.
     pub(crate) version: Option<String>,
     /// Every sealed version that is not withdrawn, newest first.
     pub(crate) versions: Vec<String>,
+    /// What models read of it.
     pub(crate) description: String,
     pub(crate) mode: Mode,
+    /// False refuses every run.
     pub(crate) enabled: bool,
     /// Callers that may call it: `auto`, `hybrid` or `manual`.
     pub(crate) invocation: &'static str,
+    /// Words by which it is found.
     pub(crate) tags: Vec<String>,
     /// JSON Schema of the input; none where any input is taken.
     #[schema(value_type = Option<Object>)]

@@ -26,10 +26,15 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SkillPage {
+    /// Those of this page.
     data: Vec<SkillView>,
+    /// Number of all, on every page.
     total: usize,
+    /// Number of this page; the first is 1.
     page: usize,
+    /// Most on one page.
     limit: usize,
+    /// Number of pages.
     total_pages: usize,
 }
 
@@ -37,8 +42,11 @@ pub(crate) struct SkillPage {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SkillVersions {
+    /// Namespace of the skill.
     namespace: String,
+    /// Name of the skill.
     name: String,
+    /// Every sealed version, the withdrawn ones too.
     versions: Vec<String>,
     /// The version that runs if a request names none. None if nothing can run.
     current: Option<String>,
@@ -52,10 +60,13 @@ pub(crate) struct SkillVersions {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ResolvedVersion {
+    /// Namespace of the skill.
     namespace: String,
+    /// Name of the skill.
     name: String,
     /// The constraint of the request, if it has one.
     constraint: Option<String>,
+    /// The version that would run now.
     version: String,
 }
 

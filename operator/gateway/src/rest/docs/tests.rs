@@ -86,6 +86,25 @@ async fn every_reference_of_the_document_is_in_it() {
 }
 
 #[tokio::test]
+async fn every_field_of_a_body_has_a_description() {
+    let document = document().await;
+    let mut bare = Vec::new();
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+            let one =
+                property["oneOf"].as_array().and_then(|all| all.iter().find(|part| part["$ref"].is_string()));
+            let reference = one.unwrap_or(property)["$ref"].as_str();
+            let described =
+                reference.and_then(|reference| document.pointer(&reference[1..])).unwrap_or(property);
+            if ![property, described].iter().any(|schema| schema["description"].is_string()) {
+                bare.push(format!("{name}.{field}"));
+            }
+        }
+    }
+    assert_eq!(bare, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn the_root_leads_to_the_page_and_unknown_paths_have_the_common_error() {
     let gateway = TestGateway::without_auth_cache();
     let root = gateway.send("GET", "/", None, &[], "").await;
