@@ -9,6 +9,7 @@ mod fixture;
 mod graceful_shutdown;
 mod keys;
 mod openapi_conformance;
+mod packages;
 mod readme;
 mod rollout;
 mod sdks;

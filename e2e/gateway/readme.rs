@@ -143,14 +143,14 @@ impl Reader {
 }
 
 /// A section of a page, up to the next one.
-fn section<'a>(page: &'a str, title: &str) -> Result<&'a str> {
+pub(crate) fn section<'a>(page: &'a str, title: &str) -> Result<&'a str> {
     let (_, rest) =
         page.split_once(&format!("\n## {title}\n")).with_context(|| format!("no section {title:?}"))?;
     Ok(rest.split("\n## ").next().unwrap_or(rest))
 }
 
 /// Its fenced blocks in one language.
-fn blocks(section: &str, language: &str) -> Vec<String> {
+pub(crate) fn blocks(section: &str, language: &str) -> Vec<String> {
     let fence = format!("\n```{language}\n");
     let opened = section.split(&fence).skip(1);
     opened.filter_map(|rest| Some(format!("{}\n", rest.split_once("\n```")?.0))).collect()
