@@ -193,18 +193,22 @@ test_package() {
   ! tar -tf "$archive"/skillet-*.tgz | grep -E '/(ci|golden)/' || fail "the packaged chart holds its tests"
 }
 
-# The rules that the chart installs are those of the file, and Prometheus' own tool accepts them where it is installed.
+# The rules that the chart installs are those of the file, and Prometheus' own tool finds that each fires when it should.
 test_monitoring() {
-  local rules="$CHART/files/alerts.yaml" rendered name
+  local rules="$CHART/files/alerts.yaml" tests="$CHART/tests/alerts.yaml" rendered name
   rendered="$(render --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true --show-only templates/monitoring.yaml)"
   while read -r name; do
     grep -q "alert: $name\$" <<<"$rendered" || fail "the PrometheusRule lacks $name"
+    grep -q "alertname=\"$name\"" "$tests" || fail "$tests has no test of $name"
   done < <(sed -n 's/^ *- alert: //p' "$rules")
   grep -q 'grafana_dashboard: "1"' <<<"$rendered" || fail "Grafana's sidecar does not find the dashboard"
   ! render --show-only templates/monitoring.yaml 2>/dev/null | grep -q kind || fail "rules are installed that nobody wants"
-  if command -v promtool >/dev/null; then
-    promtool check rules "$rules" >/dev/null || fail "promtool refuses $rules"
+  if ! command -v promtool >/dev/null; then
+    fail "promtool is missing: charts/install-promtool.sh FOLDER brings it"
+    return
   fi
+  promtool check rules "$rules" >/dev/null || fail "promtool refuses $rules"
+  promtool test rules "$tests" || fail "promtool test rules $tests"
 }
 
 test_readme() {

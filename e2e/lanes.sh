@@ -9,6 +9,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly root minutes=${SKILLET_LANE_MINUTES:-60} cluster="$root/e2e/cluster/cluster.sh" logs="$root/target/lanes"
+readonly tools="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/tools"
 readonly all=(lint deny unit journeys images sandbox chart integration e2e)
 passed=0 failed=0
 failures=()
@@ -83,7 +84,6 @@ lane_lint() {
 }
 
 cargo_deny() {
-  local tools="${SKILLET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/skillet}/tools"
   e2e/install-tool.sh cargo-deny "$tools"
   "$tools/bin/cargo-deny" check "$@"
 }
@@ -127,7 +127,8 @@ lane_sandbox() {
 
 lane_chart() {
   "$cluster" build
-  e2e/in-cluster.sh charts/test.sh
+  charts/install-promtool.sh "$tools"
+  PATH="$tools/bin:$PATH" e2e/in-cluster.sh charts/test.sh
 }
 
 # Tests that wait for the API server leave the processors to others: more of them run at a time than there are processors.
@@ -171,7 +172,7 @@ trap finish EXIT
 # An error says by itself what was tried; where it was made would push that out of sight.
 export RUST_LIB_BACKTRACE=0
 # A lane is a program of its own, so that it can be ended with all that it has started.
-export root cluster was_up
+export root cluster tools was_up
 export -f need skip test_workspace cargo_deny "${lanes[@]/#/lane_}"
 for lane in "${lanes[@]}"; do run_lane "$lane"; done
 trap - EXIT
