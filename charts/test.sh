@@ -81,6 +81,7 @@ test_refusals() {
   refused "a port for root" "/httpAddress" --set httpAddress=0.0.0.0:80
   refused "an address without port" "/httpAddress" --set httpAddress=0.0.0.0
   refused "a fraction of a gateway" "/gateway/replicas" --set gateway.replicas=1.5
+  refused "no gateway at all" "/gateway/autoscaling/minReplicas" --set gateway.autoscaling.minReplicas=0
   refused "no time for conversations" "/gateway/shutdownSeconds" --set gateway.shutdownSeconds=1
   refused "a word for a boolean" "/crds/install" --set-string crds.install=no
   refused "memory in words" "/resources/limits/memory" --set resources.limits.memory=much
