@@ -20,7 +20,7 @@ const PAGE: &str = include_str!("../../docs/reference/runtimes.md");
 /// A package of the registry, and a program that prints `{"said": ...}` by it.
 struct Case {
     runtime: &'static str,
-    /// What a reader has, by its path.
+    /// Files of a reader, by their paths.
     files: &'static [(&'static str, &'static str)],
     /// The program that installs, whose block of the page is run.
     installer: &'static str,

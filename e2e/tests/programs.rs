@@ -45,7 +45,7 @@ json.dump({
     .await
 }
 
-/// What is admitted must work: the least memory and the fewest processes of each runtime.
+/// The least memory and the fewest processes that are admitted work with each runtime.
 #[tokio::test]
 async fn each_runtime_runs_with_the_least_that_is_admitted() -> Result<()> {
     journey(async |j| {

@@ -76,7 +76,7 @@ pub(crate) struct SkillView {
     pub(crate) version: Option<String>,
     /// Every sealed version that is not withdrawn, newest first.
     pub(crate) versions: Vec<String>,
-    /// What models read of it.
+    /// Description for models.
     pub(crate) description: String,
     pub(crate) mode: Mode,
     /// False refuses every run.
