@@ -41,7 +41,10 @@ const CASES: [Case; 2] = [
     Case {
         runtime: "node",
         files: &[
-            ("build/package.json", r#"{ "name": "greet", "version": "1.0.0", "dependencies": { "ms": "2.1.3" } }"#),
+            (
+                "build/package.json",
+                r#"{ "name": "greet", "version": "1.0.0", "dependencies": { "ms": "2.1.3" } }"#,
+            ),
             (
                 "build/package-lock.json",
                 r#"{ "name": "greet", "version": "1.0.0", "lockfileVersion": 3, "packages": {
@@ -79,8 +82,11 @@ async fn check(j: &Journey, case: &Case, folder: &Path) -> Result<()> {
     let packages = install(case, folder).await?;
     let image = image::with_packages(case.runtime, &packages).await?;
     let files = json!([{ "path": case.command[1], "content": case.program }]);
-    j.apply(&SkillDraft::new(case.runtime, json!({ "image": image, "command": case.command, "files": files })))
-        .await?;
+    j.apply(&SkillDraft::new(
+        case.runtime,
+        json!({ "image": image, "command": case.command, "files": files }),
+    ))
+    .await?;
     let said = j.run(case.runtime, json!({})).await?.output();
     ensure!(said == json!({ "said": case.said }), "{said}");
     Ok(())
