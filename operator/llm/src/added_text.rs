@@ -1,11 +1,11 @@
-//! Texts of the gateway in a request: one beside the system's words, and others behind turns of the user.
+//! Texts of the gateway in a request: one beside the system's words, others behind turns of the user and results of tools.
 //!
 //! Each text is a part of its own wherever the format has parts, so that it stays apart from the words of others. A text that
 //! is there already is not added again: a router may send what it got.
 
 use serde_json::{Value, json};
 
-use crate::{DialectName, user_turns::is_user_turn, wire::items};
+use crate::{DialectName, history::ResultLocation, user_turns::is_user_turn, wire::items};
 
 /// Adds a text behind the system's words of a request, or makes it the system's words if there are none.
 pub fn add_system_text(dialect: DialectName, request: &mut Value, text: &str) {
@@ -57,6 +57,37 @@ pub fn add_user_texts(dialect: DialectName, request: &mut Value, texts: &[(usize
                 DialectName::OpenAiChat | DialectName::OpenAiResponses | DialectName::Anthropic => {
                     add_to(turn, "content", kind, text);
                 }
+            }
+        }
+    }
+}
+
+/// Adds texts behind results of the client's tools, in the result itself: no format has another place that every turn allows.
+pub fn add_result_texts(dialect: DialectName, request: &mut Value, texts: &[(ResultLocation, String)]) {
+    for (ResultLocation { turn, part }, text) in texts {
+        let (place, fields): (String, &[&str]) = match dialect {
+            DialectName::OpenAiChat => (format!("/messages/{turn}"), &["content"]),
+            DialectName::OpenAiResponses => (format!("/input/{turn}"), &["output"]),
+            DialectName::Anthropic => (format!("/messages/{turn}/content/{part}"), &["content"]),
+            DialectName::Gemini => {
+                (format!("/contents/{turn}/parts/{part}"), &["functionResponse", "function_response"])
+            }
+        };
+        let Some(result) = request.pointer_mut(&place) else { continue };
+        let field = fields.iter().find(|field| result.get(field).is_some()).unwrap_or(&fields[0]);
+        match (dialect, &mut result[*field]) {
+            (DialectName::Gemini, response) => {
+                if let Some(fields) = response["response"].as_object_mut() {
+                    fields.insert("skill_instructions".to_owned(), text.as_str().into());
+                }
+            }
+            (_, content @ Value::Null) => *content = text.as_str().into(),
+            (_, content @ Value::String(_)) => join(content, text),
+            (DialectName::OpenAiResponses, parts) => {
+                add_part(parts, json!({ "type": "input_text", "text": text }), text);
+            }
+            (DialectName::OpenAiChat | DialectName::Anthropic, parts) => {
+                add_part(parts, json!({ "type": "text", "text": text }), text);
             }
         }
     }
@@ -221,5 +252,68 @@ mod tests {
         let mut changed = json!({"messages": 5});
         add_system_text(DialectName::OpenAiChat, &mut changed, "T");
         assert_eq!(changed, json!({"messages": 5}));
+    }
+
+    #[test]
+    fn a_text_stands_in_the_result_of_each_dialect_once() {
+        use DialectName::{Anthropic, Gemini, OpenAiChat, OpenAiResponses};
+        for (dialect, part, request, expected) in [
+            (
+                OpenAiChat,
+                0,
+                json!({"messages": [{}, {"role": "tool", "content": "r"}]}),
+                json!({"messages": [{}, {"role": "tool", "content": "r\n\nT"}]}),
+            ),
+            (
+                OpenAiChat,
+                0,
+                json!({"messages": [{}, {"role": "tool", "content": [{"type": "text", "text": "r"}]}]}),
+                json!({"messages": [{}, {"role": "tool",
+                    "content": [{"type": "text", "text": "r"}, {"type": "text", "text": "T"}]}]}),
+            ),
+            (
+                OpenAiResponses,
+                0,
+                json!({"input": [{}, {"type": "function_call_output", "output": "r"}]}),
+                json!({"input": [{}, {"type": "function_call_output", "output": "r\n\nT"}]}),
+            ),
+            (
+                OpenAiResponses,
+                0,
+                json!({"input": [{}, {"output": []}]}),
+                json!({"input": [{}, {"output": [{"type": "input_text", "text": "T"}]}]}),
+            ),
+            (
+                Anthropic,
+                1,
+                json!({"messages": [{}, {"content": [{}, {"type": "tool_result"}]}]}),
+                json!({"messages": [{}, {"content": [{}, {"type": "tool_result", "content": "T"}]}]}),
+            ),
+            (
+                Gemini,
+                0,
+                json!({"contents": [{}, {"parts": [{"functionResponse": {"response": {"a": 1}}}]}]}),
+                json!({"contents": [{}, {"parts": [{"functionResponse":
+                    {"response": {"a": 1, "skill_instructions": "T"}}}]}]}),
+            ),
+            (
+                Gemini,
+                0,
+                json!({"contents": [{}, {"parts": [{"function_response": {"response": {}}}]}]}),
+                json!({"contents": [{}, {"parts": [{"function_response":
+                    {"response": {"skill_instructions": "T"}}}]}]}),
+            ),
+            (Anthropic, 1, json!({"messages": []}), json!({"messages": []})),
+        ] {
+            let mut changed = request;
+            for _ in 0..2 {
+                add_result_texts(
+                    dialect,
+                    &mut changed,
+                    &[(ResultLocation { turn: 1, part }, "T".to_owned())],
+                );
+                assert_eq!(changed, expected, "{dialect:?}");
+            }
+        }
     }
 }

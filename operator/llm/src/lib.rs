@@ -33,7 +33,7 @@ mod usage;
 mod user_turns;
 mod wire;
 
-pub use added_text::{add_system_text, add_user_texts};
+pub use added_text::{add_result_texts, add_system_text, add_user_texts};
 pub use dialect::{Arguments, Dialect, DialectError, DialectName, ToolCall, ToolDefinition, ToolResult};
 pub use error_body::ErrorDetail;
 pub use exclusion::MODEL_WITHOUT_TOOLS;

@@ -142,9 +142,10 @@ impl Guides {
         self.by_name.is_empty()
     }
 
-    /// Returns true if a skill restricts tools, so that calls of earlier turns matter.
+    /// Returns true if a skill restricts tools or has globs of paths, so that calls of earlier turns matter.
     pub fn depend_on_calls(&self) -> bool {
-        self.list().any(|entry| entry.guide().is_some_and(|(_, guide)| guide.rules.is_some()))
+        let depends = |guide: &CachedInstructions| guide.rules.is_some() || !guide.triggers.paths.is_empty();
+        self.list().any(|entry| entry.guide().is_some_and(|(_, guide)| depends(guide)))
     }
 
     /// The skills by name.

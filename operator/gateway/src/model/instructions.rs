@@ -7,6 +7,7 @@
 mod calls;
 mod explanation;
 mod listing;
+mod paths;
 mod question;
 mod restrictions;
 mod scripts;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use skillet_api::skill::Invocation;
-use skillet_llm::{DialectName, add_system_text, add_user_texts};
+use skillet_llm::{DialectName, add_result_texts, add_system_text, add_user_texts, history::ResultLocation};
 use skillet_offer::SkillFilter;
 
 pub(super) use self::{
@@ -36,20 +37,25 @@ pub(super) struct InstructionTexts {
     pub(super) system: Vec<String>,
     /// Blocks of triggered skills, each with the place of its turn of the user.
     pub(super) turns: Vec<(usize, String)>,
+    /// Blocks of skills that a path triggers, each with the place of the result of the call that names it.
+    pub(super) results: Vec<(ResultLocation, String)>,
 }
 
 impl InstructionTexts {
     pub(super) fn is_empty(&self) -> bool {
-        self.system.is_empty() && self.turns.is_empty()
+        self.system.is_empty() && self.turns.is_empty() && self.results.is_empty()
     }
 
     pub(super) fn bytes(&self) -> usize {
         let turns = self.turns.iter().map(|(_, text)| text.len());
-        self.system.iter().map(String::len).chain(turns).sum()
+        let results = self.results.iter().map(|(_, text)| text.len());
+        self.system.iter().map(String::len).chain(turns).chain(results).sum()
     }
 
     /// Puts the texts into the request.
     pub(super) fn add_to(&self, dialect: DialectName, request: &mut Value) {
+        // The places of results are those before a message is added.
+        add_result_texts(dialect, request, &self.results);
         for text in &self.system {
             add_system_text(dialect, request, text);
         }

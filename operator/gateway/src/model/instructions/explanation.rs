@@ -74,6 +74,9 @@ fn decision_json(decision: &Decision) -> Value {
         Decision::Slash { turn, name } => {
             json!({ "added": true, "reason": "Slash", "turn": turn, "name": name })
         }
+        Decision::Path { location, path, glob } => {
+            json!({ "added": true, "reason": "Path", "message": location.turn, "path": path, "glob": glob })
+        }
         Decision::Present { turn } => json!({ "added": false, "reason": "Present", "turn": turn }),
         Decision::TooLong => json!({ "added": false, "reason": "TooLong" }),
         Decision::NotTriggered => json!({ "added": false, "reason": "NotTriggered" }),

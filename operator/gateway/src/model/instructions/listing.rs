@@ -58,9 +58,10 @@ pub(in crate::model) fn add_offer(
     let listed: Vec<VisibleGuide<'_>> =
         guides.iter().copied().filter(|guide| guide.instructions.is_listed()).collect();
     add_listing(policy, &listed, request, offered);
-    let Texts { system, turns, skills } = triggered::texts(namespaces, &guides, request);
+    let Texts { system, turns, results, skills } = triggered::texts(namespaces, &guides, request);
     offered.texts.system.extend(system);
     offered.texts.turns = turns;
+    offered.texts.results = results;
     offered.restrictions = restrictions::restrictions(&guides, &skills, request, &offered.targets);
     if !offered.targets.is_empty() {
         offered.scope = SearchScope {

@@ -167,6 +167,93 @@ async fn the_explanation_has_listing_and_trigger_of_each_skill() {
     assert_eq!(explained["instructions"][0]["listing"], "OverBudget");
 }
 
+/// A request in which the client's tool `Read` was called with these arguments, and its result was `text`.
+fn with_file(dialect: DialectName, arguments: &Value) -> (String, Value) {
+    let (path, mut request) = asking(dialect, "look", false);
+    let (id, name, text) = ("c", "Read", "fn main() {}");
+    let tool = json!({ "name": name, "input_schema": { "type": "object" } });
+    match dialect {
+        DialectName::OpenAiChat => {
+            let function = json!({ "name": name, "arguments": arguments.to_string() });
+            request["tools"] =
+                json!([{ "type": "function", "function": { "name": name, "parameters": {} } }]);
+            request["messages"].as_array_mut().unwrap().extend([
+                json!({ "role": "assistant", "tool_calls": [{ "id": id, "type": "function", "function": function }] }),
+                json!({ "role": "tool", "tool_call_id": id, "content": text }),
+            ]);
+        }
+        DialectName::OpenAiResponses => {
+            request["tools"] = json!([{ "type": "function", "name": name, "parameters": {} }]);
+            request["input"].as_array_mut().unwrap().extend([
+                json!({ "type": "function_call", "call_id": id, "name": name, "arguments": arguments.to_string() }),
+                json!({ "type": "function_call_output", "call_id": id, "output": text }),
+            ]);
+        }
+        DialectName::Anthropic => {
+            request["tools"] = json!([tool]);
+            request["messages"].as_array_mut().unwrap().extend([
+                json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": id, "name": name, "input": arguments }] }),
+                json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": id, "content": text }] }),
+            ]);
+        }
+        DialectName::Gemini => {
+            request["tools"] = json!([{ "functionDeclarations": [{ "name": name }] }]);
+            request["contents"].as_array_mut().unwrap().extend([
+                json!({ "role": "model", "parts": [{ "functionCall": { "name": name, "args": arguments } }] }),
+                json!({ "role": "user", "parts": [{ "functionResponse": { "name": name, "response": { "text": text } } }] }),
+            ]);
+        }
+    }
+    (path, request)
+}
+
+#[tokio::test]
+async fn a_path_that_a_clients_tool_names_puts_the_text_into_its_result() {
+    let gateway = TestGateway::new();
+    let triggers = json!({ "body": "Use no unwrap.", "activation": "Triggered", "triggers": { "paths": ["src/**/*.rs"] } });
+    gateway.skill("team", "rust", &json!({ "run": null, "instructions": triggers }));
+    for dialect in DialectName::ALL {
+        for (arguments, fires) in [
+            (json!({ "path": "src/a/main.rs" }), true),
+            (json!({ "file_path": "/home/u/project/src/main.rs" }), true),
+            (json!({ "paths": ["README.md", "./src/main.rs"] }), true),
+            (json!({ "path": "docs/main.rs" }), false),
+            (json!({ "path": "../src/main.rs" }), false),
+            (json!({ "text": "src/main.rs" }), false),
+        ] {
+            let (path, request) = with_file(dialect, &arguments);
+            gateway.post(&path, &request).await;
+            let text = sent(&gateway).to_string();
+            let case = format!("{dialect:?} {arguments} {text}");
+            assert_eq!(text.matches("<skill_instructions name=").count(), usize::from(fires), "{case}");
+            assert_eq!(text.contains("Use no unwrap."), fires, "{case}");
+            if !fires {
+                assert_eq!(sent(&gateway), request, "{case}");
+            }
+        }
+    }
+    let (_, request) = with_file(OpenAiChat, &json!({ "path": "src/main.rs" }));
+    gateway.post(CHAT, &request).await;
+    let result = sent(&gateway)["messages"][2]["content"].clone();
+    assert!(result.as_str().unwrap().starts_with("fn main() {}\n\n<skill_instructions"), "{result}");
+    // A router that sends what it got gets nothing twice, and a marker alone keeps no text away.
+    let injected = async |request: &Value| {
+        let body = json!({ "dialect": "openai-chat", "request": request });
+        gateway.post("/v1/inject", &body).await.json()["request"].clone()
+    };
+    let once = injected(&request).await;
+    assert_eq!(injected(&once).await, once);
+    let mut marked = request.clone();
+    marked["messages"][2]["content"] = skillet_instructions::block::marker("rust", "1.0.0").into();
+    assert!(injected(&marked).await.to_string().contains("Use no unwrap."));
+    let body = json!({ "dialect": "openai-chat", "request": request });
+    let explained = gateway.post("/v1/explain", &body).await.json();
+    assert_eq!(
+        explained["instructions"][0]["text"],
+        json!({ "added": true, "reason": "Path", "message": 2, "path": "src/main.rs", "glob": "src/**/*.rs" })
+    );
+}
+
 /// Returns the result of a call that a router intercepts.
 async fn intercepted(gateway: &TestGateway, account: &str, tool: &str, input: &Value) -> Value {
     let answer: Value = serde_json::from_str(&response(OpenAiChat, Some((tool, input)), false)).unwrap();

@@ -1,7 +1,8 @@
 //! The texts that are always in a request, and those that messages of the user trigger.
 //!
 //! A text stands behind the first message that triggers it. While its marker is in a turn of the user, it is not added
-//! again: a router may send what it got. Only there it counts, so that no result of a tool keeps a text away.
+//! again: a router may send what it got. Only there it counts, so that no result of a tool keeps a text away. The text of a
+//! skill that a path triggers stands in the result of the first call that names the path.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,8 +12,13 @@ use skillet_instructions::{
     inputs::{CallValues, substitute},
     triggers::Match,
 };
+use skillet_llm::history::ResultLocation;
 
-use super::{VisibleGuide, guide, listing::InstructionsRequest};
+use super::{
+    VisibleGuide, guide,
+    listing::InstructionsRequest,
+    paths::{self, NamedPath},
+};
 use crate::catalog::Namespace;
 
 /// Most bytes of the texts in one request.
@@ -31,6 +37,12 @@ pub(super) enum Decision {
     Slash {
         turn: usize,
         name: String,
+    },
+    /// A call of the client's own tools names this path, which the glob matches.
+    Path {
+        location: ResultLocation,
+        path: String,
+        glob: String,
     },
     /// A turn of the user has the text already.
     Present {
@@ -55,6 +67,8 @@ pub(super) struct Texts<'a> {
     pub(super) system: Vec<String>,
     /// Those behind turns of the user.
     pub(super) turns: Vec<(usize, String)>,
+    /// Those in results of calls.
+    pub(super) results: Vec<(ResultLocation, String)>,
     /// The skills of all of them, and of those that the request has already.
     pub(super) skills: Vec<VisibleGuide<'a>>,
 }
@@ -70,6 +84,7 @@ pub(super) fn texts<'a>(
         match decision {
             Decision::Always => texts.system.push(text),
             Decision::Keyword { turn, .. } | Decision::Slash { turn, .. } => texts.turns.push((turn, text)),
+            Decision::Path { location, .. } => texts.results.push((location, text)),
             Decision::Present { .. } => {}
             Decision::TooLong | Decision::NotTriggered => continue,
         }
@@ -116,6 +131,7 @@ fn decide<'a>(
     request: &InstructionsRequest<'_>,
 ) -> Vec<Found<'a>> {
     let fired = fired(namespaces, request);
+    let named = paths::named_paths(request);
     let decide = |guide: &VisibleGuide<'a>| {
         let marker = marker(guide.name(), &guide.version.spec.version);
         let has_marker = |texts: &Vec<&str>| texts.iter().any(|text| text.contains(&marker));
@@ -123,12 +139,23 @@ fn decide<'a>(
             (Decision::Always, CallValues::default())
         } else if let Some(turn) = request.turns.iter().position(has_marker) {
             (Decision::Present { turn }, CallValues::default())
+        } else if let Some(found) = fired.get(guide.name()) {
+            found.clone()
         } else {
-            fired.get(guide.name()).cloned().unwrap_or((Decision::NotTriggered, CallValues::default()))
+            (path_decision(&named, guide), CallValues::default())
         };
         Found { decision, values, guide: *guide }
     };
     guides.iter().map(decide).collect()
+}
+
+fn path_decision(named: &[NamedPath], guide: &VisibleGuide<'_>) -> Decision {
+    match paths::find(named, &guide.instructions.triggers) {
+        Some((NamedPath { path, location }, glob)) => {
+            Decision::Path { location: *location, path: path.clone(), glob: glob.to_owned() }
+        }
+        None => Decision::NotTriggered,
+    }
 }
 
 /// The first trigger of each skill, by its name.
