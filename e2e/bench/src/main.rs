@@ -9,6 +9,7 @@ mod figure;
 mod gateway;
 mod http;
 mod images;
+mod instructions;
 mod offer;
 mod operator;
 mod plot;
@@ -78,6 +79,8 @@ enum Subject {
     Hostile,
     /// offer_* and index_*
     Offer,
+    /// skillmd_parse_ms, trigger_10k_ms and listing_overhead_tokens
+    Instructions,
     /// proxy_* and gateway_10k_mb
     Gateway,
     /// skill_call_added_p50_ms
@@ -127,6 +130,7 @@ async fn measure(subject: Subject, args: &Args, root: &Path) -> anyhow::Result<V
         Subject::Takeover => operator::takeover(KILLS).await,
         Subject::Hostile => operator::hostile_peak().await,
         Subject::Offer => offer::measure(args.plot.as_deref()),
+        Subject::Instructions => instructions::measure(),
         Subject::Call => call::measure(args.runs).await,
         Subject::Gateway => gateway::measure(args.gateway.as_deref(), root).await,
     }
