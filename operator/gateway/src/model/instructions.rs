@@ -1,7 +1,7 @@
 //! Instructions of skills in a model request: a listing beside the system's words, tools that read them and run their
 //! scripts, and the texts that triggers put behind messages.
 //!
-//! The listing and the tools depend on the skills alone and not on the question, so that the provider's prompt cache holds.
+//! The listing and the tools depend on the skills, and on those that are triggered, and not on the question, so that the provider's prompt cache holds.
 //! The texts of triggers follow from the messages alone, so that every request of a conversation has them in the same places.
 
 mod calls;
@@ -21,7 +21,7 @@ use skillet_llm::{DialectName, add_result_texts, add_system_text, add_user_texts
 use skillet_offer::SkillFilter;
 
 pub(super) use self::{
-    calls::{ReadAction, ReadRequest, read_bundle_file, read_file, read_instructions},
+    calls::{GuideScope, ReadAction, ReadRequest, read_bundle_file, read_file, read_instructions},
     explanation::explain,
     listing::add_offer,
     question::InstructionsQuestion,

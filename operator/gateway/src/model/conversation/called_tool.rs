@@ -10,7 +10,7 @@ use super::Conversation;
 use crate::{
     catalog::Namespace,
     model::{
-        instructions::{self, ReadRequest, RestrictingSkill},
+        instructions::{self, GuideScope, ReadRequest, RestrictingSkill},
         offered_tools::{InstructionsAction, OfferedTool, SearchAction, Target},
         scoring::provider_family,
         search_tools::{self, SkillSearch},
@@ -122,7 +122,12 @@ impl Conversation {
 
     fn instructions(&self, action: InstructionsAction, arguments: &Value) -> Result<CalledTool, CallRefusal> {
         let namespaces = self.searched_namespaces();
-        let (scope, max_bytes) = ((&*namespaces, &self.offered.scope.filter), self.limits.result_bytes);
+        let scope = GuideScope {
+            namespaces: &namespaces,
+            filter: &self.offered.scope.filter,
+            present: &self.offered.restrictions.present,
+        };
+        let max_bytes = self.limits.result_bytes;
         let called = match action {
             InstructionsAction::Read => {
                 instructions::read_instructions(arguments, scope, max_bytes).map(CalledTool::Reading)

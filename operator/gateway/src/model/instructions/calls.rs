@@ -40,10 +40,10 @@ pub(in crate::model) type Refused = (&'static str, String);
 /// Reads a call for instructions. The result of a text is limited to these bytes.
 pub(in crate::model) fn read_instructions(
     arguments: &Value,
-    (namespaces, filter): (&[Arc<Namespace>], &SkillFilter),
+    scope: GuideScope<'_>,
     max_bytes: usize,
 ) -> Result<ReadRequest, Refused> {
-    let guide = listed(namespaces, filter, arguments["name"].as_str().unwrap_or_default())?;
+    let guide = scope.listed(arguments["name"].as_str().unwrap_or_default())?;
     let action = ReadAction::Text(read_body(&guide, arguments, max_bytes));
     Ok(ReadRequest { target: target(&guide), action })
 }
@@ -51,27 +51,47 @@ pub(in crate::model) fn read_instructions(
 /// Reads a call for a file of a bundle.
 pub(in crate::model) fn read_bundle_file(
     arguments: &Value,
-    (namespaces, filter): (&[Arc<Namespace>], &SkillFilter),
+    scope: GuideScope<'_>,
     max_bytes: usize,
 ) -> Result<ReadRequest, Refused> {
-    let guide = listed(namespaces, filter, arguments["name"].as_str().unwrap_or_default())?;
+    let guide = scope.with_files(arguments["name"].as_str().unwrap_or_default())?;
     let path = arguments["path"].as_str().unwrap_or_default().trim_start_matches("./");
     let offset = arguments["offset"].as_u64().and_then(|offset| usize::try_from(offset).ok());
     let action = read_path(&guide, path, offset.unwrap_or_default(), max_bytes)?;
     Ok(ReadRequest { target: target(&guide), action })
 }
 
-/// Returns the listed skill of a name. A hidden skill is for users: a model gets it by a trigger alone.
-pub(super) fn listed<'a>(
-    namespaces: &'a [Arc<Namespace>],
-    filter: &'a SkillFilter,
-    name: &str,
-) -> Result<VisibleGuide<'a>, Refused> {
-    let guide = find(namespaces, filter, name).filter(|guide| guide.instructions.is_listed());
-    guide.ok_or_else(|| {
-        let message = format!("there are no instructions of a skill {name:?}; the listing has the names");
-        ("SkillNotFound", message)
-    })
+/// The skills that calls may name.
+#[derive(Clone, Copy)]
+pub(in crate::model) struct GuideScope<'a> {
+    pub(in crate::model) namespaces: &'a [Arc<Namespace>],
+    pub(in crate::model) filter: &'a SkillFilter,
+    /// Names of those whose text is in the conversation.
+    pub(in crate::model) present: &'a [Arc<str>],
+}
+
+impl<'a> GuideScope<'a> {
+    /// Returns the listed skill of a name. A hidden skill is for users: a model gets it by a trigger alone.
+    fn listed(self, name: &str) -> Result<VisibleGuide<'a>, Refused> {
+        self.find(name, |guide| guide.instructions.is_listed())
+    }
+
+    /// Returns the skill of a name whose files a model may use: a listed one, or one whose text it has got.
+    pub(super) fn with_files(self, name: &str) -> Result<VisibleGuide<'a>, Refused> {
+        let is_present = self.present.iter().any(|present| **present == *name);
+        self.find(name, |guide| is_present || guide.instructions.is_listed())
+    }
+
+    fn find(
+        self,
+        name: &str,
+        is_for_model: impl Fn(&VisibleGuide<'a>) -> bool,
+    ) -> Result<VisibleGuide<'a>, Refused> {
+        find(self.namespaces, self.filter, name).filter(is_for_model).ok_or_else(|| {
+            let message = format!("there are no instructions of a skill {name:?}; the listing has the names");
+            ("SkillNotFound", message)
+        })
+    }
 }
 
 pub(super) fn target(guide: &VisibleGuide<'_>) -> Target {

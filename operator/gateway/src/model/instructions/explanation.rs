@@ -32,7 +32,8 @@ pub(in crate::model) fn explain(
     let dropped = list(policy, "skill", &listed).dropped;
     let read = OfferedTool::Instructions { instructions: InstructionsAction::Read };
     let targets = HashMap::from([(free_name(READ, request.client_tools), read)]);
-    let Restrictions { skills: restricting, disallowed } = find_restrictions(namespaces, request, &targets);
+    let Restrictions { present: _, skills: restricting, disallowed } =
+        find_restrictions(namespaces, request, &targets);
     let decided = decisions(namespaces, &guides, request).into_iter();
     decided
         .map(|(guide, decision)| {

@@ -57,8 +57,8 @@ pub(in crate::model) fn add_offer(
     let guides: Vec<VisibleGuide<'_>> = visible(namespaces, request.filter).collect();
     let listed: Vec<VisibleGuide<'_>> =
         guides.iter().copied().filter(|guide| guide.instructions.is_listed()).collect();
-    add_listing(policy, &listed, request, offered);
     let Texts { system, turns, results, skills } = triggered::texts(namespaces, &guides, request);
+    add_listing(policy, (&listed, &skills), request, offered);
     offered.texts.system.extend(system);
     offered.texts.turns = turns;
     offered.texts.results = results;
@@ -73,7 +73,7 @@ pub(in crate::model) fn add_offer(
 
 fn add_listing(
     policy: &OfferPolicy,
-    listed: &[VisibleGuide<'_>],
+    (listed, present): (&[VisibleGuide<'_>], &[VisibleGuide<'_>]),
     request: &InstructionsRequest<'_>,
     offered: &mut OfferedTools,
 ) {
@@ -83,25 +83,31 @@ fn add_listing(
     let Listing { text, dropped } = list(policy, &read, listed);
     let named: Vec<&VisibleGuide<'_>> =
         listed.iter().filter(|guide| !dropped.iter().any(|name| name == guide.name())).collect();
-    let mut tools = definitions(&read, &free_name(READ_FILE, &taken), &named);
+    // Files and scripts of a text that the model has got are for it, also if the skill is not listed.
+    let is_unlisted = |guide: &&VisibleGuide<'_>| !named.iter().any(|it| it.name() == guide.name());
+    let with_present: Vec<&VisibleGuide<'_>> =
+        named.iter().copied().chain(present.iter().filter(is_unlisted)).collect();
+    let mut tools = definitions(&read, &free_name(READ_FILE, &taken), &named, &with_present);
     for (name, action, can_run) in [
         (RUN_SCRIPT, InstructionsAction::RunScript, true),
         (RUN_SCRIPT_WITH_CONFIRMATION, InstructionsAction::RunScriptWithConfirmation, request.can_confirm),
     ] {
         if can_run {
-            let tool = scripts::definition(&free_name(name, &taken), &read, &named, action);
+            let tool = scripts::definition(&free_name(name, &taken), &with_present, action);
             tools.extend(tool.map(|tool| (tool, action)));
         }
     }
     let room = request.max_tools.map(|most| most.saturating_sub(offered.tools.len()));
-    if named.is_empty() || room.is_some_and(|room| room < tools.len()) {
+    if room.is_some_and(|room| room < tools.len()) {
         return;
     }
     for (tool, action) in tools.drain(..) {
         offered.targets.insert(tool.name.clone(), OfferedTool::Instructions { instructions: action });
         offered.tools.push(tool);
     }
-    offered.texts.system.push(text);
+    if !named.is_empty() {
+        offered.texts.system.push(text);
+    }
 }
 
 /// Renders the listing under the policy's token budget, which bounds the definitions of tools too.
@@ -122,6 +128,7 @@ pub(super) fn list(policy: &OfferPolicy, tool: &str, listed: &[VisibleGuide<'_>]
 fn definitions(
     read: &Arc<str>,
     read_file: &Arc<str>,
+    listed: &[&VisibleGuide<'_>],
     guides: &[&VisibleGuide<'_>],
 ) -> Vec<(ToolDefinition, InstructionsAction)> {
     let names = |guides: &[&VisibleGuide<'_>]| -> Vec<String> {
@@ -130,13 +137,16 @@ fn definitions(
     let parameters = json!({
         "type": "object",
         "properties": {
-            "name": { "type": "string", "enum": names(guides), "description": "The name of a listed skill." },
+            "name": { "type": "string", "enum": names(listed), "description": "The name of a listed skill." },
             "arguments": { "type": "string", "description": "Values for the instructions: words, or name=value." },
         },
         "required": ["name"],
     });
     let text = "Returns the instructions of a listed skill. Read them before you do the work that the skill describes.";
-    let mut tools = vec![(definition(read, text, parameters), InstructionsAction::Read)];
+    let mut tools = Vec::new();
+    if !listed.is_empty() {
+        tools.push((definition(read, text, parameters), InstructionsAction::Read));
+    }
     let has_files = |guide: &VisibleGuide<'_>| {
         !guide.instructions.files.is_empty() || guide.instructions.body.len() > LONG_BODY
     };
@@ -147,7 +157,7 @@ fn definitions(
             "type": "object",
             "properties": {
                 "name": { "type": "string", "enum": names(&with_files), "description": "The name of the skill." },
-                "path": { "type": "string", "description": format!("A path from the result of {read}.") },
+                "path": { "type": "string", "description": "The path of one of the skill's files." },
                 "offset": { "type": "integer", "description": "The byte to begin with, if an earlier result named one." },
             },
             "required": ["name", "path"],

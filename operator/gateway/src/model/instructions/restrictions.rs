@@ -16,9 +16,11 @@ use crate::{
     model::offered_tools::{InstructionsAction, OfferedTool, Target},
 };
 
-/// The tools that the skills of a conversation allow.
+/// The skills whose text is in a conversation, and the tools that they allow.
 #[derive(Clone, Debug, Default)]
 pub(in crate::model) struct Restrictions {
+    /// Names of those whose text stands in the request.
+    pub(in crate::model) present: Vec<Arc<str>>,
     pub(in crate::model) skills: Vec<RestrictingSkill>,
     /// Names of the client's tools that the model's last turn called although a skill does not allow it.
     pub(in crate::model) disallowed: Vec<String>,
@@ -114,7 +116,8 @@ pub(super) fn restrictions(
     let own: Vec<&HistoryCall<'_>> = request.calls.iter().filter(is_own).collect();
     let is_disallowed = |call: &&&HistoryCall<'_>| skills.iter().any(|skill| !skill.allows(call));
     let disallowed = own.iter().filter(is_disallowed).map(|call| call.name.to_owned()).collect();
-    Restrictions { skills, disallowed }
+    let present = present.iter().map(|guide| guide.entry.skill.name.clone()).collect();
+    Restrictions { present, skills, disallowed }
 }
 
 fn named_skill(call: &HistoryCall<'_>) -> Option<String> {

@@ -5,25 +5,20 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use skillet_api::{Reason, execution::BundleScript};
 use skillet_llm::ToolDefinition;
-use skillet_offer::SkillFilter;
 
 use super::{
     VisibleGuide,
-    calls::{Refused, listed, target},
+    calls::{GuideScope, Refused, target},
 };
-use crate::{
-    catalog::Namespace,
-    model::offered_tools::{InstructionsAction, Target},
-};
+use crate::model::offered_tools::{InstructionsAction, Target};
 
 /// Names of the tools, unless the client or another tool has them.
 pub(super) const RUN_SCRIPT: &str = "run_skill_script";
 pub(in crate::model) const RUN_SCRIPT_WITH_CONFIRMATION: &str = "run_skill_script_with_confirmation";
 
-/// Returns the tool that runs scripts of these skills; `None` if they have no scripts. `read` is the tool that lists them.
+/// Returns the tool that runs scripts of these skills; `None` if they have no scripts.
 pub(super) fn definition(
     name: &Arc<str>,
-    read: &str,
     guides: &[&VisibleGuide<'_>],
     action: InstructionsAction,
 ) -> Option<ToolDefinition> {
@@ -39,7 +34,7 @@ pub(super) fn definition(
         "type": "object",
         "properties": {
             "name": { "type": "string", "enum": names, "description": "The name of the skill." },
-            "path": { "type": "string", "description": format!("The path of the script, from the result of {read}.") },
+            "path": { "type": "string", "description": "The path of a script among the skill's files." },
             "args": { "type": "array", "items": { "type": "string" }, "description": "The arguments of the script." },
             "stdin": { "type": "string", "description": "Text for its standard input." },
         },
@@ -61,11 +56,11 @@ pub(super) fn definition(
 /// Returns the skill and the script that a call names, if the script can run.
 pub(in crate::model) fn script_of(
     arguments: &Value,
-    (namespaces, filter): (&[Arc<Namespace>], &SkillFilter),
+    scope: GuideScope<'_>,
 ) -> Result<(Target, BundleScript), Refused> {
     let (name, script) =
         read_script(arguments).map_err(|message| (Reason::InputInvalid.as_str(), message))?;
-    let guide = listed(namespaces, filter, name)?;
+    let guide = scope.with_files(name)?;
     let scripts = &guide.instructions.scripts;
     if scripts.contains(&script.path) {
         return Ok((target(&guide), script));

@@ -139,6 +139,33 @@ async fn a_repeated_call_with_a_key_is_one_run_and_another_script_is_another() {
 }
 
 #[tokio::test]
+async fn a_skill_that_is_not_listed_has_its_files_and_scripts_while_its_text_is_there() {
+    let gateway = scripted("auto");
+    let hidden =
+        json!({ "body": "Count.", "disableModelInvocation": true, "triggers": { "keywords": ["pages"] } });
+    let files = json!([{ "path": "a.sh", "content": "ls" }]);
+    gateway.skill("team", "pdf", &json!({ "run": null, "instructions": hidden, "files": files }));
+    let input = json!({ "name": "pdf", "path": "a.sh" });
+    for (text, offered, runs) in [
+        ("hi", "", 0),
+        ("how many pages", "read_skill_file,run_skill_script", 1),
+        ("/pdf", "read_skill_file,run_skill_script", 2),
+    ] {
+        if !offered.is_empty() {
+            will_say(&gateway, OpenAiChat, Some(("read_skill_file", &input)), false);
+            will_say(&gateway, OpenAiChat, Some(("run_skill_script", &input)), false);
+        }
+        will_say(&gateway, OpenAiChat, None, false);
+        let answer = gateway.post(CHAT, &asking(OpenAiChat, text, false).1).await;
+        assert_eq!(answer.header("x-skillet-offered"), offered, "{text}");
+        assert_eq!(gateway.api.executions().len(), runs, "{text}");
+        assert!(!gateway.provider.texts().pop().unwrap().contains("<available_skills>"), "{text}");
+    }
+    // Without the text a router cannot run it either.
+    assert_eq!(intercepted(&gateway, &[], &input).await["error"]["reason"], "SkillNotFound");
+}
+
+#[tokio::test]
 async fn a_person_confirms_the_script_of_a_hybrid_skill() {
     let gateway = scripted("hybrid");
     let (tool, input) = (RUN_SCRIPT_WITH_CONFIRMATION, call());
