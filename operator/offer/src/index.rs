@@ -30,7 +30,8 @@ use std::{
 
 use self::inverted_index::InvertedIndex;
 use super::{
-    Candidate, Eligibility, MatchMode, QuestionVectors, Vector, extra_points::SkillKey, terms::SkillTerms,
+    Candidate, Eligibility, MatchMode, QuestionVectors, extra_points::SkillKey, terms::SkillTerms,
+    vectors::VectorTable,
 };
 use skillet_api::skill::Invocation;
 use skillet_core::version::SkillSemver;
@@ -103,7 +104,7 @@ pub struct Index {
     /// Number of skills that may be offered and whose calls a person confirms.
     hybrids: usize,
     /// Vectors of the skills that are offered on a match, by slot.
-    vectors: Vec<Option<Vector>>,
+    vectors: VectorTable,
     model: Option<Arc<dyn QuestionVectors>>,
 }
 
@@ -117,7 +118,7 @@ impl Index {
             always: BTreeMap::new(),
             terms: InvertedIndex::new(),
             hybrids: 0,
-            vectors: Vec::new(),
+            vectors: VectorTable::default(),
             model: None,
         }
     }
@@ -221,7 +222,7 @@ impl Index {
             Eligibility::Always => drop(self.always.insert(always_key(candidate), slot)),
             Eligibility::OnMatch => {
                 self.terms.insert(&SkillTerms::of(self.matching, candidate), slot);
-                self.set_vector(slot, candidate.vector.clone());
+                self.vectors.set(slot, candidate.vector.as_ref());
             }
             Eligibility::Never => {}
         }
@@ -239,7 +240,7 @@ impl Index {
             Eligibility::Always => drop(self.always.remove(&always_key(&candidate))),
             Eligibility::OnMatch => {
                 self.terms.remove(&SkillTerms::of(self.matching, &candidate), slot);
-                self.set_vector(slot, None);
+                self.vectors.set(slot, None);
             }
             Eligibility::Never => {}
         }
@@ -247,16 +248,6 @@ impl Index {
 }
 
 impl Index {
-    fn set_vector(&mut self, slot: u32, vector: Option<Vector>) {
-        let slot = slot as usize;
-        if vector.is_some() && self.vectors.len() <= slot {
-            self.vectors.resize(slot + 1, None);
-        }
-        if let Some(place) = self.vectors.get_mut(slot) {
-            *place = vector;
-        }
-    }
-
     /// Compares questions with skills by their vectors too. The vectors of candidates are of the same model.
     #[must_use]
     pub fn with_model(self, model: Option<Arc<dyn QuestionVectors>>) -> Self {
@@ -268,9 +259,8 @@ impl Index {
         self.model.as_ref()
     }
 
-    /// Returns the slots that have a vector.
-    pub(crate) fn vectors(&self) -> impl Iterator<Item = (u32, &Vector)> {
-        (0..).zip(&self.vectors).filter_map(|(slot, vector)| Some((slot, vector.as_ref()?)))
+    pub(crate) fn vectors(&self) -> &VectorTable {
+        &self.vectors
     }
 
     /// Returns namespace and name of the skill in a slot.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `vector` | a vector with eight bits for each dimension |
 //! | `space` | the usual cosines of a model |
+//! | `table` | the vectors of an index |
 //! | `nearest` | the points of the skills that are nearest to a question |
 //! | `static_model` | a model that is a table: a vector for each token |
 //! | `embeddings` | such a model with its space |
@@ -15,10 +16,12 @@ mod embeddings;
 mod nearest;
 mod space;
 mod static_model;
+mod table;
 mod vector;
 
 use std::fmt::Debug;
 
+pub(crate) use self::table::VectorTable;
 pub use self::{embeddings::StaticEmbeddings, space::VectorSpace, static_model::ModelError, vector::Vector};
 use super::{Candidate, unicode_words::split_name};
 

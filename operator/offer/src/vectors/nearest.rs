@@ -11,12 +11,19 @@ const MAX_NEAREST: usize = 64;
 impl Index {
     /// Adds the points of the skills that are nearest to a vector. The skills do not depend on their order in the index.
     fn add_nearest(&self, space: &VectorSpace, question: &Vector, extra: &mut ExtraPoints) {
-        let least = space.least_cosine();
-        let found = self.vectors().map(|(slot, vector)| (vector.cosine(question), slot));
-        let mut nearest: Vec<(f32, u32)> = found.filter(|(cosine, _)| *cosine >= least).collect();
+        let question = question.widened();
+        let (mut least, mut nearest) = (space.least_cosine(), Vec::new());
+        for (slot, cosine) in self.vectors().cosines(&question) {
+            if cosine >= least {
+                nearest.push((cosine, slot));
+            }
+            // Rarely, so that most skills are only compared with the least cosine so far.
+            if nearest.len() == 4 * MAX_NEAREST {
+                least = self.keep_nearest(&mut nearest);
+            }
+        }
         if nearest.len() > MAX_NEAREST {
-            nearest.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| self.key(a.1).cmp(&self.key(b.1))));
-            nearest.truncate(MAX_NEAREST);
+            self.keep_nearest(&mut nearest);
         }
         for (cosine, slot) in nearest {
             let points = space.points(cosine);
@@ -25,6 +32,18 @@ impl Index {
                 extra.add(key, Signal { kind: SignalKind::Vector, text, points });
             }
         }
+    }
+}
+
+impl Index {
+    /// Keeps the nearest skills, and returns the least of their cosines. Equal ones are in the order of their names.
+    fn keep_nearest(&self, nearest: &mut Vec<(f32, u32)>) -> f32 {
+        let (_, (lowest_kept, _), _) = nearest.select_nth_unstable_by(MAX_NEAREST - 1, |a, b| {
+            b.0.total_cmp(&a.0).then_with(|| self.key(a.1).cmp(&self.key(b.1)))
+        });
+        let lowest_kept = *lowest_kept;
+        nearest.truncate(MAX_NEAREST);
+        lowest_kept
     }
 }
 

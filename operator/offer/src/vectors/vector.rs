@@ -21,22 +21,54 @@ impl Vector {
         #[expect(clippy::cast_possible_truncation, reason = "a rounded value is from -127 to 127")]
         let rounded = |value: &f32| (value / most * MOST).round() as i8;
         let values: Arc<[i8]> = values.iter().map(rounded).collect();
-        let scale = to_f32(dot(&values, &values)).sqrt().recip();
-        Some(Self { values, scale })
+        let square: i32 = values.iter().map(|value| i32::from(*value).pow(2)).sum();
+        Some(Self { values, scale: to_f32(square).sqrt().recip() })
     }
 
     /// Returns the cosine; 0 for vectors of different models.
     pub(super) fn cosine(&self, other: &Self) -> f32 {
-        if self.values.len() != other.values.len() {
+        self.widened().cosine(&other.values, other.scale)
+    }
+
+    pub(super) fn values(&self) -> &[i8] {
+        &self.values
+    }
+
+    pub(super) fn scale(&self) -> f32 {
+        self.scale
+    }
+
+    /// Prepares the vector for comparisons with many others.
+    pub(super) fn widened(&self) -> WideVector {
+        let values = self.values.iter().map(|value| i16::from(*value)).collect();
+        WideVector { values, scale: self.scale }
+    }
+}
+
+/// A vector with sixteen bits for each dimension, since processors multiply these pair by pair.
+#[derive(Clone, Debug)]
+pub(super) struct WideVector {
+    values: Vec<i16>,
+    scale: f32,
+}
+
+impl WideVector {
+    pub(super) fn dimensions(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Returns the cosine with a vector of these values and this scale; 0 for vectors of different models.
+    pub(super) fn cosine(&self, values: &[i8], scale: f32) -> f32 {
+        if self.values.len() != values.len() {
             return 0.0;
         }
-        to_f32(dot(&self.values, &other.values)) * self.scale * other.scale
+        to_f32(dot(values, &self.values)) * self.scale * scale
     }
 }
 
 /// A sum of whole numbers: it does not depend on its order.
-fn dot(a: &[i8], b: &[i8]) -> i32 {
-    a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+fn dot(a: &[i8], b: &[i16]) -> i32 {
+    a.iter().zip(b).map(|(a, b)| i32::from(i16::from(*a)) * i32::from(*b)).sum()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the cosine needs no more than three digits")]
