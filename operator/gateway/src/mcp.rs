@@ -1,7 +1,7 @@
 //! The MCP server at `/mcp`: one tool for each skill that the caller may run, and four to manage them.
 //!
 //! A request goes through `http` (authentication and sessions), rmcp (the protocol) and `server`. Then `tools` lists
-//! what the caller may call, `call` runs a skill, or `management` does what a person would do with kubectl.
+//! what the caller may call, `prompts` what its users may name, `call` runs a skill, or `management` does what a person would do with kubectl.
 //! `idempotent_calls` decides who may cancel a call with a key. `notifications` reports changes of a tool list.
 //!
 //! Nothing here outlives a request except notifications. Clients of protocol 2026-07-28 send requests that stand for themselves,
@@ -15,6 +15,7 @@ mod idempotent_calls;
 mod management;
 mod management_tool;
 mod notifications;
+mod prompts;
 mod server;
 mod session;
 #[cfg(test)]

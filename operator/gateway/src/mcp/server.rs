@@ -6,9 +6,10 @@ use http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CancelledNotificationParam, Extensions, Implementation,
-        InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
-        ServerCapabilities, ServerConfig, SubscriptionFilter,
+        CallToolRequestParams, CallToolResponse, CancelledNotificationParam, Extensions,
+        GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+        ListPromptsResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
     transport::streamable_http_server::SessionRestoreMarker,
@@ -25,6 +26,7 @@ use super::{
     management,
     management_tool::ManagementTool,
     notifications::{Fingerprints, ToolListState},
+    prompts::PromptList,
     tools::{self, ToolList},
 };
 use crate::{
@@ -91,6 +93,11 @@ impl Server {
         Ok(call::run(skill_call, call).await.into())
     }
 
+    async fn prompts(&self, context: &RequestContext<RoleServer>) -> Result<PromptList, ErrorData> {
+        let caller = caller(&context.extensions)?;
+        PromptList::of(self.service.lookup(&caller)).await.map_err(|error| internal_error(&error))
+    }
+
     /// Sends notifications for as long as the session is open. The first of them does not depend on how fast a task starts.
     async fn notify(&self, caller: Caller, context: &RequestContext<RoleServer>) {
         let list = if context.extensions.get::<SessionRestoreMarker>().is_some() {
@@ -111,7 +118,8 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_prompts().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("skillet", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
@@ -136,6 +144,24 @@ impl ServerHandler for Server {
         let tools = ToolList::of(self.service.lookup(&caller)).await;
         let tools = tools.map_err(|error| internal_error(&error))?;
         tools.page(request.and_then(|request| request.cursor).as_deref())
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let prompts = self.prompts(&context).await?;
+        prompts.page(request.and_then(|request| request.cursor).as_deref())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let prompts = self.prompts(&context).await?;
+        Ok(prompts.get(&request.name, request.arguments.as_ref())?.into())
     }
 
     async fn call_tool(

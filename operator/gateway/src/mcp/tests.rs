@@ -5,6 +5,7 @@ mod idempotent_calls;
 mod lists;
 mod management;
 mod names;
+mod prompts;
 mod requests;
 mod watching;
 

@@ -172,9 +172,7 @@ impl ToolList {
         let (mut tools, rest) = match cursor {
             None => (management_tool::tools(), skills.as_slice()),
             Some(cursor) => {
-                let last = name_in(cursor).ok_or_else(|| {
-                    ErrorData::invalid_params("the cursor is not one of this server's", None)
-                })?;
+                let last = read_cursor(cursor)?;
                 let given = skills.partition_point(|(name, _)| ***name <= *last);
                 (Vec::new(), skills.get(given..).unwrap_or_default())
             }
@@ -183,7 +181,7 @@ impl ToolList {
         tools.extend(page.iter().map(|(name, skill)| skill.tool(name)));
         let mut result = ListToolsResult::with_all_items(tools);
         if let (Some((last, _)), false) = (page.last(), left.is_empty()) {
-            result.next_cursor = Some(URL_SAFE_NO_PAD.encode(last.as_bytes()));
+            result.next_cursor = Some(self::cursor(last));
         }
         result.ttl_ms = Some(0);
         result.cache_scope = Some(CacheScope::Private);
@@ -191,6 +189,13 @@ impl ToolList {
     }
 }
 
-fn name_in(cursor: &str) -> Option<String> {
-    String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()
+/// Returns the cursor of a page that ends with a name.
+pub(super) fn cursor(last: &str) -> String {
+    URL_SAFE_NO_PAD.encode(last.as_bytes())
+}
+
+/// Reads the last name of the page before.
+pub(super) fn read_cursor(cursor: &str) -> Result<String, ErrorData> {
+    let name = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    name.ok_or_else(|| ErrorData::invalid_params("the cursor is not one of this server's", None))
 }

@@ -1,0 +1,100 @@
+//! Instructions that users may name, as prompts: their inputs are the arguments.
+
+use std::collections::BTreeMap;
+
+use rmcp::{
+    ErrorData,
+    model::{
+        CacheScope, GetPromptResult, JsonObject, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
+        Role,
+    },
+};
+use serde_json::Value;
+use skillet_instructions::{
+    block,
+    inputs::{CallValues, substitute},
+};
+
+use super::tools::{self, PAGE};
+use crate::{
+    auth::AuthError,
+    catalog::{CachedInstructions, CachedVersion},
+    resolve::{self, Lookup, ResolvedSkill},
+};
+
+/// The argument that is the text behind a slash name in other clients.
+const TEXT: &str = "arguments";
+
+/// Everything that one caller may name, by name.
+pub(super) struct PromptList(BTreeMap<String, ResolvedSkill>);
+
+impl PromptList {
+    pub(super) async fn of(lookup: Lookup<'_>) -> Result<Self, AuthError> {
+        let namespaces = tools::namespaces(lookup).await?;
+        let skills = resolve::list(lookup.catalog, &namespaces).into_iter();
+        let named = skills.filter(|skill| skill.shadowed_by.is_none() && guide(skill).is_some());
+        Ok(Self(named.map(|skill| (skill.name().to_string(), skill)).collect()))
+    }
+
+    /// The page after `cursor`, by name.
+    pub(super) fn page(&self, cursor: Option<&str>) -> Result<ListPromptsResult, ErrorData> {
+        let last = cursor.map(tools::read_cursor).transpose()?;
+        let rest = self.0.iter().filter(|(name, _)| last.as_ref().is_none_or(|last| *name > last));
+        let mut rest = rest.peekable();
+        let page: Vec<Prompt> = rest.by_ref().take(PAGE).filter_map(|(_, skill)| prompt(skill)).collect();
+        let next = match rest.peek() {
+            Some(_) => page.last().map(|last| tools::cursor(&last.name)),
+            None => None,
+        };
+        let mut result = ListPromptsResult::with_all_items(page);
+        result.next_cursor = next;
+        result.ttl_ms = Some(0);
+        result.cache_scope = Some(CacheScope::Private);
+        Ok(result)
+    }
+
+    /// The text of a prompt with these arguments.
+    pub(super) fn get(
+        &self,
+        name: &str,
+        arguments: Option<&JsonObject>,
+    ) -> Result<GetPromptResult, ErrorData> {
+        let found = self.0.get(name).and_then(guide);
+        let (version, guide) =
+            found.ok_or_else(|| ErrorData::invalid_params(format!("Unknown prompt: {name}"), None))?;
+        let text = substitute(&guide.body, &guide.inputs, &values(arguments))
+            .map_err(|missing| ErrorData::invalid_params(missing.to_string(), None))?;
+        let text = block::render(name, &version.spec.version, &text);
+        let message = PromptMessage::new_text(Role::User, text);
+        Ok(GetPromptResult::new(vec![message]).with_description(version.spec.description.to_string()))
+    }
+}
+
+/// The instructions of a skill, if a user may name them.
+fn guide(skill: &ResolvedSkill) -> Option<(&CachedVersion, &CachedInstructions)> {
+    let (version, guide) = skill.entry.guide()?;
+    (!guide.triggers.slash.is_empty()).then_some((version, guide))
+}
+
+fn prompt(skill: &ResolvedSkill) -> Option<Prompt> {
+    let (version, guide) = guide(skill)?;
+    let inputs = guide.inputs.iter().map(|input| {
+        let is_required = input.is_required && input.default.is_none();
+        let argument = PromptArgument::new(&*input.name).with_required(is_required);
+        if input.description.is_empty() { argument } else { argument.with_description(&*input.description) }
+    });
+    let mut arguments: Vec<PromptArgument> = inputs.collect();
+    if arguments.is_empty() {
+        let text = PromptArgument::new(TEXT).with_required(false);
+        arguments.push(text.with_description("Words for the instructions."));
+    }
+    Some(Prompt::new(skill.name().to_string(), Some(version.spec.description.to_string()), Some(arguments)))
+}
+
+fn values(arguments: Option<&JsonObject>) -> CallValues {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+    let mut named: BTreeMap<String, String> =
+        arguments.into_iter().flatten().map(|(name, value)| (name.clone(), text(value))).collect();
+    let text = named.remove(TEXT).unwrap_or_default();
+    CallValues { named, text }
+}
