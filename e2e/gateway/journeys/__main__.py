@@ -112,7 +112,7 @@ def main():
 def uses_skills(task):
     """A journey that needs more than the provider: a skill that it runs, or what the gateway does with refusals."""
     script = " ".join(task["turns"])
-    return task.get("errors") or any(word in script for word in ("word-count", "upside-down", "fault"))
+    return task.get("errors") or any(word in script for word in ("word-count", "upside-down", "skill", "fault"))
 
 
 if __name__ == "__main__":

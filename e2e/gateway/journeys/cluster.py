@@ -29,9 +29,18 @@ PROGRAMS = {
     "word-tally": ("Tallies the words of a text.", lambda text: {"words": len(text.split()), "text": text}),
     "upside-down": ("Reverses characters.", lambda text: {"reversed": text[::-1]}),
 }
+# Skills that models read: their texts, and the files of their bundles.
+GUIDES = {
+    "release-notes": (
+        "Writes release notes from a git log.",
+        "Read references/style.md, then count the changes with scripts/count.py.",
+        {"references/style.md": "Short lines, breaking changes first.", "scripts/count.py": "print('3 changes')"},
+    ),
+}
 # As long as a short program takes, so that a stream has a pause.
 RUN_SECONDS = 0.02
 HYBRID = ("word-tally",)
+SKILLS = [*PROGRAMS, *GUIDES]
 
 
 def metadata(name, kind, **fields):
@@ -42,6 +51,10 @@ def metadata(name, kind, **fields):
 
 
 def content(name):
+    if name in GUIDES:
+        description, body, files = GUIDES[name]
+        bundle = [{"path": path, "content": text} for path, text in files.items()]
+        return {"description": description, "instructions": {"body": body}, "files": bundle, "invocation": "auto"}
     return {
         "description": PROGRAMS[name][0], "tool": {"inputSchema": SCHEMA},
         "run": {"sandbox": {"runtime": "python", "script": "print()"}}, "limits": {"timeout": "10s", "memory": "128Mi"},
@@ -83,7 +96,7 @@ def policy(base_url):
 class Cluster:
     def __init__(self, base_url):
         self.lists = {
-            "skills": [skill(name) for name in PROGRAMS], "skillversions": [version(name) for name in PROGRAMS],
+            "skills": [skill(name) for name in SKILLS], "skillversions": [version(name) for name in SKILLS],
             "skillpolicies": [policy(base_url)],
         }
         self.executions, self.watchers = {}, []
@@ -113,7 +126,7 @@ class Cluster:
     def run(self, execution):
         time.sleep(RUN_SECONDS)
         spec = execution["spec"]
-        output = PROGRAMS[spec["skill"]][1](spec.get("input", {}).get("text", ""))
+        output = {"output": "3 changes\n"} if "script" in spec else PROGRAMS[spec["skill"]][1](spec.get("input", {}).get("text", ""))
         finished = [
             {"type": kind, "status": "True", "reason": "Succeeded", "message": "", "lastTransitionTime": MADE}
             for kind in ("Finished", "Succeeded")
@@ -127,9 +140,10 @@ class Cluster:
             self.tell("MODIFIED", execution)
 
     def runs(self, text):
-        """How many executions have this text as their input."""
+        """How many executions have this text as their input, or as the argument of their script."""
         with self.lock:
-            return sum(1 for it in self.executions.values() if (it["spec"].get("input") or {}).get("text") == text)
+            specs = [it["spec"] for it in self.executions.values()]
+        return sum(1 for it in specs if (it.get("input") or {}).get("text") == text or it.get("script", {}).get("args") == [text])
 
     def start(self):
         """Serves until the process ends; the port."""
@@ -157,6 +171,9 @@ class Api(BaseHTTPRequestHandler):
             return self.send(200, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": KEY_SECRET}, "data": data})
         if len(parts) > 2 and parts[-2] == "skillexecutions":
             found = self.cluster.executions.get(parts[-1])
+            return self.send(200, found) if found else self.refuse(404, "NotFound")
+        if len(parts) > 2 and parts[-2] == "skillversions":
+            found = next((it for it in self.cluster.lists["skillversions"] if it["metadata"]["name"] == parts[-1]), None)
             return self.send(200, found) if found else self.refuse(404, "NotFound")
         listed = list(self.cluster.executions.values()) if parts[-1] == "skillexecutions" else self.cluster.lists.get(parts[-1], [])
         if "labelSelector" in query:

@@ -23,6 +23,8 @@ ERRORS = {
 def fill(text, name):
     """A prompt or an expectation with the inputs that belong to a conversation's name."""
     inputs = {"text": {"text": name}, "again": {"text": f"{name} again"}, "both": {"text": name, "unit": "words"}, "city": {"city": "Bern"}}
+    guide = {"name": "release-notes"}
+    inputs |= {"guide": guide, "file": {**guide, "path": "references/style.md"}, "script": {**guide, "path": "scripts/count.py", "args": [name]}}
     inputs = {"{name}": name, **{f"{{{word}}}": json.dumps(value) for word, value in inputs.items()}}
     for placeholder, value in inputs.items():
         text = text.replace(placeholder, value)

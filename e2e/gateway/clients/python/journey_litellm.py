@@ -5,6 +5,8 @@ import os
 # Its table of models comes with it; it would ask for a newer one.
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
+# Several threads that load it at once find it half loaded.
+import httpx2  # noqa: F401
 import journey
 import litellm
 
