@@ -28,13 +28,13 @@ die() {
 }
 check() { [[ "$2" == "$3" ]] || fail "$1: expected $3, got $2"; }
 
-quiet_helm() { helm "$@" --namespace "$RELEASE_NAMESPACE" 2> >(grep -v 'found symbolic link in path' >&2); }
+release_helm() { helm "$@" --namespace "$RELEASE_NAMESPACE"; }
 install() {
   local name=$1 chart=$2
   shift 2
-  quiet_helm install "$name" "$chart" --create-namespace --set imageRegistry=skillet.dev --set sandbox.namespace="$SANDBOXES" "${WAIT[@]}" "$@"
+  release_helm install "$name" "$chart" --create-namespace --set imageRegistry=skillet.dev --set sandbox.namespace="$SANDBOXES" "${WAIT[@]}" "$@"
 }
-uninstall() { quiet_helm uninstall "$1" --wait --timeout 2m >/dev/null; }
+uninstall() { release_helm uninstall "$1" --wait --timeout 2m >/dev/null; }
 
 skill_uid() { kubectl -n "$USER_NAMESPACE" get skill kept -o jsonpath='{.metadata.uid}'; }
 execution() { kubectl -n "$USER_NAMESPACE" "$@"; }
@@ -149,10 +149,10 @@ test_install_and_upgrade() {
   make_user_objects
   test_admission
   test_rights
-  quiet_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set logFilter=debug "${WAIT[@]}" >/dev/null || die "could not upgrade"
+  release_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set logFilter=debug "${WAIT[@]}" >/dev/null || die "could not upgrade"
   [[ " $(columns) " == *" Mode "* && " $(columns) " != *" Earlier "* ]] || fail "the upgrade left the definitions as they were: $(columns)"
   check "the Skill after the upgrade" "$(skill_uid)" "$SKILL_UID"
-  if ((${#WAIT[@]} > 0)); then quiet_helm test skillet --logs || fail "helm test"; fi
+  if ((${#WAIT[@]} > 0)); then release_helm test skillet --logs || fail "helm test"; fi
   say "upgraded"
 }
 
@@ -175,13 +175,13 @@ test_gateway() {
   local operator="system:serviceaccount:$RELEASE_NAMESPACE:skillet" deployment=deployment/skillet-gateway
   kubectl -n "$RELEASE_NAMESPACE" create secret tls gateway --cert "$CERTIFICATE.crt" --key "$CERTIFICATE.key" >/dev/null
   may "$operator-gateway" no create jobs.batch "$SANDBOXES"
-  quiet_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set gateway.tlsSecret=gateway --set gateway.servicePort=443 \
+  release_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set gateway.tlsSecret=gateway --set gateway.servicePort=443 \
     "${WAIT[@]}" >/dev/null || die "could not give the gateway a certificate"
   if ((${#WAIT[@]} > 0)); then
     check "pods of the gateway" "$(kubectl -n "$RELEASE_NAMESPACE" get "$deployment" -o jsonpath='{.status.availableReplicas}')" 2
     check "the gateway under TLS" "$(ready_over_tls)" ok
   fi
-  quiet_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set gateway.replicas=0 --set gateway.tlsSecret= \
+  release_helm upgrade skillet "$CHARTS/skillet" --reset-then-reuse-values --set gateway.replicas=0 --set gateway.tlsSecret= \
     "${WAIT[@]}" >/dev/null || die "could not put the gateway beside the operator"
   check "what is left of the gateway's Deployment" "$(kubectl -n "$RELEASE_NAMESPACE" get "$deployment" --ignore-not-found -o name)" ""
   may "$operator" yes create tokenreviews.authentication.k8s.io "$USER_NAMESPACE"
@@ -203,7 +203,7 @@ test_uninstall_and_reinstall() {
 
 test_other_release() {
   refused "a release of another name" "invalid ownership metadata" install other "$CHARTS/skillet"
-  quiet_helm uninstall other --ignore-not-found --wait >/dev/null 2>&1 || true
+  release_helm uninstall other --ignore-not-found --wait >/dev/null 2>&1 || true
   install other "$CHARTS/skillet" --take-ownership >/dev/null || fail "another release does not take the definitions over"
   check "the Skill under another release" "$(skill_uid)" "$SKILL_UID"
   uninstall other
@@ -219,7 +219,7 @@ test_other_release() {
 clean_up() {
   rm -rf "$WORK"
   [[ "$OURS" == yes ]] || return 0
-  quiet_helm uninstall skillet other --ignore-not-found --wait >/dev/null 2>&1 || true
+  release_helm uninstall skillet other --ignore-not-found --wait >/dev/null 2>&1 || true
   kubectl delete namespace "$USER_NAMESPACE" "$RELEASE_NAMESPACE" "$SANDBOXES" --ignore-not-found --timeout 2m >/dev/null || true
   kubectl delete --filename "$REPOSITORY/crds" --ignore-not-found --timeout 2m >/dev/null
 }

@@ -31,18 +31,16 @@ find_helm() {
   command -v helm >/dev/null || die "helm is missing: install it, or build it with 'e2e/cluster/cluster.sh build'"
 }
 
-# Helm tells of every link that it follows; what else it says is shown.
-quiet_helm() { helm "$@" 2> >(grep -v 'found symbolic link in path' >&2); }
 # The one value that is required; a later flag overwrites it.
 readonly REGISTRY=(--set imageRegistry=skillet.dev)
-render() { quiet_helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" "$@" | without_key; }
+render() { helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" "$@" | without_key; }
 # Without a cluster to look into, each rendering has a key of its own.
 without_key() { sed -E 's/^(  key: )"[a-zA-Z0-9+\/]{80,}=*"$/\1"<random>"/'; }
 
 test_lint() {
   local values
   for values in "$CHART"/ci/*-values.yaml; do
-    quiet_helm lint --strict --quiet "$CHART" --values "$values" || fail "helm lint --strict with $(basename "$values")"
+    helm lint --strict --quiet "$CHART" --values "$values" || fail "helm lint --strict with $(basename "$values")"
   done
 }
 
@@ -50,7 +48,7 @@ test_golden() {
   local values name
   for values in "$CHART"/ci/*-values.yaml; do
     name="$(basename "$values" -values.yaml)"
-    quiet_helm template skillet "$CHART" --namespace skillet-system --values "$values" | without_key >"$WORK/$name.yaml" || { fail "helm template with $name"; continue; }
+    helm template skillet "$CHART" --namespace skillet-system --values "$values" | without_key >"$WORK/$name.yaml" || { fail "helm template with $name"; continue; }
     if [[ "$UPDATE" == yes ]]; then
       mkdir -p "$GOLDEN"
       cp "$WORK/$name.yaml" "$GOLDEN/$name.yaml"
@@ -98,7 +96,7 @@ test_refusals() {
 # The chart makes a key of enough bytes, or takes the user's own, or has none.
 test_confirmation_key() {
   local rendered key
-  key="$(quiet_helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" --show-only templates/confirmation-key.yaml |
+  key="$(helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" --show-only templates/confirmation-key.yaml |
     sed -n 's/^  key: "\(.*\)"$/\1/p' | base64 -d)"
   [[ "$key" =~ ^[a-zA-Z0-9]{64}$ ]] || fail "the confirmation key is not 64 letters and digits"
   rendered="$(render --set gateway.confirmationKey.secret=own)"
@@ -161,7 +159,7 @@ as_json() {
 {{- end }}
 {{- end }}
 TEXT
-  quiet_helm template "$chart" | grep '^[a-z]*\.skillet\.dev: ' | sort
+  helm template "$chart" | grep '^[a-z]*\.skillet\.dev: ' | sort
 }
 
 test_crds() {
@@ -187,7 +185,7 @@ test_crds() {
 test_package() {
   local archive="$WORK/package"
   mkdir -p "$archive"
-  quiet_helm package "$CHART" --destination "$archive" >/dev/null || { fail "helm package"; return; }
+  helm package "$CHART" --destination "$archive" >/dev/null || { fail "helm package"; return; }
   render >"$WORK/from-folder.yaml"
   helm template skillet "$archive"/skillet-*.tgz --namespace skillet-system "${REGISTRY[@]}" | without_key >"$WORK/from-archive.yaml"
   cmp "$WORK/from-folder.yaml" "$WORK/from-archive.yaml" || fail "the packaged chart renders differently"
