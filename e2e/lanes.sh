@@ -55,7 +55,7 @@ need() {
   done
   if ((${#lacking[@]} == 0)); then return 0; fi
   if ((EUID == 0)) && command -v apt-get >/dev/null; then
-    apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${lacking[@]}" >/dev/null
+    apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${lacking[@]}" >/dev/null
   else
     skip "the packages ${lacking[*]}"
   fi

@@ -35,14 +35,15 @@ pub enum Match<'a> {
 impl Triggers {
     /// Returns the slash name at the start of the text, else the first keyword that it has; `None` if a keyword excludes it.
     pub fn matches(&self, text: &str) -> Option<Match<'_>> {
-        self.matches_message(text, &LowerText::new(text))
-    }
-
-    fn matches_message(&self, text: &str, message: &LowerText) -> Option<Match<'_>> {
-        if self.exclude.iter().any(|keyword| message.has(&keyword.to_lowercase())) {
+        let message = LowerText::new(text);
+        if self.is_excluded(&message) {
             return None;
         }
-        self.slash_match(text).or_else(|| self.keyword_match(message))
+        self.slash_match(text).or_else(|| self.keyword_match(&message))
+    }
+
+    fn is_excluded(&self, message: &LowerText) -> bool {
+        self.exclude.iter().any(|keyword| message.has(&keyword.to_lowercase()))
     }
 
     /// Returns the first glob that matches a path relative to the workspace.

@@ -27,14 +27,16 @@ struct Keyword {
     /// Bytes before the word by which the index finds the keyword.
     offset: u32,
     skill: u32,
+    /// Its place among the keywords of its skill.
+    place: u32,
 }
 
 impl TriggerIndex {
     pub fn new(skills: Vec<Triggers>) -> Self {
         let mut index = Self::default();
         for (skill, triggers) in (0_u32..).zip(&skills) {
-            for keyword in &triggers.keywords {
-                index.add(&keyword.to_lowercase(), skill);
+            for (place, keyword) in (0_u32..).zip(&triggers.keywords) {
+                index.add(&keyword.to_lowercase(), (skill, place));
             }
             if !triggers.slash.is_empty() {
                 index.slashes.push(skill);
@@ -47,20 +49,26 @@ impl TriggerIndex {
     /// Returns the skills that the text triggers, in their order, each with the trigger that [`Triggers::matches`] returns.
     pub fn matches(&self, text: &str) -> Vec<(usize, Match<'_>)> {
         let message = LowerText::new(text);
-        let mut skills: Vec<u32> = self.found(&message);
+        let mut found = self.found(&message);
         if text.trim_start().starts_with('/') {
             let is_written = |skill: &&u32| self.skills[**skill as usize].slash_match(text).is_some();
-            skills.extend(self.slashes.iter().filter(is_written));
+            found.extend(self.slashes.iter().filter(is_written).map(|skill| (*skill, u32::MAX)));
         }
-        skills.sort_unstable();
-        skills.dedup();
-        let skills = skills.into_iter().map(|skill| skill as usize);
-        skills
-            .filter_map(|skill| Some((skill, self.skills[skill].matches_message(text, &message)?)))
-            .collect()
+        // The first keyword of each skill is left.
+        found.sort_unstable();
+        found.dedup_by_key(|(skill, _)| *skill);
+        let matched = |(skill, place): (u32, u32)| {
+            let triggers = &self.skills[skill as usize];
+            if triggers.is_excluded(&message) {
+                return None;
+            }
+            let keyword = || triggers.keywords.get(place as usize).map(|keyword| Match::Keyword(keyword));
+            Some((skill as usize, triggers.slash_match(text).or_else(keyword)?))
+        };
+        found.into_iter().filter_map(matched).collect()
     }
 
-    fn add(&mut self, text: &str, skill: u32) {
+    fn add(&mut self, text: &str, (skill, place): (u32, u32)) {
         let Some(first) = text.chars().next() else { return };
         let number = u32::try_from(self.keywords.len()).unwrap_or(u32::MAX);
         let word = words(text).max_by_key(|(_, word)| word.len());
@@ -69,21 +77,21 @@ impl TriggerIndex {
             Some((_, word)) => self.by_word.entry(word.into()).or_default().push(number),
             None => self.by_start.entry((first, text.chars().nth(1))).or_default().push(number),
         }
-        self.keywords.push(Keyword { text: text.into(), offset, skill });
+        self.keywords.push(Keyword { text: text.into(), offset, skill, place });
     }
 
-    /// The skills with a keyword in the message.
-    fn found(&self, message: &LowerText) -> Vec<u32> {
+    /// The skills with a keyword in the message, and the keyword's place.
+    fn found(&self, message: &LowerText) -> Vec<(u32, u32)> {
         let text = message.text.as_str();
-        let mut skills = Vec::new();
+        let mut found = Vec::new();
         let mut check = |number: u32, at: usize| {
-            let Keyword { text: keyword, offset, skill } = &self.keywords[number as usize];
+            let Keyword { text: keyword, offset, skill, place } = &self.keywords[number as usize];
             let start = at.checked_sub(*offset as usize);
             if let Some(start) =
                 start.filter(|start| text.get(*start..).is_some_and(|rest| rest.starts_with(&**keyword)))
                 && message.is_token(start, keyword.len())
             {
-                skills.push(*skill);
+                found.push((*skill, *place));
             }
         };
         for (at, word) in words(text) {
@@ -102,7 +110,7 @@ impl TriggerIndex {
                 }
             }
         }
-        skills
+        found
     }
 }
 
