@@ -69,7 +69,7 @@ skip() {
 # The same crates for each lane: cargo compiles a dependency again for every other set of its features, and the set depends
 # on the crates that are named. The runner is tested as it is built, with its own few features.
 test_workspace() {
-  cargo test -q --locked --workspace --exclude skillet-runner "$@"
+  cargo test -q --locked --no-fail-fast --workspace --exclude skillet-runner "$@"
 }
 
 lane_lint() {

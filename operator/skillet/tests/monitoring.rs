@@ -38,6 +38,7 @@ fn served() -> String {
     let gateway = GatewayMetrics::default();
     gateway.called(false, Duration::ZERO);
     gateway.refused("RateLimited");
+    gateway.disallowed("refused");
     gateway.provider_answered("openai", "success");
     let tokens = Tokens::default();
     gateway.used(&ModelUse { namespace: "a", provider: "b", model: "c", is_success: true, tokens });
