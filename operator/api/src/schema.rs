@@ -61,7 +61,9 @@ fn list(max_items: u32, max_length: u32, rule: &str, message: &str) -> Schema {
 pub fn positive_duration(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = SkillDuration::json_schema(generator);
     if let Some(Value::Array(rules)) = schema.get_mut("x-kubernetes-validations") {
-        rules.push(json!({ "rule": "self.matches('[1-9]')", "message": "must be above zero" }));
+        rules.push(
+            json!({ "rule": "self.matches('[1-9]')", "message": "write a duration above zero, such as 30s" }),
+        );
     }
     schema
 }
