@@ -151,9 +151,11 @@ lane_e2e() {
   if ((was_up == 0)); then e2e/in-cluster.sh charts/test-lifecycle.sh; fi
   e2e/deploy.sh up
   e2e/gateway/install-clients.sh >/dev/null
-  SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh bash -euc '
-    test_workspace --test e2e -- --test-threads 4
-    test_workspace --test mistakes --test faults --test gateway -- --nocapture'
+  SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh bash -uc '
+    status=0
+    test_workspace --test e2e -- --test-threads 4 || status=1
+    test_workspace --test mistakes --test faults --test gateway -- --nocapture || status=1
+    exit $status'
 }
 
 finish() {
