@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use skillet_core::test_rng::TestRng;
 use skillet_instructions::{
     document::{FileName, Reading},
     lint,
@@ -19,7 +20,7 @@ const MESSAGES: usize = 2_000;
 /// Skills with triggers.
 const SKILLS: usize = 10_000;
 /// Words of which keywords and messages are made.
-const VOCABULARY: usize = 5_000;
+const VOCABULARY: u32 = 5_000;
 /// Words of a message of some 2 KB.
 const MESSAGE_WORDS: usize = 290;
 /// Skills of a listing.
@@ -63,7 +64,7 @@ fn skill_md() -> String {
 
 /// Compares messages with the triggers of all skills.
 fn triggers() -> anyhow::Result<Samples> {
-    let mut words = Words(7);
+    let mut words = Words(TestRng::new(7));
     let mut skill = |place: usize| Triggers {
         keywords: (1..=3).map(|count| words.text(count)).collect(),
         exclude: Vec::new(),
@@ -84,7 +85,7 @@ fn triggers() -> anyhow::Result<Samples> {
 }
 
 /// Words of a vocabulary in an order that is the same in every measurement.
-struct Words(u64);
+struct Words(TestRng);
 
 impl Words {
     fn text(&mut self, count: usize) -> String {
@@ -93,9 +94,7 @@ impl Words {
     }
 
     fn word(&mut self) -> String {
-        // A linear congruential generator: the high bits of Knuth's are good enough to choose words.
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let number = usize::try_from(self.0 >> 33).unwrap_or_default() % VOCABULARY;
+        let number = usize::try_from(self.0.below(VOCABULARY)).unwrap_or_default();
         let ends = ["er", "ing", "ion", "al", "ly"];
         format!("w{number:03}{}", ends[number % ends.len()])
     }
@@ -103,7 +102,7 @@ impl Words {
 
 /// Tokens of a listing beyond those of its names and descriptions, for each skill.
 fn listing_overhead() -> anyhow::Result<f64> {
-    let mut words = Words(9);
+    let mut words = Words(TestRng::new(9));
     let skills: Vec<(String, String)> =
         (0..LISTED).map(|place| (format!("skill-{place}"), words.text(30))).collect();
     let listed: Vec<Listed<'_>> =
@@ -131,7 +130,7 @@ mod tests {
         assert_eq!(lint::check(text.as_bytes(), "SKILL.md", "release-notes"), []);
         let overhead = listing_overhead().unwrap();
         assert!(overhead > 0.0 && overhead <= 8.0, "{overhead}");
-        let message = Words(1).text(MESSAGE_WORDS);
+        let message = Words(TestRng::new(1)).text(MESSAGE_WORDS);
         assert!((1_700..2_500).contains(&message.len()), "{}", message.len());
     }
 }

@@ -23,28 +23,7 @@ pub(crate) async fn run(
 
 /// The caller is not repeated: it was the gateway's word, and this run is the user's.
 fn again(earlier: &SkillExecution) -> SkillExecution {
-    let SkillExecutionSpec {
-        skill,
-        version,
-        input,
-        script,
-        timeout,
-        retries,
-        session_id,
-        caller: _,
-        cancel: _,
-    } = earlier.spec.clone();
-    execution_of(SkillExecutionSpec {
-        skill,
-        version,
-        input,
-        script,
-        timeout,
-        retries,
-        session_id,
-        caller: None,
-        cancel: false,
-    })
+    execution_of(SkillExecutionSpec { caller: None, cancel: false, ..earlier.spec.clone() })
 }
 
 #[cfg(test)]
