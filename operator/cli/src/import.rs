@@ -1,18 +1,11 @@
 //! `kubectl skill import`: folders, files and archives of instructions become Skills. One bad file never stops the others.
 
-pub(crate) mod manifest;
-
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
 use kube::Api;
 use serde_json::{Value, json};
 use skillet_api::Skill;
-use skillet_instructions::{
-    Code, Diagnostic,
-    collect::{Collected, collect},
-    document::Reading,
-    tree::FileTree,
-};
+use skillet_core::import::{Outcome, Verdict, next_version, read, refuse_repeated_names};
 
 use crate::{
     apply,
@@ -25,25 +18,6 @@ use crate::{
     folder,
     output_format::yaml,
 };
-
-/// The outcome of one file.
-#[derive(Clone, Debug, PartialEq)]
-struct Verdict {
-    path: String,
-    outcome: Outcome,
-    /// Findings and reasons, in words.
-    notes: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Outcome {
-    /// The Skill, and true if reading changed something.
-    Taken {
-        object: Value,
-        is_repaired: bool,
-    },
-    Refused,
-}
 
 pub(crate) async fn run(
     cluster: &ClusterArgs,
@@ -74,64 +48,6 @@ pub(crate) async fn run(
     Ok(if is_failed { Exit::Failed } else { Exit::Done })
 }
 
-/// Reads all skills of a tree, in the order of their paths.
-fn read(tree: &FileTree, prefix: &str) -> Vec<Verdict> {
-    let collection = collect(tree, Reading::LENIENT);
-    let mut verdicts: Vec<Verdict> =
-        collection.skills.iter().map(|found| verdict(tree, found, prefix)).collect();
-    verdicts.extend(collection.refused.into_iter().map(|refused| Verdict {
-        path: refused.path,
-        outcome: Outcome::Refused,
-        notes: refused.findings.iter().map(ToString::to_string).collect(),
-    }));
-    verdicts.sort_by(|a, b| a.path.cmp(&b.path));
-    verdicts
-}
-
-/// Returns the Skills of a tree.
-#[cfg(test)]
-pub(crate) fn skills(tree: &FileTree, prefix: &str) -> Vec<Value> {
-    let taken = read(tree, prefix).into_iter().filter_map(|verdict| match verdict.outcome {
-        Outcome::Taken { object, .. } => Some(object),
-        Outcome::Refused => None,
-    });
-    taken.collect()
-}
-
-fn verdict(tree: &FileTree, found: &Collected, prefix: &str) -> Verdict {
-    let path = found.skill.candidate.path.clone();
-    let warnings = &found.skill.document.warnings;
-    match manifest::skill(tree, found, prefix) {
-        Ok(object) => {
-            let is_repaired = warnings.iter().any(is_repair);
-            let notes = warnings.iter().map(ToString::to_string).collect();
-            Verdict { path, outcome: Outcome::Taken { object, is_repaired }, notes }
-        }
-        Err(notes) => Verdict { path, outcome: Outcome::Refused, notes },
-    }
-}
-
-/// True for a finding with which the file is read otherwise than it is written.
-fn is_repair(finding: &Diagnostic) -> bool {
-    finding.code != Code::SkillValidation
-}
-
-fn refuse_repeated_names(verdicts: &mut [Verdict]) {
-    let mut first: BTreeMap<String, String> = BTreeMap::new();
-    for verdict in verdicts {
-        let Outcome::Taken { object, .. } = &verdict.outcome else { continue };
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        match first.get(&name) {
-            Some(winner) => {
-                verdict.outcome = Outcome::Refused;
-                verdict.notes =
-                    vec![format!("{winner} is Skill {name} already; give one of them another name")];
-            }
-            None => drop(first.insert(name, verdict.path.clone())),
-        }
-    }
-}
-
 async fn apply_one(
     connection: &ClusterClient,
     verdict: &mut Verdict,
@@ -149,10 +65,7 @@ async fn apply_one(
         apply::apply(connection, &source, args.force_conflicts, args.dry_run == DryRun::Server).await;
     match applied {
         Err(error) if error.exit() == Exit::Cluster => return Err(error),
-        Err(error) => {
-            verdict.outcome = Outcome::Refused;
-            verdict.notes = vec![error.to_string()];
-        }
+        Err(error) => verdict.refuse(error.to_string()),
         Ok(()) => {}
     }
     Ok(())
@@ -165,35 +78,13 @@ async fn raise_version(connection: &ClusterClient, object: &mut Value) {
     // A Skill that cannot be read is new, or the server will refuse to change it.
     let Ok(present) = skills.get(name).await else { return };
     let Ok(desired) = serde_json::from_value::<Skill>(object.clone()) else { return };
-    let is_same = present.spec.description == desired.spec.description
-        && present.spec.instructions == desired.spec.instructions
-        && present.spec.files == desired.spec.files;
-    let version = if is_same {
-        Some(present.spec.version)
-    } else {
-        raised(&present.spec.version, &desired.spec.version)
-    };
-    if let Some(version) = version {
+    if let Some(version) = next_version(&present.spec, &desired.spec) {
         object["spec"]["version"] = version.into();
     }
 }
 
-/// The next version after the present one; `None` if the desired one is higher.
-fn raised(present: &str, desired: &str) -> Option<String> {
-    let numbers =
-        |version: &str| -> Option<Vec<u64>> { version.split('.').map(|part| part.parse().ok()).collect() };
-    let (present, desired) = (numbers(present)?, numbers(desired)?);
-    match present.as_slice() {
-        [major, minor, patch] if desired <= present => Some(format!("{major}.{minor}.{}", patch + 1)),
-        _ => None,
-    }
-}
-
 fn print(verdicts: &[Verdict], format: ImportFormat, console: &Console) -> Result<(), CliError> {
-    let objects = verdicts.iter().filter_map(|verdict| match &verdict.outcome {
-        Outcome::Taken { object, .. } => Some(object),
-        Outcome::Refused => None,
-    });
+    let objects = verdicts.iter().filter_map(Verdict::object);
     let lines = text(verdicts);
     match format {
         ImportFormat::Text => return console.print(&lines),

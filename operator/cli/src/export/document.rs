@@ -11,13 +11,11 @@ use skillet_api::{
     Skill,
     instructions::{Activation, Instructions},
 };
+use skillet_core::import::manifest::{self, FILE_ANNOTATION, HEAD_ANNOTATION};
 use skillet_instructions::{collect::collect, document::Reading, tree::FileTree};
 
 use super::is_inside;
-use crate::{
-    import::manifest::{self, FILE_ANNOTATION, HEAD_ANNOTATION},
-    output_format::yaml,
-};
+use crate::output_format::yaml;
 
 /// The file of a standard folder.
 const SKILL_MD: &str = "SKILL.md";

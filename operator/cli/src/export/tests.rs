@@ -4,10 +4,7 @@ use serde_json::{Value, json};
 use skillet_instructions::tree::FileTree;
 
 use super::*;
-use crate::{
-    import,
-    testing::{server, targets},
-};
+use crate::testing::{server, targets};
 
 fn tree(files: &[(&str, &[u8])]) -> FileTree {
     let mut tree = FileTree::default();
@@ -15,6 +12,11 @@ fn tree(files: &[(&str, &[u8])]) -> FileTree {
         tree.add_file(path, content.to_vec()).unwrap();
     }
     tree
+}
+
+/// Returns the Skills of a tree.
+fn skills(tree: &FileTree, prefix: &str) -> Vec<Value> {
+    skillet_core::import::read(tree, prefix).iter().filter_map(|verdict| verdict.object().cloned()).collect()
 }
 
 fn parse(object: &Value) -> Skill {
@@ -32,13 +34,13 @@ fn import_again(folder: &Folder, prefix: &str) -> Value {
         files.add_file(path, content.clone()).unwrap();
     }
     let files = if files.is_skill() { files.within(&folder.name) } else { files };
-    let [object] = &import::skills(&files, prefix)[..] else { panic!("{folder:?}") };
+    let [object] = &skills(&files, prefix)[..] else { panic!("{folder:?}") };
     object.clone()
 }
 
 /// Checks that a Skill of these files is the same after an export and another import.
 fn check(files: &[(&str, &[u8])], prefix: &str) {
-    let objects = import::skills(&tree(files), prefix);
+    let objects = skills(&tree(files), prefix);
     assert!(!objects.is_empty(), "{:?}", files[0]);
     for object in objects {
         let folder = export(&object);
@@ -62,7 +64,7 @@ const FULL: &[u8] = b"---\nname: pdf\ndescription: Reads PDF files.\nversion: 2.
 fn an_imported_folder_comes_back_as_it_was() {
     let files: [(&str, &[u8]); 3] =
         [("x/pdf/SKILL.md", FULL), ("x/pdf/scripts/a.py", b"print(1)\n"), ("x/pdf/b.bin", &[0xff, 0])];
-    let folder = export(&import::skills(&tree(&files), "")[0]);
+    let folder = export(&skills(&tree(&files), "")[0]);
     assert_eq!(folder.name, "pdf");
     let expected: Vec<(String, Vec<u8>)> =
         [("SKILL.md", FULL), ("b.bin", files[2].1), ("scripts/a.py", files[1].1)]
@@ -121,7 +123,7 @@ fn a_skill_that_nobody_imported_gets_a_frontmatter_of_its_fields() {
 
 #[test]
 fn what_a_changed_skill_has_replaces_what_was_imported() {
-    let mut object = import::skills(&tree(&[("pdf/SKILL.md", FULL)]), "").remove(0);
+    let mut object = skills(&tree(&[("pdf/SKILL.md", FULL)]), "").remove(0);
     object["spec"]["description"] = json!("Reads pages.");
     object["spec"]["instructions"]["body"] = json!("Read all.");
     let folder = export(&object);

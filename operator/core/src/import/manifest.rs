@@ -3,7 +3,6 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillPolicySpec, skill::File};
-use skillet_core::skill::validate_skill;
 use skillet_instructions::{
     SkillDocument,
     collect::Collected,
@@ -14,10 +13,12 @@ use skillet_instructions::{
     tree::FileTree,
 };
 
+use crate::skill::validate_skill;
+
 /// Annotation with the path of the file that a Skill was imported from.
-pub(crate) const FILE_ANNOTATION: &str = "skillet.dev/imported-file";
+pub const FILE_ANNOTATION: &str = "skillet.dev/imported-file";
 /// Annotation with the text before the body, as its author wrote it.
-pub(crate) const HEAD_ANNOTATION: &str = "skillet.dev/imported-frontmatter";
+pub const HEAD_ANNOTATION: &str = "skillet.dev/imported-frontmatter";
 /// Longest name of an object.
 const NAME_LIMIT: usize = 63;
 
@@ -48,7 +49,7 @@ pub(super) fn skill(tree: &FileTree, found: &Collected, prefix: &str) -> Result<
 }
 
 /// The fields of instructions and description, in the form of the API.
-pub(crate) fn spec(document: &SkillDocument, name: &str) -> Value {
+pub fn spec(document: &SkillDocument, name: &str) -> Value {
     let SkillDocument { description, body, allowed_tools, disable_model_invocation, .. } = document;
     let activation = match document.placement() {
         Placement::Always => "Always",
@@ -155,7 +156,7 @@ fn head(content: &str, body: &str) -> String {
 }
 
 /// A name that Kubernetes takes: lower-case words with hyphens. A name without such letters is the directory's, else a hash.
-pub(crate) fn object_name(prefix: &str, name: &str, default_name: &str) -> String {
+pub fn object_name(prefix: &str, name: &str, default_name: &str) -> String {
     let is_foreign = |text: &str| text.chars().any(|c| !c.is_ascii() && c.is_alphanumeric());
     let own = plain(name);
     let base = if own.is_empty() || is_foreign(name) {

@@ -1,0 +1,122 @@
+//! Skills of files: each SKILL.md and flat file of a tree becomes a Skill, or is refused with its reasons. One bad file never
+//! stops the others.
+
+pub mod manifest;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use skillet_api::SkillSpec;
+use skillet_instructions::{
+    Code, Diagnostic,
+    collect::{Collected, collect},
+    document::Reading,
+    tree::FileTree,
+};
+
+/// The outcome of one file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Path of the file in its tree.
+    pub path: String,
+    pub outcome: Outcome,
+    /// Findings and reasons, in words.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The Skill, and true if reading changed something.
+    Taken {
+        object: Value,
+        is_repaired: bool,
+    },
+    Refused,
+}
+
+impl Verdict {
+    /// Returns the Skill, unless the file was refused.
+    pub fn object(&self) -> Option<&Value> {
+        match &self.outcome {
+            Outcome::Taken { object, .. } => Some(object),
+            Outcome::Refused => None,
+        }
+    }
+
+    /// Refuses the file for one reason.
+    pub fn refuse(&mut self, reason: String) {
+        self.outcome = Outcome::Refused;
+        self.notes = vec![reason];
+    }
+}
+
+/// Reads all skills of a tree, in the order of their paths.
+pub fn read(tree: &FileTree, prefix: &str) -> Vec<Verdict> {
+    let collection = collect(tree, Reading::LENIENT);
+    let mut verdicts: Vec<Verdict> =
+        collection.skills.iter().map(|found| verdict(tree, found, prefix)).collect();
+    verdicts.extend(collection.refused.into_iter().map(|refused| Verdict {
+        path: refused.path,
+        outcome: Outcome::Refused,
+        notes: refused.findings.iter().map(ToString::to_string).collect(),
+    }));
+    verdicts.sort_by(|a, b| a.path.cmp(&b.path));
+    verdicts
+}
+
+fn verdict(tree: &FileTree, found: &Collected, prefix: &str) -> Verdict {
+    let path = found.skill.candidate.path.clone();
+    let warnings = &found.skill.document.warnings;
+    match manifest::skill(tree, found, prefix) {
+        Ok(object) => {
+            let is_repaired = warnings.iter().any(is_repair);
+            let notes = warnings.iter().map(ToString::to_string).collect();
+            Verdict { path, outcome: Outcome::Taken { object, is_repaired }, notes }
+        }
+        Err(notes) => Verdict { path, outcome: Outcome::Refused, notes },
+    }
+}
+
+/// True for a finding with which the file is read otherwise than it is written.
+fn is_repair(finding: &Diagnostic) -> bool {
+    finding.code != Code::SkillValidation
+}
+
+/// Refuses each file whose Skill has the name of an earlier one.
+pub fn refuse_repeated_names(verdicts: &mut [Verdict]) {
+    let mut first: BTreeMap<String, String> = BTreeMap::new();
+    for verdict in verdicts {
+        let Some(object) = verdict.object() else { continue };
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        match first.get(&name) {
+            Some(winner) => {
+                let reason = format!("{winner} is Skill {name} already; give one of them another name");
+                verdict.refuse(reason);
+            }
+            None => drop(first.insert(name, verdict.path.clone())),
+        }
+    }
+}
+
+/// Returns the version that a file's content gets where a Skill of its name is present: the present one for the same content,
+/// since sealed content never changes; a higher one for other content. `None` leaves the file's own.
+pub fn next_version(present: &SkillSpec, desired: &SkillSpec) -> Option<String> {
+    let is_same = present.description == desired.description
+        && present.instructions == desired.instructions
+        && present.files == desired.files;
+    if is_same { Some(present.version.clone()) } else { raised(&present.version, &desired.version) }
+}
+
+/// Returns the next version after the present one; `None` if the desired one is higher.
+pub fn raised(present: &str, desired: &str) -> Option<String> {
+    let numbers =
+        |version: &str| -> Option<Vec<u64>> { version.split('.').map(|part| part.parse().ok()).collect() };
+    let (present, desired) = (numbers(present)?, numbers(desired)?);
+    match present.as_slice() {
+        [major, minor, patch] if desired <= present => Some(format!("{major}.{minor}.{}", patch + 1)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

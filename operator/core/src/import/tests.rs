@@ -1,0 +1,87 @@
+//! Trees of files in memory, and the Skills that they become.
+
+use serde_json::json;
+
+use super::*;
+
+fn tree(files: &[(&str, &str)]) -> FileTree {
+    let mut tree = FileTree::default();
+    for (path, text) in files {
+        tree.add_file(path, text.as_bytes().to_vec()).unwrap();
+    }
+    tree
+}
+
+fn import(files: &[(&str, &str)]) -> Vec<Verdict> {
+    let mut verdicts = read(&tree(files), "");
+    refuse_repeated_names(&mut verdicts);
+    verdicts
+}
+
+fn object(verdict: &Verdict) -> &Value {
+    verdict.object().unwrap_or_else(|| panic!("{verdict:?}"))
+}
+
+#[test]
+fn a_skill_md_becomes_a_skill_with_its_bundle() {
+    let text = "---\nname: pdf\ndescription: Reads PDF files.\nversion: 2.1.0\nallowed-tools: Read, Bash(pdftotext:*)\n\
+                triggers: [pdf]\ninputs:\n  - {name: page, description: a number, type: integer, default: 1}\n---\nRead ${page}.\n";
+    let verdicts =
+        import(&[("pdf/SKILL.md", text), ("pdf/scripts/a.py", "print(1)\n"), ("pdf/ref/x.md", "y")]);
+    let object = object(&verdicts[0]);
+    assert_eq!(object["metadata"]["name"], "pdf");
+    assert_eq!(
+        object["spec"],
+        json!({
+            "version": "2.1.0",
+            "description": "Reads PDF files.",
+            "instructions": {
+                "body": "Read ${page}.",
+                "activation": "Listed",
+                "triggers": { "keywords": ["pdf", "/pdf"] },
+                "inputs": [{ "name": "page", "description": "a number", "type": "integer", "required": false, "default": "1" }],
+                "allowedTools": ["Read", "Bash(pdftotext:*)"],
+            },
+            "files": [{ "path": "ref/x.md", "content": "y" }, { "path": "scripts/a.py", "content": "print(1)\n" }],
+        })
+    );
+}
+
+#[test]
+fn a_renamed_skill_keeps_its_slash_name_and_rules_keep_their_paths() {
+    let verdicts = import(&[("a_b/SKILL.md", "x"), ("AGENTS.md", "r"), ("svc/AGENTS.md", "s")]);
+    let spec = |at: usize| object(&verdicts[at])["spec"]["instructions"].clone();
+    assert_eq!(spec(0)["activation"], "Always");
+    assert_eq!(spec(1)["triggers"], json!({ "slash": ["a_b"] }));
+    assert_eq!(
+        (spec(2)["activation"].clone(), spec(2)["triggers"]["paths"].clone()),
+        (json!("Triggered"), json!(["svc/**"]))
+    );
+}
+
+#[test]
+fn files_that_no_skill_can_hold_are_refused_with_what_to_do() {
+    let mut large = tree(&[("a/SKILL.md", "x")]);
+    large.add_large_file("a/movie.mp4").unwrap();
+    let verdicts = read(&large, "");
+    assert!(verdicts[0].notes[0].contains("movie.mp4 is larger than 1 MiB"), "{verdicts:?}");
+    let mut binary = tree(&[("a/SKILL.md", "x")]);
+    binary.add_file("a/b.bin", vec![0xff, 0]).unwrap();
+    assert_eq!(
+        object(&read(&binary, "")[0])["spec"]["files"],
+        json!([{ "path": "b.bin", "contentBase64": "/wA=" }])
+    );
+}
+
+#[test]
+fn changed_content_gets_a_higher_version_and_equal_content_keeps_its_own() {
+    let verdicts = import(&[("pdf/SKILL.md", "---\ndescription: New.\n---\nx")]);
+    let desired: SkillSpec = serde_json::from_value(object(&verdicts[0])["spec"].clone()).unwrap();
+    let mut present = SkillSpec { version: "1.4.2".to_owned(), ..desired.clone() };
+    assert_eq!(next_version(&present, &desired).as_deref(), Some("1.4.2"));
+    "Old.".clone_into(&mut present.description);
+    assert_eq!(next_version(&present, &desired).as_deref(), Some("1.4.3"));
+    present.version = "0.9.0".to_owned();
+    assert_eq!(next_version(&present, &desired), None);
+    assert_eq!((raised("1.0.0", "1.1.0"), raised("1.0.0", "1.0.0").as_deref()), (None, Some("1.0.1")));
+}
