@@ -10,12 +10,16 @@ fn yes() -> bool {
 
 /// Text for a model, in the sense of a SKILL.md without its frontmatter.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[x_kube(validation = ("!has(self.bodyFrom) || !has(self.body) || self.body.size() == 0", "give body or bodyFrom, not both"))]
 #[serde(rename_all = "camelCase")]
 pub struct Instructions {
     /// Text in Markdown. `${name}` stands for an input, `$ARGUMENTS` for the text behind a slash name, `$1` for its first word. At most 200 KiB. Default empty.
     #[schemars(length(max = 204_800))]
     #[serde(default)]
     pub body: String,
+    /// Place of the text instead of `body`. The operator reads it when it seals the version, which then has the text itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_from: Option<BodySource>,
     /// Way of the text to the model: `Listed` by name and description, `Always` in whole, `Triggered` only by a trigger. Default `Listed`.
     #[serde(default)]
     pub activation: Activation,
@@ -51,6 +55,7 @@ impl Default for Instructions {
     fn default() -> Self {
         Self {
             body: String::new(),
+            body_from: None,
             activation: Activation::default(),
             triggers: None,
             inputs: Vec::new(),
@@ -61,6 +66,29 @@ impl Default for Instructions {
             argument_hint: None,
         }
     }
+}
+
+/// Place of a text outside the Skill.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BodySource {
+    /// Key of a ConfigMap in the skill's namespace, with the text.
+    pub config_map_key_ref: ConfigMapKeyRef,
+}
+
+/// A key of a ConfigMap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigMapKeyRef {
+    /// Name of the ConfigMap.
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    pub name: String,
+    /// Key under `data` of the ConfigMap.
+    #[schemars(length(min = 1, max = 253), regex(pattern = "^[-._a-zA-Z0-9]+$"))]
+    pub key: String,
 }
 
 /// Way of instructions to the model.

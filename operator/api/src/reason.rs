@@ -75,6 +75,8 @@ reasons! {
     ImageUnavailable,
     /// A Secret, or a key in it, does not exist.
     SecretMissing,
+    /// A ConfigMap, or a text under a key of it, does not exist.
+    ConfigMapMissing,
     /// A limit is above the maximum of SkillPolicy.
     LimitTooHigh,
     /// The cluster did not give a sandbox in time: an admission rule, or a node that did not start it.

@@ -28,6 +28,7 @@ use crate::{
     validation = kube::core::Rule::new("self.metadata.name == self.spec.skill + '-' + self.spec.version").message("metadata.name must be <spec.skill>-<spec.version>")
 )]
 #[x_kube(validation = ("has(self.run) || has(self.instructions)", "a skill needs run (a program), instructions (a text for models), or both"))]
+#[x_kube(validation = ("!has(self.instructions) || !has(self.instructions.bodyFrom)", "a SkillVersion has the text itself: write it into spec.instructions.body"))]
 #[x_kube(validation = ("self == oldSelf", "a SkillVersion is immutable; raise spec.version of the Skill instead"))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillVersionSpec {

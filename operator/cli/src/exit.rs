@@ -71,6 +71,7 @@ impl Exit {
             | Reason::SpecInvalid
             | Reason::VersionConflict
             | Reason::SealRecordFull
+            | Reason::ConfigMapMissing
             | Reason::ImageNotAllowed
             | Reason::SecretMissing
             | Reason::LimitTooHigh

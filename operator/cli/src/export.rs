@@ -8,7 +8,10 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
 use skillet_api::{Skill, skill::File};
+use skillet_core::skill::{body_source, with_body};
 use thiserror::Error;
 
 use crate::{
@@ -33,6 +36,10 @@ pub(crate) enum ExportError {
         "spec.files of Skill {name} has {path:?} without text or with invalid base64; set content or contentBase64"
     )]
     Content { name: String, path: String },
+    #[error(
+        "ConfigMap {config_map} has no text under the key {key}, where Skill {name} has its instructions; add it"
+    )]
+    NoText { name: String, config_map: String, key: String },
 }
 
 /// The folder of a Skill.
@@ -53,6 +60,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let ClusterClient { client, namespace } = connect(cluster).await?;
     let skill = skills::read(&client, &namespace, &args.name).await?;
+    let skill = with_text(&client, &namespace, skill, &args.name).await?;
     let folder = folder(&skill, &args.name)?;
     let directory = args.output.clone().unwrap_or_else(|| PathBuf::from(&folder.name));
     for path in write(&directory, &folder.files)? {
@@ -66,6 +74,21 @@ pub(crate) async fn run(
         ));
     }
     Ok(Exit::Done)
+}
+
+/// Puts the text of `bodyFrom` into the Skill.
+async fn with_text(client: &Client, namespace: &str, skill: Skill, name: &str) -> Result<Skill, CliError> {
+    let Some(source) = body_source(&skill.spec).cloned() else { return Ok(skill) };
+    let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let action = format!("read ConfigMap {namespace}/{}", source.name);
+    let found = config_maps.get(&source.name).await.map_err(|error| CliError::from_api(action, &error))?;
+    let text = found.data.and_then(|mut data| data.remove(&source.key));
+    let text = text.ok_or_else(|| ExportError::NoText {
+        name: name.to_owned(),
+        config_map: source.name,
+        key: source.key,
+    })?;
+    Ok(Skill { spec: with_body(&skill.spec, text), ..skill })
 }
 
 /// Returns the folder of a Skill.

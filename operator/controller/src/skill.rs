@@ -1,8 +1,9 @@
 //! The driver of Skill: seals each version and reports in conditions what can run.
 //!
-//! gather -> validate (`skillet_core::skill`) -> build -> record -> apply -> status, in this order and on every path.
+//! gather -> body -> validate (`skillet_core::skill`) -> build -> record -> apply -> status, in this order and on every path.
 
 pub(crate) mod apply;
+pub(crate) mod body;
 pub(crate) mod build;
 pub(crate) mod gather;
 pub(crate) mod record;
@@ -17,7 +18,7 @@ use kube::{
 };
 use skillet_api::{Reason, Skill, SkillVersion, names};
 use skillet_core::{
-    skill::{FieldError, validate_skill},
+    skill::{FieldError, body_source, validate_skill},
     version::SkillSemver,
 };
 use skillet_kube::{ObjectHead, PAGE_SIZE, ParseError};
@@ -31,6 +32,10 @@ const KIND: &str = "Skill";
 const RETRY: Duration = Duration::from_secs(5);
 /// Pause between two looks for a Secret that a Skill names and that does not exist.
 const SECRET_RETRY: Duration = Duration::from_secs(15);
+/// Pause between two looks for a ConfigMap that a Skill names and that has no text for it.
+const BODY_RETRY: Duration = Duration::from_secs(15);
+/// Pause between two looks whether a ConfigMap still has the text that was sealed.
+const BODY_CHECK: Duration = Duration::from_secs(300);
 /// Pause after a refusal by the record of sealed versions. An administrator may change the record, and nobody watches it.
 const RECORD_RETRY: Duration = Duration::from_secs(600);
 
@@ -43,6 +48,9 @@ pub(crate) enum Error {
     /// `serving` are the sealed versions that run on, newest first.
     #[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Validate { problems: Vec<FieldError>, serving: Vec<SkillSemver> },
+    /// The ConfigMap of `bodyFrom` has no text that can be sealed. `serving` as above.
+    #[error("{problem}")]
+    Body { problem: FieldError, serving: Vec<SkillSemver> },
     #[error(transparent)]
     Build(#[from] build::Conflict),
     #[error(transparent)]
@@ -61,6 +69,7 @@ impl Error {
             Error::Validate { problems, .. } => {
                 problems.first().map_or(Reason::SpecInvalid, |problem| problem.reason)
             }
+            Error::Body { problem, .. } => problem.reason,
             Error::Build(conflict) => conflict.reason(),
             Error::Gather(_) | Error::Record(_) | Error::Apply(_) | Error::Status(_) => Reason::ApiError,
         }
@@ -121,14 +130,23 @@ async fn reconcile(head: Arc<ObjectHead<Skill>>, ctx: Arc<Context>) -> Result<Ac
         return Ok(Action::await_change());
     }
     status::report(&ctx, &skill, &result).await?;
-    // Secrets are not watched: the operator sees only those that a Skill names.
+    // Secrets and ConfigMaps are not watched: the operator sees only those that a Skill names.
     let is_missing = result?.missing_secrets.is_some_and(|missing| !missing.is_empty());
-    Ok(if is_missing { Action::requeue(SECRET_RETRY) } else { Action::await_change() })
+    Ok(match body_source(&skill.spec) {
+        _ if is_missing => Action::requeue(SECRET_RETRY),
+        Some(_) => Action::requeue(BODY_CHECK),
+        None => Action::await_change(),
+    })
 }
 
 async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error> {
     let observed = gather::gather(ctx, skill, Consistency::AtLeastSeen).await?;
     let policy = ctx.catalog.policy();
+    let with_body = body::read(ctx, skill, &observed).await?;
+    let (skill, body_note) = match &with_body {
+        Some(body::WithBody { skill, note }) => (skill, note.clone()),
+        None => (skill, None),
+    };
     let valid = validate_skill(&skill.name_any(), &skill.spec, &policy)
         .map_err(|problems| Error::Validate { problems, serving: build::serving(skill, &observed) })?;
     let mut desired = build::build(skill, &valid, &observed, &policy);
@@ -147,7 +165,7 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
         Some(namespace) if !wanted.is_empty() => Some(gather::missing_secrets(ctx, &namespace, wanted).await),
         Some(_) | None => None,
     };
-    Ok(apply::Applied { missing_secrets, ..applied })
+    Ok(apply::Applied { missing_secrets, body_note, ..applied })
 }
 
 // The signature is the Controller's.
@@ -155,6 +173,7 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
 fn error_policy(_: Arc<ObjectHead<Skill>>, error: &Error, ctx: Arc<Context>) -> Action {
     match error {
         Error::Build(conflict) if conflict.is_by_record() => Action::requeue(RECORD_RETRY),
+        Error::Body { .. } => Action::requeue(BODY_RETRY),
         // The user must change the object, which the watch will show.
         Error::Parse(_) | Error::Validate { .. } | Error::Build(_) => Action::await_change(),
         Error::Gather(_) | Error::Record(_) | Error::Apply(_) | Error::Status(_) => {

@@ -18,6 +18,7 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::NoInterpreter
         | Reason::VersionConflict
         | Reason::SealRecordFull
+        | Reason::ConfigMapMissing
         | Reason::ImageNotAllowed
         | Reason::LimitTooHigh
         | Reason::SecretMissing => 409,

@@ -48,6 +48,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::SpecInvalid
         | Reason::VersionConflict
         | Reason::SealRecordFull
+        | Reason::ConfigMapMissing
         | Reason::ImageNotAllowed
         | Reason::ImageUnavailable
         | Reason::SecretMissing

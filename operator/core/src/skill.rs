@@ -32,7 +32,7 @@ use field_error::FieldErrors;
 pub use self::{
     field_error::FieldError,
     image::is_image_reference,
-    instructions::{MAX_BODY_BYTES, MAX_BUNDLE_BYTES},
+    instructions::{BODY_SOURCE, MAX_BODY_BYTES, MAX_BUNDLE_BYTES, body_problem, body_source, with_body},
     limits::{ValidLimits, effective_limits, maximum_limits},
     script::{Interpreter, validate_script},
     warnings::warnings,

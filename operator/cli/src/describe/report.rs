@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use skillet_api::{
     Skill,
-    instructions::Instructions,
+    instructions::{ConfigMapKeyRef, Instructions},
     skill::{Invocation, Limits, Mode, Runtime, Sandbox, Tool},
 };
 
@@ -106,11 +106,19 @@ fn conditions(skill: &Skill) -> String {
 
 fn instructions(skill: &Skill) -> String {
     let Some(instructions) = &skill.spec.instructions else { return String::new() };
-    let Instructions { body, activation, triggers, inputs, allowed_tools, denied_tools, .. } = instructions;
+    let Instructions { body, body_from, activation, triggers, inputs, allowed_tools, denied_tools, .. } =
+        instructions;
     let triggers = triggers.clone().unwrap_or_default();
     let inputs: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
     let files: Vec<String> = skill.spec.files.iter().map(|file| file.path.clone()).collect();
-    let mut text = field("Instructions", &format!("{} lines, {activation:?}", body.lines().count()));
+    let place = match body_from {
+        Some(source) => {
+            let ConfigMapKeyRef { name, key } = &source.config_map_key_ref;
+            format!("key {key} of ConfigMap {name}")
+        }
+        None => format!("{} lines", body.lines().count()),
+    };
+    let mut text = field("Instructions", &format!("{place}, {activation:?}"));
     for (name, values) in [
         ("Keywords", &triggers.keywords),
         ("Slash", &triggers.slash),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use skillet_instructions::tree::FileTree;
 
 use super::*;
-use crate::testing::{server, targets};
+use crate::testing::{not_found, server, targets};
 
 fn tree(files: &[(&str, &[u8])]) -> FileTree {
     let mut tree = FileTree::default();
@@ -186,4 +186,23 @@ async fn the_files_are_written_once_and_nothing_is_overwritten() {
     let program = json!({ "metadata": { "name": "sum" }, "spec": { "version": "1.0.0", "run": {} } });
     let refused = folder(&parse(&program), "sum").unwrap_err().to_string();
     assert!(refused.contains("has no instructions; kubectl get skill sum"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_text_of_a_config_map_is_in_the_folder() {
+    let guide = skill(&json!({ "bodyFrom": { "configMapKeyRef": { "name": "texts", "key": "k" } } }));
+    let map = "GET /api/v1/namespaces/team-a/configmaps/texts";
+    let read = async |answers: Value| {
+        let (connection, _) = server(answers);
+        let skill = with_text(&connection.client, &connection.namespace, parse(&guide), "notes").await;
+        skill.map(|skill| folder(&skill, "notes").unwrap()).map_err(|error| error.to_string())
+    };
+    let found =
+        read(json!({ map: { "metadata": { "name": "texts" }, "data": { "k": "Read." } } })).await.unwrap();
+    assert!(found.files[0].1.ends_with(b"\nRead.\n"), "{found:?}");
+    assert!(found.lost.is_empty());
+    let empty = read(json!({ map: { "metadata": { "name": "texts" } } })).await.unwrap_err();
+    assert!(empty.contains("ConfigMap texts has no text under the key k"), "{empty}");
+    let missing = read(json!({ map: not_found("configmaps", "texts") })).await.unwrap_err();
+    assert!(missing.contains("read ConfigMap team-a/texts"), "{missing}");
 }

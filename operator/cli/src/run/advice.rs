@@ -13,6 +13,7 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         | Reason::SpecInvalid
         | Reason::VersionConflict
         | Reason::SealRecordFull
+        | Reason::ConfigMapMissing
         | Reason::ParseFailed => {
             format!("repair the Skill; kubectl describe skill {skill} -n {namespace} shows the error")
         }

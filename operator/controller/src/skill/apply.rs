@@ -45,6 +45,8 @@ pub(crate) struct Applied {
     pub(crate) digest: String,
     /// Secrets and keys that the content names and that do not exist. `None` if it names none.
     pub(crate) missing_secrets: Option<Vec<String>>,
+    /// A difference between the sealed text and the ConfigMap of `bodyFrom`.
+    pub(crate) body_note: Option<String>,
 }
 
 /// Writes what was built. A version that another client sealed meanwhile is found at the next reconcile.
@@ -76,7 +78,7 @@ pub(crate) async fn apply(ctx: &Context, desired: Desired) -> Result<Applied, Er
     for (version, is_yanked) in yanked {
         label(ctx, &version, is_yanked).await?;
     }
-    Ok(Applied { versions, digest, missing_secrets: None })
+    Ok(Applied { versions, digest, missing_secrets: None, body_note: None })
 }
 
 /// Shows in lists that a version is yanked, or is not any more. Only the Skill's spec decides.

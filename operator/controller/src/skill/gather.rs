@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, ResourceExt, api::ListParams};
 use skillet_api::{Skill, SkillVersion, names, skill::SecretEnvVar};
 use skillet_core::version::SkillSemver;
@@ -19,6 +19,10 @@ pub(crate) enum Error {
     Skill { namespace: String, name: String, source: Box<kube::Error> },
     #[error("could not list the versions of Skill {namespace}/{name}")]
     Versions { namespace: String, name: String, source: Box<kube::Error> },
+    #[error("could not read ConfigMap {namespace}/{name}")]
+    ConfigMap { namespace: String, name: String, source: Box<kube::Error> },
+    #[error("could not read SkillVersion {namespace}/{name}")]
+    Version { namespace: String, name: String, source: Box<kube::Error> },
 }
 
 /// Reads a Skill; `None` if it was deleted.
@@ -31,6 +35,28 @@ pub(crate) async fn skill(
     let name = head.name_any();
     let api: Api<RawObject<Skill>> = Api::namespaced(ctx.client.clone(), &namespace);
     api.get_opt(&name).await.map_err(|source| Error::Skill { namespace, name, source: Box::new(source) })
+}
+
+/// Reads a ConfigMap; `None` if there is none.
+pub(crate) async fn config_map(
+    ctx: &Context,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<ConfigMap>, Error> {
+    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), namespace);
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    api.get_opt(&name).await.map_err(|source| Error::ConfigMap { namespace, name, source: Box::new(source) })
+}
+
+/// Reads the instructions' text of a version; `None` if the version is gone or does not parse.
+pub(crate) async fn sealed_body(ctx: &Context, namespace: &str, name: &str) -> Result<Option<String>, Error> {
+    let api: Api<RawObject<SkillVersion>> = Api::namespaced(ctx.client.clone(), namespace);
+    let this = ListParams::default().fields(&format!("metadata.name={name}"));
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    let listed = api.list(&this).await;
+    let listed = listed.map_err(|source| Error::Version { namespace, name, source: Box::new(source) })?;
+    let version = listed.items.first().and_then(|version| version.parse().ok());
+    Ok(version.and_then(|version| version.spec.instructions).map(|instructions| instructions.body))
 }
 
 /// The sealed versions of a Skill.

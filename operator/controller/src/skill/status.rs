@@ -71,7 +71,8 @@ fn status(
     let choice = Choice { wanted: skill.spec.version.parse().ok(), yanked: yanked_versions(&skill.spec) };
     let (ready, mut sealed) = verdicts(result, &choice);
     if sealed.is_true {
-        sealed.message = warnings(&skill.spec).join("; ");
+        let note = result.as_ref().ok().and_then(|applied| applied.body_note.clone());
+        sealed.message = warnings(&skill.spec).into_iter().chain(note).collect::<Vec<_>>().join("; ");
     }
     let (versions, digest) = match result {
         Ok(applied) => (texts(&applied.versions), Some(applied.digest.clone())),
@@ -80,6 +81,7 @@ fn status(
             SkillError::Parse(_)
             | SkillError::Gather(_)
             | SkillError::Validate { .. }
+            | SkillError::Body { .. }
             | SkillError::Record(_)
             | SkillError::Apply(_)
             | SkillError::Status(_),
@@ -106,7 +108,8 @@ fn status(
         conditions.push(condition(SECRETS_PRESENT, &secrets_verdict(missing)));
     }
     // kstatus, which Flux and Argo CD read, takes a Skill with this condition for failed instead of waiting.
-    if is_decided && !sealed.is_true {
+    // A ConfigMap is often created a moment after its Skill, so a missing one is waited for.
+    if is_decided && !sealed.is_true && sealed.reason != Reason::ConfigMapMissing {
         conditions.push(condition(STALLED, &Verdict { is_true: true, ..sealed }));
     }
     let numbers: Vec<SkillSemver> = versions.iter().filter_map(|text| text.parse().ok()).collect();
@@ -207,7 +210,9 @@ fn verdicts(result: &Result<Applied, SkillError>, choice: &Choice) -> (Verdict, 
             let serving = match error {
                 // Versions that were sealed before stay in use.
                 SkillError::Build(conflict) => choice.current(&conflict.sealed),
-                SkillError::Validate { serving, .. } => choice.current(serving),
+                SkillError::Validate { serving, .. } | SkillError::Body { serving, .. } => {
+                    choice.current(serving)
+                }
                 SkillError::Parse(_)
                 | SkillError::Gather(_)
                 | SkillError::Record(_)

@@ -17,6 +17,8 @@ const VERSION: &str = "a SkillVersion is created by the operator alone";
 const KEY: &str = "author may not make keys of spec.serviceAccountName agent: it needs the verb create on serviceaccounts/token in namespace rights-of-people";
 const UNREADABLE: &str = "spec.run.sandbox.secretEnv names Secrets that author may not read";
 
+const UNREADABLE_TEXT: &str = "spec.instructions.bodyFrom names a ConfigMap that author may not read: it needs the verb get on the ConfigMap notes in namespace rights-of-people";
+
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": kind, "metadata": { "name": name, "namespace": AT }, "spec": spec })
 }
@@ -28,6 +30,12 @@ fn skill(name: &str, secrets: &[&str]) -> Value {
     let variables: Vec<Value> = secrets.iter().enumerate().map(variable).collect();
     let sandbox = json!({ "runtime": "shell", "script": "cat", "secretEnv": variables });
     object("Skill", name, &json!({ "version": "1.0.0", "mode": "off", "run": { "sandbox": sandbox } }))
+}
+
+/// A skill whose instructions are a text of the ConfigMap `notes`.
+fn guide(name: &str) -> Value {
+    let source = json!({ "configMapKeyRef": { "name": "notes", "key": "k" } });
+    object("Skill", name, &json!({ "version": "1.0.0", "instructions": { "bodyFrom": source } }))
 }
 
 /// A sealed version whose schema has two keys.
@@ -77,6 +85,7 @@ async fn people(user: &str, rules: &Value) -> Option<(Client, Client, Client)> {
     // A policy and a role count some moments after they were made.
     let probes = [
         (skill("probe", &["s"]), UNREADABLE),
+        (guide("probe"), UNREADABLE_TEXT),
         (object("SkillExecution", "probe", &json!({ "skill": "a", "caller": "c" })), CALLER),
         (version(), VERSION),
         (api_key("probe", "agent"), KEY),
@@ -128,6 +137,20 @@ async fn an_author_changes_the_mode_but_not_the_program_of_a_skill_with_secrets(
     patch(&author, &kept, &script).await.assert_says(UNREADABLE);
     let without = json!({ "spec": { "run": { "sandbox": { "script": "env", "secretEnv": [] } } } });
     patch(&author, &kept, &without).await.assert_accepted("a program without Secrets");
+}
+
+#[tokio::test]
+async fn an_author_has_only_a_config_map_sealed_that_the_author_may_read() {
+    let read = json!([{ "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["notes"], "verbs": ["get"] }]);
+    let Some((admin, author, reader)) = people("reader-of-notes", &read).await else { return };
+    create(&author, &guide("g")).await.assert_says(UNREADABLE_TEXT);
+    create(&reader, &guide("g")).await.assert_accepted("a ConfigMap that may be read");
+    let kept = keep(&admin, &guide("from-notes")).await;
+    let mode = json!({ "spec": { "mode": "off" } });
+    patch(&author, &kept, &mode).await.assert_accepted("a change that seals nothing");
+    let version = json!({ "spec": { "version": "1.1.0" } });
+    patch(&author, &kept, &version).await.assert_says(UNREADABLE_TEXT);
+    patch(&reader, &kept, &version).await.assert_accepted("a new version by a reader");
 }
 
 #[tokio::test]

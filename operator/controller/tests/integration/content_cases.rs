@@ -28,8 +28,28 @@ pub fn content_cases() -> Vec<Case> {
 fn instruction_cases() -> Vec<Case> {
     let with = |fields: &str| format!("instructions: {{{fields}}}");
     let input = |fields: &str| with(&format!("inputs: [{{{fields}}}]"));
+    let source = |fields: &str| with(&format!("bodyFrom: {{configMapKeyRef: {{{fields}}}}}"));
     vec![
         breaks("spec.instructions.body maxLength", with(&format!("body: {}", long(204_801)))),
+        breaks(
+            "spec.instructions rule: give body or bodyFrom, not both",
+            with("body: x, bodyFrom: {configMapKeyRef: {name: m, key: k}}"),
+        ),
+        breaks("spec.instructions.bodyFrom.configMapKeyRef required", with("bodyFrom: {}")),
+        breaks("spec.instructions.bodyFrom.configMapKeyRef.name required", source("key: k")),
+        breaks("spec.instructions.bodyFrom.configMapKeyRef.name minLength", source("name: '', key: k")),
+        breaks("spec.instructions.bodyFrom.configMapKeyRef.name pattern", source("name: ../n, key: k")),
+        breaks(
+            "spec.instructions.bodyFrom.configMapKeyRef.name maxLength",
+            source(&format!("name: {}, key: k", long(254))),
+        ),
+        breaks("spec.instructions.bodyFrom.configMapKeyRef.key required", source("name: m")),
+        breaks("spec.instructions.bodyFrom.configMapKeyRef.key minLength", source("name: m, key: ''")),
+        breaks("spec.instructions.bodyFrom.configMapKeyRef.key pattern", source("name: m, key: a/b")),
+        breaks(
+            "spec.instructions.bodyFrom.configMapKeyRef.key maxLength",
+            source(&format!("name: m, key: {}", long(254))),
+        ),
         breaks("spec.instructions.activation enum", with("activation: Sometimes")),
         breaks("spec.instructions.argumentHint maxLength", with(&format!("argumentHint: {}", long(257)))),
         breaks(

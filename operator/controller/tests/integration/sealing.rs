@@ -1,6 +1,9 @@
 //! From an applied Skill to sealed versions and conditions.
 
-use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Secret},
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -247,5 +250,64 @@ async fn a_secret_that_does_not_exist_is_named_until_it_does() {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), &at);
     secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
     skill_status(&client, &at, "a", |status| condition(status, "SecretsPresent").0 == "True").await;
+    operator.assert_nothing_was_forbidden();
+}
+
+#[tokio::test]
+async fn a_text_of_a_config_map_is_sealed_and_stays_when_the_config_map_changes() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-text").await;
+    let spec = |version: &str| {
+        format!(
+            "{{version: {version}, description: d, run: null, instructions: {{bodyFrom: {{configMapKeyRef: {{name: notes, key: k}}}}}}}}"
+        )
+    };
+    apply_skill(&client, &at, "a", &spec("1.0.0")).await;
+    let missing = |status: &SkillStatus| condition(status, "Sealed").1 == "ConfigMapMissing";
+    let status = skill_status(&client, &at, "a", missing).await;
+    let field = "spec.instructions.bodyFrom.configMapKeyRef";
+    assert_eq!(
+        condition(&status, "Sealed").2,
+        format!("{field}: this namespace has no ConfigMap notes; create it")
+    );
+    assert!(status.conditions.iter().all(|condition| condition.type_ != "Stalled"));
+    event(&client, &at, "a", "ConfigMapMissing").await;
+
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &at);
+    let write = async |data: serde_json::Value| {
+        let map =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "notes" }, "data": data });
+        maps.patch("notes", &PatchParams::apply("tests").force(), &Patch::Apply(&map)).await.unwrap();
+    };
+    write(json!({ "k": "First." })).await;
+    let is_sealed = |status: &SkillStatus| condition(status, "Sealed").0 == "True";
+    skill_status(&client, &at, "a", is_sealed).await;
+    let sealed = versions(&client, &at).await;
+    let instructions = sealed[0].spec.instructions.clone().unwrap();
+    assert_eq!((instructions.body.as_str(), instructions.body_from), ("First.", None));
+    assert_eq!(content::digest(&sealed[0].spec), sealed[0].spec.digest);
+
+    // Every change of the Skill lets the operator look again.
+    write(json!({ "k": "Second." })).await;
+    apply_skill(&client, &at, "a", &spec("1.0.0").replace("description", "mode: 'on', description")).await;
+    let changed =
+        |status: &SkillStatus| condition(status, "Sealed").2.contains("1.0.0 keeps its sealed text");
+    let status = skill_status(&client, &at, "a", changed).await;
+    assert_eq!((condition(&status, "Sealed").0, condition(&status, "Ready").0), ("True", "True"));
+    write(json!({})).await;
+    apply_skill(&client, &at, "a", &spec("1.0.0")).await;
+    let gone = |status: &SkillStatus| condition(status, "Sealed").2.contains("ConfigMap notes has no key k");
+    assert_eq!(condition(&skill_status(&client, &at, "a", gone).await, "Sealed").0, "True");
+    assert_eq!(versions(&client, &at).await, sealed);
+
+    // A new version without a text leaves the sealed one in use, and gets the present text as soon as there is one.
+    apply_skill(&client, &at, "a", &spec("1.1.0")).await;
+    let status = skill_status(&client, &at, "a", missing).await;
+    assert_eq!(condition(&status, "Ready").0, "True");
+    write(json!({ "k": "Second." })).await;
+    skill_status(&client, &at, "a", |status| status.versions.len() == 2).await;
+    let bodies = versions(&client, &at).await;
+    let bodies = bodies.iter().map(|version| version.spec.instructions.as_ref().unwrap().body.as_str());
+    assert_eq!(bodies.collect::<Vec<_>>(), ["First.", "Second."]);
     operator.assert_nothing_was_forbidden();
 }

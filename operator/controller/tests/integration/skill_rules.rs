@@ -81,6 +81,7 @@ fn good() -> Vec<(&'static str, String)> {
     vec![
         ("nothing optional", "{}".into()),
         ("instructions alone", "{run: null, instructions: {body: Read.}}".into()),
+        ("a ConfigMap", "instructions: {bodyFrom: {configMapKeyRef: {name: a.b, key: k_1.md}}}".into()),
         (
             "instructions at their bounds",
             format!(

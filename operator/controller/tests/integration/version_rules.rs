@@ -32,6 +32,10 @@ fn cases() -> Vec<Case> {
         breaks("spec.version maxLength", format!("version: 1.0.{}", "1".repeat(29))),
         breaks("spec.digest required", "digest: null"),
         breaks("spec.digest minLength", format!("digest: {}", long(63))),
+        breaks(
+            "spec rule: a SkillVersion has the text itself: write it into spec.instructions.body",
+            "instructions: {bodyFrom: {configMapKeyRef: {name: m, key: k}}}",
+        ),
         breaks("spec.digest maxLength", format!("digest: {}", long(65))),
     ];
     cases.extend(content_cases());

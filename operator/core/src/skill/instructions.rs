@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use skillet_api::{
-    instructions::{InstructionInput, InstructionInputType, Instructions},
+    SkillSpec,
+    instructions::{ConfigMapKeyRef, InstructionInput, InstructionInputType, Instructions},
     skill::File,
 };
 
 use super::{
     ValidFile,
     field_error::FieldErrors,
-    sandbox_spec::{FileList, read_files},
+    sandbox_spec::{FileList, check_object_key, check_object_name, read_files},
 };
 use crate::content::Content;
 
@@ -19,26 +20,62 @@ pub const MAX_BODY_BYTES: usize = 200 << 10;
 /// Most bytes of all files of a bundle.
 pub const MAX_BUNDLE_BYTES: usize = 700 << 10;
 
+/// Field of the place of a body.
+pub const BODY_SOURCE: &str = "spec.instructions.bodyFrom.configMapKeyRef";
+
 /// Adds the errors of instructions and files, and returns the files.
 pub(super) fn check(content: Content<'_>, errors: &mut FieldErrors) -> Vec<ValidFile> {
     if let Some(instructions) = content.instructions {
-        check_body(&instructions.body, errors);
+        check_body(instructions, errors);
         check_lists(instructions, errors);
         check_inputs(&instructions.inputs, errors);
     }
     check_files(content.files, errors)
 }
 
-fn check_body(body: &str, errors: &mut FieldErrors) {
-    let field = "spec.instructions.body";
-    if body.len() > MAX_BODY_BYTES {
-        let message = format!(
-            "has {} bytes, at most {MAX_BODY_BYTES} are allowed; move parts of it to spec.files",
-            body.len()
-        );
-        errors.spec(field, message);
+fn check_body(instructions: &Instructions, errors: &mut FieldErrors) {
+    if let Some(problem) = body_problem(&instructions.body) {
+        errors.spec("spec.instructions.body", problem);
     }
-    errors.no_nul(field, body);
+    let Some(source) = &instructions.body_from else { return };
+    if !instructions.body.is_empty() {
+        errors.spec("spec.instructions", "give body or bodyFrom, not both");
+    }
+    check_source(&source.config_map_key_ref, errors);
+}
+
+/// Returns the reason why a text cannot be the body of instructions.
+pub fn body_problem(body: &str) -> Option<String> {
+    if body.len() > MAX_BODY_BYTES {
+        let bytes = body.len();
+        return Some(format!(
+            "has {bytes} bytes, at most {MAX_BODY_BYTES} are allowed; move parts of it to spec.files"
+        ));
+    }
+    body.contains('\0').then(|| "must not contain a NUL character".to_owned())
+}
+
+fn check_source(source: &ConfigMapKeyRef, errors: &mut FieldErrors) {
+    check_object_name("ConfigMap", &format!("{BODY_SOURCE}.name"), &source.name, errors);
+    check_object_key("ConfigMap", &format!("{BODY_SOURCE}.key"), &source.key, errors);
+}
+
+/// Returns the ConfigMap key that the instructions take their text from, if it can be one.
+pub fn body_source(spec: &SkillSpec) -> Option<&ConfigMapKeyRef> {
+    let instructions = spec.instructions.as_ref()?;
+    let source = &instructions.body_from.as_ref()?.config_map_key_ref;
+    let mut errors = FieldErrors::default();
+    check_source(source, &mut errors);
+    (errors.is_empty() && instructions.body.is_empty()).then_some(source)
+}
+
+/// Returns the spec with `text` as the body of its instructions, in place of its source.
+pub fn with_body(spec: &SkillSpec, text: String) -> SkillSpec {
+    let mut spec = spec.clone();
+    if let Some(instructions) = &mut spec.instructions {
+        (instructions.body, instructions.body_from) = (text, None);
+    }
+    spec
 }
 
 fn check_lists(instructions: &Instructions, errors: &mut FieldErrors) {
@@ -109,7 +146,8 @@ fn check_files(files: &[File], errors: &mut FieldErrors) -> Vec<ValidFile> {
 mod tests {
     use skillet_api::{SkillPolicySpec, SkillSpec};
 
-    use super::super::validate_skill;
+    use super::{super::validate_skill, body_source, with_body};
+    use crate::content::digest;
 
     fn check(fields: &str, expected: &[&str]) {
         let yaml = format!("{{version: 1.0.0, {fields}}}");
@@ -160,6 +198,52 @@ mod tests {
             &format!("instructions: {{}}, files: [{}]", files(3)),
             &["spec.files: have 720000 bytes together, at most 716800 are allowed"],
         );
+    }
+
+    #[test]
+    fn a_body_comes_from_one_place_with_a_legal_name() {
+        let from = |name: &str, key: &str| {
+            format!("bodyFrom: {{configMapKeyRef: {{name: {name:?}, key: {key:?}}}}}")
+        };
+        let only = |fields: &str, expected: &[&str]| check(&format!("instructions: {{{fields}}}"), expected);
+        only(&from("team.notes", "notes_1.md"), &[]);
+        only(
+            &format!("body: Read., {}", from("n", "k")),
+            &["spec.instructions: give body or bodyFrom, not both"],
+        );
+        only(
+            &from("../secrets", ""),
+            &[
+                "spec.instructions.bodyFrom.configMapKeyRef.name: must be the name of a ConfigMap: a-z, 0-9, - and ., with a letter or digit at each end and around each dot",
+                "spec.instructions.bodyFrom.configMapKeyRef.key: must not be empty",
+            ],
+        );
+        only(
+            &from("n", "a/b"),
+            &[
+                "spec.instructions.bodyFrom.configMapKeyRef.key: must be a key of a ConfigMap: letters, digits, -, _ and .",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_text_takes_the_place_of_its_source_and_the_digest_is_of_the_text() {
+        let spec = |fields: &str| -> SkillSpec {
+            serde_saphyr::from_str(&format!("{{version: 1.0.0, instructions: {{{fields}}}}}")).unwrap()
+        };
+        let source = spec("bodyFrom: {configMapKeyRef: {name: n, key: k}}, argumentHint: x");
+        let found = body_source(&source).unwrap();
+        assert_eq!((found.name.as_str(), found.key.as_str()), ("n", "k"));
+        let inline = spec("body: Read., argumentHint: x");
+        assert_eq!(with_body(&source, "Read.".to_owned()), inline);
+        assert_ne!(digest(&source), digest(&inline));
+        for other in [
+            "body: Read.",
+            "body: x, bodyFrom: {configMapKeyRef: {name: n, key: k}}",
+            "bodyFrom: {configMapKeyRef: {name: ../n, key: k}}",
+        ] {
+            assert!(body_source(&spec(other)).is_none(), "{other}");
+        }
     }
 
     #[test]

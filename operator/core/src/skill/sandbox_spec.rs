@@ -202,20 +202,31 @@ fn read_env(sandbox: &Sandbox, errors: &mut FieldErrors) -> BTreeMap<String, Str
     for (place, variable) in sandbox.secret_env.iter().enumerate() {
         let field = format!("{FIELD}.secretEnv[{place}]");
         check_variable(&field, &variable.name, &mut seen, errors);
-        let secret = "must be the name of a Secret: a-z, 0-9, - and ., with a letter or digit at each end and around each dot";
-        let key = "must be a key of a Secret: letters, digits, -, _ and .";
-        for (part, text, is_legal, message) in [
-            ("secret", &variable.secret, variable.secret.split('.').all(is_dns_label), secret),
-            ("key", &variable.key, variable.key.bytes().all(is_key_byte), key),
-        ] {
-            errors.not_empty(format_args!("{field}.{part}"), text);
-            errors.at_most(format_args!("{field}.{part}"), text, 253);
-            if !text.is_empty() && !is_legal {
-                errors.spec(format_args!("{field}.{part}"), message);
-            }
-        }
+        check_object_name("Secret", &format!("{field}.secret"), &variable.secret, errors);
+        check_object_key("Secret", &format!("{field}.key"), &variable.key, errors);
     }
     env
+}
+
+/// Checks the name of a Secret or ConfigMap.
+pub(super) fn check_object_name(kind: &str, field: &str, name: &str, errors: &mut FieldErrors) {
+    errors.not_empty(field, name);
+    errors.at_most(field, name, 253);
+    if !name.is_empty() && !name.split('.').all(is_dns_label) {
+        let message = format!(
+            "must be the name of a {kind}: a-z, 0-9, - and ., with a letter or digit at each end and around each dot"
+        );
+        errors.spec(field, message);
+    }
+}
+
+/// Checks a key of a Secret or ConfigMap.
+pub(super) fn check_object_key(kind: &str, field: &str, key: &str, errors: &mut FieldErrors) {
+    errors.not_empty(field, key);
+    errors.at_most(field, key, 253);
+    if !key.bytes().all(is_key_byte) {
+        errors.spec(field, format!("must be a key of a {kind}: letters, digits, -, _ and ."));
+    }
 }
 
 fn is_key_byte(byte: u8) -> bool {

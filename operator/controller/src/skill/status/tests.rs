@@ -24,7 +24,7 @@ fn skill(generation: i64, yanked: &[&str], status: SkillStatus) -> Skill {
 
 fn applied(versions: &[&str]) -> Applied {
     let versions = versions.iter().map(|text| text.parse().unwrap()).collect();
-    Applied { versions, digest: "d".into(), missing_secrets: None }
+    Applied { versions, digest: "d".into(), missing_secrets: None, body_note: None }
 }
 
 fn sealed() -> SkillStatus {
@@ -97,6 +97,29 @@ fn secrets_are_reported_only_of_a_skill_that_names_some() {
     let message = &find_condition(&missing.conditions, SECRETS_PRESENT).unwrap().message;
     assert!(message.starts_with("this namespace lacks Secret a, key k of Secret b;"), "{message}");
     assert_eq!(condition_of(&missing, READY).0, "True", "kubectl may run it and gets the reason");
+}
+
+#[test]
+fn a_missing_text_is_waited_for_and_one_that_cannot_be_sealed_stalls() {
+    let without_text = |reason: Reason, serving: &[&str]| {
+        let (field, message) = ("spec.instructions.bodyFrom".to_owned(), "create it".to_owned());
+        let problem = skillet_core::skill::FieldError { reason, field, message };
+        let serving = serving.iter().map(|version| version.parse().unwrap()).collect();
+        status(&skill(2, &[], sealed()), &Err(SkillError::Body { problem, serving }), now())
+    };
+    let missing = without_text(Reason::ConfigMapMissing, &[]);
+    for type_ in [READY, SEALED] {
+        assert_eq!(condition_of(&missing, type_), ("False".into(), "ConfigMapMissing".into()));
+    }
+    assert!(find_condition(&missing.conditions, STALLED).is_none());
+    let serves = without_text(Reason::ConfigMapMissing, &["1.0.0"]);
+    assert_eq!(condition_of(&serves, READY).0, "True");
+    let too_large = without_text(Reason::SpecInvalid, &[]);
+    assert_eq!(condition_of(&too_large, STALLED), ("True".into(), "SpecInvalid".into()));
+    let noted = Applied { body_note: Some("the text has changed".into()), ..applied(&["1.0.0"]) };
+    let noted = status(&skill(1, &[], SkillStatus::default()), &Ok(noted), now());
+    let message = &find_condition(&noted.conditions, SEALED).unwrap().message;
+    assert!(message.ends_with("; the text has changed"), "{message}");
 }
 
 #[test]
