@@ -15,7 +15,7 @@ const LONGEST: usize = 32;
 /// Message of the schema's rule.
 const RULE: &str = "write a duration like 500ms, 30s, 1m30s or 1h";
 /// Regular expression of the notation, for the schema.
-const PATTERN: &str = "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
+pub(crate) const PATTERN: &str = "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 
 impl FromStr for SkillDuration {
     type Err = String;

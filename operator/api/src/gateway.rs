@@ -1,6 +1,7 @@
 //! The part of SkillPolicy that the gateway reads: namespaces of skills, selection of skills, limits of a conversation
 //! and model providers.
 
+mod embeddings;
 mod offer;
 
 use schemars::JsonSchema;
@@ -8,7 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{duration::SkillDuration, schema};
 
-pub use self::offer::{LearningPolicy, OfferMatching, OfferMode, OfferPolicy, SearchTools};
+pub use self::{
+    embeddings::{EmbeddingsPolicy, EmbeddingsProvider},
+    offer::{LearningPolicy, OfferMatching, OfferMode, OfferPolicy, SearchTools},
+};
 
 /// Settings of the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

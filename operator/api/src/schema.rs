@@ -7,7 +7,7 @@ use schemars::{JsonSchema as _, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::duration::SkillDuration;
+use crate::duration::{PATTERN, SkillDuration};
 
 /// Any JSON value: object, list, string, number, boolean or null.
 pub fn any_json(_: &mut SchemaGenerator) -> Schema {
@@ -64,6 +64,16 @@ pub fn positive_duration(generator: &mut SchemaGenerator) -> Schema {
         rules.push(
             json!({ "rule": "self.matches('[1-9]')", "message": "write a duration above zero, such as 30s" }),
         );
+    }
+    schema
+}
+
+/// A duration above zero, for which a request may wait.
+pub fn short_duration(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = positive_duration(generator);
+    if let Some(Value::Array(rules)) = schema.get_mut("x-kubernetes-validations") {
+        let rule = format!("!self.matches('{PATTERN}') || duration(self) <= duration('5s')");
+        rules.push(json!({ "rule": rule, "message": "write a duration up to 5s, such as 300ms" }));
     }
     schema
 }

@@ -1,6 +1,6 @@
 //! Warnings about a SkillPolicy that is in force, but probably not as its author means.
 
-use skillet_api::SkillPolicySpec;
+use skillet_api::{SkillPolicySpec, gateway::OfferMatching};
 
 use crate::{
     quantity::{cpu_millis, memory_bytes},
@@ -48,6 +48,10 @@ pub fn policy_warnings(policy: &SkillPolicySpec) -> Vec<String> {
             wrong.map(|namespace| format!("spec.gateway.{field}: {namespace:?} is no name of a namespace")),
         );
     }
+    let offer = &gateway.offer;
+    if !offer.embeddings.is_off() && offer.matching != OfferMatching::Ranked {
+        found.push("spec.gateway.offer.embeddings has an effect with matching Ranked only".to_owned());
+    }
     found
 }
 
@@ -59,7 +63,7 @@ mod tests {
     fn contradictions_and_names_that_cannot_be_are_named() {
         assert_eq!(policy_warnings(&SkillPolicySpec::default()), Vec::<String>::new());
         let policy: SkillPolicySpec = serde_saphyr::from_str(
-            "{defaults: {timeout: 1h, memory: 4Gi}, startTimeout: 0s, retention: {ttl: 0s}, allowedImages: ['docker.io/*/x', 'a/*'], scriptImages: {shell: 'A', python: 'py:3'}, gateway: {platformNamespaces: [Bad NS]}}",
+            "{defaults: {timeout: 1h, memory: 4Gi}, startTimeout: 0s, retention: {ttl: 0s}, allowedImages: ['docker.io/*/x', 'a/*'], scriptImages: {shell: 'A', python: 'py:3'}, gateway: {platformNamespaces: [Bad NS], offer: {matching: Words, embeddings: {provider: {model: m}}}}}",
         )
         .unwrap();
         assert_eq!(
@@ -72,6 +76,7 @@ mod tests {
                 r#"spec.allowedImages: in "docker.io/*/x" only a * at the end has a meaning"#,
                 r#"spec.scriptImages.shell: "A" is not an image reference"#,
                 r#"spec.gateway.platformNamespaces: "Bad NS" is no name of a namespace"#,
+                "spec.gateway.offer.embeddings has an effect with matching Ranked only",
             ]
         );
     }

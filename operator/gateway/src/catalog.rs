@@ -11,7 +11,7 @@ mod watch;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex,
         atomic::{AtomicU8, Ordering},
     },
 };
@@ -19,10 +19,10 @@ use std::{
 use arc_swap::{ArcSwap, Guard};
 use skillet_api::{Skill, SkillPolicySpec, SkillVersion};
 use skillet_kube::lock;
-use skillet_offer::MatchMode;
+use skillet_offer::{Candidate, Eligibility, MatchMode};
 use tokio::sync::watch as watch_channel;
 
-use crate::{auth::Caller, embeddings::EmbeddingsState};
+use crate::{auth::Caller, compute::compute, embeddings::EmbeddingsState};
 
 pub use self::{
     entry::{CachedSkill, CachedSpec, CachedVersion, CatalogEntry, Versions},
@@ -40,7 +40,7 @@ pub struct SkillCatalog {
     writing: Mutex<()>,
     synced: AtomicU8,
     changes: watch_channel::Sender<u64>,
-    embeddings: OnceLock<EmbeddingsState>,
+    embeddings: ArcSwap<EmbeddingsState>,
     /// The namespaces of all calls of [`SkillCatalog::list`], in tests.
     #[cfg(test)]
     listed: Mutex<Vec<String>>,
@@ -52,19 +52,61 @@ impl SkillCatalog {
         self.policy.load_full()
     }
 
-    /// Sets the embedding model, before the first skill is seen.
+    /// Sets the embedding model. All skills get its vectors.
     pub fn set_embeddings(&self, embeddings: EmbeddingsState) {
-        self.embeddings.set(embeddings).ok();
+        let _writing = lock(&self.writing);
+        let before = self.embeddings.swap(Arc::new(embeddings));
+        let (now, model) = (self.embeddings(), self.embeddings().model());
+        if before.model().is_none() && model.is_none() {
+            return;
+        }
+        compute(usize::MAX, || {
+            for namespace in self.namespaces.load().values() {
+                let (skills, model) = (namespace.load().find_new_vectors(&now), model.clone());
+                namespace.change(move |of| of.set_model(&skills, model.clone()));
+            }
+        });
+    }
+
+    /// Gives vectors to the skills whose vectors the model has got in the meantime.
+    pub(crate) fn add_vectors(&self) {
+        let _writing = lock(&self.writing);
+        let embeddings = self.embeddings();
+        compute(usize::MAX, || {
+            for namespace in self.namespaces.load().values() {
+                let skills = namespace.load().find_new_vectors(&embeddings);
+                if !skills.is_empty() {
+                    namespace.change(move |of| of.set_vectors(&skills));
+                }
+            }
+        });
     }
 
     /// Returns the embedding model.
-    pub(crate) fn embeddings(&self) -> &EmbeddingsState {
-        self.embeddings.get_or_init(EmbeddingsState::default)
+    pub(crate) fn embeddings(&self) -> Arc<EmbeddingsState> {
+        self.embeddings.load_full()
+    }
+
+    /// Returns the skills of all namespaces that are offered on a match.
+    pub(crate) fn searched_skills(&self) -> Vec<Arc<Candidate>> {
+        let namespaces = self.namespaces.load();
+        let skills = namespaces.values().flat_map(|namespace| {
+            let namespace = namespace.load();
+            let skills = namespace.index().candidates().cloned();
+            skills.filter(|skill| skill.eligibility() == Eligibility::OnMatch).collect::<Vec<_>>()
+        });
+        skills.collect()
     }
 
     /// Returns true once the first lists of policy, skills and versions are complete.
     pub fn is_synced(&self) -> bool {
         self.synced.load(Ordering::Acquire) == watch::ALL
+    }
+
+    /// Ends the first lists of all kinds.
+    #[cfg(test)]
+    pub(crate) fn set_synced(&self) {
+        self.synced.store(watch::ALL, Ordering::Release);
     }
 
     /// Namespaces that a caller's names are looked up in, the nearest first: its own, the platform's, the catalogues'.
@@ -159,7 +201,7 @@ impl SkillCatalog {
             None => self.unknown(namespace.into()),
         };
         let Some(mut outcome) = work_out(&found.load()) else { return };
-        outcome.add_vector(self.embeddings(), &found.load());
+        outcome.add_vector(&self.embeddings(), &found.load());
         let number = *self.changes.borrow() + 1;
         found.change(move |of| of.set(&outcome, number));
         let (is_kept, is_empty) = (known.contains_key(&name), found.load().is_empty());

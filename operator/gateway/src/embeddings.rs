@@ -1,7 +1,28 @@
-//! The static embedding model of the gateway: vectors of skills and of questions, made in process.
+//! Vectors of skills and of questions: of a static model in process, or of a provider.
 //!
-//! The model is two files of a folder that a volume mounts. It is read once, when the gateway starts. Without a model, or
-//! with one that cannot be read, the words of a request alone decide.
+//! The static model is two files of a folder that a volume mounts. It is read once, when the gateway starts. A provider of
+//! SkillPolicy takes its place. Without a model, or with one that fails, the words of a request alone decide.
+//!
+//! | module | content |
+//! |---|---|
+//! | `refresh`, `active_model` | the task that keeps a provider's vectors of all skills |
+//! | `provider` | these vectors, and those of the last questions |
+//! | `client`, `response` | requests for vectors |
+//! | `skill_texts` | batches of texts |
+//! | `vector_maps` | vectors in ConfigMaps |
+//! | `breaker`, `question_cache`, `text_digest` | parts of them |
+
+mod active_model;
+mod breaker;
+mod client;
+mod metrics;
+mod provider;
+mod question_cache;
+mod refresh;
+mod response;
+mod skill_texts;
+mod text_digest;
+mod vector_maps;
 
 use std::{
     collections::HashMap,
@@ -18,6 +39,11 @@ use skillet_offer::{
 use thiserror::Error;
 use tracing::{error, info};
 
+pub use self::{
+    metrics::{EmbeddingsMetrics, Purpose},
+    provider::ProviderVectors,
+    refresh::EmbeddingsRefresh,
+};
 use crate::metrics::Metrics;
 
 /// Files of a model.
@@ -57,6 +83,9 @@ pub enum EmbeddingsState {
     Failed {
         message: String,
     },
+    /// A provider is set, and its model is not measured yet.
+    Starting,
+    Provider(Arc<ProviderVectors>),
 }
 
 impl EmbeddingsState {
@@ -71,7 +100,7 @@ impl EmbeddingsState {
             }
             Err(failed) => {
                 error!(error = ?failed, "Embedding model could not be loaded; skills are ranked by words alone");
-                metrics.embeddings_failed();
+                metrics.embeddings().set_failed(true);
                 let cause = std::error::Error::source(&failed).map(|cause| format!(": {cause}"));
                 Self::Failed { message: format!("{failed}{}", cause.unwrap_or_default()) }
             }
@@ -86,6 +115,8 @@ impl EmbeddingsState {
                 json!({ "state": "Ready", "dimensions": embeddings.space().dimensions() })
             }
             Self::Failed { message } => json!({ "state": "Failed", "message": message }),
+            Self::Starting => json!({ "state": "Starting" }),
+            Self::Provider(vectors) => vectors.to_json(),
         }
     }
 
@@ -93,17 +124,31 @@ impl EmbeddingsState {
     pub(crate) fn model(&self) -> Option<Arc<dyn QuestionVectors>> {
         match self {
             Self::Ready(embeddings) => Some(embeddings.clone()),
-            Self::Off | Self::Failed { .. } => None,
+            Self::Provider(vectors) => Some(vectors.clone()),
+            Self::Off | Self::Failed { .. } | Self::Starting => None,
+        }
+    }
+
+    /// Returns the provider whose vectors of questions must be there before a search.
+    pub(crate) fn provider(&self) -> Option<&Arc<ProviderVectors>> {
+        match self {
+            Self::Provider(vectors) => Some(vectors),
+            Self::Off | Self::Ready(_) | Self::Failed { .. } | Self::Starting => None,
         }
     }
 
     /// Returns the vector of a skill. `before` is the skill before a change.
     pub(crate) fn skill_vector(&self, skill: &Candidate, before: Option<&Candidate>) -> Option<Vector> {
-        let Self::Ready(embeddings) = self else { return None };
-        let text = skill_text(skill);
-        match before.filter(|before| before.vector.is_some() && skill_text(before) == text) {
-            Some(before) => before.vector.clone(),
-            None => embeddings.model.vector(&text),
+        match self {
+            Self::Off | Self::Failed { .. } | Self::Starting => None,
+            Self::Provider(vectors) => vectors.skill_vector(&skill_text(skill)),
+            Self::Ready(embeddings) => {
+                let text = skill_text(skill);
+                match before.filter(|before| before.vector.is_some() && skill_text(before) == text) {
+                    Some(before) => before.vector.clone(),
+                    None => embeddings.model.vector(&text),
+                }
+            }
         }
     }
 }

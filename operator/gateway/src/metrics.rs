@@ -19,7 +19,6 @@ use prometheus_client::{
     metrics::{
         counter::Counter,
         family::Family,
-        gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
     },
     registry::{Registry, Unit},
@@ -27,7 +26,7 @@ use prometheus_client::{
 use skillet_kube::{ApiMetrics, lock};
 use tokio::time::Instant;
 
-use crate::{memory::MemoryPool, model::usage_meter::Tokens, process_metrics};
+use crate::{embeddings::EmbeddingsMetrics, memory::MemoryPool, model::usage_meter::Tokens, process_metrics};
 
 /// Most namespaces, and most models, that are labels.
 const MAX_NAMES: usize = 100;
@@ -124,7 +123,7 @@ pub struct Metrics {
     disallowed: Family<DisallowedLabels, Counter>,
     call_time: Histogram,
     state_exchanges: Family<StateLabels, Counter>,
-    embeddings_failed: Gauge,
+    embeddings: EmbeddingsMetrics,
 }
 
 impl Default for Metrics {
@@ -171,12 +170,8 @@ impl Metrics {
             "Reads and writes of the state in ConfigMaps, by state and outcome",
             state_exchanges.clone(),
         );
-        let embeddings_failed = Gauge::default();
-        registry.register(
-            "embeddings_failed",
-            "1 if the embedding model could not be loaded",
-            embeddings_failed.clone(),
-        );
+        let embeddings = EmbeddingsMetrics::default();
+        embeddings.register(registry);
         let (namespaces, models) = (Names::default(), Names::default());
         Self {
             registry: Arc::new(all),
@@ -192,7 +187,7 @@ impl Metrics {
             disallowed,
             call_time,
             state_exchanges,
-            embeddings_failed,
+            embeddings,
         }
     }
 
@@ -231,9 +226,9 @@ impl Metrics {
         self.state_exchanges.get_or_create(&StateLabels { state, outcome }).inc();
     }
 
-    /// The embedding model could not be loaded.
-    pub fn embeddings_failed(&self) {
-        self.embeddings_failed.set(1);
+    /// Returns the metrics of embeddings.
+    pub fn embeddings(&self) -> &EmbeddingsMetrics {
+        &self.embeddings
     }
 
     /// A request to a model has ended.

@@ -12,6 +12,7 @@ mod passthrough;
 pub mod preferences;
 mod provider_choice;
 pub mod proxy;
+mod question_vectors;
 mod rate_limits;
 mod request_record;
 mod response_ids;

@@ -27,7 +27,7 @@ pub use self::tasks::TaskEnded;
 use self::tasks::TaskGroup;
 use crate::{
     admin,
-    embeddings::EmbeddingsState,
+    embeddings::{EmbeddingsRefresh, EmbeddingsState},
     error::ApiError,
     mcp,
     memory::MemoryPool,
@@ -132,6 +132,10 @@ pub async fn run(
     let (learning, catalog) = (model.learning.clone(), service.catalog.clone());
     let maps = StateMaps::new(client.clone(), &namespace);
     tasks.spawn("the exchange of learned terms", learning.exchange(maps, catalog, metrics.clone()));
+    let maps = StateMaps::new(client.clone(), &namespace);
+    let refresh =
+        EmbeddingsRefresh::new(service.catalog.clone(), maps, model.providers.clone(), metrics.clone());
+    tasks.spawn("the refresh of vectors", refresh.run());
     let cluster = admin::routes(|| Ok(()), readiness(&service), metrics.registry());
     tasks.spawn("the server of probes", admin::serve(probed, cluster));
     info!(%address, %probes_address, is_tls, memory = service.memory.size(), "Gateway started");

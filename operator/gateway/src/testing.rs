@@ -3,6 +3,7 @@
 //! Namespace `team` is the usual caller's, `platform` is the platform's and `shop` is a catalog. A service account may do
 //! everything in its own namespace and in these two, unless a test denies it. Accounts are written `<namespace>/<name>`.
 
+mod embeddings_server;
 mod provider;
 pub(crate) mod scripts;
 
@@ -16,7 +17,10 @@ use skillet_kube::testing::{self, FakeApiServer};
 use skillet_llm::confirmation::ConfirmationKey;
 use tower::ServiceExt as _;
 
-pub(crate) use self::provider::Provider;
+pub(crate) use self::{
+    embeddings_server::{Behavior, EmbeddingsServer},
+    provider::Provider,
+};
 use crate::{
     auth::{Auth, Caller, Verb},
     error::ApiError,

@@ -254,6 +254,27 @@ impl Index {
         Self { model, ..self }
     }
 
+    /// Replaces a skill by one that differs in its vector only.
+    pub fn set_vector(&mut self, candidate: &Arc<Candidate>) {
+        let Some(slot) = self.names.get(&candidate.name).copied() else { return };
+        let Some(Some(entry)) = self.entries.get_mut(slot as usize) else { return };
+        entry.candidate = candidate.clone();
+        if candidate.eligibility() == Eligibility::OnMatch {
+            self.vectors.set(slot, candidate.vector.as_ref());
+        }
+    }
+
+    /// Sets another model, after the vectors of its skills.
+    pub fn set_model(&mut self, model: Option<Arc<dyn QuestionVectors>>) {
+        self.model = model;
+        self.vectors = VectorTable::default();
+        for (slot, entry) in (0..).zip(&self.entries) {
+            let candidate = entry.as_ref().map(|entry| &entry.candidate);
+            let searched = candidate.filter(|candidate| candidate.eligibility() == Eligibility::OnMatch);
+            self.vectors.set(slot, searched.and_then(|candidate| candidate.vector.as_ref()));
+        }
+    }
+
     /// Returns the model of the vectors.
     pub fn model(&self) -> Option<&Arc<dyn QuestionVectors>> {
         self.model.as_ref()

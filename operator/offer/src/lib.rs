@@ -41,4 +41,6 @@ pub use request::RequestFacts;
 pub use score::{Scorer, Signal, SignalKind};
 pub use scoring::{MatchMode, Scoring, Weights};
 pub use select::{Selection, SkillFilter, select};
-pub use vectors::{ModelError, QuestionVectors, StaticEmbeddings, Vector, VectorSpace, skill_text};
+pub use vectors::{
+    ModelError, QuestionVectors, StaticEmbeddings, Vector, VectorSpace, background_texts, skill_text,
+};

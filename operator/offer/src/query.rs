@@ -44,6 +44,11 @@ impl Query {
         Self { matching, provider: facts.provider, text, words, questions }
     }
 
+    /// Returns the texts whose vectors a search asks the model for.
+    pub fn vector_texts(&self) -> impl Iterator<Item = &str> {
+        self.questions.iter().filter_map(|question| question.text.as_deref())
+    }
+
     /// Returns the distinct words of the text, in the order of their first occurrence.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.words.iter().filter_map(|range| self.text.get(range.clone()))
@@ -66,6 +71,16 @@ mod tests {
         assert_eq!(query.words().collect::<Vec<_>>(), ["low", "max", "tokens", "run", "web"]);
         let query = Query::new(MatchMode::Words, &facts);
         assert_eq!(query.words().collect::<Vec<_>>(), ["run", "web"]);
+    }
+
+    #[test]
+    fn only_ranked_asks_for_vectors() {
+        let turns = [vec!["run it"], vec!["!"], vec!["web"]];
+        let facts = RequestFacts { user_turns: &turns, ..RequestFacts::default() };
+        let texts =
+            |matching| Query::new(matching, &facts).vector_texts().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(texts(MatchMode::Ranked), ["run it", "web"]);
+        assert!(texts(MatchMode::Words).is_empty());
     }
 
     #[test]

@@ -22,7 +22,12 @@ mod vector;
 use std::fmt::Debug;
 
 pub(crate) use self::table::VectorTable;
-pub use self::{embeddings::StaticEmbeddings, space::VectorSpace, static_model::ModelError, vector::Vector};
+pub use self::{
+    embeddings::StaticEmbeddings,
+    space::{VectorSpace, background_texts},
+    static_model::ModelError,
+    vector::Vector,
+};
 use super::{Candidate, unicode_words::split_name};
 
 /// Most bytes of a skill's text that get into its vector.
@@ -33,7 +38,8 @@ pub trait QuestionVectors: Debug + Send + Sync {
     /// Returns the model's space. Vectors of skills and of questions are of the same space.
     fn space(&self) -> &VectorSpace;
 
-    /// Returns the vector of a question. If there is none, words alone decide.
+    /// Returns the vector of a question. If there is none, words alone decide. It is asked by many searches, so it does
+    /// not wait: a model that asks a provider has the vectors from before the search.
     fn vector(&self, question: &str) -> Option<Vector>;
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use skillet_api::{Phase, Reason};
 use skillet_core::busiest::Load;
 use skillet_gateway::{
+    embeddings::Purpose,
     metrics::{Metrics as GatewayMetrics, ModelUse},
     model::usage_meter::Tokens,
     process_metrics,
@@ -40,6 +41,8 @@ fn served() -> String {
     gateway.refused("RateLimited");
     gateway.disallowed("refused");
     gateway.provider_answered("openai", "success");
+    gateway.embeddings().requested(Purpose::Question, "success");
+    gateway.embeddings().set_skills(1, 1);
     let tokens = Tokens::default();
     gateway.used(&ModelUse { namespace: "a", provider: "b", model: "c", is_success: true, tokens });
     let mut text = String::new();

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::EmbeddingsPolicy;
+
 /// Comparison of a skill's names, tags and words with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OfferMatching {
@@ -71,6 +73,9 @@ pub struct OfferPolicy {
     /// Learning from the use of skills, with `Ranked` and `Tools` only.
     #[serde(skip_serializing_if = "LearningPolicy::is_off")]
     pub learning: LearningPolicy,
+    /// Search for skills by their meaning, with `Ranked` only.
+    #[serde(skip_serializing_if = "EmbeddingsPolicy::is_off")]
+    pub embeddings: EmbeddingsPolicy,
 }
 
 /// Learning from the use of skills: terms of questions that led to calls strengthen a skill, offers without a call weaken it.
@@ -101,6 +106,7 @@ impl Default for OfferPolicy {
             min_auto_score: None,
             token_budget: 16_000,
             learning: LearningPolicy::default(),
+            embeddings: EmbeddingsPolicy::default(),
         }
     }
 }

@@ -129,6 +129,45 @@ fn settings_cases(at: &'static str, write: impl Fn(&str) -> String) -> Vec<Case>
     ]
 }
 
+fn embeddings_cases() -> Vec<Case> {
+    let provider =
+        |fields: &str| gateway(&format!("offer: {{embeddings: {{provider: {{model: m, {fields}}}}}}}"));
+    let bound = |path: &str| -> &'static str {
+        Box::leak(format!("spec.gateway.offer.embeddings.provider.{path}").into_boxed_str())
+    };
+    let secret = |fields: &str| provider(&format!("keySecret: {{{fields}}}"));
+    vec![
+        breaks(bound("model required"), gateway("offer: {embeddings: {provider: {}}}")),
+        breaks(bound("model minLength"), provider("model: ''").replacen("model: m, ", "", 1)),
+        breaks(
+            bound("model maxLength"),
+            provider(&format!("model: {}", long(257))).replacen("model: m, ", "", 1),
+        ),
+        breaks(bound("baseUrl pattern"), provider("baseUrl: 'ftp://x'")),
+        breaks(bound("baseUrl maxLength"), provider(&format!("baseUrl: 'http://{}'", "x".repeat(506)))),
+        breaks(bound("azure.apiVersion pattern"), provider("azure: {apiVersion: '2024/10'}")),
+        breaks(
+            bound("azure.apiVersion maxLength"),
+            provider(&format!("azure: {{apiVersion: {}}}", long(33))),
+        ),
+        breaks(bound("keySecret.name required"), secret("key: k")),
+        breaks(bound("keySecret.name minLength"), secret("name: ''")),
+        breaks(bound("keySecret.name maxLength"), secret(&format!("name: {}", long(254)))),
+        breaks(bound("keySecret.key minLength"), secret("name: n, key: ''")),
+        breaks(bound("keySecret.key maxLength"), secret(&format!("name: n, key: {}", long(254)))),
+        breaks(bound("dimensions minimum"), provider("dimensions: 7")),
+        breaks(bound("dimensions maximum"), provider("dimensions: 4097")),
+        breaks(
+            bound("timeout rule: write a duration like 500ms, 30s, 1m30s or 1h"),
+            provider("timeout: soon"),
+        ),
+        breaks(bound("timeout rule: write a duration above zero, such as 30s"), provider("timeout: 0s")),
+        breaks(bound("timeout rule: write a duration up to 5s, such as 300ms"), provider("timeout: 5s1ms")),
+        breaks(bound("timeout minLength"), provider("timeout: ''")),
+        breaks(bound("timeout maxLength"), provider(&format!("timeout: {}1s", "0".repeat(31)))),
+    ]
+}
+
 fn provider_cases() -> Vec<Case> {
     let additional = |fields: &str| gateway(&format!("providers: {{additional: [{{{fields}}}]}}"));
     let of_list = |fields: &str| additional(&format!("name: n, dialect: OpenAI, {fields}"));
@@ -136,6 +175,7 @@ fn provider_cases() -> Vec<Case> {
     for own in ["openai", "anthropic", "gemini"] {
         cases.extend(settings_cases(own, |fields| gateway(&format!("providers: {{{own}: {{{fields}}}}}"))));
     }
+    cases.extend(embeddings_cases());
     let many_providers = many(33, |n| format!("{{name: n{n}, dialect: OpenAI}}"));
     let long_name = format!("name: {}, dialect: OpenAI", long(64));
     cases.extend([

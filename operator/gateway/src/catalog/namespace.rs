@@ -146,6 +146,38 @@ impl Namespace {
         });
     }
 
+    /// Returns the skills whose vectors the model has now and the index does not, or the other way round.
+    pub(super) fn find_new_vectors(&self, embeddings: &EmbeddingsState) -> Vec<Arc<CatalogEntry>> {
+        let changed = |entry: &Arc<CatalogEntry>| {
+            let candidate = entry.candidate.as_ref()?;
+            let vector = embeddings.skill_vector(candidate, None);
+            let candidate =
+                (vector != candidate.vector).then(|| Candidate { vector, ..(**candidate).clone() })?;
+            Some(Arc::new(CatalogEntry { candidate: Some(Arc::new(candidate)), ..(**entry).clone() }))
+        };
+        self.skills.values().filter_map(changed).collect()
+    }
+
+    /// Sets skills that differ in their vectors only.
+    pub(super) fn set_vectors(&mut self, skills: &[Arc<CatalogEntry>]) {
+        for entry in skills {
+            self.skills.insert(entry.skill.name.clone(), entry.clone());
+            if let Some(candidate) = &entry.candidate {
+                self.index.set_vector(candidate);
+            }
+        }
+    }
+
+    /// Sets the model, with the skills whose vectors it changes.
+    pub(super) fn set_model(
+        &mut self,
+        skills: &[Arc<CatalogEntry>],
+        model: Option<Arc<dyn QuestionVectors>>,
+    ) {
+        self.set_vectors(skills);
+        self.index.set_model(model);
+    }
+
     /// Reads text by other rules from now on.
     pub fn read_as(&mut self, reading: MatchMode) {
         if self.index.matching() != reading {

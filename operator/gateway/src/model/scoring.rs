@@ -36,6 +36,7 @@ pub(super) fn scoring(spec: &OfferPolicy) -> Scoring {
         min_auto_score,
         token_budget: _,
         learning: _,
+        embeddings: _,
     } = spec;
     let base = match matching {
         OfferMatching::Ranked => Scoring::ranked(),

@@ -139,7 +139,7 @@ impl OfferRequest<'_> {
     }
 
     /// The reason why the request is offered nothing at all.
-    fn find_exclusion(&self) -> Option<&'static str> {
+    pub(super) fn find_exclusion(&self) -> Option<&'static str> {
         let excluded = self.dialect.find_exclusion(self.request, self.model);
         match self.tool_use {
             ToolUse::Never => Some(TOOLS_NEVER),

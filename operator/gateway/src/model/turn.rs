@@ -28,7 +28,7 @@ use crate::{
         },
         offered_tools::OfferedTools,
         preferences::SkillPreferences,
-        provider_choice,
+        provider_choice, question_vectors,
         shared_key::{find_object_of_others, put_caller_id, stored_object_forbidden},
         tools::{self, CallerNamespaces, ExplainedOffer, OfferRequest},
         upstream::SharedKeyRules,
@@ -62,6 +62,7 @@ impl Turn {
         let learned = state.learning.learned(&policy, &self.caller.namespace);
         let question =
             OfferRequest { learned: learned.as_deref(), ..self.offer_request(state, &preferences) };
+        question_vectors::ask_for_offer(&state.catalog, &namespaces.usable, &question).await;
         let mut offered = compute(bytes, || tools::offer(&policy, &namespaces, &question));
         let texts = offered.texts.bytes();
         if texts > 0 {
@@ -131,6 +132,7 @@ impl Turn {
         let policy = state.catalog.policy();
         let learned = state.learning.learned(&policy, &self.caller.namespace);
         let request = OfferRequest { learned: learned.as_deref(), ..self.offer_request(state, &preferences) };
+        question_vectors::ask_for_explanation(&state.catalog, &usable, &request).await;
         Ok((tools::explain_offer(&policy, &usable, &request), forbidden))
     }
 

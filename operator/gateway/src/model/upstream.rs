@@ -4,6 +4,7 @@
 //! client's own provider key is forwarded only if the policy allows it; else the platform's key replaces it. Redirects
 //! are not followed, because they would carry the key to another host.
 
+mod embeddings;
 mod provider_keys;
 mod response;
 mod transport_error;
@@ -16,6 +17,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use skillet_api::gateway::{ConversationPolicy, KeySecret, Provider, StoredObjects};
 use skillet_llm::DialectName;
 
+pub(crate) use self::embeddings::{EmbeddingsFailure, EmbeddingsLimits};
 pub use self::response::ProviderResponse;
 use self::{provider_keys::ProviderKeys, transport_error::transport_error, url::request_url};
 use crate::{

@@ -47,7 +47,29 @@ fn background() -> impl Iterator<Item = (BackgroundText, &'static str)> {
     })
 }
 
+/// Returns the built-in texts that measure a model.
+pub fn background_texts() -> Vec<&'static str> {
+    background().map(|(_, text)| text).collect()
+}
+
 impl VectorSpace {
+    /// Returns the space as bytes, the form in which it is stored.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Self { common, mean, deviation } = self;
+        [mean, deviation].into_iter().chain(common).flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    /// Reads the bytes of a stored space.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (values, rest) = bytes.as_chunks::<4>();
+        let values: Vec<f32> = values.iter().map(|value| f32::from_le_bytes(*value)).collect();
+        let [mean, deviation, common @ ..] = &values[..] else { return None };
+        let length = common.iter().map(|value| value * value).sum::<f32>().sqrt();
+        let is_unit = (length - 1.0).abs() < LEAST_REST;
+        let is_sound = rest.is_empty() && is_unit && mean.is_finite() && *deviation >= LEAST_DEVIATION;
+        is_sound.then(|| Self { common: common.to_vec(), mean: *mean, deviation: *deviation })
+    }
+
     /// Measures a model. `embed` returns the model's vector of a text. `None` if the model gives too few texts a vector.
     pub fn measure(mut embed: impl FnMut(&str) -> Option<Vec<f32>>) -> Option<Self> {
         let texts: Vec<(BackgroundText, Vec<f32>)> =
@@ -148,6 +170,19 @@ mod tests {
         };
         let other = VectorSpace::measure(narrow).unwrap();
         assert_eq!(other.points(other.mean + 3.0 * other.deviation), 30);
+    }
+
+    #[test]
+    fn a_stored_space_reads_back_and_a_damaged_one_does_not() {
+        let space = VectorSpace::measure(|text| Some(embed(text, 64))).unwrap();
+        let bytes = space.to_bytes();
+        assert_eq!(VectorSpace::from_bytes(&bytes), Some(space));
+        let mut infinite = bytes.clone();
+        infinite[..4].copy_from_slice(&f32::INFINITY.to_le_bytes());
+        for damaged in [&[][..], &bytes[..8], &bytes[..bytes.len() - 1], &[0; 40], &infinite] {
+            assert_eq!(VectorSpace::from_bytes(damaged), None);
+        }
+        assert!(background_texts().len() > 100);
     }
 
     #[test]

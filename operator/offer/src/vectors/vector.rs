@@ -25,6 +25,23 @@ impl Vector {
         Some(Self { values, scale: to_f32(square).sqrt().recip() })
     }
 
+    /// Returns the values as bytes, the form in which a vector is stored.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.values.iter().map(|value| value.cast_unsigned()).collect()
+    }
+
+    /// Reads the bytes of a stored vector.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let values: Arc<[i8]> = bytes.iter().map(|byte| byte.cast_signed()).collect();
+        let square: i32 = values.iter().map(|value| i32::from(*value).pow(2)).sum();
+        (square > 0).then(|| Self { values, scale: to_f32(square).sqrt().recip() })
+    }
+
+    /// Returns the number of dimensions.
+    pub fn dimensions(&self) -> usize {
+        self.values.len()
+    }
+
     /// Returns the cosine; 0 for vectors of different models.
     pub(super) fn cosine(&self, other: &Self) -> f32 {
         self.widened().cosine(&other.values, other.scale)
@@ -89,6 +106,14 @@ mod tests {
         let (a, b) = (Vector::of(&a).unwrap(), Vector::of(&b).unwrap());
         assert!((a.cosine(&b) - expected).abs() < 0.01, "{} {expected}", a.cosine(&b));
         assert!((a.cosine(&a) - 1.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_stored_vector_reads_back() {
+        let vector = Vector::of(&[0.5, -1.0, 0.0]).unwrap();
+        assert_eq!((vector.to_bytes(), vector.dimensions()), (vec![64, 129, 0], 3));
+        assert_eq!(Vector::from_bytes(&vector.to_bytes()), Some(vector));
+        assert_eq!((Vector::from_bytes(&[]), Vector::from_bytes(&[0, 0])), (None, None));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::{
     model::{
         instructions::{self, GuideScope, ReadRequest, RestrictingSkill},
         offered_tools::{InstructionsAction, OfferedTool, SearchAction, Target},
+        question_vectors,
         scoring::provider_family,
         search_tools::{self, SkillSearch},
     },
@@ -108,6 +109,17 @@ impl Conversation {
         match self.skill_call(call) {
             Some(SkillCall { target, .. }) if names_skill => target.skill.into(),
             Some(_) | None => call.name.as_str().into(),
+        }
+    }
+
+    /// Asks for the vector of a search's text, so that the search finds it.
+    pub(super) async fn prepare_search(&self, call: &ToolCall) {
+        let find = OfferedTool::Search { search: SearchAction::Find };
+        if self.offered.targets.get(call.name.as_str()) == Some(&find)
+            && let Arguments::Json(arguments) = &call.arguments
+            && let Ok(query) = search_tools::read_query(arguments)
+        {
+            question_vectors::ask_for_search(&self.gateway.catalog, query).await;
         }
     }
 

@@ -120,6 +120,7 @@ async fn called(
     key: Option<String>,
     (restricting, deadline): (&[&RestrictingSkill], Instant),
 ) -> CallOutcome {
+    conversation.prepare_search(call).await;
     let called = match conversation.called_tool(call) {
         Ok(CalledTool::Skill(called)) => called,
         Ok(CalledTool::Reading(request)) => return read(conversation, request).await,

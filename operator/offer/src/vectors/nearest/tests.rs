@@ -40,6 +40,16 @@ fn a_skill_that_means_the_same_in_other_words_is_offered() {
     assert_eq!(names(&offer(&[&index], "wumpet")), ["s1"]);
     assert_eq!(names(&offer(&[&index], "invoice wumpet")), ["s3", "s1"], "words and vectors are added");
     assert!(names(&offer(&[&index.clone().with_model(None)], "wumpet")).is_empty());
+    let mut later = Index::build(MatchMode::Ranked, skills.iter().cloned().map(Arc::new));
+    later = later.with_model(Some(model.clone()));
+    assert!(names(&offer(&[&later], "wumpet")).is_empty());
+    later.set_vector(&model.add_to(&skills[0]));
+    later.set_vector(&model.add_to(&candidate("unknown", "zorgle", &[])));
+    assert_eq!(names(&offer(&[&later], "wumpet")), ["s1"], "a vector that comes later");
+    let wide = Arc::new(ToyModel::new(&GROUPS, 64));
+    skills.iter().for_each(|skill| later.set_vector(&wide.add_to(skill)));
+    later.set_model(Some(wide));
+    assert_eq!(names(&offer(&[&later], "quandle")), ["s2"], "another model with other dimensions");
     let mut changed = index;
     changed.apply(Change::Upsert(Arc::new(candidate("s1", "zorgle", &[]))));
     assert!(names(&offer(&[&changed], "wumpet")).is_empty(), "a skill without a vector");

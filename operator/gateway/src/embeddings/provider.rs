@@ -1,0 +1,163 @@
+//! The vectors of a provider: those of the skills from the cluster's state, and those of questions from a small cache.
+//!
+//! A request asks for the vectors of its new questions once, within the policy's time limit. If there are none in time,
+//! words alone decide. A breaker spares a dead provider, and requests the wait for it.
+
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, RwLock},
+};
+
+use serde_json::{Value, json};
+use skillet_kube::{lock, read, write};
+use skillet_offer::{QuestionVectors, Vector, VectorSpace};
+use tokio::{sync::Semaphore, time::Instant};
+use tracing::warn;
+
+use super::{
+    breaker::Breaker, client::EmbeddingsClient, metrics::Purpose, question_cache::QuestionCache,
+    text_digest::TextDigest, vector_maps::Vectors,
+};
+use crate::model::upstream::EmbeddingsFailure;
+
+/// Most requests for questions at one time. Further ones are searched by words alone.
+const MAX_REQUESTS: usize = 16;
+
+/// A provider's vectors, of one model.
+pub struct ProviderVectors {
+    client: Arc<EmbeddingsClient>,
+    space: VectorSpace,
+    skills: RwLock<Vectors>,
+    questions: Mutex<QuestionCache>,
+    breaker: Mutex<Breaker>,
+    places: Semaphore,
+    /// The last failure, if no request has succeeded since.
+    failure: Mutex<Option<EmbeddingsFailure>>,
+}
+
+impl ProviderVectors {
+    pub(super) fn new(client: Arc<EmbeddingsClient>, space: VectorSpace) -> Self {
+        Self {
+            client,
+            space,
+            skills: RwLock::default(),
+            questions: Mutex::default(),
+            breaker: Mutex::default(),
+            places: Semaphore::new(MAX_REQUESTS),
+            failure: Mutex::default(),
+        }
+    }
+
+    /// Returns the vector of a skill's text, if it is known.
+    pub(super) fn skill_vector(&self, text: &str) -> Option<Vector> {
+        read(&self.skills).get(&TextDigest::of(text)).cloned().flatten()
+    }
+
+    /// Returns true if the vector of a skill's text is known, or known to be none.
+    pub(super) fn knows(&self, skill: TextDigest) -> bool {
+        read(&self.skills).contains_key(&skill)
+    }
+
+    pub(super) fn add_skills(&self, vectors: Vectors) {
+        write(&self.skills).extend(vectors);
+    }
+
+    pub(super) fn keep_skills(&self, is_kept: impl Fn(TextDigest) -> bool) {
+        write(&self.skills).retain(|digest, _| is_kept(*digest));
+    }
+
+    /// Asks for the vectors of the questions that are not known. Afterwards a search finds them without waiting.
+    pub(crate) async fn ask(&self, questions: &[String]) {
+        let texts = self.unknown(questions);
+        if texts.is_empty() {
+            return;
+        }
+        let metrics = self.client.metrics().embeddings();
+        let Ok(_place) = self.places.try_acquire() else {
+            metrics.requested(Purpose::Question, "busy");
+            return;
+        };
+        if !lock(&self.breaker).allows(Instant::now()) {
+            metrics.requested(Purpose::Question, "suspended");
+            return;
+        }
+        let (limit, dimensions) = (self.client.settings().timeout.0, self.space.dimensions());
+        match self.client.embed(Purpose::Question, &texts, limit, Some(dimensions)).await {
+            Ok(vectors) => {
+                let mut questions = lock(&self.questions);
+                for (text, vector) in texts.iter().zip(vectors) {
+                    questions.insert(TextDigest::of(text), self.space.vector(&vector));
+                }
+                drop(questions);
+                self.succeed();
+            }
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    fn unknown<'a>(&self, questions: &'a [String]) -> Vec<&'a str> {
+        let (mut known, mut seen) = (lock(&self.questions), HashSet::new());
+        let digests = questions.iter().map(|text| (text.as_str(), TextDigest::of(text)));
+        let unknown = digests.filter(|(_, digest)| known.get(*digest).is_none() && seen.insert(*digest));
+        unknown.map(|(text, _)| text).collect()
+    }
+
+    /// The provider has answered.
+    pub(super) fn succeed(&self) {
+        lock(&self.breaker).succeed();
+        if lock(&self.failure).take().is_some() {
+            self.client.metrics().embeddings().set_failed(false);
+        }
+    }
+
+    /// A request for the vectors of questions has failed.
+    fn fail(&self, failure: EmbeddingsFailure) {
+        let is_open = {
+            let mut breaker = lock(&self.breaker);
+            breaker.fail(Instant::now());
+            breaker.is_open()
+        };
+        self.set_failure(failure, is_open);
+    }
+
+    /// Keeps a failure for explanations. `is_lasting` is true if it is more than one late response.
+    pub(super) fn set_failure(&self, failure: EmbeddingsFailure, is_lasting: bool) {
+        let EmbeddingsFailure { outcome, message, is_of_texts: _ } = &failure;
+        warn!(outcome, message, "Provider of embeddings failed; skills are ranked by words alone");
+        if is_lasting {
+            self.client.metrics().embeddings().set_failed(true);
+        }
+        *lock(&self.failure) = Some(failure);
+    }
+
+    /// Returns the state for an explanation.
+    pub(super) fn to_json(&self) -> Value {
+        let (model, dimensions) = (self.client.settings().model, self.space.dimensions());
+        match &*lock(&self.failure) {
+            None => json!({ "state": "Ready", "model": model, "dimensions": dimensions }),
+            Some(EmbeddingsFailure { message, .. }) => {
+                json!({ "state": "Unavailable", "model": model, "dimensions": dimensions, "message": message })
+            }
+        }
+    }
+}
+
+impl QuestionVectors for ProviderVectors {
+    fn space(&self) -> &VectorSpace {
+        &self.space
+    }
+
+    fn vector(&self, question: &str) -> Option<Vector> {
+        lock(&self.questions).get(TextDigest::of(question))?.0
+    }
+}
+
+impl fmt::Debug for ProviderVectors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderVectors").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
