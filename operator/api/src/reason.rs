@@ -77,6 +77,12 @@ reasons! {
     SecretMissing,
     /// A ConfigMap, or a text under a key of it, does not exist.
     ConfigMapMissing,
+    /// The file that the Skill was imported from was not read as it is written.
+    ImportWarnings,
+    /// A script of the bundle declares a package that its image does not have.
+    DependencyMissing,
+    /// Nothing is known of the packages in the image of a script that declares some.
+    DependenciesUnknown,
     /// A limit is above the maximum of SkillPolicy.
     LimitTooHigh,
     /// The cluster did not give a sandbox in time: an admission rule, or a node that did not start it.
@@ -125,6 +131,9 @@ pub const READY: &str = "Ready";
 pub const SEALED: &str = "Sealed";
 /// Condition type: every Secret and key that the Skill's content names exists. Only of a Skill that names some.
 pub const SECRETS_PRESENT: &str = "SecretsPresent";
+/// Condition type: the images of the bundle's scripts have the packages that the scripts declare. Only of a Skill with such
+/// scripts.
+pub const DEPENDENCIES_MET: &str = "DependenciesMet";
 /// Condition type: a Skill whose current content cannot be sealed until somebody changes it, or an execution that has not
 /// succeeded. Tools that read kstatus take the object for failed.
 pub const STALLED: &str = "Stalled";

@@ -37,7 +37,7 @@ pub struct SkillStatus {
     /// False if `spec.run.sandbox.image` is a tag without a digest: the registry decides what runs, and may change it under a sealed version. Absent for a `runtime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pinned: Option<bool>,
-    /// `Ready`: a version can run. `Sealed`: the content of the spec is sealed under its version. `SecretsPresent`, only of a Skill with `secretEnv`: every Secret and key exists; without them models are not offered the skill. `Stalled`, only if it is True: the spec cannot be sealed until somebody changes it.
+    /// `Ready`: a version can run. `Sealed`: the content of the spec is sealed under its version. `SecretsPresent`, only of a Skill with `secretEnv`: every Secret and key exists; without them models are not offered the skill. `DependenciesMet`, only of a Skill whose scripts declare packages: their images have them. `Stalled`, only if it is True: the spec cannot be sealed until somebody changes it.
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

@@ -91,6 +91,9 @@ impl Exit {
             | Reason::Ready
             | Reason::Sealed
             | Reason::HashShared
+            | Reason::ImportWarnings
+            | Reason::DependencyMissing
+            | Reason::DependenciesUnknown
             | Reason::KeyExpired => Exit::Failed,
         }
     }

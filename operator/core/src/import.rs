@@ -1,6 +1,7 @@
 //! Skills of files: each SKILL.md and flat file of a tree becomes a Skill, or is refused with its reasons. One bad file never
 //! stops the others.
 
+mod findings;
 pub mod manifest;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,8 @@ use skillet_instructions::{
     document::Reading,
     tree::FileTree,
 };
+
+pub use self::findings::findings;
 
 /// The outcome of one file.
 #[derive(Clone, Debug, PartialEq)]

@@ -49,6 +49,9 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::Ready
         | Reason::Sealed
         | Reason::HashShared
+        | Reason::ImportWarnings
+        | Reason::DependencyMissing
+        | Reason::DependenciesUnknown
         | Reason::KeyExpired => 200,
     }
 }

@@ -62,6 +62,9 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::Ready
         | Reason::Sealed
         | Reason::HashShared
+        | Reason::ImportWarnings
+        | Reason::DependencyMissing
+        | Reason::DependenciesUnknown
         | Reason::KeyExpired => false,
     }
 }

@@ -3,6 +3,7 @@
 //! Validation also refuses everything that the CRD refuses, since an object may have been stored under an older CRD. It reads
 //! the spec and the SkillPolicy only; whether Secrets and images exist shows when a run starts.
 
+mod dependencies;
 mod field_error;
 mod image;
 mod instructions;
@@ -30,6 +31,7 @@ use crate::{
 use field_error::FieldErrors;
 
 pub use self::{
+    dependencies::{Dependencies, dependencies},
     field_error::FieldError,
     image::is_image_reference,
     instructions::{BODY_SOURCE, MAX_BODY_BYTES, MAX_BUNDLE_BYTES, body_problem, body_source, with_body},

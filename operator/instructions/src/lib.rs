@@ -4,6 +4,7 @@
 
 pub mod block;
 pub mod collect;
+pub mod dependencies;
 mod diagnostics;
 pub mod discovery;
 pub mod document;

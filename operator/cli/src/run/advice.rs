@@ -2,9 +2,16 @@
 
 use skillet_api::Reason;
 
+const CONSTRAINT_FORMS: &str = "write --version like 1.2.3, '^1.2.0', '~1.2.0' or '>=1.0.0 <2.0.0'";
+const LOWER_LIMIT: &str = "lower the Skill's limit, or have spec.maximums of SkillPolicy default raised";
+const ENABLE_EXECUTION: &str =
+    "no skill runs in this cluster until SkillPolicy default has spec.executionEnabled: true";
+const RUN_AGAIN: &str = "run it again, unless it may already have had an effect; limits.retries of the Skill makes the operator retry";
+
 /// Returns a sentence; `None` if the message is enough.
 pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<String> {
     let see = |what: &str| format!("kubectl get skill {skill} -n {namespace} -o {what}");
+    let field = |path: &str| see(&format!("jsonpath='{{{path}}}'"));
     Some(match reason {
         Reason::SkillNotFound => format!("kubectl get skills -n {namespace} lists those that exist"),
         Reason::SkillNotReady
@@ -17,36 +24,30 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         | Reason::ParseFailed => {
             format!("repair the Skill; kubectl describe skill {skill} -n {namespace} shows the error")
         }
-        Reason::NoProgram => format!("a model reads it; {} shows the text", see("jsonpath='{.spec.instructions.body}'")),
+        Reason::NoProgram => format!("a model reads it; {} shows the text", field(".spec.instructions.body")),
         Reason::VersionNotFound | Reason::VersionYanked => {
             format!("kubectl skill versions {skill} -n {namespace} lists those that exist")
         }
-        Reason::ConstraintInvalid => "write --version like 1.2.3, '^1.2.0', '~1.2.0' or '>=1.0.0 <2.0.0'".into(),
+        Reason::ConstraintInvalid => CONSTRAINT_FORMS.into(),
         Reason::SkillOff => format!("set spec.mode of Skill {skill} to auto or on"),
         Reason::SkillDisabled => format!("set spec.enabled of Skill {skill} to true"),
-        Reason::ExecutionDisabled => {
-            "no skill runs in this cluster until SkillPolicy default has spec.executionEnabled: true".into()
-        }
-        Reason::InputInvalid => format!("{} shows the expected input", see("jsonpath='{.spec.tool.inputSchema}'")),
+        Reason::ExecutionDisabled => ENABLE_EXECUTION.into(),
+        Reason::InputInvalid => format!("{} shows the expected input", field(".spec.tool.inputSchema")),
         Reason::OutputInvalid => {
-            format!("the program printed what {} forbids", see("jsonpath='{.spec.tool.outputSchema}'"))
+            format!("the program printed what {} forbids", field(".spec.tool.outputSchema"))
         }
         Reason::OutputTooLarge => format!("print less, or raise spec.limits.outputBytes of Skill {skill}"),
         Reason::ImageNotAllowed => "have the image added to spec.allowedImages of SkillPolicy default".into(),
         Reason::ImageUnavailable => "see that every node can pull the image that the message names".into(),
         Reason::SecretMissing => format!("create the Secret, with that key, in namespace {namespace}"),
-        Reason::LimitTooHigh => {
-            "lower the Skill's limit, or have spec.maximums of SkillPolicy default raised".into()
-        }
+        Reason::LimitTooHigh => LOWER_LIMIT.into(),
         Reason::Unschedulable => {
             format!("lower spec.limits of Skill {skill}, or add a node that is large enough for it")
         }
         Reason::SandboxUnavailable | Reason::IsolationUnavailable => {
             "kubectl skill doctor shows what the cluster lacks".into()
         }
-        Reason::SandboxLost | Reason::ResultLost | Reason::ApiError => {
-            "run it again, unless it may already have had an effect; limits.retries of the Skill makes the operator retry".into()
-        }
+        Reason::SandboxLost | Reason::ResultLost | Reason::ApiError => RUN_AGAIN.into(),
         Reason::StartFailed => format!("{} shows the command; the image must hold it", see("yaml")),
         Reason::ExitCode => format!("the program itself failed; {} shows it", see("yaml")),
         Reason::OutOfMemory => format!("raise spec.limits.memory of Skill {skill}, or pass a smaller input"),
@@ -62,6 +63,9 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         | Reason::Ready
         | Reason::Sealed
         | Reason::HashShared
+        | Reason::ImportWarnings
+        | Reason::DependencyMissing
+        | Reason::DependenciesUnknown
         | Reason::KeyExpired => return None,
     })
 }

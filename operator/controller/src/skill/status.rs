@@ -3,14 +3,18 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kube::{Resource, ResourceExt};
+use kube::{Resource, ResourceExt, runtime::events::EventType};
 use skillet_api::{
     Reason, Skill, SkillPolicySpec, SkillStatus,
-    reason::{READY, SEALED, SECRETS_PRESENT, STALLED},
+    reason::{DEPENDENCIES_MET, READY, SEALED, SECRETS_PRESENT, STALLED},
     skill::Mode,
 };
 use skillet_core::{
-    skill::{effective_limits, is_image_pinned, maximum_limits, warnings, yanked_versions},
+    import::findings,
+    skill::{
+        Dependencies, dependencies, effective_limits, is_image_pinned, maximum_limits, warnings,
+        yanked_versions,
+    },
     version::{SkillSemver, current},
 };
 use skillet_kube::{Conditions, apply_status, find_condition, is_gone};
@@ -43,12 +47,28 @@ pub(crate) async fn report(
         Err(kube::Error::Api(status)) if is_gone(&status) => return Ok(()),
         Err(source) => return Err(Error::Apply { name: skill.name_any(), source: Box::new(source) }),
     }
-    if let Err(error) = result
-        && is_news(&old, &new)
-    {
-        ctx.reporter.problem(&reference, KIND, error.reason(), &chain(error)).await;
+    match result {
+        Err(error) if is_news(&old, &new) => {
+            ctx.reporter.problem(&reference, KIND, error.reason(), &chain(error)).await;
+        }
+        Ok(_) => {
+            if let Some(findings) = new_findings(skill, &old, &new) {
+                let reason = Reason::ImportWarnings;
+                ctx.reporter.event(&reference, KIND, EventType::Warning, reason, &findings).await;
+            }
+        }
+        Err(_) => {}
     }
     Ok(())
+}
+
+/// Returns the findings in the file of a Skill, if the status did not show them before.
+fn new_findings(skill: &Skill, old: &SkillStatus, new: &SkillStatus) -> Option<String> {
+    let findings = findings(skill.annotations()).join("; ");
+    let shows = |status: &SkillStatus| {
+        find_condition(&status.conditions, SEALED).is_some_and(|sealed| sealed.message.contains(&findings))
+    };
+    (!findings.is_empty() && shows(new) && !shows(old)).then_some(findings)
 }
 
 fn is_news(old: &SkillStatus, new: &SkillStatus) -> bool {
@@ -72,7 +92,8 @@ fn status(
     let (ready, mut sealed) = verdicts(result, &choice);
     if sealed.is_true {
         let note = result.as_ref().ok().and_then(|applied| applied.body_note.clone());
-        sealed.message = warnings(&skill.spec).into_iter().chain(note).collect::<Vec<_>>().join("; ");
+        let notes = warnings(&skill.spec).into_iter().chain(findings(skill.annotations())).chain(note);
+        sealed.message = notes.collect::<Vec<_>>().join("; ");
     }
     let (versions, digest) = match result {
         Ok(applied) => (texts(&applied.versions), Some(applied.digest.clone())),
@@ -92,9 +113,9 @@ fn status(
         result,
         Err(SkillError::Gather(_) | SkillError::Record(_) | SkillError::Apply(_) | SkillError::Status(_))
     );
-    let conditions = Conditions { old: &old.conditions, generation, now };
+    let builder = Conditions { old: &old.conditions, generation, now };
     let condition = |type_: &str, Verdict { is_true, reason, message }: &Verdict| {
-        conditions.build(type_, if *is_true { "True" } else { "False" }, reason.as_str(), message)
+        builder.build(type_, if *is_true { "True" } else { "False" }, reason.as_str(), message)
     };
     // A failed request says nothing of what was sealed before.
     let kept = |type_: &str, is_current: bool| {
@@ -106,6 +127,10 @@ fn status(
     ];
     if let Ok(Applied { missing_secrets: Some(missing), .. }) = result {
         conditions.push(condition(SECRETS_PRESENT, &secrets_verdict(missing)));
+    }
+    if let (Ok(_), Some(dependencies)) = (result, dependencies(&skill.spec, policy)) {
+        let (status, reason, message) = dependencies_verdict(&dependencies);
+        conditions.push(builder.build(DEPENDENCIES_MET, status, reason.as_str(), &message));
     }
     // kstatus, which Flux and Argo CD read, takes a Skill with this condition for failed instead of waiting.
     // A ConfigMap is often created a moment after its Skill, so a missing one is waited for.
@@ -133,6 +158,15 @@ fn secrets_verdict(missing: &[String]) -> Verdict {
     }
     let message = format!("this namespace lacks {}; models are not offered the skill", missing.join(", "));
     Verdict { is_true: false, reason: Reason::SecretMissing, message }
+}
+
+fn dependencies_verdict(dependencies: &Dependencies) -> (&'static str, Reason, String) {
+    let message = dependencies.to_string();
+    match dependencies {
+        Dependencies::Met => ("True", Reason::Ready, message),
+        Dependencies::Missing { .. } => ("False", Reason::DependencyMissing, message),
+        Dependencies::Unknown { .. } => ("Unknown", Reason::DependenciesUnknown, message),
+    }
 }
 
 fn mode_word(mode: Mode) -> &'static str {

@@ -311,3 +311,37 @@ async fn a_text_of_a_config_map_is_sealed_and_stays_when_the_config_map_changes(
     assert_eq!(bodies.collect::<Vec<_>>(), ["First.", "Second."]);
     operator.assert_nothing_was_forbidden();
 }
+
+#[tokio::test]
+async fn findings_of_an_import_and_missing_packages_are_in_the_status() {
+    let Some(operator) = operator() else { return };
+    let (client, at) = operator.namespace("sealing-imported").await;
+    let skill = json!({
+        "apiVersion": "skillet.dev/v1alpha1",
+        "kind": "Skill",
+        "metadata": { "name": "a", "annotations": {
+            "skillet.dev/imported-file": "a/SKILL.md",
+            "skillet.dev/import-findings": "2:3: warning: read in quotes (repaired)",
+        } },
+        "spec": {
+            "version": "1.0.0",
+            "description": "d",
+            "instructions": { "body": "Read." },
+            "files": [
+                { "path": "a.py", "content": "import yaml" },
+                { "path": "requirements.txt", "content": "pyyaml" },
+            ],
+        },
+    });
+    let api: Api<Skill> = Api::namespaced(client.clone(), &at);
+    api.patch("a", &PatchParams::apply("tests"), &Patch::Apply(&skill)).await.unwrap();
+    let status = skill_status(&client, &at, "a", |status| condition(status, "Sealed").0 == "True").await;
+    let finding = "a/SKILL.md:2:3: warning: read in quotes (repaired)";
+    assert_eq!(condition(&status, "Sealed").2, finding);
+    assert_eq!(event(&client, &at, "a", "ImportWarnings").await, finding);
+    let (verdict, reason, message) = condition(&status, "DependenciesMet");
+    assert_eq!((verdict, reason), ("False", "DependencyMissing"));
+    assert!(message.contains("pyyaml (requirements.txt)"), "{message}");
+    assert_eq!(condition(&status, "Ready").0, "True");
+    operator.assert_nothing_was_forbidden();
+}

@@ -13,12 +13,15 @@ use skillet_instructions::{
     tree::FileTree,
 };
 
+use super::findings;
 use crate::skill::validate_skill;
 
 /// Annotation with the path of the file that a Skill was imported from.
 pub const FILE_ANNOTATION: &str = "skillet.dev/imported-file";
 /// Annotation with the text before the body, as its author wrote it.
 pub const HEAD_ANNOTATION: &str = "skillet.dev/imported-frontmatter";
+/// Annotation with the findings in the file, one a line.
+pub const FINDINGS_ANNOTATION: &str = "skillet.dev/import-findings";
 /// Longest name of an object.
 const NAME_LIMIT: usize = 63;
 
@@ -32,13 +35,14 @@ pub(super) fn skill(tree: &FileTree, found: &Collected, prefix: &str) -> Result<
     if !files.is_empty() {
         spec["files"] = json!(files);
     }
+    let mut annotations = json!({ FILE_ANNOTATION: path, HEAD_ANNOTATION: head(&content, &document.body) });
+    if let Some(findings) = findings::annotation(&document.warnings) {
+        annotations[FINDINGS_ANNOTATION] = json!(findings);
+    }
     let object = json!({
         "apiVersion": "skillet.dev/v1alpha1",
         "kind": "Skill",
-        "metadata": {
-            "name": name,
-            "annotations": { FILE_ANNOTATION: path, HEAD_ANNOTATION: head(&content, &document.body) },
-        },
+        "metadata": { "name": name, "annotations": annotations },
         "spec": spec,
     });
     let skill: Skill = serde_json::from_value(object.clone()).map_err(|error| vec![error.to_string()])?;

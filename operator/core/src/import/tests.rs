@@ -85,3 +85,15 @@ fn changed_content_gets_a_higher_version_and_equal_content_keeps_its_own() {
     assert_eq!(next_version(&present, &desired), None);
     assert_eq!((raised("1.0.0", "1.1.0"), raised("1.0.0", "1.0.0").as_deref()), (None, Some("1.0.1")));
 }
+
+#[test]
+fn a_repaired_file_leaves_its_findings_on_the_skill() {
+    let verdicts =
+        import(&[("csv/SKILL.md", "---\ndescription: Use when: asked\n---\nx"), ("pdf/SKILL.md", "x")]);
+    let annotation =
+        |at: usize| object(&verdicts[at])["metadata"]["annotations"][manifest::FINDINGS_ANNOTATION].clone();
+    assert!(annotation(0).as_str().unwrap().starts_with("2:13: warning: "), "{}", annotation(0));
+    assert_eq!(annotation(1), Value::Null);
+    let first = &verdicts[0];
+    assert!(matches!(first.outcome, Outcome::Taken { is_repaired: true, .. }), "{first:?}");
+}

@@ -29,8 +29,8 @@ pub struct Interpreter {
 
 const SH: Interpreter = Interpreter { runtime: Runtime::Shell, program: "sh" };
 const BASH: Interpreter = Interpreter { runtime: Runtime::Shell, program: "bash" };
-const PYTHON: Interpreter = Interpreter { runtime: Runtime::Python, program: "python3" };
-const NODE: Interpreter = Interpreter { runtime: Runtime::Node, program: "node" };
+pub(super) const PYTHON: Interpreter = Interpreter { runtime: Runtime::Python, program: "python3" };
+pub(super) const NODE: Interpreter = Interpreter { runtime: Runtime::Node, program: "node" };
 
 impl Interpreter {
     /// Returns the interpreter that the first line names, or else the one for the end of the path.
@@ -136,7 +136,7 @@ fn find_interpreter(path: &str, files: &[ValidFile], errors: &mut FieldErrors) -
 }
 
 /// Returns the skill's own image, or that of the policy, or the runtime of the interpreter.
-fn choose_image(
+pub(super) fn choose_image(
     interpreter: Interpreter,
     sandbox: Option<&Sandbox>,
     policy: &SkillPolicySpec,

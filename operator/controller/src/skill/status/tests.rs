@@ -84,6 +84,50 @@ fn warnings_and_limits_of_the_policy_are_shown() {
 }
 
 #[test]
+fn findings_in_the_imported_file_are_shown_and_reported_once() {
+    let finding = "3:14: warning: description is no YAML (repaired)";
+    let imported = |status: SkillStatus| {
+        let mut skill = skill(1, &[], status);
+        let annotations = skill.annotations_mut();
+        annotations.insert("skillet.dev/imported-file".into(), "csv/SKILL.md".into());
+        annotations.insert("skillet.dev/import-findings".into(), finding.into());
+        skill
+    };
+    let first = imported(SkillStatus::default());
+    let shown = status(&first, &Ok(applied(&["1.0.0"])), now());
+    let message = &find_condition(&shown.conditions, SEALED).unwrap().message;
+    assert!(message.ends_with(&format!("; csv/SKILL.md:{finding}")), "{message}");
+    let news = new_findings(&first, &SkillStatus::default(), &shown);
+    assert_eq!(news, Some(format!("csv/SKILL.md:{finding}")));
+    assert_eq!(new_findings(&imported(shown.clone()), &shown, &shown), None);
+    let without = skill(1, &[], SkillStatus::default());
+    assert_eq!(new_findings(&without, &SkillStatus::default(), &sealed()), None);
+}
+
+#[test]
+fn packages_of_scripts_are_reported_only_of_a_skill_that_declares_some() {
+    let with = |image: &str| {
+        let mut skill = skill(1, &[], SkillStatus::default());
+        skill.spec.files = serde_saphyr::from_str(
+            "[{path: a.py, content: import yaml}, {path: requirements.txt, content: pyyaml}]",
+        )
+        .unwrap();
+        let policy = format!("{{scriptImages: {{{image}}}}}");
+        let policy: SkillPolicySpec = serde_saphyr::from_str(&policy).unwrap();
+        super::status(&skill, &Ok(applied(&["1.0.0"])), &policy, now())
+    };
+    assert!(find_condition(&sealed().conditions, DEPENDENCIES_MET).is_none());
+    let missing = with("");
+    assert_eq!(condition_of(&missing, DEPENDENCIES_MET), ("False".into(), "DependencyMissing".into()));
+    let message = &find_condition(&missing.conditions, DEPENDENCIES_MET).unwrap().message;
+    assert!(message.starts_with("the runtime of the scripts lacks pyyaml (requirements.txt)"), "{message}");
+    assert_eq!(condition_of(&missing, READY).0, "True", "scripts without the package run");
+    let unknown = condition_of(&with("python: 'py:1'"), DEPENDENCIES_MET);
+    assert_eq!(unknown, ("Unknown".into(), "DependenciesUnknown".into()));
+    assert_eq!(dependencies_verdict(&Dependencies::Met), ("True", Reason::Ready, String::new()));
+}
+
+#[test]
 fn secrets_are_reported_only_of_a_skill_that_names_some() {
     let with = |missing: &[&str]| {
         let missing = missing.iter().map(|text| (*text).to_owned()).collect();
