@@ -252,7 +252,7 @@ pub struct SkillPolicyStatus {
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["name".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeStatus>,
-    /// `Ready`: the policy is in force. `IsolationProven`: every probed node proves what the policy requires.
+    /// `Ready`: the policy is in force. `IsolationProven`: every probed node proves what the policy requires. `EmbeddingsReady`: the provider of embeddings gives vectors; only if one is set.
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

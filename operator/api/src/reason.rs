@@ -109,6 +109,8 @@ reasons! {
     ParseFailed,
     /// A request to the API server failed.
     ApiError,
+    /// The provider of embeddings fails, or its answers are no vectors.
+    EmbeddingsUnavailable,
     /// The object can be used.
     Ready,
     /// The version is sealed.
@@ -145,3 +147,5 @@ pub const FINISHED: &str = "Finished";
 pub const SUCCEEDED: &str = "Succeeded";
 /// Condition type: every probed node proves the isolation the policy requires.
 pub const ISOLATION_PROVEN: &str = "IsolationProven";
+/// Condition type: the provider of embeddings gives vectors. The gateway writes it, only if the policy names a provider.
+pub const EMBEDDINGS_READY: &str = "EmbeddingsReady";

@@ -90,6 +90,7 @@ impl Exit {
             | Reason::Running
             | Reason::Ready
             | Reason::Sealed
+            | Reason::EmbeddingsUnavailable
             | Reason::HashShared
             | Reason::ImportWarnings
             | Reason::DependencyMissing

@@ -48,6 +48,7 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::ResultLost
         | Reason::Ready
         | Reason::Sealed
+        | Reason::EmbeddingsUnavailable
         | Reason::HashShared
         | Reason::ImportWarnings
         | Reason::DependencyMissing

@@ -61,6 +61,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::ApiError
         | Reason::Ready
         | Reason::Sealed
+        | Reason::EmbeddingsUnavailable
         | Reason::HashShared
         | Reason::ImportWarnings
         | Reason::DependencyMissing

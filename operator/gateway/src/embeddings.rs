@@ -8,6 +8,7 @@
 //! | `refresh`, `active_model` | the task that keeps a provider's vectors of all skills |
 //! | `provider` | these vectors, and those of the last questions |
 //! | `client`, `response` | requests for vectors |
+//! | `condition` | the condition of SkillPolicy |
 //! | `skill_texts` | batches of texts |
 //! | `vector_maps` | vectors in ConfigMaps |
 //! | `breaker`, `question_cache`, `text_digest` | parts of them |
@@ -15,6 +16,7 @@
 mod active_model;
 mod breaker;
 mod client;
+mod condition;
 mod metrics;
 mod provider;
 mod question_cache;

@@ -133,8 +133,12 @@ pub async fn run(
     let maps = StateMaps::new(client.clone(), &namespace);
     tasks.spawn("the exchange of learned terms", learning.exchange(maps, catalog, metrics.clone()));
     let maps = StateMaps::new(client.clone(), &namespace);
-    let refresh =
-        EmbeddingsRefresh::new(service.catalog.clone(), maps, model.providers.clone(), metrics.clone());
+    let refresh = EmbeddingsRefresh::new(
+        service.catalog.clone(),
+        (client.clone(), maps),
+        model.providers.clone(),
+        metrics.clone(),
+    );
     tasks.spawn("the refresh of vectors", refresh.run());
     let cluster = admin::routes(|| Ok(()), readiness(&service), metrics.registry());
     tasks.spawn("the server of probes", admin::serve(probed, cluster));

@@ -62,6 +62,7 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         | Reason::Running
         | Reason::Ready
         | Reason::Sealed
+        | Reason::EmbeddingsUnavailable
         | Reason::HashShared
         | Reason::ImportWarnings
         | Reason::DependencyMissing

@@ -14,6 +14,9 @@ use thiserror::Error as ThisError;
 use super::KIND;
 use crate::context::Context;
 
+/// The conditions that the operator writes.
+const OWN_CONDITIONS: [&str; 2] = [READY, ISOLATION_PROVEN];
+
 /// The most nodes in the status. Further nodes are probed but not listed.
 const MOST_NODES: usize = 100;
 
@@ -30,7 +33,9 @@ pub enum Error {
 pub(crate) async fn report(ctx: &Context, policy: &SkillPolicy, nodes: Vec<NodeStatus>) -> Result<(), Error> {
     let unproven = nodes.iter().filter(|node| !node.missing.is_empty()).count();
     ctx.metrics.unproven_nodes.set(i64::try_from(unproven).unwrap_or(i64::MAX));
-    let old = policy.status.clone().unwrap_or_default();
+    let mut old = policy.status.clone().unwrap_or_default();
+    // The gateway has a condition of its own.
+    old.conditions.retain(|condition| OWN_CONDITIONS.contains(&&*condition.type_));
     let new = status(policy, &old, nodes, Timestamp::now());
     if new == old {
         return Ok(());

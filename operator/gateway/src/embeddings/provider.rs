@@ -33,7 +33,14 @@ pub struct ProviderVectors {
     breaker: Mutex<Breaker>,
     places: Semaphore,
     /// The last failure, if no request has succeeded since.
-    failure: Mutex<Option<EmbeddingsFailure>>,
+    failure: Mutex<Option<Failure>>,
+}
+
+/// A failure, for people.
+struct Failure {
+    message: String,
+    /// True if it is more than a late response.
+    is_lasting: bool,
 }
 
 impl ProviderVectors {
@@ -121,14 +128,22 @@ impl ProviderVectors {
         self.set_failure(failure, is_open);
     }
 
-    /// Keeps a failure for explanations. `is_lasting` is true if it is more than one late response.
+    /// Keeps a failure for explanations.
     pub(super) fn set_failure(&self, failure: EmbeddingsFailure, is_lasting: bool) {
-        let EmbeddingsFailure { outcome, message, is_of_texts: _ } = &failure;
+        let EmbeddingsFailure { outcome, message, is_of_texts: _ } = failure;
         warn!(outcome, message, "Provider of embeddings failed; skills are ranked by words alone");
         if is_lasting {
             self.client.metrics().embeddings().set_failed(true);
         }
-        *lock(&self.failure) = Some(failure);
+        *lock(&self.failure) = Some(Failure { message, is_lasting });
+    }
+
+    /// Returns the message of a failure that is more than a late response.
+    pub(super) fn lasting_failure(&self) -> Option<String> {
+        lock(&self.failure)
+            .as_ref()
+            .filter(|failure| failure.is_lasting)
+            .map(|failure| failure.message.clone())
     }
 
     /// Returns the state for an explanation.
@@ -136,7 +151,7 @@ impl ProviderVectors {
         let (model, dimensions) = (self.client.settings().model, self.space.dimensions());
         match &*lock(&self.failure) {
             None => json!({ "state": "Ready", "model": model, "dimensions": dimensions }),
-            Some(EmbeddingsFailure { message, .. }) => {
+            Some(Failure { message, is_lasting: _ }) => {
                 json!({ "state": "Unavailable", "model": model, "dimensions": dimensions, "message": message })
             }
         }

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use kube::Client;
 use skillet_api::gateway::{EmbeddingsProvider, OfferMatching};
 use skillet_kube::Backoff;
 use skillet_offer::{QuestionVectors as _, VectorSpace, background_texts, skill_text};
@@ -25,6 +26,7 @@ use super::{
     EmbeddingsState,
     active_model::ActiveModel,
     client::EmbeddingsClient,
+    condition::{EmbeddingsCondition, Verdict},
     metrics::Purpose,
     provider::ProviderVectors,
     skill_texts::{LIMIT, SkillText, embed_batch, take_batch},
@@ -65,6 +67,7 @@ pub struct EmbeddingsRefresh {
     pub(super) maps: StateMaps,
     pub(super) providers: Arc<ProviderClient>,
     pub(super) metrics: Arc<Metrics>,
+    condition: EmbeddingsCondition,
     /// The state without a provider.
     own: EmbeddingsState,
     active: Option<ActiveModel>,
@@ -73,12 +76,13 @@ pub struct EmbeddingsRefresh {
 impl EmbeddingsRefresh {
     pub fn new(
         catalog: Arc<SkillCatalog>,
-        maps: StateMaps,
+        (client, maps): (Client, StateMaps),
         providers: Arc<ProviderClient>,
         metrics: Arc<Metrics>,
     ) -> Self {
+        let condition = EmbeddingsCondition::new(client);
         let own = EmbeddingsState::clone(&catalog.embeddings());
-        Self { catalog, maps, providers, metrics, own, active: None }
+        Self { catalog, maps, providers, metrics, condition, own, active: None }
     }
 
     /// Follows policy and skills as long as it is polled.
@@ -100,8 +104,26 @@ impl EmbeddingsRefresh {
         }
     }
 
-    /// Does what policy and skills ask for now. Returns false if something failed and must be tried again.
+    /// Does what policy and skills need now, and says in the policy's status how it went. Returns false if something failed
+    /// and must be tried again.
     pub(super) async fn step(&mut self, now: Instant) -> bool {
+        let is_done = self.refresh(now).await;
+        let verdict = match &*self.catalog.embeddings() {
+            EmbeddingsState::Starting => return is_done,
+            EmbeddingsState::Failed { message } if self.active.is_some() => {
+                Verdict::Unavailable(message.clone())
+            }
+            EmbeddingsState::Off | EmbeddingsState::Ready(_) | EmbeddingsState::Failed { .. } => Verdict::Off,
+            EmbeddingsState::Provider(vectors) => match vectors.lasting_failure() {
+                Some(message) => Verdict::Unavailable(message),
+                None => Verdict::Ready,
+            },
+        };
+        self.condition.write(verdict).await;
+        is_done
+    }
+
+    async fn refresh(&mut self, now: Instant) -> bool {
         let policy = self.catalog.policy();
         let offer = &policy.gateway.offer;
         let provider = match offer.matching {

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use kube::{Api, api::PostParams};
 use prometheus_client::encoding::text::encode;
 use serde_json::{Value, json};
-use skillet_api::gateway::{EmbeddingsProvider, OfferMatching, OfferMode};
+use skillet_api::{
+    SkillPolicy, SkillPolicySpec,
+    gateway::{EmbeddingsProvider, OfferMatching, OfferMode},
+};
 use skillet_kube::testing::FakeApiServer;
 use tokio::time::{Instant, sleep};
 
@@ -42,7 +46,12 @@ fn gateway(state: &FakeApiServer, url: &str) -> (TestGateway, EmbeddingsRefresh)
 fn refresh(gateway: &TestGateway, state: &FakeApiServer) -> EmbeddingsRefresh {
     let maps = StateMaps::new(state.client(), "skillet-system");
     let TestGateway { service, model, .. } = gateway;
-    EmbeddingsRefresh::new(service.catalog.clone(), maps, model.providers.clone(), model.metrics.clone())
+    EmbeddingsRefresh::new(
+        service.catalog.clone(),
+        (state.client(), maps),
+        model.providers.clone(),
+        model.metrics.clone(),
+    )
 }
 
 async fn explain(gateway: &TestGateway, turns: &[&str]) -> Value {
@@ -173,12 +182,23 @@ async fn a_dead_provider_is_not_asked_on_each_request() {
     let (state, (server, url)) = (FakeApiServer::default(), EmbeddingsServer::serve());
     let (gateway, mut refresh) = gateway(&state, &url);
     refresh.step(Instant::now()).await;
+    let policy = SkillPolicy::new("default", SkillPolicySpec::default());
+    Api::all(state.client()).create(&PostParams::default(), &policy).await.unwrap();
     server.set(Behavior::Status(503));
     server.take_texts();
     for text in ["a1", "b2", "c3", "d4", "e5"] {
         explain(&gateway, &[text]).await;
     }
     assert_eq!(server.take_texts(), ["a1", "b2", "c3"]);
+    assert!(refresh.step(Instant::now()).await);
+    let condition =
+        state.object("/apis/skillet.dev/v1alpha1/skillpolicies/default").unwrap()["status"]["conditions"][0]
+            .clone();
+    assert_eq!(
+        (&condition["type"], &condition["status"]),
+        (&json!("EmbeddingsReady"), &json!("False")),
+        "{condition}"
+    );
     let metrics = metrics(&gateway);
     for line in ["outcome=\"suspended\"} 2", "outcome=\"server_error\"} 3", "embeddings_failed 1\n"] {
         assert!(metrics.contains(line), "{line}");
