@@ -1,8 +1,8 @@
 //! The MCP server at `/mcp`: one tool for each skill that the caller may run, and four to manage them.
 //!
 //! A request goes through `http` (authentication and sessions), rmcp (the protocol) and `server`. Then `tools` lists
-//! what the caller may call, `prompts` what its users may name, `call` runs a skill, or `management` does what a person would do with kubectl.
-//! `idempotent_calls` decides who may cancel a call with a key. `notifications` reports changes of a tool list.
+//! what the caller may call, `prompts` what its users may name, `resources` what it may read, `call` runs a skill, or `management` does what a person would do with kubectl.
+//! `idempotent_calls` decides who may cancel a call with a key. `notifications` reports changes of the lists.
 //!
 //! Nothing here outlives a request except notifications. Clients of protocol 2026-07-28 send requests that stand for themselves,
 //! and any replica answers them. Clients of earlier protocols open a session; its id names its owner, and a replica
@@ -16,6 +16,7 @@ mod management;
 mod management_tool;
 mod notifications;
 mod prompts;
+mod resources;
 mod server;
 mod session;
 #[cfg(test)]

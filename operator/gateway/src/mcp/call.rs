@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Timing, idempotent_calls::IdempotentCalls, tool_result};
 use crate::{
     auth::Caller,
+    error::ApiError,
     executions::{Execution, ExecutionClient, ExecutionError, ExecutionRequest},
     memory::MemoryReservation,
     request_id,
@@ -110,11 +111,7 @@ async fn render_end(call: &CallContext<'_>, execution: &Execution, end: End) -> 
 /// result has a reservation of its own while it is rendered.
 async fn render(call: &CallContext<'_>, execution: &Execution) -> CallToolResult {
     let needed = tool_result::needed(execution);
-    let reserved = match &call.memory {
-        Some(memory) => memory.lock().await.resize(needed).await.map(|()| None),
-        None => call.service.memory.reserve(&call.caller.namespace, needed).await.map(Some),
-    };
-    match reserved {
+    match reserve(call.service, call.caller, call.memory.as_ref(), needed).await {
         Ok(_reservation) => tool_result::render(execution),
         Err(error) => {
             let name = &execution.metadata.name;
@@ -122,6 +119,19 @@ async fn render(call: &CallContext<'_>, execution: &Execution) -> CallToolResult
                 format!("{}; the run has ended, and the SkillExecution {name} has its output", error.message);
             tool_result::failed(&error.code, &message)
         }
+    }
+}
+
+/// Reserves memory for a result: in the reservation of the request or, if the request has ended, in one of its own.
+pub(super) async fn reserve(
+    service: &SkillService,
+    caller: &Caller,
+    memory: Option<&Arc<Mutex<MemoryReservation>>>,
+    needed: usize,
+) -> Result<Option<MemoryReservation>, ApiError> {
+    match memory {
+        Some(memory) => memory.lock().await.resize(needed).await.map(|()| None),
+        None => service.memory.reserve(&caller.namespace, needed).await.map(Some),
     }
 }
 

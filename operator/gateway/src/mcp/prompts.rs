@@ -1,6 +1,9 @@
 //! Instructions that users may name, as prompts: their inputs are the arguments.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use rmcp::{
     ErrorData,
@@ -19,7 +22,7 @@ use super::tools::{self, PAGE};
 use crate::{
     auth::AuthError,
     catalog::{CachedInstructions, CachedVersion},
-    resolve::{self, Lookup, ResolvedSkill},
+    resolve::{Lookup, ResolvedSkill},
 };
 
 /// The argument that is the text behind a slash name in other clients.
@@ -31,8 +34,8 @@ pub(super) struct PromptList(BTreeMap<String, ResolvedSkill>);
 impl PromptList {
     pub(super) async fn of(lookup: Lookup<'_>) -> Result<Self, AuthError> {
         let namespaces = tools::namespaces(lookup).await?;
-        let skills = resolve::list(lookup.catalog, &namespaces).into_iter();
-        let named = skills.filter(|skill| skill.shadowed_by.is_none() && guide(skill).is_some());
+        let skills = tools::callable(lookup.catalog, &namespaces).into_iter();
+        let named = skills.filter(|skill| guide(skill).is_some());
         Ok(Self(named.map(|skill| (skill.name().to_string(), skill)).collect()))
     }
 
@@ -68,6 +71,17 @@ impl PromptList {
         let message = PromptMessage::new_text(Role::User, text);
         Ok(GetPromptResult::new(vec![message]).with_description(version.spec.description.to_string()))
     }
+}
+
+/// Changes with everything that the lists of prompts and resources of these skills show.
+pub(super) fn fingerprint(skills: &[ResolvedSkill]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for skill in skills {
+        let Some((version, guide)) = skill.entry.guide() else { continue };
+        (&skill.namespace, skill.name(), &version.spec.version, version.spec.seal).hash(&mut hasher);
+        (guide.is_hidden, guide.triggers.slash.is_empty()).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The instructions of a skill, if a user may name them.

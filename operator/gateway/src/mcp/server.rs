@@ -8,13 +8,17 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CancelledNotificationParam, Extensions,
         GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
-        ListPromptsResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-        SubscriptionFilter,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+        ServerConfig, SubscriptionFilter,
     },
-    service::{NotificationContext, RequestContext, SubscriptionContext},
+    service::{
+        NotificationContext, RequestContext, ServiceError, SubscriptionContext, SubscriptionSendError,
+    },
     transport::streamable_http_server::SessionRestoreMarker,
 };
 use serde_json::Value;
+use skillet_core::skill::{MAX_BODY_BYTES, MAX_BUNDLE_BYTES};
 use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, Span};
@@ -25,12 +29,14 @@ use super::{
     idempotent_calls::IdempotentCalls,
     management,
     management_tool::ManagementTool,
-    notifications::{Fingerprints, ToolListState},
+    notifications::{Fingerprints, ListChanges, ListState},
     prompts::PromptList,
+    resources::{self, ResourceList},
     tools::{self, ToolList},
 };
 use crate::{
     auth::{AuthError, Caller},
+    bundles::BundleReader,
     memory::MemoryReservation,
     service::SkillService,
 };
@@ -40,9 +46,12 @@ const INSTRUCTIONS: &str = "Each tool is a skill: a small program that runs in a
     input or say what is wrong, and do not repeat the same call. The tools that begin with skillet_ show which skills \
     there are, switch them, run one by name and version, and list past runs.";
 const SESSION: &str = "mcp-session-id";
+/// Memory that the read of a file takes: a sealed version as text and as a document, and the file as text and in the answer.
+const READ_BYTES: usize = 4 * (MAX_BUNDLE_BYTES + MAX_BODY_BYTES);
 
 pub(super) struct Server {
     service: SkillService,
+    bundles: BundleReader,
     timing: Timing,
     fingerprints: Arc<Fingerprints>,
     idempotent_calls: IdempotentCalls,
@@ -55,6 +64,7 @@ impl Server {
     pub(super) fn new(service: SkillService, fingerprints: Arc<Fingerprints>, timing: Timing) -> Self {
         let ended = CancellationToken::new();
         Self {
+            bundles: BundleReader::new(service.client()),
             service,
             timing,
             fingerprints,
@@ -98,18 +108,32 @@ impl Server {
         PromptList::of(self.service.lookup(&caller)).await.map_err(|error| internal_error(&error))
     }
 
+    async fn resources(&self, context: &RequestContext<RoleServer>) -> Result<ResourceList, ErrorData> {
+        let caller = caller(&context.extensions)?;
+        ResourceList::of(self.service.lookup(&caller)).await.map_err(|error| internal_error(&error))
+    }
+
     /// Sends notifications for as long as the session is open. The first of them does not depend on how fast a task starts.
     async fn notify(&self, caller: Caller, context: &RequestContext<RoleServer>) {
         let list = if context.extensions.get::<SessionRestoreMarker>().is_some() {
-            ToolListState::unknown(&self.service)
+            ListState::unknown(&self.service)
         } else {
-            ToolListState::now(self.service.lookup(&caller), &self.fingerprints).await
+            ListState::now(self.service.lookup(&caller), &self.fingerprints).await
         };
         let (service, timing, ended) = (self.service.clone(), self.timing, self.ended.clone());
         let fingerprints = self.fingerprints.clone();
         let peer = context.peer.clone();
         tokio::spawn(async move {
-            let notify = || peer.notify_tool_list_changed();
+            let notify = async |changes: ListChanges| {
+                if changes.tools {
+                    peer.notify_tool_list_changed().await?;
+                }
+                if changes.instructions {
+                    peer.notify_prompt_list_changed().await?;
+                    peer.notify_resource_list_changed().await?;
+                }
+                Ok::<(), ServiceError>(())
+            };
             let lookup = service.lookup(&caller);
             ended.run_until_cancelled(list.follow(lookup, &fingerprints, &timing, notify)).await;
         });
@@ -118,8 +142,14 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_prompts().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("skillet", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
@@ -164,6 +194,37 @@ impl ServerHandler for Server {
         Ok(prompts.get(&request.name, request.arguments.as_ref())?.into())
     }
 
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let resources = self.resources(&context).await?;
+        resources.page(request.and_then(|request| request.cursor).as_deref())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let caller = caller(&context.extensions)?;
+        let resources = self.resources(&context).await?;
+        let file = resources.find(&request.uri)?;
+        let memory = memory(&context.extensions);
+        let reserved = call::reserve(&self.service, &caller, memory.as_ref(), READ_BYTES).await;
+        let _reservation = reserved.map_err(|error| ErrorData::internal_error(error.message, None))?;
+        Ok(file.read(&self.bundles).await?.into())
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -183,13 +244,28 @@ impl ServerHandler for Server {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::new();
         accepted.tools_list_changed = requested.tools_list_changed;
+        accepted.prompts_list_changed = requested.prompts_list_changed;
+        accepted.resources_list_changed = requested.resources_list_changed;
         Some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = caller(&context.request_context().extensions)?;
-        let list = ToolListState::now(self.service.lookup(&caller), &self.fingerprints).await;
-        let notify = || context.sink().notify_tool_list_changed();
+        let list = ListState::now(self.service.lookup(&caller), &self.fingerprints).await;
+        let accepts = |list: Option<bool>| list == Some(true);
+        let (accepted, sink) = (context.accepted(), context.sink());
+        let notify = async |changes: ListChanges| {
+            if changes.tools && accepts(accepted.tools_list_changed) {
+                sink.notify_tool_list_changed().await?;
+            }
+            if changes.instructions && accepts(accepted.prompts_list_changed) {
+                sink.notify_prompt_list_changed().await?;
+            }
+            if changes.instructions && accepts(accepted.resources_list_changed) {
+                sink.notify_resource_list_changed().await?;
+            }
+            Ok::<(), SubscriptionSendError>(())
+        };
         tokio::select! {
             () = self.service.stop.cancelled() => {}
             () = context.cancelled() => {}

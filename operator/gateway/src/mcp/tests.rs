@@ -7,6 +7,7 @@ mod management;
 mod names;
 mod prompts;
 mod requests;
+mod resources;
 mod watching;
 
 use std::{
@@ -30,7 +31,7 @@ use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Timing;
-use crate::testing::TestGateway;
+use crate::{auth::Verb, testing::TestGateway};
 
 /// Nothing takes as long on a machine that is not stuck.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -143,6 +144,7 @@ fn timing() -> Timing {
 struct Received {
     progress: Mutex<Vec<(f64, String)>>,
     list_changed: watch::Sender<u32>,
+    resources_changed: watch::Sender<u32>,
 }
 
 struct Handler(Arc<Received>);
@@ -159,6 +161,10 @@ impl ClientHandler for Handler {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.0.list_changed.send_modify(|count| *count += 1);
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.0.resources_changed.send_modify(|count| *count += 1);
     }
 }
 

@@ -96,9 +96,14 @@ pub(super) async fn namespaces(lookup: Lookup<'_>) -> Result<Vec<Arc<str>>, Auth
     lookup.allowed_namespaces(&[Verb::Get, Verb::Execute]).await
 }
 
-fn runnable(catalog: &SkillCatalog, namespaces: &[Arc<str>]) -> Vec<Runnable> {
+/// Returns the skills that their names mean in these namespaces.
+pub(super) fn callable(catalog: &SkillCatalog, namespaces: &[Arc<str>]) -> Vec<ResolvedSkill> {
     let skills = resolve::list(catalog, namespaces).into_iter();
-    skills.filter(|skill| skill.shadowed_by.is_none()).filter_map(Runnable::new).collect()
+    skills.filter(|skill| skill.shadowed_by.is_none()).collect()
+}
+
+fn runnable(skills: Vec<ResolvedSkill>) -> Vec<Runnable> {
+    skills.into_iter().filter_map(Runnable::new).collect()
 }
 
 /// Resolves a tool name of the caller.
@@ -119,11 +124,11 @@ fn is_plain(tool_name: &str) -> bool {
         && tool_name.bytes().all(is_own)
 }
 
-/// Changes with everything that a list of these namespaces shows. Versions are immutable, so their contents need not be
+/// Changes with everything that a list of these skills shows. Versions are immutable, so their contents need not be
 /// looked at; the tools' names follow from the skills'.
-pub(super) fn fingerprint(catalog: &SkillCatalog, namespaces: &[Arc<str>]) -> u64 {
+pub(super) fn fingerprint(skills: Vec<ResolvedSkill>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for skill in runnable(catalog, namespaces) {
+    for skill in runnable(skills) {
         let (resolved, spec) = (&skill.resolved, &skill.version.spec);
         (&resolved.namespace, resolved.name(), &spec.version, spec.seal, skill.needs_confirmation())
             .hash(&mut hasher);
@@ -138,7 +143,7 @@ pub(super) struct ToolList {
 
 impl ToolList {
     pub(super) async fn of(lookup: Lookup<'_>) -> Result<Self, AuthError> {
-        let runnable = runnable(lookup.catalog, &namespaces(lookup).await?);
+        let runnable = runnable(callable(lookup.catalog, &namespaces(lookup).await?));
         let identities = runnable.iter().map(|one| SkillIdentity {
             namespace: &one.resolved.namespace,
             name: one.resolved.name(),

@@ -4,7 +4,6 @@ use rmcp::model::PaginatedRequestParams;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::auth::Verb;
 
 const MANAGEMENT: usize = 4;
 
