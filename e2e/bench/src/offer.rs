@@ -65,14 +65,16 @@ pub(crate) fn measure(plotted: Option<&Path>) -> anyhow::Result<Vec<Figure>> {
         all_match.push((f64::from(size), p50.as_secs_f64() * 1e6));
     }
     let embedded = with_embeddings();
-    println!(" 10000 skills with vectors: offer p50 {:?}", embedded.median());
-    figures.push(Figure::lower(
-        "offer_embeddings_10k_p50_ms",
-        ms(embedded.median()),
-        1.0,
-        "ms",
-        embedded.number(),
-    ));
+    let (p50, p99) = (embedded.median(), embedded.quantile(0.99));
+    println!("  10000 skills with vectors: offer p50 {p50:?}, p99 {p99:?}");
+    let requests = embedded.number();
+    figures.extend([
+        Figure::lower("offer_embeddings_10k_p50_ms", ms(p50), 1.0, "ms", requests),
+        Figure::lower("offer_embeddings_10k_p99_ms", ms(p99), None, "ms", requests),
+    ]);
+    let long = of_long_conversations();
+    println!("  10000 skills, conversations of 200 KB: offer p50 {:?}", long.median());
+    figures.push(Figure::lower("offer_200kb_p50_ms", ms(long.median()), 2.0, "ms", long.number()));
     let same_match = growth();
     for (size, micros) in &same_match {
         println!("{size:>7} skills, of which {MATCHING} match: offer p50 {micros:.1} us");
@@ -119,6 +121,34 @@ fn with_embeddings() -> Samples {
     let index = Index::build(scoring.matching, skills).with_model(Some(model.clone()));
     let mut scratch = Scratch::default();
     (0..REQUESTS).map(|seed| offer(&scoring, &index, request(seed), &mut scratch).1).collect()
+}
+
+/// Times of offers to conversations of some 200 KB: each turn of the user matches nearly all skills.
+fn of_long_conversations() -> Samples {
+    const CONVERSATIONS: u64 = 200;
+    let scoring = Scoring::ranked();
+    let index = Index::build(scoring.matching, synthetic::corpus(10_000, SEED));
+    let mut scratch = Scratch::default();
+    let requests = (0..CONVERSATIONS).map(|number| conversation(number * 1_000));
+    requests.map(|request| offer(&scoring, &index, request, &mut scratch).1).collect()
+}
+
+/// A chat request of 200 KB: turns of the user with the results of tools behind each.
+fn conversation(seed: u64) -> Value {
+    const BYTES: usize = 200 * 1024;
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    for number in seed.. {
+        if bytes >= BYTES {
+            break;
+        }
+        let (texts, _) = synthetic::request(number);
+        let text = texts.join("\n");
+        let result = text.repeat(4);
+        bytes += text.len() + result.len();
+        messages.push(json!({ "role": "user", "content": text }));
+        messages.push(json!({ "role": "tool", "tool_call_id": "read", "content": result }));
+    }
+    json!({ "model": MODEL, "messages": messages, "tools": synthetic::request(seed).1 })
 }
 
 /// Number of skills and median time in microseconds, where always as many match. Sizes take turns, request by request.
@@ -180,6 +210,14 @@ mod tests {
             offered["tools"].as_array().unwrap().clone()
         };
         (0..50).map(|seed| indexes.each_ref().map(|index| tools(index, seed))).collect()
+    }
+
+    #[test]
+    fn a_long_conversation_has_its_bytes_in_some_turns() {
+        let conversation = conversation(0);
+        let bytes = conversation["messages"].to_string().len();
+        assert!((200 * 1024..260 * 1024).contains(&bytes), "{bytes}");
+        assert!((10..40).contains(&(conversation["messages"].as_array().unwrap().len() / 2)));
     }
 
     #[test]

@@ -46,7 +46,6 @@ pub use self::{
     provider::ProviderVectors,
     refresh::EmbeddingsRefresh,
 };
-use crate::metrics::Metrics;
 
 /// Files of a model.
 const MODEL_FILE: &str = "model.safetensors";
@@ -54,6 +53,9 @@ const TOKENIZER_FILE: &str = "tokenizer.json";
 
 /// Most bytes of one file.
 const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// Memory of a tokenizer for each byte of its file: tables of its words, and of its merges.
+const TOKENIZER_GROWTH: usize = 25;
 
 /// Most questions whose vectors are kept. A conversation asks its first questions again with each request.
 const MAX_QUESTIONS: usize = 1024;
@@ -73,6 +75,8 @@ pub enum EmbeddingsError {
 #[derive(Debug)]
 pub struct Embeddings {
     model: StaticEmbeddings,
+    /// Estimated memory of the model and its tokenizer.
+    bytes: usize,
     questions: Mutex<HashMap<Box<str>, Option<Vector>>>,
 }
 
@@ -92,7 +96,7 @@ pub enum EmbeddingsState {
 
 impl EmbeddingsState {
     /// Reads the model of a folder, if one is set.
-    pub fn load(folder: Option<&Path>, metrics: &Metrics) -> Self {
+    pub fn load(folder: Option<&Path>) -> Self {
         let Some(folder) = folder else { return Self::Off };
         match Embeddings::read(folder) {
             Ok(embeddings) => {
@@ -102,10 +106,22 @@ impl EmbeddingsState {
             }
             Err(failed) => {
                 error!(error = ?failed, "Embedding model could not be loaded; skills are ranked by words alone");
-                metrics.embeddings().set_failed(true);
                 let cause = std::error::Error::source(&failed).map(|cause| format!(": {cause}"));
                 Self::Failed { message: format!("{failed}{}", cause.unwrap_or_default()) }
             }
+        }
+    }
+
+    /// Returns true if the static model could not be loaded, or the provider's not be measured.
+    pub fn is_failed(&self) -> bool {
+        matches!(self, Self::Failed { .. })
+    }
+
+    /// Returns the estimated memory of the static model.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Ready(embeddings) => embeddings.bytes,
+            Self::Off | Self::Failed { .. } | Self::Starting | Self::Provider(_) => 0,
         }
     }
 
@@ -159,9 +175,10 @@ impl Embeddings {
     /// Reads the model of a folder.
     pub fn read(folder: &Path) -> Result<Self, EmbeddingsError> {
         let (model, tokenizer) = (file(folder, MODEL_FILE)?, file(folder, TOKENIZER_FILE)?);
+        let bytes = model.len() + TOKENIZER_GROWTH * tokenizer.len();
         let model = StaticEmbeddings::read(&model, &tokenizer)
             .map_err(|source| EmbeddingsError::Model { folder: folder.to_owned(), source })?;
-        Ok(Self { model, questions: Mutex::default() })
+        Ok(Self { model, bytes, questions: Mutex::default() })
     }
 }
 

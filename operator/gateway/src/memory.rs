@@ -62,9 +62,9 @@ impl Default for MemoryPool {
 }
 
 impl MemoryPool {
-    /// Returns a pool whose size follows the memory limit of the container.
-    pub fn of_container() -> Self {
-        Self::new(PoolLimits::of_container())
+    /// Returns a pool whose size follows the memory limit of the container, less the bytes that something else holds.
+    pub fn of_container(held: usize) -> Self {
+        Self::new(PoolLimits::of_container(held))
     }
 
     fn new(limits: PoolLimits) -> Self {

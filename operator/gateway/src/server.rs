@@ -117,9 +117,11 @@ pub async fn run(
 ) -> Result<(), Error> {
     let Settings { namespace, address, probes: probes_address, tls, confirmation, embeddings_folder, api } =
         settings;
-    let service = SkillService::new(client.clone(), MemoryPool::of_container());
+    let embeddings = EmbeddingsState::load(embeddings_folder.as_deref());
+    let service = SkillService::new(client.clone(), MemoryPool::of_container(embeddings.bytes()));
     let metrics = Arc::new(Metrics::new(&api, &service.memory));
-    service.catalog.set_embeddings(EmbeddingsState::load(embeddings_folder.as_deref(), &metrics));
+    metrics.embeddings().set_failed(embeddings.is_failed());
+    service.catalog.set_embeddings(embeddings);
     let providers = ProviderClient::new(client.clone(), &namespace)?;
     let model = ModelState::new(&service, metrics.clone(), providers, confirmation);
     let (listener, probed) = (listen(address).await?, listen(probes_address).await?);

@@ -33,9 +33,7 @@ pub enum Error {
 pub(crate) async fn report(ctx: &Context, policy: &SkillPolicy, nodes: Vec<NodeStatus>) -> Result<(), Error> {
     let unproven = nodes.iter().filter(|node| !node.missing.is_empty()).count();
     ctx.metrics.unproven_nodes.set(i64::try_from(unproven).unwrap_or(i64::MAX));
-    let mut old = policy.status.clone().unwrap_or_default();
-    // The gateway has a condition of its own.
-    old.conditions.retain(|condition| OWN_CONDITIONS.contains(&&*condition.type_));
+    let old = own_part(policy.status.clone().unwrap_or_default());
     let new = status(policy, &old, nodes, Timestamp::now());
     if new == old {
         return Ok(());
@@ -57,6 +55,12 @@ pub(crate) async fn report(ctx: &Context, policy: &SkillPolicy, nodes: Vec<NodeS
         ctx.reporter.problem(&reference, KIND, Reason::IsolationUnavailable, &message).await;
     }
     Ok(())
+}
+
+/// Returns the status without the conditions of others: the gateway has one of its own.
+fn own_part(mut status: SkillPolicyStatus) -> SkillPolicyStatus {
+    status.conditions.retain(|condition| OWN_CONDITIONS.contains(&&*condition.type_));
+    status
 }
 
 fn status(
@@ -104,7 +108,8 @@ fn isolation_verdict(nodes: &[NodeStatus]) -> (&'static str, Reason, String) {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+    use skillet_api::reason::EMBEDDINGS_READY;
 
     use super::*;
 
@@ -153,5 +158,9 @@ mod tests {
             status(&policy, &SkillPolicyStatus::default(), vec![node("a", &[])], at("2026-01-01T00:00:00Z"));
         let again = status(&policy, &first, vec![node("a", &[])], at("2026-01-02T00:00:00Z"));
         assert_eq!(first, again);
+        let mut of_two = first.clone();
+        let gateways = Condition { type_: EMBEDDINGS_READY.to_owned(), ..first.conditions[0].clone() };
+        of_two.conditions.insert(0, gateways);
+        assert_eq!(own_part(of_two), first, "a condition of the gateway is nothing to write");
     }
 }

@@ -134,7 +134,7 @@ impl EmbeddingsRefresh {
             if self.active.take().is_some() {
                 self.catalog.set_embeddings(self.own.clone());
                 self.metrics.embeddings().set_skills(0, 0);
-                self.metrics.embeddings().set_failed(matches!(self.own, EmbeddingsState::Failed { .. }));
+                self.metrics.embeddings().set_failed(self.own.is_failed());
             }
             return true;
         };

@@ -7,7 +7,7 @@ use skillet_api::gateway::OfferMatching;
 use skillet_offer::synthetic::ToyModel;
 
 use super::*;
-use crate::testing::TestGateway;
+use crate::{metrics::Metrics, testing::TestGateway};
 
 /// A folder for a test, removed at its end.
 struct Folder(PathBuf);
@@ -39,7 +39,9 @@ impl Drop for Folder {
 
 fn gateway(folder: &Path, metrics: &Metrics) -> TestGateway {
     let gateway = TestGateway::new();
-    gateway.service.catalog.set_embeddings(EmbeddingsState::load(Some(folder), metrics));
+    let state = EmbeddingsState::load(Some(folder));
+    metrics.embeddings().set_failed(state.is_failed());
+    gateway.service.catalog.set_embeddings(state);
     gateway.change_policy(|policy| policy.gateway.offer.matching = OfferMatching::Ranked);
     gateway.skill("team", "s1", &json!({ "description": "zorgle", "mode": "auto" }));
     gateway
@@ -83,7 +85,9 @@ async fn a_skill_is_found_by_its_meaning_and_follows_its_text() {
 #[tokio::test]
 async fn a_text_that_stays_the_same_keeps_its_vector_and_a_question_is_read_once() {
     let folder = Folder::with_model();
-    let state = EmbeddingsState::load(Some(&folder.0), &Metrics::default());
+    let state = EmbeddingsState::load(Some(&folder.0));
+    let size = |file: &str| usize::try_from(fs::metadata(folder.0.join(file)).unwrap().len()).unwrap();
+    assert_eq!(state.bytes(), size(MODEL_FILE) + 25 * size(TOKENIZER_FILE));
     let skill = skillet_offer::synthetic::candidate("s1", "zorgle", &[]);
     let known = Candidate { vector: state.skill_vector(&skill, None), ..skill.clone() };
     assert!(known.vector.is_some());
@@ -119,7 +123,8 @@ async fn a_model_that_cannot_be_read_leaves_the_words_and_says_so() {
         assert!(failed(&metrics));
         assert_eq!(explain(&gateway, "wumpet").await["skills"][0]["score"], 0);
     }
-    let off = EmbeddingsState::load(None, &Metrics::default());
+    let off = EmbeddingsState::load(None);
+    assert_eq!(off.bytes(), 0);
     assert_eq!(off.to_json(), json!({ "state": "Off" }));
     assert!(off.model().is_none());
 }

@@ -13,7 +13,7 @@ const DEFAULT_CONTAINER: usize = 512 * MIB;
 /// The sizes of one pool, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PoolLimits {
-    /// For all requests together. The other half of the container's memory is for skills and the process.
+    /// For all requests together. The other half of the memory is for skills and the process.
     pub(super) all: usize,
     /// Of it for bodies that are not all there yet.
     pub(super) reading: usize,
@@ -30,9 +30,15 @@ impl Default for PoolLimits {
 }
 
 impl PoolLimits {
-    pub(super) fn of_container() -> Self {
+    /// Returns the sizes beside something that holds these bytes as long as the process runs.
+    pub(super) fn of_container(held: usize) -> Self {
         let limit = LIMIT_FILES.iter().find_map(|path| parse(&read_to_string(path).ok()?));
-        limit.map_or_else(Self::default, Self::of)
+        Self::beside(limit.unwrap_or(DEFAULT_CONTAINER), held)
+    }
+
+    /// A quarter of the container is left for requests and skills, whatever is held.
+    fn beside(container: usize, held: usize) -> Self {
+        Self::of(container.saturating_sub(held).max(container / 4))
     }
 
     fn of(container: usize) -> Self {
@@ -55,6 +61,12 @@ mod tests {
         for unlimited in ["max\n", "9223372036854771712\n", ""] {
             assert_eq!(parse(unlimited), None, "{unlimited:?}");
         }
+    }
+
+    #[test]
+    fn what_is_held_takes_room_from_requests_down_to_a_quarter() {
+        let beside = |held: usize| PoolLimits::beside(512 * MIB, held).all;
+        assert_eq!([0, 128, 384, 512, 4096].map(|held| beside(held * MIB) / MIB), [256, 192, 64, 64, 64]);
     }
 
     #[test]
