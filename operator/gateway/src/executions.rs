@@ -10,6 +10,7 @@ mod error;
 mod execution;
 mod list;
 mod request;
+mod script_result;
 mod subscriptions;
 mod watch;
 
@@ -30,6 +31,7 @@ pub use error::ExecutionError;
 use execution::Found;
 pub use execution::{Execution, Metadata, Spec, Status};
 pub use list::ListEntry;
+pub(crate) use script_result::script_result;
 use subscriptions::Subscriptions;
 pub use watch::ExecutionWatch;
 

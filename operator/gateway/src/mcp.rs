@@ -1,7 +1,7 @@
-//! The MCP server at `/mcp`: one tool for each skill that the caller may run, and four to manage them.
+//! The MCP server at `/mcp`: one tool for each skill that the caller may run, four to manage them, and those for instructions.
 //!
 //! A request goes through `http` (authentication and sessions), rmcp (the protocol) and `server`. Then `tools` lists
-//! what the caller may call, `prompts` what its users may name, `resources` what it may read, `call` runs a skill, or `management` does what a person would do with kubectl.
+//! what the caller may call, `prompts` what its users may name, `resources` what it may read, `instruction_tools` reads for a model, `call` runs a skill, or `management` does what a person would do with kubectl.
 //! `idempotent_calls` decides who may cancel a call with a key. `notifications` reports changes of the lists.
 //!
 //! Nothing here outlives a request except notifications. Clients of protocol 2026-07-28 send requests that stand for themselves,
@@ -12,6 +12,7 @@
 mod call;
 mod http;
 mod idempotent_calls;
+mod instruction_tools;
 mod management;
 mod management_tool;
 mod notifications;

@@ -26,6 +26,11 @@ mod turn;
 pub mod upstream;
 pub mod usage_meter;
 
+pub(crate) use self::{
+    instructions::direct as instruction_tools,
+    offered_tools::{InstructionsAction, Target},
+};
+
 use std::sync::Arc;
 
 use skillet_llm::{DialectName, confirmation::ConfirmationKey, openai_responses::bound_id::IdBinding};

@@ -13,7 +13,8 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::Value;
-use skillet_api::Phase;
+use skillet_api::{Phase, execution::BundleScript};
+use skillet_core::skill::{MAX_BODY_BYTES, MAX_BUNDLE_BYTES};
 use tokio::{
     sync::Mutex,
     time::{Instant, MissedTickBehavior, interval_at, sleep},
@@ -34,11 +35,17 @@ use crate::{
 /// Key of a request's `_meta`: the same text is the same run, whatever is retried.
 const IDEMPOTENCY: &str = "skillet.dev/idempotencyKey";
 
+/// Memory that the read of a file takes: a sealed version as text and as a document, and the file as text and in the answer.
+pub(super) const READ_BYTES: usize = 4 * (MAX_BUNDLE_BYTES + MAX_BODY_BYTES);
+
 /// The skill, version and input of a call.
 pub(super) struct SkillCall {
     pub(super) skill: ResolvedSkill,
     pub(super) version: Option<String>,
+    /// Null beside a script.
     pub(super) input: Value,
+    /// A script of the skill's bundle to run instead of its program.
+    pub(super) script: Option<BundleScript>,
     pub(super) session: Option<String>,
     /// The client did not choose the version: with a key, a run of another version is the same call.
     pub(super) ignore_version: bool,
@@ -144,11 +151,12 @@ fn execution_request(
     call: SkillCall,
     context: &RequestContext<RoleServer>,
 ) -> ExecutionRequest {
-    let SkillCall { skill, version, input, session, ignore_version } = call;
+    let SkillCall { skill, version, input, script, session, ignore_version } = call;
     let key = context.meta.0.0.get(IDEMPOTENCY).and_then(Value::as_str);
     ExecutionRequest {
         version,
         input,
+        script,
         session,
         request_id: context.extensions.get::<Parts>().and_then(|parts| request_id::get(&parts.headers)),
         idempotency: key.map(str::to_owned),

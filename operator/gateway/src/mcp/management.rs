@@ -177,7 +177,8 @@ async fn execute(
     }
     let input = input.unwrap_or_else(|| json!({}));
     let session = session_id.or(session);
-    Ok(call::run(SkillCall { skill, version, input, session, ignore_version: false }, call).await)
+    Ok(call::run(SkillCall { skill, version, input, script: None, session, ignore_version: false }, call)
+        .await)
 }
 
 /// Lists runs without their inputs and outputs, which a model has no use for by the hundred.

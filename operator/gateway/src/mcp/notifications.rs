@@ -13,7 +13,7 @@ use skillet_kube::lock;
 use tokio::{sync::watch, time::sleep};
 use tracing::debug;
 
-use super::{Timing, prompts, tools};
+use super::{Timing, instruction_tools, prompts, tools};
 use crate::{auth::AuthError, catalog::SkillCatalog, resolve::Lookup, service::SkillService};
 
 /// Most combinations of namespaces whose fingerprint is kept.
@@ -25,7 +25,8 @@ type Numbered = Vec<(Arc<str>, u64)>;
 /// The fingerprints of a caller's lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ListFingerprints {
-    tools: u64,
+    /// Of skills with a program, and of the tools for instructions.
+    tools: (u64, u64),
     /// Of prompts and resources, which are both made of instructions.
     instructions: u64,
 }
@@ -41,7 +42,9 @@ pub(super) struct ListChanges {
 impl ListFingerprints {
     fn of(catalog: &SkillCatalog, namespaces: &[Arc<str>]) -> Self {
         let skills = tools::callable(catalog, namespaces);
-        Self { instructions: prompts::fingerprint(&skills), tools: tools::fingerprint(skills) }
+        let instructions = prompts::fingerprint(&skills);
+        let for_instructions = instruction_tools::fingerprint(catalog, namespaces);
+        Self { instructions, tools: (tools::fingerprint(skills), for_instructions) }
     }
 
     /// Compares with what the client has seen. Of `None` nothing is known.

@@ -18,16 +18,15 @@ use rmcp::{
     transport::streamable_http_server::SessionRestoreMarker,
 };
 use serde_json::Value;
-use skillet_core::skill::{MAX_BODY_BYTES, MAX_BUNDLE_BYTES};
 use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, Span};
 
 use super::{
     Timing,
-    call::{self, CallContext, SkillCall},
+    call::{self, CallContext, READ_BYTES, SkillCall},
     idempotent_calls::IdempotentCalls,
-    management,
+    instruction_tools, management,
     management_tool::ManagementTool,
     notifications::{Fingerprints, ListChanges, ListState},
     prompts::PromptList,
@@ -44,10 +43,9 @@ use crate::{
 const INSTRUCTIONS: &str = "Each tool is a skill: a small program that runs in a sandbox of its own, without a network, \
     on the input you give it and nothing else. A skill that fails answers with a reason and a message; correct the \
     input or say what is wrong, and do not repeat the same call. The tools that begin with skillet_ show which skills \
-    there are, switch them, run one by name and version, and list past runs.";
+    there are, switch them, run one by name and version, and list past runs. Where there is a tool named skill, it \
+    returns instructions: read them before you do the work that its description lists.";
 const SESSION: &str = "mcp-session-id";
-/// Memory that the read of a file takes: a sealed version as text and as a document, and the file as text and in the answer.
-const READ_BYTES: usize = 4 * (MAX_BUNDLE_BYTES + MAX_BODY_BYTES);
 
 pub(super) struct Server {
     service: SkillService,
@@ -94,12 +92,17 @@ impl Server {
             let result = management::call(tool, input, session, call).await;
             return result.map(Into::into).map_err(|error| internal_error(&error));
         }
+        if let Some(action) = instruction_tools::of(&request.name) {
+            let result = instruction_tools::call(action, input, session, &self.bundles, call).await;
+            return result.map(Into::into).map_err(|error| internal_error(&error));
+        }
         let skill = tools::resolve(self.service.lookup(&caller), &request.name).await;
         let Some(skill) = skill.map_err(|error| internal_error(&error))? else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         };
         let version = Some(skill.version.spec.version.to_string());
-        let skill_call = SkillCall { skill: skill.resolved, version, input, session, ignore_version: true };
+        let skill = skill.resolved;
+        let skill_call = SkillCall { skill, version, input, script: None, session, ignore_version: true };
         Ok(call::run(skill_call, call).await.into())
     }
 
@@ -171,9 +174,14 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = caller(&context.extensions)?;
-        let tools = ToolList::of(self.service.lookup(&caller)).await;
-        let tools = tools.map_err(|error| internal_error(&error))?;
-        tools.page(request.and_then(|request| request.cursor).as_deref())
+        let lookup = self.service.lookup(&caller);
+        let tools = ToolList::of(lookup).await.map_err(|error| internal_error(&error))?;
+        let cursor = request.and_then(|request| request.cursor);
+        let first = match cursor {
+            None => instruction_tools::list(lookup).await.map_err(|error| internal_error(&error))?,
+            Some(_) => Vec::new(),
+        };
+        tools.page(first, cursor.as_deref())
     }
 
     async fn list_prompts(

@@ -2,6 +2,7 @@
 
 mod calls;
 mod idempotent_calls;
+mod instruction_tools;
 mod lists;
 mod management;
 mod names;

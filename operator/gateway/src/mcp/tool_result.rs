@@ -8,7 +8,7 @@ use tracing::warn;
 
 use crate::{
     auth::AuthError,
-    executions::{Execution, Status},
+    executions::{Execution, Status, script_result},
     service::ServiceError,
 };
 
@@ -75,7 +75,11 @@ fn update_reason(code: u16) -> &'static str {
 pub(super) fn render(execution: &Execution) -> CallToolResult {
     let unknown = Status::default();
     let status = execution.status.as_ref().unwrap_or(&unknown);
+    // What the operator refuses ends without an attempt.
+    let is_script = execution.spec.script.is_some() && status.attempts > 0;
     let result = match status.phase {
+        Phase::Succeeded if is_script => done(script_result(status)),
+        Phase::Failed | Phase::TimedOut | Phase::Cancelled if is_script => failure(&script_result(status)),
         Phase::Succeeded => succeeded(status.output.as_deref()),
         Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
             failure(&why(execution, status))

@@ -17,7 +17,10 @@ use skillet_llm::{
     tool_schema,
 };
 
-use super::management_tool::{self, ManagementTool};
+use super::{
+    instruction_tools,
+    management_tool::{self, ManagementTool},
+};
 use crate::{
     auth::{AuthError, Verb},
     catalog::{CachedVersion, SkillCatalog},
@@ -149,7 +152,8 @@ impl ToolList {
             name: one.resolved.name(),
             version: &one.version.spec.version,
         });
-        let reserved = ManagementTool::ALL.map(ManagementTool::name);
+        let reserved = ManagementTool::ALL.into_iter().map(ManagementTool::name);
+        let reserved: Vec<&str> = reserved.chain(instruction_tools::names()).collect();
         let table = OfferTable::new(reserved, identities.zip(runnable.iter().cloned()));
         Ok(Self { table })
     }
@@ -169,13 +173,20 @@ impl ToolList {
         self.table.iter().find(|(_, one)| is_it(&one.resolved)).map(|(name, _)| name)
     }
 
-    /// The page after `cursor`: the management tools, then the skills by tool name. A cursor is the last name given, so
+    /// The page after `cursor`: the management tools, those for instructions, then the skills by tool name. A cursor is the last name given, so
     /// that no change between two pages moves what is on them.
-    pub(super) fn page(&self, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
+    pub(super) fn page(
+        &self,
+        instruction_tools: Vec<Tool>,
+        cursor: Option<&str>,
+    ) -> Result<ListToolsResult, ErrorData> {
         let mut skills: Vec<(&Arc<str>, &Runnable)> = self.table.iter().collect();
         skills.sort_unstable_by_key(|(name, _)| *name);
         let (mut tools, rest) = match cursor {
-            None => (management_tool::tools(), skills.as_slice()),
+            None => {
+                let tools = management_tool::tools().into_iter().chain(instruction_tools);
+                (tools.collect(), skills.as_slice())
+            }
             Some(cursor) => {
                 let last = read_cursor(cursor)?;
                 let given = skills.partition_point(|(name, _)| ***name <= *last);

@@ -5,6 +5,7 @@
 //! The texts of triggers follow from the messages alone, so that every request of a conversation has them in the same places.
 
 mod calls;
+pub(crate) mod direct;
 mod explanation;
 mod listing;
 mod paths;

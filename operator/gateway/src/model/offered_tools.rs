@@ -110,7 +110,7 @@ pub enum InstructionsAction {
 }
 
 impl InstructionsAction {
-    fn runs_script(self) -> bool {
+    pub(crate) fn runs_script(self) -> bool {
         match self {
             Self::Read | Self::ReadFile => false,
             Self::RunScript | Self::RunScriptWithConfirmation => true,

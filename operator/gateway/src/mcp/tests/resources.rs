@@ -134,8 +134,9 @@ async fn a_change_of_instructions_is_no_change_of_the_tools() {
     let mut round = 0;
     until(|| {
         round += 1;
-        let spec = json!({ "run": null, "version": format!("1.0.{round}"), "instructions": { "body": "y" } });
-        server.gateway.skill("team", "notes", &spec);
+        let instructions = json!({ "body": "y", "activation": "Always" });
+        let spec = json!({ "run": null, "version": format!("1.0.{round}"), "instructions": instructions });
+        server.gateway.skill("team", "always", &spec);
         *client.seen.resources_changed.borrow() > 0
     })
     .await;

@@ -4,17 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json, value::RawValue};
 use skillet_api::Phase;
-use skillet_core::{json_text::compact, text::truncate};
+use skillet_core::json_text::compact;
 use skillet_llm::{
     ToolResult,
     result_budget::{ResultBudget, ResultPrefix},
 };
 use tracing::warn;
 
-use crate::executions::{Execution, ExecutionError, Metadata, Status};
-
-/// Most bytes of standard error in the result of a script.
-const STDERR_BYTES: usize = 4 << 10;
+use crate::executions::{Execution, ExecutionError, Metadata, script_result};
 
 /// The outcome of a call, before the budget bounds it.
 pub(super) struct CallOutcome {
@@ -98,7 +95,8 @@ fn completed(execution: &Execution, most: usize) -> CallOutcome {
     // What the operator refuses ends without an attempt.
     let is_run = status.attempts > 0;
     if is_run && execution.spec.script.is_some() {
-        return script_ended(status, most);
+        let content = ResultPrefix::new(script_result(status).to_string(), most);
+        return CallOutcome { content, is_error: status.phase != Phase::Succeeded, is_run, execution: None };
     }
     match status.phase {
         Phase::Succeeded => {
@@ -117,39 +115,6 @@ fn completed(execution: &Execution, most: usize) -> CallOutcome {
             CallOutcome { is_run, ..failed(reason, status.message.as_deref().unwrap_or("the skill failed")) }
         }
     }
-}
-
-/// The end of a script as the model reads it: what it printed, whatever its exit code. A cut result loses standard output
-/// first.
-fn script_ended(status: &Status, most: usize) -> CallOutcome {
-    let is_error = status.phase != Phase::Succeeded;
-    let mut result = json!({ "exitCode": status.exit_code });
-    if is_error {
-        let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
-        result["error"] = json!({ "reason": reason, "message": status.message });
-    }
-    let stderr = status.stderr.as_ref().map(|stderr| truncate(&stderr.head, STDERR_BYTES).0);
-    if let Some(stderr) = stderr.filter(|stderr| !stderr.is_empty()) {
-        result["stderr"] = stderr.into();
-    }
-    if status.truncated {
-        result["truncated"] = true.into();
-    }
-    result["stdout"] = match (&status.output, &status.stdout) {
-        (Some(output), _) => {
-            let mut output: Value = serde_json::from_str(output.get()).unwrap_or_default();
-            match output.as_object_mut().filter(|fields| fields.len() == 1) {
-                // Text, and the scalars of JSON.
-                Some(fields) if fields.contains_key("output") => fields["output"].take(),
-                Some(fields) if fields.contains_key("value") => fields["value"].take(),
-                Some(_) | None => output,
-            }
-        }
-        (None, Some(stdout)) => stdout.head.as_str().into(),
-        (None, None) => "".into(),
-    };
-    let content = ResultPrefix::new(result.to_string(), most);
-    CallOutcome { content, is_error, is_run: true, execution: None }
 }
 
 /// The outcome of a search for skills, which runs none.
@@ -172,7 +137,7 @@ mod tests {
     use super::*;
     use skillet_api::execution::StreamStatus;
 
-    use crate::executions::Spec;
+    use crate::executions::{Spec, Status};
 
     fn ended(phase: Phase, reason: Reason, attempts: u32) -> CallOutcome {
         let status = Status {

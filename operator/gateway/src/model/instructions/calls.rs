@@ -35,7 +35,7 @@ pub(in crate::model) enum ReadAction {
 }
 
 /// A reason and a message for the model.
-pub(in crate::model) type Refused = (&'static str, String);
+pub(crate) type Refused = (&'static str, String);
 
 /// Reads a call for instructions. The result of a text is limited to these bytes.
 pub(in crate::model) fn read_instructions(
@@ -190,7 +190,7 @@ pub(in crate::model) fn read_text(path: &str, text: &str, offset: usize, max_byt
 }
 
 /// Returns the result for a file's bytes.
-pub(in crate::model) fn read_file(
+pub(crate) fn read_file(
     path: &str,
     bytes: Option<Vec<u8>>,
     offset: usize,

@@ -24,7 +24,7 @@ use crate::{
 
 /// Names of the tools, unless the client or another tool has them.
 pub(super) const READ: &str = "skill";
-const READ_FILE: &str = "read_skill_file";
+pub(super) const READ_FILE: &str = "read_skill_file";
 
 /// Bytes of a body beyond which its text needs more than one call.
 const LONG_BODY: usize = 16 << 10;
@@ -125,7 +125,7 @@ pub(super) fn list(policy: &OfferPolicy, tool: &str, listed: &[VisibleGuide<'_>]
     render_for(tool, &lines, usize::try_from(policy.token_budget).unwrap_or(usize::MAX))
 }
 
-fn definitions(
+pub(super) fn definitions(
     read: &Arc<str>,
     read_file: &Arc<str>,
     listed: &[&VisibleGuide<'_>],
