@@ -6,7 +6,10 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use skillet_api::{Skill, SkillExecution, SkillPolicy};
+use skillet_api::{
+    Skill, SkillExecution, SkillPolicy, names,
+    reason::{EMBEDDINGS_READY, ISOLATION_PROVEN, READY},
+};
 
 use crate::{
     audit::Request,
@@ -100,14 +103,37 @@ async fn a_policy_that_is_reconciled_again_is_not_written_again() {
     let is_write =
         |request: &Request| request.is_write() && request.resource.starts_with("skillet.dev/skillpolicies");
     let mut looks = one_more(operator, 0, is_look).await;
+    add_condition_of_gateway(&api).await;
     for mark in ["1", "2", "3"] {
         touch(&api, "default", mark).await;
         looks = one_more(operator, looks, is_look).await;
     }
+    let conditions = api.get("default").await.unwrap().status.unwrap_or_default().conditions;
+    let mut types: Vec<&str> = conditions.iter().map(|condition| &*condition.type_).collect();
+    types.sort_unstable();
+    assert_eq!(
+        types,
+        [EMBEDDINGS_READY, ISOLATION_PROVEN, READY],
+        "each writer keeps the other's conditions"
+    );
     let writes: Vec<_> =
         operator.requests().into_iter().filter(is_write).map(|write| write.right()).collect();
     let wanted = [("create", "skillet.dev/skillpolicies"), ("patch", "skillet.dev/skillpolicies/status")];
     assert_eq!(writes, wanted.map(|(verb, resource)| (verb.to_owned(), resource.to_owned())));
+}
+
+/// Writes the gateway's part of the policy's status.
+async fn add_condition_of_gateway(api: &Api<SkillPolicy>) {
+    let condition = json!({
+        "type": EMBEDDINGS_READY, "status": "False", "reason": "EmbeddingsUnavailable", "message": "no vectors",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let patch = json!({
+        "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillPolicy", "metadata": { "name": "default" },
+        "status": { "conditions": [condition] },
+    });
+    let params = PatchParams::apply(names::GATEWAY_FIELD_MANAGER).force();
+    api.patch_status("default", &params, &Patch::Apply(&patch)).await.unwrap();
 }
 
 #[tokio::test]

@@ -17,12 +17,15 @@ use tracing::warn;
 
 use super::{
     breaker::Breaker, client::EmbeddingsClient, metrics::Purpose, question_cache::QuestionCache,
-    text_digest::TextDigest, vector_maps::Vectors,
+    skill_texts::beginning, text_digest::TextDigest, vector_maps::Vectors,
 };
 use crate::model::upstream::EmbeddingsFailure;
 
 /// Most requests for questions at one time. Further ones are searched by words alone.
 const MAX_REQUESTS: usize = 16;
+
+/// Bytes of a refused question that are sent again.
+const SHORT_BYTES: usize = 256;
 
 /// A provider's vectors, of one model.
 pub struct ProviderVectors {
@@ -89,17 +92,39 @@ impl ProviderVectors {
             metrics.requested(Purpose::Question, "suspended");
             return;
         }
-        let (limit, dimensions) = (self.client.settings().timeout.0, self.space.dimensions());
-        match self.client.embed(Purpose::Question, &texts, limit, Some(dimensions)).await {
+        match self.embed(&texts).await {
             Ok(vectors) => {
-                let mut questions = lock(&self.questions);
-                for (text, vector) in texts.iter().zip(vectors) {
-                    questions.insert(TextDigest::of(text), self.space.vector(&vector));
-                }
-                drop(questions);
+                self.keep(&texts, vectors.iter().map(|vector| self.space.vector(vector)));
                 self.succeed();
             }
-            Err(failure) => self.fail(failure),
+            Err(failure) => {
+                // Words alone decide for these texts; the provider may accept others.
+                if failure.is_of_texts {
+                    self.keep(&texts, texts.iter().map(|_| None));
+                }
+                self.fail(failure);
+            }
+        }
+    }
+
+    /// Asks for the vectors of questions. If the provider refuses the texts, it gets their beginnings in what is left of
+    /// the time, so that long questions of one caller do not open the breaker for all.
+    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbeddingsFailure> {
+        let (started, limit) = (Instant::now(), self.client.settings().timeout.0);
+        let dimensions = Some(self.space.dimensions());
+        let first = self.client.embed(Purpose::Question, texts, limit, dimensions).await;
+        if !first.as_ref().is_err_and(|failure| failure.is_of_texts) {
+            return first;
+        }
+        let short: Vec<&str> = texts.iter().map(|text| beginning(text, SHORT_BYTES)).collect();
+        let left = limit.saturating_sub(started.elapsed());
+        self.client.embed(Purpose::Question, &short, left, dimensions).await
+    }
+
+    fn keep(&self, texts: &[&str], vectors: impl Iterator<Item = Option<Vector>>) {
+        let mut questions = lock(&self.questions);
+        for (text, vector) in texts.iter().zip(vectors) {
+            questions.insert(TextDigest::of(text), vector);
         }
     }
 

@@ -90,7 +90,11 @@ impl EmbeddingsRefresh {
         let mut changes = self.catalog.changes();
         let mut backoff = BACKOFF;
         loop {
-            if self.catalog.is_synced() && !self.step(Instant::now()).await {
+            if !self.catalog.is_synced() {
+                sleep(SETTLE).await;
+                continue;
+            }
+            if !self.step(Instant::now()).await {
                 backoff.pause().await;
                 continue;
             }

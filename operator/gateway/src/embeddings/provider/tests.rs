@@ -169,7 +169,10 @@ async fn each_failure_leaves_the_words_and_names_itself() {
         assert!(failed["message"].as_str().unwrap().contains(message), "{failed}");
         let skill = &explained["skills"][0];
         assert!(skill["offered"] == true && skill["signals"][0]["kind"] != "Vector", "words decide: {skill}");
-        let line = format!("embeddings_requests_total{{purpose=\"question\",outcome=\"{outcome}\"}} 1");
+        // Refused texts are sent once more, as their beginnings.
+        let requests = if matches!(behavior, Behavior::Status(400)) { 2 } else { 1 };
+        let line =
+            format!("embeddings_requests_total{{purpose=\"question\",outcome=\"{outcome}\"}} {requests}");
         assert!(metrics(&gateway).contains(&line), "{line}");
         server.set(Behavior::Numbers);
         assert_eq!(offered(&gateway, &["wumpet"]).await, ["s1"], "the provider is back");
@@ -203,6 +206,26 @@ async fn a_dead_provider_is_not_asked_on_each_request() {
     for line in ["outcome=\"suspended\"} 2", "outcome=\"server_error\"} 3", "embeddings_failed 1\n"] {
         assert!(metrics.contains(line), "{line}");
     }
+}
+
+#[tokio::test]
+async fn a_refused_question_is_sent_by_its_beginning_and_opens_no_breaker() {
+    let (state, (server, url)) = (FakeApiServer::default(), EmbeddingsServer::serve());
+    let (gateway, mut refresh) = gateway(&state, &url);
+    refresh.step(Instant::now()).await;
+    server.set(Behavior::MaxBytes(256));
+    for number in 0..4 {
+        let long = format!("wumpet {}", "! ".repeat(150 + number));
+        assert_eq!(offered(&gateway, &[&long]).await, ["s1"], "{number}");
+    }
+    assert!(!metrics(&gateway).contains("suspended"));
+    server.set(Behavior::MaxBytes(3));
+    offered(&gateway, &["quandle"]).await;
+    server.set(Behavior::Numbers);
+    server.take_texts();
+    assert!(offered(&gateway, &["quandle"]).await.is_empty(), "a refused question is known as one");
+    assert!(server.take_texts().is_empty());
+    assert_eq!(offered(&gateway, &["quandle!"]).await, ["s2"]);
 }
 
 #[tokio::test]
@@ -267,6 +290,11 @@ async fn a_text_that_the_provider_refuses_keeps_no_other_from_its_vector() {
     assert_eq!(offered(&gateway, &["quandle"]).await, ["s2"]);
     assert_eq!(offered(&gateway, &["wumpet"]).await, ["s1", "s3"], "the beginning stands for a long text");
     assert_eq!(stored(&state), 3);
+    server.set(Behavior::MaxBytes(100));
+    let refused = "frobnic ".repeat(200);
+    gateway.skill("team", "s5", &json!({ "description": refused, "mode": "auto" }));
+    assert!(refresh.step(Instant::now()).await, "a text that is refused alone holds up no other");
+    assert_eq!(stored(&state), 4);
     server.set(Behavior::Status(400));
     gateway.skill("team", "s4", &json!({ "description": "wumpet", "mode": "auto" }));
     assert!(!refresh.step(Instant::now()).await, "all texts refused is a failure of the provider");
