@@ -54,7 +54,8 @@ def content(name):
     if name in GUIDES:
         description, body, files = GUIDES[name]
         bundle = [{"path": path, "content": text} for path, text in files.items()]
-        return {"description": description, "instructions": {"body": body}, "files": bundle, "invocation": "auto"}
+        instructions = {"body": body, "triggers": {"keywords": ["changelog"]}}
+        return {"description": description, "instructions": instructions, "files": bundle, "invocation": "auto"}
     return {
         "description": PROGRAMS[name][0], "tool": {"inputSchema": SCHEMA},
         "run": {"sandbox": {"runtime": "python", "script": "print()"}}, "limits": {"timeout": "10s", "memory": "128Mi"},
