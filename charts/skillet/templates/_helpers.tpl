@@ -28,6 +28,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end }}
 
+{{- define "skillet.sources.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "skillet.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: sources
+{{- end }}
+
 {{/* For every object of the release. */}}
 {{- define "skillet.labels" -}}
 app.kubernetes.io/name: {{ include "skillet.name" . }}

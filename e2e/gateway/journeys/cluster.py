@@ -54,8 +54,7 @@ def content(name):
     if name in GUIDES:
         description, body, files = GUIDES[name]
         bundle = [{"path": path, "content": text} for path, text in files.items()]
-        instructions = {"body": body, "triggers": {"keywords": ["changelog"]}}
-        return {"description": description, "instructions": instructions, "files": bundle, "invocation": "auto"}
+        return {"description": description, "instructions": {"body": body}, "files": bundle, "invocation": "auto"}
     return {
         "description": PROGRAMS[name][0], "tool": {"inputSchema": SCHEMA},
         "run": {"sandbox": {"runtime": "python", "script": "print()"}}, "limits": {"timeout": "10s", "memory": "128Mi"},

@@ -11,7 +11,6 @@ is a script in the last user message. Steps stand between `;`, one for each answ
     force treasure {}                                    a call of a tool, offered or not
     loop 10 a {}                                         ten steps of one call
     recall                                               every result in the whole history, as `tool=result`
-    blocks                                               how many texts of skills the request has, as `BLOCKS n`
     fault 429 2 and say done                             two refusals before the step; also 500, 529
     fault break and say done                             an answer that breaks off; also rubbish and hang
 
@@ -39,7 +38,6 @@ from gemini import Gemini
 from openai_chat import Chat
 from openai_responses import Responses
 from refusal import Refused, Request
-from script import BLOCK
 
 LOG, REFUSALS = [], []
 NUMBERS = itertools.count(1)
@@ -107,7 +105,6 @@ class Handler(BaseHTTPRequestHandler):
         try:
             with LOCK:
                 turn = dialect.read(request)
-                turn.blocks = json.dumps(request.body).count(BLOCK)
                 answer = turn.answer(request.number)
                 key = json.dumps([request.model, turn.prompt, turn.rounds, len(turn.history)])
                 fault = FAULTS.next(key, answer.fault)

@@ -12,9 +12,6 @@ INPUT_TOKENS, OUTPUT_TOKENS = 10, 5
 STEP = re.compile(r"(?:(;)\s*(?:then\s+)?|and\s+)?(call|cut|force|fault|loop \d+)\s+([^\s;]+)\s*")
 SAY = re.compile(r"(?:(;)\s*(?:then\s+)?|and\s+)?say\s+(.*?)\s*(?=;|\band (?:call|cut|force|fault)\b|$)", re.DOTALL)
 RECALL = re.compile(r"(?:(;)\s*(?:then\s+)?|and\s+)?recall\s*(?=;|\band |$)")
-BLOCKS = re.compile(r"(?:(;)\s*(?:then\s+)?|and\s+)?blocks\s*(?=;|\band |$)")
-# What the gateway puts behind a message, and no part of the script.
-BLOCK = "<skill_instructions "
 FAULTS = ("429", "500", "529", "break", "rubbish", "hang")
 
 
@@ -52,12 +49,11 @@ def parse(prompt):
             else:
                 steps[-1].append((verb, name, value))
             continue
-        found = SAY.match(rest) or RECALL.match(rest) or BLOCKS.match(rest)
+        found = SAY.match(rest) or RECALL.match(rest)
         check(found, f"the script cannot be read from here: {rest!r}")
         if found[1]:
             steps.append([])
-        verb = {RECALL: "recall", BLOCKS: "blocks"}.get(found.re, "say")
-        steps[-1].append((verb, None, found[2] if verb == "say" else None))
+        steps[-1].append(("say", None, found[2]) if found.re is SAY else ("recall", None, None))
         rest = rest[found.end():]
     return [step for step in steps if step]
 
@@ -66,8 +62,7 @@ def parse(prompt):
 class Turn:
     """The part of a request that the script needs.
 
-    `rounds` and `results` are those since the prompt, `history` all calls with their results, by name of the tool. `blocks` counts
-    the texts of skills in the request.
+    `rounds` and `results` are those since the prompt, `history` all calls with their results, by name of the tool.
     """
 
     prompt: str
@@ -77,13 +72,12 @@ class Turn:
     history: list = field(default_factory=list)
     may_call: bool = True
     is_parallel: bool = True
-    blocks: int = 0
 
     def answer(self, number):
         """The next answer, as the answer of this number."""
         check(self.prompt is not None, "there is no user message")
         try:
-            steps = parse(self.prompt.partition(BLOCK)[0])
+            steps = parse(self.prompt)
         except Refused:
             if not self.prompt.rstrip().endswith("?"):
                 raise
@@ -98,8 +92,6 @@ class Turn:
                 answer.fault = (name, value)
             elif verb == "say":
                 answer.text.append(value)
-            elif verb == "blocks":
-                answer.text.append(f"BLOCKS {self.blocks}")
             elif verb == "recall":
                 answer.text.append(f"RECALL {' '.join(f'{tool}={result}' for tool, result in self.history)}")
             else:

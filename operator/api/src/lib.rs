@@ -20,6 +20,7 @@ pub mod reason;
 mod schema;
 pub mod skill;
 mod skill_status;
+pub mod source;
 pub mod version;
 
 pub use api_key::{ApiKey, ApiKeySpec, ApiKeyStatus};
@@ -28,6 +29,7 @@ pub use policy::{IsolationLevel, SkillPolicy, SkillPolicySpec, SkillPolicyStatus
 pub use reason::Reason;
 pub use skill::{Skill, SkillSpec, SkillStatus};
 pub use skillet_protocol::Isolation;
+pub use source::{SkillSource, SkillSourceSpec, SkillSourceStatus};
 pub use version::{SkillVersion, SkillVersionSpec};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -35,8 +37,14 @@ use kube::CustomResourceExt;
 
 /// Returns every custom resource definition of the product, in the order of `crds/`.
 pub fn custom_resource_definitions() -> Vec<CustomResourceDefinition> {
-    let mut crds =
-        vec![ApiKey::crd(), Skill::crd(), SkillVersion::crd(), SkillExecution::crd(), SkillPolicy::crd()];
+    let mut crds = vec![
+        ApiKey::crd(),
+        Skill::crd(),
+        SkillVersion::crd(),
+        SkillExecution::crd(),
+        SkillPolicy::crd(),
+        SkillSource::crd(),
+    ];
     let versions = crds.iter_mut().flat_map(|crd| &mut crd.spec.versions);
     versions
         .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut())

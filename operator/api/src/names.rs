@@ -9,6 +9,14 @@ pub const VERSION: &str = "v1alpha1";
 pub const FIELD_MANAGER: &str = "skillet-operator";
 /// Field manager of the gateway.
 pub const GATEWAY_FIELD_MANAGER: &str = "skillet-gateway";
+/// Field manager of the Skills of SkillSources.
+pub const SOURCES_FIELD_MANAGER: &str = "skillet-sources";
+/// On Skills: name of the SkillSource that keeps them.
+pub const LABEL_SOURCE: &str = "skillet.dev/source";
+/// On Skills of a SkillSource: the version and the digest of the content that the source gave them, as `1.0.2 sha256:HEX`.
+pub const ANNOTATION_SOURCE_CONTENT: &str = "skillet.dev/source-content";
+/// On SkillSources: any text; a new one asks for a look at the repository.
+pub const ANNOTATION_SYNC_REQUEST: &str = "skillet.dev/sync-requested-at";
 /// Controller name that events report as their source.
 pub const REPORTING_CONTROLLER: &str = "skillet.dev/operator";
 

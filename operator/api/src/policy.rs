@@ -68,6 +68,9 @@ pub struct SkillPolicySpec {
     /// Settings of the gateway.
     #[serde(default)]
     pub gateway: GatewayPolicy,
+    /// Limits of SkillSources.
+    #[serde(default)]
+    pub sources: SourcePolicy,
 }
 
 impl Default for SkillPolicySpec {
@@ -85,6 +88,7 @@ impl Default for SkillPolicySpec {
             concurrency: Concurrency::default(),
             version_history: version_history(),
             gateway: GatewayPolicy::default(),
+            sources: SourcePolicy::default(),
         }
     }
 }
@@ -115,6 +119,16 @@ pub enum IsolationLevel {
     #[default]
     Strict,
     Compatible,
+}
+
+/// Places from which SkillSources may take files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SourcePolicy {
+    /// Hosts of repositories, such as `github.com` or `git.example.com:8443`. A host without a port has that of its scheme. Name every host to which one of them redirects. Default none.
+    #[schemars(schema_with = "schema::host_names")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_hosts: Vec<String>,
 }
 
 /// Images for scripts of bundles, by interpreter. They are allowed without an entry in `allowedImages`.

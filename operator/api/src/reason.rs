@@ -115,6 +115,26 @@ reasons! {
     Ready,
     /// The version is sealed.
     Sealed,
+    /// The Skills are those of the newest commit.
+    Synced,
+    /// The SkillSource has `suspend: true`.
+    Suspended,
+    /// SkillPolicy does not allow the host.
+    HostNotAllowed,
+    /// The repository could not be reached, or its server failed.
+    SourceUnavailable,
+    /// The server refused the credentials, or asks for some.
+    AccessDenied,
+    /// The repository has no such branch, tag or commit.
+    RevisionNotFound,
+    /// The repository has no such directory.
+    PathNotFound,
+    /// The server sent no git repository, or one that cannot be read.
+    SourceInvalid,
+    /// The files are more, or larger, than a SkillSource takes.
+    SourceTooLarge,
+    /// Some files are no Skill.
+    FilesRefused,
     /// Another ApiKey has the same hash, so neither gives access.
     HashShared,
     /// The key is past its `expiresAt`.
@@ -139,6 +159,8 @@ pub const DEPENDENCIES_MET: &str = "DependenciesMet";
 /// Condition type: a Skill whose current content cannot be sealed until somebody changes it, or an execution that has not
 /// succeeded. Tools that read kstatus take the object for failed.
 pub const STALLED: &str = "Stalled";
+/// Condition type: some files of a SkillSource are no Skill, and the others are.
+pub const PARTIALLY_INVALID: &str = "PartiallyInvalid";
 /// Condition type: the execution has not ended. Tools that read kstatus wait for it.
 pub const RECONCILING: &str = "Reconciling";
 /// Condition type: the execution has ended, with success or failure.

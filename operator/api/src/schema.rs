@@ -78,6 +78,26 @@ pub fn short_duration(generator: &mut SchemaGenerator) -> Schema {
     schema
 }
 
+/// A duration of at least 30 seconds.
+pub fn sync_interval(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = SkillDuration::json_schema(generator);
+    if let Some(Value::Array(rules)) = schema.get_mut("x-kubernetes-validations") {
+        let rule = format!("!self.matches('{PATTERN}') || duration(self) >= duration('30s')");
+        rules.push(json!({ "rule": rule, "message": "write a duration of at least 30s, such as 10m" }));
+    }
+    schema
+}
+
+/// Hosts, at most 64: a name or address, with a port unless it is the default one.
+pub fn host_names(_: &mut SchemaGenerator) -> Schema {
+    list(
+        64,
+        256,
+        "self.matches('^([a-z0-9]([-.a-z0-9]*[a-z0-9])?|[[][0-9a-f:]+[]])(:[0-9]{1,5})?$')",
+        "write a host in lower case, such as git.example.com or git.example.com:8443, without a scheme and a path",
+    )
+}
+
 /// Reads an amount that YAML may have taken for a number.
 pub fn read_quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]

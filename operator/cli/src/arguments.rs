@@ -15,7 +15,7 @@ use skillet_api::duration::SkillDuration;
 pub(crate) use self::{
     authoring::{ApplyArgs, DryRun, InitArgs, LintArgs, TestArgs},
     executions::{CancelArgs, ExecutionsArgs, LogsArgs, RerunArgs, ResultArgs, Stream},
-    instructions::{ExportArgs, ImportArgs, ImportFormat},
+    instructions::{ExportArgs, ImportArgs, ImportFormat, SyncArgs},
     keys::{KeyCommand, KeyCreateArgs, KeyDeleteArgs, KeyListArgs, KeyRotateArgs},
     run::{FollowArgs, RunArgs},
     skills::{DescribeArgs, ExplainArgs, ListArgs, ModeArgs, SwitchArgs, VersionsArgs},
@@ -120,6 +120,8 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
     /// Makes Skills of SKILL.md folders, instruction files and archives, and applies them.
     Import(ImportArgs),
+    /// Looks at the repository of a SkillSource at once.
+    Sync(SyncArgs),
     /// Writes the SKILL.md folder of a Skill with instructions.
     Export(ExportArgs),
     /// Validates skills without a cluster, as the operator does.

@@ -47,6 +47,10 @@ pub(crate) enum CliError {
     NoKey { namespace: String, name: String, suggestions: Vec<String> },
     #[error("namespace {namespace} has no service account {name}")]
     NoServiceAccount { namespace: String, name: String },
+    #[error("namespace {namespace} has no SkillSource {name}")]
+    NoSource { namespace: String, name: String },
+    #[error("SkillSource {namespace}/{name} was not looked at in time; the request stays")]
+    NotSynced { namespace: String, name: String },
     #[error("this machine gives no random numbers: {message}")]
     NoRandom { message: String },
     #[error("namespace {namespace} does not exist")]
@@ -124,6 +128,7 @@ impl CliError {
             | CliError::NotReady { .. }
             | CliError::NoKey { .. }
             | CliError::NoServiceAccount { .. }
+            | CliError::NoSource { .. }
             | CliError::Refused { .. } => Exit::Refused,
             CliError::Input(_) | CliError::Bundle(_) | CliError::Folder(_) | CliError::Export(_) => {
                 Exit::Usage
@@ -136,7 +141,9 @@ impl CliError {
             | CliError::Unreachable { .. }
             | CliError::Unexpected { .. }
             | CliError::Deleted { .. } => Exit::Cluster,
-            CliError::StillRunning { .. } | CliError::NotEnded { .. } => Exit::StillRunning,
+            CliError::StillRunning { .. } | CliError::NotEnded { .. } | CliError::NotSynced { .. } => {
+                Exit::StillRunning
+            }
             CliError::CancelPending { .. } => Exit::Cancelled,
             CliError::Unwritable { .. } | CliError::Unserializable { .. } | CliError::NoRandom { .. } => {
                 Exit::Failed
@@ -147,18 +154,16 @@ impl CliError {
     fn advice(&self) -> Option<String> {
         Some(match self {
             CliError::Connect(error) => error.advice(),
-            CliError::NoSkill { namespace, suggestions, .. } if suggestions.is_empty() => {
-                format!("kubectl skill list -n {namespace} lists those that exist; -n selects another namespace")
-            }
-            CliError::NoKey { namespace, suggestions, .. } if suggestions.is_empty() => {
-                format!("kubectl skill key list -n {namespace} lists those that exist; -n selects another namespace")
-            }
+            CliError::NoSkill { namespace, suggestions, .. } if suggestions.is_empty() => lists("skill list", namespace),
+            CliError::NoKey { namespace, suggestions, .. } if suggestions.is_empty() => lists("skill key list", namespace),
             CliError::NoServiceAccount { namespace, name } => {
                 format!("kubectl create serviceaccount {name} -n {namespace}, or name another with --service-account")
             }
-            CliError::NoExecution { namespace, suggestions, .. } if suggestions.is_empty() => {
-                format!("kubectl skill executions -n {namespace} lists those that exist; -n selects another namespace")
+            CliError::NoSource { namespace, .. } => lists("get skillsources", namespace),
+            CliError::NotSynced { namespace, name } => {
+                format!("kubectl describe skillsource {name} -n {namespace} shows its state; is the chart's sources.enabled true?")
             }
+            CliError::NoExecution { namespace, suggestions, .. } if suggestions.is_empty() => lists("skill executions", namespace),
             CliError::KeyExists { namespace, name } => {
                 format!("use another name; kubectl skill key rotate {name} -n {namespace} makes a successor of it")
             }
@@ -210,6 +215,10 @@ impl CliError {
         let advice = self.advice().map(|advice| format!("{title} {}\n", printable(&advice)));
         format!("{error} {}\n{}", printable(&self.to_string()), advice.unwrap_or_default())
     }
+}
+
+fn lists(command: &str, namespace: &str) -> String {
+    format!("kubectl {command} -n {namespace} lists those that exist; -n selects another namespace")
 }
 
 /// Returns the innermost cause: the outer ones of a connection error name layers of the client.

@@ -91,6 +91,16 @@ impl Exit {
             | Reason::Ready
             | Reason::Sealed
             | Reason::EmbeddingsUnavailable
+            | Reason::Synced
+            | Reason::Suspended
+            | Reason::HostNotAllowed
+            | Reason::SourceUnavailable
+            | Reason::AccessDenied
+            | Reason::RevisionNotFound
+            | Reason::PathNotFound
+            | Reason::SourceInvalid
+            | Reason::SourceTooLarge
+            | Reason::FilesRefused
             | Reason::HashShared
             | Reason::ImportWarnings
             | Reason::DependencyMissing

@@ -7,11 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use skillet_instructions::tree::{FILE_SIZE_LIMIT, FileTree, TreeError};
+use skillet_instructions::tree::{FILE_SIZE_LIMIT, FileTree, LEFT_OUT, TreeError};
 use thiserror::Error;
-
-/// Directories that hold no part of a skill.
-const LEFT_OUT: [&str; 3] = [".git", "node_modules", "__pycache__"];
 
 #[derive(Debug, Error)]
 pub(crate) enum FolderError {

@@ -46,6 +46,7 @@ mod skill_test;
 mod skills;
 mod suggest;
 mod switch;
+mod sync;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -104,6 +105,7 @@ async fn perform(args: Args, console: &Console) -> Result<Exit, CliError> {
         Command::Rerun(request) => rerun::run(&cluster, &request, console).await,
         Command::Init(request) => init::run(&request, console),
         Command::Apply(request) => apply::run(&cluster, &request, console).await,
+        Command::Sync(request) => sync::run(&cluster, &request, console).await,
         Command::Import(request) => import::run(&cluster, &request, console).await,
         Command::Export(request) => export::run(&cluster, &request, console).await,
         Command::Lint(request) => lint::run(&request, console),

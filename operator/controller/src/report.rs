@@ -15,6 +15,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 use skillet_api::Reason;
 use skillet_core::{text::truncate, token_bucket::TokenBucket};
+pub(crate) use skillet_kube::chain;
 use skillet_kube::{ParseError, RawObject, lock, replace_unprintable};
 use tracing::warn;
 
@@ -145,22 +146,6 @@ fn action(kind: &str) -> &'static str {
     }
 }
 
-/// An error with its causes, outermost first.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // A transparent error says what its cause says.
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
-}
-
 /// Cuts a text to `limit` bytes and a sign for the cut.
 pub(crate) fn cut(text: &str, limit: usize) -> String {
     let (head, is_cut) = truncate(text, limit);
@@ -202,20 +187,6 @@ mod tests {
             .filter_map(|(at, method)| (method == Method::POST).then_some(at))
             .collect();
         assert_eq!(created, [0, EVENTS_PER_RECORDER as usize], "all others are patches of the first");
-    }
-
-    #[test]
-    fn an_error_is_written_with_each_cause_once() {
-        #[derive(Debug, thiserror::Error)]
-        enum Outer {
-            #[error("could not seal x")]
-            Seal(#[source] std::io::Error),
-            #[error(transparent)]
-            Same(std::io::Error),
-        }
-        let denied = || std::io::Error::other("denied");
-        assert_eq!(chain(&Outer::Seal(denied())), "could not seal x: denied");
-        assert_eq!(chain(&Outer::Same(denied())), "denied");
     }
 
     #[test]

@@ -49,6 +49,16 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::Ready
         | Reason::Sealed
         | Reason::EmbeddingsUnavailable
+        | Reason::Synced
+        | Reason::Suspended
+        | Reason::HostNotAllowed
+        | Reason::SourceUnavailable
+        | Reason::AccessDenied
+        | Reason::RevisionNotFound
+        | Reason::PathNotFound
+        | Reason::SourceInvalid
+        | Reason::SourceTooLarge
+        | Reason::FilesRefused
         | Reason::HashShared
         | Reason::ImportWarnings
         | Reason::DependencyMissing

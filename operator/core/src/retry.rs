@@ -62,6 +62,16 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::Ready
         | Reason::Sealed
         | Reason::EmbeddingsUnavailable
+        | Reason::Synced
+        | Reason::Suspended
+        | Reason::HostNotAllowed
+        | Reason::SourceUnavailable
+        | Reason::AccessDenied
+        | Reason::RevisionNotFound
+        | Reason::PathNotFound
+        | Reason::SourceInvalid
+        | Reason::SourceTooLarge
+        | Reason::FilesRefused
         | Reason::HashShared
         | Reason::ImportWarnings
         | Reason::DependencyMissing

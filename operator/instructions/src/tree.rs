@@ -13,6 +13,8 @@ pub const FILE_LIMIT: usize = 9_999;
 pub const FILE_SIZE_LIMIT: usize = 1024 * 1024;
 /// Most bytes of a tree.
 pub const SIZE_LIMIT: usize = 64 * 1024 * 1024;
+/// Directories that hold no part of a skill.
+pub const LEFT_OUT: [&str; 3] = [".git", "node_modules", "__pycache__"];
 /// Most links that follow each other.
 const CHAIN_LIMIT: usize = 16;
 const DEPTH_LIMIT: usize = 32;

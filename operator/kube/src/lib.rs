@@ -7,6 +7,7 @@
 mod resource;
 
 mod backoff;
+mod chain;
 mod changes;
 mod client;
 mod leadership;
@@ -21,6 +22,7 @@ mod sync;
 pub mod testing;
 
 pub use backoff::Backoff;
+pub use chain::chain;
 pub use changes::mirror_changes;
 pub use client::{ApiMetrics, connect};
 pub use leadership::{Leadership, LeaseRef};
@@ -29,5 +31,8 @@ pub use object_head::ObjectHead;
 pub use pages::{list_metadata_pages, list_pages};
 pub use parsed_size::parsed_size;
 pub use raw_object::{PAGE_SIZE, ParseError, RawObject};
-pub use status::{Conditions, apply_status, find_condition, is_gone, is_of_other_types, replace_unprintable};
+pub use status::{
+    Conditions, apply_status, apply_status_as, find_condition, is_gone, is_of_other_types,
+    replace_unprintable,
+};
 pub use sync::{lock, read, write};

@@ -34,6 +34,16 @@ pub async fn apply_status<K: Resource<DynamicType = ()>>(
     object: &ObjectReference,
     status: &impl Serialize,
 ) -> Result<(), kube::Error> {
+    apply_status_as::<K>(client, names::FIELD_MANAGER, object, status).await
+}
+
+/// Applies the status of an object as the own of a field manager, as [`apply_status`] does.
+pub async fn apply_status_as<K: Resource<DynamicType = ()>>(
+    client: &Client,
+    manager: &str,
+    object: &ObjectReference,
+    status: &impl Serialize,
+) -> Result<(), kube::Error> {
     let ObjectReference { namespace, name, uid, .. } = object;
     let patch = json!({
         "apiVersion": K::api_version(&()),
@@ -41,7 +51,7 @@ pub async fn apply_status<K: Resource<DynamicType = ()>>(
         "metadata": { "name": name, "uid": uid },
         "status": status,
     });
-    let params = PatchParams::apply(names::FIELD_MANAGER).force();
+    let params = PatchParams::apply(manager).force();
     let name = name.as_deref().unwrap_or_default();
     let request = Request::new(K::url_path(&(), namespace.as_deref()));
     let request = request.patch_subresource("status", name, &params, &Patch::Apply(&serde_json::Value::Null));

@@ -32,6 +32,13 @@ pub(crate) enum Command {
         #[command(flatten)]
         telemetry: TelemetryConfig,
     },
+    /// Keeps Skills in step with the repositories of SkillSources.
+    Sources {
+        #[command(flatten)]
+        config: SourcesConfig,
+        #[command(flatten)]
+        telemetry: TelemetryConfig,
+    },
     /// Prints the custom resource definitions.
     Crds,
     /// Runs one small skill in the cluster and checks its result; the chart's test.
@@ -114,6 +121,16 @@ pub(crate) struct GatewayConfig {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct SourcesConfig {
+    /// Directory for the files of transfers, with room for the largest repositories.
+    #[arg(long, env, default_value = "/tmp")]
+    pub(crate) work_folder: PathBuf,
+    /// Address of `/healthz`, `/readyz` and `/metrics`.
+    #[arg(long, env, default_value = "0.0.0.0:8080")]
+    pub(crate) http_address: SocketAddr,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct CheckConfig {
     /// Namespace in which the skill is made, run and deleted.
     #[arg(long, env, default_value = "default")]
@@ -163,7 +180,7 @@ mod tests {
     #[test]
     fn every_flag_is_an_environment_variable_of_the_same_words() {
         let command = Args::command();
-        for part in ["operator", "gateway"] {
+        for part in ["operator", "gateway", "sources"] {
             let part = command.find_subcommand(part).unwrap();
             for arg in part.get_arguments().filter(|arg| arg.get_id() != "help") {
                 let flag = match arg.get_long().unwrap_or_default() {

@@ -6,6 +6,7 @@ mod gateway;
 mod operator;
 mod policy;
 mod shutdown;
+mod sources;
 mod telemetry;
 
 use clap::Parser;
@@ -20,6 +21,9 @@ async fn main() -> anyhow::Result<()> {
         }
         Command::Gateway { config, telemetry } => {
             telemetry::run_with("skillet-gateway", &telemetry, gateway::run(*config)).await
+        }
+        Command::Sources { config, telemetry } => {
+            telemetry::run_with("skillet-sources", &telemetry, sources::run(config)).await
         }
         Command::Crds => print_crds(),
         Command::Check(config) => check::run(config).await,

@@ -7,7 +7,8 @@ use std::{fs, path::PathBuf};
 
 use serde_json::Value;
 use skillet_api::{
-    ApiKey, Reason, Skill, SkillExecution, SkillExecutionSpec, SkillPolicy, SkillPolicySpec, SkillVersion,
+    ApiKey, Reason, Skill, SkillExecution, SkillExecutionSpec, SkillPolicy, SkillPolicySpec, SkillSource,
+    SkillVersion,
 };
 use skillet_core::{skill::validate_skill, version::Constraint};
 
@@ -65,6 +66,7 @@ fn every_example_of_a_kind_parses_and_is_valid() {
                 "SkillExecution" => check_execution(&page, &parse::<SkillExecution>(&page, &object).spec),
                 "SkillPolicy" => drop(parse::<SkillPolicy>(&page, &object)),
                 "SkillVersion" => drop(parse::<SkillVersion>(&page, &object)),
+                "SkillSource" => drop(parse::<SkillSource>(&page, &object)),
                 "ApiKey" => drop(parse::<ApiKey>(&page, &object)),
                 "Secret" | "ConfigMap" | "Namespace" | "ServiceAccount" | "Pod" | "Role" | "RoleBinding" => {
                     continue;
@@ -74,7 +76,7 @@ fn every_example_of_a_kind_parses_and_is_valid() {
             kinds.push(kind);
         }
     }
-    for kind in ["ApiKey", "Skill", "SkillExecution", "SkillPolicy", "SkillVersion"] {
+    for kind in ["ApiKey", "Skill", "SkillExecution", "SkillPolicy", "SkillSource", "SkillVersion"] {
         assert!(kinds.iter().any(|found| found == kind), "the reference has no example of {kind}");
     }
 }

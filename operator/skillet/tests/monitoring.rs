@@ -21,7 +21,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
 }
 
-/// Everything that both processes serve. A family without a sample is not served, so that each gets one.
+/// Everything that the processes serve. A family without a sample is not served, so that each gets one.
 fn served() -> String {
     let mut registry = Registry::default();
     let metrics = skillet_controller::metrics::Metrics::register(&mut registry);
@@ -33,6 +33,8 @@ fn served() -> String {
     metrics.show_namespaces(&[("team", load)]);
     metrics.show_skills(&[(("team", "count"), load)]);
     metrics.show_limits(64, 16);
+    let sources = skillet_sources::Metrics::register(&mut registry);
+    sources.look(Reason::Synced, Duration::ZERO);
     process_metrics::register(&mut registry, "skillet");
     let api = ApiMetrics::default();
     api.register(registry.sub_registry_with_prefix("skillet"));

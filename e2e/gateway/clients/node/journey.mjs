@@ -23,7 +23,6 @@ export function ownNames(task) {
 /** Says every prompt, and answers each call of the own tool; what comes is kept in `turns`. */
 async function play(task, conversation, turns) {
   for (const [at, prompt] of task.turns.entries()) {
-    if (task.compacted?.includes(at)) conversation.compact();
     const turn = { text: "", calls: [] };
     turns.push(turn);
     let { text, calls } = await conversation.say(prompt);

@@ -22,10 +22,6 @@ class Messages {
     return this.ask(this.task.demanded && this.messages.length === 1 ? { tool_choice: { type: "any" } } : {});
   }
 
-  compact() {
-    this.messages = [];
-  }
-
   answer(calls) {
     const content = calls.map(({ id }) => ({ type: "tool_result", tool_use_id: id, content: result }));
     this.messages.push({ role: "user", content });

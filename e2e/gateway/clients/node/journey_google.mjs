@@ -25,10 +25,6 @@ class Generate {
     return this.ask(isDemanded ? { toolConfig: { functionCallingConfig: { mode: "ANY" } } } : {});
   }
 
-  compact() {
-    this.contents = [];
-  }
-
   answer(calls) {
     const parts = calls.map(({ id, name }) => ({ functionResponse: { ...(id ? { id } : {}), name, response: { result } } }));
     this.contents.push({ role: "user", parts });

@@ -23,10 +23,6 @@ class Chat {
     return this.ask(demand(this.task, this.messages.length === 1));
   }
 
-  compact() {
-    this.messages = [];
-  }
-
   answer(calls) {
     this.messages.push(...calls.map(({ id }) => ({ role: "tool", tool_call_id: id, content: result })));
     return this.ask({});
@@ -68,10 +64,6 @@ class Responses {
   say(prompt) {
     this.items.push({ role: "user", content: prompt });
     return this.ask(demand(this.task, this.isFirst));
-  }
-
-  compact() {
-    this.items = [];
   }
 
   answer(calls) {

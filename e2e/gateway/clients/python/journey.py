@@ -69,9 +69,6 @@ class OpenaiItems:
         is_demanded, self.is_first = self.task.get("demanded") and self.is_first, False
         return self.ask(**({"tool_choice": "required"} if is_demanded else {}))
 
-    def compact(self):
-        self.items = []
-
     def answer(self, results):
         self.items += [{"type": "function_call_output", "call_id": id, "output": result} for id, _, result in results]
         return self.ask()
@@ -93,9 +90,7 @@ def last_response(events):
 
 def play(task, conversation, turns):
     """Says every prompt, and answers each call of the own tool; what comes is kept in `turns`."""
-    for at, (prompt, expected, number) in enumerate(zip(task["turns"], task["expect"], task["calls"])):
-        if at in task.get("compacted", []):
-            conversation.compact()
+    for prompt, expected, number in zip(task["turns"], task["expect"], task["calls"]):
         turn = {"text": "", "calls": []}
         turns.append(turn)
         text, calls = conversation.say(prompt)

@@ -21,9 +21,6 @@ class Messages:
         demanded = self.task.get("demanded") and len(self.messages) == 1
         return self.ask(**({"tool_choice": {"type": "any"}} if demanded else {}))
 
-    def compact(self):
-        self.messages = []
-
     def answer(self, results):
         blocks = [{"type": "tool_result", "tool_use_id": id, "content": result} for id, _, result in results]
         self.messages.append({"role": "user", "content": blocks})

@@ -34,9 +34,6 @@ class Generate:
         self.config.tool_config = types.ToolConfig(function_calling_config=calling) if demanded else None
         return self.ask()
 
-    def compact(self):
-        self.contents = []
-
     def answer(self, results):
         self.config.tool_config = None
         answered = [types.FunctionResponse(id=id, name=name, response={"result": result}) for id, name, result in results]

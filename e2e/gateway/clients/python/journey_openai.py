@@ -18,9 +18,6 @@ class Chat:
         demanded = {"tool_choice": "required"} if self.task.get("demanded") and len(self.messages) == 1 else {}
         return self.ask(**demanded)
 
-    def compact(self):
-        self.messages = []
-
     def answer(self, results):
         self.messages += [{"role": "tool", "tool_call_id": id, "content": result} for id, _, result in results]
         return self.ask()

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use skillet_api::duration::SkillDuration;
 
 use super::DryRun;
 
@@ -42,4 +43,14 @@ pub(crate) struct ImportArgs {
     /// Format of the report.
     #[arg(short, long, value_enum, default_value_t = ImportFormat::Text)]
     pub(crate) output: ImportFormat,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SyncArgs {
+    /// Name of the SkillSource.
+    #[arg(value_name = "SOURCE")]
+    pub(crate) name: String,
+    /// Longest time to wait for the end.
+    #[arg(long, default_value = "2m")]
+    pub(crate) timeout: SkillDuration,
 }

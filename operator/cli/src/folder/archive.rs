@@ -7,9 +7,9 @@ use std::{
 };
 
 use flate2::read::MultiGzDecoder;
-use skillet_instructions::tree::{FILE_SIZE_LIMIT, FileTree, TreeError};
+use skillet_instructions::tree::{FILE_SIZE_LIMIT, FileTree, LEFT_OUT, TreeError};
 
-use super::{FolderError, LEFT_OUT};
+use super::FolderError;
 
 /// Most bytes that an archive may unpack to, with the files that are too large to be kept.
 const UNPACKED_LIMIT: u64 = 256 << 20;

@@ -54,20 +54,8 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         Reason::TimedOut => {
             format!("raise spec.limits.timeout of Skill {skill}, or --timeout where you lowered it")
         }
-        Reason::FileNotFound
-        | Reason::NoInterpreter
-        | Reason::Cancelled
-        | Reason::Succeeded
-        | Reason::Queued
-        | Reason::Running
-        | Reason::Ready
-        | Reason::Sealed
-        | Reason::EmbeddingsUnavailable
-        | Reason::HashShared
-        | Reason::ImportWarnings
-        | Reason::DependencyMissing
-        | Reason::DependenciesUnknown
-        | Reason::KeyExpired => return None,
+        // No failure of a run, or its message is enough.
+        _ => return None,
     })
 }
 

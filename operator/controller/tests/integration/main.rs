@@ -32,6 +32,8 @@ mod seal_record;
 mod sealing;
 mod server;
 mod skill_rules;
+mod source_rules;
+mod sources;
 mod unparsable;
 mod user_rbac;
 mod version_rules;

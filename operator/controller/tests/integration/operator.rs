@@ -89,7 +89,7 @@ impl Operator {
             Runtime::new().unwrap().block_on(async {
                 let admin = on.admin().await;
                 prepare(admin.clone()).await;
-                let client = with_the_charts_rights(&on, &admin).await;
+                let client = with_the_charts_rights(&on, &admin, ACCOUNT).await;
                 let health = Health::default();
                 started.send(health.clone()).unwrap();
                 let shutdown = async { drop(end_of_life.await) };
@@ -102,6 +102,11 @@ impl Operator {
             thread::yield_now();
         }
         Self { server, registry: Arc::new(registry), life, thread }
+    }
+
+    /// The API server that the operator works on.
+    pub fn server(&self) -> &Server {
+        &self.server
     }
 
     /// An administrator's client, for the runtime of the calling test.
@@ -211,13 +216,13 @@ fn settings() -> SandboxSettings {
     }
 }
 
-/// A client with a token of the chart's ServiceAccount.
-async fn with_the_charts_rights(server: &Server, admin: &Client) -> Client {
+/// A client with a token of one of the chart's ServiceAccounts.
+pub async fn with_the_charts_rights(server: &Server, admin: &Client, account: &str) -> Client {
     let accounts: Api<ServiceAccount> = Api::namespaced(admin.clone(), chart::NAMESPACE);
     let request =
         json!({ "spec": { "audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 7200 } });
     let request: TokenRequest = serde_json::from_value(request).unwrap();
-    let answer = accounts.create_token_request(ACCOUNT, &PostParams::default(), &request).await.unwrap();
+    let answer = accounts.create_token_request(account, &PostParams::default(), &request).await.unwrap();
     server.client(&answer.status.unwrap().token.unwrap()).await.unwrap()
 }
 

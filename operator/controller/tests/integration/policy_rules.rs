@@ -55,6 +55,19 @@ fn cases() -> Vec<Case> {
             "spec.allowedImages[] rule: only a * at the end has a meaning; write an image, or a prefix with / or * at its end",
             "allowedImages: ['docker.io/*/x']",
         ),
+        breaks(
+            "spec.sources.allowedHosts maxItems",
+            format!("sources: {{allowedHosts: {}}}", many(65, |n| format!("h{n}"))),
+        ),
+        breaks("spec.sources.allowedHosts[] minLength", "sources: {allowedHosts: ['']}"),
+        breaks(
+            "spec.sources.allowedHosts[] maxLength",
+            format!("sources: {{allowedHosts: [{}]}}", long(257)),
+        ),
+        breaks(
+            "spec.sources.allowedHosts[] rule: write a host in lower case, such as git.example.com or git.example.com:8443, without a scheme and a path",
+            "sources: {allowedHosts: ['https://github.com']}",
+        ),
         breaks("spec.scriptImages.shell minLength", "scriptImages: {shell: ''}"),
         breaks("spec.scriptImages.shell maxLength", format!("scriptImages: {{shell: {}}}", long(513))),
         breaks("spec.scriptImages.python minLength", "scriptImages: {python: ''}"),

@@ -123,6 +123,7 @@ fn folder(object: &Value) -> String {
         "SkillExecution" => "skillexecutions",
         "SkillPolicy" => "skillpolicies",
         "ApiKey" => "apikeys",
+        "SkillSource" => "skillsources",
         other => panic!("no folder for {other}"),
     };
     match object["metadata"]["namespace"].as_str() {
