@@ -29,7 +29,8 @@ async fn a_skill_that_does_not_parse_is_named_with_its_field_in_event_and_log() 
     let note = event(&client, NAMESPACE, "bad-skill", "ParseFailed").await;
     assert!(note.contains("spec.limits.retries"), "{note}");
     let lines = log_lines(&["ParseFailed", NAMESPACE, "\"bad-skill\"", "spec.limits.retries"]);
-    assert_eq!(lines.len(), 1, "{:#?}", log_lines(&["ParseFailed"]));
+    // The tests of SkillSource change the SkillPolicy once, and then the operator looks at every Skill again.
+    assert!((1..=2).contains(&lines.len()), "{lines:#?}");
 }
 
 #[tokio::test]

@@ -30,34 +30,34 @@ fn enum_of(tool: &Tool) -> Value {
 async fn the_tools_name_the_skills_that_they_are_for() {
     let server = stocked().await;
     let tools = server.client("team/agent").await.tools().await;
-    assert_eq!(enum_of(&tools["skill"]), json!(["asks", "notes"]));
+    assert_eq!(enum_of(&tools["read_skill"]), json!(["asks", "notes"]));
     assert_eq!(enum_of(&tools["read_skill_file"]), json!(["asks", "notes"]));
     assert_eq!(enum_of(&tools["run_skill_script"]), json!(["notes"]));
     assert_eq!(enum_of(&tools["run_skill_script_with_confirmation"]), json!(["asks"]));
-    let description = tools["skill"].description.as_deref().unwrap();
+    let description = tools["read_skill"].description.as_deref().unwrap();
     assert!(description.contains("notes") && description.contains("Writes notes."), "{description}");
     let hints = |name: &str| json!(tools[name].annotations)["destructiveHint"].clone();
     let name = "run_skill_script_with_confirmation";
     assert_eq!((hints("run_skill_script"), hints(name)), (json!(false), json!(true)));
-    // The skill of that name has another tool.
-    assert!(tools.values().any(|tool| tool.title.as_deref() == Some("skill")));
+    // A skill keeps the name that a tool for instructions has in requests to models.
+    assert_eq!(tools["skill"].title.as_deref(), Some("skill"));
     let of_none = server.client("empty/agent").await.tools().await;
-    assert!(!of_none.contains_key("skill") && !of_none.contains_key("run_skill_script"));
+    assert!(!of_none.contains_key("read_skill") && !of_none.contains_key("run_skill_script"));
 }
 
 #[tokio::test]
 async fn instructions_and_files_are_read_and_refusals_have_a_reason() {
     let server = stocked().await;
     let client = server.client("team/agent").await;
-    let read = client.call("skill", json!({ "name": "notes", "arguments": "tag=v1" })).await;
+    let read = client.call("read_skill", json!({ "name": "notes", "arguments": "tag=v1" })).await;
     assert_eq!((read.is_error, &text(&read)["instructions"]), (Some(false), &json!("Read v1.")));
     assert_eq!(text(&read)["files"], json!(["style.md", "a.py", "b.bin"]));
     let file = client.call("read_skill_file", json!({ "name": "notes", "path": "style.md" })).await;
     assert_eq!(text(&file), json!({ "path": "style.md", "text": "Short." }));
     for (tool, arguments, reason) in [
-        ("skill", json!({ "name": "notes" }), "InputInvalid"),
-        ("skill", json!({ "name": "always" }), "SkillNotFound"),
-        ("skill", json!({ "name": "secret" }), "SkillNotFound"),
+        ("read_skill", json!({ "name": "notes" }), "InputInvalid"),
+        ("read_skill", json!({ "name": "always" }), "SkillNotFound"),
+        ("read_skill", json!({ "name": "secret" }), "SkillNotFound"),
         ("read_skill_file", json!({ "name": "notes", "path": "b.bin" }), "NotText"),
         ("read_skill_file", json!({ "name": "notes", "path": "../x" }), "FileNotFound"),
         ("run_skill_script", json!({ "name": "notes", "path": "style.md" }), "NoInterpreter"),
@@ -69,7 +69,7 @@ async fn instructions_and_files_are_read_and_refusals_have_a_reason() {
         assert_eq!(text(&refused)["reason"], reason, "{tool} {arguments}");
     }
     server.gateway.deny_user("agent", "team", None, Verb::Execute);
-    let refused = client.call("skill", json!({ "name": "notes", "arguments": "tag=v1" })).await;
+    let refused = client.call("read_skill", json!({ "name": "notes", "arguments": "tag=v1" })).await;
     assert_eq!(text(&refused)["reason"], "SkillNotFound");
     assert_eq!(server.started(), 0);
 }

@@ -13,7 +13,7 @@ pub(crate) use super::calls::read_file;
 use super::{
     GuideScope, ReadAction, ReadRequest, VisibleGuide,
     calls::Refused,
-    listing::{READ, READ_FILE, definitions, list},
+    listing::{READ_FILE, definitions, list},
     read_bundle_file, read_instructions, script_of,
     scripts::{self, RUN_SCRIPT, RUN_SCRIPT_WITH_CONFIRMATION},
     visible,
@@ -22,6 +22,9 @@ use crate::{
     catalog::Namespace,
     model::offered_tools::{InstructionsAction, Target},
 };
+
+/// The reading tool. A tool's name with a `_` is no name of a Skill, so every Skill keeps its own.
+const READ: &str = "read_skill";
 
 static ALL: SkillFilter = SkillFilter::All;
 
