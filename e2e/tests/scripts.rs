@@ -1,9 +1,11 @@
-//! Scripts of a bundle in sandboxes: each interpreter, the folder of the bundle, and what cannot run.
+//! Scripts of a bundle and commands of a body in sandboxes: each interpreter, the folder of the bundle, and what cannot run.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use skillet_api::{Phase, Reason, SkillExecution, SkillExecutionSpec, execution::BundleScript};
-use skillet_e2e::{Journey, SkillDraft, execute::spec, journey};
+use skillet_api::{
+    Phase, Reason, SkillExecution, SkillExecutionSpec, dynamic::BodyCommand, execution::BundleScript,
+};
+use skillet_e2e::{Journey, SkillDraft, execute::spec, journey, journey_under, policy};
 
 const PYTHON: &str = r#"
 import json, os, sys
@@ -100,6 +102,35 @@ async fn the_plugin_runs_a_script_with_the_words_behind_two_dashes() -> Result<(
         let printed: Value =
             serde_json::from_str(&j.kubectl(&[&here[..], &script[..]].concat(), "typed").await?)?;
         ensure!(printed["args"] == json!(["-v"]) && printed["stdin"] == "typed", "{printed}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn commands_of_a_body_run_with_their_values_where_the_policy_lets_them() -> Result<()> {
+    const LOOK: &str = r#"echo "$(cat lib/text.txt)|$1|$2|$ARGUMENTS|$tag|$(ls "$SKILL_DIR"/SKILL.md)""#;
+    journey_under(json!({}), async |j| {
+        let body = format!("Read !`{LOOK}` and !`exit 3`, but not ``!`id` ``.");
+        let inputs = json!([{ "name": "tag" }, { "name": "rest" }]);
+        let instructions = json!({ "body": body, "dynamic": "Run", "inputs": inputs });
+        j.apply(&bundle().spec("instructions", instructions)).await?;
+        let run = async |text: &str| {
+            let arguments = "v1 \"a; touch lib/x; $(id)\"".to_owned();
+            let command = BodyCommand { text: text.to_owned(), arguments, ..BodyCommand::default() };
+            let execution =
+                j.start_with(SkillExecutionSpec { command: Some(command), ..spec("tools") }).await?;
+            j.ended(&execution).await
+        };
+        run(LOOK).await?.is(Phase::Failed, Reason::DynamicContentDisabled).says(&["dynamicContent"]);
+        let namespaces = json!({ "dynamicContent": { "namespaces": [j.namespace] } });
+        policy::change(&j.client, namespaces).await?;
+        let (done, failed, other) = tokio::try_join!(run(LOOK), run("exit 3"), run("id"))?;
+        let words = "größer|v1|a; touch lib/x; $(id)|v1 \"a; touch lib/x; $(id)\"|v1";
+        let expected = format!("{words}|/dev/shm/work/SKILL.md");
+        assert_eq!(done.output(), json!({ "output": expected }));
+        failed.is(Phase::Failed, Reason::ExitCode);
+        other.is(Phase::Failed, Reason::CommandNotFound).says(&["spec.command.text", "exit 3"]);
         Ok(())
     })
     .await

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Isolation, Reason, duration::SkillDuration, schema};
+use crate::{Isolation, Reason, duration::SkillDuration, dynamic::BodyCommand, schema};
 
 /// Skill, version and input of one run. Every field but `cancel` is immutable.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,7 @@ use crate::{Isolation, Reason, duration::SkillDuration, schema};
 )]
 #[x_kube(validation = kube::core::Rule::new("self.skill == oldSelf.skill && has(self.version) == has(oldSelf.version) && (!has(self.version) || self.version == oldSelf.version) && has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || self.timeout == oldSelf.timeout) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.sessionId) == has(oldSelf.sessionId) && (!has(self.sessionId) || self.sessionId == oldSelf.sessionId) && has(self.caller) == has(oldSelf.caller) && (!has(self.caller) || self.caller == oldSelf.caller)").message("spec is immutable, except cancel; create another SkillExecution"))]
 #[x_kube(validation = kube::core::Rule::new("has(self.script) == has(oldSelf.script) && (!has(self.script) || self.script == oldSelf.script)").message("script is immutable; create another SkillExecution"))]
+#[x_kube(validation = kube::core::Rule::new("has(self.command) == has(oldSelf.command) && (!has(self.command) || self.command == oldSelf.command)").message("command is immutable; create another SkillExecution"))]
 #[x_kube(validation = kube::core::Rule::new("!has(self.timeout) || self.timeout.matches('[1-9]')").message("timeout must be more than 0, such as 10s"))]
 #[x_kube(validation = kube::core::Rule::new("!oldSelf.cancel || self.cancel").message("cancel cannot be taken back; create another SkillExecution"))]
 #[serde(rename_all = "camelCase")]
@@ -56,6 +57,9 @@ pub struct SkillExecutionSpec {
     /// Script of the skill's bundle to run instead of the skill's own program. Not together with `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<BundleScript>,
+    /// Command of the skill's instructions to run instead of the skill's own program. Not together with `input` or `script`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<BodyCommand>,
     /// Time limit of this run, such as `10s`; it can only lower the skill's own. Default the skill's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<SkillDuration>,

@@ -4,6 +4,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::dynamic::DynamicContent;
+
 fn yes() -> bool {
     true
 }
@@ -49,6 +51,9 @@ pub struct Instructions {
     #[schemars(length(max = 256))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
+    /// Use of the commands in the body, each between backticks behind an exclamation mark: with `Never` none runs. With `Run` an execution may run each in a sandbox, if the SkillPolicy allows it. `RunWithSecrets` also gives them the variables of `run.sandbox.secretEnv`. Default `Never`.
+    #[serde(default, skip_serializing_if = "DynamicContent::is_never")]
+    pub dynamic: DynamicContent,
 }
 
 impl Default for Instructions {
@@ -64,6 +69,7 @@ impl Default for Instructions {
             disable_model_invocation: false,
             user_invocable: true,
             argument_hint: None,
+            dynamic: DynamicContent::Never,
         }
     }
 }

@@ -10,6 +10,7 @@
 
 pub mod api_key;
 pub mod duration;
+pub mod dynamic;
 mod effective_limits;
 pub mod execution;
 pub mod gateway;

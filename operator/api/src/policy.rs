@@ -5,7 +5,9 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Isolation, duration::SkillDuration, gateway::GatewayPolicy, schema};
+use crate::{
+    Isolation, duration::SkillDuration, dynamic::DynamicContentPolicy, gateway::GatewayPolicy, schema,
+};
 
 /// Settings for all skills of the cluster.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +73,9 @@ pub struct SkillPolicySpec {
     /// Limits of SkillSources.
     #[serde(default)]
     pub sources: SourcePolicy,
+    /// Commands in instructions that may run.
+    #[serde(default)]
+    pub dynamic_content: DynamicContentPolicy,
 }
 
 impl Default for SkillPolicySpec {
@@ -89,6 +94,7 @@ impl Default for SkillPolicySpec {
             version_history: version_history(),
             gateway: GatewayPolicy::default(),
             sources: SourcePolicy::default(),
+            dynamic_content: DynamicContentPolicy::default(),
         }
     }
 }

@@ -47,6 +47,10 @@ reasons! {
     FileNotFound,
     /// No interpreter is known for the script.
     NoInterpreter,
+    /// The body of the version has no such command.
+    CommandNotFound,
+    /// The skill or the SkillPolicy does not let commands of instructions run.
+    DynamicContentDisabled,
     /// The Skill's mode is `off`.
     SkillOff,
     /// The Skill has `enabled: false`.
@@ -139,6 +143,31 @@ reasons! {
     HashShared,
     /// The key is past its `expiresAt`.
     KeyExpired,
+}
+
+/// The pattern of the reasons that only conditions of other objects have, never an execution.
+#[macro_export]
+macro_rules! condition_reason {
+    () => {
+        $crate::Reason::Ready
+            | $crate::Reason::Sealed
+            | $crate::Reason::EmbeddingsUnavailable
+            | $crate::Reason::Synced
+            | $crate::Reason::Suspended
+            | $crate::Reason::HostNotAllowed
+            | $crate::Reason::SourceUnavailable
+            | $crate::Reason::AccessDenied
+            | $crate::Reason::RevisionNotFound
+            | $crate::Reason::PathNotFound
+            | $crate::Reason::SourceInvalid
+            | $crate::Reason::SourceTooLarge
+            | $crate::Reason::FilesRefused
+            | $crate::Reason::HashShared
+            | $crate::Reason::ImportWarnings
+            | $crate::Reason::DependencyMissing
+            | $crate::Reason::DependenciesUnknown
+            | $crate::Reason::KeyExpired
+    };
 }
 
 impl fmt::Display for Reason {

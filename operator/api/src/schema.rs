@@ -19,6 +19,12 @@ pub fn any_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
+/// Values of inputs by name, at most 32.
+pub fn input_values(_: &mut SchemaGenerator) -> Schema {
+    let value = json!({ "type": "string", "maxLength": 4096 });
+    json_schema!({ "type": "object", "maxProperties": 32, "additionalProperties": value })
+}
+
 /// An amount as in a pod: a whole number, or text such as `500m` or `1.5Gi`.
 pub fn quantity(_: &mut SchemaGenerator) -> Schema {
     let rule =

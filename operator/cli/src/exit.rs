@@ -1,6 +1,6 @@
 //! The exit codes of the process, and the one of each finished execution.
 
-use skillet_api::{Phase, Reason, SkillExecutionStatus};
+use skillet_api::{Phase, Reason, SkillExecutionStatus, condition_reason};
 
 /// The end of the process. Codes are documented in docs/reference/kubectl-skill.md and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ impl Exit {
         }
     }
 
+    // The reasons of conditions are one pattern.
+    #[allow(clippy::unnested_or_patterns)]
     fn from_failure(reason: Reason, status: &SkillExecutionStatus) -> Self {
         match reason {
             Reason::ExitCode => Self::from_program(status.exit_code),
@@ -59,6 +61,8 @@ impl Exit {
             | Reason::NoProgram
             | Reason::FileNotFound
             | Reason::NoInterpreter
+            | Reason::CommandNotFound
+            | Reason::DynamicContentDisabled
             | Reason::VersionNotFound
             | Reason::VersionYanked
             | Reason::ConstraintInvalid
@@ -88,24 +92,7 @@ impl Exit {
             | Reason::Succeeded
             | Reason::Queued
             | Reason::Running
-            | Reason::Ready
-            | Reason::Sealed
-            | Reason::EmbeddingsUnavailable
-            | Reason::Synced
-            | Reason::Suspended
-            | Reason::HostNotAllowed
-            | Reason::SourceUnavailable
-            | Reason::AccessDenied
-            | Reason::RevisionNotFound
-            | Reason::PathNotFound
-            | Reason::SourceInvalid
-            | Reason::SourceTooLarge
-            | Reason::FilesRefused
-            | Reason::HashShared
-            | Reason::ImportWarnings
-            | Reason::DependencyMissing
-            | Reason::DependenciesUnknown
-            | Reason::KeyExpired => Exit::Failed,
+            | condition_reason!() => Exit::Failed,
         }
     }
 

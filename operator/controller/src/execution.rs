@@ -42,6 +42,7 @@ use skillet_api::{Reason, SkillExecution};
 use skillet_core::{
     admission::Admitted,
     retry::{self, RetryDecision},
+    skill::RunPart,
 };
 use skillet_kube::parsed_size;
 use tokio::sync::watch;
@@ -282,8 +283,9 @@ impl Run {
     async fn adopt(mut self, ctx: &Context, point: ResumePoint) -> Result<Self, Box<Conclusion>> {
         let Plan { reference, execution, .. } = self.plan;
         let version = point.version.as_deref();
-        // What a script gets is read again.
-        let input = execution.spec.script.is_none().then_some(self.plan.admitted.stdin);
+        // The values of a script or a command are read again.
+        let is_program = RunPart::of(&execution.spec) == RunPart::Program;
+        let input = is_program.then_some(self.plan.admitted.stdin);
         let admitted = match admit::choose(ctx, reference.namespace(), &execution, version) {
             Ok(chosen) => admit::admit(ctx, &reference, &execution, &chosen, input).await,
             Err(refusal) => Err(refusal),

@@ -4,19 +4,23 @@
 //! not check rights; the caller passes the objects of the execution's own namespace.
 
 mod input;
+mod refusals;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
-
-use serde_json::json;
-use skillet_api::{
-    Reason, Skill, SkillExecutionSpec, SkillPolicySpec, SkillVersion, reason::READY, skill::Mode,
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
 };
 
+use serde_json::json;
+use skillet_api::{Reason, Skill, SkillExecutionSpec, SkillPolicySpec, SkillVersion, skill::Mode};
+
 pub use self::input::{MAX_INPUT_BYTES, ProgramInput, check_input, check_input_text};
+use self::refusals::{no_match, only_yanked, refuse_content};
 use crate::{
     content_cache::{CheckedContent, ContentCache},
-    skill::{FieldError, ValidContent, is_skill_name, yanked_versions},
-    version::{Constraint, SkillSemver, current, list, resolve},
+    skill::{RunPart, ValidContent, is_skill_name, yanked_versions},
+    version::{Constraint, SkillSemver, current, resolve},
 };
 
 /// Everything that the decision depends on.
@@ -41,6 +45,8 @@ pub struct Admitted {
     pub args: Vec<String>,
     /// Text on standard input: the input as JSON, or the text of a script.
     pub stdin: Arc<str>,
+    /// Variables beside those of the skill, with the values of a command.
+    pub variables: BTreeMap<String, String>,
     /// The smaller of the skill's limit and the execution's.
     pub timeout: Duration,
     pub retries: u32,
@@ -95,13 +101,15 @@ pub struct ChosenVersion {
 /// Admits an execution whose versions have their content, or returns the reason against it.
 pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<Admitted, Refusal> {
     let chosen = choose(request)?;
-    let script = request.execution.script.as_ref();
-    let cached = contents.get(&chosen.object, script.map(|script| &*script.path), request.policy);
-    let content = chosen.check(cached)?;
+    let SkillExecutionSpec { script, command, input, .. } = request.execution;
+    let part = RunPart::of(request.execution);
+    let content = chosen.check(contents.get(&chosen.object, &part, request.policy))?;
     let input = if let Some(script) = script {
         ProgramInput::of_script(script.clone())?
+    } else if let Some(command) = command {
+        ProgramInput::of_command(command.clone(), &content)?
     } else {
-        let input = request.execution.input.clone().unwrap_or_else(|| json!({}));
+        let input = input.clone().unwrap_or_else(|| json!({}));
         check_input(&content, &input)?;
         ProgramInput::of_json(input.to_string().into())
     };
@@ -115,16 +123,30 @@ pub fn choose(request: &AdmissionRequest<'_>) -> Result<ChosenVersion, Refusal> 
         let message = "spec.timeout: must be more than 0, such as 10s";
         return Err(Refusal::new(Reason::SpecInvalid, message));
     }
-    if request.execution.script.is_some() && request.execution.input.is_some() {
-        let message = "spec.input: cannot stand beside spec.script; pass args and stdin of the script";
-        return Err(Refusal::new(Reason::SpecInvalid, message));
-    }
+    check_one_part(request.execution)?;
     let skill = allowed_skill(request)?;
     let constraint = request.execution.version.as_deref().map(Constraint::parse).transpose();
     let constraint =
         constraint.map_err(|error| Refusal::new(error.reason(), format!("spec.version: {error}")))?;
     let sealed = sealed_versions(request);
     best_match(skill, constraint.as_ref(), &sealed).map(ChosenVersion::of)
+}
+
+/// Refuses an execution that names more than one part of the skill to run.
+fn check_one_part(execution: &SkillExecutionSpec) -> Result<(), Refusal> {
+    let message = match execution {
+        SkillExecutionSpec { script: Some(_), command: Some(_), .. } => {
+            "spec.command: cannot stand beside spec.script; make an execution for each"
+        }
+        SkillExecutionSpec { script: Some(_), input: Some(_), .. } => {
+            "spec.input: cannot stand beside spec.script; pass args and stdin of the script"
+        }
+        SkillExecutionSpec { command: Some(_), input: Some(_), .. } => {
+            "spec.input: cannot stand beside spec.command; pass arguments and inputs of the command"
+        }
+        SkillExecutionSpec { .. } => return Ok(()),
+    };
+    Err(Refusal::new(Reason::SpecInvalid, message))
 }
 
 /// Chooses the version with which an earlier operator started an execution. A Skill that was switched off since does not
@@ -157,7 +179,7 @@ impl ChosenVersion {
         content: Arc<ValidContent>,
         input: ProgramInput,
     ) -> Admitted {
-        let (args, stdin) = input.into_parts();
+        let ProgramInput { args, stdin, variables } = input;
         let limit = content.limits.timeout;
         Admitted {
             skill: self.object.spec.skill.clone(),
@@ -165,6 +187,7 @@ impl ChosenVersion {
             digest: self.object.spec.digest.clone(),
             args,
             stdin,
+            variables,
             timeout: execution.timeout.map_or(limit, |own| own.0.min(limit)),
             retries: execution.retries.unwrap_or(content.limits.retries),
             content,
@@ -186,6 +209,13 @@ fn allowed_skill<'a>(request: &AdmissionRequest<'a>) -> Result<&'a Skill, Refusa
     if !skill.spec.enabled {
         let message = format!("Skill {name} has spec.enabled: false; set it to true to run it");
         return Err(Refusal::new(Reason::SkillDisabled, message));
+    }
+    let namespace = skill.metadata.namespace.as_deref().unwrap_or_default();
+    if request.execution.command.is_some() && !request.policy.dynamic_content.allows(namespace) {
+        let message = format!(
+            "SkillPolicy default does not let commands of skills in namespace {namespace} run; have it added to spec.dynamicContent.namespaces"
+        );
+        return Err(Refusal::new(Reason::DynamicContentDisabled, message));
     }
     match skill.spec.mode {
         Mode::On | Mode::Auto => Ok(skill),
@@ -263,77 +293,6 @@ fn better_version_pending(
         is_better && !yanked.contains(&present)
     };
     !is_decided && present.is_some_and(is_better)
-}
-
-fn only_yanked(
-    skill: &Skill,
-    constraint: &Constraint,
-    version: &SkillSemver,
-    usable: &[&Sealed<'_>],
-) -> Refusal {
-    let name = skill.metadata.name.as_deref().unwrap_or_default();
-    let rest = if usable.is_empty() { "no other".to_owned() } else { show(usable) };
-    let message = format!(
-        "version {version} of Skill {name} is withdrawn by spec.yankedVersions, and no other fits {constraint}; there is {rest}"
-    );
-    Refusal::new(Reason::VersionYanked, message)
-}
-
-fn no_match(skill: &Skill, constraint: &Constraint, sealed: &[&Sealed<'_>]) -> Refusal {
-    let name = skill.metadata.name.as_deref().unwrap_or_default();
-    if sealed.is_empty() {
-        return match not_ready(skill) {
-            Some((why, message)) => {
-                Refusal::new(reason_of(&[why]), format!("Skill {name} has no sealed version: {message}"))
-            }
-            None => Refusal::new(
-                Reason::SkillNotReady,
-                format!("Skill {name} has no sealed version yet; see its conditions"),
-            ),
-        };
-    }
-    let message = format!("no version of Skill {name} fits {constraint}; there is {}", show(sealed));
-    Refusal::new(Reason::VersionNotFound, message)
-}
-
-/// Lists versions for a message, highest first.
-fn show(versions: &[&Sealed<'_>]) -> String {
-    list(versions.iter().map(|(semver, _)| semver))
-}
-
-/// Returns the reason and the message of a Skill that is not Ready.
-fn not_ready(skill: &Skill) -> Option<(&str, &str)> {
-    let conditions = &skill.status.as_ref()?.conditions;
-    let ready =
-        conditions.iter().find(|condition| condition.type_ == READY && condition.status == "False")?;
-    Some((&ready.reason, &ready.message))
-}
-
-/// Returns the reason of the policy, or of what the version lacks, if all errors have it. All other errors are for the Skill's
-/// author: `SkillNotReady`.
-fn reason_of(errors: &[&str]) -> Reason {
-    let own = [
-        Reason::ImageNotAllowed,
-        Reason::LimitTooHigh,
-        Reason::NoProgram,
-        Reason::FileNotFound,
-        Reason::NoInterpreter,
-    ];
-    own.into_iter()
-        .find(|reason| errors.iter().all(|error| *error == reason.as_str()))
-        .unwrap_or(Reason::SkillNotReady)
-}
-
-/// Refuses a sealed version that is not valid under this policy.
-fn refuse_content(name: &str, version: &SkillSemver, errors: &[FieldError]) -> Refusal {
-    let Some(first) = errors.first() else {
-        return Refusal::new(
-            Reason::SkillNotReady,
-            format!("version {version} of Skill {name} is not valid"),
-        );
-    };
-    let reason = reason_of(&errors.iter().map(|error| error.reason.as_str()).collect::<Vec<_>>());
-    Refusal::new(reason, format!("version {version} of Skill {name} cannot run: {first}"))
 }
 
 #[cfg(test)]

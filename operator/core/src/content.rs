@@ -253,13 +253,14 @@ mod tests {
         check_same(&two, &guide(", files: [{path: b, content: y}, {path: a, content: x}]"));
         check_same(
             &guide(""),
-            "{version: 1.0.0, instructions: {body: Read., activation: Listed, userInvocable: true}}",
+            "{version: 1.0.0, instructions: {body: Read., activation: Listed, userInvocable: true, dynamic: Never}}",
         );
         let other = [
             guide(""),
             guide(", files: [{path: a, content: x}]"),
             guide(", run: {sandbox: {runtime: shell, script: cat}}"),
             "{version: 1.0.0, instructions: {body: Read., allowedTools: [Read]}}".to_owned(),
+            "{version: 1.0.0, instructions: {body: Read., dynamic: Run}}".to_owned(),
             two,
         ];
         let digests: std::collections::BTreeSet<String> =

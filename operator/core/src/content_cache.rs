@@ -1,4 +1,4 @@
-//! A cache of validated content of sealed versions, for their program and for scripts of their bundle. Compiling a schema costs more than every other check.
+//! A cache of validated content of sealed versions, for their program, scripts of their bundle and commands of their body. Compiling a schema costs more than every other check.
 //!
 //! Runs hold the contents of their versions longer than the cache does. So that compiled schemas stay within the bound of
 //! the cache, a content that leaves it is released.
@@ -13,10 +13,10 @@ use skillet_api::{Reason, SkillPolicySpec, SkillVersion};
 use crate::{
     content::digest,
     schema::Schema,
-    skill::{FieldError, ValidContent, validate_content, validate_script},
+    skill::{FieldError, RunPart, ValidContent},
 };
 
-/// Result of the validation of one sealed version, for its program or one script.
+/// Result of the validation of one sealed version, for one part that runs.
 pub type CheckedContent = Result<Arc<ValidContent>, Arc<[FieldError]>>;
 
 /// Most bytes of all cached contents, by the weights that callers give.
@@ -51,26 +51,21 @@ impl ContentCache {
         Self::default()
     }
 
-    /// Returns the content of `version` for its program, or for a `script` of its bundle, under `policy`, and validates it
+    /// Returns the content of `version` for a run of this part under `policy`, and validates it
     /// if it is not cached.
     ///
     /// The key is the object's uid, not its digest. The digest is a claim of the object's author, and a copied digest must
     /// not give access to another namespace's content. An object without uid is not cached.
-    pub fn get(
-        &self,
-        version: &SkillVersion,
-        script: Option<&str>,
-        policy: &SkillPolicySpec,
-    ) -> CheckedContent {
+    pub fn get(&self, version: &SkillVersion, part: &RunPart, policy: &SkillPolicySpec) -> CheckedContent {
         let Some(uid) = &version.metadata.uid else {
-            return validate(version, script, policy);
+            return validate(version, part, policy);
         };
-        self.find(uid, script, policy).unwrap_or_else(|| self.check(version, script, policy, WEIGHT))
+        self.find(uid, part, policy).unwrap_or_else(|| self.check(version, part, policy, WEIGHT))
     }
 
     /// Returns the content of the version with this uid if it is cached.
-    pub fn find(&self, uid: &str, script: Option<&str>, policy: &SkillPolicySpec) -> Option<CheckedContent> {
-        self.lock(policy).touch(&key(uid, script))
+    pub fn find(&self, uid: &str, part: &RunPart, policy: &SkillPolicySpec) -> Option<CheckedContent> {
+        self.lock(policy).touch(&key(uid, part))
     }
 
     /// Validates the content of `version` and caches it as `weight` bytes, its compiled schemas apart. Two threads may validate the same version at
@@ -78,13 +73,13 @@ impl ContentCache {
     pub fn check(
         &self,
         version: &SkillVersion,
-        script: Option<&str>,
+        part: &RunPart,
         policy: &SkillPolicySpec,
         weight: usize,
     ) -> CheckedContent {
-        let content = validate(version, script, policy);
+        let content = validate(version, part, policy);
         if let Some(uid) = &version.metadata.uid {
-            self.lock(policy).insert(key(uid, script), content.clone(), weight);
+            self.lock(policy).insert(key(uid, part), content.clone(), weight);
         }
         content
     }
@@ -158,15 +153,16 @@ fn release(content: &CheckedContent) {
     schemas(content).for_each(Schema::release);
 }
 
-/// Returns the key of a program or a script. A uid has no slash.
-fn key(uid: &str, script: Option<&str>) -> String {
-    match script {
-        None => uid.to_owned(),
-        Some(path) => format!("{uid}/{path}"),
+/// Returns the key of a part. A uid has neither a slash nor an exclamation mark.
+fn key(uid: &str, part: &RunPart) -> String {
+    match part {
+        RunPart::Program => uid.to_owned(),
+        RunPart::Script(path) => format!("{uid}/{path}"),
+        RunPart::Command(text) => format!("{uid}!{text}"),
     }
 }
 
-fn validate(version: &SkillVersion, script: Option<&str>, policy: &SkillPolicySpec) -> CheckedContent {
+fn validate(version: &SkillVersion, part: &RunPart, policy: &SkillPolicySpec) -> CheckedContent {
     let actual = digest(&version.spec);
     if actual != version.spec.digest {
         let message = format!(
@@ -175,11 +171,7 @@ fn validate(version: &SkillVersion, script: Option<&str>, policy: &SkillPolicySp
         let field = "spec.digest".to_owned();
         return Err(Arc::from(vec![FieldError { reason: Reason::SpecInvalid, field, message }]));
     }
-    let content = match script {
-        None => validate_content(&version.spec, policy),
-        Some(path) => validate_script(&version.spec, path, policy),
-    };
-    content.map(Arc::new).map_err(Arc::from)
+    part.validate(&version.spec, policy).map(Arc::new).map_err(Arc::from)
 }
 
 #[cfg(test)]
@@ -201,8 +193,8 @@ mod tests {
     #[test]
     fn a_version_is_validated_once() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
-        let first = cache.get(&version("u", "cat"), None, &policy).unwrap();
-        let second = cache.get(&version("u", "cat"), None, &policy).unwrap();
+        let first = cache.get(&version("u", "cat"), &RunPart::Program, &policy).unwrap();
+        let second = cache.get(&version("u", "cat"), &RunPart::Program, &policy).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(cache.len(), 1);
     }
@@ -210,25 +202,26 @@ mod tests {
     #[test]
     fn an_object_without_uid_is_not_cached() {
         let cache = ContentCache::new();
-        assert!(cache.get(&version("", "cat"), None, &SkillPolicySpec::default()).is_ok());
+        assert!(cache.get(&version("", "cat"), &RunPart::Program, &SkillPolicySpec::default()).is_ok());
         assert!(cache.is_empty());
     }
 
     #[test]
     fn another_policy_clears_the_cache() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
-        assert!(cache.get(&version("u", "cat"), None, &policy).is_ok());
+        assert!(cache.get(&version("u", "cat"), &RunPart::Program, &policy).is_ok());
         let strict: SkillPolicySpec = serde_saphyr::from_str("{maximums: {memory: 1Mi}}").unwrap();
-        assert!(cache.get(&version("u", "cat"), None, &strict).is_err());
+        assert!(cache.get(&version("u", "cat"), &RunPart::Program, &strict).is_err());
         assert_eq!(cache.len(), 1);
-        assert!(cache.get(&version("u", "cat"), None, &policy).is_ok());
+        assert!(cache.get(&version("u", "cat"), &RunPart::Program, &policy).is_ok());
     }
 
     #[test]
     fn a_digest_that_differs_from_the_content_is_refused() {
         let mut forged = version("u", "cat");
         forged.spec.digest = version("v", "rm").spec.digest;
-        let errors = ContentCache::new().get(&forged, None, &SkillPolicySpec::default()).unwrap_err();
+        let errors =
+            ContentCache::new().get(&forged, &RunPart::Program, &SkillPolicySpec::default()).unwrap_err();
         assert_eq!((errors[0].reason(), errors[0].field.as_str()), (Reason::SpecInvalid, "spec.digest"));
         assert!(errors[0].message.contains("delete this SkillVersion"), "{}", errors[0]);
     }
@@ -236,13 +229,13 @@ mod tests {
     #[test]
     fn a_full_cache_keeps_the_most_recently_used_versions() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
-        let hot = cache.get(&version("hot", "cat"), None, &policy).unwrap();
+        let hot = cache.get(&version("hot", "cat"), &RunPart::Program, &policy).unwrap();
         for n in 0..=CAPACITY / WEIGHT {
-            let _ = cache.get(&version(&n.to_string(), "cat"), None, &policy);
-            let _ = cache.get(&version("hot", "cat"), None, &policy);
+            let _ = cache.get(&version(&n.to_string(), "cat"), &RunPart::Program, &policy);
+            let _ = cache.get(&version("hot", "cat"), &RunPart::Program, &policy);
         }
         assert!(cache.len() <= CAPACITY / WEIGHT, "{}", cache.len());
-        assert!(Arc::ptr_eq(&hot, &cache.get(&version("hot", "cat"), None, &policy).unwrap()));
+        assert!(Arc::ptr_eq(&hot, &cache.get(&version("hot", "cat"), &RunPart::Program, &policy).unwrap()));
     }
 
     #[test]
@@ -262,12 +255,12 @@ mod tests {
             assert_eq!(input.is_compiled(), output.is_compiled());
             input.is_compiled()
         };
-        let too_large = cache.check(&version, None, &policy, CAPACITY / 4).unwrap();
+        let too_large = cache.check(&version, &RunPart::Program, &policy, CAPACITY / 4).unwrap();
         assert!(cache.is_empty() && !is_compiled(&too_large));
-        let kept = cache.check(&version, None, &policy, WEIGHT).unwrap();
+        let kept = cache.check(&version, &RunPart::Program, &policy, WEIGHT).unwrap();
         assert!(is_compiled(&kept));
         let strict: SkillPolicySpec = serde_saphyr::from_str("{maximums: {memory: 1Mi}}").unwrap();
-        assert!(cache.find("u", None, &strict).is_none() && !is_compiled(&kept));
+        assert!(cache.find("u", &RunPart::Program, &strict).is_none() && !is_compiled(&kept));
         let output = kept.output_schema.as_ref().unwrap();
         assert!(output.check(&json!("word")).is_ok() && output.check(&json!("two words")).is_err());
         assert!(output.compiled_size() > 50_000, "a class of Unicode characters has many states");
@@ -277,31 +270,40 @@ mod tests {
     fn large_contents_are_kept_up_to_the_bound_in_bytes() {
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
         for n in 0..100 {
-            assert!(cache.check(&version(&n.to_string(), "cat"), None, &policy, 4 << 20).is_ok());
+            assert!(
+                cache.check(&version(&n.to_string(), "cat"), &RunPart::Program, &policy, 4 << 20).is_ok()
+            );
             let weight = cache.len() * (4 << 20);
             assert!(weight <= CAPACITY, "{weight}");
         }
-        assert!(cache.check(&version("whale", "cat"), None, &policy, CAPACITY).is_ok());
-        assert!(cache.find("whale", None, &policy).is_none() && cache.find("99", None, &policy).is_some());
+        assert!(cache.check(&version("whale", "cat"), &RunPart::Program, &policy, CAPACITY).is_ok());
+        assert!(
+            cache.find("whale", &RunPart::Program, &policy).is_none()
+                && cache.find("99", &RunPart::Program, &policy).is_some()
+        );
     }
 
     #[test]
-    fn each_script_of_a_version_is_an_entry_of_its_own() {
+    fn each_part_of_a_version_is_an_entry_of_its_own() {
         let yaml = "{version: 1.0.0, instructions: {}, files: [{path: a.sh, content: ls}, {path: b.sh, content: ls}]}";
         let mut version =
             SkillVersion::new("demo-1.0.0", seal("demo", &serde_saphyr::from_str(yaml).unwrap()));
         version.metadata.uid = Some("u".into());
         let (cache, policy) = (ContentCache::new(), SkillPolicySpec::default());
-        let reasons = |script: Option<&str>| match cache.get(&version, script, &policy) {
+        let reasons = |part: RunPart| match cache.get(&version, &part, &policy) {
             Ok(_) => Vec::new(),
             Err(errors) => errors.iter().map(FieldError::reason).collect::<Vec<Reason>>(),
         };
-        assert_eq!(reasons(None), [Reason::NoProgram]);
-        assert_eq!(reasons(Some("a.sh")), []);
-        assert_eq!(reasons(Some("b.sh")), []);
-        assert_eq!(reasons(Some("c.sh")), [Reason::FileNotFound]);
-        assert_eq!(cache.len(), 4);
-        let [a, b] = ["a.sh", "b.sh"].map(|path| cache.find("u", Some(path), &policy).unwrap().unwrap());
+        let script = |path: &str| RunPart::Script(path.to_owned());
+        assert_eq!(reasons(RunPart::Program), [Reason::NoProgram]);
+        assert_eq!(reasons(script("a.sh")), []);
+        assert_eq!(reasons(script("b.sh")), []);
+        assert_eq!(reasons(script("c.sh")), [Reason::FileNotFound]);
+        // A command is no script, also if it reads like the path of one.
+        assert_eq!(reasons(RunPart::Command("a.sh".into())), [Reason::DynamicContentDisabled]);
+        assert_eq!(cache.len(), 5);
+        let [a, b] = ["a.sh", "b.sh"]
+            .map(|path| cache.find("u", &RunPart::Script(path.to_owned()), &policy).unwrap().unwrap());
         assert_ne!(a.program, b.program);
     }
 }

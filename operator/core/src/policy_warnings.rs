@@ -40,13 +40,12 @@ pub fn policy_warnings(policy: &SkillPolicySpec) -> Vec<String> {
     }
     let gateway = &policy.gateway;
     for (field, namespaces) in [
-        ("platformNamespaces", &gateway.platform_namespaces),
-        ("catalogNamespaces", &gateway.catalog_namespaces),
+        ("gateway.platformNamespaces", &gateway.platform_namespaces),
+        ("gateway.catalogNamespaces", &gateway.catalog_namespaces),
+        ("dynamicContent.namespaces", &policy.dynamic_content.namespaces),
     ] {
         let wrong = namespaces.iter().filter(|namespace| !is_skill_name(namespace));
-        found.extend(
-            wrong.map(|namespace| format!("spec.gateway.{field}: {namespace:?} is no name of a namespace")),
-        );
+        found.extend(wrong.map(|namespace| format!("spec.{field}: {namespace:?} is no name of a namespace")));
     }
     let offer = &gateway.offer;
     if !offer.embeddings.is_off() && offer.matching != OfferMatching::Ranked {
@@ -63,7 +62,7 @@ mod tests {
     fn contradictions_and_names_that_cannot_be_are_named() {
         assert_eq!(policy_warnings(&SkillPolicySpec::default()), Vec::<String>::new());
         let policy: SkillPolicySpec = serde_saphyr::from_str(
-            "{defaults: {timeout: 1h, memory: 4Gi}, startTimeout: 0s, retention: {ttl: 0s}, allowedImages: ['docker.io/*/x', 'a/*'], scriptImages: {shell: 'A', python: 'py:3'}, gateway: {platformNamespaces: [Bad NS], offer: {matching: Words, embeddings: {provider: {model: m}}}}}",
+            "{defaults: {timeout: 1h, memory: 4Gi}, startTimeout: 0s, retention: {ttl: 0s}, allowedImages: ['docker.io/*/x', 'a/*'], scriptImages: {shell: 'A', python: 'py:3'}, dynamicContent: {namespaces: ['*']}, gateway: {platformNamespaces: [Bad NS], offer: {matching: Words, embeddings: {provider: {model: m}}}}}",
         )
         .unwrap();
         assert_eq!(
@@ -76,6 +75,7 @@ mod tests {
                 r#"spec.allowedImages: in "docker.io/*/x" only a * at the end has a meaning"#,
                 r#"spec.scriptImages.shell: "A" is not an image reference"#,
                 r#"spec.gateway.platformNamespaces: "Bad NS" is no name of a namespace"#,
+                r#"spec.dynamicContent.namespaces: "*" is no name of a namespace"#,
                 "spec.gateway.offer.embeddings has an effect with matching Ranked only",
             ]
         );

@@ -1,6 +1,6 @@
 //! The words and numbers of the HTTP interface: refusals, names with a version, search and pages of lists.
 
-use skillet_api::Reason;
+use skillet_api::{Reason, condition_reason};
 
 use crate::{case_fold::fold, js_number::text_to_number, text::trim};
 
@@ -8,14 +8,21 @@ use crate::{case_fold::fold, js_number::text_to_number, text::trim};
 ///
 /// A run that took place is 200 whatever its end, since the answer is its record. Refusals: 404 there is no such thing,
 /// 409 it is there and its state forbids, 422 the request itself is wrong, 503 the cluster cannot now.
+// The reasons of conditions are one pattern.
+#[allow(clippy::unnested_or_patterns)]
 pub fn http_status(reason: Reason) -> u16 {
     match reason {
-        Reason::SkillNotFound | Reason::VersionNotFound | Reason::VersionYanked | Reason::FileNotFound => 404,
+        Reason::SkillNotFound
+        | Reason::VersionNotFound
+        | Reason::VersionYanked
+        | Reason::FileNotFound
+        | Reason::CommandNotFound => 404,
         Reason::SkillOff
         | Reason::SkillDisabled
         | Reason::SkillNotReady
         | Reason::NoProgram
         | Reason::NoInterpreter
+        | Reason::DynamicContentDisabled
         | Reason::VersionConflict
         | Reason::SealRecordFull
         | Reason::ConfigMapMissing
@@ -46,24 +53,7 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::Cancelled
         | Reason::SandboxLost
         | Reason::ResultLost
-        | Reason::Ready
-        | Reason::Sealed
-        | Reason::EmbeddingsUnavailable
-        | Reason::Synced
-        | Reason::Suspended
-        | Reason::HostNotAllowed
-        | Reason::SourceUnavailable
-        | Reason::AccessDenied
-        | Reason::RevisionNotFound
-        | Reason::PathNotFound
-        | Reason::SourceInvalid
-        | Reason::SourceTooLarge
-        | Reason::FilesRefused
-        | Reason::HashShared
-        | Reason::ImportWarnings
-        | Reason::DependencyMissing
-        | Reason::DependenciesUnknown
-        | Reason::KeyExpired => 200,
+        | condition_reason!() => 200,
     }
 }
 

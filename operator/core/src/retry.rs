@@ -1,6 +1,6 @@
 //! The decision to retry an attempt.
 
-use skillet_api::{Reason, skill::RetryOn};
+use skillet_api::{Reason, condition_reason, skill::RetryOn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryDecision {
@@ -19,6 +19,8 @@ pub fn decide(outcome: Reason, attempt: u32, retries: u32, retry_on: RetryOn) ->
     }
 }
 
+// The reasons of conditions are one pattern.
+#[allow(clippy::unnested_or_patterns)]
 fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
     match outcome {
         Reason::SandboxLost | Reason::ResultLost => true,
@@ -34,6 +36,8 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::NoProgram
         | Reason::FileNotFound
         | Reason::NoInterpreter
+        | Reason::CommandNotFound
+        | Reason::DynamicContentDisabled
         | Reason::VersionNotFound
         | Reason::VersionYanked
         | Reason::ConstraintInvalid
@@ -59,24 +63,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::Cancelled
         | Reason::ParseFailed
         | Reason::ApiError
-        | Reason::Ready
-        | Reason::Sealed
-        | Reason::EmbeddingsUnavailable
-        | Reason::Synced
-        | Reason::Suspended
-        | Reason::HostNotAllowed
-        | Reason::SourceUnavailable
-        | Reason::AccessDenied
-        | Reason::RevisionNotFound
-        | Reason::PathNotFound
-        | Reason::SourceInvalid
-        | Reason::SourceTooLarge
-        | Reason::FilesRefused
-        | Reason::HashShared
-        | Reason::ImportWarnings
-        | Reason::DependencyMissing
-        | Reason::DependenciesUnknown
-        | Reason::KeyExpired => false,
+        | condition_reason!() => false,
     }
 }
 

@@ -3,6 +3,7 @@
 //! Validation also refuses everything that the CRD refuses, since an object may have been stored under an older CRD. It reads
 //! the spec and the SkillPolicy only; whether Secrets and images exist shows when a run starts.
 
+mod command;
 mod dependencies;
 mod field_error;
 mod image;
@@ -19,9 +20,10 @@ use std::{
 
 use serde_json::Value;
 use skillet_api::{
-    Reason, SkillPolicySpec, SkillSpec,
+    Reason, SkillExecutionSpec, SkillPolicySpec, SkillSpec,
     skill::{Run, Runtime, SecretEnvVar},
 };
+use skillet_instructions::inputs::Input;
 
 use crate::{
     content::{Content, digest},
@@ -31,6 +33,7 @@ use crate::{
 use field_error::FieldErrors;
 
 pub use self::{
+    command::{declared_inputs, validate_command},
     dependencies::{Dependencies, dependencies},
     field_error::FieldError,
     image::is_image_reference,
@@ -78,6 +81,42 @@ pub enum Program {
     Command { argv: Vec<String> },
     /// A file of the bundle. The bundle is the working directory.
     BundleScript { interpreter: String, path: String },
+    /// A command of the body, which declares these inputs. The bundle is the working directory.
+    BodyCommand { interpreter: String, text: String, inputs: Vec<Input> },
+}
+
+/// The part of a version that an execution runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunPart {
+    Program,
+    /// The script of this path.
+    Script(String),
+    /// The command of this text.
+    Command(String),
+}
+
+impl RunPart {
+    /// Returns the part that an execution names. Admission refuses one that names two.
+    pub fn of(execution: &SkillExecutionSpec) -> Self {
+        match (&execution.script, &execution.command) {
+            (Some(script), _) => Self::Script(script.path.clone()),
+            (None, Some(command)) => Self::Command(command.text.clone()),
+            (None, None) => Self::Program,
+        }
+    }
+
+    /// Validates the content of a version for a run of this part.
+    pub fn validate<'a>(
+        &self,
+        content: impl Into<Content<'a>>,
+        policy: &SkillPolicySpec,
+    ) -> Result<ValidContent, Vec<FieldError>> {
+        match self {
+            Self::Program => validate_content(content, policy),
+            Self::Script(path) => validate_script(content, path, policy),
+            Self::Command(text) => validate_command(content, text, policy),
+        }
+    }
 }
 
 /// Returns the name of the script in the working directory, beside the skill's files.

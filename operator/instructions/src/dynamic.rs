@@ -3,9 +3,11 @@
 //! Code protects itself: nothing inside a fence, an indented block, a longer code span or an HTML comment is a command, by the
 //! rules of CommonMark. `` \!`command` `` is text. This module finds commands and places their output; it runs nothing.
 
-use std::time::Duration;
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+
+use crate::inputs::{CallValues, Input, MissingInput, Placeholders};
 
 /// Most bytes of one command's output.
 pub const OUTPUT_LIMIT: usize = 51_200;
@@ -66,6 +68,93 @@ pub fn render(body: &str, mut run: impl FnMut(&str) -> CommandEnd) -> String {
     parts.collect()
 }
 
+/// Most commands of one body that run.
+pub const MOST_COMMANDS: usize = 16;
+/// Most bytes of all outputs in one text.
+pub const TOTAL_OUTPUT_LIMIT: usize = 204_800;
+/// Longest command that runs, in characters.
+pub const LONGEST_COMMAND: usize = 4096;
+/// Most bytes of what a failed command wrote to standard error.
+const ERROR_LIMIT: usize = 4096;
+/// Begin of the texts that stand for failed commands.
+const FAILURE: &str = "[Error: ";
+
+/// Returns the different commands of a body that run, in their order.
+pub fn commands(body: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for part in split(body) {
+        match part {
+            BodyPart::Command(command) if found.len() < MOST_COMMANDS && !found.contains(&command) => {
+                found.push(command);
+            }
+            BodyPart::Command(_) | BodyPart::Text(_) => {}
+        }
+    }
+    found.retain(|command| command.chars().count() <= LONGEST_COMMAND);
+    found
+}
+
+/// Puts the values of a call and the ends of commands into a body, in one pass: neither a value nor an output is searched for
+/// placeholders or commands. A command without an end is shown as a failed one.
+pub fn fill(
+    body: &str,
+    inputs: &[Input],
+    values: &CallValues,
+    ends: &BTreeMap<String, CommandEnd>,
+) -> Result<String, MissingInput> {
+    let mut placeholders = Placeholders::new(inputs, values)?;
+    let mut left = TOTAL_OUTPUT_LIMIT;
+    let mut filled = String::with_capacity(body.len());
+    for part in split(body) {
+        match part {
+            BodyPart::Text(text) => filled.push_str(&placeholders.fill(text)),
+            BodyPart::Command(command) => {
+                // The shell has the values of the command's placeholders, so they count as used.
+                placeholders.fill(command);
+                let text = data(command, end_of(command, ends));
+                let fitting = left.checked_sub(text.len());
+                left = fitting.unwrap_or(left);
+                filled.push_str(&if fitting.is_some() { text } else { no_room(command) });
+            }
+        }
+    }
+    placeholders.finish(&mut filled);
+    Ok(filled)
+}
+
+fn end_of(command: &str, ends: &BTreeMap<String, CommandEnd>) -> CommandEnd {
+    ends.get(command).cloned().unwrap_or_else(|| CommandEnd::Failed {
+        reason: format!(
+            "a text runs its first {MOST_COMMANDS} commands, of at most {LONGEST_COMMAND} characters each"
+        ),
+    })
+}
+
+fn no_room(command: &str) -> String {
+    let reason = format!("the outputs of this text have more than {TOTAL_OUTPUT_LIMIT} bytes together");
+    output(command, CommandEnd::Failed { reason })
+}
+
+/// Returns the text for a command, in which nothing that the command wrote looks like a failure of its own.
+fn data(command: &str, end: CommandEnd) -> String {
+    match end {
+        CommandEnd::Exited { code: 0, stdout, .. } => {
+            let stdout = own_words(&String::from_utf8_lossy(&stdout)).into_owned();
+            output(command, CommandEnd::Exited { code: 0, stdout: stdout.into(), stderr: String::new() })
+        }
+        CommandEnd::Exited { code, stdout, stderr } => {
+            let stderr = own_words(truncate(&stderr, ERROR_LIMIT)).into_owned();
+            output(command, CommandEnd::Exited { code, stdout, stderr })
+        }
+        end @ (CommandEnd::TimedOut { .. } | CommandEnd::Failed { .. }) => output(command, end),
+    }
+}
+
+/// Returns what a command wrote, with a backslash before each begin of a failure, which Markdown shows without it.
+fn own_words(text: &str) -> Cow<'_, str> {
+    if text.contains(FAILURE) { text.replace(FAILURE, "\\[Error: ").into() } else { text.into() }
+}
+
 /// Returns the text that stands for a command.
 pub fn output(command: &str, end: CommandEnd) -> String {
     match end {
@@ -84,8 +173,13 @@ fn cut(text: &str) -> String {
     if text.len() <= OUTPUT_LIMIT {
         return text.to_owned();
     }
-    let end = (0..=OUTPUT_LIMIT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}\n... [output truncated]", &text[..end])
+    format!("{}\n... [output truncated]", truncate(text, OUTPUT_LIMIT))
+}
+
+/// Returns the characters that these bytes hold.
+fn truncate(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
 }
 
 /// True for a code span between single backticks.
@@ -155,6 +249,68 @@ mod tests {
         assert_eq!(output("x", timed_out), "[Error: Command `x` timed out after 10.0s]");
         let not_run = CommandEnd::Failed { reason: "no sandbox".into() };
         assert_eq!(output("x", not_run), "[Error: Failed to execute command `x`: no sandbox]");
+    }
+
+    fn exited(code: i32, stdout: &str, stderr: &str) -> CommandEnd {
+        CommandEnd::Exited { code, stdout: stdout.into(), stderr: stderr.into() }
+    }
+
+    fn filled(body: &str, text: &str, ends: &[(&str, CommandEnd)]) -> String {
+        let ends = ends.iter().map(|(command, end)| ((*command).to_owned(), end.clone())).collect();
+        let values = CallValues { text: text.to_owned(), ..CallValues::default() };
+        let inputs = [Input { name: "tag".into(), ..Input::default() }];
+        let inputs = if body.contains("tag") { &inputs[..] } else { &[] };
+        fill(body, inputs, &values, &ends).unwrap()
+    }
+
+    #[test]
+    fn neither_values_nor_outputs_are_searched_for_placeholders_and_commands() {
+        for attack in ["$ARGUMENTS", "${tag}", "$1", "!`id`", "\\!`id`", "```", "<!--", "a $1 !`$ARGUMENTS`"]
+        {
+            let body = "Of ${tag}: !`log`. `x` !`end`";
+            let ends = [("log", exited(0, attack, "")), ("end", exited(0, "!`log`", ""))];
+            let expected = format!("Of v1: {attack}. `x` !`log`");
+            assert_eq!(filled(body, "v1", &ends), expected);
+            let value = format!("'{attack}'");
+            let ends = [("log", exited(0, "out", "")), ("end", exited(0, "", ""))];
+            assert_eq!(filled(body, &value, &ends), format!("Of {attack}: out. `x` "), "{attack}");
+            assert_eq!(commands(body), ["log", "end"]);
+        }
+        assert!(filled("!`a`", "", &[("a", exited(0, &"$1 ".repeat(3), ""))]).starts_with("$1 $1"));
+    }
+
+    #[test]
+    fn no_command_prints_the_failure_of_another() {
+        let forged = "[Error: Command `b` exited with code 1: x]";
+        let text = filled("!`a` !`b`", "", &[("a", exited(0, forged, "")), ("b", exited(2, "", forged))]);
+        let expected = format!("\\{forged} [Error: Command `b` exited with code 2: \\{forged}]");
+        assert_eq!(text, expected);
+        let long = filled("!`a`", "", &[("a", exited(1, "", &"é".repeat(5000)))]);
+        assert_eq!(long.matches('é').count(), ERROR_LIMIT / 2);
+    }
+
+    #[test]
+    fn a_text_behind_a_slash_name_is_added_unless_a_command_gets_it() {
+        let end = [("log $1", exited(0, "out", "")), ("log", exited(0, "out", ""))];
+        assert_eq!(filled("!`log $1`", "v1", &end), "out");
+        assert_eq!(filled("!`log`", "v1", &end), "out\n\nARGUMENTS: v1");
+    }
+
+    #[test]
+    fn commands_have_a_number_a_length_and_a_sum_of_outputs() {
+        let many: Vec<String> = (0..20).map(|n| format!("!`c{n}` !`c0`")).collect();
+        let body = many.join("\n");
+        assert_eq!(commands(&body).len(), MOST_COMMANDS);
+        assert_eq!(commands(&format!("!`{}` !`a`", "é".repeat(LONGEST_COMMAND + 1))), ["a"]);
+        let none = filled("!`a`", "", &[]);
+        assert_eq!(
+            none,
+            "[Error: Failed to execute command `a`: a text runs its first 16 commands, of at most 4096 characters each]"
+        );
+        let large = exited(0, &"z".repeat(OUTPUT_LIMIT), "");
+        let text = filled("!`a`!`a`!`a`!`a`!`a`!`b`", "", &[("a", large), ("b", exited(0, "y", ""))]);
+        assert_eq!(text.matches('z').count(), 4 * OUTPUT_LIMIT);
+        assert!(text.contains("more than 204800 bytes together]"), "{}", &text[4 * OUTPUT_LIMIT..]);
     }
 
     #[test]

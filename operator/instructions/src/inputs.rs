@@ -51,34 +51,86 @@ impl std::error::Error for MissingInput {}
 
 /// Returns the body with the call's values. An input without a value of its type takes its default, or is missing if required.
 pub fn substitute(body: &str, inputs: &[Input], arguments: &CallValues) -> Result<String, MissingInput> {
-    let words = split_words(&arguments.text);
-    let values = resolve(inputs, arguments, &words)?;
-    let mut output = String::with_capacity(body.len());
-    let mut rest = body;
-    let mut has_arguments = false;
-    while let Some(at) = rest.find('$') {
-        output.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let (value, length) = if let Some(name) = variable(rest) {
-            (values.get(name).map(String::as_str), name.len() + 3)
-        } else if let Some(length) = whole_arguments(rest) {
-            has_arguments = true;
-            (Some(arguments.text.trim()), length)
-        } else {
-            let digits = rest[1..].bytes().take_while(u8::is_ascii_digit).count();
-            let word = rest[1..=digits].parse::<usize>().ok().and_then(|n| words.get(n.checked_sub(1)?));
-            has_arguments |= word.is_some();
-            (word.map(String::as_str), digits + 1)
-        };
-        output.push_str(value.unwrap_or(&rest[..length]));
-        rest = &rest[length..];
-    }
-    output.push_str(rest);
-    if inputs.is_empty() && !has_arguments && !words.is_empty() {
-        output.push_str("\n\nARGUMENTS: ");
-        output.push_str(arguments.text.trim());
-    }
+    let mut placeholders = Placeholders::new(inputs, arguments)?;
+    let mut output = placeholders.fill(body);
+    placeholders.finish(&mut output);
     Ok(output)
+}
+
+/// The values of a call as a shell gets them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShellValues {
+    /// The words of the text behind a slash name: `$1`, `$2` and so on.
+    pub words: Vec<String>,
+    /// Variables: each input under its name, and the whole text as `ARGUMENTS`.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// Name of the variable with the whole text behind a slash name.
+pub const ARGUMENTS: &str = "ARGUMENTS";
+
+/// Returns the values that stand for the placeholders of a command. The command itself is never changed, so that no value
+/// becomes a part of it.
+pub fn shell_values(inputs: &[Input], arguments: &CallValues) -> Result<ShellValues, MissingInput> {
+    let words = split_words(&arguments.text);
+    let resolved = resolve(inputs, arguments, &words)?;
+    let mut variables: BTreeMap<String, String> =
+        resolved.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    variables.insert(ARGUMENTS.to_owned(), arguments.text.trim().to_owned());
+    Ok(ShellValues { words, variables })
+}
+
+/// The values of one call, for the placeholders of a body.
+pub(crate) struct Placeholders<'a> {
+    text: &'a str,
+    words: Vec<String>,
+    values: BTreeMap<&'a str, String>,
+    has_inputs: bool,
+    /// True once a placeholder stood for the text behind a slash name, or for a word of it.
+    has_arguments: bool,
+}
+
+impl<'a> Placeholders<'a> {
+    pub(crate) fn new(inputs: &'a [Input], arguments: &'a CallValues) -> Result<Self, MissingInput> {
+        let words = split_words(&arguments.text);
+        let values = resolve(inputs, arguments, &words)?;
+        let text = arguments.text.trim();
+        Ok(Self { text, words, values, has_inputs: !inputs.is_empty(), has_arguments: false })
+    }
+
+    /// Returns the text with the values in the places of its placeholders.
+    pub(crate) fn fill(&mut self, text: &str) -> String {
+        let mut output = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            output.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let (value, length) = if let Some(name) = variable(rest) {
+                (self.values.get(name).map(String::as_str), name.len() + 3)
+            } else if let Some(length) = whole_arguments(rest) {
+                self.has_arguments = true;
+                (Some(self.text), length)
+            } else {
+                let digits = rest[1..].bytes().take_while(u8::is_ascii_digit).count();
+                let number = rest[1..=digits].parse::<usize>().ok();
+                let word = number.and_then(|n| self.words.get(n.checked_sub(1)?));
+                self.has_arguments |= word.is_some();
+                (word.map(String::as_str), digits + 1)
+            };
+            output.push_str(value.unwrap_or(&rest[..length]));
+            rest = &rest[length..];
+        }
+        output.push_str(rest);
+        output
+    }
+
+    /// Adds the text behind a slash name if no placeholder stands for it.
+    pub(crate) fn finish(&self, output: &mut String) {
+        if !self.has_inputs && !self.has_arguments && !self.words.is_empty() {
+            output.push_str("\n\nARGUMENTS: ");
+            output.push_str(self.text);
+        }
+    }
 }
 
 /// Returns the names in `${name}`, in their order and with repeats.

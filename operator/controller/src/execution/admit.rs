@@ -7,7 +7,7 @@ use skillet_api::{Reason, SkillExecution, SkillPolicySpec};
 use skillet_core::{
     admission::{self, Admitted, ChosenVersion, ProgramInput, Refusal},
     queue::SandboxSize,
-    skill::ValidContent,
+    skill::{RunPart, ValidContent},
 };
 use skillet_kube::parsed_size;
 
@@ -73,20 +73,19 @@ pub(super) fn choose(
     }
 }
 
-/// Checks the content of a version and the input of an execution, of which `known` is an earlier verdict. `script` is the
-/// path of the script that it names.
+/// Checks the content of a version for a part that runs and the input of an execution, of which `known` is an earlier verdict.
 pub(super) async fn check(
     ctx: &Context,
     reference: &ExecutionRef,
     chosen: ChosenVersion,
-    (script, input): (Option<&str>, Option<Arc<str>>),
+    (part, input): (&RunPart, Option<Arc<str>>),
     known: Option<&Verdict>,
     turn: &Turn,
 ) -> Result<Verdict, Refusal> {
     let policy = ctx.catalog.policy();
-    let content = match cached(ctx, &chosen, script, &policy) {
+    let content = match cached(ctx, &chosen, part, &policy) {
         Some(content) => content?,
-        None => read_content(ctx, (reference.namespace(), &chosen, script), &policy, turn).await?,
+        None => read_content(ctx, (reference.namespace(), &chosen, part), &policy, turn).await?,
     };
     let size = SandboxSize::from(&content.limits);
     let is_checked = known.is_some_and(|known| known.has_checked_input(&chosen));
@@ -108,7 +107,7 @@ pub(super) async fn check(
     Ok(Verdict { chosen, size, policy })
 }
 
-/// Admits an execution whose input was checked. `input` is the text of its input or its script, if that was kept.
+/// Admits an execution whose input was checked. `input` is the text of its input, script or command, if that was kept.
 pub(super) async fn admit(
     ctx: &Context,
     reference: &ExecutionRef,
@@ -117,24 +116,16 @@ pub(super) async fn admit(
     input: Option<Arc<str>>,
 ) -> Result<Admitted, Refusal> {
     let policy = ctx.catalog.policy();
-    let script = script_path(execution);
-    let content = if let Some(content) = cached(ctx, chosen, script, &policy) {
+    let part = RunPart::of(&execution.spec);
+    let content = if let Some(content) = cached(ctx, chosen, &part, &policy) {
         content?
     } else {
         let turn = ctx.checks.turn(&reference.lane).await;
-        read_content(ctx, (reference.namespace(), chosen, script), &policy, &turn).await?
+        read_content(ctx, (reference.namespace(), chosen, &part), &policy, &turn).await?
     };
     let text = read_input(ctx, reference, input).await?;
-    let input = match script {
-        Some(_) => ProgramInput::of_script_text(&text)?,
-        None => ProgramInput::of_json(text),
-    };
+    let input = ProgramInput::of_text(&part, text, &content)?;
     Ok(chosen.admit(&execution.spec, content, input))
-}
-
-/// Returns the path of the script that an execution names.
-pub(super) fn script_path(execution: &SkillExecution) -> Option<&str> {
-    execution.spec.script.as_ref().map(|script| script.path.as_str())
 }
 
 async fn read_input(
@@ -152,17 +143,17 @@ async fn read_input(
 fn cached(
     ctx: &Context,
     chosen: &ChosenVersion,
-    script: Option<&str>,
+    part: &RunPart,
     policy: &SkillPolicySpec,
 ) -> Option<Result<Arc<ValidContent>, Refusal>> {
-    let cached = ctx.checks.contents.find(&chosen.object.uid()?, script, policy)?;
+    let cached = ctx.checks.contents.find(&chosen.object.uid()?, part, policy)?;
     Some(chosen.check(cached))
 }
 
 /// Reads the content of a version from the API server, and validates it.
 async fn read_content(
     ctx: &Context,
-    (namespace, chosen, script): (&str, &ChosenVersion, Option<&str>),
+    (namespace, chosen, part): (&str, &ChosenVersion, &RunPart),
     policy: &Arc<SkillPolicySpec>,
     turn: &Turn,
 ) -> Result<Arc<ValidContent>, Refusal> {
@@ -175,10 +166,9 @@ async fn read_content(
         );
         return Err(Refusal::new(Reason::SkillNotReady, message));
     }
-    let (checks, policy, chosen) = (ctx.checks.clone(), policy.clone(), chosen.clone());
-    let script = script.map(ToOwned::to_owned);
+    let (checks, policy, chosen, part) = (ctx.checks.clone(), policy.clone(), chosen.clone(), part.clone());
     let check = move || match raw.parse() {
-        Ok(version) => chosen.check(checks.contents.check(&version, script.as_deref(), &policy, size)),
+        Ok(version) => chosen.check(checks.contents.check(&version, &part, &policy, size)),
         Err(error) => Err(Refusal::new(Reason::SkillNotReady, error.to_string())),
     };
     ctx.checks.run(turn, size, check).await.unwrap_or_else(|| Err(interrupted()))

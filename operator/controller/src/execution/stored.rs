@@ -1,5 +1,5 @@
-//! A SkillExecution as the watch shows it, without input and output, and of a script the path alone: tenants write the rest,
-//! and few readers need it.
+//! A SkillExecution as the watch shows it, without input and output, and of a script or a command only its name: tenants
+//! write the rest, and few readers need it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 use skillet_api::{
     Phase, Reason, SkillExecution, SkillExecutionSpec, SkillExecutionStatus, duration::SkillDuration,
-    execution::BundleScript, names,
+    dynamic::BodyCommand, execution::BundleScript, names,
 };
 use skillet_kube::{ParseError, RawObject};
 
@@ -46,6 +46,7 @@ struct Spec {
     retries: Option<u32>,
     input: Option<IgnoredAny>,
     script: Option<ScriptPath>,
+    command: Option<CommandText>,
     #[serde(default)]
     cancel: bool,
 }
@@ -53,6 +54,11 @@ struct Spec {
 #[derive(Deserialize)]
 struct ScriptPath {
     path: String,
+}
+
+#[derive(Deserialize)]
+struct CommandText {
+    text: String,
 }
 
 #[derive(Deserialize)]
@@ -78,15 +84,17 @@ struct WithInput {
 struct InputOnly {
     input: Option<Box<RawValue>>,
     script: Option<Box<RawValue>>,
+    command: Option<Box<RawValue>>,
 }
 
-/// Reads an execution without its input and what its script gets, and the fields of its status by which a run resumes.
+/// Reads an execution without its input and the values of its script or command, and the fields of its status by which a run resumes.
 pub(super) fn read(raw: &RawObject<SkillExecution>) -> Result<SkillExecution, ParseError> {
     let Stored { metadata, spec, status } = raw.parse_part()?;
-    let Spec { skill, version, timeout, retries, input, script, cancel } = spec;
-    // An input beside a script is refused, so it must be seen that there is one.
-    let input = (input.is_some() && script.is_some()).then_some(Value::Null);
+    let Spec { skill, version, timeout, retries, input, script, command, cancel } = spec;
+    // An input beside a script or a command is refused, so it must be seen that there is one.
+    let input = (input.is_some() && (script.is_some() || command.is_some())).then_some(Value::Null);
     let script = script.map(|ScriptPath { path }| BundleScript { path, ..BundleScript::default() });
+    let command = command.map(|CommandText { text }| BodyCommand { text, ..BodyCommand::default() });
     let spec = SkillExecutionSpec {
         skill,
         version,
@@ -94,6 +102,7 @@ pub(super) fn read(raw: &RawObject<SkillExecution>) -> Result<SkillExecution, Pa
         retries,
         input,
         script,
+        command,
         cancel,
         ..SkillExecutionSpec::default()
     };
@@ -119,10 +128,10 @@ pub(super) fn read(raw: &RawObject<SkillExecution>) -> Result<SkillExecution, Pa
     Ok(execution)
 }
 
-/// Reads the input, or the script with what it gets, as JSON text.
+/// Reads the input, or the script or command with its values, as JSON text.
 pub(super) fn input(raw: &RawObject<SkillExecution>) -> Result<Arc<str>, ParseError> {
-    let WithInput { spec: InputOnly { input, script } } = raw.parse_part()?;
-    Ok(script.or(input).map_or_else(|| "{}".into(), |input| input.get().into()))
+    let WithInput { spec: InputOnly { input, script, command } } = raw.parse_part()?;
+    Ok(script.or(command).or(input).map_or_else(|| "{}".into(), |input| input.get().into()))
 }
 
 /// Reads the input if it is small.
@@ -174,6 +183,16 @@ mod tests {
         assert_eq!(spec.input, None);
         assert_eq!(serde_json::from_str::<Value>(&input(&stored).unwrap()).unwrap(), script);
         let both = raw(&json!({ "skill": "s", "script": script, "input": { "a": 1 } }));
+        assert_eq!(read(&both).unwrap().spec.input, Some(Value::Null));
+    }
+
+    #[test]
+    fn of_a_command_the_text_is_kept_and_the_rest_is_text() {
+        let command = json!({ "text": "git log", "arguments": "v1", "inputs": { "tag": "v1" } });
+        let spec = read(&raw(&json!({ "skill": "s", "command": command }))).unwrap().spec;
+        assert_eq!(spec.command, Some(BodyCommand { text: "git log".into(), ..BodyCommand::default() }));
+        let both = raw(&json!({ "skill": "s", "command": command, "input": { "a": 1 } }));
+        assert_eq!(serde_json::from_str::<Value>(&input(&both).unwrap()).unwrap(), command);
         assert_eq!(read(&both).unwrap().spec.input, Some(Value::Null));
     }
 

@@ -2,6 +2,7 @@
 //! lines that name their execution. What follows each outcome is a table.
 
 use std::{
+    collections::BTreeMap,
     io,
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -169,6 +170,7 @@ fn admitted(retries: u32) -> Admitted {
         content: Arc::new(validate_content(&spec, &SkillPolicySpec::default()).unwrap()),
         args: Vec::new(),
         stdin: "{}".into(),
+        variables: BTreeMap::new(),
         timeout: Duration::from_secs(5),
         retries,
     }

@@ -39,7 +39,7 @@ impl Case {
             "minimum" => "should be greater than or equal to",
             "maximum" => "should be less than or equal to",
             "minItems" => "should have at least",
-            "maxItems" => "Too many",
+            "maxItems" | "maxProperties" => "Too many",
             "unique" => "Duplicate value",
             "rule:" => keyword.strip_prefix("rule: ").unwrap(),
             other => panic!("no such keyword: {other}"),
@@ -117,8 +117,17 @@ pub fn assert_complete(crd: &CustomResourceDefinition, cases: &[Case], elsewhere
 
 fn collect(path: &str, schema: &Value, bounds: &mut BTreeSet<String>) {
     let Some(schema) = schema.as_object() else { return };
-    let keywords =
-        ["enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"];
+    let keywords = [
+        "enum",
+        "pattern",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "minItems",
+        "maxItems",
+        "maxProperties",
+    ];
     for keyword in keywords.into_iter().filter(|keyword| schema.contains_key(*keyword)) {
         bounds.insert(format!("{path} {keyword}"));
     }
@@ -133,6 +142,9 @@ fn collect(path: &str, schema: &Value, bounds: &mut BTreeSet<String>) {
     }
     if let Some(items) = schema.get("items") {
         collect(&format!("{path}[]"), items, bounds);
+    }
+    if let Some(values) = schema.get("additionalProperties") {
+        collect(path, values, bounds);
     }
     for (name, inner) in schema.get("properties").and_then(Value::as_object).unwrap_or(&Map::new()) {
         collect(&format!("{path}.{name}"), inner, bounds);

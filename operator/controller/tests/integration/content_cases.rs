@@ -51,6 +51,7 @@ fn instruction_cases() -> Vec<Case> {
             source(&format!("name: m, key: {}", long(254))),
         ),
         breaks("spec.instructions.activation enum", with("activation: Sometimes")),
+        breaks("spec.instructions.dynamic enum", with("dynamic: Always")),
         breaks("spec.instructions.argumentHint maxLength", with(&format!("argumentHint: {}", long(257)))),
         breaks(
             "spec.instructions.allowedTools maxItems",

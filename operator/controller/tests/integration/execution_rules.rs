@@ -16,6 +16,7 @@ const SHORTEST: &str = "{skill: a}";
 const SKILL_RULE: &str = "spec.skill rule: skill must be the name of a Skill: a-z, 0-9 and -, beginning and ending with a letter or digit; a version belongs in spec.version";
 const IMMUTABLE: &str = "spec is immutable, except cancel; create another SkillExecution";
 const SCRIPT_IMMUTABLE: &str = "script is immutable; create another SkillExecution";
+const COMMAND_IMMUTABLE: &str = "command is immutable; create another SkillExecution";
 const FINAL: &str = "cancel cannot be taken back; create another SkillExecution";
 
 fn cases() -> Vec<Case> {
@@ -35,6 +36,18 @@ fn cases() -> Vec<Case> {
         ),
         breaks("spec.script.args[] maxLength", format!("script: {{path: a, args: [{}]}}", long(4097))),
         breaks("spec.script.stdin maxLength", format!("script: {{path: a, stdin: {}}}", long(262_145))),
+        breaks("spec.command.text required", "command: {arguments: a}"),
+        breaks("spec.command.text minLength", "command: {text: ''}"),
+        breaks("spec.command.text maxLength", format!("command: {{text: {}}}", long(4097))),
+        breaks(
+            "spec.command.arguments maxLength",
+            format!("command: {{text: a, arguments: {}}}", long(16_385)),
+        ),
+        breaks(
+            "spec.command.inputs maxProperties",
+            format!("command: {{text: a, inputs: {}}}", values(33, 1)),
+        ),
+        breaks("spec.command.inputs maxLength", format!("command: {{text: a, inputs: {}}}", values(1, 4097))),
         breaks("spec.timeout rule: write a duration like 500ms, 30s, 1m30s or 1h", "timeout: soon"),
         breaks("spec rule: timeout must be more than 0, such as 10s", "timeout: 0s"),
         breaks("spec.timeout minLength", "timeout: ''"),
@@ -46,13 +59,20 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// This many inputs, each with a value of this length.
+fn values(count: usize, length: usize) -> String {
+    let values: Vec<String> = (0..count).map(|n| format!("v{n}: {}", long(length))).collect();
+    format!("{{{}}}", values.join(", "))
+}
+
 fn object(at: &str, name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillExecution", "metadata": { "name": name, "namespace": at }, "spec": spec })
 }
 
 #[test]
 fn every_bound_of_an_execution_has_a_case_that_breaks_it() {
-    let elsewhere = [IMMUTABLE, SCRIPT_IMMUTABLE, FINAL].map(|rule| format!("spec rule: {rule}"));
+    let elsewhere =
+        [IMMUTABLE, SCRIPT_IMMUTABLE, COMMAND_IMMUTABLE, FINAL].map(|rule| format!("spec rule: {rule}"));
     assert_complete(&SkillExecution::crd(), &cases(), &elsewhere.each_ref().map(String::as_str));
 }
 
@@ -95,6 +115,14 @@ async fn an_execution_at_its_bounds_is_accepted() {
         many(64, |_| long(4096)),
         long(262_144)
     );
+    let command = format!(
+        "command: {{text: {}, arguments: {}, inputs: {}}}",
+        long(4096),
+        long(16_384),
+        values(32, 4096)
+    );
+    let spec = with(SHORTEST, &format!("{{{command}}}"));
+    create(&client, &object("default", "c", &spec)).await.assert_accepted("an execution of a command");
     let spec = with(SHORTEST, &format!("{{{change}}}"));
     create(&client, &object("default", "e", &spec)).await.assert_accepted("an execution");
 }
@@ -139,6 +167,21 @@ async fn the_script_of_an_execution_cannot_be_changed() {
     }
     let added = json!({ "spec": { "script": { "path": "a.sh" } } });
     patch(&client, &bare, &added).await.assert_names("spec", SCRIPT_IMMUTABLE);
+}
+
+#[tokio::test]
+async fn the_command_of_an_execution_cannot_be_changed() {
+    let Some(client) = rules_admin().await else { return };
+    let at = namespace(&client, "commands").await;
+    let command = "command: {text: git log, arguments: x, inputs: {tag: v1}}";
+    let full = keep(&client, &object(&at, "full", &with(SHORTEST, &format!("{{{command}}}")))).await;
+    let bare = keep(&client, &object(&at, "bare", &with(SHORTEST, "{}"))).await;
+    for change in [json!({ "text": "id" }), json!({ "inputs": { "tag": "v2" } }), json!(null)] {
+        let change = json!({ "spec": { "command": change } });
+        patch(&client, &full, &change).await.assert_names("spec", COMMAND_IMMUTABLE);
+    }
+    let added = json!({ "spec": { "command": { "text": "id" } } });
+    patch(&client, &bare, &added).await.assert_names("spec", COMMAND_IMMUTABLE);
 }
 
 #[tokio::test]

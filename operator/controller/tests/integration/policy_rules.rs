@@ -68,6 +68,19 @@ fn cases() -> Vec<Case> {
             "spec.sources.allowedHosts[] rule: write a host in lower case, such as git.example.com or git.example.com:8443, without a scheme and a path",
             "sources: {allowedHosts: ['https://github.com']}",
         ),
+        breaks(
+            "spec.dynamicContent.namespaces maxItems",
+            format!("dynamicContent: {{namespaces: {}}}", many(33, |n| format!("n{n}"))),
+        ),
+        breaks("spec.dynamicContent.namespaces[] minLength", "dynamicContent: {namespaces: ['']}"),
+        breaks(
+            "spec.dynamicContent.namespaces[] maxLength",
+            format!("dynamicContent: {{namespaces: [{}]}}", long(64)),
+        ),
+        breaks(
+            "spec.dynamicContent.namespaces[] rule: write the name of a namespace: a-z, 0-9 and -",
+            "dynamicContent: {namespaces: ['*']}",
+        ),
         breaks("spec.scriptImages.shell minLength", "scriptImages: {shell: ''}"),
         breaks("spec.scriptImages.shell maxLength", format!("scriptImages: {{shell: {}}}", long(513))),
         breaks("spec.scriptImages.python minLength", "scriptImages: {python: ''}"),

@@ -1,12 +1,19 @@
-//! The input that an execution gives to its program: a JSON document, or the arguments and the text of a script.
+//! The input that an execution gives to its program: a JSON document, the arguments and the text of a script, or
+//! the values of a command.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use skillet_api::{Reason, execution::BundleScript};
+use skillet_api::{Reason, dynamic::BodyCommand, execution::BundleScript};
+use skillet_instructions::inputs::{CallValues, ShellValues, shell_values};
 
 use super::Refusal;
-use crate::{exact_json::find_inexact, schema::summarize, skill::ValidContent};
+use crate::{
+    exact_json::find_inexact,
+    schema::summarize,
+    skill::{Program, RunPart, ValidContent},
+};
 
 /// Refuses an input that violates the input schema.
 pub fn check_input(content: &ValidContent, input: &Value) -> Result<(), Refusal> {
@@ -32,40 +39,67 @@ pub fn check_input_text(input: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Arguments and standard input that an execution gives to its program.
+/// Arguments, standard input and variables that an execution gives to its program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramInput {
-    args: Vec<String>,
-    stdin: Arc<str>,
+    pub(super) args: Vec<String>,
+    pub(super) stdin: Arc<str>,
+    pub(super) variables: BTreeMap<String, String>,
 }
 
 impl ProgramInput {
     /// Takes an input as JSON text that was checked.
     pub fn of_json(input: Arc<str>) -> Self {
-        Self { args: Vec::new(), stdin: input }
+        Self { args: Vec::new(), stdin: input, variables: BTreeMap::new() }
     }
 
-    /// Takes `spec.script` as JSON text.
-    pub fn of_script_text(text: &str) -> Result<Self, Refusal> {
-        let script = serde_json::from_str(text);
-        script
-            .map_err(|error| Refusal::new(Reason::ParseFailed, format!("spec.script: {error}")))
-            .and_then(Self::of_script)
-    }
-
-    pub(super) fn into_parts(self) -> (Vec<String>, Arc<str>) {
-        (self.args, self.stdin)
+    /// Takes `spec.input`, `spec.script` or `spec.command` as JSON text, whichever the part needs.
+    pub fn of_text(part: &RunPart, text: Arc<str>, content: &ValidContent) -> Result<Self, Refusal> {
+        match part {
+            RunPart::Program => Ok(Self::of_json(text)),
+            RunPart::Script(_) => parse("spec.script", &text).and_then(Self::of_script),
+            RunPart::Command(_) => {
+                parse("spec.command", &text).and_then(|command| Self::of_command(command, content))
+            }
+        }
     }
 
     /// Takes `spec.script`. The system passes arguments as C strings, so none may have a NUL.
     pub fn of_script(script: BundleScript) -> Result<Self, Refusal> {
         let BundleScript { path: _, args, stdin } = script;
         match args.iter().position(|arg| arg.contains('\0')) {
-            None => Ok(Self { args, stdin: stdin.into() }),
-            Some(place) => {
-                let message = format!("spec.script.args[{place}]: must not contain a NUL character");
-                Err(Refusal::new(Reason::SpecInvalid, message))
-            }
+            None => Ok(Self { args, stdin: stdin.into(), variables: BTreeMap::new() }),
+            Some(place) => Err(has_nul(format_args!("spec.script.args[{place}]"))),
         }
     }
+
+    /// Takes `spec.command`. The values of its placeholders become arguments and variables of the shell.
+    pub fn of_command(command: BodyCommand, content: &ValidContent) -> Result<Self, Refusal> {
+        let BodyCommand { text: _, arguments, inputs } = command;
+        if arguments.contains('\0') {
+            return Err(has_nul("spec.command.arguments"));
+        }
+        if let Some((name, _)) = inputs.iter().find(|(_, value)| value.contains('\0')) {
+            return Err(has_nul(format_args!("spec.command.inputs.{name}")));
+        }
+        let declared = match &content.program {
+            Program::BodyCommand { inputs, .. } => inputs.as_slice(),
+            Program::Script { .. } | Program::Command { .. } | Program::BundleScript { .. } => &[],
+        };
+        let values = CallValues { named: inputs, text: arguments };
+        let ShellValues { words, variables } = shell_values(declared, &values).map_err(|missing| {
+            let names: Vec<&str> = missing.inputs.iter().map(|input| input.name.as_str()).collect();
+            let message = format!("spec.command.inputs: has no value of its type for {}", names.join(", "));
+            Refusal::new(Reason::InputInvalid, message)
+        })?;
+        Ok(Self { args: words, stdin: "".into(), variables })
+    }
+}
+
+fn parse<T: DeserializeOwned>(field: &str, text: &str) -> Result<T, Refusal> {
+    serde_json::from_str(text).map_err(|error| Refusal::new(Reason::ParseFailed, format!("{field}: {error}")))
+}
+
+fn has_nul(field: impl fmt::Display) -> Refusal {
+    Refusal::new(Reason::SpecInvalid, format!("{field}: must not contain a NUL character"))
 }

@@ -363,3 +363,61 @@ fn a_script_of_the_bundle_gets_its_arguments_and_no_input() {
     let nul = r#"script: {path: a.sh, args: [a, "b\0"]}"#;
     scene.refuse(nul, Reason::SpecInvalid, "spec.script.args[1]: must not contain a NUL character");
 }
+
+#[test]
+fn a_command_of_the_body_gets_its_values_and_needs_skill_and_policy() {
+    const TEXT: &str = "instructions: {body: 'Log: !`git log $1 ${tag}`', dynamic: Run, inputs: [{name: tag, required: true}]}";
+    let yaml = SKILL.replace("{name: demo,", "{name: demo, namespace: team,");
+    let scene = |policy: &str| {
+        Scene::new(&yaml).with_versions(vec![sealed("demo", "1.1.0", TEXT)]).with_policy(policy)
+    };
+    let allowing = scene("{dynamicContent: {namespaces: [other, team]}}");
+    let command = "command: {text: 'git log $1 ${tag}', arguments: \"v1 'a; id'\"}, timeout: 5s";
+    let admitted = allowing.admit(command).unwrap();
+    assert_eq!((admitted.args.as_slice(), &*admitted.stdin), (&["v1".to_owned(), "a; id".into()][..], ""));
+    assert_eq!(admitted.variables["tag"], "v1 a; id");
+    assert_eq!(admitted.variables["ARGUMENTS"], "v1 'a; id'");
+    let named = allowing.admit("command: {text: 'git log $1 ${tag}', inputs: {tag: v2}}").unwrap();
+    assert_eq!((named.args.len(), named.variables["tag"].as_str()), (0, "v2"));
+    for policy in ["{}", "{dynamicContent: {namespaces: [other]}}"] {
+        scene(policy).refuse(
+            command,
+            Reason::DynamicContentDisabled,
+            "SkillPolicy default does not let commands of skills in namespace team run; have it added to spec.dynamicContent.namespaces",
+        );
+    }
+    for (execution, reason, message) in [
+        (
+            "command: {text: id}",
+            Reason::CommandNotFound,
+            "version 1.1.0 of Skill demo cannot run: spec.command.text: \"id\" is no command of the body; it has \"git log $1 ${tag}\"",
+        ),
+        (
+            "command: {text: 'git log $1 ${tag}'}",
+            Reason::InputInvalid,
+            "spec.command.inputs: has no value of its type for tag",
+        ),
+        (
+            r#"command: {text: 'git log $1 ${tag}', arguments: "a\0"}"#,
+            Reason::SpecInvalid,
+            "spec.command.arguments: must not contain a NUL character",
+        ),
+        (
+            r#"command: {text: 'git log $1 ${tag}', inputs: {tag: "a\0"}}"#,
+            Reason::SpecInvalid,
+            "spec.command.inputs.tag: must not contain a NUL character",
+        ),
+        (
+            "command: {text: a}, script: {path: a}",
+            Reason::SpecInvalid,
+            "spec.command: cannot stand beside spec.script; make an execution for each",
+        ),
+        (
+            "command: {text: a}, input: {}",
+            Reason::SpecInvalid,
+            "spec.input: cannot stand beside spec.command; pass arguments and inputs of the command",
+        ),
+    ] {
+        allowing.refuse(execution, reason, message);
+    }
+}

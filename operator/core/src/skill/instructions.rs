@@ -10,6 +10,7 @@ use skillet_api::{
 
 use super::{
     ValidFile,
+    command::check_input_names,
     field_error::FieldErrors,
     sandbox_spec::{FileList, check_object_key, check_object_name, read_files},
 };
@@ -29,6 +30,7 @@ pub(super) fn check(content: Content<'_>, errors: &mut FieldErrors) -> Vec<Valid
         check_body(instructions, errors);
         check_lists(instructions, errors);
         check_inputs(&instructions.inputs, errors);
+        check_input_names(content, errors);
     }
     check_files(content.files, errors)
 }

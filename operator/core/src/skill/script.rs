@@ -1,15 +1,15 @@
 //! Validation of one script of a bundle as a program: its interpreter, image, files and environment.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use skillet_api::{
     Reason, SkillPolicySpec,
-    skill::{Runtime, Sandbox},
+    skill::{Runtime, Sandbox, SecretEnvVar},
 };
 
 use super::{
-    ImageChoice, Program, ValidContent, ValidFile, field_error::FieldErrors, image::is_image_reference,
-    instructions, interpreter_path, limits, sandbox_spec,
+    ImageChoice, Program, ValidContent, ValidFile, ValidLimits, field_error::FieldErrors,
+    image::is_image_reference, instructions, interpreter_path, limits, sandbox_spec,
 };
 use crate::content::Content;
 
@@ -27,7 +27,7 @@ pub struct Interpreter {
     pub program: &'static str,
 }
 
-const SH: Interpreter = Interpreter { runtime: Runtime::Shell, program: "sh" };
+pub(super) const SH: Interpreter = Interpreter { runtime: Runtime::Shell, program: "sh" };
 const BASH: Interpreter = Interpreter { runtime: Runtime::Shell, program: "bash" };
 pub(super) const PYTHON: Interpreter = Interpreter { runtime: Runtime::Python, program: "python3" };
 pub(super) const NODE: Interpreter = Interpreter { runtime: Runtime::Node, program: "node" };
@@ -82,38 +82,70 @@ pub fn validate_script<'a>(
 ) -> Result<ValidContent, Vec<super::FieldError>> {
     let content = content.into();
     let mut errors = FieldErrors::default();
-    let mut files = instructions::check(content, &mut errors);
-    let limits = limits::read(content.limits, policy, &mut errors);
-    let sandbox = content.run.and_then(|run| run.sandbox.as_ref());
-    let environment = sandbox.and_then(|sandbox| sandbox_spec::read(sandbox, policy, &mut errors));
+    let parts = BundleParts::read(content, policy, &mut errors);
     let path = path.trim_start_matches("./");
-    let interpreter = find_interpreter(path, &files, &mut errors);
-    let image = interpreter.map(|interpreter| choose_image(interpreter, sandbox, policy, &mut errors));
-    if let (Some(limits), Some(ImageChoice::Runtime(runtime))) = (&limits, &image) {
-        limits::check_runtime(limits, *runtime, &mut errors);
-    }
-    let (true, Some(interpreter), Some(image), Some(limits)) =
-        (errors.is_empty(), interpreter, image, limits)
-    else {
-        return Err(errors.into_vec());
-    };
-    add_body(content, &mut files);
-    let program = match &image {
-        ImageChoice::Runtime(runtime) => interpreter_path(*runtime),
-        ImageChoice::Image(_) => interpreter.program,
-    };
-    let (env, secret_env) =
-        environment.map(|environment| (environment.env, environment.secret_env)).unwrap_or_default();
-    Ok(ValidContent {
-        image,
-        program: Program::BundleScript { interpreter: program.to_owned(), path: path.to_owned() },
-        files,
-        env,
-        secret_env,
-        limits,
-        input_schema: None,
-        output_schema: None,
+    let interpreter = find_interpreter(path, &parts.files, &mut errors);
+    parts.finish(content, interpreter, policy, errors, |interpreter| Program::BundleScript {
+        interpreter,
+        path: path.to_owned(),
     })
+}
+
+/// Parts of a run that scripts and commands of a version have in common.
+pub(super) struct BundleParts {
+    files: Vec<ValidFile>,
+    limits: Option<ValidLimits>,
+    env: BTreeMap<String, String>,
+    pub(super) secret_env: Vec<SecretEnvVar>,
+}
+
+impl BundleParts {
+    pub(super) fn read(content: Content<'_>, policy: &SkillPolicySpec, errors: &mut FieldErrors) -> Self {
+        let files = instructions::check(content, errors);
+        let limits = limits::read(content.limits, policy, errors);
+        let sandbox = content.run.and_then(|run| run.sandbox.as_ref());
+        let environment = sandbox.and_then(|sandbox| sandbox_spec::read(sandbox, policy, errors));
+        let (env, secret_env) =
+            environment.map(|environment| (environment.env, environment.secret_env)).unwrap_or_default();
+        Self { files, limits, env, secret_env }
+    }
+
+    /// Returns the content of a run if there are no errors. `program` takes the path or the name of the interpreter.
+    pub(super) fn finish(
+        self,
+        content: Content<'_>,
+        interpreter: Option<Interpreter>,
+        policy: &SkillPolicySpec,
+        mut errors: FieldErrors,
+        program: impl FnOnce(String) -> Program,
+    ) -> Result<ValidContent, Vec<super::FieldError>> {
+        let Self { mut files, limits, env, secret_env } = self;
+        let sandbox = content.run.and_then(|run| run.sandbox.as_ref());
+        let image = interpreter.map(|interpreter| choose_image(interpreter, sandbox, policy, &mut errors));
+        if let (Some(limits), Some(ImageChoice::Runtime(runtime))) = (&limits, &image) {
+            limits::check_runtime(limits, *runtime, &mut errors);
+        }
+        let (true, Some(interpreter), Some(image), Some(limits)) =
+            (errors.is_empty(), interpreter, image, limits)
+        else {
+            return Err(errors.into_vec());
+        };
+        add_body(content, &mut files);
+        let interpreter = match &image {
+            ImageChoice::Runtime(runtime) => interpreter_path(*runtime),
+            ImageChoice::Image(_) => interpreter.program,
+        };
+        Ok(ValidContent {
+            image,
+            program: program(interpreter.to_owned()),
+            files,
+            env,
+            secret_env,
+            limits,
+            input_schema: None,
+            output_schema: None,
+        })
+    }
 }
 
 fn find_interpreter(path: &str, files: &[ValidFile], errors: &mut FieldErrors) -> Option<Interpreter> {

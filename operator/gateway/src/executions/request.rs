@@ -28,6 +28,7 @@ pub(super) fn object(request: &ExecutionRequest) -> SkillExecution {
         version: request.version.clone(),
         input: Some(request.input.clone()).filter(|input| !input.is_null()),
         script: request.script.clone(),
+        command: None,
         timeout: request.timeout.map(SkillDuration),
         retries: None,
         session_id: request.session.clone(),

@@ -79,3 +79,13 @@ fn defaults_optional_inputs_and_types_are_honored() {
 fn variables_are_found_in_order_with_repeats() {
     assert_eq!(variables("${b} ${a} $c ${b} ${a:-x} ${}"), ["b", "a", "b"]);
 }
+
+#[test]
+fn a_shell_gets_words_and_variables_and_no_value_changes_a_command() {
+    let values = CallValues { text: " v1 \"a b; id\" ".into(), ..CallValues::default() };
+    let shell = shell_values(&[input("tag"), input("rest")], &values).unwrap();
+    assert_eq!(shell.words, ["v1", "a b; id"]);
+    let expected = [("ARGUMENTS", "v1 \"a b; id\""), ("rest", "a b; id"), ("tag", "v1")];
+    assert_eq!(shell.variables, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    assert!(shell_values(&[input("tag")], &CallValues::default()).is_err());
+}

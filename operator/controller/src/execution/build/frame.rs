@@ -41,15 +41,19 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<Stri
             [interpreter, file_name].into_iter().map(ToOwned::to_owned).chain(args.iter().cloned()).collect()
         }
         ValidProgram::BundleScript { interpreter, path } => {
-            let folder = format!("{SCRATCH}/{WORK_FOLDER}");
+            let folder = name_bundle_folder(&mut env);
             // The whole path, so that a script may change its folder and look for itself afterwards.
-            let argv = vec![interpreter.clone(), format!("{folder}/{path}")];
-            for name in BUNDLE_FOLDER {
-                env.entry(name.to_owned()).or_insert_with(|| folder.clone());
-            }
-            argv
+            vec![interpreter.clone(), format!("{folder}/{path}")]
+        }
+        ValidProgram::BodyCommand { interpreter, text, inputs: _ } => {
+            name_bundle_folder(&mut env);
+            // The word behind the text is $0; those after it are $1 and so on.
+            [interpreter, "-c", text, "sh"].map(ToOwned::to_owned).to_vec()
         }
     };
+    for (name, value) in &admitted.variables {
+        env.entry(name.clone()).or_insert_with(|| value.clone());
+    }
     argv.extend(admitted.args.iter().cloned());
     Run {
         execution_uid: id.execution_uid.to_owned(),
@@ -71,6 +75,15 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<Stri
     }
 }
 
+/// Adds the variables that name the folder of the bundle, and returns the folder.
+fn name_bundle_folder(env: &mut BTreeMap<String, String>) -> String {
+    let folder = format!("{SCRATCH}/{WORK_FOLDER}");
+    for name in BUNDLE_FOLDER {
+        env.entry(name.to_owned()).or_insert_with(|| folder.clone());
+    }
+    folder
+}
+
 fn bytes(bytes: &[u8]) -> FileContent {
     match std::str::from_utf8(bytes) {
         Ok(text) => FileContent::Text(text.to_owned()),
@@ -84,7 +97,7 @@ mod tests {
 
     use serde_json::json;
     use skillet_api::{SkillPolicySpec, SkillSpec};
-    use skillet_core::skill::{ValidContent, validate_content, validate_script};
+    use skillet_core::skill::{ValidContent, validate_command, validate_content, validate_script};
 
     use super::*;
 
@@ -105,6 +118,10 @@ mod tests {
             content: Arc::new(content),
             args: args.iter().map(ToString::to_string).collect(),
             stdin: stdin.into(),
+            variables: BTreeMap::from([
+                ("tag".to_owned(), "v1".to_owned()),
+                ("A".to_owned(), "x".to_owned()),
+            ]),
             timeout: Duration::from_millis(1500),
             retries: 0,
         };
@@ -143,6 +160,19 @@ mod tests {
         for name in ["SKILL_DIR", "CLAUDE_SKILL_DIR", "CLAUDE_PLUGIN_ROOT"] {
             assert_eq!(run.env[name], "/dev/shm/work", "{name}");
         }
+        assert_eq!(run.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_command_of_a_body_is_one_word_of_its_shell_and_gets_its_values_beside_it() {
+        let yaml = "{version: 1.0.0, instructions: {body: 'See !`echo $1 ${tag}`', dynamic: Run, inputs: [{name: tag}]}, \
+                    run: {sandbox: {runtime: shell, script: cat, env: [{name: A, value: own}]}}}";
+        let spec: SkillSpec = serde_saphyr::from_str(yaml).unwrap();
+        let content = validate_command(&spec, "echo $1 ${tag}", &SkillPolicySpec::default()).unwrap();
+        let run = frame_of(content, &["a; id"], "");
+        assert_eq!(argv(&run), ["/bin/sh", "-c", "echo $1 ${tag}", "sh", "a; id"]);
+        assert_eq!((run.env["tag"].as_str(), run.env["A"].as_str()), ("v1", "own"));
+        assert_eq!(run.env["SKILL_DIR"], "/dev/shm/work");
         assert_eq!(run.check(), Ok(()));
     }
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use skillet_core::{
     busiest::{self, Load},
     queue::ConcurrencyLimits,
+    skill::RunPart,
 };
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug};
@@ -41,7 +42,8 @@ impl Engine {
             let is_final = with_versions || read.is_err();
             let result = match admit::choose(&ctx, namespace, &execution, version.as_deref()) {
                 Ok(chosen) => {
-                    let given = (admit::script_path(&execution), input);
+                    let part = RunPart::of(&execution.spec);
+                    let given = (&part, input);
                     admit::check(&ctx, &reference, chosen, given, known.as_ref(), &turn).await
                 }
                 Err(refusal) => Err(refusal),
