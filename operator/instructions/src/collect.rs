@@ -88,7 +88,7 @@ fn candidates(listed: &ProjectFiles, files: &ProjectFiles) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = discovery::find(files, "", None)
         .into_iter()
         .filter(|candidate| candidate.scope.is_none() || !is_in_skill(&candidate.path))
-        .filter(|candidate| candidate.scope.is_none() || listed.contains_key(&candidate.path))
+        .filter(|candidate| candidate.counts_in(listed))
         .filter(|candidate| !is_skill_md(&candidate.path))
         .collect();
     // A skill at the root owns its folder.

@@ -41,6 +41,16 @@ impl Candidate {
         FileName { name: last(&self.path), default_name: &self.default_name }
     }
 
+    /// A file of another product, with the directory for which it counts.
+    fn third_party(path: &str, scope: Option<String>, folder: usize) -> Self {
+        Self { path: path.to_owned(), default_name: String::new(), scope, folder }
+    }
+
+    /// True if the file counts among those that git lists. One for the whole project counts also if git ignores it.
+    pub fn counts_in(&self, listed: &ProjectFiles) -> bool {
+        self.scope.is_none() || listed.contains_key(&self.path)
+    }
+
     /// A SKILL.md, with its directory's name.
     pub fn skill_md(path: &str, folder: usize) -> Self {
         let default_name = last(parent(path)).to_owned();
@@ -66,33 +76,18 @@ pub fn find(files: &ProjectFiles, working_directory: &str, repository_root: Opti
     let mut roots = vec![working_directory];
     roots.extend(repository_root.filter(|root| *root != working_directory));
     let mut found = Vec::new();
-    let mut taken = BTreeSet::new();
     for root in &roots {
-        for path in files
-            .keys()
-            .filter(|path| parent(path) == *root && ThirdParty::of_file_name(last(path)).is_some())
-        {
-            if taken.insert(&files[path]) {
-                found.push(Candidate {
-                    path: path.clone(),
-                    default_name: String::new(),
-                    scope: None,
-                    folder: found.len(),
-                });
-            }
+        let is_here =
+            |path: &&String| parent(path) == *root && ThirdParty::of_file_name(last(path)).is_some();
+        let mut taken = BTreeSet::new();
+        for path in files.keys().filter(is_here).filter(|path| taken.insert(&files[*path])) {
+            found.push(Candidate::third_party(path, None, found.len()));
         }
     }
     let mut folder = found.len();
-    for path in files.keys() {
-        let Some(scope) = below(parent(path), working_directory).filter(|scope| !scope.is_empty()) else {
-            continue;
-        };
-        let is_hidden = scope.split('/').any(|name| name.starts_with('.') || name == "node_modules");
-        if !is_hidden && ThirdParty::of_file_name(last(path)).is_some() {
-            let scope = Some(scope.to_owned());
-            found.push(Candidate { path: path.clone(), default_name: String::new(), scope, folder });
-            folder += 1;
-        }
+    for (path, scope) in nested(files, working_directory, repository_root.is_some()) {
+        found.push(Candidate::third_party(path, Some(scope.to_owned()), folder));
+        folder += 1;
     }
     for root in roots {
         for name in SKILL_FOLDERS {
@@ -100,6 +95,28 @@ pub fn find(files: &ProjectFiles, working_directory: &str, repository_root: Opti
             folder += 1;
         }
     }
+    found
+}
+
+/// Returns the files of other products below a directory, each with its own directory, in the order of these.
+///
+/// Without a repository, hidden directories and those of packages are left out.
+fn nested<'a>(
+    files: &'a ProjectFiles,
+    working_directory: &str,
+    has_repository: bool,
+) -> Vec<(&'a String, &'a str)> {
+    let mut taken = BTreeSet::new();
+    let mut found: Vec<(&String, &str)> = files
+        .iter()
+        .filter_map(|(path, real)| {
+            let scope = below(parent(path), working_directory).filter(|scope| !scope.is_empty())?;
+            let is_left_out = scope.split('/').any(|name| name.starts_with('.') || name == "node_modules");
+            let is_there = (has_repository || !is_left_out) && ThirdParty::of_file_name(last(path)).is_some();
+            (is_there && taken.insert(real)).then_some((path, scope))
+        })
+        .collect();
+    found.sort_by_key(|(_, scope)| *scope);
     found
 }
 
@@ -143,8 +160,9 @@ pub fn parent(path: &str) -> &str {
 
 /// A SKILL.md counts in a direct subdirectory; another `.md` file anywhere but inside those.
 fn find_in_folder(files: &ProjectFiles, directory: &str, folder: usize) -> Vec<Candidate> {
-    let inside: Vec<(&String, &str)> =
+    let mut inside: Vec<(&String, &str)> =
         files.keys().filter_map(|path| Some((path, below(path, directory)?))).collect();
+    inside.sort_by(|(_, a), (_, b)| a.split('/').cmp(b.split('/')));
     let is_skill = |inner: &str| is_skill_md(inner) && inner.matches('/').count() == 1;
     let skills: BTreeSet<&str> =
         inside.iter().filter(|(_, inner)| is_skill(inner)).map(|(_, inner)| parent(inner)).collect();
@@ -224,6 +242,7 @@ mod tests {
             ".agents/skills/a/notes.md",
             ".agents/skills/README.md",
             ".agents/skills/x/y.md",
+            ".agents/skills/x-y.md",
             ".agents/skills/SKILL.md",
             ".agents/skills/g/in/SKILL.md",
             ".openhands/skills/a/SKILL.md",
@@ -242,6 +261,7 @@ mod tests {
                 "claude:svc svc/CLAUDE.md",
                 "agents:svc/api svc/api/AGENTS.md",
                 "x/y .agents/skills/x/y.md",
+                "x-y .agents/skills/x-y.md",
                 "a .agents/skills/a/SKILL.md",
                 "c .openhands/microagents/c.md",
             ]
@@ -260,6 +280,17 @@ mod tests {
         linked.insert("CLAUDE.md".into(), "GEMINI.md".into());
         assert_eq!(names(&linked, "", None), ["claude CLAUDE.md"]);
         assert_eq!(names(&files(&["AGENT.md", "AGENTS.md", "agents.md"]), "", None), ["agents AGENT.md"]);
+    }
+
+    #[test]
+    fn nested_files_stand_in_the_order_of_their_directories_and_git_lists_hidden_ones() {
+        let paths = ["a-b/AGENTS.md", "a/c/AGENTS.md", "a/AGENTS.md", ".h/AGENTS.md", "sub/AGENTS.md"];
+        let mut nested = files(&paths);
+        nested.insert("sub/CLAUDE.md".into(), "sub/AGENTS.md".into());
+        let first = ["agents:.h .h/AGENTS.md", "agents:a a/AGENTS.md", "agents:a-b a-b/AGENTS.md"];
+        let last = ["agents:a/c a/c/AGENTS.md", "agents:sub sub/AGENTS.md"];
+        assert_eq!(names(&nested, "", None), [&first[1..], &last[..]].concat());
+        assert_eq!(names(&nested, "", Some("")), [&first[..], &last[..]].concat());
     }
 
     #[test]

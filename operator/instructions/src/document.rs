@@ -19,7 +19,7 @@ use crate::{
     mcp, names,
     third_party::ThirdParty,
     tools,
-    yaml::YamlValue,
+    yaml::{YamlNode, YamlValue},
 };
 
 /// Longest description, in characters.
@@ -82,12 +82,13 @@ pub struct SkillDocument {
 impl SkillDocument {
     /// True if a user must be asked for values: the reference adds a sentence to the body of a task with inputs.
     pub fn asks_for_inputs(&self) -> bool {
-        matches!(self.trigger, Trigger::Task(_)) && !self.body.is_empty() && self.requires_user_input()
+        let is_task = matches!(self.trigger, Trigger::Task(_));
+        is_task && !self.body.is_empty() && (!self.inputs.is_empty() || self.requires_user_input())
     }
 
-    /// True if the body or the inputs name values.
+    /// True if the body has variables.
     pub fn requires_user_input(&self) -> bool {
-        !self.inputs.is_empty() || !variables(&self.body).is_empty()
+        !variables(&self.body).is_empty()
     }
 }
 
@@ -124,7 +125,6 @@ pub fn read(bytes: &[u8], file: FileName<'_>, reading: Reading) -> Result<SkillD
     if file.name.eq_ignore_ascii_case("SKILL.md") {
         kind = FileKind::SkillMd;
     }
-    let text = text.replace("\r\n", "\n");
     let split = frontmatter::split(&text);
     let mut fields = Fields::new(split.lines_before);
     if let Some(yaml) = split.frontmatter {
@@ -147,7 +147,7 @@ pub fn read(bytes: &[u8], file: FileName<'_>, reading: Reading) -> Result<SkillD
             .flag(&["disable-model-invocation", "disable_model_invocation"])
             .unwrap_or(false)
             || matches!(trigger.trigger, Trigger::Path(_)),
-        user_invocable: fields.flag(&["user-invocable", "user_invocable"]),
+        user_invocable: fields.hint_flag(&["user-invocable", "user_invocable"]),
         argument_hint: fields.hint("argument-hint"),
         unknown_fields: fields.rest(),
         inputs: trigger.inputs,
@@ -162,6 +162,11 @@ pub fn read(bytes: &[u8], file: FileName<'_>, reading: Reading) -> Result<SkillD
     }
 }
 
+/// Ends each line by a single line feed, as Python reads texts.
+pub fn with_line_feeds(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
 pub(crate) fn decode(bytes: &[u8]) -> Result<String, Diagnostic> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];
@@ -172,7 +177,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<String, Diagnostic> {
         };
         Diagnostic::error(Code::Encoding, position, "is not UTF-8")
     })?;
-    Ok(text.to_owned())
+    Ok(with_line_feeds(text))
 }
 
 fn raw(product: ThirdParty, text: &str) -> SkillDocument {
@@ -198,28 +203,22 @@ fn raw(product: ThirdParty, text: &str) -> SkillDocument {
 
 fn read_name(fields: &mut Fields, kind: FileKind, default: &str, reading: Reading) -> String {
     let position = fields.position_of("name");
-    let name = match fields.take("name") {
-        Some(node) => match node.scalar_text().filter(|name| !name.trim().is_empty()) {
-            Some(name) => name.trim().to_owned(),
-            None if matches!(node.value, YamlValue::List(_) | YamlValue::Map(_)) => {
-                fields.refuse(
-                    Code::FieldType,
-                    position,
-                    format!("name must be text, not {}", node.type_name()),
-                );
-                default.to_owned()
-            }
-            None => {
-                fields.warn(
-                    Code::EmptyName,
-                    position,
-                    "name is empty; the name of the file or directory is used",
-                );
-                default.to_owned()
-            }
-        },
-        None => default.to_owned(),
-    };
+    let mut name = default.to_owned();
+    if let Some(node) = fields.take("name") {
+        let written = node.scalar_text().unwrap_or_default();
+        if matches!(node.value, YamlValue::List(_) | YamlValue::Map(_)) {
+            let message = format!("name must be text, not {}", node.type_name());
+            fields.refuse(Code::SkillValidation, position, message);
+        } else if written.trim().is_empty() {
+            let message = "name is empty; the name of the file or directory is used";
+            fields.warn(Code::EmptyName, position, message);
+        } else {
+            written.trim().clone_into(&mut name);
+        }
+        if kind == FileKind::SkillMd && reading.is_name_strict && written != name {
+            fields.refuse(Code::SkillValidation, position, "name is empty, or has white space around it");
+        }
+    }
     if kind == FileKind::SkillMd {
         for error in names::check(&name, Some(default)) {
             if reading.is_name_strict {
@@ -268,7 +267,7 @@ fn read_tools(fields: &mut Fields) -> Vec<String> {
     match &node.value {
         YamlValue::Null => Vec::new(),
         YamlValue::Text(text) => tools::split(text),
-        YamlValue::List(items) => items.iter().filter_map(crate::yaml::YamlNode::scalar_text).collect(),
+        YamlValue::List(items) => items.iter().map(YamlNode::text_or_json).collect(),
         _ => {
             let message = format!("allowed-tools must be text or a list, not {}", node.type_name());
             fields.refuse(Code::SkillValidation, position, message);
@@ -291,7 +290,9 @@ fn read_mcp(fields: &mut Fields, kind: FileKind) -> serde_json::Map<String, Valu
     }
     let Some(node) = fields.take("mcp_tools") else { return serde_json::Map::new() };
     mcp::servers(&node.to_json()).unwrap_or_else(|problem| {
-        fields.refuse(Code::SkillValidation, position, format!("mcp_tools: {problem}"));
+        let is_map = matches!(node.value, YamlValue::Map(_));
+        let code = if is_map { Code::FieldType } else { Code::SkillValidation };
+        fields.refuse(code, position, format!("mcp_tools: {problem}"));
         serde_json::Map::new()
     })
 }

@@ -15,15 +15,21 @@ pub fn without_ignored(files: &ProjectFiles, tree: &FileTree) -> ProjectFiles {
         .filter_map(|(path, real)| Some((parent(path), read(tree.content(real)?)?)))
         .collect();
     // The innermost file decides, so that those of longer directories are asked first.
-    let is_ignored = |path: &str| {
+    let verdict = |path: &str, is_directory: bool| {
         matchers.iter().rev().find_map(|(directory, matcher)| {
             let inner =
                 if directory.is_empty() { path } else { path.strip_prefix(directory)?.strip_prefix('/')? };
-            let verdict = matcher.matched_path_or_any_parents(inner, false);
+            let verdict = matcher.matched(inner, is_directory);
             (!verdict.is_none()).then(|| verdict.is_ignore())
         })
     };
-    let kept = files.iter().filter(|(path, _)| is_ignored(path) != Some(true));
+    // Nothing in an ignored directory comes back, whatever a pattern says of it.
+    let is_ignored = |path: &str| {
+        let mut directories = path.match_indices('/').map(|(end, _)| &path[..end]);
+        directories.any(|directory| verdict(directory, true) == Some(true))
+            || verdict(path, false) == Some(true)
+    };
+    let kept = files.iter().filter(|(path, _)| !is_ignored(path));
     kept.map(|(path, real)| (path.clone(), real.clone())).collect()
 }
 
@@ -43,7 +49,7 @@ mod tests {
     fn ignored_files_are_left_out_and_the_innermost_file_decides() {
         let mut tree = FileTree::default();
         for (path, text) in [
-            (".gitignore", "ignored/\n*.log\n!keep.log\n"),
+            (".gitignore", "ignored/\n!ignored/AGENTS.md\n*.log\n!keep.log\n"),
             ("a/.gitignore", "!a.log\n"),
             ("ignored/AGENTS.md", ""),
             ("kept/AGENTS.md", ""),

@@ -21,11 +21,14 @@ pub fn check(bytes: &[u8], file_name: &str, directory: &str) -> Vec<Diagnostic> 
         return vec![missing_skill_md()];
     }
     let text = match decode(bytes) {
-        Ok(text) => text.replace("\r\n", "\n"),
+        Ok(text) => text,
         Err(error) => return vec![error],
     };
     if !text.starts_with("---") {
         return vec![Diagnostic::error(Code::NoFrontmatter, START, "the file does not begin with ---")];
+    }
+    if text.lines().next().is_some_and(|line| line.trim_end() != "---") {
+        return vec![Diagnostic::error(Code::InvalidYaml, START, "the first line has more than ---")];
     }
     let split = frontmatter::split(&text);
     let Some(yaml) = split.frontmatter else {
@@ -54,7 +57,7 @@ pub fn missing_skill_md() -> Diagnostic {
 /// Parses the subset, in which there are no brackets, anchors, tags and repeated keys.
 fn parse(yaml: &str) -> Result<Vec<(String, YamlNode)>, Diagnostic> {
     let invalid = |position, message: String| Diagnostic::error(Code::InvalidYaml, position, message);
-    let document = yaml::parse(yaml).map_err(|error| invalid(error.position, error.message))?;
+    let document = yaml::parse_texts(yaml).map_err(|error| invalid(error.position, error.message))?;
     if let Some((position, what)) = document.beyond_subset.first() {
         return Err(invalid(*position, format!("{what} is not in the standard's YAML")));
     }
@@ -188,6 +191,8 @@ mod tests {
             &["description_too_long"],
         );
         check_front("- a", &["not_a_mapping"]);
+        check_front("name: log-triage\ndescription: null", &[]);
+        check_front("name: No\ndescription: d", &["name_not_lowercase", "directory_mismatch"]);
     }
 
     #[test]
@@ -211,6 +216,8 @@ mod tests {
         check_text("\n---\nname: x\n---\n", &["no_frontmatter"]);
         check_text("\u{feff}---\nname: x\n---\n", &["no_frontmatter"]);
         check_text("---\nname: x\n", &["unclosed_frontmatter"]);
+        check_text("----\nname: log-triage\ndescription: d\n----\n", &["invalid_yaml"]);
+        check_text("---\rname: log-triage\rdescription: d\r---\rx", &[]);
         assert_eq!(check(b"", "Skill.md", "a")[0].code, Code::MissingSkillMd);
         assert_eq!(check(b"---\nname: a\ndescription: Use: x\n---", "SKILL.md", "a")[0].position.line, 3);
     }

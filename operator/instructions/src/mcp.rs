@@ -1,6 +1,8 @@
 //! MCP servers of a skill, from `.mcp.json` or `mcp_tools`: checks and the expansion of variables.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
+
+use crate::yaml::boolean;
 
 /// Fields of a server that are kept.
 const FIELDS: [&str; 14] = [
@@ -19,8 +21,10 @@ const FIELDS: [&str; 14] = [
     "auth",
     "enabled",
 ];
-const TEXTS: [&str; 5] = ["url", "command", "cwd", "description", "icon"];
+const TEXTS: [&str; 3] = ["cwd", "description", "icon"];
 const NUMBERS: [&str; 2] = ["timeout", "sse_read_timeout"];
+const FLAGS: [&str; 2] = ["enabled", "keep_alive"];
+const MAPS: [&str; 2] = ["env", "headers"];
 const TRANSPORTS: [&str; 4] = ["stdio", "http", "streamable-http", "sse"];
 const STRATEGIES: [&str; 6] = ["none", "api_key", "bearer", "basic", "header", "oauth2"];
 
@@ -49,19 +53,20 @@ fn check(server: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     let mut kept: Map<String, Value> = Map::new();
     for (field, value) in server {
         let field = if field == "type" { "transport" } else { field.as_str() };
-        if !FIELDS.contains(&field) || value.is_null() {
+        if !FIELDS.contains(&field) || (value.is_null() && field != "enabled") {
             continue;
         }
         if field == "transport" && server.contains_key("type") && server.contains_key("transport") {
             kept.insert(field.to_owned(), server["transport"].clone());
         } else {
-            kept.insert(field.to_owned(), value.clone());
+            kept.insert(field.to_owned(), plain(field, value));
         }
     }
     if kept.get("transport").and_then(Value::as_str) == Some("shttp") {
         kept.insert("transport".to_owned(), "http".into());
     }
     check_types(&kept)?;
+    kept.retain(|field, value| !MAPS.contains(&field.as_str()) || value != &Value::Object(Map::new()));
     let has = |field: &str| kept.contains_key(field);
     match kept.get("transport").and_then(Value::as_str) {
         Some("stdio") if !has("command") => Err("transport stdio needs a command".to_owned()),
@@ -73,15 +78,31 @@ fn check(server: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     }
 }
 
+/// Returns the value of a field. Text that stands for a number or a boolean is one.
+fn plain(field: &str, value: &Value) -> Value {
+    let read = match value {
+        Value::String(text) if NUMBERS.contains(&field) => {
+            text.trim().parse().ok().and_then(Number::from_f64).map(Value::Number)
+        }
+        Value::String(text) if FLAGS.contains(&field) => boolean(text).map(Value::Bool),
+        Value::Number(number) if FLAGS.contains(&field) => boolean(&number.to_string()).map(Value::Bool),
+        _ => None,
+    };
+    read.unwrap_or_else(|| value.clone())
+}
+
 fn check_types(server: &Map<String, Value>) -> Result<(), String> {
     for (field, value) in server {
         let is_good = match field.as_str() {
+            "command" | "url" => value.as_str().is_some_and(|text| !text.is_empty()),
             field if TEXTS.contains(&field) => value.is_string(),
             field if NUMBERS.contains(&field) => value.is_number(),
+            field if FLAGS.contains(&field) => value.is_boolean(),
+            field if MAPS.contains(&field) => {
+                value.as_object().is_some_and(|map| map.values().all(Value::is_string))
+            }
             "transport" => value.as_str().is_some_and(|transport| TRANSPORTS.contains(&transport)),
             "args" => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
-            "env" | "headers" => value.as_object().is_some_and(|map| map.values().all(Value::is_string)),
-            "enabled" | "keep_alive" => value.is_boolean(),
             _ => true,
         };
         if !is_good {
@@ -92,19 +113,18 @@ fn check_types(server: &Map<String, Value>) -> Result<(), String> {
 }
 
 fn check_auth(server: &Map<String, Value>) -> Result<(), String> {
-    let strategy = match server.get("auth") {
-        None => return Ok(()),
-        Some(Value::Object(auth)) => auth.get("strategy").and_then(Value::as_str),
-        Some(Value::String(strategy)) => Some(strategy.as_str()),
-        Some(_) => None,
-    };
-    let Some(strategy) = strategy.filter(|strategy| STRATEGIES.contains(strategy)) else {
+    let Some(auth) = server.get("auth") else { return Ok(()) };
+    let strategy = auth.get("strategy").and_then(Value::as_str).unwrap_or_default();
+    if !STRATEGIES.contains(&strategy) {
         return Err(format!("auth has no strategy of {}", STRATEGIES.join(", ")));
-    };
+    }
+    if strategy == "basic" && !["username", "password"].iter().all(|field| auth[*field].is_string()) {
+        return Err("auth of strategy basic needs username and password".to_owned());
+    }
     let headers = server.get("headers").and_then(Value::as_object);
     let has_header =
         headers.is_some_and(|map| map.keys().any(|name| name.eq_ignore_ascii_case("authorization")));
-    if strategy != "none" && has_header {
+    if has_header {
         return Err("gives auth and an Authorization header; keep one of them".to_owned());
     }
     Ok(())
@@ -204,6 +224,19 @@ mod tests {
             "keep one of them",
         );
         refused(&json!({"a": {"url": "x", "auth": {"strategy": "magic"}}}), "no strategy");
+        refused(&json!({"a": {"url": "x", "auth": "bearer"}}), "no strategy");
+        refused(&json!({"a": {"url": "x", "auth": {"strategy": "basic"}}}), "needs username and password");
+        refused(&json!({"a": {"command": ""}}), "command has a wrong type");
+        refused(&json!({"a": {"command": "x", "enabled": null}}), "enabled has a wrong type");
+        refused(&json!({"a": {"url": "x", "timeout": "soon"}}), "timeout has a wrong type");
+    }
+
+    #[test]
+    fn text_stands_for_numbers_and_booleans_and_empty_maps_are_left_out() {
+        let server =
+            json!({"command": "x", "timeout": "5", "enabled": "no", "keep_alive": 1, "env": {}, "args": []});
+        let kept = json!({"command": "x", "timeout": 5.0, "enabled": false, "keep_alive": true, "args": []});
+        assert_eq!(servers(&json!({"a": server})).unwrap()["a"], kept);
     }
 
     #[test]

@@ -33,20 +33,19 @@ impl NameError {
     }
 }
 
-/// Returns the rules that a name breaks. Without a directory it is not compared.
+/// Returns the rules that a name breaks. Without a directory, or in the root of its files, it is not compared.
 pub fn check(name: &str, directory: Option<&str>) -> Vec<NameError> {
-    let mut errors = Vec::new();
     if name.is_empty() {
-        errors.push(NameError::Empty);
-    } else {
-        if name.chars().count() > LENGTH_LIMIT {
-            errors.push(NameError::TooLong);
-        }
-        if !is_kebab_case(name) {
-            errors.push(NameError::BadPattern);
-        }
+        return vec![NameError::Empty];
     }
-    if directory.is_some_and(|directory| directory != name) {
+    let mut errors = Vec::new();
+    if name.chars().count() > LENGTH_LIMIT {
+        errors.push(NameError::TooLong);
+    }
+    if !is_kebab_case(name) {
+        errors.push(NameError::BadPattern);
+    }
+    if directory.is_some_and(|directory| !directory.is_empty() && directory != name) {
         errors.push(NameError::DirectoryMismatch);
     }
     errors
@@ -71,6 +70,8 @@ mod tests {
         assert_eq!(codes("3d-print", Some("3d-print")), [""; 0]);
         assert_eq!(codes("Bad_Name", Some("other")), ["bad_pattern", "directory_mismatch"]);
         assert_eq!(codes("", None), ["empty"]);
+        assert_eq!(codes("", Some("other")), ["empty"]);
+        assert_eq!(codes("a", Some("")), [""; 0]);
         assert_eq!(codes(&"a".repeat(65), None), ["too_long"]);
         for bad in ["a--b", "-a", "a-", "größe", "a/b", "..", "a b"] {
             assert_eq!(codes(bad, None), ["bad_pattern"], "{bad}");

@@ -77,23 +77,18 @@ enum Family {
 impl Family {
     /// Finds the family in a model's name, such as `anthropic/claude-4` or `openai/gpt-5`.
     fn of_model(model: &str) -> Option<Self> {
-        const FAMILIES: [(&str, Family); 16] = [
+        const FAMILIES: [(&str, Family); 11] = [
             ("claude", Family::Anthropic),
             ("anthropic", Family::Anthropic),
             ("gemini", Family::Gemini),
-            ("gpt", Family::Other),
-            ("openai", Family::Other),
-            ("codex", Family::Other),
+            ("gpt-", Family::Other),
+            ("o1", Family::Other),
+            ("o3", Family::Other),
+            ("o4", Family::Other),
             ("qwen", Family::Other),
             ("deepseek", Family::Other),
             ("mistral", Family::Other),
-            ("devstral", Family::Other),
             ("llama", Family::Other),
-            ("kimi", Family::Other),
-            ("glm", Family::Other),
-            ("grok", Family::Other),
-            ("minimax", Family::Other),
-            ("gemma", Family::Other),
         ];
         let model = model.to_ascii_lowercase();
         FAMILIES.iter().find(|(word, _)| model.contains(word)).map(|(_, family)| *family)
@@ -126,6 +121,7 @@ mod tests {
         assert!(is_for_model("claude", "anthropic/claude-sonnet-4"));
         assert!(!is_for_model("claude", "gemini-2.5-pro"));
         assert!(!is_for_model("gemini", "qwen3-coder") && !is_for_model("gemini", "gpt-5"));
+        assert!(!is_for_model("claude", "openai/o3") && is_for_model("claude", "kimi-k2"));
         assert!(is_for_model("claude", "my-own-model") && is_for_model("gemini", ""));
         assert!(is_for_model("agents", "gpt-5"));
     }

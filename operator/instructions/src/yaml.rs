@@ -7,6 +7,7 @@ mod tree;
 
 use granit_parser::{Event, Parser, Placement, ScalarStyle, Span};
 
+pub(crate) use self::scalars::boolean;
 use self::tree::Tree;
 
 /// The longest text, in bytes.
@@ -57,6 +58,17 @@ pub(crate) struct YamlError {
 }
 
 pub(crate) fn parse(text: &str) -> Result<YamlDocument, YamlError> {
+    parse_into(Tree::default(), text)
+}
+
+/// Parses a text whose scalars all are text, as written.
+pub(crate) fn parse_texts(text: &str) -> Result<YamlDocument, YamlError> {
+    let mut tree = Tree::default();
+    tree.has_only_texts = true;
+    parse_into(tree, text)
+}
+
+fn parse_into(mut tree: Tree, text: &str) -> Result<YamlDocument, YamlError> {
     if text.len() > LENGTH_LIMIT {
         return Err(YamlError::new(
             Position { line: 1, column: 1 },
@@ -68,7 +80,6 @@ pub(crate) fn parse(text: &str) -> Result<YamlDocument, YamlError> {
         flow_nesting_limit: DEPTH_LIMIT,
         disallow_directives: true,
     };
-    let mut tree = Tree::default();
     let mut last_plain = None;
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) =
@@ -107,6 +118,11 @@ impl YamlNode {
             YamlValue::Boolean(value) => Some(value.to_string()),
             YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => None,
         }
+    }
+
+    /// Returns a scalar as text, and anything else as JSON.
+    pub(crate) fn text_or_json(&self) -> String {
+        self.scalar_text().unwrap_or_else(|| self.to_json().to_string())
     }
 
     pub(crate) fn to_json(&self) -> serde_json::Value {

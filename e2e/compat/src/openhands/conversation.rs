@@ -60,14 +60,13 @@ pub(super) fn path_activation(case: &Case) -> Result<Answer, String> {
     Ok(Answer::by_fields(case, json!({ "activated_in_order": names }), &["activated_in_order"]))
 }
 
-/// The path from the workspace; `None` outside it.
+/// The path from the workspace; `None` outside it. Without a workspace, the path is as the client gives it.
 fn in_workspace<'a>(path: &'a str, workspace: Option<&str>) -> Option<&'a str> {
     let is_absolute = path.starts_with('/') || path.starts_with("$ROOT");
     let path = match workspace {
         Some(workspace) if is_absolute => {
             path.strip_prefix(workspace.trim_end_matches('/'))?.strip_prefix('/')?
         }
-        _ if is_absolute => return None,
         _ => path,
     };
     (!path.is_empty()).then_some(path)

@@ -9,7 +9,10 @@ use skillet_instructions::{
     mcp::{self, Unset},
 };
 
-use super::fields::{STRICT, error_category, fields, trigger_value, without_empty};
+use super::{
+    fields::{STRICT, error_category, fields, trigger_value, without_empty},
+    mcp::is_alike,
+};
 use crate::{
     case::Case,
     judge::{Answer, Sense},
@@ -28,7 +31,12 @@ pub(super) fn frontmatter_load(case: &Case) -> Result<Answer, String> {
         }
         Err(category) => json!({"accept": false, "error_category": category}),
     };
-    let (expected, found) = (comparable(&case.expected), comparable(&value));
+    let (expected, mut found) = (comparable(&case.expected), comparable(&value));
+    if expected["fields"]["mcp_servers"].is_object()
+        && is_alike(&expected["fields"]["mcp_servers"], &found["fields"]["mcp_servers"])
+    {
+        found["fields"]["mcp_servers"] = expected["fields"]["mcp_servers"].clone();
+    }
     let difference = if expected == found { None } else { difference(case, &expected, &found) };
     Ok(Answer {
         is_same: expected == found,
@@ -38,12 +46,16 @@ pub(super) fn frontmatter_load(case: &Case) -> Result<Answer, String> {
     })
 }
 
-/// Reads the file of a case and the `.mcp.json` beside a SKILL.md. The error is a category of the cases.
-fn load(case: &Case, path: &str) -> Result<SkillDocument, &'static str> {
-    let bytes = match case.input["content_hex"].as_str() {
+fn content(case: &Case) -> Vec<u8> {
+    match case.input["content_hex"].as_str() {
         Some(hex) => from_hex(hex),
         None => case.text("content").as_bytes().to_vec(),
-    };
+    }
+}
+
+/// Reads the file of a case and the `.mcp.json` beside a SKILL.md. The error is a category of the cases.
+fn load(case: &Case, path: &str) -> Result<SkillDocument, &'static str> {
+    let bytes = content(case);
     let reading = Reading { is_name_strict: case.input["strict"] != false, ..STRICT };
     let name = path.rsplit('/').next().unwrap_or(path);
     let mut document = read(&bytes, FileName { name, default_name: default_name(case, path) }, reading)
@@ -132,12 +144,15 @@ fn comparable_resources(resources: &serde_json::Map<String, Value>) -> serde_jso
 
 /// The reason for which the product reads a file otherwise, if it is one that it means.
 fn difference(case: &Case, expected: &Value, found: &Value) -> Option<&'static str> {
-    let content = case.text("content");
-    if content.starts_with('\u{feff}') {
+    let content = content(case);
+    if content.starts_with("\u{feff}".as_bytes()) {
         return Some("a byte-order mark does not hide the frontmatter");
     }
+    let content = String::from_utf8_lossy(&content);
+    let value =
+        |line: &str| line.strip_prefix("name:").map(|value| value.trim_matches([' ', '\'', '"']).to_owned());
     let is_nameless =
-        content.lines().any(|line| matches!(line.trim_end(), "name:" | "name: null" | "name: ~"));
+        content.lines().filter_map(value).any(|name| matches!(name.as_str(), "" | "null" | "~"));
     if is_nameless && found["accept"] == true {
         return Some("a name without a value is the default name");
     }
@@ -162,6 +177,9 @@ fn difference(case: &Case, expected: &Value, found: &Value) -> Option<&'static s
     };
     if differ_only(&["metadata"]) && keys(expected) == keys(found) {
         return Some("a value of metadata that is no text is written as in the file or as JSON");
+    }
+    if differ_only(&["name"]) {
+        return Some("a name is as written, without white space around it");
     }
     let is_object =
         content.lines().any(|line| line.trim_end() == "trigger:" || line.starts_with("trigger: {"));

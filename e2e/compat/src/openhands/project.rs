@@ -17,12 +17,11 @@ const COMPARED: [&str; 6] = ["name", "type", "source", "trigger", "body", "disab
 
 pub(super) fn project_skills(case: &Case) -> Result<Answer, String> {
     let tree = tree(case)?;
-    let mut files = tree.resolve().files;
+    let files = tree.resolve().files;
     let repository_root = case.input["git_init_at"].as_str().map(relative);
-    if repository_root.is_some() {
-        files = without_ignored(&files, &tree);
-    }
-    let candidates = find(&files, relative(case.text("work_dir")), repository_root);
+    let listed = if repository_root.is_some() { without_ignored(&files, &tree) } else { files.clone() };
+    let mut candidates = find(&files, relative(case.text("work_dir")), repository_root);
+    candidates.retain(|candidate| candidate.counts_in(&listed));
     let found = candidates.into_iter().filter_map(|candidate| {
         let content = tree.content(&files[&candidate.path])?;
         let document = read(content, candidate.file_name(), STRICT).ok()?;

@@ -1,4 +1,4 @@
-//! `skill_name_validate`, `installed_name_validate`, `source_parse`: names and origins of skills.
+//! `skill_name_validate`, `installed_name_validate`, `source_parse`, `install_lifecycle`: names and origins of skills.
 
 use serde_json::json;
 use skillet_instructions::{
@@ -16,6 +16,11 @@ pub(super) fn skill_name_validate(case: &Case) -> Result<Answer, String> {
 
 pub(super) fn installed_name_validate(case: &Case) -> Result<Answer, String> {
     Ok(Answer::exact(case, json!({ "accept": names::is_kebab_case(case.text("name")) })))
+}
+
+/// Skills are objects of a namespace, and a SkillSource keeps them in step with a repository. Nothing is installed in a folder.
+pub(super) fn install_lifecycle(_case: &Case) -> Result<Answer, String> {
+    Err("skills are not installed in a folder: a SkillSource pins and updates them, spec.enabled turns one off".to_owned())
 }
 
 pub(super) fn source_parse(case: &Case) -> Result<Answer, String> {

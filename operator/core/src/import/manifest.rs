@@ -6,7 +6,7 @@ use skillet_api::{Skill, SkillPolicySpec, skill::File};
 use skillet_instructions::{
     SkillDocument,
     collect::Collected,
-    document::{Placement, Trigger},
+    document::{Placement, Trigger, with_line_feeds},
     frontmatter,
     inputs::InputType,
     listing::summarize,
@@ -152,7 +152,7 @@ fn found_content(tree: &FileTree, found: &Collected) -> Option<String> {
 
 /// The text before the body, without which the frontmatter could not be written as it was.
 fn head(content: &str, body: &str) -> String {
-    let text = content.replace("\r\n", "\n");
+    let text = with_line_feeds(content);
     let split = frontmatter::split(&text);
     let before = text.len() - split.body.len();
     let body_start = split.body.find(body).unwrap_or(0);

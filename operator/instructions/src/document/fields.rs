@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::repair::Parsed;
 use crate::{
     Code, Diagnostic, Position,
-    yaml::{YamlNode, YamlValue},
+    yaml::{YamlNode, YamlValue, boolean},
 };
 
 pub(super) struct Fields {
@@ -81,25 +81,28 @@ impl Fields {
         }
     }
 
-    /// Returns a boolean by the first of its names.
+    /// Returns a boolean by the first of its names. Any other value is refused.
     pub(super) fn flag(&mut self, names: &[&str]) -> Option<bool> {
+        self.flags(names, Self::refuse)
+    }
+
+    /// Returns a boolean by the first of its names. Any other value is a warning.
+    pub(super) fn hint_flag(&mut self, names: &[&str]) -> Option<bool> {
+        self.flags(names, Self::warn)
+    }
+
+    fn flags(&mut self, names: &[&str], report: fn(&mut Self, Code, Position, String)) -> Option<bool> {
         let mut flag = None;
         for name in names {
             let Some(node) = self.take(name) else { continue };
             let value = match &node.value {
                 YamlValue::Boolean(value) => Some(*value),
                 YamlValue::Null => continue,
-                YamlValue::Text(text) => match text.to_ascii_lowercase().as_str() {
-                    "true" | "yes" | "on" | "y" | "t" | "1" => Some(true),
-                    "false" | "no" | "off" | "n" | "f" | "0" => Some(false),
-                    _ => None,
-                },
-                YamlValue::Number(text) if text == "1" => Some(true),
-                YamlValue::Number(text) if text == "0" => Some(false),
-                YamlValue::Number(_) | YamlValue::List(_) | YamlValue::Map(_) => None,
+                YamlValue::Text(text) | YamlValue::Number(text) => boolean(text),
+                YamlValue::List(_) | YamlValue::Map(_) => None,
             };
             if value.is_none() {
-                self.refuse(Code::FieldType, node.position, format!("{name} must be true or false"));
+                report(self, Code::FieldType, node.position, format!("{name} must be true or false"));
             }
             flag = flag.or(value);
         }
@@ -111,8 +114,7 @@ impl Fields {
         match &node.value {
             YamlValue::Null => BTreeMap::new(),
             YamlValue::Map(entries) => {
-                let text = |node: &YamlNode| node.scalar_text().unwrap_or_else(|| node.to_json().to_string());
-                entries.iter().map(|(key, node)| (key.clone(), text(node))).collect()
+                entries.iter().map(|(key, node)| (key.clone(), node.text_or_json())).collect()
             }
             _ => {
                 let message = format!("metadata must be a map, not {}", node.type_name());

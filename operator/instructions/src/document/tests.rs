@@ -198,3 +198,41 @@ fn a_skill_is_always_there_listed_or_hidden() {
     assert_eq!(placement("a.md", "triggers: [x]"), Placement::Listed);
     assert_eq!(placement("AGENTS.md", "paths: x"), Placement::Always);
 }
+
+#[test]
+fn what_restricts_is_never_dropped_in_silence_and_what_does_not_is_a_warning() {
+    let tools = |fields: &str| skill_md(&front(fields)).unwrap().allowed_tools;
+    assert_eq!(tools("allowed-tools: [Read, {a: b}, null, 5]"), ["Read", "{\"a\":\"b\"}", "null", "5"]);
+    refused("disable-model-invocation: maybe", "disable-model-invocation must be true or false");
+    let found = warnings("user-invocable: maybe");
+    assert!(found[0].contains("user-invocable must be true or false"), "{found:?}");
+}
+
+#[test]
+fn inputs_count_only_without_paths() {
+    let found = skill_md(&front("paths: [a]\ninputs: 5")).unwrap();
+    assert_eq!((found.trigger, found.inputs), (Trigger::Path(vec!["a".into()]), vec![]));
+    refused("inputs: 5", "inputs must be a list");
+}
+
+#[test]
+fn a_strict_reader_refuses_a_name_that_it_would_have_to_change() {
+    let strict = Reading { is_name_strict: true, is_repairing: false };
+    for name in ["''", "' log-triage '", "", "[a]"] {
+        let text = format!("---\nname: {name}\n---\n");
+        let found = read_as("SKILL.md", "log-triage", &text, strict).unwrap_err();
+        assert!(found.iter().any(|line| line.contains("name")), "{name}: {found:?}");
+        if name != "[a]" {
+            assert_eq!(skill_md(&text).unwrap().name, "log-triage");
+        }
+    }
+    let rooted = read_as("SKILL.md", "", "---\nname: any\n---\n", strict).unwrap();
+    assert_eq!((rooted.name.as_str(), rooted.warnings), ("any", vec![]));
+}
+
+#[test]
+fn all_line_ends_are_line_feeds_also_in_files_of_other_products() {
+    let body = |name: &str, text: &str| read_as(name, "a", text, Reading::LENIENT).unwrap().body;
+    assert_eq!(body("AGENTS.md", "a\r\nb\rc\r\n"), "a\nb\nc\n");
+    assert_eq!(body("SKILL.md", "---\rname: a\r---\rx\ry"), "x\ny");
+}

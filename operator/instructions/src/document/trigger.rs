@@ -48,8 +48,8 @@ pub(super) fn read(fields: &mut Fields, name: &str) -> TriggerFields {
     let triggers_position = fields.position_of("triggers");
     let has_triggers = fields.has("triggers");
     let keywords = read_keywords(fields);
-    let inputs = read_inputs(fields);
     if !paths.is_empty() {
+        fields.take("inputs");
         for (is_there, position, field) in
             [(has_triggers, triggers_position, "triggers"), (has_inputs, inputs_position, "inputs")]
         {
@@ -63,6 +63,7 @@ pub(super) fn read(fields: &mut Fields, name: &str) -> TriggerFields {
         }
         return TriggerFields { trigger: Trigger::Path(paths), inputs: Vec::new() };
     }
+    let inputs = read_inputs(fields);
     if has_inputs {
         let mut keywords = keywords;
         let slash = format!("/{name}");

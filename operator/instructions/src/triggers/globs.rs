@@ -16,10 +16,14 @@ enum GlobStep {
     UpToSlash,
 }
 
-/// True if the pattern matches the whole path. A pattern without a slash matches the last name of the path.
+/// True if the pattern matches the whole path. A pattern without a slash may begin at any name of the path; an empty one matches
+/// nothing.
 pub fn matches(pattern: &str, path: &str) -> bool {
-    let path = if pattern.contains('/') { path } else { path.rsplit('/').next().unwrap_or(path) };
-    let steps = parse(pattern);
+    if pattern.is_empty() {
+        return false;
+    }
+    let mut steps = parse(if pattern.contains('/') { "" } else { "**/" });
+    steps.extend(parse(pattern));
     // All places that the pattern can have reached: time grows with pattern times path, whatever the stars.
     let mut places = vec![false; steps.len() + 1];
     reach(&steps, &mut places, 0);
@@ -94,6 +98,9 @@ mod tests {
             ("src/**/*.rs", "src/main.rs", true),
             ("src/**/*.rs", "src/a/b/main.rs", true),
             ("src/**/*.rs", "xsrc/a.rs", false),
+            ("a**b", "x/a/c/b", true),
+            ("a**b", "x/ca/b", false),
+            ("", "a", false),
             ("**/a.txt", "a.txt", true),
             ("**/a.txt", "x/ba.txt", false),
             ("src/**", "src/a/b", true),

@@ -12,6 +12,15 @@ pub(super) fn resolve(text: &str) -> YamlValue {
     }
 }
 
+/// Reads the words that authors use for true and false.
+pub(crate) fn boolean(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "y" | "t" | "1" => Some(true),
+        "false" | "no" | "off" | "n" | "f" | "0" => Some(false),
+        _ => None,
+    }
+}
+
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if let Some(hexadecimal) = digits.strip_prefix("0x") {
@@ -22,6 +31,9 @@ fn is_number(text: &str) -> bool {
     }
     if matches!(digits, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
         return true;
+    }
+    if digits.contains(':') {
+        return is_base_60(digits);
     }
     match digits.split_once('.') {
         Some((whole, rest)) => {
@@ -37,6 +49,18 @@ fn is_number(text: &str) -> bool {
         }
         None => is_digits(digits) && !(digits.starts_with('0') && digits.contains(['8', '9'])),
     }
+}
+
+/// True for a number of hours, minutes and seconds, such as `1:30`.
+fn is_base_60(digits: &str) -> bool {
+    let whole = digits.split_once('.').map_or(digits, |(whole, _)| whole);
+    let mut parts = whole.split(':');
+    let is_part = |part: &str| {
+        all(part, |b| b.is_ascii_digit()) && (part.len() == 1 || (part.len() == 2 && part < "60"))
+    };
+    parts.next().is_some_and(|first| is_digits(first) && !first.starts_with('0'))
+        && parts.all(is_part)
+        && (digits == whole || all(&digits[whole.len() + 1..], |b| b.is_ascii_digit() || b == b'_'))
 }
 
 /// True for digits, with underscores behind the first one.

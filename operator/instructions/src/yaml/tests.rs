@@ -18,12 +18,16 @@ fn values_have_the_types_of_yaml_1_1() {
     let expected = serde_json::json!({"a": true, "b": "yes", "c": 1.10, "d": "1.0.0", "e": "2024-01-31", "f": null, "g": "0o7",
         "h": ["x", 7], "i": "5", "j": "1e5"});
     assert_eq!(found, expected);
-    let YamlValue::Map(entries) = parse("e: 2024-01-31\nt: 2024-1-3 10:00:00\nv: 1-2-3").unwrap().root.value
+    let YamlValue::Map(entries) =
+        parse("e: 2024-01-31\nt: 2024-1-3 10:00:00\nv: 1-2-3\ns: 1:30\nr: 16:9x\nq: 1:60")
+            .unwrap()
+            .root
+            .value
     else {
         panic!()
     };
     let types: Vec<&str> = entries.iter().map(|(_, node)| node.type_name()).collect();
-    assert_eq!(types, ["a number or date", "a number or date", "text"]);
+    assert_eq!(types, ["a number or date", "a number or date", "text", "a number or date", "text", "text"]);
 }
 
 #[test]

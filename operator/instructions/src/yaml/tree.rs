@@ -11,6 +11,8 @@ const NODE_LIMIT: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Tree {
+    /// No scalar is a number, a boolean or null.
+    pub(super) has_only_texts: bool,
     pub(super) comments: Vec<Position>,
     /// Collections that are still open, from the outside.
     open: Vec<Open>,
@@ -85,6 +87,10 @@ impl Tree {
         match self.core_tag(tag, position)? {
             Some("str") => Ok(YamlValue::Text(text.to_owned())),
             None if style != ScalarStyle::Plain => Ok(YamlValue::Text(text.to_owned())),
+            // The parser writes an absent value as a tilde.
+            None if self.has_only_texts => {
+                Ok(YamlValue::Text(if text == "~" { "" } else { text }.to_owned()))
+            }
             _ => Ok(scalars::resolve(text)),
         }
     }
