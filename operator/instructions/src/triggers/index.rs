@@ -1,7 +1,8 @@
 //! An index of the triggers of many skills: its time grows with the message, not with the number of skills.
 //!
-//! Each word inside a keyword is a whole word of a message that has the keyword. The index finds keywords by one such word, and
-//! keywords without words, such as Chinese ones, by their first characters.
+//! Each word inside a keyword is a whole word of a message that has the keyword. The index finds keywords by their first two words
+//! with what stands between them, those of one word by it, and those without words, such as Chinese ones, by their first
+//! characters. Most keywords that have a word of the message are so never looked at.
 
 use std::collections::HashMap;
 
@@ -11,24 +12,31 @@ use super::{LowerText, Match, Triggers, is_word};
 #[derive(Clone, Debug, Default)]
 pub struct TriggerIndex {
     skills: Vec<Triggers>,
-    /// Keywords in lower case.
+    /// Keywords that have more than the text by which they are found, in lower case.
     keywords: Vec<Keyword>,
-    /// Keywords by their longest word.
-    by_word: HashMap<Box<str>, Vec<u32>>,
+    /// Keywords by their first word, or their first two.
+    by_words: HashMap<Box<str>, Vec<Posting>>,
     /// Keywords without a word, by their first one or two characters.
-    by_start: HashMap<(char, Option<char>), Vec<u32>>,
+    by_start: HashMap<(char, Option<char>), Vec<Posting>>,
     /// Skills with slash names.
     slashes: Vec<u32>,
+}
+
+/// A keyword of a skill in the lists of the index.
+#[derive(Clone, Copy, Debug)]
+struct Posting {
+    skill: u32,
+    /// Its place among the keywords of its skill.
+    place: u32,
+    /// Its number among the index's keywords; `None` if the text by which it is found is all of it.
+    keyword: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
 struct Keyword {
     text: Box<str>,
-    /// Bytes before the word by which the index finds the keyword.
-    offset: u32,
-    skill: u32,
-    /// Its place among the keywords of its skill.
-    place: u32,
+    /// Bytes before the text by which the index finds the keyword.
+    offset: usize,
 }
 
 impl TriggerIndex {
@@ -36,7 +44,7 @@ impl TriggerIndex {
         let mut index = Self::default();
         for (skill, triggers) in (0_u32..).zip(&skills) {
             for (place, keyword) in (0_u32..).zip(&triggers.keywords) {
-                index.add(&keyword.to_lowercase(), (skill, place));
+                index.add(&keyword.to_lowercase(), Posting { skill, place, keyword: None });
             }
             if !triggers.slash.is_empty() {
                 index.slashes.push(skill);
@@ -50,7 +58,8 @@ impl TriggerIndex {
     pub fn matches(&self, text: &str) -> Vec<(usize, Match<'_>)> {
         let message = LowerText::new(text);
         let mut found = self.found(&message);
-        if text.trim_start().starts_with('/') {
+        let has_slash = text.trim_start().starts_with('/');
+        if has_slash {
             let is_written = |skill: &&u32| self.skills[**skill as usize].slash_match(text).is_some();
             found.extend(self.slashes.iter().filter(is_written).map(|skill| (*skill, u32::MAX)));
         }
@@ -62,55 +71,72 @@ impl TriggerIndex {
             if triggers.is_excluded(&message) {
                 return None;
             }
+            let slash = if has_slash { triggers.slash_match(text) } else { None };
             let keyword = || triggers.keywords.get(place as usize).map(|keyword| Match::Keyword(keyword));
-            Some((skill as usize, triggers.slash_match(text).or_else(keyword)?))
+            Some((skill as usize, slash.or_else(keyword)?))
         };
         found.into_iter().filter_map(matched).collect()
     }
 
-    fn add(&mut self, text: &str, (skill, place): (u32, u32)) {
+    fn add(&mut self, text: &str, posting: Posting) {
         let Some(first) = text.chars().next() else { return };
+        let mut words = words(text);
+        let Some((start, word)) = words.next() else {
+            let posting = self.with_keyword(text, 0, posting);
+            self.by_start.entry((first, text.chars().nth(1))).or_default().push(posting);
+            return;
+        };
+        let end = words.next().map_or(start + word.len(), |(at, second)| at + second.len());
+        let key = &text[start..end];
+        let posting = if key == text { posting } else { self.with_keyword(text, start, posting) };
+        self.by_words.entry(key.into()).or_default().push(posting);
+    }
+
+    fn with_keyword(&mut self, text: &str, offset: usize, posting: Posting) -> Posting {
         let number = u32::try_from(self.keywords.len()).unwrap_or(u32::MAX);
-        let word = words(text).max_by_key(|(_, word)| word.len());
-        let offset = word.map_or(0, |(at, _)| u32::try_from(at).unwrap_or(u32::MAX));
-        match word {
-            Some((_, word)) => self.by_word.entry(word.into()).or_default().push(number),
-            None => self.by_start.entry((first, text.chars().nth(1))).or_default().push(number),
-        }
-        self.keywords.push(Keyword { text: text.into(), offset, skill, place });
+        self.keywords.push(Keyword { text: text.into(), offset });
+        Posting { keyword: Some(number), ..posting }
     }
 
     /// The skills with a keyword in the message, and the keyword's place.
     fn found(&self, message: &LowerText) -> Vec<(u32, u32)> {
         let text = message.text.as_str();
         let mut found = Vec::new();
-        let mut check = |number: u32, at: usize| {
-            let Keyword { text: keyword, offset, skill, place } = &self.keywords[number as usize];
-            let start = at.checked_sub(*offset as usize);
-            if let Some(start) =
-                start.filter(|start| text.get(*start..).is_some_and(|rest| rest.starts_with(&**keyword)))
-                && message.is_token(start, keyword.len())
-            {
-                found.push((*skill, *place));
+        let mut check = |postings: Option<&Vec<Posting>>, at: usize| {
+            for Posting { skill, place, keyword } in postings.into_iter().flatten() {
+                if keyword.is_none_or(|number| self.keywords[number as usize].stands_in(message, at)) {
+                    found.push((*skill, *place));
+                }
             }
         };
+        let mut before = None;
         for (at, word) in words(text) {
-            for number in self.by_word.get(word).into_iter().flatten() {
-                check(*number, at);
+            check(self.by_words.get(word), at);
+            if let Some(first) = before {
+                check(self.by_words.get(&text[first..at + word.len()]), first);
             }
+            before = Some(at);
         }
         if !self.by_start.is_empty() {
             let mut characters = text.char_indices().peekable();
             while let Some((at, first)) = characters.next() {
-                let pair = characters.peek().map(|(_, second)| (first, Some(*second)));
-                for key in [Some((first, None)), pair].into_iter().flatten() {
-                    for number in self.by_start.get(&key).into_iter().flatten() {
-                        check(*number, at);
-                    }
+                check(self.by_start.get(&(first, None)), at);
+                if let Some((_, second)) = characters.peek() {
+                    check(self.by_start.get(&(first, Some(*second))), at);
                 }
             }
         }
         found
+    }
+}
+
+impl Keyword {
+    /// True if the keyword stands in the message where the text by which it is found begins there.
+    fn stands_in(&self, message: &LowerText, at: usize) -> bool {
+        at.checked_sub(self.offset).is_some_and(|start| {
+            let rest = message.text.get(start..);
+            rest.is_some_and(|rest| rest.starts_with(&*self.text)) && message.is_token(start, self.text.len())
+        })
     }
 }
 
@@ -136,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_index_finds_the_same_as_each_skill_alone() {
-        let lists: [&[&str]; 9] = [
+        let lists: [&[&str]; 10] = [
             &["deploy", "release it"],
             &["c++", "c#"],
             &["@bot"],
@@ -145,6 +171,7 @@ mod tests {
             &[""],
             &["++", "-"],
             &["2024-01", "my_deploy"],
+            &["(a b)", "a  b", "a b c", "b c."],
             &[" deploy "],
         ];
         let skills: Vec<Triggers> = lists.iter().map(|keywords| skill(keywords)).collect();
@@ -164,6 +191,10 @@ mod tests {
             "",
             "release it",
             "it released it",
+            "(a b) x",
+            "a  b. b c.",
+            "a b c",
+            "aa b c",
         ] {
             let alone: Vec<_> =
                 skills.iter().enumerate().filter_map(|(n, skill)| Some((n, skill.matches(text)?))).collect();
