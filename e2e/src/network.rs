@@ -1,8 +1,26 @@
-//! Connections of the node that lose every packet, as behind a dead switch: nothing refuses or closes them.
+//! The network between the cluster and this machine: this machine's address, and connections of the node that lose every
+//! packet, as behind a dead switch: nothing refuses or closes them.
 
-use std::process::Command;
+use std::{
+    net::{IpAddr, UdpSocket},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, Client, api::ListParams};
+
+/// Returns the address under which pods reach this machine.
+pub async fn own_address(client: &Client) -> Result<IpAddr> {
+    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items;
+    let addresses = nodes.into_iter().filter_map(|node| node.status?.addresses).flatten();
+    let internal = addresses.into_iter().find(|address| address.type_ == "InternalIP");
+    let node: IpAddr = internal.context("no node has an InternalIP")?.address.parse()?;
+    // Nothing is sent: the route to the node has the address.
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    socket.connect((node, 9))?;
+    Ok(socket.local_addr()?.ip())
+}
 
 /// A rule of iptables: chain, then the packets that it drops.
 type Rule = Vec<String>;

@@ -18,6 +18,7 @@ mod programs;
 mod refusals;
 mod scripts;
 mod secrets;
+mod sources;
 mod time_limits;
 mod unparsable;
 mod versions;

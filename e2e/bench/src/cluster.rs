@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use skillet_api::Skill;
 use tokio::time::{Instant, sleep};
 
-const USER_AGENT: &str = "skillet-bench";
+pub(crate) const USER_AGENT: &str = "skillet-bench";
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A client of the cluster of KUBECONFIG.

@@ -14,9 +14,12 @@ mod offer;
 mod operator;
 mod plot;
 mod process;
+mod racer;
 mod rest;
 mod runner;
 mod samples;
+mod scripts;
+mod sources;
 mod writes;
 
 use std::{
@@ -81,6 +84,10 @@ enum Subject {
     Offer,
     /// skillmd_parse_ms, trigger_10k_ms and listing_overhead_tokens
     Instructions,
+    /// script_added_ms
+    Scripts,
+    /// source_sync_ratio
+    Sources,
     /// proxy_* and gateway_10k_mb
     Gateway,
     /// skill_call_added_p50_ms
@@ -131,6 +138,8 @@ async fn measure(subject: Subject, args: &Args, root: &Path) -> anyhow::Result<V
         Subject::Hostile => operator::hostile_peak().await,
         Subject::Offer => offer::measure(args.plot.as_deref()),
         Subject::Instructions => instructions::measure(),
+        Subject::Scripts => scripts::measure(args.runs).await,
+        Subject::Sources => sources::measure().await,
         Subject::Call => call::measure(args.runs).await,
         Subject::Gateway => gateway::measure(args.gateway.as_deref(), root).await,
     }

@@ -1,4 +1,5 @@
-//! A real git server for tests: repositories on disk, served by git's own `http-backend` over HTTP on the loopback address.
+//! A real git server for tests: repositories on disk, served by git's own `http-backend` over HTTP on the loopback
+//! address or another.
 
 // Helpers here are part of tests, too.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -7,6 +8,7 @@ use std::{
     collections::HashMap,
     ffi::OsStr,
     fs,
+    net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Arc, Mutex},
@@ -63,7 +65,7 @@ struct Shared {
 
 /// The server, and the repositories that it serves.
 pub struct GitServer {
-    /// `127.0.0.1:PORT`.
+    /// `ADDRESS:PORT`.
     pub host: String,
     scheme: &'static str,
     shared: Arc<Shared>,
@@ -72,8 +74,14 @@ pub struct GitServer {
 }
 
 impl GitServer {
+    /// Starts a server on the loopback address.
     pub async fn start() -> Self {
-        let (listener, shared, folder) = Self::bind().await;
+        Self::start_on(Ipv4Addr::LOCALHOST.into()).await
+    }
+
+    /// Starts a server on an address of this machine.
+    pub async fn start_on(address: IpAddr) -> Self {
+        let (listener, shared, folder) = Self::bind(address).await;
         let host = listener.local_addr().unwrap().to_string();
         let routes = Router::new().fallback(serve).with_state(Arc::clone(&shared));
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
@@ -82,7 +90,7 @@ impl GitServer {
 
     /// Starts a server with TLS; returns its certificate, too, in PEM.
     pub async fn start_tls() -> (Self, String) {
-        let (listener, shared, folder) = Self::bind().await;
+        let (listener, shared, folder) = Self::bind(Ipv4Addr::LOCALHOST.into()).await;
         let host = listener.local_addr().unwrap().to_string();
         let (certificate, acceptor) = tls(folder.path());
         let routes = Router::new().fallback(serve).with_state(Arc::clone(&shared));
@@ -101,9 +109,9 @@ impl GitServer {
         (Self { host, scheme: "https", shared, folder, serving }, certificate)
     }
 
-    async fn bind() -> (TcpListener, Arc<Shared>, TempDir) {
+    async fn bind(address: IpAddr) -> (TcpListener, Arc<Shared>, TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind((address, 0)).await.unwrap();
         let shared = Arc::new(Shared { root: folder.path().to_owned(), ..Shared::default() });
         (listener, shared, folder)
     }
