@@ -21,9 +21,10 @@ help: ## List the targets
 ##@ Run
 
 .PHONY: demo
-demo: deploy ## Bring up a cluster with Skillet, run every example, and let an agent talk to a scripted model
+demo: deploy ## Bring up a cluster with Skillet, run every example and a SKILL.md, and let an agent talk to a scripted model
 	@e2e/install-program.sh skillet-demo target/bin
-	@e2e/in-cluster.sh target/bin/skillet-demo
+	@e2e/install-program.sh kubectl-skill target/bin
+	@PATH="$(CURDIR)/target/bin:$$PATH" e2e/in-cluster.sh target/bin/skillet-demo
 
 .PHONY: cluster
 cluster: ## Give a Kubernetes cluster: yours (KUBECONFIG), kind, or one node built here

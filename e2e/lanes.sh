@@ -145,6 +145,7 @@ lane_e2e() {
   "$cluster" up
   sandbox-images/build.sh
   e2e/install-program.sh kubectl-skill target/bin
+  e2e/install-program.sh skillet-demo target/bin
   e2e/health/build.sh
   e2e/deploy.sh load
   # It deletes the definitions in the end: only where Skillet is not installed yet, as on a cluster of the lane's own.
@@ -153,6 +154,7 @@ lane_e2e() {
   e2e/gateway/install-clients.sh >/dev/null
   SKILLET_E2E=1 PATH="$root/target/bin:$PATH" e2e/in-cluster.sh bash -uc '
     status=0
+    skillet-demo || status=1
     test_workspace --test e2e -- --test-threads 4 || status=1
     test_workspace --test mistakes --test faults --test gateway -- --nocapture || status=1
     exit $status'

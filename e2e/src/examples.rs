@@ -33,7 +33,8 @@ pub fn all() -> Result<Vec<Example>> {
     names.iter().map(|name| load(name)).collect()
 }
 
-fn folder() -> PathBuf {
+/// The folder of all examples.
+pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
 }
 

@@ -1,10 +1,10 @@
 //! Images of users, made here since no registry may be in reach: busybox and nothing else, so without the runner, and a
 //! runtime with packages.
 
-use std::{env, path::Path};
+use std::{env, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-use tokio::{process::Command, sync::OnceCell};
+use tokio::{sync::OnceCell, task::spawn_blocking};
 
 use crate::policy::IMAGES;
 
@@ -55,7 +55,7 @@ async fn load(script: &'static str, image: String, arguments: Vec<String>) -> Re
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster");
     let mut command = Command::new("bash");
     command.args(["-c", script, "load", &image]).args(arguments).current_dir(folder);
-    let output = command.output().await.context("could not start bash")?;
+    let output = spawn_blocking(move || command.output()).await?.context("could not start bash")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "could not load image {image}: {said}");
     Ok(image)

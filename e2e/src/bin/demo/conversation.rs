@@ -1,4 +1,5 @@
-//! The demo's end: an agent asks a model through the gateway, the model calls a skill, and has the last word.
+//! The demo's end: an agent asks a model through the gateway, the model calls a skill, and has the last word. Then the
+//! model reads an imported SKILL.md and runs its script.
 //!
 //! The model is scripted, and for that time stands in OpenAI's place in the cluster's SkillPolicy, which is put back
 //! whatever happens. A provider that somebody has set up is left alone: agents may be using it.
@@ -16,7 +17,7 @@ use skillet_api::{
 use skillet_e2e::{
     Journey,
     agent::{GatewayClient, Model, Response, chat, tenant},
-    policy,
+    examples, policy,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -25,12 +26,39 @@ use crate::{
     page::{INDENT, Paint, lines},
 };
 
-/// About logs, too, so that more than one skill fits.
-const QUESTION: &str =
-    "Would you redact the text of this log line: Ada <ada@example.com> came from 192.0.2.17?";
-const SKILL: &str = "redact-text";
-/// In the skill's output, and so in the model's words.
-const REDACTED: &str = "Ada <[email]> came from [ip]";
+/// The folder of examples that is imported.
+const IMPORTED: &str = "release-notes";
+
+/// A question, and what should come of it.
+struct Task {
+    title: &'static str,
+    question: &'static str,
+    /// A tool that should be among the offered ones.
+    tool: &'static str,
+    /// The skill that should run.
+    skill: &'static str,
+    /// In the result of the skill, and so in the model's words.
+    answer: &'static str,
+}
+
+const TASKS: [Task; 2] = [
+    Task {
+        title: "An agent asks a model through the gateway",
+        // About logs, too, so that more than one skill fits.
+        question: "Would you redact the text of this log line: Ada <ada@example.com> came from 192.0.2.17?",
+        tool: "redact-text",
+        skill: "redact-text",
+        answer: "Ada <[email]> came from [ip]",
+    },
+    Task {
+        title: "A model reads an imported SKILL.md and runs its script",
+        // The scripted model does what the question says.
+        question: r#"call skill {"name": "release-notes"}; then call run_skill_script {"name": "release-notes", "path": "scripts/sort_commits.py", "stdin": "feat: search in attachments\nfix(parser): read empty lines"}; then say The notes are of these changes."#,
+        tool: "run_skill_script",
+        skill: "release-notes",
+        answer: "search in attachments",
+    },
+];
 
 /// The result of the question.
 struct Conversation {
@@ -39,8 +67,8 @@ struct Conversation {
     took: Duration,
 }
 
-/// Has the conversation and prints it; whether all is as it should be, or nothing where it cannot be had.
-pub(crate) async fn show(journey: &Journey, paint: &Paint) -> Result<Option<bool>> {
+/// Has the conversations and prints them; whether each is as it should be, or nothing where they cannot be had.
+pub(crate) async fn show(journey: &Journey, paint: &Paint) -> Result<Vec<bool>> {
     let client = &journey.client;
     let _held = policy::alone().await?;
     let mut interruption = Interruption::new()?;
@@ -49,13 +77,13 @@ pub(crate) async fn show(journey: &Journey, paint: &Paint) -> Result<Option<bool
     Model::stop(journey).await?;
     if let Some(why) = why_none(GatewayClient::is_installed(client).await?, &openai(client).await?) {
         println!("\n{}", paint.dim(&lines("", &format!("No conversation of an agent: {why}."), 0)));
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let had = in_place_of_openai(journey, &mut interruption).await;
     let stopped = Model::stop(journey).await;
     let had = had?;
     stopped?;
-    Ok(Some(print(&had, paint)))
+    Ok(TASKS.iter().zip(&had).map(|(task, had)| print(task, had, paint)).collect())
 }
 
 async fn openai(client: &Client) -> Result<Provider> {
@@ -73,45 +101,60 @@ fn why_none(has_gateway: bool, openai: &Provider) -> Option<&'static str> {
     is_set_up.then_some("SkillPolicy says where OpenAI's requests go, and agents may be using that")
 }
 
-async fn in_place_of_openai(journey: &Journey, interruption: &mut Interruption) -> Result<Conversation> {
+async fn in_place_of_openai(journey: &Journey, interruption: &mut Interruption) -> Result<Vec<Conversation>> {
     let model = interruption.ends(Model::start(journey)).await?;
     let change = model.policy(&["openai"]);
-    policy::under(&journey.client, change, async || interruption.ends(converse(journey)).await).await
+    policy::under(&journey.client, change, async || interruption.ends(converse_all(journey)).await).await
 }
 
-async fn converse(journey: &Journey) -> Result<Conversation> {
+async fn converse_all(journey: &Journey) -> Result<Vec<Conversation>> {
     let Journey { client, namespace, .. } = journey;
+    journey.kubectl(&["skill", "import", &examples::folder().join(IMPORTED).to_string_lossy()], "").await?;
+    journey.ready(IMPORTED).await?;
     tenant::make(client, namespace).await?;
     let (gateway, token) = tokio::try_join!(GatewayClient::open(), tenant::token(client, namespace))?;
-    gateway.offers(&token, &[SKILL.to_owned()]).await?;
+    gateway.offers(&token, &[TASKS[0].tool.to_owned()]).await?;
+    let mut had = Vec::new();
+    for task in &TASKS {
+        had.push(converse(journey, &gateway, &token, task).await?);
+    }
+    Ok(had)
+}
+
+async fn converse(
+    journey: &Journey,
+    gateway: &GatewayClient,
+    token: &str,
+    task: &Task,
+) -> Result<Conversation> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis();
     let session = format!("demo-{now}");
     let asked = Instant::now();
     let response =
-        gateway.send(&token, &chat("scripted", QUESTION).with("x-skillet-session", &session)).await?;
+        gateway.send(token, &chat("scripted", task.question).with("x-skillet-session", &session)).await?;
     let took = asked.elapsed();
     let mut runs = journey.api::<SkillExecution>().list(&ListParams::default()).await?.items;
     runs.retain(|run| run.spec.session_id.as_ref() == Some(&session));
     Ok(Conversation { response, runs, took })
 }
 
-fn print(had: &Conversation, paint: &Paint) -> bool {
+fn print(task: &Task, had: &Conversation, paint: &Paint) -> bool {
     let Conversation { response, runs, took } = had;
-    let wrong = differences(had);
+    let wrong = differences(task, had);
     let is_answered = response.status == 200;
     let how = if is_answered { "Answered".to_owned() } else { format!("Status {}", response.status) };
     let end = format!("{how} in {} ms", took.as_millis());
-    let title = "An agent asks a model through the gateway";
-    println!("\n{}", paint.heading(wrong.is_empty(), title, (is_answered, &end)));
+    println!("\n{}", paint.heading(wrong.is_empty(), task.title, (is_answered, &end)));
     println!(
         "{}",
         paint.dim(&lines("", "The model is scripted; everything else is as it is with a real one", 0))
     );
-    println!("{}", lines("question", QUESTION, INDENT));
+    println!("{}", lines("question", task.question, INDENT));
     println!("{}", lines("offered", &response.names("x-skillet-offered").join(", "), INDENT));
     for run in runs {
-        let input = run.spec.input.as_ref().map(Value::to_string).unwrap_or_default();
-        println!("{}", lines("call", &format!("{} {input}", run.spec.skill), INDENT));
+        let input = run.spec.input.as_ref().map(Value::to_string);
+        let what = run.spec.script.as_ref().map(|script| script.path.clone()).or(input).unwrap_or_default();
+        println!("{}", lines("call", &format!("{} {what}", run.spec.skill), INDENT));
         println!("{}", paint.dim(&lines("sandbox", &place(&status(run)), INDENT)));
     }
     println!("{}", lines("answer", &words(response), INDENT));
@@ -122,21 +165,22 @@ fn print(had: &Conversation, paint: &Paint) -> bool {
 }
 
 /// Descriptions of everything that is wrong.
-fn differences(Conversation { response, runs, .. }: &Conversation) -> Vec<String> {
+fn differences(task: &Task, Conversation { response, runs, .. }: &Conversation) -> Vec<String> {
+    let Task { tool, skill, answer, .. } = task;
     let mut found = Vec::new();
     if response.status != 200 {
         found.push(format!("the request should be answered, and ended with {}", response.status));
     }
-    if !response.names("x-skillet-offered").iter().any(|name| name == SKILL) {
-        found.push(format!("{SKILL} should be offered, and is not"));
+    if !response.names("x-skillet-offered").iter().any(|name| name == tool) {
+        found.push(format!("{tool} should be offered, and is not"));
     }
     let calls: Vec<String> =
         runs.iter().map(|run| format!("{} {:?}", run.spec.skill, status(run).phase)).collect();
-    if calls != [format!("{SKILL} {:?}", Phase::Succeeded)] {
-        found.push(format!("one call of {SKILL} should succeed, and there are {calls:?}"));
+    if calls != [format!("{skill} {:?}", Phase::Succeeded)] {
+        found.push(format!("one call of {skill} should succeed, and there are {calls:?}"));
     }
-    if !words(response).contains(REDACTED) {
-        found.push(format!("the answer should hold {REDACTED:?}, and does not"));
+    if !words(response).contains(answer) {
+        found.push(format!("the answer should hold {answer:?}, and does not"));
     }
     found
 }
@@ -185,7 +229,7 @@ mod tests {
     fn had(content: &str, phase: Phase) -> Conversation {
         let text = json!({ "choices": [{ "message": { "content": content } }] }).to_string();
         let headers = [("x-skillet-offered".parse().unwrap(), "redact-text,log-summary".parse().unwrap())];
-        let mut run = SkillExecution::new("run", skillet_e2e::execute::spec(SKILL));
+        let mut run = SkillExecution::new("run", skillet_e2e::execute::spec(TASKS[0].skill));
         run.status = Some(SkillExecutionStatus { phase, ..SkillExecutionStatus::default() });
         let response = Response { status: 200, headers: headers.into_iter().collect(), text };
         Conversation { response, runs: vec![run], took: Duration::ZERO }
@@ -194,18 +238,23 @@ mod tests {
     #[test]
     fn a_conversation_is_right_when_the_skill_ran_and_its_result_is_in_the_answer() {
         let right = had("It says: Ada <[email]> came from [ip].", Phase::Succeeded);
-        assert_eq!(differences(&right), [""; 0]);
+        assert_eq!(differences(&TASKS[0], &right), [""; 0]);
     }
 
     #[test]
     fn every_problem_of_a_conversation_is_described() {
-        assert!(differences(&had("It says: Ada.", Phase::Succeeded))[0].contains("the answer should hold"));
-        assert!(differences(&had(REDACTED, Phase::Failed))[0].contains("redact-text Failed"));
-        let mut none = had(REDACTED, Phase::Succeeded);
+        assert!(
+            differences(&TASKS[0], &had("It says: Ada.", Phase::Succeeded))[0]
+                .contains("the answer should hold")
+        );
+        assert!(
+            differences(&TASKS[0], &had(TASKS[0].answer, Phase::Failed))[0].contains("redact-text Failed")
+        );
+        let mut none = had(TASKS[0].answer, Phase::Succeeded);
         none.runs.clear();
         none.response =
             Response { status: 502, headers: [].into_iter().collect(), text: "no model".to_owned() };
-        assert_eq!(differences(&none).len(), 4);
+        assert_eq!(differences(&TASKS[0], &none).len(), 4);
         assert_eq!(words(&none.response), "no model");
     }
 
