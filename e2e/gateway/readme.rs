@@ -4,6 +4,7 @@
 
 use std::{
     env, fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -15,7 +16,7 @@ use skillet_api::Phase;
 use skillet_e2e::{
     Journey, PATIENCE,
     agent::{chat, gateway_client},
-    eventually, journey_under,
+    eventually, examples, journey_under,
 };
 use tokio::{process::Command, time::timeout};
 
@@ -24,6 +25,8 @@ use crate::fixture::{Fixture, upside_down};
 const TEXT: &str = "to be or not to be";
 /// As the scripted model tells what the skill gave it: `{"words": 6}`.
 const REPLY: &str = "words 6";
+/// As the scripted model tells that it called the tool that reads instructions.
+const READ: &str = "I asked skill";
 /// A slow typist's keys in a minute.
 const KEYS_PER_MINUTE: usize = 200;
 const MINUTES_OF_TYPING: usize = 5;
@@ -53,7 +56,7 @@ async fn follow(j: &Journey, folder: &Path) -> Result<()> {
     ensure!(said.contains("\"words\":6") || said.contains("\"words\": 6"), "{said}");
 
     let own = section(&readme, "A skill of your own")?;
-    let [steps, _import] = &blocks(own, "sh")[..] else { anyhow::bail!("steps and import are not there") };
+    let steps = &only(&blocks(own, "sh"))?;
     let promise = steps.trim_end().rsplit_once("# ").context("the last step promises no output")?.1;
     let promise: Value = serde_json::from_str(promise)?;
     let said = format!("\n{}", reader.runs(steps).await?);
@@ -63,16 +66,25 @@ async fn follow(j: &Journey, folder: &Path) -> Result<()> {
     let agent = section(&readme, "An agent")?;
     let url = format!("http://{}.{}/v1", gateway_client::SERVICE, gateway_client::NAMESPACE);
     ensure!(agent.contains(&url), "the README does not tell the URL {url}");
-    let [rights, curl] = &blocks(agent, "sh")[..] else { anyhow::bail!("rights and curl are not there") };
+    let [rights, curl, import] = &blocks(agent, "sh")[..] else {
+        anyhow::bail!("rights, curl and import are not there")
+    };
     reader.runs(rights).await?;
     reader.is_allowed().await?;
     fs::write(folder.join("agent.py"), only(&blocks(agent, "python"))?)?;
+    let token = curl_token(curl)?;
     let said = reader.runs(&format!("{curl}\necho; echo ----; python agent.py")).await?;
     let (curl, python) = said.split_once("\n----\n").context("there are not two answers")?;
     let response: Value = serde_json::from_str(curl).with_context(|| format!("no answer: {curl}"))?;
     let content = response.pointer("/choices/0/message/content").and_then(Value::as_str).unwrap_or_default();
     ensure!(content.contains(REPLY), "curl: {curl}");
     ensure!(python.contains(REPLY), "Python: {python}");
+    symlink(examples::folder(), folder.join("examples"))?;
+    eventually("the model calls the tool that reads the imported skill", ALLOWED_WITHIN, async || {
+        let said = reader.runs(&format!("{token}\n{import}")).await?;
+        Ok(said.contains(READ).then_some(()))
+    })
+    .await?;
 
     let runs = fixture.executions_with(TEXT).await?;
     ensure!(runs.len() == 3, "one by kubectl, curl and Python each, and there are {}", runs.len());
@@ -81,6 +93,11 @@ async fn follow(j: &Journey, folder: &Path) -> Result<()> {
     };
     ensure!(runs.iter().all(has_succeeded), "{runs:?}");
     nothing_offered(&fixture).await
+}
+
+/// The line of a block that makes the agent's token.
+fn curl_token(block: &str) -> Result<&str> {
+    block.lines().find(|line| line.starts_with("export OPENAI_API_KEY=")).context("no line makes a token")
 }
 
 /// The scripted model has no other way to the answer.
