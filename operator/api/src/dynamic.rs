@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schema;
+use crate::{duration::SkillDuration, schema};
 
 /// Use of the commands in a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -24,13 +24,26 @@ impl DynamicContent {
 }
 
 /// Commands in instructions that may run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DynamicContentPolicy {
     /// Namespaces whose skills may have commands run, each if its `instructions.dynamic` says so. Default none.
     #[schemars(schema_with = "schema::namespace_names")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
+    /// Time limit of a command that the gateway runs; it can only lower the skill's own. Default `10s`.
+    #[schemars(schema_with = "schema::positive_duration")]
+    pub timeout: SkillDuration,
+    /// Time for which the gateway shows a caller the same output for the same command and values. It begins anew at each multiple of this time since 1970. Default `10m`.
+    #[schemars(schema_with = "schema::positive_duration")]
+    pub cache_ttl: SkillDuration,
+}
+
+impl Default for DynamicContentPolicy {
+    fn default() -> Self {
+        let seconds = |n| SkillDuration(std::time::Duration::from_secs(n));
+        Self { namespaces: Vec::new(), timeout: seconds(10), cache_ttl: seconds(600) }
+    }
 }
 
 impl DynamicContentPolicy {

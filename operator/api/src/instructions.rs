@@ -51,7 +51,7 @@ pub struct Instructions {
     #[schemars(length(max = 256))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
-    /// Use of the commands in the body, each between backticks behind an exclamation mark: with `Never` none runs. With `Run` an execution may run each in a sandbox, if the SkillPolicy allows it. `RunWithSecrets` also gives them the variables of `run.sandbox.secretEnv`. Default `Never`.
+    /// Use of the commands in the body, each between backticks behind an exclamation mark: `Never` shows them as they are written. `Run` runs each in a sandbox and shows its output, if the SkillPolicy allows it. `RunWithSecrets` also gives them the variables of `run.sandbox.secretEnv`. Default `Never`.
     #[serde(default, skip_serializing_if = "DynamicContent::is_never")]
     pub dynamic: DynamicContent,
 }

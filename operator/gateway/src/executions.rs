@@ -21,7 +21,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use skillet_api::{execution::BundleScript, names};
+use skillet_api::{dynamic::BodyCommand, execution::BundleScript, names};
 use skillet_core::admission::check_input_text;
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, warn};
@@ -44,10 +44,12 @@ pub struct ExecutionRequest {
     pub skill: Arc<str>,
     /// Version constraint; the newest where none is given.
     pub version: Option<String>,
-    /// Null beside a script.
+    /// Null beside a script or a command.
     pub input: Value,
     /// Script of the bundle that runs instead of the skill's own program.
     pub script: Option<BundleScript>,
+    /// Command of the body that runs instead of the skill's own program.
+    pub command: Option<BodyCommand>,
     pub session: Option<String>,
     pub timeout: Option<Duration>,
     /// The HTTP request that asks for the run; the execution carries it as an annotation.
@@ -70,6 +72,7 @@ impl ExecutionRequest {
             version: None,
             input: Value::Null,
             script: None,
+            command: None,
             session: None,
             timeout: None,
             request_id: None,

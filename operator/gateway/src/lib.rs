@@ -9,6 +9,7 @@ pub mod admin;
 pub mod auth;
 mod bundles;
 pub mod catalog;
+mod commands;
 mod compute;
 pub mod embeddings;
 pub mod error;

@@ -26,7 +26,10 @@ use prometheus_client::{
 use skillet_kube::{ApiMetrics, lock};
 use tokio::time::Instant;
 
-use crate::{embeddings::EmbeddingsMetrics, memory::MemoryPool, model::usage_meter::Tokens, process_metrics};
+use crate::{
+    commands::CommandMetrics, embeddings::EmbeddingsMetrics, memory::MemoryPool, model::usage_meter::Tokens,
+    process_metrics,
+};
 
 /// Most namespaces, and most models, that are labels.
 const MAX_NAMES: usize = 100;
@@ -128,13 +131,13 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new(&ApiMetrics::default(), &MemoryPool::default())
+        Self::new(&ApiMetrics::default(), &MemoryPool::default(), &CommandMetrics::default())
     }
 }
 
 impl Metrics {
-    /// Registers every metric, and those of the process, its memory pool and its requests to the API server.
-    pub fn new(api: &ApiMetrics, memory: &MemoryPool) -> Self {
+    /// Registers every metric, and those of the process, its memory pool, commands and its requests to the API server.
+    pub(crate) fn new(api: &ApiMetrics, memory: &MemoryPool, commands: &CommandMetrics) -> Self {
         let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 18));
         let (requests, refusals, calls) = (Family::default(), Family::default(), Family::default());
         let (uses, tokens) = (Family::default(), Family::default());
@@ -146,6 +149,7 @@ impl Metrics {
         let registry = all.sub_registry_with_prefix(PREFIX);
         api.register(registry);
         memory.register(registry);
+        commands.register(registry);
         registry.register(
             "provider_requests",
             "Requests to model providers, by outcome",

@@ -43,6 +43,7 @@ use crate::{
     auth::{Auth, Caller},
     bundles::BundleReader,
     catalog::SkillCatalog,
+    commands::CommandRunner,
     executions::ExecutionClient,
     learning::Learning,
     memory::{BodyBudget, MemoryPool},
@@ -60,6 +61,7 @@ pub struct ModelState {
     pub(crate) auth: Arc<Auth>,
     pub(crate) bundles: Arc<BundleReader>,
     pub(crate) catalog: Arc<SkillCatalog>,
+    pub(crate) commands: Arc<CommandRunner>,
     pub(crate) executions: Arc<ExecutionClient>,
     pub(crate) memory: Arc<MemoryPool>,
     pub(crate) metrics: Arc<Metrics>,
@@ -82,7 +84,7 @@ impl ModelState {
         providers: ProviderClient,
         confirmation: Option<ConfirmationKey>,
     ) -> Self {
-        let SkillService { auth, catalog, executions, memory, .. } = service.clone();
+        let SkillService { auth, catalog, commands, executions, memory, .. } = service.clone();
         let bundles = Arc::new(BundleReader::new(service.client()));
         let (providers, confirmation) = (Arc::new(providers), confirmation.map(Arc::new));
         let (tool_refusals, learning, limiter) = (Arc::default(), Arc::default(), Arc::default());
@@ -90,6 +92,7 @@ impl ModelState {
             auth,
             bundles,
             catalog,
+            commands,
             executions,
             memory,
             metrics,

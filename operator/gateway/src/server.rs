@@ -119,7 +119,7 @@ pub async fn run(
         settings;
     let embeddings = EmbeddingsState::load(embeddings_folder.as_deref());
     let service = SkillService::new(client.clone(), MemoryPool::of_container(embeddings.bytes()));
-    let metrics = Arc::new(Metrics::new(&api, &service.memory));
+    let metrics = Arc::new(Metrics::new(&api, &service.memory, service.commands.metrics()));
     metrics.embeddings().set_failed(embeddings.is_failed());
     service.catalog.set_embeddings(embeddings);
     let providers = ProviderClient::new(client.clone(), &namespace)?;

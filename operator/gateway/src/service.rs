@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     auth::{Auth, AuthError, Caller, Verb},
     catalog::{CachedSkill, CatalogEntry, SkillCatalog},
+    commands::CommandRunner,
     executions::{Execution, ExecutionClient, ExecutionError, ExecutionRequest, ListEntry},
     memory::MemoryPool,
     resolve::{self, Lookup, ResolvedSkill},
@@ -31,6 +32,7 @@ pub struct SkillService {
     pub(crate) auth: Arc<Auth>,
     pub(crate) catalog: Arc<SkillCatalog>,
     pub(crate) executions: Arc<ExecutionClient>,
+    pub(crate) commands: Arc<CommandRunner>,
     pub(crate) memory: Arc<MemoryPool>,
     /// Cancelled when the gateway is to stop; requests that only wait end then.
     pub(crate) stop: CancellationToken,
@@ -59,10 +61,12 @@ pub enum ServiceError {
 
 impl SkillService {
     pub fn new(client: Client, memory: MemoryPool) -> Self {
+        let (catalog, executions) = (Arc::default(), Arc::new(ExecutionClient::new(client.clone())));
         Self {
             auth: Arc::new(Auth::new(client.clone())),
-            catalog: Arc::default(),
-            executions: Arc::new(ExecutionClient::new(client.clone())),
+            commands: Arc::new(CommandRunner::new(Arc::clone(&catalog), executions.clone())),
+            catalog,
+            executions,
             memory: Arc::new(memory),
             stop: CancellationToken::new(),
             client,

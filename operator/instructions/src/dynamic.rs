@@ -76,12 +76,17 @@ pub const TOTAL_OUTPUT_LIMIT: usize = 204_800;
 pub const LONGEST_COMMAND: usize = 4096;
 /// Most bytes of what a failed command wrote to standard error.
 const ERROR_LIMIT: usize = 4096;
+/// End of an output that was cut.
+pub const TRUNCATED: &str = "\n... [output truncated]";
 /// Begin of the texts that stand for failed commands.
 const FAILURE: &str = "[Error: ";
 
 /// Returns the different commands of a body that run, in their order.
 pub fn commands(body: &str) -> Vec<&str> {
     let mut found = Vec::new();
+    if !body.contains("!`") {
+        return found;
+    }
     for part in split(body) {
         match part {
             BodyPart::Command(command) if found.len() < MOST_COMMANDS && !found.contains(&command) => {
@@ -173,7 +178,7 @@ fn cut(text: &str) -> String {
     if text.len() <= OUTPUT_LIMIT {
         return text.to_owned();
     }
-    format!("{}\n... [output truncated]", truncate(text, OUTPUT_LIMIT))
+    format!("{}{TRUNCATED}", truncate(text, OUTPUT_LIMIT))
 }
 
 /// Returns the characters that these bytes hold.

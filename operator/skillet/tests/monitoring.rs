@@ -65,11 +65,12 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 /// Samples that exist only after a request, a watch or an error.
-const LATER: [&str; 7] = [
+const LATER: [&str; 8] = [
     "skillet_api_errors_total",
     "skillet_api_watches_total",
     "skillet_gateway_api_errors_total",
     "skillet_gateway_api_watches_total",
+    "skillet_gateway_body_commands_total",
     "skillet_gateway_requests_total",
     "skillet_gateway_state_exchanges_total",
     "skillet_gateway_request_seconds",

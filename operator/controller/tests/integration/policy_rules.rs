@@ -81,6 +81,32 @@ fn cases() -> Vec<Case> {
             "spec.dynamicContent.namespaces[] rule: write the name of a namespace: a-z, 0-9 and -",
             "dynamicContent: {namespaces: ['*']}",
         ),
+        breaks(
+            "spec.dynamicContent.timeout rule: write a duration like 500ms, 30s, 1m30s or 1h",
+            "dynamicContent: {timeout: soon}",
+        ),
+        breaks("spec.dynamicContent.timeout minLength", "dynamicContent: {timeout: ''}"),
+        breaks(
+            "spec.dynamicContent.timeout rule: write a duration above zero, such as 30s",
+            "dynamicContent: {timeout: 0s}",
+        ),
+        breaks(
+            "spec.dynamicContent.timeout maxLength",
+            format!("dynamicContent: {{timeout: {}1s}}", "0".repeat(31)),
+        ),
+        breaks(
+            "spec.dynamicContent.cacheTtl rule: write a duration like 500ms, 30s, 1m30s or 1h",
+            "dynamicContent: {cacheTtl: soon}",
+        ),
+        breaks("spec.dynamicContent.cacheTtl minLength", "dynamicContent: {cacheTtl: ''}"),
+        breaks(
+            "spec.dynamicContent.cacheTtl rule: write a duration above zero, such as 30s",
+            "dynamicContent: {cacheTtl: 0s}",
+        ),
+        breaks(
+            "spec.dynamicContent.cacheTtl maxLength",
+            format!("dynamicContent: {{cacheTtl: {}1s}}", "0".repeat(31)),
+        ),
         breaks("spec.scriptImages.shell minLength", "scriptImages: {shell: ''}"),
         breaks("spec.scriptImages.shell maxLength", format!("scriptImages: {{shell: {}}}", long(513))),
         breaks("spec.scriptImages.python minLength", "scriptImages: {python: ''}"),

@@ -5,16 +5,19 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use skillet_api::{
     SkillVersionSpec,
-    instructions::{Activation, InstructionInput, InstructionInputType},
+    dynamic::DynamicContent,
+    instructions::Activation,
     skill::{File, Invocation, Mode},
 };
-use skillet_core::skill::Interpreter;
+use skillet_core::skill::{Interpreter, declared_inputs};
 use skillet_instructions::{
-    inputs::{Input, InputType},
+    dynamic::commands,
+    inputs::Input,
     tool_rules::ToolRules,
     triggers::{TriggerIndex, Triggers},
 };
@@ -35,6 +38,12 @@ pub struct CachedInstructions {
     pub rules: Option<Arc<ToolRules>>,
     /// A model does not see that they exist.
     pub is_hidden: bool,
+    /// Use of the commands in the body.
+    pub dynamic: DynamicContent,
+    /// The different commands of the body that may run.
+    pub commands: Box<[String]>,
+    /// The skill's own time limit.
+    pub timeout: Option<Duration>,
     /// Paths of the bundle's files.
     pub files: Box<[String]>,
     /// Those of them that have a known interpreter.
@@ -68,11 +77,14 @@ impl CachedInstructions {
                 slash,
                 paths: triggers.paths,
             },
-            inputs: instructions.inputs.iter().map(input).collect(),
+            inputs: declared_inputs(&instructions.inputs).into(),
             allowed_tools: instructions.allowed_tools.as_slice().into(),
             denied_tools: instructions.denied_tools.as_slice().into(),
             rules: ToolRules::new(&instructions.allowed_tools, &instructions.denied_tools).map(Arc::new),
             is_hidden: instructions.disable_model_invocation,
+            dynamic: instructions.dynamic,
+            commands: commands(&instructions.body).into_iter().map(ToOwned::to_owned).collect(),
+            timeout: spec.limits.as_ref().and_then(|limits| limits.timeout).map(|timeout| timeout.0),
             files: spec.files.iter().map(|file| file.path.clone()).collect(),
             scripts: spec.files.iter().filter(|file| is_script(file)).map(|file| file.path.clone()).collect(),
         })
@@ -88,22 +100,6 @@ impl CachedInstructions {
 fn is_script(file: &File) -> bool {
     let text = file.content.as_deref().unwrap_or_default();
     Interpreter::of(&file.path, text.as_bytes()).is_some()
-}
-
-fn input(input: &InstructionInput) -> Input {
-    let InstructionInput { name, description, value_type, required, default } = input;
-    Input {
-        name: name.clone(),
-        description: description.clone(),
-        value_type: match value_type {
-            InstructionInputType::String => InputType::String,
-            InstructionInputType::Integer => InputType::Integer,
-            InstructionInputType::Number => InputType::Number,
-            InstructionInputType::Boolean => InputType::Boolean,
-        },
-        is_required: *required,
-        default: default.clone(),
-    }
 }
 
 impl CatalogEntry {

@@ -40,6 +40,7 @@ pub struct Spec {
     pub version: Option<String>,
     pub input: Option<Box<RawValue>>,
     pub script: Option<Box<RawValue>>,
+    pub command: Option<Box<RawValue>>,
     pub session_id: Option<String>,
     pub caller: Option<String>,
 }
@@ -72,13 +73,14 @@ impl Execution {
         found.parse_unbounded().map_err(kube::Error::SerdeError)
     }
 
-    /// Bytes of input, script and output.
+    /// Bytes of input, script, command and output.
     pub fn content(&self) -> usize {
         let output = self.status.as_ref().and_then(|status| status.output.as_ref());
         self.spec
             .input
             .iter()
             .chain(&self.spec.script)
+            .chain(&self.spec.command)
             .chain(output)
             .map(|document| document.get().len())
             .sum()
@@ -93,7 +95,9 @@ impl Execution {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use skillet_api::{SkillExecutionSpec, SkillExecutionStatus, execution::BundleScript};
+    use skillet_api::{
+        SkillExecutionSpec, SkillExecutionStatus, dynamic::BodyCommand, execution::BundleScript,
+    };
 
     use super::*;
 
@@ -123,6 +127,7 @@ mod tests {
             version: Some("*".into()),
             input: Some(json!({ "b": 1.5 })),
             script: Some(BundleScript { path: "p".into(), ..BundleScript::default() }),
+            command: Some(BodyCommand { text: "c".into(), ..BodyCommand::default() }),
             session_id: Some("s".into()),
             caller: Some("c".into()),
             ..SkillExecutionSpec::default()
@@ -139,13 +144,13 @@ mod tests {
     fn all_that_the_api_has_of_it_is_read() {
         let execution = Execution::read(&Found::new(&object()).unwrap()).unwrap();
         assert!(execution.is_ended());
-        assert_eq!(execution.content(), r#"{"b":1.5}{"path":"p"}{"n":1}"#.len());
+        assert_eq!(execution.content(), r#"{"b":1.5}{"path":"p"}{"text":"c"}{"n":1}"#.len());
         let Execution { metadata, spec, status } = execution;
         let Metadata { name, namespace, uid, labels, creation_timestamp } = metadata;
         assert_eq!([&*name, &namespace, &uid, &labels["of"]], ["a", "ns", "u", "team"]);
         assert!(creation_timestamp.is_some());
-        let Spec { skill, version, input, script, session_id, caller } = spec;
-        assert_eq!(script.unwrap().get(), r#"{"path":"p"}"#);
+        let Spec { skill, version, input, script, command, session_id, caller } = spec;
+        assert_eq!((script.unwrap().get(), command.unwrap().get()), (r#"{"path":"p"}"#, r#"{"text":"c"}"#));
         let texts = [Some(skill), version, input.map(|input| input.get().to_owned()), session_id, caller];
         assert_eq!(texts.map(Option::unwrap), ["sum", "*", r#"{"b":1.5}"#, "s", "c"]);
         let status = status.unwrap();

@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 
 use kube::api::ObjectMeta;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, value::RawValue};
 use sha2::{Digest as _, Sha256};
-use skillet_api::{
-    SkillExecution, SkillExecutionSpec, duration::SkillDuration, execution::BundleScript, names,
-};
+use skillet_api::{SkillExecution, SkillExecutionSpec, duration::SkillDuration, names};
 use skillet_core::{json_text::compact, text::truncate};
 
 use super::{Execution, ExecutionRequest};
@@ -28,14 +27,14 @@ pub(super) fn object(request: &ExecutionRequest) -> SkillExecution {
         version: request.version.clone(),
         input: Some(request.input.clone()).filter(|input| !input.is_null()),
         script: request.script.clone(),
-        command: None,
+        command: request.command.clone(),
         timeout: request.timeout.map(SkillDuration),
         retries: None,
         session_id: request.session.clone(),
         caller: Some(caller_text(&request.caller)),
         cancel: false,
     };
-    let name = request.idempotency.as_deref().map(|key| keyed_name(&request.caller, key));
+    let name = request_name(request);
     let generate_name = name.is_none().then(|| format!("{}-", request.skill));
     let caller_namespace = request.caller.namespace.to_string();
     let request_id = request.request_id.clone();
@@ -53,13 +52,23 @@ pub(super) fn object(request: &ExecutionRequest) -> SkillExecution {
 
 /// The one name that a caller's key stands for, on every replica.
 pub(super) fn keyed_name(caller: &Caller, key: &str) -> String {
+    digest_name("call-", caller, key)
+}
+
+/// The name of a request with a key. Keys of commands are the gateway's own, and no client's key gives their name.
+fn request_name(request: &ExecutionRequest) -> Option<String> {
+    let prefix = if request.command.is_some() { "command-" } else { "call-" };
+    Some(digest_name(prefix, &request.caller, request.idempotency.as_deref()?))
+}
+
+fn digest_name(prefix: &str, caller: &Caller, key: &str) -> String {
     let mut digest = Sha256::new();
     for part in [&caller.namespace, &caller.user, key] {
         // With the length before it, no part can pretend to be the end of the one before.
         digest.update((part.len() as u64).to_be_bytes());
         digest.update(part);
     }
-    let mut name = "call-".to_owned();
+    let mut name = prefix.to_owned();
     for byte in digest.finalize().iter().take(NAME_BYTES) {
         // Writing to a String does not fail.
         let _ = write!(name, "{byte:02x}");
@@ -83,12 +92,14 @@ pub(super) fn is_same_call(request: &ExecutionRequest, found: &Execution) -> boo
     found.skill == *request.skill
         && (request.ignore_version || found.version == request.version)
         && found.caller == Some(caller_text(&request.caller))
-        && is_same_script(found.script.as_deref(), request.script.as_ref())
+        && is_same_part(found.script.as_deref(), request.script.as_ref())
+        && is_same_part(found.command.as_deref(), request.command.as_ref())
         && is_same_input(found.input.as_deref(), &request.input)
 }
 
-fn is_same_script(found: Option<&RawValue>, wanted: Option<&BundleScript>) -> bool {
-    let found: Option<BundleScript> = found.and_then(|found| serde_json::from_str(found.get()).ok());
+/// Compares a script or a command, with its values.
+fn is_same_part<T: DeserializeOwned + PartialEq>(found: Option<&RawValue>, wanted: Option<&T>) -> bool {
+    let found: Option<T> = found.and_then(|found| serde_json::from_str(found.get()).ok());
     found.as_ref() == wanted
 }
 
@@ -126,6 +137,7 @@ fn is_same_json(a: &Value, b: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use skillet_api::{dynamic::BodyCommand, execution::BundleScript};
 
     use super::{super::Found, *};
 
@@ -176,6 +188,12 @@ mod tests {
     fn a_key_has_one_name_per_caller() {
         let name = keyed_name(&caller("a", "u"), "k");
         assert_eq!(name, keyed_name(&caller("a", "u"), "k"));
+        let command = Some(BodyCommand::default());
+        let mut keyed = ExecutionRequest::new(caller("a", "u"), "a", "s");
+        keyed.idempotency = Some("k".into());
+        assert_eq!(request_name(&keyed), Some(name.clone()));
+        let of_command = request_name(&ExecutionRequest { command, ..keyed }).unwrap();
+        assert!(of_command.len() == 40 && of_command.starts_with("command-"), "{of_command}");
         assert!(name.len() == 37 && name.starts_with("call-"), "{name}");
         for (other, key) in [(caller("b", "u"), "k"), (caller("a", "v"), "k"), (caller("a", "u"), "l")] {
             assert_ne!(name, keyed_name(&other, key));
@@ -193,6 +211,9 @@ mod tests {
         let newer = ExecutionRequest { version: Some("*".into()), ..first.clone() };
         assert!(!is_same_call(&newer, &found));
         assert!(is_same_call(&ExecutionRequest { ignore_version: true, ..newer }, &found));
+        let command = Some(BodyCommand { text: "git log".into(), ..BodyCommand::default() });
+        let commanded = ExecutionRequest { command, ..first.clone() };
+        assert!(!is_same_call(&commanded, &found) && is_same_call(&commanded, &made(&commanded)));
         let script = Some(BundleScript { path: "a.sh".into(), args: vec!["x".into()], stdin: String::new() });
         let scripted = ExecutionRequest { script, ..first.clone() };
         assert!(!is_same_call(&scripted, &found) && !is_same_call(&first, &made(&scripted)));

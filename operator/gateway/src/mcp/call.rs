@@ -158,11 +158,16 @@ fn execution_request(
         input,
         script,
         session,
-        request_id: context.extensions.get::<Parts>().and_then(|parts| request_id::get(&parts.headers)),
+        request_id: request_id(context),
         idempotency: key.map(str::to_owned),
         ignore_version,
         ..ExecutionRequest::new(caller.clone(), skill.namespace.clone(), skill.name().clone())
     }
+}
+
+/// Returns the id of the HTTP request that a call came in.
+pub(super) fn request_id(context: &RequestContext<RoleServer>) -> Option<String> {
+    context.extensions.get::<Parts>().and_then(|parts| request_id::get(&parts.headers))
 }
 
 /// The end of a wait for a run.

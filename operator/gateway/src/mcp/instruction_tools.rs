@@ -19,9 +19,10 @@ use crate::{
     auth::AuthError,
     bundles::BundleReader,
     catalog::{Namespace, SkillCatalog},
+    commands::CommandCaller,
     model::{
         InstructionsAction, Target,
-        instruction_tools::{DirectCall, NAMES, read_call, read_file, tool_definitions},
+        instruction_tools::{DirectCall, NAMES, read_body, read_call, read_file, tool_definitions},
     },
     resolve::{self, Lookup},
 };
@@ -88,6 +89,16 @@ pub(super) async fn call(
     Ok(match read_call(action, &arguments, &snapshots(catalog, &namespaces), most) {
         Err((reason, message)) => tool_result::failed(reason, &message),
         Ok(DirectCall::Text(text)) => tool_result::done(text),
+        Ok(DirectCall::Body { body }) => {
+            let request_id = call::request_id(call.request);
+            let (caller, request_id) = (call.caller, request_id.as_deref());
+            let caller = CommandCaller { caller, request_id, deadline: None };
+            let ends = call.service.commands.run(caller, &body).await;
+            match read_body(&body, &ends, most) {
+                Ok(text) => tool_result::done(text),
+                Err((reason, message)) => tool_result::failed(reason, &message),
+            }
+        }
         Ok(DirectCall::File { target, path, offset }) => read(bundles, &target, &path, offset, most).await,
         Ok(DirectCall::Script { target, script }) => run(&namespaces, target, script, session, call).await,
     })

@@ -13,15 +13,13 @@ use rmcp::{
     },
 };
 use serde_json::Value;
-use skillet_instructions::{
-    block,
-    inputs::{CallValues, substitute},
-};
+use skillet_instructions::{block, inputs::CallValues};
 
 use super::tools::{self, PAGE};
 use crate::{
     auth::AuthError,
     catalog::{CachedInstructions, CachedVersion},
+    commands::{BodyText, CommandEnds},
     resolve::{Lookup, ResolvedSkill},
 };
 
@@ -56,21 +54,28 @@ impl PromptList {
         Ok(result)
     }
 
-    /// The text of a prompt with these arguments.
-    pub(super) fn get(
-        &self,
-        name: &str,
-        arguments: Option<&JsonObject>,
-    ) -> Result<GetPromptResult, ErrorData> {
-        let found = self.0.get(name).and_then(guide);
-        let (version, guide) =
-            found.ok_or_else(|| ErrorData::invalid_params(format!("Unknown prompt: {name}"), None))?;
-        let text = substitute(&guide.body, &guide.inputs, &values(arguments))
-            .map_err(|missing| ErrorData::invalid_params(missing.to_string(), None))?;
-        let text = block::render(name, &version.spec.version, &text);
-        let message = PromptMessage::new_text(Role::User, text);
-        Ok(GetPromptResult::new(vec![message]).with_description(version.spec.description.to_string()))
+    /// The body of a prompt with these arguments.
+    pub(super) fn body(&self, name: &str, arguments: Option<&JsonObject>) -> Result<BodyText, ErrorData> {
+        let found = self.0.get(name).and_then(|skill| Some((skill, skill.entry.guide()?.0)));
+        let (skill, version) = found
+            .filter(|(skill, _)| guide(skill).is_some())
+            .ok_or_else(|| ErrorData::invalid_params(format!("Unknown prompt: {name}"), None))?;
+        Ok(BodyText {
+            namespace: skill.namespace.clone(),
+            skill: skill.name().clone(),
+            version: version.clone(),
+            invocation: skill.entry.skill.spec.invocation,
+            values: values(arguments),
+        })
     }
+}
+
+/// Returns the prompt of a body with the ends of its commands.
+pub(super) fn render(body: &BodyText, ends: &CommandEnds) -> Result<GetPromptResult, ErrorData> {
+    let BodyText { skill, version, .. } = body;
+    let text = body.text(ends).map_err(|missing| ErrorData::invalid_params(missing.to_string(), None))?;
+    let message = PromptMessage::new_text(Role::User, block::render(skill, &version.spec.version, &text));
+    Ok(GetPromptResult::new(vec![message]).with_description(version.spec.description.to_string()))
 }
 
 /// Changes with everything that the lists of prompts and resources of these skills show.

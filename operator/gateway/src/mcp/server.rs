@@ -29,13 +29,14 @@ use super::{
     instruction_tools, management,
     management_tool::ManagementTool,
     notifications::{Fingerprints, ListChanges, ListState},
-    prompts::PromptList,
+    prompts::{self, PromptList},
     resources::{self, ResourceList},
     tools::{self, ToolList},
 };
 use crate::{
     auth::{AuthError, Caller},
     bundles::BundleReader,
+    commands::CommandCaller,
     memory::MemoryReservation,
     service::SkillService,
 };
@@ -198,8 +199,11 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let prompts = self.prompts(&context).await?;
-        Ok(prompts.get(&request.name, request.arguments.as_ref())?.into())
+        let body = self.prompts(&context).await?.body(&request.name, request.arguments.as_ref())?;
+        let (caller, request_id) = (caller(&context.extensions)?, call::request_id(&context));
+        let caller = CommandCaller { caller: &caller, request_id: request_id.as_deref(), deadline: None };
+        let ends = self.service.commands.run(caller, &body).await;
+        Ok(prompts::render(&body, &ends)?.into())
     }
 
     async fn list_resources(

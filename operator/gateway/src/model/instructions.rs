@@ -5,6 +5,7 @@
 //! The texts of triggers follow from the messages alone, so that every request of a conversation has them in the same places.
 
 mod calls;
+mod commands;
 pub(crate) mod direct;
 mod explanation;
 mod listing;
@@ -18,18 +19,23 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use skillet_api::skill::Invocation;
+use skillet_instructions::inputs::CallValues;
 use skillet_llm::{DialectName, add_result_texts, add_system_text, add_user_texts, history::ResultLocation};
 use skillet_offer::SkillFilter;
 
 pub(super) use self::{
-    calls::{GuideScope, ReadAction, ReadRequest, read_bundle_file, read_file, read_instructions},
+    calls::{GuideScope, ReadAction, ReadRequest, read_body, read_bundle_file, read_file, read_instructions},
+    commands::PendingText,
     explanation::explain,
     listing::add_offer,
     question::InstructionsQuestion,
     restrictions::{RestrictingSkill, Restrictions, find_restrictions, read_restriction},
     scripts::{RUN_SCRIPT_WITH_CONFIRMATION, read_script, script_of},
 };
-use crate::catalog::{CachedInstructions, CachedVersion, CatalogEntry, Namespace};
+use crate::{
+    catalog::{CachedInstructions, CachedVersion, CatalogEntry, Namespace},
+    commands::BodyText,
+};
 
 /// Texts for a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,11 +46,14 @@ pub(super) struct InstructionTexts {
     pub(super) turns: Vec<(usize, String)>,
     /// Blocks of skills that a path triggers, each with the place of the result of the call that names it.
     pub(super) results: Vec<(ResultLocation, String)>,
+    /// Those of them whose commands are to run.
+    pending: Vec<PendingText>,
 }
 
 impl InstructionTexts {
     pub(super) fn is_empty(&self) -> bool {
-        self.system.is_empty() && self.turns.is_empty() && self.results.is_empty()
+        let Self { system, turns, results, pending: _ } = self;
+        system.is_empty() && turns.is_empty() && results.is_empty()
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -85,8 +94,15 @@ impl<'a> VisibleGuide<'a> {
         self.entry.skill.spec.invocation == Invocation::Hybrid
     }
 
-    fn block(&self, text: &str) -> String {
-        skillet_instructions::block::render(self.name(), &self.version.spec.version, text)
+    /// Returns the body with the values of a call.
+    fn body(&self, values: CallValues) -> BodyText {
+        BodyText {
+            namespace: self.namespace.clone(),
+            skill: self.entry.skill.name.clone(),
+            version: self.version.clone(),
+            invocation: self.entry.skill.spec.invocation,
+            values,
+        }
     }
 }
 

@@ -242,8 +242,7 @@ pub fn explain_offer(
     }
     if question.find_exclusion().is_none() {
         let request = question.instructions(namespaces);
-        let policy = &policy_spec.gateway.offer;
-        explained.instructions = instructions::explain(policy, namespaces, &request.as_request());
+        explained.instructions = instructions::explain(policy_spec, namespaces, &request.as_request());
     }
     explained
 }

@@ -16,6 +16,7 @@ use skillet_llm::{
 
 use crate::{
     auth::{Caller, Verb},
+    commands::CommandCaller,
     compute::compute,
     error::ApiError,
     idempotency,
@@ -64,6 +65,10 @@ impl Turn {
             OfferRequest { learned: learned.as_deref(), ..self.offer_request(state, &preferences) };
         question_vectors::ask_for_offer(&state.catalog, &namespaces.usable, &question).await;
         let mut offered = compute(bytes, || tools::offer(&policy, &namespaces, &question));
+        let request_id = request_id::get(&self.headers);
+        let caller =
+            CommandCaller { caller: &self.caller, request_id: request_id.as_deref(), deadline: None };
+        offered.texts.run_commands(&state.commands, caller).await;
         let texts = offered.texts.bytes();
         if texts > 0 {
             self.memory.grow(BODY_BUDGET.estimate(texts)).await?;

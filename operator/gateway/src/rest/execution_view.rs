@@ -73,6 +73,9 @@ pub(crate) struct ExecutionView {
     /// Script that runs instead of the skill's own program.
     #[schema(value_type = Option<ScriptView>)]
     pub(crate) script: Option<Box<RawValue>>,
+    /// Command of the instructions that runs instead of the skill's own program.
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub(crate) command: Option<Box<RawValue>>,
     /// Output of a success: the JSON that the program wrote, or its text under `output`.
     #[schema(value_type = Option<serde_json::Value>)]
     pub(crate) output: Option<Box<RawValue>>,
@@ -82,7 +85,7 @@ pub(crate) struct ExecutionView {
     pub(crate) stderr: Option<StreamView>,
     /// True if the program wrote more than was kept.
     pub(crate) truncated: bool,
-    /// In a list: input, script and output are left out because the whole list has too many bytes of them.
+    /// In a list: input, script, command and output are left out because the whole list has too many bytes of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub(crate) omitted: bool,
@@ -124,6 +127,7 @@ impl From<&Execution> for ExecutionView {
             caller: spec.caller.clone(),
             input: spec.input.clone(),
             script: spec.script.clone(),
+            command: spec.command.clone(),
             output: status.output.clone(),
             stdout: status.stdout.as_ref().map(Into::into),
             stderr: status.stderr.as_ref().map(Into::into),
@@ -150,9 +154,9 @@ impl ExecutionView {
     pub(crate) fn within(mut self, left: &mut usize) -> Self {
         self.stdout = self.stdout.map(StreamView::without_text);
         self.stderr = self.stderr.map(StreamView::without_text);
-        if pagination::take_bytes(left, &[&self.input, &self.script, &self.output]) {
+        if pagination::take_bytes(left, &[&self.input, &self.script, &self.command, &self.output]) {
             return self;
         }
-        Self { input: None, script: None, output: None, omitted: true, ..self }
+        Self { input: None, script: None, command: None, output: None, omitted: true, ..self }
     }
 }

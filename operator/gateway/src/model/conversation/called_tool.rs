@@ -142,7 +142,7 @@ impl Conversation {
         let max_bytes = self.limits.result_bytes;
         let called = match action {
             InstructionsAction::Read => {
-                instructions::read_instructions(arguments, scope, max_bytes).map(CalledTool::Reading)
+                instructions::read_instructions(arguments, scope).map(CalledTool::Reading)
             }
             InstructionsAction::ReadFile => {
                 instructions::read_bundle_file(arguments, scope, max_bytes).map(CalledTool::Reading)

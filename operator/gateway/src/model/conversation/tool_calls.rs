@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     auth::{AuthError, Verb},
+    commands::CommandCaller,
     error::ApiError,
     executions::ExecutionRequest,
     model::{
@@ -123,7 +124,7 @@ async fn called(
     conversation.prepare_search(call).await;
     let called = match conversation.called_tool(call) {
         Ok(CalledTool::Skill(called)) => called,
-        Ok(CalledTool::Reading(request)) => return read(conversation, request).await,
+        Ok(CalledTool::Reading(request)) => return read(conversation, request, deadline).await,
         Ok(CalledTool::Found(skills)) => return found(&skills, conversation.limits.result_bytes),
         Err(CallRefusal { reason, message }) => return failed(&reason, &message),
     };
@@ -180,7 +181,7 @@ fn check_restrictions(
 }
 
 /// Reads instructions or a file, if the caller may run the skill: models get no more of a skill than its callers.
-async fn read(conversation: &Conversation, request: ReadRequest) -> CallOutcome {
+async fn read(conversation: &Conversation, request: ReadRequest, deadline: Instant) -> CallOutcome {
     let ReadRequest { target, action } = request;
     match allow(conversation, &target).await {
         Ok(()) => {}
@@ -189,7 +190,13 @@ async fn read(conversation: &Conversation, request: ReadRequest) -> CallOutcome 
     }
     let most = conversation.limits.result_bytes;
     let result = match action {
-        ReadAction::Text(result) => result,
+        ReadAction::Text(text) => Ok(text),
+        ReadAction::Body(body) => {
+            let Conversation { caller, request_id, gateway, .. } = conversation;
+            let caller =
+                CommandCaller { caller, request_id: request_id.as_deref(), deadline: Some(deadline) };
+            instructions::read_body(&body, &gateway.commands.run(caller, &body).await, most)
+        }
         ReadAction::File { path, offset } => {
             let Target { namespace, skill, version, confirm: _ } = &target;
             match conversation.gateway.bundles.file(namespace, skill, version, &path).await {
@@ -276,6 +283,7 @@ pub(super) fn order(
         version: Some(target.version.clone()),
         input: input.clone(),
         script: script.clone(),
+        command: None,
         session: conversation.session.clone(),
         timeout: None,
         request_id: conversation.request_id.clone(),

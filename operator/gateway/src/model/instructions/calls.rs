@@ -5,12 +5,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use skillet_instructions::{
     block::defuse,
-    inputs::{CallValues, Input, InputType, substitute},
+    inputs::{CallValues, Input, InputType},
 };
 use skillet_offer::SkillFilter;
 
 use super::{VisibleGuide, find};
-use crate::{catalog::Namespace, model::offered_tools::Target};
+use crate::{
+    catalog::Namespace,
+    commands::{BodyText, CommandEnds},
+    model::offered_tools::Target,
+};
 
 /// The name under which the body is read like a file.
 const BODY: &str = "SKILL.md";
@@ -27,7 +31,9 @@ pub(in crate::model) struct ReadRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::model) enum ReadAction {
     /// The text of this result, which was complete when the call was read.
-    Text(Result<Value, Refused>),
+    Text(Value),
+    /// A body whose commands are to run first.
+    Body(BodyText),
     File {
         path: String,
         offset: usize,
@@ -37,15 +43,17 @@ pub(in crate::model) enum ReadAction {
 /// A reason and a message for the model.
 pub(crate) type Refused = (&'static str, String);
 
-/// Reads a call for instructions. The result of a text is limited to these bytes.
+/// Reads a call for instructions.
 pub(in crate::model) fn read_instructions(
     arguments: &Value,
     scope: GuideScope<'_>,
-    max_bytes: usize,
 ) -> Result<ReadRequest, Refused> {
     let guide = scope.listed(arguments["name"].as_str().unwrap_or_default())?;
-    let action = ReadAction::Text(read_body(&guide, arguments, max_bytes));
-    Ok(ReadRequest { target: target(&guide), action })
+    let values = CallValues {
+        named: named(&arguments["inputs"]),
+        text: arguments["arguments"].as_str().unwrap_or_default().to_owned(),
+    };
+    Ok(ReadRequest { target: target(&guide), action: ReadAction::Body(guide.body(values)) })
 }
 
 /// Reads a call for a file of a bundle.
@@ -113,21 +121,17 @@ fn read_path(
         return Ok(ReadAction::File { path: path.to_owned(), offset });
     }
     if path == BODY {
-        return Ok(ReadAction::Text(Ok(read_text(path, &guide.instructions.body, offset, max_bytes))));
+        return Ok(ReadAction::Text(read_text(path, &guide.instructions.body, offset, max_bytes)));
     }
     let files = guide.instructions.files.join(", ");
     Err(("FileNotFound", format!("skill {} has no file {path:?}; it has: {files}", guide.name())))
 }
 
-fn read_body(guide: &VisibleGuide<'_>, arguments: &Value, max_bytes: usize) -> Result<Value, Refused> {
-    let instructions = guide.instructions;
-    let values = CallValues {
-        named: named(&arguments["inputs"]),
-        text: arguments["arguments"].as_str().unwrap_or_default().to_owned(),
-    };
-    let text = substitute(&instructions.body, &instructions.inputs, &values)
-        .map_err(|missing| ("InputInvalid", missing.to_string()))?;
-    let mut result = json!({ "skill": guide.name(), "version": &*guide.version.spec.version });
+/// Returns the result for a body with the ends of its commands, in at most these bytes.
+pub(crate) fn read_body(body: &BodyText, ends: &CommandEnds, max_bytes: usize) -> Result<Value, Refused> {
+    let text = body.text(ends).map_err(|missing| ("InputInvalid", missing.to_string()))?;
+    let mut result = json!({ "skill": *body.skill, "version": &*body.version.spec.version });
+    let Some(instructions) = body.instructions() else { return Ok(result) };
     if !instructions.inputs.is_empty() {
         result["inputs"] = instructions.inputs.iter().map(input_json).collect();
     }
@@ -144,8 +148,12 @@ fn read_body(guide: &VisibleGuide<'_>, arguments: &Value, max_bytes: usize) -> R
     let part = read_text(BODY, &text, 0, room);
     result["instructions"] = part["text"].clone();
     if let Some(next) = part.get("nextOffset") {
-        result["message"] =
-            format!("there is more text; read the path {BODY} of this skill from offset {next}").into();
+        // Offsets are those of the text as it is written.
+        result["message"] = if *text == *instructions.body {
+            format!("there is more text; read the path {BODY} of this skill from offset {next}").into()
+        } else {
+            format!("the text was cut; the path {BODY} of this skill is all of it, as it is written").into()
+        };
     }
     Ok(result)
 }

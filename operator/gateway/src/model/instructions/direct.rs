@@ -9,7 +9,7 @@ use skillet_instructions::listing::Listing;
 use skillet_llm::ToolDefinition;
 use skillet_offer::SkillFilter;
 
-pub(crate) use super::calls::read_file;
+pub(crate) use super::calls::{read_body, read_file};
 use super::{
     GuideScope, ReadAction, ReadRequest, VisibleGuide,
     calls::Refused,
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     catalog::Namespace,
+    commands::BodyText,
     model::offered_tools::{InstructionsAction, Target},
 };
 
@@ -33,6 +34,10 @@ static ALL: SkillFilter = SkillFilter::All;
 pub(crate) enum DirectCall {
     /// The result is complete.
     Text(Value),
+    /// Commands of the body are to run first.
+    Body {
+        body: BodyText,
+    },
     File {
         target: Target,
         path: String,
@@ -82,8 +87,8 @@ pub(crate) fn read_call(
 ) -> Result<DirectCall, Refused> {
     let scope = GuideScope { namespaces, filter: &ALL, present: &[] };
     match action {
-        InstructionsAction::Read => reading(read_instructions(arguments, scope, max_bytes)?),
-        InstructionsAction::ReadFile => reading(read_bundle_file(arguments, scope, max_bytes)?),
+        InstructionsAction::Read => Ok(reading(read_instructions(arguments, scope)?)),
+        InstructionsAction::ReadFile => Ok(reading(read_bundle_file(arguments, scope, max_bytes)?)),
         InstructionsAction::RunScript | InstructionsAction::RunScriptWithConfirmation => {
             let (target, script) = script_of(arguments, scope)?;
             if target.confirm && action == InstructionsAction::RunScript {
@@ -97,10 +102,10 @@ pub(crate) fn read_call(
     }
 }
 
-fn reading(request: ReadRequest) -> Result<DirectCall, Refused> {
-    let ReadRequest { target, action } = request;
+fn reading(ReadRequest { target, action }: ReadRequest) -> DirectCall {
     match action {
-        ReadAction::Text(text) => Ok(DirectCall::Text(text?)),
-        ReadAction::File { path, offset } => Ok(DirectCall::File { target, path, offset }),
+        ReadAction::Text(text) => DirectCall::Text(text),
+        ReadAction::Body(body) => DirectCall::Body { body },
+        ReadAction::File { path, offset } => DirectCall::File { target, path, offset },
     }
 }

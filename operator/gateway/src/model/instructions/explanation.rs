@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
-use skillet_api::gateway::OfferPolicy;
+use skillet_api::SkillPolicySpec;
 
 use super::{
     VisibleGuide,
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     catalog::Namespace,
+    commands,
     model::{
         offered_tools::{InstructionsAction, OfferedTool},
         search_tools::free_name,
@@ -22,14 +23,14 @@ use crate::{
 
 /// Explains each skill with instructions in these namespaces.
 pub(in crate::model) fn explain(
-    policy: &OfferPolicy,
+    policy: &SkillPolicySpec,
     namespaces: &[Arc<Namespace>],
     request: &InstructionsRequest<'_>,
 ) -> Vec<Value> {
     let guides: Vec<VisibleGuide<'_>> = visible(namespaces, request.filter).collect();
     let listed: Vec<VisibleGuide<'_>> =
         guides.iter().copied().filter(|guide| guide.instructions.is_listed()).collect();
-    let dropped = list(policy, "skill", &listed).dropped;
+    let dropped = list(&policy.gateway.offer, "skill", &listed).dropped;
     let read = OfferedTool::Instructions { instructions: InstructionsAction::Read };
     let targets = HashMap::from([(free_name(READ, request.client_tools), read)]);
     let Restrictions { present: _, skills: restricting, disallowed } =
@@ -50,6 +51,10 @@ pub(in crate::model) fn explain(
                 "listing": listing,
                 "text": decision_json(&decision),
             });
+            let invocation = guide.entry.skill.spec.invocation;
+            if let Some(run) = commands::explain(policy, guide.namespace, guide.instructions, invocation) {
+                explained["commands"] = run;
+            }
             if guide.instructions.rules.is_some() {
                 let is_active = restricting.iter().any(|skill| skill.is(&guide));
                 explained["tools"] = json!({

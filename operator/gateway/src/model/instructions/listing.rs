@@ -57,8 +57,12 @@ pub(in crate::model) fn add_offer(
     let guides: Vec<VisibleGuide<'_>> = visible(namespaces, request.filter).collect();
     let listed: Vec<VisibleGuide<'_>> =
         guides.iter().copied().filter(|guide| guide.instructions.is_listed()).collect();
-    let Texts { system, turns, results, skills } = triggered::texts(namespaces, &guides, request);
+    let Texts { system, turns, results, mut pending, skills } =
+        triggered::texts(namespaces, &guides, request);
     add_listing(policy, (&listed, &skills), request, offered);
+    // The listing stands before the texts.
+    pending.iter_mut().for_each(|pending| pending.place.move_system(offered.texts.system.len()));
+    offered.texts.pending = pending;
     offered.texts.system.extend(system);
     offered.texts.turns = turns;
     offered.texts.results = results;

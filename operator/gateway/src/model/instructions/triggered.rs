@@ -7,22 +7,20 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use skillet_api::instructions::Activation;
-use skillet_instructions::{
-    block::marker,
-    inputs::{CallValues, substitute},
-    triggers::Match,
-};
+use skillet_instructions::{block::marker, inputs::CallValues, triggers::Match};
 use skillet_llm::history::ResultLocation;
 
 use super::{
-    VisibleGuide, guide,
+    VisibleGuide,
+    commands::{PendingText, TextPlace},
+    guide,
     listing::InstructionsRequest,
     paths::{self, NamedPath},
 };
 use crate::catalog::Namespace;
 
 /// Most bytes of the texts in one request.
-const MAX_BYTES: usize = 512 << 10;
+pub(super) const MAX_BYTES: usize = 512 << 10;
 
 /// The decision about the whole text of one skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +67,8 @@ pub(super) struct Texts<'a> {
     pub(super) turns: Vec<(usize, String)>,
     /// Those in results of calls.
     pub(super) results: Vec<(ResultLocation, String)>,
+    /// Those of them whose commands are to run.
+    pub(super) pending: Vec<PendingText>,
     /// The skills of all of them, and of those that the request has already.
     pub(super) skills: Vec<VisibleGuide<'a>>,
 }
@@ -80,13 +80,27 @@ pub(super) fn texts<'a>(
     request: &InstructionsRequest<'_>,
 ) -> Texts<'a> {
     let mut texts = Texts::default();
-    for (guide, decision, text) in within_bound(namespaces, guides, request) {
-        match decision {
-            Decision::Always => texts.system.push(text),
-            Decision::Keyword { turn, .. } | Decision::Slash { turn, .. } => texts.turns.push((turn, text)),
-            Decision::Path { location, .. } => texts.results.push((location, text)),
-            Decision::Present { .. } => {}
+    for (Found { decision, values, guide }, text) in within_bound(namespaces, guides, request) {
+        let place = match decision {
+            Decision::Always => {
+                texts.system.push(text);
+                Some(TextPlace::System(texts.system.len() - 1))
+            }
+            Decision::Keyword { turn, .. } | Decision::Slash { turn, .. } => {
+                texts.turns.push((turn, text));
+                Some(TextPlace::Turn(texts.turns.len() - 1))
+            }
+            Decision::Path { location, .. } => {
+                texts.results.push((location, text));
+                Some(TextPlace::Result(texts.results.len() - 1))
+            }
+            Decision::Present { .. } => None,
             Decision::TooLong | Decision::NotTriggered => continue,
+        };
+        if let Some(place) = place
+            && !guide.instructions.commands.is_empty()
+        {
+            texts.pending.push(PendingText { place, body: guide.body(values) });
         }
         texts.skills.push(guide);
     }
@@ -100,7 +114,7 @@ pub(super) fn decisions<'a>(
     request: &InstructionsRequest<'_>,
 ) -> Vec<(VisibleGuide<'a>, Decision)> {
     let decided = within_bound(namespaces, guides, request);
-    decided.map(|(guide, decision, _)| (guide, decision)).collect()
+    decided.map(|(Found { decision, guide, .. }, _)| (guide, decision)).collect()
 }
 
 /// Returns the decision about each of these skills with the text that it adds, or an empty one. The texts have at most
@@ -109,19 +123,19 @@ fn within_bound<'a>(
     namespaces: &'a [Arc<Namespace>],
     guides: &[VisibleGuide<'a>],
     request: &InstructionsRequest<'_>,
-) -> impl Iterator<Item = (VisibleGuide<'a>, Decision, String)> {
+) -> impl Iterator<Item = (Found<'a>, String)> {
     let mut left = MAX_BYTES;
     decide(namespaces, guides, request).into_iter().map(move |found| {
         // Bodies are large, and most are not added.
         if matches!(found.decision, Decision::NotTriggered | Decision::Present { .. }) {
-            return (found.guide, found.decision, String::new());
+            return (found, String::new());
         }
-        let text = found.guide.block(&filled(&found));
+        let text = found.guide.body(found.values.clone()).block(&None);
         let Some(rest) = left.checked_sub(text.len()) else {
-            return (found.guide, Decision::TooLong, String::new());
+            return (Found { decision: Decision::TooLong, ..found }, String::new());
         };
         left = rest;
-        (found.guide, found.decision, text)
+        (found, text)
     })
 }
 
@@ -188,16 +202,4 @@ fn decision(turn: usize, found: Match<'_>) -> (Decision, CallValues) {
             (Decision::Slash { turn, name: name.to_owned() }, values)
         }
     }
-}
-
-/// The body with the values of a slash name. One sentence behind the body asks for missing values.
-fn filled(found: &Found<'_>) -> String {
-    let instructions = found.guide.instructions;
-    let text = substitute(&instructions.body, &instructions.inputs, &found.values);
-    let mut text = text.unwrap_or_else(|missing| format!("{}\n\n{missing}", instructions.body));
-    if !instructions.files.is_empty() {
-        text.push_str("\n\nFiles of this skill: ");
-        text.push_str(&instructions.files.join(", "));
-    }
-    text
 }

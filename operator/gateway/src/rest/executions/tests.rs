@@ -88,7 +88,7 @@ async fn one_run_has_all_fields() {
         json!({
             "name": "first", "namespace": "team", "skill": "sum", "version": "1.0.0", "digest": "abc",
             "imageID": "r.example/a@sha256:1", "phase": "Failed", "reason": "ExitCode", "message": "exited with 3",
-            "sessionId": null, "caller": null, "input": null, "script": null, "output": { "a": 1 },
+            "sessionId": null, "caller": null, "input": null, "script": null, "command": null, "output": { "a": 1 },
             "stdout": { "head": "half", "tail": "", "bytes": 4, "sha256": "d" },
             "stderr": { "head": "oh", "tail": "no", "bytes": 9, "sha256": "e" },
             "truncated": true, "exitCode": 3, "durationMs": 12, "attempts": 1, "node": "n1", "createdAt": null,

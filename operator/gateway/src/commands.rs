@@ -1,0 +1,164 @@
+//! Commands in the bodies of skills: runs those that may run, each in a sandbox, before a body is shown.
+//!
+//! A command is a SkillExecution of the caller. Its name follows from the caller, the command, its values and the time, so that
+//! every replica, and every request of a conversation, shows the same output until the time of the cache is over. The
+//! memory of this gateway only saves reads of executions that have ended.
+
+mod body;
+mod ended;
+mod metrics;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures::{FutureExt as _, StreamExt as _, stream};
+use jiff::Timestamp;
+use skillet_api::SkillPolicySpec;
+use skillet_instructions::dynamic::CommandEnd;
+use tokio::time::{Instant, timeout};
+use tracing::warn;
+
+use self::{body::CommandCall, ended::EndedCommands};
+pub(crate) use self::{
+    body::{BodyText, CommandEnds, explain},
+    metrics::CommandMetrics,
+};
+use crate::{
+    auth::Caller,
+    catalog::SkillCatalog,
+    executions::{ExecutionClient, ExecutionError, ExecutionRequest},
+};
+
+/// Most time for all commands of one request.
+const TOTAL_TIME: Duration = Duration::from_secs(30);
+/// Commands of one request that run at one time.
+const PARALLEL: usize = 8;
+
+/// The request that shows a body.
+#[derive(Clone, Copy)]
+pub(crate) struct CommandCaller<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) request_id: Option<&'a str>,
+    /// The end of the request's own time.
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// Runs the commands of bodies.
+pub(crate) struct CommandRunner {
+    catalog: Arc<SkillCatalog>,
+    executions: Arc<ExecutionClient>,
+    ended: EndedCommands,
+    metrics: CommandMetrics,
+}
+
+impl CommandRunner {
+    pub(crate) fn new(catalog: Arc<SkillCatalog>, executions: Arc<ExecutionClient>) -> Self {
+        let (ended, metrics) = (EndedCommands::default(), CommandMetrics::default());
+        Self { catalog, executions, ended, metrics }
+    }
+
+    pub(crate) fn metrics(&self) -> &CommandMetrics {
+        &self.metrics
+    }
+
+    /// Runs the commands of a body. The caller's right to execute the skill was checked.
+    pub(crate) async fn run(&self, caller: CommandCaller<'_>, body: &BodyText) -> CommandEnds {
+        self.run_all(caller, std::slice::from_ref(body)).await.pop().flatten()
+    }
+
+    /// Runs the commands of all bodies of one request, and returns their ends, a body after the other.
+    pub(crate) async fn run_all(&self, caller: CommandCaller<'_>, bodies: &[BodyText]) -> Vec<CommandEnds> {
+        let policy = self.catalog.policy();
+        let began = Instant::now();
+        let latest = began + TOTAL_TIME;
+        let total = caller.deadline.unwrap_or(latest).min(latest).saturating_duration_since(began);
+        let window = window(&policy, Timestamp::now());
+        let mut ends: Vec<CommandEnds> = Vec::new();
+        let mut running = Vec::new();
+        for (place, body) in bodies.iter().enumerate() {
+            let calls = body.calls(&policy);
+            if calls.is_empty() && body.has_commands() {
+                self.metrics.count("not_run");
+            }
+            ends.push((!calls.is_empty()).then(BTreeMap::new));
+            for call in calls {
+                let order = order(&policy, caller, &call, window);
+                let end = async move {
+                    let end = self.end(&order, window, (began, total)).await;
+                    (place, call.command.text, end)
+                };
+                running.push(end.boxed());
+            }
+        }
+        let mut running = stream::iter(running).buffer_unordered(PARALLEL);
+        while let Some((place, command, end)) = running.next().await {
+            if let Some(Some(ends)) = ends.get_mut(place) {
+                ends.insert(command, end);
+            }
+        }
+        ends
+    }
+
+    /// Returns the end of one command, from memory if it is known.
+    async fn end(
+        &self,
+        order: &ExecutionRequest,
+        window: i64,
+        (began, total): (Instant, Duration),
+    ) -> CommandEnd {
+        let key = format!("{} {}", order.caller.user, order.idempotency.as_deref().unwrap_or_default());
+        if let Some(end) = self.ended.get(window, &key) {
+            self.metrics.count("cached");
+            return end;
+        }
+        let limit = total.saturating_sub(began.elapsed());
+        // Dropped, it leaves the execution running: a later request finds its end.
+        let ended = timeout(limit, self.executions.run(order, limit)).await;
+        let (end, is_final) = match ended {
+            Ok(Ok(execution)) => (ended::end_of(&execution, order.timeout.unwrap_or_default()), true),
+            Err(_) | Ok(Err(ExecutionError::TooLate { .. })) => {
+                (CommandEnd::TimedOut { limit: total }, false)
+            }
+            Ok(Err(error)) => {
+                warn!(%error, namespace = %order.namespace, skill = %order.skill, "Command of a skill could not be run");
+                (CommandEnd::Failed { reason: "the cluster could not run it now".to_owned() }, false)
+            }
+        };
+        self.metrics.count(match &end {
+            CommandEnd::Exited { code: 0, .. } => "succeeded",
+            CommandEnd::Exited { .. } | CommandEnd::Failed { .. } => "failed",
+            CommandEnd::TimedOut { .. } => "timed_out",
+        });
+        if is_final {
+            self.ended.put(window, key, end.clone());
+        }
+        end
+    }
+}
+
+/// Returns the number of the window in which a time lies. Outputs are the same in one window.
+fn window(policy: &SkillPolicySpec, now: Timestamp) -> i64 {
+    let length = i64::try_from(policy.dynamic_content.cache_ttl.0.as_secs()).unwrap_or(i64::MAX);
+    now.as_second() / length.max(1)
+}
+
+fn order(
+    policy: &SkillPolicySpec,
+    CommandCaller { caller, request_id, deadline: _ }: CommandCaller<'_>,
+    call: &CommandCall,
+    window: i64,
+) -> ExecutionRequest {
+    let CommandCall { namespace, skill, version, seal, timeout, command } = call;
+    let own = timeout.unwrap_or(policy.defaults.timeout.0).min(policy.maximums.timeout.0);
+    let key = serde_json::json!([window, namespace, skill, version, seal, command]);
+    ExecutionRequest {
+        version: Some(version.to_string()),
+        command: Some(command.clone()),
+        timeout: Some(policy.dynamic_content.timeout.0.min(own)),
+        request_id: request_id.map(ToOwned::to_owned),
+        idempotency: Some(key.to_string()),
+        ..ExecutionRequest::new(caller.clone(), namespace.clone(), skill.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;
