@@ -66,9 +66,10 @@ impl HttpClient {
             .user_agent(concat!("skillet/", env!("CARGO_PKG_VERSION")))
             .redirect(redirects(allowed.clone(), Arc::clone(&refused)));
         if !credentials.authorities.is_empty() {
-            let authorities = reqwest::Certificate::from_pem_bundle(&credentials.authorities);
-            let authorities =
-                authorities.map_err(|_| Failure::Secret("ca.crt is no PEM certificate".to_owned()))?;
+            let authorities = reqwest::Certificate::from_pem_bundle(&credentials.authorities).ok();
+            let authorities = authorities
+                .filter(|found| !found.is_empty())
+                .ok_or_else(|| Failure::Secret("ca.crt is no PEM certificate".to_owned()))?;
             builder = authorities.into_iter().fold(builder, reqwest::ClientBuilder::add_root_certificate);
         }
         let client = builder.build().map_err(|error| Failure::Unavailable(words(&error)))?;
