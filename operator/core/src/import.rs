@@ -12,10 +12,15 @@ use skillet_instructions::{
     Code, Diagnostic,
     collect::{Collected, collect},
     document::Reading,
+    dynamic::commands,
     tree::FileTree,
 };
 
 pub use self::findings::findings;
+use crate::text::truncate;
+
+/// Bytes of a command in a note.
+const LONGEST_SHOWN: usize = 60;
 
 /// The outcome of one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,11 +78,21 @@ fn verdict(tree: &FileTree, found: &Collected, prefix: &str) -> Verdict {
     match manifest::skill(tree, found, prefix) {
         Ok(object) => {
             let is_repaired = warnings.iter().any(is_repair);
-            let notes = warnings.iter().map(ToString::to_string).collect();
+            let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+            notes.extend(commands_note(&object));
             Verdict { path, outcome: Outcome::Taken { object, is_repaired }, notes }
         }
         Err(notes) => Verdict { path, outcome: Outcome::Refused, notes },
     }
+}
+
+/// Returns what becomes of the commands of a body. The format runs them; a Skill does so only where it is asked to.
+fn commands_note(skill: &Value) -> Option<String> {
+    let body = skill["spec"]["instructions"]["body"].as_str().unwrap_or_default();
+    let first = truncate(commands(body).first()?, LONGEST_SHOWN).0;
+    Some(format!(
+        "the command `{first}` of the body is shown as it is written; spec.instructions.dynamic of the Skill and spec.dynamicContent of the SkillPolicy let commands run"
+    ))
 }
 
 /// True for a finding with which the file is read otherwise than it is written.

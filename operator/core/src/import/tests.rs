@@ -97,3 +97,15 @@ fn a_repaired_file_leaves_its_findings_on_the_skill() {
     let first = &verdicts[0];
     assert!(matches!(first.outcome, Outcome::Taken { is_repaired: true, .. }), "{first:?}");
 }
+
+#[test]
+fn a_command_of_a_body_is_noted_as_it_does_not_run_by_itself() {
+    let verdicts = import(&[
+        ("a/SKILL.md", "It is !`date`, or !`uptime`."),
+        ("b/SKILL.md", "```\n!`date`\n```\nCode is shown."),
+    ]);
+    let [note] = verdicts[0].notes.as_slice() else { panic!("{:?}", verdicts[0].notes) };
+    assert!(note.starts_with("the command `date` of the body") && note.contains("spec.instructions.dynamic"));
+    assert!(matches!(verdicts[0].outcome, Outcome::Taken { is_repaired: false, .. }));
+    assert_eq!(verdicts[1].notes, [""; 0]);
+}
