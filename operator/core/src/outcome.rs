@@ -34,6 +34,8 @@ pub struct FinishedProgram<'a> {
     pub stdout: &'a [u8],
     /// True if the program wrote more than that.
     pub is_truncated: bool,
+    /// True if the output is text, also where it looks like JSON.
+    pub is_text: bool,
     /// The end of standard error.
     pub stderr_end: &'a [u8],
     /// Time limit of the run.
@@ -101,7 +103,7 @@ fn success(program: FinishedProgram<'_>) -> Outcome {
     {
         return failure(reason, message, Some(0));
     }
-    let (output, is_cut) = fit(interpret(program.stdout, program.is_truncated));
+    let (output, is_cut) = fit(interpret(program.stdout, program.is_truncated || program.is_text));
     if is_cut && program.output_schema.is_some() {
         return failure(Reason::OutputTooLarge, TOO_LARGE.to_owned(), Some(0));
     }
@@ -160,6 +162,7 @@ mod tests {
             termination,
             stdout,
             is_truncated: false,
+            is_text: false,
             stderr_end,
             timeout,
             processes: 10,
@@ -238,6 +241,25 @@ mod tests {
     }
 
     #[test]
+    fn text_stays_as_it_was_written_where_text_is_wanted() {
+        for (stdout, expected) in
+            [("1.10\n", "1.10"), ("{\"output\": 1}", "{\"output\": 1}"), ("null", "null")]
+        {
+            let outcome = conclude(FinishedProgram {
+                termination: &Termination::Exited { code: 0 },
+                stdout: stdout.as_bytes(),
+                is_truncated: false,
+                is_text: true,
+                stderr_end: b"",
+                timeout: Duration::ZERO,
+                processes: 10,
+                output_schema: None,
+            });
+            assert_eq!(outcome.output, Some(json!({ "output": expected })));
+        }
+    }
+
+    #[test]
     fn an_output_that_breaks_its_schema_fails_the_run() {
         let schema = Schema::compile("spec.tool.outputSchema", &json!({"required": ["sum"]})).unwrap();
         let run = |stdout: &str, is_truncated| {
@@ -247,6 +269,7 @@ mod tests {
                 termination,
                 stdout,
                 is_truncated,
+                is_text: false,
                 stderr_end: b"",
                 timeout,
                 processes: 10,

@@ -8,7 +8,7 @@ mod body;
 mod ended;
 mod metrics;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{array::from_fn, collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use jiff::Timestamp;
@@ -32,6 +32,10 @@ use crate::{
 const TOTAL_TIME: Duration = Duration::from_secs(30);
 /// Commands of one request that run at one time.
 const PARALLEL: usize = 8;
+/// Most commands of all texts of a request.
+const MOST: usize = 64;
+/// Executions of one command in a window: what the cluster could not run is tried again.
+const ATTEMPTS: usize = 2;
 
 /// The request that shows a body.
 #[derive(Clone, Copy)]
@@ -81,9 +85,16 @@ impl CommandRunner {
             }
             ends.push((!calls.is_empty()).then(BTreeMap::new));
             for call in calls {
-                let order = order(&policy, caller, &call, window);
+                if running.len() == MOST {
+                    let reason = format!("a request runs its first {MOST} commands");
+                    if let Some(Some(ends)) = ends.last_mut() {
+                        ends.insert(call.command.text, CommandEnd::Failed { reason });
+                    }
+                    continue;
+                }
+                let orders = from_fn(|attempt| order(&policy, caller, &call, (window, attempt)));
                 let end = async move {
-                    let end = self.end(&order, window, (began, total)).await;
+                    let end = self.end(&orders, window, (began, total)).await;
                     (place, call.command.text, end)
                 };
                 running.push(end.boxed());
@@ -98,23 +109,46 @@ impl CommandRunner {
         ends
     }
 
-    /// Returns the end of one command, from memory if it is known.
+    /// Returns the end of one command, of which there is an order for each attempt.
     async fn end(
+        &self,
+        orders: &[ExecutionRequest; ATTEMPTS],
+        window: i64,
+        clock: (Instant, Duration),
+    ) -> CommandEnd {
+        let [first, second] = orders;
+        match self.attempt(first, window, clock).await {
+            (end, true) => end,
+            (_, false) => self.attempt(second, window, clock).await.0,
+        }
+    }
+
+    /// Returns the end of one attempt, from memory if it is known, and false if the cluster could not run the command.
+    async fn attempt(
         &self,
         order: &ExecutionRequest,
         window: i64,
         (began, total): (Instant, Duration),
-    ) -> CommandEnd {
+    ) -> (CommandEnd, bool) {
         let key = format!("{} {}", order.caller.user, order.idempotency.as_deref().unwrap_or_default());
         if let Some(end) = self.ended.get(window, &key) {
             self.metrics.count("cached");
-            return end;
+            return (end, true);
         }
         let limit = total.saturating_sub(began.elapsed());
+        if limit.is_zero() {
+            self.metrics.count("timed_out");
+            let reason = "the time for the commands of this request was over".to_owned();
+            return (CommandEnd::Failed { reason }, true);
+        }
         // Dropped, it leaves the execution running: a later request finds its end.
         let ended = timeout(limit, self.executions.run(order, limit)).await;
+        let mut was_run = true;
         let (end, is_final) = match ended {
-            Ok(Ok(execution)) => (ended::end_of(&execution, order.timeout.unwrap_or_default()), true),
+            Ok(Ok(execution)) => {
+                was_run = ended::was_run(&execution);
+                (ended::end_of(&execution, order.timeout.unwrap_or_default()), was_run)
+            }
             Err(_) | Ok(Err(ExecutionError::TooLate { .. })) => {
                 (CommandEnd::TimedOut { limit: total }, false)
             }
@@ -131,7 +165,7 @@ impl CommandRunner {
         if is_final {
             self.ended.put(window, key, end.clone());
         }
-        end
+        (end, was_run)
     }
 }
 
@@ -145,11 +179,11 @@ fn order(
     policy: &SkillPolicySpec,
     CommandCaller { caller, request_id, deadline: _ }: CommandCaller<'_>,
     call: &CommandCall,
-    window: i64,
+    (window, attempt): (i64, usize),
 ) -> ExecutionRequest {
     let CommandCall { namespace, skill, version, seal, timeout, command } = call;
     let own = timeout.unwrap_or(policy.defaults.timeout.0).min(policy.maximums.timeout.0);
-    let key = serde_json::json!([window, namespace, skill, version, seal, command]);
+    let key = serde_json::json!([window, attempt, namespace, skill, version, seal, command]);
     ExecutionRequest {
         version: Some(version.to_string()),
         command: Some(command.clone()),

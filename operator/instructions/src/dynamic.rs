@@ -100,7 +100,7 @@ pub fn commands(body: &str) -> Vec<&str> {
 }
 
 /// Puts the values of a call and the ends of commands into a body, in one pass: neither a value nor an output is searched for
-/// placeholders or commands. A command without an end is shown as a failed one.
+/// placeholders or commands. A command without an end is shown as a failed one. The first text without room says so.
 pub fn fill(
     body: &str,
     inputs: &[Input],
@@ -108,7 +108,8 @@ pub fn fill(
     ends: &BTreeMap<String, CommandEnd>,
 ) -> Result<String, MissingInput> {
     let mut placeholders = Placeholders::new(inputs, values)?;
-    let mut left = TOTAL_OUTPUT_LIMIT;
+    let (mut left, mut is_full) = (TOTAL_OUTPUT_LIMIT, false);
+    let mut texts: BTreeMap<&str, String> = BTreeMap::new();
     let mut filled = String::with_capacity(body.len());
     for part in split(body) {
         match part {
@@ -116,10 +117,18 @@ pub fn fill(
             BodyPart::Command(command) => {
                 // The shell has the values of the command's placeholders, so they count as used.
                 placeholders.fill(command);
-                let text = data(command, end_of(command, ends));
-                let fitting = left.checked_sub(text.len());
-                left = fitting.unwrap_or(left);
-                filled.push_str(&if fitting.is_some() { text } else { no_room(command) });
+                let text = texts.entry(command).or_insert_with(|| data(command, end_of(command, ends)));
+                match left.checked_sub(text.len()) {
+                    Some(rest) => {
+                        left = rest;
+                        filled.push_str(text);
+                    }
+                    None if is_full => {}
+                    None => {
+                        is_full = true;
+                        filled.push_str(&no_room(command));
+                    }
+                }
             }
         }
     }
@@ -315,7 +324,12 @@ mod tests {
         let large = exited(0, &"z".repeat(OUTPUT_LIMIT), "");
         let text = filled("!`a`!`a`!`a`!`a`!`a`!`b`", "", &[("a", large), ("b", exited(0, "y", ""))]);
         assert_eq!(text.matches('z').count(), 4 * OUTPUT_LIMIT);
-        assert!(text.contains("more than 204800 bytes together]"), "{}", &text[4 * OUTPUT_LIMIT..]);
+        assert_eq!(
+            text.matches("more than 204800 bytes together]").count(),
+            1,
+            "{}",
+            &text[4 * OUTPUT_LIMIT..]
+        );
     }
 
     #[test]

@@ -141,6 +141,7 @@ fn run_admitted(admitted: &Admitted) -> Value {
         termination: &termination,
         stdout: stdout.as_bytes(),
         is_truncated: false,
+        is_text: false,
         stderr_end: stderr.as_bytes(),
         timeout: admitted.timeout,
         processes: admitted.content.limits.processes,

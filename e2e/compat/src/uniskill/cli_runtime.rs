@@ -101,6 +101,7 @@ fn end(case: &Case, termination: &Termination) -> Outcome {
         termination,
         stdout: case.text("stdout").as_bytes(),
         is_truncated: false,
+        is_text: false,
         stderr_end: case.text("stderr").as_bytes(),
         timeout: Duration::from_secs(30),
         processes: 100,

@@ -9,7 +9,7 @@ use skillet_core::{
     admission::Refusal,
     outcome::{self, FinishedProgram, Outcome, Termination},
     output,
-    skill::ValidContent,
+    skill::{Program as ValidProgram, ValidContent},
 };
 use skillet_protocol::{self as protocol, Receipt, StreamSummary};
 
@@ -170,6 +170,7 @@ fn describe_end<'a>(
         termination: ending,
         stdout: &captured.stdout,
         is_truncated: false,
+        is_text: matches!(content.program, ValidProgram::BodyCommand { .. }),
         stderr_end,
         timeout,
         processes: content.limits.processes,

@@ -55,6 +55,19 @@ fn size(end: &CommandEnd) -> usize {
     }
 }
 
+/// Returns true for an end of the program, and false for one of the cluster, which another attempt may not have.
+pub(super) fn was_run(execution: &Execution) -> bool {
+    let Some(status) = &execution.status else { return false };
+    match status.phase {
+        Phase::Succeeded | Phase::TimedOut => true,
+        Phase::Failed => matches!(
+            status.reason,
+            Some(Reason::ExitCode | Reason::OutOfMemory | Reason::StartFailed | Reason::OutputTooLarge)
+        ),
+        Phase::Cancelled | Phase::Pending | Phase::Running => false,
+    }
+}
+
 /// Returns the end of a command from its execution, which has ended. `limit` is the time limit of the command.
 pub(super) fn end_of(execution: &Execution, limit: Duration) -> CommandEnd {
     let status = execution.status.clone().unwrap_or_default();

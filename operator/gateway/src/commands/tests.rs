@@ -157,24 +157,28 @@ async fn a_text_that_asks_for_values_runs_nothing_and_values_too_long_neither() 
 
 #[tokio::test]
 async fn failures_stand_in_the_place_of_the_output() {
-    for (status, expected) in [
+    for (status, expected, attempts) in [
         (
             json!({ "phase": "Failed", "reason": "ExitCode", "exitCode": 3, "stderr": { "head": "no git", "bytes": 6, "sha256": "" } }),
             "[Error: Command `git log $1` exited with code 3: no git]",
+            1,
         ),
         (
             json!({ "phase": "TimedOut", "reason": "TimedOut" }),
             "[Error: Command `git log $1` timed out after 10.0s]",
+            1,
         ),
         (
             json!({ "phase": "Failed", "reason": "ImageUnavailable", "message": "no such image" }),
             "[Error: Failed to execute command `git log $1`: ImageUnavailable: no such image]",
+            2,
         ),
     ] {
         let gateway = dynamic("Always");
         ends(&gateway, status);
         let sent = ask(&gateway, OpenAiChat, "hi").await;
         assert!(sent.contains(&format!("Log: {expected}.")), "{sent}");
+        assert_eq!(gateway.api.executions().len(), attempts, "{sent}");
     }
     let gateway = dynamic("Always");
     gateway.api.fail_next("POST /apis/skillet.dev/v1alpha1/namespaces/", 500, "broken");
@@ -250,21 +254,46 @@ async fn a_long_text_says_where_the_rest_is() {
     assert!(sent.contains("the text was cut; the path SKILL.md"), "{sent}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn commands_have_a_time_in_all_and_a_later_request_finds_their_end() {
-    let gateway = dynamic("Always");
-    gateway.api.set_status_on_create(Value::Null);
+fn body(gateway: &TestGateway) -> BodyText {
     let namespace = gateway.service.catalog.namespace("team").unwrap();
     let entry = namespace.guides().get("release").unwrap().clone();
-    let body = BodyText {
+    BodyText {
         namespace: "team".into(),
         skill: "release".into(),
         version: entry.guide().unwrap().0.clone(),
         invocation: entry.skill.spec.invocation,
         values: skillet_instructions::inputs::CallValues::default(),
-    };
+    }
+}
+
+#[tokio::test]
+async fn a_request_runs_a_number_of_commands_whatever_its_texts() {
+    let gateway = dynamic("Always");
     let caller = TestGateway::caller(AGENT);
     let asked = CommandCaller { caller: &caller, request_id: None, deadline: None };
+    let with = |text: usize| BodyText {
+        values: skillet_instructions::inputs::CallValues { text: text.to_string(), ..Default::default() },
+        ..body(&gateway)
+    };
+    let bodies: Vec<BodyText> = (0..MOST + 2).map(with).collect();
+    let ends = gateway.service.commands.run_all(asked, &bodies).await;
+    assert_eq!((gateway.api.executions().len(), ends.len()), (MOST, MOST + 2));
+    let end = |at: usize| ends[at].as_ref().unwrap()["git log $1"].clone();
+    assert!(matches!(end(MOST - 1), CommandEnd::Exited { code: 0, .. }));
+    assert_eq!(end(MOST), CommandEnd::Failed { reason: "a request runs its first 64 commands".into() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_have_a_time_in_all_and_a_later_request_finds_their_end() {
+    let gateway = dynamic("Always");
+    gateway.api.set_status_on_create(Value::Null);
+    let body = body(&gateway);
+    let caller = TestGateway::caller(AGENT);
+    let asked = CommandCaller { caller: &caller, request_id: None, deadline: None };
+    let late = CommandCaller { deadline: Some(Instant::now()), ..asked };
+    let ends = gateway.service.commands.run(late, &body).await.unwrap();
+    assert!(matches!(&ends["git log $1"], CommandEnd::Failed { reason } if reason.contains("time")));
+    assert_eq!(gateway.api.executions().len(), 0);
     let ends = gateway.service.commands.run(asked, &body).await.unwrap();
     assert_eq!(ends["git log $1"], CommandEnd::TimedOut { limit: TOTAL_TIME });
     let soon = CommandCaller { deadline: Some(Instant::now() + Duration::from_secs(2)), ..asked };

@@ -29,7 +29,8 @@ pub(super) fn object(request: &ExecutionRequest) -> SkillExecution {
         script: request.script.clone(),
         command: request.command.clone(),
         timeout: request.timeout.map(SkillDuration),
-        retries: None,
+        // The failure of a command is its result.
+        retries: request.command.is_some().then_some(0),
         session_id: request.session.clone(),
         caller: Some(caller_text(&request.caller)),
         cancel: false,
