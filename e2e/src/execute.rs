@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use skillet_api::{Phase, Reason, SkillExecution, SkillExecutionSpec, SkillExecutionStatus};
 use tokio::time::timeout;
 
-use crate::{journey::Journey, wait::PATIENCE};
+use crate::{eventually, journey::Journey, wait::PATIENCE};
 
 /// Longest wait for an end. A cold run takes half a second alone, and seconds where many start at once.
 const END_LIMIT: Duration = Duration::from_secs(90);
@@ -77,9 +77,12 @@ impl Journey {
         let name = execution.name_any();
         let is_met = |seen: Option<&SkillExecution>| seen.and_then(|e| e.status.as_ref()).is_some_and(&is_so);
         let limit = END_LIMIT * PATIENCE;
-        let waited = timeout(limit, await_condition(self.api(), &name, is_met)).await;
-        let seen = waited.with_context(|| format!("{name} is not {what} within {limit:?}"))?;
-        seen.with_context(|| format!("could not watch {name}"))?.with_context(|| format!("{name} is gone"))
+        // An API server that was away has closed the connections that the client keeps.
+        let state = format!("{name} is {what}");
+        let watched =
+            eventually(&state, END_LIMIT, async || Ok(await_condition(self.api(), &name, is_met).await?));
+        let waited = timeout(limit, watched).await;
+        waited.with_context(|| format!("{name} is not {what} within {limit:?}"))?
     }
 
     /// Cancels an execution, waits for its end, and tells how long that took.
