@@ -80,6 +80,7 @@ fn verdict(tree: &FileTree, found: &Collected, prefix: &str) -> Verdict {
             let is_repaired = warnings.iter().any(is_repair);
             let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
             notes.extend(commands_note(&object));
+            notes.extend(servers_note(found));
             Verdict { path, outcome: Outcome::Taken { object, is_repaired }, notes }
         }
         Err(notes) => Verdict { path, outcome: Outcome::Refused, notes },
@@ -93,6 +94,18 @@ fn commands_note(skill: &Value) -> Option<String> {
     Some(format!(
         "the command `{first}` of the body is shown as it is written; spec.instructions.dynamic of the Skill and spec.dynamicContent of the SkillPolicy let commands run"
     ))
+}
+
+/// Returns what becomes of the MCP servers that a file or its bundle names.
+fn servers_note(found: &Collected) -> Option<String> {
+    let place = if found.files.contains_key(".mcp.json") {
+        ".mcp.json"
+    } else if found.skill.document.mcp_servers.is_empty() {
+        return None;
+    } else {
+        "mcp_tools"
+    };
+    Some(format!("the MCP servers of {place} are not started, so models do not get their tools"))
 }
 
 /// True for a finding with which the file is read otherwise than it is written.

@@ -109,3 +109,21 @@ fn a_command_of_a_body_is_noted_as_it_does_not_run_by_itself() {
     assert!(matches!(verdicts[0].outcome, Outcome::Taken { is_repaired: false, .. }));
     assert_eq!(verdicts[1].notes, [""; 0]);
 }
+
+#[test]
+fn mcp_servers_of_a_file_or_a_bundle_are_noted_as_nothing_starts_them() {
+    let servers = "mcp_tools:\n  mcpServers:\n    docs: {command: uvx, args: [docs]}\n";
+    let verdicts = import(&[
+        ("a/SKILL.md", "Read it."),
+        ("a/.mcp.json", "{\"mcpServers\": {\"docs\": {\"command\": \"uvx\"}}}"),
+        ("flat.md", &format!("---\ndescription: d\n{servers}---\nRead it.")),
+    ]);
+    for (verdict, place) in verdicts.iter().zip([".mcp.json", "mcp_tools"]) {
+        let note = verdict.notes.last().unwrap();
+        assert_eq!(
+            note,
+            &format!("the MCP servers of {place} are not started, so models do not get their tools"),
+            "{verdict:?}"
+        );
+    }
+}
