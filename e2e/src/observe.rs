@@ -31,7 +31,7 @@ impl Journey {
     pub async fn ready(&self, skill: &str) -> Result<SkillStatus> {
         eventually(&format!("Skill {skill} is ready"), SEEN_WITHIN, async || {
             let status = self.observed(skill).await?;
-            Ok(condition(&status.conditions, READY).is_some_and(|c| c.status == "True").then_some(status))
+            Ok(is_ready(&status.conditions).then_some(status))
         })
         .await
     }
@@ -72,6 +72,11 @@ pub async fn event(client: &Client, namespace: Option<&str>, name: &str, reason:
     let events =
         eventually(&what, SEEN_WITHIN, async || Ok(api.list(&about).await?.items.into_iter().next_back()));
     events.await?.message.with_context(|| format!("{what} has no note"))
+}
+
+/// Returns true if the condition Ready is true.
+pub fn is_ready(conditions: &[Condition]) -> bool {
+    condition(conditions, READY).is_some_and(|condition| condition.status == "True")
 }
 
 /// One condition of several.

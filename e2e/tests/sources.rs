@@ -10,7 +10,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillExecutionSpec, SkillSource, SkillSourceStatus, execution::BundleScript};
-use skillet_e2e::{Journey, eventually, execute::spec, journey_under, network, policy};
+use skillet_e2e::{Journey, eventually, execute::spec, journey_under, network, observe::is_ready, policy};
 use skillet_sources::testing::{GitServer, Repository};
 
 const NAME: &str = "tools";
@@ -34,7 +34,7 @@ async fn synced(j: &Journey, commit: &str) -> Result<SkillSourceStatus> {
     eventually(&format!("the source is at commit {commit}"), SYNCED_WITHIN, async || {
         let status = j.api::<SkillSource>().get(NAME).await?.status.unwrap_or_default();
         let is_there = status.revision.as_deref().is_some_and(|revision| revision.ends_with(commit));
-        let is_ready = status.conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True");
+        let is_ready = is_ready(&status.conditions);
         Ok((is_there && is_ready).then_some(status))
     })
     .await

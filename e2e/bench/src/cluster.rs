@@ -10,9 +10,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 use skillet_api::Skill;
+use skillet_e2e::observe;
 use tokio::time::{Instant, sleep};
 
-pub(crate) const USER_AGENT: &str = "skillet-bench";
+const USER_AGENT: &str = "skillet-bench";
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A client of the cluster of KUBECONFIG.
@@ -73,9 +74,23 @@ pub(crate) async fn ready_skill(
     name: &str,
     run: &Value,
 ) -> anyhow::Result<()> {
+    apply_ready(client, namespace, name, &skill(name, run)).await
+}
+
+/// Applies a Skill of instructions with these files and waits until it is Ready.
+pub(crate) async fn ready_bundle(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    files: &Value,
+) -> anyhow::Result<()> {
+    let content = json!({ "instructions": { "body": "Run it." }, "files": files });
+    apply_ready(client, namespace, name, &skill_of(name, content)).await
+}
+
+async fn apply_ready(client: &Client, namespace: &str, name: &str, skill: &Value) -> anyhow::Result<()> {
     let api: Api<Skill> = Api::namespaced(client.clone(), namespace);
-    let skill = skill(name, run);
-    api.patch(name, &PatchParams::apply(USER_AGENT), &Patch::Apply(&skill)).await?;
+    api.patch(name, &PatchParams::apply(USER_AGENT), &Patch::Apply(skill)).await?;
     until("the operator makes a Skill Ready: is Skillet installed (`make deploy`)?", 60, async || {
         Ok(api.get(name).await.is_ok_and(|skill| is_ready(&skill)))
     })
@@ -84,17 +99,22 @@ pub(crate) async fn ready_skill(
 
 /// The shortest Skill that runs `run`.
 pub(crate) fn skill(name: &str, run: &Value) -> Value {
+    skill_of(name, json!({ "run": { "sandbox": run } }))
+}
+
+fn skill_of(name: &str, mut spec: Value) -> Value {
+    spec["version"] = "1.0.0".into();
+    spec["description"] = "Measures".into();
     json!({
         "apiVersion": "skillet.dev/v1alpha1",
         "kind": "Skill",
         "metadata": { "name": name },
-        "spec": { "version": "1.0.0", "description": "Measures", "run": { "sandbox": run } },
+        "spec": spec,
     })
 }
 
 pub(crate) fn is_ready(skill: &Skill) -> bool {
-    let conditions = skill.status.iter().flat_map(|status| &status.conditions);
-    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    skill.status.as_ref().is_some_and(|status| observe::is_ready(&status.conditions))
 }
 
 /// Waits until no pod of `namespace`, and no sandbox that served it, is left: ending one run takes nothing from the next.

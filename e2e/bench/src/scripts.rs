@@ -1,14 +1,11 @@
 //! A script of a bundle against a plain skill of the same program, in turn, on the same cluster.
 
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-};
-use serde_json::{Value, json};
-use skillet_api::{Skill, SkillExecution};
+use kube::Client;
+use serde_json::json;
+use skillet_api::SkillExecution;
 
 use crate::{
-    cluster::{USER_AGENT, client, is_ready, ready_skill, rest, until, within},
+    cluster::{client, ready_bundle, ready_skill, rest, within},
     figure::Figure,
     racer::{Racer, execution_end},
     samples::Samples,
@@ -26,7 +23,8 @@ pub(crate) async fn measure(runs: usize) -> anyhow::Result<Vec<Figure>> {
 
 async fn in_namespace(client: &Client, runs: usize) -> anyhow::Result<Vec<Figure>> {
     ready_skill(client, NAMESPACE, PLAIN, &json!({ "runtime": "shell", "script": PROGRAM })).await?;
-    ready_bundle(client).await?;
+    let files = json!([{ "path": "scripts/answer.sh", "content": PROGRAM }]);
+    ready_bundle(client, NAMESPACE, BUNDLE, &files).await?;
     let mut executions = Racer::<SkillExecution>::new(client, NAMESPACE, execution_end);
     let specs =
         [json!({ "skill": PLAIN }), json!({ "skill": BUNDLE, "script": { "path": "scripts/answer.sh" } })];
@@ -50,21 +48,4 @@ async fn in_namespace(client: &Client, runs: usize) -> anyhow::Result<Vec<Figure
     println!("script of a bundle created -> terminal status seen: {script}");
     let added = (script.median().as_secs_f64() - plain.median().as_secs_f64()) * 1_000.0;
     Ok(vec![Figure::lower("script_added_ms", added, 2.0, "ms", runs)])
-}
-
-/// A skill of instructions, whose script is the other's program.
-async fn ready_bundle(client: &Client) -> anyhow::Result<()> {
-    let api: Api<Skill> = Api::namespaced(client.clone(), NAMESPACE);
-    let files: Value = json!([{ "path": "scripts/answer.sh", "content": PROGRAM }]);
-    let skill = json!({
-        "apiVersion": "skillet.dev/v1alpha1",
-        "kind": "Skill",
-        "metadata": { "name": BUNDLE },
-        "spec": { "version": "1.0.0", "description": "Measures", "instructions": { "body": "Run it." }, "files": files },
-    });
-    api.patch(BUNDLE, &PatchParams::apply(USER_AGENT), &Patch::Apply(&skill)).await?;
-    until("the skill of instructions is Ready", 60, async || {
-        Ok(api.get(BUNDLE).await.is_ok_and(|skill| is_ready(&skill)))
-    })
-    .await
 }

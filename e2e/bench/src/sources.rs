@@ -14,7 +14,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillSource};
-use skillet_e2e::{network, policy};
+use skillet_e2e::{network, observe, policy};
 use skillet_sources::testing::GitServer;
 use tokio::process::Command;
 
@@ -96,7 +96,7 @@ async fn sync(client: &Client, url: &str) -> anyhow::Result<Duration> {
     api.create(&PostParams::default(), &source).await?;
     until("the source is Ready: does `skillet sources` run?", 120, async || {
         let status = api.get(NAME).await?.status.unwrap_or_default();
-        Ok(status.conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
+        Ok(observe::is_ready(&status.conditions))
     })
     .await?;
     let took = started.elapsed();

@@ -16,7 +16,7 @@ use kube::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{Journey, eventually};
+use crate::{Journey, eventually, operator};
 
 /// Providers as SkillPolicy names them.
 pub const PROVIDERS: [&str; 3] = ["openai", "anthropic", "gemini"];
@@ -54,9 +54,7 @@ impl Model {
         }
         let pods = j.api::<Pod>();
         eventually("the model is ready", UP_WITHIN, async || {
-            let status = pods.get(NAME).await?.status.unwrap_or_default();
-            let mut conditions = status.conditions.into_iter().flatten();
-            Ok(conditions.any(|c| c.type_ == "Ready" && c.status == "True").then_some(()))
+            Ok(operator::is_ready(&pods.get(NAME).await?).then_some(()))
         })
         .await?;
         Ok(Self { base_url: format!("http://{NAME}.{}.svc:{PORT}", j.namespace) })

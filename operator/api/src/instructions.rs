@@ -6,10 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::dynamic::DynamicContent;
 
-fn yes() -> bool {
-    true
-}
-
 /// Text for a model, in the sense of a SKILL.md without its frontmatter.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[x_kube(validation = ("!has(self.bodyFrom) || !has(self.body) || self.body.size() == 0", "give body or bodyFrom, not both"))]
@@ -45,7 +41,7 @@ pub struct Instructions {
     #[serde(default)]
     pub disable_model_invocation: bool,
     /// False refuses the text to users who name it with a slash. Default true.
-    #[serde(default = "yes")]
+    #[serde(default = "crate::schema::yes")]
     pub user_invocable: bool,
     /// Hint for users about the text behind a slash name, such as `[issue-number]`. At most 256 characters.
     #[schemars(length(max = 256))]

@@ -31,7 +31,7 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub struct SkillPolicySpec {
     /// Master switch: false refuses every execution. Default true.
-    #[serde(default = "yes")]
+    #[serde(default = "schema::yes")]
     pub execution_enabled: bool,
     /// Isolation that a sandbox must prove: `Compatible` everything that the status of an execution shows, but a user namespace, a process limit of its own and noexec scratch. `Strict` these, too. Default `Strict`.
     #[serde(default)]
@@ -97,10 +97,6 @@ impl Default for SkillPolicySpec {
             dynamic_content: DynamicContentPolicy::default(),
         }
     }
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn seconds(n: u64) -> SkillDuration {

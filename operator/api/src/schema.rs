@@ -9,6 +9,11 @@ use serde_json::{Value, json};
 
 use crate::duration::{PATTERN, SkillDuration};
 
+/// The default of a field that is true unless a user says otherwise.
+pub(crate) fn yes() -> bool {
+    true
+}
+
 /// Any JSON value: object, list, string, number, boolean or null.
 pub fn any_json(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-preserve-unknown-fields": true })

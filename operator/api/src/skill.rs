@@ -50,7 +50,7 @@ pub struct SkillSpec {
     #[serde(default)]
     pub mode: Mode,
     /// False disables the skill completely. Default true.
-    #[serde(default = "yes")]
+    #[serde(default = "schema::yes")]
     pub enabled: bool,
     /// Allowed callers: `auto` a model, `hybrid` a model with a person's confirmation, `manual` only an explicit API call or kubectl. Default `auto`.
     #[serde(default)]
@@ -90,10 +90,6 @@ pub struct SkillSpec {
     /// Time, size and number limits of one run. Unset limits come from SkillPolicy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// Offer of a skill to models.

@@ -71,7 +71,7 @@ pub struct SkillSourceSpec {
     #[serde(default = "timeout")]
     pub timeout: SkillDuration,
     /// True removes a Skill whose file is gone, and all Skills of the source with the source. False leaves them. Default true.
-    #[serde(default = "yes")]
+    #[serde(default = "schema::yes")]
     pub prune: bool,
     /// True stops the looks at the repository. The Skills stay. Default false.
     #[serde(default)]
@@ -126,10 +126,6 @@ fn interval() -> SkillDuration {
 
 fn timeout() -> SkillDuration {
     SkillDuration(std::time::Duration::from_secs(60))
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// The last look at the repository.

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use crate::{
     arguments::{ApplyArgs, ClusterArgs, DryRun},
     bundle::{self, SkillSource},
+    conditions::find_condition,
     connection::{ClusterClient, FIELD_MANAGER, connect},
     console::Console,
     error::CliError,
@@ -116,8 +117,8 @@ fn verdict(skill: &Skill) -> Option<Result<(), String>> {
     if status.observed_generation != skill.metadata.generation {
         return None;
     }
-    let find = |kind: &str| status.conditions.iter().find(|condition| condition.type_ == kind);
-    let (ready, sealed) = (find(READY)?, find(SEALED)?);
+    let ready = find_condition(&status.conditions, READY)?;
+    let sealed = find_condition(&status.conditions, SEALED)?;
     let failed = [ready, sealed].into_iter().find(|condition| condition.status == "False");
     match failed {
         Some(condition) => Some(Err(format!("{} ({})", condition.message, condition.reason))),

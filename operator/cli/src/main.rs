@@ -15,6 +15,7 @@ mod arguments;
 mod bundle;
 mod cancel;
 mod complete;
+mod conditions;
 mod connection;
 mod console;
 mod describe;

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     arguments::{ClusterArgs, SyncArgs},
+    conditions::find_condition,
     connection::{ClusterClient, connect},
     console::Console,
     error::CliError,
@@ -68,19 +69,16 @@ async fn sync(
 }
 
 fn is_ready(status: &SkillSourceStatus) -> bool {
-    status.conditions.iter().any(|condition| condition.type_ == READY && condition.status == "True")
+    find_condition(&status.conditions, READY).is_some_and(|condition| condition.status == "True")
 }
 
 /// The end of the look, and a line for each file that is no Skill.
 fn text(name: &str, status: &SkillSourceStatus) -> String {
     let mut text = String::new();
-    for condition in &status.conditions {
-        if condition.type_ == READY {
-            let _ =
-                writeln!(text, "skillsource.skillet.dev/{name} {}: {}", condition.reason, condition.message);
-        }
+    if let Some(condition) = find_condition(&status.conditions, READY) {
+        let _ = writeln!(text, "skillsource.skillet.dev/{name} {}: {}", condition.reason, condition.message);
     }
-    if status.conditions.iter().any(|condition| condition.type_ == PARTIALLY_INVALID) {
+    if find_condition(&status.conditions, PARTIALLY_INVALID).is_some() {
         for file in &status.refused {
             let _ = writeln!(text, "refused {}: {}", file.path, file.message);
         }

@@ -9,6 +9,7 @@ use skillet_core::version::SkillSemver;
 
 use crate::{
     arguments::{ClusterArgs, VersionsArgs},
+    conditions::find_condition,
     connection::{ClusterClient, connect},
     console::{self, Console, printable},
     error::CliError,
@@ -102,7 +103,7 @@ pub(crate) fn newest_first(
 /// Returns a note if the current content of the Skill is not sealed, with the reason.
 fn unsealed_note(skill: &PartialSkill) -> Option<String> {
     let state = skill.status.as_ref()?;
-    let sealed = state.conditions.iter().find(|condition| condition.type_ == SEALED)?;
+    let sealed = find_condition(&state.conditions, SEALED)?;
     let name = skill.metadata.name.as_deref().unwrap_or_default();
     (sealed.status == "False").then(|| {
         format!("The current content of Skill {name} is not sealed: {} ({})\n", sealed.message, sealed.reason)

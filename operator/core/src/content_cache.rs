@@ -1,7 +1,8 @@
-//! A cache of validated content of sealed versions, for their program, scripts of their bundle and commands of their body. Compiling a schema costs more than every other check.
+//! A cache of validated content of sealed versions, for their program, scripts of their bundle and commands of their
+//! body. Compiling a schema costs more than every other check.
 //!
-//! Runs hold the contents of their versions longer than the cache does. So that compiled schemas stay within the bound of
-//! the cache, a content that leaves it is released.
+//! Runs hold the contents of their versions longer than the cache does. So that compiled schemas stay within the bound
+//! of the cache, a content that leaves it is released.
 
 use std::{
     collections::HashMap,
@@ -54,8 +55,8 @@ impl ContentCache {
     /// Returns the content of `version` for a run of this part under `policy`, and validates it
     /// if it is not cached.
     ///
-    /// The key is the object's uid, not its digest. The digest is a claim of the object's author, and a copied digest must
-    /// not give access to another namespace's content. An object without uid is not cached.
+    /// The key is the object's uid, not its digest. The digest is a claim of the object's author, and a copied digest
+    /// must not give access to another namespace's content. An object without uid is not cached.
     pub fn get(&self, version: &SkillVersion, part: &RunPart, policy: &SkillPolicySpec) -> CheckedContent {
         let Some(uid) = &version.metadata.uid else {
             return validate(version, part, policy);
@@ -68,8 +69,8 @@ impl ContentCache {
         self.lock(policy).touch(&key(uid, part))
     }
 
-    /// Validates the content of `version` and caches it as `weight` bytes, its compiled schemas apart. Two threads may validate the same version at
-    /// once, with the same result.
+    /// Validates the content of `version` and caches it as `weight` bytes, its compiled schemas apart. Two threads
+    /// may validate the same version at once, with the same result.
     pub fn check(
         &self,
         version: &SkillVersion,

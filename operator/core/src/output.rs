@@ -11,9 +11,10 @@ use crate::{
 /// Returns a JSON object or list unchanged, a JSON scalar as `{"value": ...}`, and other text, trimmed, as
 /// `{"output": ...}`.
 ///
-/// Bytes that are not UTF-8 become U+FFFD. Output that was cut, or is to be text, is never read as JSON: half a document can be valid JSON. JSON
-/// that is nested deeper than 127 levels is text too, and so is JSON that Kubernetes would change: with an integer beyond 64 bits,
-/// a number beyond a double, or a name that stands twice in one object.
+/// Bytes that are not UTF-8 become U+FFFD. Output that was cut, or is to be text, is never read as JSON: half a
+/// document can be valid JSON. JSON that is nested deeper than 127 levels is text too, and so is JSON that
+/// Kubernetes would change: with an integer beyond 64 bits, a number beyond a double, or a name that stands twice
+/// in one object.
 pub fn interpret(stdout: &[u8], is_text: bool) -> Value {
     if is_text {
         let text = text_head(without_cut_character(stdout), stdout.len());

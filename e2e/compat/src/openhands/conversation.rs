@@ -62,9 +62,8 @@ pub(super) fn path_activation(case: &Case) -> Result<Answer, String> {
 
 /// The path from the workspace; `None` outside it. Without a workspace, the path is as the client gives it.
 fn in_workspace<'a>(path: &'a str, workspace: Option<&str>) -> Option<&'a str> {
-    let is_absolute = path.starts_with('/') || path.starts_with("$ROOT");
     let path = match workspace {
-        Some(workspace) if is_absolute => {
+        Some(workspace) if path.starts_with('/') || path.starts_with("$ROOT") => {
             path.strip_prefix(workspace.trim_end_matches('/'))?.strip_prefix('/')?
         }
         _ => path,

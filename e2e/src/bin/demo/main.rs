@@ -1,5 +1,6 @@
 //! Applies every example into a cluster with Skillet, runs each with its sample input, and shows what came of it; then
-//! an agent asks a model that calls one of them, and one that reads an imported SKILL.md. Fails where anything is not as the example's files say.
+//! an agent asks a model that calls one of them, and one that reads an imported SKILL.md.
+//! Fails where anything is not as the example's files say.
 
 mod conversation;
 mod example;

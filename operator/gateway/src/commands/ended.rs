@@ -2,13 +2,13 @@
 
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
-use serde_json::Value;
-use skillet_api::{Phase, Reason};
+use serde::Deserialize;
+use skillet_api::{Phase, Reason, execution::StreamStatus};
 use skillet_core::text::truncate;
 use skillet_instructions::dynamic::{CommandEnd, OUTPUT_LIMIT, TRUNCATED};
 use skillet_kube::lock;
 
-use crate::executions::{Execution, script_result};
+use crate::executions::Execution;
 
 /// Most bytes of all ends in memory.
 const MAX_BYTES: usize = 16 << 20;
@@ -47,6 +47,12 @@ impl EndedCommands {
     }
 }
 
+/// The output of a command, which is text whatever it looks like.
+#[derive(Deserialize)]
+struct TextOutput {
+    output: String,
+}
+
 fn size(end: &CommandEnd) -> usize {
     match end {
         CommandEnd::Exited { code: _, stdout, stderr } => stdout.len() + stderr.len(),
@@ -72,12 +78,11 @@ pub(super) fn was_run(execution: &Execution) -> bool {
 pub(super) fn end_of(execution: &Execution, limit: Duration) -> CommandEnd {
     let status = execution.status.clone().unwrap_or_default();
     let exited = |code: i32| {
-        let stderr = status.stderr.as_ref().map(|stderr| stderr.head.as_str()).unwrap_or_default();
-        let mut stdout = match script_result(&status)["stdout"].take() {
-            Value::String(text) => text,
-            Value::Null => String::new(),
-            json => json.to_string(),
-        };
+        let head =
+            |stream: &Option<StreamStatus>| stream.as_ref().map_or_else(String::new, |it| it.head.clone());
+        let stderr = head(&status.stderr);
+        let output = status.output.as_ref().and_then(|output| serde_json::from_str(output.get()).ok());
+        let mut stdout = output.map_or_else(|| head(&status.stdout), |TextOutput { output }| output);
         if stdout.len() > OUTPUT_LIMIT {
             // A character more than is shown, so that the text says that it was cut.
             let kept = truncate(&stdout, OUTPUT_LIMIT + 4).0.len();
@@ -85,7 +90,7 @@ pub(super) fn end_of(execution: &Execution, limit: Duration) -> CommandEnd {
         } else if status.truncated {
             stdout.push_str(TRUNCATED);
         }
-        let stderr = truncate(stderr, MESSAGE_BYTES).0.to_owned();
+        let stderr = truncate(&stderr, MESSAGE_BYTES).0.to_owned();
         CommandEnd::Exited { code, stdout: stdout.into_bytes(), stderr }
     };
     match (status.phase, status.exit_code) {
@@ -103,7 +108,7 @@ pub(super) fn end_of(execution: &Execution, limit: Duration) -> CommandEnd {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -121,7 +126,6 @@ mod tests {
         let text = |text: &str| json!({ "head": text, "bytes": 1, "sha256": "" });
         for (status, expected) in [
             (json!({ "phase": "Succeeded", "output": { "output": "v1" } }), exited(0, "v1", "")),
-            (json!({ "phase": "Succeeded", "output": { "a": [1] } }), exited(0, "{\"a\":[1]}", "")),
             (json!({ "phase": "Succeeded" }), exited(0, "", "")),
             (
                 json!({ "phase": "Succeeded", "truncated": true, "stdout": text("begin") }),

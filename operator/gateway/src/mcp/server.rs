@@ -44,8 +44,8 @@ use crate::{
 const INSTRUCTIONS: &str = "Each tool is a skill: a small program that runs in a sandbox of its own, without a network, \
     on the input you give it and nothing else. A skill that fails answers with a reason and a message; correct the \
     input or say what is wrong, and do not repeat the same call. The tools that begin with skillet_ show which skills \
-    there are, switch them, run one by name and version, and list past runs. Where there is a tool named skill, it \
-    returns instructions: read them before you do the work that its description lists.";
+    there are, switch them, run one by name and version, and list past runs. Where there is a tool named read_skill, \
+    it returns instructions: read them before you do the work that its description lists.";
 const SESSION: &str = "mcp-session-id";
 
 pub(super) struct Server {

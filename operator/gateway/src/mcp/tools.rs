@@ -118,8 +118,8 @@ pub(super) async fn resolve(lookup: Lookup<'_>, tool_name: &str) -> Result<Optio
     Ok(ToolList::of(lookup).await?.get(tool_name).cloned())
 }
 
-/// Returns true if no skill of another name can have this tool name. A changed name, a name that tells two skills apart,
-/// an alias or a management tool's has a `_` in it.
+/// Returns true if no skill of another name can have this tool name. A changed name, a name that tells two skills
+/// apart, an alias or a management tool's has a `_` in it.
 fn is_plain(tool_name: &str) -> bool {
     let is_own = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     tool_name.len() <= MAX_LENGTH
@@ -173,8 +173,8 @@ impl ToolList {
         self.table.iter().find(|(_, one)| is_it(&one.resolved)).map(|(name, _)| name)
     }
 
-    /// The page after `cursor`: the management tools, those for instructions, then the skills by tool name. A cursor is the last name given, so
-    /// that no change between two pages moves what is on them.
+    /// The page after `cursor`: the management tools, those for instructions, then the skills by tool name. A cursor
+    /// is the last name given, so that no change between two pages moves what is on them.
     pub(super) fn page(
         &self,
         instruction_tools: Vec<Tool>,
