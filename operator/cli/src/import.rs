@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use kube::Api;
 use serde_json::{Value, json};
 use skillet_api::Skill;
-use skillet_core::import::{Outcome, Verdict, next_version, read, refuse_repeated_names};
+use skillet_core::import::{Outcome, Verdict, keep_own_fields, next_version, read, refuse_repeated_names};
 
 use crate::{
     apply,
@@ -71,12 +71,14 @@ async fn apply_one(
     Ok(())
 }
 
-/// Gives changed content a higher version than that of the cluster, since sealed content never changes.
+/// Keeps what the user of a present Skill set, and gives changed content a higher version than that of the cluster, since
+/// sealed content never changes.
 async fn raise_version(connection: &ClusterClient, object: &mut Value) {
     let skills: Api<Skill> = Api::namespaced(connection.client.clone(), &connection.namespace);
     let Some(name) = object["metadata"]["name"].as_str() else { return };
     // A Skill that cannot be read is new, or the server will refuse to change it.
     let Ok(present) = skills.get(name).await else { return };
+    keep_own_fields(&present.spec, object);
     let Ok(desired) = serde_json::from_value::<Skill>(object.clone()) else { return };
     if let Some(version) = next_version(&present.spec, &desired.spec) {
         object["spec"]["version"] = version.into();

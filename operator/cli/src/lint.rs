@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use skillet_api::{Reason, Skill, SkillPolicy, SkillPolicySpec};
 use skillet_core::skill::validate_skill;
+use skillet_instructions::{Diagnostic, lint::commands_not_run};
 
 use crate::{
     arguments::LintArgs,
@@ -119,6 +120,15 @@ fn problems(name: &str, object: &Value, skill: &Skill, policy: &SkillPolicySpec)
     if skill.spec.description.trim().is_empty() {
         problems.push(Problem::warning("spec.description", "is empty; a model chooses skills by it"));
     }
+    if let Some(instructions) = skill.spec.instructions.as_ref().filter(|own| own.dynamic.is_never()) {
+        problems.extend(commands_not_run(&instructions.body, &instructions.body).into_iter().map(
+            |finding| {
+                let Diagnostic { position, message, code, .. } = finding;
+                let field = format!("spec.instructions.body:{}:{}", position.line, position.column);
+                Problem { code: Some(code.as_str()), ..Problem::warning(&field, &message) }
+            },
+        ));
+    }
     let tool = skill.spec.tool.clone().unwrap_or_default();
     for (field, schema) in
         [("spec.tool.inputSchema", tool.input_schema), ("spec.tool.outputSchema", tool.output_schema)]
@@ -215,6 +225,17 @@ mod tests {
         );
         let found = lint_yaml(&format!("{{version: 1.0.0, tags: [1], {run}}}"));
         assert!(found.starts_with("count.yaml: count: spec.tags[0]: invalid type"), "{found}");
+    }
+
+    #[test]
+    fn commands_that_do_not_run_are_warnings_with_their_place() {
+        for (dynamic, expected) in [("Never", true), ("Run", false)] {
+            let body = format!("instructions: {{body: \"A\\nof !`date`\", dynamic: {dynamic}}}");
+            let found = lint_yaml(&format!("{{version: 1.0.0, description: x, {body}}}"));
+            let warning = "warning: spec.instructions.body:2:6: the command `date` is shown as it is written";
+            assert_eq!(found.contains(warning) && found.contains("(command_not_run)"), expected, "{found}");
+            assert!(found.ends_with("Skills: 1 valid, 0 invalid\n"), "{found}");
+        }
     }
 
     #[test]

@@ -6,21 +6,17 @@ pub mod manifest;
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use skillet_api::SkillSpec;
 use skillet_instructions::{
     Code, Diagnostic,
     collect::{Collected, collect},
-    document::Reading,
-    dynamic::commands,
+    document::{Reading, with_line_feeds},
+    lint,
     tree::FileTree,
 };
 
 pub use self::findings::findings;
-use crate::text::truncate;
-
-/// Bytes of a command in a note.
-const LONGEST_SHOWN: usize = 60;
 
 /// The outcome of one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +75,7 @@ fn verdict(tree: &FileTree, found: &Collected, prefix: &str) -> Verdict {
         Ok(object) => {
             let is_repaired = warnings.iter().any(is_repair);
             let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-            notes.extend(commands_note(&object));
+            notes.extend(commands_note(tree, found));
             notes.extend(servers_note(found));
             Verdict { path, outcome: Outcome::Taken { object, is_repaired }, notes }
         }
@@ -87,13 +83,10 @@ fn verdict(tree: &FileTree, found: &Collected, prefix: &str) -> Verdict {
     }
 }
 
-/// Returns what becomes of the commands of a body. The format runs them; a Skill does so only where it is asked to.
-fn commands_note(skill: &Value) -> Option<String> {
-    let body = skill["spec"]["instructions"]["body"].as_str().unwrap_or_default();
-    let first = truncate(commands(body).first()?, LONGEST_SHOWN).0;
-    Some(format!(
-        "the command `{first}` of the body is shown as it is written; spec.instructions.dynamic of the Skill and spec.dynamicContent of the SkillPolicy let commands run"
-    ))
+/// Returns what becomes of the first command of a body. The format runs it; a Skill does so only where it is asked to.
+fn commands_note(tree: &FileTree, found: &Collected) -> Option<String> {
+    let text = with_line_feeds(&manifest::found_content(tree, found).unwrap_or_default());
+    lint::commands_not_run(&text, &found.skill.document.body).first().map(ToString::to_string)
 }
 
 /// Returns what becomes of the MCP servers that a file or its bundle names.
@@ -126,6 +119,18 @@ pub fn refuse_repeated_names(verdicts: &mut [Verdict]) {
             }
             None => drop(first.insert(name, verdict.path.clone())),
         }
+    }
+}
+
+/// Keeps those fields of a present Skill that its user sets and no file can say.
+pub fn keep_own_fields(present: &SkillSpec, object: &mut Value) {
+    let Some(own) = &present.instructions else { return };
+    let instructions = &mut object["spec"]["instructions"];
+    if !own.dynamic.is_never() {
+        instructions["dynamic"] = json!(own.dynamic);
+    }
+    if !own.denied_tools.is_empty() {
+        instructions["deniedTools"] = json!(own.denied_tools);
     }
 }
 

@@ -24,6 +24,7 @@ pub enum Severity {
 /// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
+    CommandNotRun,
     CompatibilityNotString,
     CompatibilityTooLong,
     DescriptionTooLong,
@@ -59,6 +60,7 @@ impl Code {
     /// Returns the word that users and tools see.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::CommandNotRun => "command_not_run",
             Self::CompatibilityNotString => "compatibility_not_string",
             Self::CompatibilityTooLong => "compatibility_too_long",
             Self::DescriptionTooLong => "description_too_long",

@@ -7,12 +7,15 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::{
     Code, Diagnostic, Position,
     document::{DESCRIPTION_LIMIT, decode},
+    dynamic::commands,
     frontmatter, names,
     yaml::{self, YamlNode, YamlValue},
 };
 
 const FIELDS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
 const COMPATIBILITY_LIMIT: usize = 500;
+/// Characters of a command in a finding.
+const LONGEST_SHOWN: usize = 60;
 const START: Position = Position { line: 1, column: 1 };
 
 /// Returns the rules that a file breaks, by their place in it.
@@ -47,6 +50,26 @@ pub fn check(bytes: &[u8], file_name: &str, directory: &str) -> Vec<Diagnostic> 
     }
     found.sort_by_key(|diagnostic| (diagnostic.position.line, diagnostic.position.column));
     found
+}
+
+/// Returns a finding for each command of a body, which the format runs and a Skill shows. `text` is the file with the body.
+pub fn commands_not_run(text: &str, body: &str) -> Vec<Diagnostic> {
+    // A body that was changed has places of its own.
+    let (text, before) = text.rfind(body).map_or((body, 0), |at| (text, at));
+    let found = commands(body).into_iter().map(|command| {
+        let at = before + (command.as_ptr().addr() - body.as_ptr().addr());
+        let line_start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        let position = Position {
+            line: text[..at].matches('\n').count() + 1,
+            column: text[line_start..at].chars().count() + 1,
+        };
+        let shown: String = command.chars().take(LONGEST_SHOWN).collect();
+        let message = format!(
+            "the command `{shown}` is shown as it is written; spec.instructions.dynamic of the Skill and spec.dynamicContent of the SkillPolicy let commands run"
+        );
+        Diagnostic::warning(Code::CommandNotRun, position, message)
+    });
+    found.collect()
 }
 
 /// The finding for a directory without a SKILL.md.
@@ -220,5 +243,20 @@ mod tests {
         check_text("---\rname: log-triage\rdescription: d\r---\rx", &[]);
         assert_eq!(check(b"", "Skill.md", "a")[0].code, Code::MissingSkillMd);
         assert_eq!(check(b"---\nname: a\ndescription: Use: x\n---", "SKILL.md", "a")[0].position.line, 3);
+    }
+
+    #[test]
+    fn each_command_of_a_body_is_found_with_its_place() {
+        let text = "---\nname: a\n---\n\nLog: é !`git log`\n```\n!`no`\n```\n- !`b` !`git log`\n";
+        let body = frontmatter::split(text).body.trim();
+        let found: Vec<String> = commands_not_run(text, body).iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("5:10: warning: the command `git log` is shown"), "{found:?}");
+        assert!(found[0].ends_with("(command_not_run)") && found[1].starts_with("9:5: "), "{found:?}");
+        assert_eq!(commands_not_run("Text.", "Text."), []);
+        assert!(
+            commands_not_run("x", "!`a`")[0].message.contains("`a`"),
+            "a body of another text has places of its own"
+        );
     }
 }

@@ -6,7 +6,7 @@ use skillet_instructions::{
     Code, Diagnostic,
     collect::{Collected, collect},
     discovery::{is_skill_md, last, parent},
-    document::Reading,
+    document::{Reading, with_line_feeds},
     lint,
     tree::FileTree,
 };
@@ -38,6 +38,9 @@ fn lint_skill(path: &Path, tree: &FileTree, found: &Collected, is_strict: bool) 
         let rules = lint::check(content, last(&candidate.path), last(parent(&candidate.path)));
         findings.extend(rules.into_iter().map(|rule| if is_strict { rule } else { rule.into_warning() }));
     }
+    let content = tree.content(&candidate.path).unwrap_or_default();
+    let text = with_line_feeds(&String::from_utf8_lossy(content));
+    findings.extend(lint::commands_not_run(&text, &document.body));
     findings.sort_by_key(|finding| (finding.position.line, finding.position.column));
     // The reader and the standard see the same name.
     let has_rule_of_name = findings.iter().any(|finding| finding.code == Code::DirectoryMismatch);
@@ -126,6 +129,21 @@ mod tests {
         );
         assert!(found.ends_with("Skills: 2 valid, 1 invalid\n"), "{found}");
         assert!(directory.lint("", true).ends_with("Skills: 1 valid, 2 invalid\n"));
+    }
+
+    #[test]
+    fn commands_that_do_not_run_are_warnings_in_each_kind_of_file() {
+        let text = GOOD.replace("Read.", "Of !`date`.");
+        let files = [("pdf/SKILL.md", text.as_str()), ("notes.md", "x\n!`id`\n"), ("AGENTS.md", "!`ls`\n")];
+        let directory = Directory::of("commands", &files);
+        for (inner, place) in [
+            ("pdf", "pdf: warning: 5:6: the command `date`"),
+            ("notes.md", "notes: warning: 2:3: the command `id`"),
+            ("AGENTS.md", "agents: warning: 1:3: the command `ls`"),
+        ] {
+            let found = directory.lint(inner, true);
+            assert!(found.contains(place) && found.ends_with("Skills: 1 valid, 0 invalid\n"), "{found}");
+        }
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn files(tree: &FileTree, found: &Collected) -> Result<Vec<File>, Vec<String>> {
     if problems.is_empty() { Ok(files) } else { Err(problems) }
 }
 
-fn found_content(tree: &FileTree, found: &Collected) -> Option<String> {
+pub(super) fn found_content(tree: &FileTree, found: &Collected) -> Option<String> {
     let real = tree.resolve().files.get(&found.skill.candidate.path)?.clone();
     String::from_utf8(tree.content(&real)?.to_vec()).ok()
 }

@@ -1,6 +1,7 @@
 //! Trees of files in memory, and the Skills that they become.
 
 use serde_json::json;
+use skillet_api::dynamic::DynamicContent;
 
 use super::*;
 
@@ -81,7 +82,15 @@ fn changed_content_gets_a_higher_version_and_equal_content_keeps_its_own() {
     assert_eq!(next_version(&present, &desired).as_deref(), Some("1.4.2"));
     "Old.".clone_into(&mut present.description);
     assert_eq!(next_version(&present, &desired).as_deref(), Some("1.4.3"));
+    "New.".clone_into(&mut present.description);
+    let instructions = present.instructions.as_mut().unwrap();
+    (instructions.dynamic, instructions.denied_tools) = (DynamicContent::Run, vec!["Write".to_owned()]);
+    let mut kept = object(&verdicts[0]).clone();
+    keep_own_fields(&present, &mut kept);
+    let kept: SkillSpec = serde_json::from_value(kept["spec"].clone()).unwrap();
+    assert_eq!(next_version(&present, &kept).as_deref(), Some("1.4.2"), "{kept:?}");
     present.version = "0.9.0".to_owned();
+    "Old.".clone_into(&mut present.description);
     assert_eq!(next_version(&present, &desired), None);
     assert_eq!((raised("1.0.0", "1.1.0"), raised("1.0.0", "1.0.0").as_deref()), (None, Some("1.0.1")));
 }
@@ -105,7 +114,9 @@ fn a_command_of_a_body_is_noted_as_it_does_not_run_by_itself() {
         ("b/SKILL.md", "```\n!`date`\n```\nCode is shown."),
     ]);
     let [note] = verdicts[0].notes.as_slice() else { panic!("{:?}", verdicts[0].notes) };
-    assert!(note.starts_with("the command `date` of the body") && note.contains("spec.instructions.dynamic"));
+    assert!(
+        note.contains(": warning: the command `date` is shown") && note.contains("spec.instructions.dynamic")
+    );
     assert!(matches!(verdicts[0].outcome, Outcome::Taken { is_repaired: false, .. }));
     assert_eq!(verdicts[1].notes, [""; 0]);
 }
