@@ -13,7 +13,7 @@ use kube::{
     api::{DeleteParams, ListParams, Preconditions},
     core::PartialObjectMeta,
 };
-use skillet_api::{SkillExecution, names};
+use skillet_api::{SkillExecution, SkillPolicySpec, names};
 use skillet_core::{lane::Lane, retention};
 use skillet_kube::{is_gone, list_metadata_pages};
 use tokio::{
@@ -37,6 +37,8 @@ pub(crate) struct Finished {
     pub(crate) execution: ExecutionRef,
     /// Seconds since 1970, or `None` if the object is gone.
     pub(crate) at: Option<i64>,
+    /// True for a command of instructions.
+    pub(crate) is_command: bool,
 }
 
 impl Finished {
@@ -44,12 +46,13 @@ impl Finished {
     pub(crate) fn of(execution: &SkillExecution) -> Option<Self> {
         let status = execution.status.as_ref().filter(|status| status.phase.is_terminal())?;
         let at = status.finished_at.as_ref().map_or_else(Timestamp::now, |at| at.0);
-        Some(Self { at: Some(at.as_second()), ..Self::gone(execution)? })
+        let is_command = execution.spec.command.is_some();
+        Some(Self { at: Some(at.as_second()), is_command, ..Self::gone(execution)? })
     }
 
     /// Returns the execution as an object that no longer exists.
     pub(crate) fn gone(execution: &impl Resource) -> Option<Self> {
-        Some(Self { execution: ExecutionRef::of(execution)?, at: None })
+        Some(Self { execution: ExecutionRef::of(execution)?, at: None, is_command: false })
     }
 }
 
@@ -66,6 +69,28 @@ pub(crate) enum RetentionEvent {
 struct Kept {
     at: i64,
     is_listed: bool,
+    is_command: bool,
+}
+
+/// Ages and number at which finished executions are deleted.
+#[derive(Clone, Copy, Debug)]
+struct RetentionLimits {
+    ttl: Duration,
+    /// The age of commands: no request asks for an output after the window in which it was made.
+    command_ttl: Duration,
+    /// Executions of one lane, and commands of one lane.
+    per_lane: usize,
+}
+
+impl RetentionLimits {
+    fn of(policy: &SkillPolicySpec) -> Self {
+        let ttl = policy.retention.ttl.0;
+        Self {
+            ttl,
+            command_ttl: policy.dynamic_content.cache_ttl.0.min(ttl),
+            per_lane: usize::try_from(policy.retention.per_namespace).unwrap_or(usize::MAX),
+        }
+    }
 }
 
 /// Finished executions by lane, then by name and uid.
@@ -87,10 +112,10 @@ impl Retained {
     }
 
     fn update(&mut self, finished: Finished) {
-        let Finished { execution: ExecutionRef { lane, name, uid }, at } = finished;
+        let Finished { execution: ExecutionRef { lane, name, uid }, at, is_command } = finished;
         let of = self.0.entry(lane.clone()).or_default();
         match at {
-            Some(at) => of.insert((name, uid), Kept { at, is_listed: true }),
+            Some(at) => of.insert((name, uid), Kept { at, is_listed: true, is_command }),
             None => of.remove(&(name, uid)),
         };
         if of.is_empty() {
@@ -98,15 +123,21 @@ impl Retained {
         }
     }
 
-    /// Returns every execution past the age or the number of its lane.
-    fn expired(&self, ttl: Duration, per_lane: usize, now: i64) -> Vec<ExecutionRef> {
-        let of_lane = |(lane, of): (&Lane, &HashMap<(String, String), Kept>)| {
-            let finished: Vec<((String, String), i64)> =
-                of.iter().map(|(id, kept)| (id.clone(), kept.at)).collect();
-            let expired = retention::expired_executions(&finished, ttl, per_lane, now).into_iter();
-            expired.map(|(name, uid)| ExecutionRef { lane: lane.clone(), name, uid }).collect::<Vec<_>>()
-        };
-        self.0.iter().flat_map(of_lane).collect()
+    /// Returns every execution past the age or the number of its lane. Commands are counted apart, so that texts of models
+    /// evict no result of a call.
+    fn expired(&self, limits: RetentionLimits, now: i64) -> Vec<ExecutionRef> {
+        let RetentionLimits { ttl, command_ttl, per_lane } = limits;
+        let mut expired = Vec::new();
+        for (lane, of) in &self.0 {
+            for (is_command, ttl) in [(false, ttl), (true, command_ttl)] {
+                let of_kind = of.iter().filter(|(_, kept)| kept.is_command == is_command);
+                let finished: Vec<((String, String), i64)> =
+                    of_kind.map(|(id, kept)| (id.clone(), kept.at)).collect();
+                let gone = retention::expired_executions(&finished, ttl, per_lane, now).into_iter();
+                expired.extend(gone.map(|(name, uid)| ExecutionRef { lane: lane.clone(), name, uid }));
+            }
+        }
+        expired
     }
 }
 
@@ -122,12 +153,11 @@ pub(crate) async fn executions(ctx: Arc<Context>, mut events: mpsc::UnboundedRec
                 None => return,
             },
             _ = period.tick() => {
-                let retention = ctx.catalog.policy().retention.clone();
-                let per_lane = usize::try_from(retention.per_namespace).unwrap_or(usize::MAX);
-                for execution in kept.expired(retention.ttl.0, per_lane, Timestamp::now().as_second()) {
+                let limits = RetentionLimits::of(&ctx.catalog.policy());
+                for execution in kept.expired(limits, Timestamp::now().as_second()) {
                     // What could not be deleted is due again in the next period.
                     if delete(&ctx, &execution).await {
-                        kept.update(Finished { execution, at: None });
+                        kept.update(Finished { execution, at: None, is_command: false });
                     }
                     sleep(PACE).await;
                 }
@@ -190,6 +220,8 @@ async fn orphans(ctx: &Context) -> Result<Vec<String>, kube::Error> {
 
 #[cfg(test)]
 mod tests {
+    use skillet_api::dynamic::BodyCommand;
+
     use super::*;
 
     fn finished(name: &str, at: Option<i64>) -> Finished {
@@ -198,11 +230,13 @@ mod tests {
 
     fn finished_for(caller: &str, name: &str, at: Option<i64>) -> Finished {
         let lane = Lane::new("ns", Some(caller));
-        Finished { execution: ExecutionRef { lane, name: name.into(), uid: format!("{name}-uid") }, at }
+        let execution = ExecutionRef { lane, name: name.into(), uid: format!("{name}-uid") };
+        Finished { execution, at, is_command: name.starts_with("command") }
     }
 
     fn names(kept: &Retained, ttl: u64, per_lane: usize, now: i64) -> Vec<String> {
-        let expired = kept.expired(Duration::from_secs(ttl), per_lane, now);
+        let ttl = Duration::from_secs(ttl);
+        let expired = kept.expired(RetentionLimits { ttl, command_ttl: ttl / 2, per_lane }, now);
         expired.into_iter().map(|execution| execution.name).collect()
     }
 
@@ -225,6 +259,30 @@ mod tests {
             kept.update(finished_for(caller, name, Some(at)));
         }
         assert_eq!(names(&kept, 100, 1, 50), ["a"]);
+    }
+
+    #[test]
+    fn commands_are_kept_apart_and_for_the_time_of_their_cache() {
+        let mut kept = Retained::default();
+        for (name, at) in [("call", 10), ("command-a", 10), ("command-b", 30), ("command-c", 40)] {
+            kept.update(finished(name, Some(at)));
+        }
+        assert_eq!(names(&kept, 80, 10, 49), Vec::<String>::new());
+        assert_eq!(names(&kept, 80, 10, 50), ["command-a"]);
+        assert_eq!(
+            names(&kept, 80, 1, 49),
+            ["command-a", "command-b"],
+            "none of them takes the call's place"
+        );
+        assert_eq!(names(&kept, 80, 10, 90).len(), 4);
+        let mut policy = SkillPolicySpec::default();
+        let limits = RetentionLimits::of(&policy);
+        assert_eq!(
+            (limits.ttl.as_secs(), limits.command_ttl.as_secs(), limits.per_lane),
+            (86_400, 600, 1000)
+        );
+        policy.retention.ttl.0 = Duration::from_secs(60);
+        assert_eq!(RetentionLimits::of(&policy).command_ttl.as_secs(), 60);
     }
 
     #[test]
@@ -256,6 +314,10 @@ mod tests {
             .unwrap()
         };
         assert_eq!(Finished::of(&parse("Running")), None);
-        assert_eq!(Finished::of(&parse("Failed")).and_then(|f| f.at), Some(7));
+        let failed = Finished::of(&parse("Failed")).unwrap();
+        assert_eq!((failed.at, failed.is_command), (Some(7), false));
+        let mut command = parse("Failed");
+        command.spec.command = Some(BodyCommand::default());
+        assert!(Finished::of(&command).unwrap().is_command);
     }
 }

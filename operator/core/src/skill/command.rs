@@ -17,10 +17,38 @@ use super::{
 };
 use crate::{content::Content, text::truncate};
 
-/// Variables with a meaning for the shell.
-const TAKEN: [&str; 9] = [ARGUMENTS, "BASH_ENV", "ENV", "HOME", "IFS", "PATH", "PS4", "SHELLOPTS", "TMPDIR"];
+/// Variables with a meaning for one shell or another, and those that a sandbox exports.
+const TAKEN: [&str; 26] = [
+    ARGUMENTS,
+    "CDPATH",
+    "ENV",
+    "EUID",
+    "FUNCNAME",
+    "GLOBIGNORE",
+    "GROUPS",
+    "HISTFILE",
+    "HOME",
+    "IFS",
+    "LANG",
+    "LINENO",
+    "OLDPWD",
+    "OPTIND",
+    "PATH",
+    "PPID",
+    "PS1",
+    "PS2",
+    "PS4",
+    "PWD",
+    "RANDOM",
+    "SECONDS",
+    "SHELL",
+    "SHELLOPTS",
+    "TMPDIR",
+    "UID",
+];
 /// Begins of variables with a meaning for the loader, an interpreter or the bundle.
-const TAKEN_BEGINS: [&str; 6] = ["CLAUDE_", "GIT_", "LD_", "NODE_", "PYTHON", "SKILL_"];
+const TAKEN_BEGINS: [&str; 9] =
+    ["BASH", "CLAUDE_", "COMP_", "GIT_", "LC_", "LD_", "NODE_", "PYTHON", "SKILL_"];
 /// Commands that a refusal shows, and bytes of each.
 const SHOWN: (usize, usize) = (16, 80);
 
@@ -193,6 +221,9 @@ mod tests {
             ("PYTHONPATH", true),
             ("SKILL_DIR", true),
             ("ARGUMENTS", true),
+            ("BASH_ENV", true),
+            ("UID", true),
+            ("LC_ALL", true),
             ("mine", true),
             ("hush", true),
             ("path", false),

@@ -1,6 +1,6 @@
 //! The Run frame: the runner's whole input. Secrets are in it and nowhere else.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use skillet_core::{
     admission::Admitted,
@@ -47,13 +47,15 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<Stri
         }
         ValidProgram::BodyCommand { interpreter, text, inputs: _ } => {
             name_bundle_folder(&mut env);
+            let is_free = |name: &String| !env.contains_key(name) && !secret_env.contains_key(name);
+            let variables: BTreeMap<&String, &String> =
+                admitted.variables.iter().filter(|(name, _)| is_free(name)).collect();
             // The word behind the text is $0; those after it are $1 and so on.
-            [interpreter, "-c", text, "sh"].map(ToOwned::to_owned).to_vec()
+            let words =
+                [interpreter.clone(), "-c".to_owned(), with_variables(text, &variables), "sh".to_owned()];
+            words.into_iter().chain(variables.into_values().cloned()).collect()
         }
     };
-    for (name, value) in &admitted.variables {
-        env.entry(name.clone()).or_insert_with(|| value.clone());
-    }
     argv.extend(admitted.args.iter().cloned());
     Run {
         execution_uid: id.execution_uid.to_owned(),
@@ -72,6 +74,22 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<Stri
             file_bytes: FILE_BYTES,
             open_files: OPEN_FILES,
         },
+    }
+}
+
+/// Returns a command behind the assignment of variables, whose values are its first arguments.
+///
+/// They are variables of the shell and not of its environment: no program that the command starts takes one for a setting.
+fn with_variables(command: &str, variables: &BTreeMap<&String, &String>) -> String {
+    let mut text = String::new();
+    for (place, name) in variables.keys().enumerate() {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{name}=${{{}}} ", place + 1);
+    }
+    if variables.is_empty() {
+        command.to_owned()
+    } else {
+        format!("{text}; shift {}; {command}", variables.len())
     }
 }
 
@@ -170,8 +188,8 @@ mod tests {
         let spec: SkillSpec = serde_saphyr::from_str(yaml).unwrap();
         let content = validate_command(&spec, "echo $1 ${tag}", &SkillPolicySpec::default()).unwrap();
         let run = frame_of(content, &["a; id"], "");
-        assert_eq!(argv(&run), ["/bin/sh", "-c", "echo $1 ${tag}", "sh", "a; id"]);
-        assert_eq!((run.env["tag"].as_str(), run.env["A"].as_str()), ("v1", "own"));
+        assert_eq!(argv(&run), ["/bin/sh", "-c", "tag=${1} ; shift 1; echo $1 ${tag}", "sh", "v1", "a; id"]);
+        assert_eq!((run.env.get("tag"), run.env["A"].as_str()), (None, "own"), "no program sees a value");
         assert_eq!(run.env["SKILL_DIR"], "/dev/shm/work");
         assert_eq!(run.check(), Ok(()));
     }
