@@ -5,6 +5,7 @@
 //! memory of this gateway only saves reads of executions that have ended.
 
 mod body;
+mod budget;
 mod ended;
 mod metrics;
 
@@ -13,13 +14,18 @@ use std::{array::from_fn, collections::BTreeMap, sync::Arc, time::Duration};
 use futures::{FutureExt as _, StreamExt as _, stream};
 use jiff::Timestamp;
 use skillet_api::SkillPolicySpec;
-use skillet_instructions::dynamic::CommandEnd;
+use skillet_instructions::dynamic::{CommandEnd, OUTPUT_LIMIT};
 use tokio::time::{Instant, timeout};
 use tracing::warn;
 
-use self::{body::CommandCall, ended::EndedCommands};
+use self::{
+    body::CommandCall,
+    budget::MOST,
+    ended::{EndedCommands, MESSAGE_BYTES},
+};
 pub(crate) use self::{
     body::{BodyText, CommandEnds, explain},
+    budget::CommandBudget,
     metrics::CommandMetrics,
 };
 use crate::{
@@ -28,12 +34,8 @@ use crate::{
     executions::{ExecutionClient, ExecutionError, ExecutionRequest},
 };
 
-/// Most time for all commands of one request.
-const TOTAL_TIME: Duration = Duration::from_secs(30);
 /// Commands of one request that run at one time.
 const PARALLEL: usize = 8;
-/// Most commands of all texts of a request.
-const MOST: usize = 64;
 /// Executions of one command in a window: what the cluster could not run is tried again.
 const ATTEMPTS: usize = 2;
 
@@ -44,6 +46,15 @@ pub(crate) struct CommandCaller<'a> {
     pub(crate) request_id: Option<&'a str>,
     /// The end of the request's own time.
     pub(crate) deadline: Option<Instant>,
+    pub(crate) budget: &'a CommandBudget,
+}
+
+/// The use of the commands in the texts of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandUse {
+    Run,
+    /// Shows them as they are written: nobody asks a model.
+    Show,
 }
 
 /// Runs the commands of bodies.
@@ -69,11 +80,19 @@ impl CommandRunner {
         self.run_all(caller, std::slice::from_ref(body)).await.pop().flatten()
     }
 
+    /// Returns the most bytes that the ends of these bodies' commands have.
+    pub(crate) fn most_output(&self, bodies: &[BodyText]) -> usize {
+        let policy = self.catalog.policy();
+        let commands: usize = bodies.iter().map(|body| body.count_calls(&policy)).sum();
+        commands.min(MOST) * (OUTPUT_LIMIT + MESSAGE_BYTES)
+    }
+
     /// Runs the commands of all bodies of one request, and returns their ends, a body after the other.
     pub(crate) async fn run_all(&self, caller: CommandCaller<'_>, bodies: &[BodyText]) -> Vec<CommandEnds> {
         let policy = self.catalog.policy();
         let began = Instant::now();
-        let latest = began + TOTAL_TIME;
+        let timer = caller.budget.start();
+        let latest = began + timer.left;
         let total = caller.deadline.unwrap_or(latest).min(latest).saturating_duration_since(began);
         let window = window(&policy, Timestamp::now());
         let mut ends: Vec<CommandEnds> = Vec::new();
@@ -85,7 +104,7 @@ impl CommandRunner {
             }
             ends.push((!calls.is_empty()).then(BTreeMap::new));
             for call in calls {
-                if running.len() == MOST {
+                if !caller.budget.take_place() {
                     let reason = format!("a request runs its first {MOST} commands");
                     if let Some(Some(ends)) = ends.last_mut() {
                         ends.insert(call.command.text, CommandEnd::Failed { reason });
@@ -171,18 +190,19 @@ impl CommandRunner {
 
 /// Returns the number of the window in which a time lies. Outputs are the same in one window.
 fn window(policy: &SkillPolicySpec, now: Timestamp) -> i64 {
-    let length = i64::try_from(policy.dynamic_content.cache_ttl.0.as_secs()).unwrap_or(i64::MAX);
-    now.as_second() / length.max(1)
+    let length = i64::try_from(policy.dynamic_content.cache_ttl.0.as_millis()).unwrap_or(i64::MAX);
+    now.as_millisecond() / length.max(1)
 }
 
 fn order(
     policy: &SkillPolicySpec,
-    CommandCaller { caller, request_id, deadline: _ }: CommandCaller<'_>,
+    CommandCaller { caller, request_id, deadline: _, budget: _ }: CommandCaller<'_>,
     call: &CommandCall,
     (window, attempt): (i64, usize),
 ) -> ExecutionRequest {
     let CommandCall { namespace, skill, version, seal, timeout, command } = call;
     let own = timeout.unwrap_or(policy.defaults.timeout.0).min(policy.maximums.timeout.0);
+    let seal = format!("{seal:032x}");
     let key = serde_json::json!([window, attempt, namespace, skill, version, seal, command]);
     ExecutionRequest {
         version: Some(version.to_string()),

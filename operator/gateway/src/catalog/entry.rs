@@ -2,12 +2,10 @@
 //!
 //! Programs are dropped: for thousands of skills they would be most of the memory.
 
-use std::{
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use skillet_api::{
     Skill, SkillVersion,
     reason::{READY, SECRETS_PRESENT},
@@ -79,7 +77,7 @@ pub struct CachedVersion {
 pub struct CachedContent {
     pub version: Arc<str>,
     /// Stands for the digest: no other content has the same.
-    pub seal: u64,
+    pub seal: u128,
     /// False for instructions alone, which nothing runs.
     pub has_program: bool,
     pub instructions: Option<Arc<CachedInstructions>>,
@@ -203,10 +201,9 @@ impl ToolSchemas {
     }
 }
 
-fn seal(digest: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    digest.hash(&mut hasher);
-    hasher.finish()
+/// The first half of a SHA-256, which is the same in every release.
+fn seal(digest: &str) -> u128 {
+    Sha256::digest(digest).iter().take(16).fold(0, |seal, byte| seal << 8 | u128::from(*byte))
 }
 
 fn share(mine: &mut Arc<str>, theirs: &Arc<str>) {

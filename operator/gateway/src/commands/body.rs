@@ -14,7 +14,11 @@ use skillet_instructions::{
     inputs::{CallValues, MissingInput, shell_values, substitute},
 };
 
-use crate::catalog::{CachedInstructions, CachedVersion};
+use super::ended::size;
+use crate::{
+    catalog::{CachedInstructions, CachedVersion},
+    compute::compute,
+};
 
 /// Most characters of the text behind a slash name, and of one value, that a SkillExecution takes.
 const LONGEST_VALUES: (usize, usize) = (16_384, 4096);
@@ -51,7 +55,7 @@ pub(super) struct CommandCall {
     pub(super) namespace: Arc<str>,
     pub(super) skill: Arc<str>,
     pub(super) version: Arc<str>,
-    pub(super) seal: u64,
+    pub(super) seal: u128,
     /// The skill's own time limit.
     pub(super) timeout: Option<Duration>,
     pub(super) command: BodyCommand,
@@ -130,25 +134,39 @@ impl BodyText {
         self.instructions().is_some_and(|instructions| !instructions.commands.is_empty())
     }
 
-    /// Returns the commands that are to run. None runs if a required value is missing, for which the text asks.
-    pub(super) fn calls(&self, policy: &SkillPolicySpec) -> Vec<CommandCall> {
-        let Self { namespace, skill, version, invocation, values } = self;
-        let Some(instructions) = self.instructions() else { return Vec::new() };
-        let inputs = &instructions.inputs;
-        let is_declared = |name: &String| inputs.iter().any(|input| input.name == *name);
-        let is_allowed = check(policy, namespace, instructions, *invocation).is_ok();
+    /// Returns the number of commands that are to run.
+    pub(super) fn count_calls(&self, policy: &SkillPolicySpec) -> usize {
+        self.instructions().filter(|own| self.may_run(own, policy)).map_or(0, |own| own.commands.len())
+    }
+
+    /// Returns true if the commands run. None runs if a required value is missing, for which the text asks.
+    fn may_run(&self, instructions: &CachedInstructions, policy: &SkillPolicySpec) -> bool {
+        let Self { namespace, skill: _, version: _, invocation, values } = self;
         let (most_text, most_value) = LONGEST_VALUES;
         let fits = |text: &str, most: usize| text.chars().count() <= most && !text.contains('\0');
-        if !is_allowed
-            || shell_values(inputs, values).is_err()
-            || !fits(&values.text, most_text)
-            || !values.named.iter().all(|(name, value)| !is_declared(name) || fits(value, most_value))
-        {
+        check(policy, namespace, instructions, *invocation).is_ok()
+            && shell_values(&instructions.inputs, values).is_ok()
+            && fits(&values.text, most_text)
+            && self.declared_values(instructions).all(|(_, value)| fits(value, most_value))
+    }
+
+    fn declared_values<'a>(
+        &'a self,
+        instructions: &'a CachedInstructions,
+    ) -> impl Iterator<Item = (&'a String, &'a String)> {
+        let is_declared = |name: &String| instructions.inputs.iter().any(|input| input.name == *name);
+        self.values.named.iter().filter(move |(name, _)| is_declared(name))
+    }
+
+    /// Returns the commands that are to run.
+    pub(super) fn calls(&self, policy: &SkillPolicySpec) -> Vec<CommandCall> {
+        let Self { namespace, skill, version, invocation: _, values } = self;
+        let Some(instructions) = self.instructions().filter(|own| self.may_run(own, policy)) else {
             return Vec::new();
-        }
-        let named = values.named.iter().filter(|(name, _)| is_declared(name));
+        };
+        let declared = self.declared_values(instructions);
         let inputs: BTreeMap<String, String> =
-            named.map(|(name, value)| (name.clone(), value.clone())).collect();
+            declared.map(|(name, value)| (name.clone(), value.clone())).collect();
         let call = |text: &String| CommandCall {
             namespace: namespace.clone(),
             skill: skill.clone(),
@@ -170,7 +188,10 @@ impl BodyText {
             return Ok(String::new());
         };
         match ends {
-            Some(ends) => fill(body, inputs, &self.values, ends),
+            Some(ends) => {
+                let bytes = body.len() + ends.values().map(size).sum::<usize>();
+                compute(bytes, || fill(body, inputs, &self.values, ends))
+            }
             None => substitute(body, inputs, &self.values),
         }
     }

@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 16 << 20;
 /// Bytes of an end beside its texts.
 const FRAME_BYTES: usize = 256;
 /// Most bytes of a reason, and of standard error.
-const MESSAGE_BYTES: usize = 4096;
+pub(super) const MESSAGE_BYTES: usize = 4096;
 
 /// Ends of commands, by the name of their execution. Those of earlier windows are dropped.
 #[derive(Debug, Default)]
@@ -53,7 +53,8 @@ struct TextOutput {
     output: String,
 }
 
-fn size(end: &CommandEnd) -> usize {
+/// Returns the bytes of an end.
+pub(super) fn size(end: &CommandEnd) -> usize {
     match end {
         CommandEnd::Exited { code: _, stdout, stderr } => stdout.len() + stderr.len(),
         CommandEnd::TimedOut { limit: _ } => 0,

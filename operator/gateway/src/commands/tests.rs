@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use skillet_api::duration::SkillDuration;
 use skillet_llm::DialectName::{self, OpenAiChat};
 
-use super::*;
+use super::{budget::TOTAL_TIME, *};
 use crate::testing::{
     AGENT, TestGateway,
     scripts::{CHAT, asking, will_say},
@@ -189,6 +189,31 @@ async fn failures_stand_in_the_place_of_the_output() {
 }
 
 #[tokio::test]
+async fn a_count_of_tokens_and_a_dry_run_start_nothing() {
+    let gateway = dynamic("Always");
+    let (path, request) = asking(OpenAiChat, "hi", false);
+    let dry = [("x-skillet-dry-run", "true")];
+    let shown = gateway.send("POST", &path, Some(AGENT), &dry, &request.to_string()).await;
+    assert!(shown.text.contains("Log: !`git log $1`"), "{}", shown.text);
+    gateway.provider.will_say(&json!({ "input_tokens": 7 }));
+    let request = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
+    gateway.post("/v1/messages/count_tokens", &request).await;
+    let counted = gateway.provider.last_request().to_string();
+    assert!(counted.contains("Log: !`git log $1`"), "{counted}");
+    assert_eq!(gateway.created(), 0);
+}
+
+#[test]
+fn a_window_is_as_long_as_the_policy_says() {
+    let mut policy = SkillPolicySpec::default();
+    let at = |millis| Timestamp::from_millisecond(millis).unwrap();
+    for (ttl, same, other) in [(600_000, 599_999, 600_000), (1500, 1499, 1500), (500, 499, 500)] {
+        policy.dynamic_content.cache_ttl = SkillDuration(Duration::from_millis(ttl));
+        assert_eq!((window(&policy, at(same)), window(&policy, at(other))), (0, 1), "{ttl}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_command_prints_gains_nothing() {
     let gateway = dynamic("Triggered");
     for (n, attack) in [
@@ -270,17 +295,26 @@ fn body(gateway: &TestGateway) -> BodyText {
 async fn a_request_runs_a_number_of_commands_whatever_its_texts() {
     let gateway = dynamic("Always");
     let caller = TestGateway::caller(AGENT);
-    let asked = CommandCaller { caller: &caller, request_id: None, deadline: None };
+    let asked = CommandCaller {
+        caller: &caller,
+        request_id: None,
+        deadline: None,
+        budget: &CommandBudget::default(),
+    };
     let with = |text: usize| BodyText {
         values: skillet_instructions::inputs::CallValues { text: text.to_string(), ..Default::default() },
         ..body(&gateway)
     };
     let bodies: Vec<BodyText> = (0..MOST + 2).map(with).collect();
+    assert_eq!(gateway.service.commands.most_output(&bodies), MOST * (OUTPUT_LIMIT + MESSAGE_BYTES));
     let ends = gateway.service.commands.run_all(asked, &bodies).await;
     assert_eq!((gateway.api.executions().len(), ends.len()), (MOST, MOST + 2));
     let end = |at: usize| ends[at].as_ref().unwrap()["git log $1"].clone();
     assert!(matches!(end(MOST - 1), CommandEnd::Exited { code: 0, .. }));
-    assert_eq!(end(MOST), CommandEnd::Failed { reason: "a request runs its first 64 commands".into() });
+    let no_place = CommandEnd::Failed { reason: "a request runs its first 64 commands".into() };
+    assert_eq!(end(MOST), no_place);
+    let later = gateway.service.commands.run(asked, &with(0)).await.unwrap();
+    assert_eq!(later["git log $1"], no_place, "the calls of a conversation share its places");
 }
 
 #[tokio::test(start_paused = true)]
@@ -289,14 +323,22 @@ async fn commands_have_a_time_in_all_and_a_later_request_finds_their_end() {
     gateway.api.set_status_on_create(Value::Null);
     let body = body(&gateway);
     let caller = TestGateway::caller(AGENT);
-    let asked = CommandCaller { caller: &caller, request_id: None, deadline: None };
+    let asked = CommandCaller {
+        caller: &caller,
+        request_id: None,
+        deadline: None,
+        budget: &CommandBudget::default(),
+    };
     let late = CommandCaller { deadline: Some(Instant::now()), ..asked };
     let ends = gateway.service.commands.run(late, &body).await.unwrap();
     assert!(matches!(&ends["git log $1"], CommandEnd::Failed { reason } if reason.contains("time")));
     assert_eq!(gateway.api.executions().len(), 0);
     let ends = gateway.service.commands.run(asked, &body).await.unwrap();
     assert_eq!(ends["git log $1"], CommandEnd::TimedOut { limit: TOTAL_TIME });
-    let soon = CommandCaller { deadline: Some(Instant::now() + Duration::from_secs(2)), ..asked };
+    let used_up = gateway.service.commands.run(asked, &body).await.unwrap();
+    assert!(matches!(&used_up["git log $1"], CommandEnd::Failed { reason } if reason.contains("time")));
+    let budget = &CommandBudget::default();
+    let soon = CommandCaller { deadline: Some(Instant::now() + Duration::from_secs(2)), budget, ..asked };
     let ends = gateway.service.commands.run(soon, &body).await.unwrap();
     assert_eq!(ends["git log $1"], CommandEnd::TimedOut { limit: Duration::from_secs(2) });
     let made = gateway.api.executions();
@@ -307,7 +349,8 @@ async fn commands_have_a_time_in_all_and_a_later_request_finds_their_end() {
         name,
         json!({ "phase": "Succeeded", "output": { "output": "late" }, "attempts": 1, "truncated": false }),
     );
-    let ends = gateway.service.commands.run(asked, &body).await.unwrap();
+    let asked_again = CommandCaller { budget: &CommandBudget::default(), ..asked };
+    let ends = gateway.service.commands.run(asked_again, &body).await.unwrap();
     assert_eq!(
         ends["git log $1"],
         CommandEnd::Exited { code: 0, stdout: b"late".to_vec(), stderr: String::new() }

@@ -19,7 +19,7 @@ use crate::{
     auth::AuthError,
     bundles::BundleReader,
     catalog::{Namespace, SkillCatalog},
-    commands::CommandCaller,
+    commands::{CommandBudget, CommandCaller},
     model::{
         InstructionsAction, Target,
         instruction_tools::{DirectCall, NAMES, read_body, read_call, read_file, tool_definitions},
@@ -92,7 +92,8 @@ pub(super) async fn call(
         Ok(DirectCall::Body { body }) => {
             let request_id = call::request_id(call.request);
             let (caller, request_id) = (call.caller, request_id.as_deref());
-            let caller = CommandCaller { caller, request_id, deadline: None };
+            let budget = CommandBudget::default();
+            let caller = CommandCaller { caller, request_id, deadline: None, budget: &budget };
             let ends = call.service.commands.run(caller, &body).await;
             match read_body(&body, &ends, most) {
                 Ok(text) => tool_result::done(text),

@@ -36,7 +36,7 @@ use super::{
 use crate::{
     auth::{AuthError, Caller},
     bundles::BundleReader,
-    commands::CommandCaller,
+    commands::{CommandBudget, CommandCaller},
     memory::MemoryReservation,
     service::SkillService,
 };
@@ -201,7 +201,11 @@ impl ServerHandler for Server {
     ) -> Result<GetPromptResponse, ErrorData> {
         let body = self.prompts(&context).await?.body(&request.name, request.arguments.as_ref())?;
         let (caller, request_id) = (caller(&context.extensions)?, call::request_id(&context));
-        let caller = CommandCaller { caller: &caller, request_id: request_id.as_deref(), deadline: None };
+        let memory = memory(&context.extensions);
+        let reserved = call::reserve(&self.service, &caller, memory.as_ref(), READ_BYTES).await;
+        let _reservation = reserved.map_err(|error| ErrorData::internal_error(error.message, None))?;
+        let (request_id, budget) = (request_id.as_deref(), CommandBudget::default());
+        let caller = CommandCaller { caller: &caller, request_id, deadline: None, budget: &budget };
         let ends = self.service.commands.run(caller, &body).await;
         Ok(prompts::render(&body, &ends)?.into())
     }

@@ -42,6 +42,7 @@ use self::{
 };
 use crate::{
     auth::Caller,
+    commands::CommandBudget,
     compute::compute,
     error::ApiError,
     executions::Metadata,
@@ -77,6 +78,8 @@ pub struct Conversation {
     pub idempotency: Option<String>,
     pub session: Option<String>,
     pub request_id: Option<String>,
+    /// Places and time of the commands in texts that the model reads.
+    pub(crate) command_budget: CommandBudget,
     /// Tokens of the request's header that confirm calls.
     pub confirmations: Vec<String>,
     /// The memory reservation of the conversation, returned at its end.

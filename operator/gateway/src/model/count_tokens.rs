@@ -17,7 +17,7 @@ use super::{
     turn::Turn,
     upstream::response_headers,
 };
-use crate::error::ApiError;
+use crate::{commands::CommandUse, error::ApiError};
 
 /// The field of Gemini's `countTokens` with a whole request. Without it only contents are counted.
 const GEMINI_REQUEST: &str = "generateContentRequest";
@@ -63,7 +63,7 @@ async fn ask(
     if is_gemini && turn.request[GEMINI_REQUEST].is_object() {
         turn.request = turn.request[GEMINI_REQUEST].take();
     }
-    let offered = turn.offer_tools(gateway).await?;
+    let offered = turn.offer_tools(gateway, CommandUse::Show).await?;
     let mut body = turn.original.clone();
     if turn.restored.is_some() || offered.changes_request() {
         let counted = if is_gemini { whole_request(&turn.model, turn.request.take()) } else { turn.request };

@@ -20,6 +20,7 @@ use skillet_offer::{Explanation, OfferDecision, QuestionTerm};
 
 use crate::{
     auth::{Caller, Verb},
+    commands::CommandUse,
     compute::compute,
     error::ApiError,
     memory::MemoryReservation,
@@ -110,7 +111,7 @@ fn field_text(body: &Bytes, name: &str) -> Bytes {
 
 async fn inject(State(gateway): State<ModelState>, request: Request) -> Result<Response, ApiError> {
     let mut turn = read_turn(&gateway, request).await?;
-    let tools = turn.offer_tools(&gateway).await?;
+    let tools = turn.offer_tools(&gateway, CommandUse::Run).await?;
     let (conversation, mut request) = turn.into_conversation(gateway, tools)?;
     conversation.resolve_confirmations(&mut request, &mut conversation.progress()).await?;
     Ok(with_text(&conversation.offered.to_json(), "request", &conversation.sent(&request)))

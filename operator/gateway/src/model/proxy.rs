@@ -19,6 +19,7 @@ use skillet_api::gateway::StoredObjects;
 use skillet_llm::DialectName;
 
 use crate::{
+    commands::CommandUse,
     compute::compute,
     error::ApiError,
     model::{
@@ -116,7 +117,7 @@ async fn respond(
     if let Some(rules) = shared_key {
         turn.share_key(&gateway, rules).await?;
     }
-    let tools = turn.offer_tools(&gateway).await?;
+    let tools = turn.offer_tools(&gateway, CommandUse::Run).await?;
     let hides_threads = shared_key.is_some_and(|rules| rules.stored_objects != StoredObjects::Allow);
     if (hides_threads || !tools.tools.is_empty())
         && let Some(refusal) = threads::refuse(turn.dialect, &turn.request)
@@ -134,9 +135,9 @@ async fn respond(
     Ok(bind_ids(response, binding))
 }
 
-/// Answers with the request that would be sent.
+/// Answers with the request that would be sent, with the commands of its texts as they are written.
 async fn dry_run(gateway: ModelState, mut turn: Turn) -> Result<Response, ApiError> {
-    let tools = turn.offer_tools(&gateway).await?;
+    let tools = turn.offer_tools(&gateway, CommandUse::Show).await?;
     if !tools.tools.is_empty()
         && let Some(refusal) = threads::refuse(turn.dialect, &turn.request)
     {

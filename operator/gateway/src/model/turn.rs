@@ -16,7 +16,7 @@ use skillet_llm::{
 
 use crate::{
     auth::{Caller, Verb},
-    commands::CommandCaller,
+    commands::{CommandBudget, CommandCaller, CommandUse},
     compute::compute,
     error::ApiError,
     idempotency,
@@ -53,7 +53,11 @@ pub(super) struct Turn {
 impl Turn {
     /// Puts back the turns of skills that earlier responses carry. Then selects skills for the request, and adds them
     /// to it as tools.
-    pub(super) async fn offer_tools(&mut self, state: &ModelState) -> Result<OfferedTools, ApiError> {
+    pub(super) async fn offer_tools(
+        &mut self,
+        state: &ModelState,
+        commands: CommandUse,
+    ) -> Result<OfferedTools, ApiError> {
         self.restore_turns(state.confirmation.as_deref()).await?;
         let bytes = self.original.len();
         let preferences = SkillPreferences::of(&self.headers)?;
@@ -65,10 +69,12 @@ impl Turn {
             OfferRequest { learned: learned.as_deref(), ..self.offer_request(state, &preferences) };
         question_vectors::ask_for_offer(&state.catalog, &namespaces.usable, &question).await;
         let mut offered = compute(bytes, || tools::offer(&policy, &namespaces, &question));
-        let request_id = request_id::get(&self.headers);
-        let caller =
-            CommandCaller { caller: &self.caller, request_id: request_id.as_deref(), deadline: None };
-        offered.texts.run_commands(&state.commands, caller).await;
+        if commands == CommandUse::Run {
+            let (request_id, budget) = (request_id::get(&self.headers), CommandBudget::default());
+            let request_id = request_id.as_deref();
+            let caller = CommandCaller { caller: &self.caller, request_id, deadline: None, budget: &budget };
+            offered.texts.run_commands(&state.commands, &state.memory, caller).await?;
+        }
         let texts = offered.texts.bytes();
         if texts > 0 {
             self.memory.grow(BODY_BUDGET.estimate(texts)).await?;
@@ -178,6 +184,7 @@ impl Turn {
             idempotency: idempotency::key(&headers)?,
             session: session(&headers)?,
             request_id: request_id::get(&headers),
+            command_budget: CommandBudget::default(),
             confirmations: confirmations(&headers)?,
             memory: Some(memory),
             gateway: state,

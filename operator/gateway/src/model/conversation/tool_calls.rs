@@ -192,10 +192,16 @@ async fn read(conversation: &Conversation, request: ReadRequest, deadline: Insta
     let result = match action {
         ReadAction::Text(text) => Ok(text),
         ReadAction::Body(body) => {
-            let Conversation { caller, request_id, gateway, .. } = conversation;
-            let caller =
-                CommandCaller { caller, request_id: request_id.as_deref(), deadline: Some(deadline) };
-            instructions::read_body(&body, &gateway.commands.run(caller, &body).await, most)
+            let Conversation { caller, request_id, gateway, command_budget: budget, .. } = conversation;
+            let (request_id, deadline) = (request_id.as_deref(), Some(deadline));
+            let outputs = gateway.commands.most_output(std::slice::from_ref(&body));
+            match gateway.memory.reserve(&caller.namespace, outputs).await {
+                Ok(_reserved) => {
+                    let caller = CommandCaller { caller, request_id, deadline, budget };
+                    instructions::read_body(&body, &gateway.commands.run(caller, &body).await, most)
+                }
+                Err(error) => Err(("ApiError", error.message)),
+            }
         }
         ReadAction::File { path, offset } => {
             let Target { namespace, skill, version, confirm: _ } = &target;

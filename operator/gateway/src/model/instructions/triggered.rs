@@ -20,7 +20,7 @@ use super::{
 use crate::catalog::Namespace;
 
 /// Most bytes of the texts in one request.
-pub(super) const MAX_BYTES: usize = 512 << 10;
+const MAX_BYTES: usize = 512 << 10;
 
 /// The decision about the whole text of one skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,30 +113,44 @@ pub(super) fn decisions<'a>(
     guides: &[VisibleGuide<'a>],
     request: &InstructionsRequest<'_>,
 ) -> Vec<(VisibleGuide<'a>, Decision)> {
-    let decided = within_bound(namespaces, guides, request);
+    let decided = within_bound(namespaces, guides, request).into_iter();
     decided.map(|(Found { decision, guide, .. }, _)| (guide, decision)).collect()
 }
 
 /// Returns the decision about each of these skills with the text that it adds, or an empty one. The texts have at most
-/// [`MAX_BYTES`] together.
+/// [`MAX_BYTES`] together. Earlier texts come first, so that no later one takes a text from the conversation.
 fn within_bound<'a>(
     namespaces: &'a [Arc<Namespace>],
     guides: &[VisibleGuide<'a>],
     request: &InstructionsRequest<'_>,
-) -> impl Iterator<Item = (Found<'a>, String)> {
+) -> Vec<(Found<'a>, String)> {
     let mut left = MAX_BYTES;
-    decide(namespaces, guides, request).into_iter().map(move |found| {
-        // Bodies are large, and most are not added.
-        if matches!(found.decision, Decision::NotTriggered | Decision::Present { .. }) {
-            return (found, String::new());
+    let decided = decide(namespaces, guides, request).into_iter();
+    let mut decided: Vec<(Found<'_>, String)> = decided.map(|found| (found, String::new())).collect();
+    // Bodies are large, and most are not added.
+    let mut added: Vec<_> =
+        decided.iter_mut().filter_map(|(found, text)| Some((found.decision.order()?, found, text))).collect();
+    added.sort_by_key(|(order, ..)| *order);
+    for (_, found, text) in added {
+        let block = found.guide.body(found.values.clone()).block(&None);
+        match left.checked_sub(block.len()) {
+            Some(rest) => (left, *text) = (rest, block),
+            None => found.decision = Decision::TooLong,
         }
-        let text = found.guide.body(found.values.clone()).block(&None);
-        let Some(rest) = left.checked_sub(text.len()) else {
-            return (Found { decision: Decision::TooLong, ..found }, String::new());
-        };
-        left = rest;
-        (found, text)
-    })
+    }
+    decided
+}
+
+impl Decision {
+    /// Returns the place of the text in the conversation; `None` if none is added.
+    fn order(&self) -> Option<(usize, usize, usize)> {
+        match self {
+            Self::Always => Some((0, 0, 0)),
+            Self::Keyword { turn, .. } | Self::Slash { turn, .. } => Some((1, *turn, 0)),
+            Self::Path { location: ResultLocation { turn, part }, .. } => Some((2, *turn, *part)),
+            Self::Present { .. } | Self::TooLong | Self::NotTriggered => None,
+        }
+    }
 }
 
 fn decide<'a>(
