@@ -4,6 +4,7 @@
 //! cluster with Skillet in it, like the others; further variables are in `src/lib.rs`.
 
 mod clients;
+mod commands;
 mod conversations;
 mod fixture;
 mod graceful_shutdown;
