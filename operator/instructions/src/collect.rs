@@ -57,7 +57,7 @@ pub fn collect(tree: &FileTree, reading: Reading) -> Collection {
     }
     let (kept, dropped) = discovery::merge(found);
     for (loser, winner) in dropped {
-        let message = format!("{winner} has its name, {}, and comes first", loser.document.name);
+        let message = format!("{winner} has its name, {}, and counts before it", loser.document.name);
         collection.refuse(&loser.candidate.path, Code::Shadowed, &message);
     }
     for (path, reason) in resolved.refused_links {
@@ -237,7 +237,7 @@ mod tests {
             ],
             &["a []", "d []"],
             &[
-                "q/a/SKILL.md:1:1: p/a/SKILL.md has its name, a, and comes first",
+                "q/a/SKILL.md:1:1: p/a/SKILL.md has its name, a, and counts before it",
                 "q/b/SKILL.md:2:14: description must be text",
                 "q/c/SKILL.md:1:1: is a link that leads out of the folder",
             ],

@@ -1,7 +1,7 @@
 //! Finds the instruction files of a project among its paths, and decides between files of one name.
 //!
 //! Order: files of other products in the working directory and the repository's root, those in directories below, then the
-//! folders of skills. The first file of a name wins.
+//! folders of skills. The first file of a name wins; among files of one kind in one folder, the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -140,10 +140,18 @@ pub fn merge(mut found: Vec<Discovered>) -> (Vec<Discovered>, Vec<(Discovered, S
     let mut kept: Vec<Discovered> = Vec::new();
     let mut dropped = Vec::new();
     for discovered in found {
-        match kept.iter().find(|winner| winner.document.name == discovered.document.name) {
-            Some(winner) => dropped.push((discovered, winner.candidate.path.clone())),
-            None => kept.push(discovered),
-        }
+        let Some(winner) = kept.iter_mut().find(|winner| winner.document.name == discovered.document.name)
+        else {
+            kept.push(discovered);
+            continue;
+        };
+        let order = |of: &Discovered| (of.candidate.folder, rank(&of.document));
+        let loser = if order(winner) == order(&discovered) {
+            std::mem::replace(winner, discovered)
+        } else {
+            discovered
+        };
+        dropped.push((loser, winner.candidate.path.clone()));
     }
     (kept, dropped)
 }
@@ -291,6 +299,27 @@ mod tests {
         let last = ["agents:a/c a/c/AGENTS.md", "agents:sub sub/AGENTS.md"];
         assert_eq!(names(&nested, "", None), [&first[1..], &last[..]].concat());
         assert_eq!(names(&nested, "", Some("")), [&first[..], &last[..]].concat());
+    }
+
+    #[test]
+    fn the_last_of_one_kind_in_a_folder_has_the_name() {
+        let documents = [
+            ("a.md", "---\nname: x\n---\n1"),
+            ("b.md", "---\nname: x\n---\n2"),
+            ("c.md", "---\nname: x\ntriggers: [t]\n---\n3"),
+        ];
+        let found = documents.map(|(path, text)| {
+            let candidate = Candidate::flat(path, 0);
+            Discovered {
+                document: read(text.as_bytes(), candidate.file_name(), Reading::LENIENT).unwrap(),
+                candidate,
+            }
+        });
+        let (kept, dropped) = merge(found.to_vec());
+        assert_eq!(kept.iter().map(|one| one.candidate.path.as_str()).collect::<Vec<_>>(), ["b.md"]);
+        let dropped: Vec<(&str, &str)> =
+            dropped.iter().map(|(one, winner)| (one.candidate.path.as_str(), winner.as_str())).collect();
+        assert_eq!(dropped, [("a.md", "b.md"), ("c.md", "b.md")]);
     }
 
     #[test]

@@ -138,7 +138,7 @@ pub fn read(bytes: &[u8], file: FileName<'_>, reading: Reading) -> Result<SkillD
     let document = SkillDocument {
         kind,
         description: read_description(&mut fields),
-        body: split.body.trim().to_owned(),
+        body: split.body.trim_matches(is_space).to_owned(),
         license: fields.text("license"),
         compatibility: fields.text("compatibility"),
         metadata: fields.metadata(),
@@ -160,6 +160,11 @@ pub fn read(bytes: &[u8], file: FileName<'_>, reading: Reading) -> Result<SkillD
         Ok(warnings) => Ok(SkillDocument { warnings, ..document }),
         Err(found) => Err(found),
     }
+}
+
+/// True for white space and the separators of ASCII, which Python takes for it, too.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
 /// Ends each line by a single line feed, as Python reads texts.
@@ -205,11 +210,13 @@ fn read_name(fields: &mut Fields, kind: FileKind, default: &str, reading: Readin
     let position = fields.position_of("name");
     let mut name = default.to_owned();
     if let Some(node) = fields.take("name") {
-        let written = node.scalar_text().unwrap_or_default();
+        let is_null = node.value == YamlValue::Null;
+        let written = if is_null { String::new() } else { node.text_or_json() };
         if matches!(node.value, YamlValue::List(_) | YamlValue::Map(_)) {
-            let message = format!("name must be text, not {}", node.type_name());
-            fields.refuse(Code::SkillValidation, position, message);
-        } else if written.trim().is_empty() {
+            let message = format!("name must be text, not {}; it is read as written", node.type_name());
+            fields.warn(Code::SkillValidation, position, message);
+        }
+        if written.trim().is_empty() {
             let message = "name is empty; the name of the file or directory is used";
             fields.warn(Code::EmptyName, position, message);
         } else {

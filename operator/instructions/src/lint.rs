@@ -8,7 +8,7 @@ use crate::{
     Code, Diagnostic, Position,
     document::{DESCRIPTION_LIMIT, decode},
     dynamic::commands,
-    frontmatter, names,
+    names,
     yaml::{self, YamlNode, YamlValue},
 };
 
@@ -27,26 +27,22 @@ pub fn check(bytes: &[u8], file_name: &str, directory: &str) -> Vec<Diagnostic> 
         Ok(text) => text,
         Err(error) => return vec![error],
     };
-    if !text.starts_with("---") {
+    let Some(rest) = text.strip_prefix("---") else {
         return vec![Diagnostic::error(Code::NoFrontmatter, START, "the file does not begin with ---")];
-    }
-    if text.lines().next().is_some_and(|line| line.trim_end() != "---") {
-        return vec![Diagnostic::error(Code::InvalidYaml, START, "the first line has more than ---")];
-    }
-    let split = frontmatter::split(&text);
-    let Some(yaml) = split.frontmatter else {
-        return vec![Diagnostic::error(
-            Code::UnclosedFrontmatter,
-            START,
-            "no line of --- ends the frontmatter",
-        )];
     };
+    // Readers of the standard end the frontmatter at the next ---, wherever it stands.
+    let Some((yaml, _)) = rest.split_once("---") else {
+        return vec![Diagnostic::error(Code::UnclosedFrontmatter, START, "no --- ends the frontmatter")];
+    };
+    let first_line = yaml.lines().next().unwrap_or_default();
     let mut found = match parse(yaml) {
         Ok(entries) => check_fields(&entries, directory),
         Err(error) => vec![error],
     };
-    for diagnostic in &mut found {
-        diagnostic.position = diagnostic.position.below(split.lines_before);
+    for diagnostic in found.iter_mut().filter(|finding| finding.position.line == 1 && !first_line.is_empty())
+    {
+        // The dashes stand before the first line.
+        diagnostic.position.column += 3;
     }
     found.sort_by_key(|diagnostic| (diagnostic.position.line, diagnostic.position.column));
     found
@@ -178,6 +174,7 @@ fn check_compatibility(node: &YamlNode) -> Option<Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frontmatter;
 
     fn check_text(text: &str, expected: &[&str]) {
         let found: Vec<&str> =
@@ -240,6 +237,13 @@ mod tests {
         check_text("\u{feff}---\nname: x\n---\n", &["no_frontmatter"]);
         check_text("---\nname: x\n", &["unclosed_frontmatter"]);
         check_text("----\nname: log-triage\ndescription: d\n----\n", &["invalid_yaml"]);
+        check_text("------", &["not_a_mapping"]);
+        check_text("---\nname: log-triage\ndescription: Logs---", &[]);
+        check_front("name: log-triage\ndescription: 'a --- b'", &["invalid_yaml"]);
+        check_front("name: log-triage\ndescription: ---", &["empty_description"]);
+        check_front("name: log-triage\ndescription: a\tb", &["invalid_yaml"]);
+        check_front("name: log-triage\ndescription: ~", &[]);
+        assert_eq!(check(b"---name:\tx\n---", "SKILL.md", "a")[0].position, Position { line: 1, column: 9 });
         check_text("---\rname: log-triage\rdescription: d\r---\rx", &[]);
         assert_eq!(check(b"", "Skill.md", "a")[0].code, Code::MissingSkillMd);
         assert_eq!(check(b"---\nname: a\ndescription: Use: x\n---", "SKILL.md", "a")[0].position.line, 3);

@@ -11,8 +11,10 @@ pub(crate) use self::scalars::boolean;
 use self::tree::Tree;
 
 /// The longest text, in bytes.
-pub(crate) const LENGTH_LIMIT: usize = 64 * 1024;
+pub(crate) const LENGTH_LIMIT: usize = 512 * 1024;
 const DEPTH_LIMIT: usize = 32;
+/// Ends of lines in YAML 1.1 that are none in a file.
+const LINE_ENDS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
 
 /// A place in a text: line and column from one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub(crate) struct YamlDocument {
     pub(crate) beyond_subset: Vec<(Position, &'static str)>,
     /// Keys that are there twice.
     pub(crate) repeated_keys: Vec<(Position, String)>,
+    /// The first tab that is neither in a quoted value nor in a comment.
+    pub(crate) tab: Option<Position>,
     /// Comments that stand behind an unquoted value, on its line.
     pub(crate) comments: Vec<Position>,
 }
@@ -57,15 +61,41 @@ pub(crate) struct YamlError {
     pub(crate) message: String,
 }
 
+/// Parses a text as libyaml does: it has more line ends than files have, and no tab may stand before the first value.
 pub(crate) fn parse(text: &str) -> Result<YamlDocument, YamlError> {
-    parse_into(Tree::default(), text)
+    check_first_line(text)?;
+    if !text.contains(LINE_ENDS) {
+        return parse_into(Tree::default(), text);
+    }
+    parse_into(Tree::default(), &text.replace(LINE_ENDS, "\n")).map_err(|error| {
+        // The place is that in the file.
+        let ends = text.char_indices().filter(|(_, c)| *c == '\n' || LINE_ENDS.contains(c));
+        let before = ends.take(error.position.line.saturating_sub(1)).filter(|(_, c)| *c == '\n').count();
+        YamlError { position: Position { line: before + 1, ..error.position }, ..error }
+    })
+}
+
+fn check_first_line(text: &str) -> Result<(), YamlError> {
+    let lines = text.lines().enumerate();
+    let is_value = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    match lines.into_iter().find(|(_, line)| is_value(line)) {
+        Some((at, line)) if line.trim_start_matches(' ').starts_with('\t') => {
+            let column = line.find('\t').map_or(1, |at| at + 1);
+            Err(YamlError::new(Position { line: at + 1, column }, "a tab begins the line; write spaces"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Parses a text whose scalars all are text, as written.
 pub(crate) fn parse_texts(text: &str) -> Result<YamlDocument, YamlError> {
     let mut tree = Tree::default();
     tree.has_only_texts = true;
-    parse_into(tree, text)
+    let document = parse_into(tree, text)?;
+    match document.tab {
+        Some(position) => Err(YamlError::new(position, "has a tab outside of quotes; write spaces")),
+        None => Ok(document),
+    }
 }
 
 fn parse_into(mut tree: Tree, text: &str) -> Result<YamlDocument, YamlError> {
@@ -80,10 +110,13 @@ fn parse_into(mut tree: Tree, text: &str) -> Result<YamlDocument, YamlError> {
         flow_nesting_limit: DEPTH_LIMIT,
         disallow_directives: true,
     };
-    let mut last_plain = None;
+    let (mut last_plain, mut tab_places) = (None, TabPlaces::new(text));
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) =
             event.map_err(|error| YamlError::new(position(*error.marker()), &error.info()))?;
+        if matches!(event, Event::Comment(..)) || is_quoted(&event) {
+            tab_places.leave_out(&span);
+        }
         match &event {
             Event::Comment(_, Placement::Right) if last_plain == Some(span.start.line()) => {
                 tree.comments.push(position(span.start));
@@ -93,9 +126,36 @@ fn parse_into(mut tree: Tree, text: &str) -> Result<YamlDocument, YamlError> {
             }
             _ => last_plain = None,
         }
-        tree.add(event, start(&span))?;
+        tree.add(event, &span)?;
     }
-    Ok(tree.finish())
+    Ok(YamlDocument { tab: tab_places.first(text), ..tree.finish() })
+}
+
+/// True for a scalar in quotes or in a block of its own.
+fn is_quoted(event: &Event<'_>) -> bool {
+    matches!(event, Event::Scalar(_, style, ..) if *style != ScalarStyle::Plain)
+}
+
+/// Places of tabs, without those in quoted values and comments.
+struct TabPlaces(Vec<usize>);
+
+impl TabPlaces {
+    fn new(text: &str) -> Self {
+        Self(text.match_indices('\t').map(|(at, _)| at).collect())
+    }
+
+    fn leave_out(&mut self, span: &Span) {
+        if let Some(range) = span.byte_range() {
+            self.0.retain(|at| !range.contains(at));
+        }
+    }
+
+    fn first(&self, text: &str) -> Option<Position> {
+        let before = &text[..*self.0.first()?];
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        let column = before[line_start..].chars().count() + 1;
+        Some(Position { line: before.matches('\n').count() + 1, column })
+    }
 }
 
 impl YamlNode {

@@ -35,9 +35,15 @@ pub(super) fn dynamic_render(case: &Case) -> Result<Answer, String> {
     let settle = |text: &str| shell.hide_root(&shell.run_all(text));
     let is_protected = !is_same
         && case.expected["rendered"].as_str().is_some_and(|expected| settle(expected) == settle(&rendered));
+    let is_no_text = !is_same && rendered.contains('\u{fffd}');
+    let difference = if is_protected {
+        Some("code is what CommonMark shows as code")
+    } else {
+        is_no_text.then_some("bytes that are not UTF-8 are shown as U+FFFD")
+    };
     Ok(Answer {
-        meets_want: if is_protected { Sense::Met } else { Sense::Unknown },
-        difference: is_protected.then(|| "code is what CommonMark shows as code".to_owned()),
+        meets_want: if difference.is_some() { Sense::Met } else { Sense::Unknown },
+        difference: difference.map(str::to_owned),
         is_same,
         value: json!({ "rendered": rendered }),
     })

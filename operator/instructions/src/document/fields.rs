@@ -92,21 +92,19 @@ impl Fields {
     }
 
     fn flags(&mut self, names: &[&str], report: fn(&mut Self, Code, Position, String)) -> Option<bool> {
-        let mut flag = None;
-        for name in names {
-            let Some(node) = self.take(name) else { continue };
-            let value = match &node.value {
-                YamlValue::Boolean(value) => Some(*value),
-                YamlValue::Null => continue,
-                YamlValue::Text(text) | YamlValue::Number(text) => boolean(text),
-                YamlValue::List(_) | YamlValue::Map(_) => None,
-            };
-            if value.is_none() {
-                report(self, Code::FieldType, node.position, format!("{name} must be true or false"));
-            }
-            flag = flag.or(value);
+        let found: Vec<(&str, YamlNode)> =
+            names.iter().filter_map(|name| Some((*name, self.take(name)?))).collect();
+        let (name, node) = found.into_iter().next()?;
+        let value = match &node.value {
+            YamlValue::Boolean(value) => Some(*value),
+            YamlValue::Null => return None,
+            YamlValue::Text(text) | YamlValue::Number(text) => boolean(text),
+            YamlValue::List(_) | YamlValue::Map(_) => None,
+        };
+        if value.is_none() {
+            report(self, Code::FieldType, node.position, format!("{name} must be true or false"));
         }
-        flag
+        value
     }
 
     pub(super) fn metadata(&mut self) -> BTreeMap<String, String> {

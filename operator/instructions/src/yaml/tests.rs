@@ -52,6 +52,11 @@ fn what_pyyaml_refuses_is_refused_with_its_place() {
         ("a: !python/object x", 1),
         ("? [a]\n: b", 1),
         ("a: &x [*x]", 1),
+        ("# c\n\tname: a", 2),
+        ("a: b\ndescription: =", 2),
+        ("a: [<<]", 1),
+        ("a: b\ndescription: a\u{2028}b\nc: d", 2),
+        ("description: a\u{85}b", 1),
     ] {
         let error = refused(text);
         assert_eq!(error.position.line, line, "{text}: {}", error.message);
@@ -66,6 +71,23 @@ fn repeated_keys_keep_the_last_value_and_what_the_subset_lacks_is_named() {
     assert_eq!(document.repeated_keys, [(Position { line: 2, column: 4 }, "a".to_owned())]);
     let found: Vec<&str> = document.beyond_subset.iter().map(|(_, what)| *what).collect();
     assert_eq!(found, ["a list or map in brackets", "an anchor", "an alias", "a tag"]);
+}
+
+#[test]
+fn texts_are_as_written_and_tabs_stand_in_quotes_only() {
+    let texts = |text: &str| parse_texts(text).map(|document| document.root.to_json());
+    let found = texts("a: ~\nb:\nc: null\nd: 'x\ty' # \tz\ne: |\n  x\ty\nf: [~]\n").unwrap();
+    let expected =
+        serde_json::json!({ "a": "~", "b": "", "c": "null", "d": "x\ty", "e": "x\ty\n", "f": ["~"] });
+    assert_eq!(found, expected);
+    for (text, line, column) in
+        [("a: x\ty", 1, 5), ("a:\tx", 1, 3), ("a: é\nb: x\t", 2, 5), ("a: 'x'\t", 1, 7), ("a:\n  -\tx", 2, 4)]
+    {
+        let error = texts(text).unwrap_err();
+        assert_eq!(error.position, Position { line, column }, "{text:?} {}", error.message);
+    }
+    assert_eq!(json("a: !!binary aGk=\nb: !!set {x}")["a"], "aGk=");
+    assert_eq!(json("a: ~\n=: b\nc: '='\n"), serde_json::json!({ "a": null, "=": "b", "c": "=" }));
 }
 
 #[test]

@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 
-use granit_parser::{Event, ScalarStyle, StructureStyle, Tag};
+use granit_parser::{Event, ScalarStyle, Span, StructureStyle, Tag};
 
-use super::{Position, YamlDocument, YamlError, YamlNode, YamlValue, scalars};
+use super::{Position, YamlDocument, YamlError, YamlNode, YamlValue, scalars, start};
 
 /// Most values of one document, with the copies that aliases make.
 const NODE_LIMIT: usize = 10_000;
+
+/// Tags of YAML 1.1 for data that is read as written.
+const DATA_TAGS: [&str; 5] = ["!!binary", "!!omap", "!!pairs", "!!set", "!!timestamp"];
 
 #[derive(Debug, Default)]
 pub(super) struct Tree {
@@ -33,7 +36,8 @@ struct Open {
 }
 
 impl Tree {
-    pub(super) fn add(&mut self, event: Event<'_>, position: Position) -> Result<(), YamlError> {
+    pub(super) fn add(&mut self, event: Event<'_>, span: &Span) -> Result<(), YamlError> {
+        let position = start(span);
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
@@ -42,7 +46,9 @@ impl Tree {
                 }
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let value = self.scalar(&text, style, tag.as_deref(), position)?;
+                // The parser writes an absent value as a tilde.
+                let text = if span.is_empty() && style == ScalarStyle::Plain { "" } else { &*text };
+                let value = self.scalar(text, style, tag.as_deref(), position)?;
                 self.anchored(anchor, position);
                 self.attach(YamlNode { position, value }, anchor)?;
             }
@@ -74,7 +80,7 @@ impl Tree {
         let start = Position { line: 1, column: 1 };
         let root = self.root.unwrap_or(YamlNode { position: start, value: YamlValue::Null });
         let Self { comments, beyond_subset, repeated_keys, .. } = self;
-        YamlDocument { root, beyond_subset, repeated_keys, comments }
+        YamlDocument { root, beyond_subset, repeated_keys, tab: None, comments }
     }
 
     fn scalar(
@@ -87,12 +93,19 @@ impl Tree {
         match self.core_tag(tag, position)? {
             Some("str") => Ok(YamlValue::Text(text.to_owned())),
             None if style != ScalarStyle::Plain => Ok(YamlValue::Text(text.to_owned())),
-            // The parser writes an absent value as a tilde.
-            None if self.has_only_texts => {
-                Ok(YamlValue::Text(if text == "~" { "" } else { text }.to_owned()))
+            None if self.has_only_texts => Ok(YamlValue::Text(text.to_owned())),
+            None if matches!(text, "=" | "<<") && !self.is_at_key() => {
+                Err(YamlError::new(position, &format!("{text} alone is no text; write it in quotes")))
             }
             _ => Ok(scalars::resolve(text)),
         }
+    }
+
+    /// True if the next scalar is the key of a map.
+    fn is_at_key(&self) -> bool {
+        self.open
+            .last()
+            .is_some_and(|open| open.key.is_none() && matches!(open.node.value, YamlValue::Map(_)))
     }
 
     /// Returns the name of a tag of YAML's own; another tag is refused.
@@ -105,6 +118,7 @@ impl Tree {
         self.beyond_subset.push((position, "a tag"));
         match tag.core_suffix() {
             Some(name) => Ok(Some(name)),
+            None if DATA_TAGS.contains(&tag.original().as_ref()) => Ok(None),
             None => Err(YamlError::new(position, &format!("has the unknown tag {}", tag.original()))),
         }
     }
