@@ -34,8 +34,8 @@ pub fn parse(text: &str) -> Result<Source, String> {
     if is_scp(text) || text.starts_with("git://") || text.starts_with("file://") {
         return Ok(Source::Git(text.to_owned()));
     }
-    let is_path = text.starts_with(['/', '~', '.']) || text.contains(['/', '\\']);
-    if is_path && !text.contains("://") { Ok(Source::Local(text.to_owned())) } else { refused() }
+    let is_path = text.contains(['/', '\\']) && !text.contains("://");
+    if is_path || text.starts_with(['/', '~', '.']) { Ok(Source::Local(text.to_owned())) } else { refused() }
 }
 
 /// True for `user@host:path`.
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(parse("file:///srv/a"), git("file:///srv/a"));
         assert_eq!(parse("github:a/b/c/d/"), Ok(Source::GitHub("https://github.com/a/b.git".into())));
         assert_eq!(parse("deploy@git.example:a"), git("deploy@git.example:a"));
-        for path in ["./a", "../a", "~/a", "/a", "a/b", r"C:\a", r"\\host\a", "git@host/a"] {
+        for path in ["./a", "../a", "~/a", "/a", "a/b", r"C:\a", r"\\host\a", "git@host/a", "./a://b"] {
             assert_eq!(parse(path), Ok(Source::Local(path.to_owned())));
         }
         for text in ["", "ssh://git@x/a", "github:acme", "github:a/", "github:/b", r"ftp://a\b", "name"] {

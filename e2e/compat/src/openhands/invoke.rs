@@ -4,7 +4,10 @@ use serde_json::json;
 use skillet_instructions::{SkillDocument, dynamic};
 
 use super::{dynamic::Shell, fields::documents};
-use crate::{case::Case, judge::Answer};
+use crate::{
+    case::Case,
+    judge::{Answer, Sense},
+};
 
 pub(super) fn invoke_skill(case: &Case) -> Result<Answer, String> {
     let skills = documents(case)?;
@@ -29,6 +32,16 @@ pub(super) fn invoke_skill(case: &Case) -> Result<Answer, String> {
     let is_hidden = answer.value["error"] == "not_invocable";
     if is_hidden && case.expected["error"].as_str().is_some_and(|error| error != "unknown_skill") {
         answer = Answer::by_fields(case, answer.value, &["is_error", "recorded"]);
+    }
+    // The words of the sentence that asks for values are those of each.
+    let asks = skills.iter().any(|skill| skill.name == name && skill.asks_for_inputs());
+    let is_asking = |text: &str| {
+        let expected = case.expected["text"].as_str().and_then(|expected| expected.strip_prefix(text));
+        expected.is_some_and(|sentence| sentence.starts_with("\n\n"))
+    };
+    if asks && !answer.is_same && answer.value["text"].as_str().is_some_and(is_asking) {
+        answer.meets_want = Sense::Met;
+        answer.difference = Some("the tool names the missing values itself".to_owned());
     }
     Ok(answer)
 }

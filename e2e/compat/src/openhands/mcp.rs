@@ -1,6 +1,6 @@
 //! `mcp_tools_validate`, `mcp_variable_expansion`: the MCP servers of a skill.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use skillet_instructions::mcp::{self, Unset};
 
 use crate::{
@@ -28,12 +28,16 @@ pub(super) fn mcp_tools_validate(case: &Case) -> Result<Answer, String> {
     })
 }
 
-/// True for equal values; the reference shows secrets as stars, and numbers with a fraction.
+/// True for equal values; the reference shows secrets as stars, numbers with a fraction, and leaves out `enabled: true`.
 pub(super) fn is_alike(expected: &Value, found: &Value) -> bool {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {
-            expected.len() == found.len()
-                && expected.iter().all(|(key, value)| found.get(key).is_some_and(|f| is_alike(value, f)))
+            let is_default = |(key, value): (&String, &Value)| key == "enabled" && *value == true;
+            let len = |fields: &Map<String, Value>| fields.iter().filter(|field| !is_default(*field)).count();
+            let is_found = |(key, value): (&String, &Value)| {
+                is_default((key, value)) || found.get(key).is_some_and(|found| is_alike(value, found))
+            };
+            len(expected) == len(found) && expected.iter().all(is_found)
         }
         (Value::String(text), Value::String(_)) if text.len() > 3 && text.bytes().all(|b| b == b'*') => true,
         (Value::Number(expected), Value::Number(found)) => expected.as_f64() == found.as_f64(),

@@ -62,7 +62,7 @@ fn the_first_trigger_that_applies_is_taken() {
     assert_eq!((task.keywords, task.slash), (texts(&["fix it", "/log-triage"]), texts(&["log-triage"])));
     assert_eq!(trigger("paths: x").triggers("log-triage").paths, texts(&["x"]));
     assert_eq!(trigger("paths: [' ']\ntriggers: [a]"), Trigger::Keyword(texts(&["a"])));
-    let both = warnings("paths: x\ntriggers: [a]\ninputs: []");
+    let both = warnings("paths: x\ntriggers: [1]\ninputs: []");
     assert_eq!(both.len(), 2, "{both:?}");
     assert!(skill_md(&front("paths: x")).unwrap().disable_model_invocation);
 }

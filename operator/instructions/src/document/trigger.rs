@@ -47,8 +47,10 @@ pub(super) fn read(fields: &mut Fields, name: &str) -> TriggerFields {
     let inputs_position = fields.position_of("inputs");
     let triggers_position = fields.position_of("triggers");
     let has_triggers = fields.has("triggers");
-    let keywords = read_keywords(fields);
     if !paths.is_empty() {
+        // A list of anything: its items mean nothing here.
+        read_list(fields, "triggers");
+        fields.take("trigger");
         fields.take("inputs");
         for (is_there, position, field) in
             [(has_triggers, triggers_position, "triggers"), (has_inputs, inputs_position, "inputs")]
@@ -63,6 +65,7 @@ pub(super) fn read(fields: &mut Fields, name: &str) -> TriggerFields {
         }
         return TriggerFields { trigger: Trigger::Path(paths), inputs: Vec::new() };
     }
+    let keywords = read_keywords(fields);
     let inputs = read_inputs(fields);
     if has_inputs {
         let mut keywords = keywords;
@@ -95,15 +98,23 @@ fn read_paths(fields: &mut Fields) -> Vec<String> {
 
 fn read_keywords(fields: &mut Fields) -> Vec<String> {
     let object = fields.take("trigger");
-    let Some(node) = fields.take("triggers") else {
+    if !fields.has("triggers") {
         return object.map(|node| keywords_of_object(fields, &node)).unwrap_or_default();
-    };
-    let YamlValue::List(items) = &node.value else {
-        let message = format!("triggers must be a list, not {}", node.type_name());
-        fields.refuse(Code::SkillValidation, node.position, message);
-        return Vec::new();
-    };
-    texts(fields, items, "triggers")
+    }
+    let items = read_list(fields, "triggers");
+    texts(fields, &items, "triggers")
+}
+
+/// Takes a field that must be a list if it is there.
+fn read_list(fields: &mut Fields, field: &str) -> Vec<YamlNode> {
+    let Some(node) = fields.take(field) else { return Vec::new() };
+    let type_name = node.type_name();
+    if let YamlValue::List(items) = node.value {
+        return items;
+    }
+    let message = format!("{field} must be a list, not {type_name}");
+    fields.refuse(Code::SkillValidation, node.position, message);
+    Vec::new()
 }
 
 /// Reads `trigger: {type: keyword, keywords: [...]}`, and `triggers` in the place of `keywords`.
@@ -138,12 +149,7 @@ fn texts(fields: &mut Fields, items: &[YamlNode], field: &str) -> Vec<String> {
 }
 
 fn read_inputs(fields: &mut Fields) -> Vec<Input> {
-    let Some(node) = fields.take("inputs") else { return Vec::new() };
-    let YamlValue::List(items) = &node.value else {
-        let message = format!("inputs must be a list, not {}", node.type_name());
-        fields.refuse(Code::SkillValidation, node.position, message);
-        return Vec::new();
-    };
+    let items = read_list(fields, "inputs");
     items.iter().filter_map(|item| read_input(fields, item)).collect()
 }
 
