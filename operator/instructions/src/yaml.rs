@@ -2,6 +2,7 @@
 //!
 //! Size, depth and the copies that aliases make are bounded.
 
+mod quoted;
 mod scalars;
 mod tree;
 
@@ -65,13 +66,21 @@ pub(crate) struct YamlError {
 pub(crate) fn parse(text: &str) -> Result<YamlDocument, YamlError> {
     check_first_line(text)?;
     if !text.contains(LINE_ENDS) {
-        return parse_into(Tree::default(), text);
+        return parse_lines(text);
     }
-    parse_into(Tree::default(), &text.replace(LINE_ENDS, "\n")).map_err(|error| {
+    parse_lines(&text.replace(LINE_ENDS, "\n")).map_err(|error| {
         // The place is that in the file.
         let ends = text.char_indices().filter(|(_, c)| *c == '\n' || LINE_ENDS.contains(c));
         let before = ends.take(error.position.line.saturating_sub(1)).filter(|(_, c)| *c == '\n').count();
         YamlError { position: Position { line: before + 1, ..error.position }, ..error }
+    })
+}
+
+/// Parses a text in which lines of a quoted value may begin at the first column.
+fn parse_lines(text: &str) -> Result<YamlDocument, YamlError> {
+    parse_into(Tree::default(), text).or_else(|error| {
+        let indented = quoted::indent(text).ok_or(error.clone())?;
+        parse_into(Tree::default(), &indented).map_err(|_| error)
     })
 }
 

@@ -91,6 +91,13 @@ fn texts_are_as_written_and_tabs_stand_in_quotes_only() {
 }
 
 #[test]
+fn lines_of_a_quoted_value_may_begin_at_the_first_column() {
+    let found = json("description: \"Reads PDF\nfiles: all\"\nlicense: 'it''s\n\nMIT'\n");
+    assert_eq!(found, serde_json::json!({ "description": "Reads PDF files: all", "license": "it's\nMIT" }));
+    assert_eq!(refused("a: \"x\nb: y").position.line, 2);
+}
+
+#[test]
 fn a_comment_behind_an_unquoted_value_is_found() {
     assert_eq!(
         parse("a: issue #12\nb: see #x\n").unwrap().comments,
