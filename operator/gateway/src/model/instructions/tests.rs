@@ -126,6 +126,24 @@ async fn a_trigger_puts_the_text_behind_the_first_message_that_fires_it_in_each_
 }
 
 #[tokio::test]
+async fn a_later_text_takes_no_room_from_an_earlier_one() {
+    let gateway = TestGateway::new();
+    for name in ["alpha", "beta", "zeta"] {
+        let body = format!("{name} begins. {}", "x".repeat(200 << 10));
+        let instructions =
+            json!({ "body": body, "activation": "Triggered", "triggers": { "keywords": [name] } });
+        gateway.skill("team", name, &json!({ "run": null, "instructions": instructions }));
+    }
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let messages = [user("zeta"), json!({ "role": "assistant", "content": "Yes?" }), user("alpha beta")];
+    will_say(&gateway, DialectName::OpenAiChat, None, false);
+    gateway.post(CHAT, &json!({ "model": "m", "messages": messages })).await;
+    let request = sent(&gateway).to_string();
+    let has = ["zeta", "alpha", "beta"].map(|name| request.contains(&format!("{name} begins.")));
+    assert_eq!(has, [true, true, false]);
+}
+
+#[tokio::test]
 async fn a_slash_name_brings_its_values_and_the_model_asks_for_a_missing_one() {
     let gateway = guided();
     for (text, wanted) in [
