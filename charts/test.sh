@@ -203,7 +203,7 @@ test_monitoring() {
   grep -q 'grafana_dashboard: "1"' <<<"$rendered" || fail "Grafana's sidecar does not find the dashboard"
   ! render --show-only templates/monitoring.yaml 2>/dev/null | grep -q kind || fail "rules are installed that nobody wants"
   if ! command -v promtool >/dev/null; then
-    fail "promtool is missing: charts/install-promtool.sh FOLDER brings it"
+    fail "promtool is missing: e2e/install-debian-program.sh prometheus promtool FOLDER brings it"
     return
   fi
   promtool check rules "$rules" >/dev/null || fail "promtool refuses $rules"

@@ -127,14 +127,15 @@ lane_sandbox() {
 
 lane_chart() {
   "$cluster" build
-  charts/install-promtool.sh "$tools"
+  e2e/install-debian-program.sh prometheus promtool "$tools"
   PATH="$tools/bin:$PATH" e2e/in-cluster.sh charts/test.sh
 }
 
 # Tests that wait for the API server leave the processors to others: more of them run at a time than there are processors.
 lane_integration() {
   "$cluster" build
-  SKILLET_INTEGRATION=1 e2e/in-cluster.sh bash -c 'test_workspace --test integration -- --test-threads 8'
+  e2e/install-debian-program.sh docker-registry docker-registry "$tools"
+  PATH="$tools/bin:$PATH" SKILLET_INTEGRATION=1 e2e/in-cluster.sh bash -c 'test_workspace --test integration -- --test-threads 8'
 }
 
 lane_e2e() {

@@ -127,7 +127,7 @@ pub enum IsolationLevel {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SourcePolicy {
-    /// Hosts of repositories, such as `github.com` or `git.example.com:8443`. A host without a port has that of its scheme. Name every host to which one of them redirects. Default none.
+    /// Hosts of repositories and registries, such as `github.com` or `git.example.com:8443`. A host without a port has that of its scheme. Name every host to which one of them redirects. Default none.
     #[schemars(schema_with = "schema::host_names")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_hosts: Vec<String>,

@@ -1,4 +1,4 @@
-//! SkillSource: a repository whose SKILL.md files are the Skills of a namespace.
+//! SkillSource: a git repository or an OCI artifact whose SKILL.md files are the Skills of a namespace.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -18,8 +18,8 @@ use crate::{duration::SkillDuration, schema};
     category = "skillet",
     status = "SkillSourceStatus",
     derive = "PartialEq",
-    doc = "A SkillSource keeps Skills of its namespace in step with the SKILL.md files of a git repository. It changes and removes only Skills that it made.",
-    printcolumn(name = "URL", type_ = "string", json_path = ".spec.git.url"),
+    doc = "A SkillSource keeps Skills of its namespace in step with the SKILL.md files of a git repository or an OCI artifact. It changes and removes only Skills that it made.",
+    printcolumn(name = "URL", type_ = "string", json_path = ".spec['git','oci'].url"),
     printcolumn(name = "Revision", type_ = "string", json_path = ".status.revision"),
     printcolumn(name = "Skills", type_ = "integer", json_path = ".status.skills"),
     printcolumn(
@@ -41,11 +41,16 @@ use crate::{duration::SkillDuration, schema};
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = kube::core::Rule::new("size(self.metadata.name) <= 63").message("metadata.name has at most 63 characters, since it is a label of the Skills")
 )]
+#[x_kube(validation = ("has(self.git) != has(self.oci)", "write one of spec.git and spec.oci"))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillSourceSpec {
     /// Git repository with the files.
-    pub git: GitRepository,
-    /// Directory of the repository to read, such as `skills/public`. Default its root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitRepository>,
+    /// OCI artifact with the files, in place of `git`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci: Option<OciArtifact>,
+    /// Directory of the repository or artifact to read, such as `skills/public`. Default its root.
     #[schemars(length(max = 512))]
     #[x_kube(validation = kube::core::Rule::new("!self.startsWith('/') && !self.split('/').exists(name, name == '..')").message("write a directory from the root of the repository, without a leading / and without .."))]
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -62,7 +67,7 @@ pub struct SkillSourceSpec {
     #[schemars(length(max = 32), regex(pattern = r"^([a-z0-9][-a-z0-9]*)?$"))]
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
-    /// Time between two looks at the repository, at least `30s`. `kubectl skill sync` looks at once. Default `10m`.
+    /// Time between two looks at the repository or artifact, at least `30s`. `kubectl skill sync` looks at once. Default `10m`.
     #[schemars(schema_with = "schema::sync_interval")]
     #[serde(default = "interval")]
     pub interval: SkillDuration,
@@ -112,6 +117,43 @@ pub struct GitReference {
     pub commit: Option<String>,
 }
 
+/// An artifact in a registry, as Flux, ORAS or an image builder pushes it, and the manifest that counts.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OciArtifact {
+    /// Address without a tag, such as `oci://registry.example.com/team/skills`. `spec.sources.allowedHosts` of the SkillPolicy must name its host.
+    #[schemars(length(max = 1024), regex(pattern = r"^oci://[^@/\s]+(/[a-z0-9]+([._-]+[a-z0-9]+)*)+$"))]
+    pub url: String,
+    /// Manifest to read. Default the tag `latest`.
+    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<OciReference>,
+    /// Secret of this namespace with `username` and `password`, with `bearerToken`, or of type `kubernetes.io/dockerconfigjson`, and with `ca.crt` for a registry with a certificate of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretName>,
+    /// True reads a registry without TLS, and sends no credentials to it. Default false.
+    #[serde(default)]
+    pub insecure: bool,
+}
+
+/// One of a tag, a digest and a range of tags.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[x_kube(validation = ("[has(self.tag), has(self.digest), has(self.semver)].filter(x, x).size() == 1", "write one of tag, digest and semver"))]
+#[serde(rename_all = "camelCase")]
+pub struct OciReference {
+    /// Tag whose manifest counts.
+    #[schemars(length(max = 128), regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Digest of the manifest, as `sha256:` and 64 hexadecimal digits.
+    #[schemars(length(max = 71), regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Version constraint such as `^1.2.0` or `>=1.0.0 <2.0.0`; the highest of the tags that are versions counts, such as `1.2.3` or `v1.2.3`.
+    #[schemars(length(min = 1, max = 256))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semver: Option<String>,
+}
+
 /// Name of a Secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretName {
@@ -135,7 +177,7 @@ pub struct SkillSourceStatus {
     /// Generation of the spec that the status is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Commit that the Skills are of, as `main@sha1:COMMIT`.
+    /// Commit or manifest that the Skills are of, as `main@sha1:COMMIT` or `TAG@sha256:DIGEST`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// Time at which the Skills became those of the revision.
@@ -151,7 +193,7 @@ pub struct SkillSourceStatus {
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["path".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedFile>,
-    /// `Ready`: the Skills are those of the newest commit. `PartiallyInvalid`: True if some files are no Skill. `Stalled`: True if the source waits for an edit.
+    /// `Ready`: the Skills are those of the newest commit or manifest. `PartiallyInvalid`: True if some files are no Skill. `Stalled`: True if the source waits for an edit.
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

@@ -1,13 +1,15 @@
 //! Files of instructions on disk: a file, directory or archive becomes a tree in memory. Directories of tools are left out.
 
-mod archive;
-
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, BufReader},
     path::{Path, PathBuf},
 };
 
-use skillet_instructions::tree::{FILE_SIZE_LIMIT, FileTree, LEFT_OUT, TreeError};
+use skillet_instructions::{
+    archive::{self, ArchiveError, Format},
+    tree::{FILE_SIZE_LIMIT, FileTree, LEFT_OUT, TreeError},
+};
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -33,8 +35,8 @@ pub(crate) fn read(path: &Path) -> Result<FileTree, FolderError> {
     let mut root = path;
     if path.is_dir() {
         add_directory(&mut tree, path, "")?;
-    } else if let Some(format) = archive::format_of(path) {
-        archive::read(path, format, &mut tree)?;
+    } else if let Some(format) = archive_format(path) {
+        add_archive(&mut tree, path, format)?;
         // The first dot ends the name, as in `pdf.tar.gz`.
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         return Ok(if tree.is_skill() { tree.within(name.split('.').next().unwrap_or(&name)) } else { tree });
@@ -44,6 +46,19 @@ pub(crate) fn read(path: &Path) -> Result<FileTree, FolderError> {
         root = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     }
     Ok(if tree.is_skill() { tree.within(&directory_name(root)?) } else { tree })
+}
+
+fn archive_format(path: &Path) -> Option<Format> {
+    archive::format_of(path.file_name()?.to_str()?)
+}
+
+fn add_archive(tree: &mut FileTree, path: &Path, format: Format) -> Result<(), FolderError> {
+    let file =
+        File::open(path).map_err(|source| FolderError::Unreadable { path: path.to_owned(), source })?;
+    archive::read(BufReader::new(file), format, tree).map_err(|error| match error {
+        ArchiveError::Tree(source) => FolderError::Refused { path: path.to_owned(), source },
+        ArchiveError::Broken(problem) => FolderError::BadArchive { path: path.to_owned(), problem },
+    })
 }
 
 fn add_directory(tree: &mut FileTree, directory: &Path, inner: &str) -> Result<(), FolderError> {

@@ -2,6 +2,7 @@
 //!
 //! This crate reads, checks and renders. It takes bytes and returns values: no paths, no clock, no cluster, no model provider.
 
+pub mod archive;
 pub mod block;
 pub mod collect;
 pub mod dependencies;

@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Place};
 
 /// Hosts as SkillPolicy names them: `git.example.com`, or with a port `git.example.com:8443`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,13 +13,11 @@ impl AllowedHosts {
         Self(hosts.to_vec())
     }
 
-    /// Checks a URL before anything is sent to it.
-    pub(crate) fn check(&self, url: &Url) -> Result<(), Failure> {
+    /// Checks a URL before anything is sent to it. `place` is the field that leads there.
+    pub(crate) fn check(&self, place: Place, url: &Url) -> Result<(), Failure> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(Failure::BadUrl(format!(
-                "the scheme {} is not supported; write https",
-                url.scheme()
-            )));
+            let message = format!("the scheme {} is not supported; write https", url.scheme());
+            return Err(Failure::BadUrl(place, message));
         }
         let host = url.host_str().unwrap_or_default();
         // The URL has no port if it is the scheme's default.
@@ -37,7 +35,7 @@ mod tests {
 
     fn check(allowed: &[&str], url: &str) -> Result<(), Failure> {
         let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-        AllowedHosts::new(&allowed).check(&Url::parse(url).unwrap())
+        AllowedHosts::new(&allowed).check(Place::Git, &Url::parse(url).unwrap())
     }
 
     #[test]
@@ -70,7 +68,7 @@ mod tests {
         ] {
             assert_eq!(check(&["github.com"], url), refused(host), "{url}");
         }
-        assert!(matches!(check(&["github.com"], "file:///etc/passwd"), Err(Failure::BadUrl(_))));
-        assert!(matches!(check(&["github.com"], "ssh://github.com/a"), Err(Failure::BadUrl(_))));
+        assert!(matches!(check(&["github.com"], "file:///etc/passwd"), Err(Failure::BadUrl(..))));
+        assert!(matches!(check(&["github.com"], "ssh://github.com/a"), Err(Failure::BadUrl(..))));
     }
 }

@@ -21,9 +21,11 @@ use skillet_kube::{chain, lock};
 use tokio::runtime::Handle;
 
 use self::transport::Transport;
-use crate::{failure::Failure, http_client::HttpClient, selection::Selection};
-
-pub(crate) use files::Files;
+use crate::{
+    failure::{Failure, Place},
+    fetch::{Found, Wanted},
+    http_client::HttpClient,
+};
 
 /// Largest object of a repository in memory, in bytes.
 const OBJECT_LIMIT: usize = 32 << 20;
@@ -31,29 +33,9 @@ const OBJECT_LIMIT: usize = 32 << 20;
 /// Longest text of an error, in bytes.
 const MAX_CAUSES: usize = 500;
 
-/// The part of a repository that is read.
-#[derive(Debug)]
-pub(crate) struct Wanted {
-    pub(crate) url: String,
-    pub(crate) reference: Option<GitReference>,
-    /// Directory to read; empty for the root.
-    pub(crate) path: String,
-    pub(crate) selection: Selection,
-    /// The revision whose files are not wanted again.
-    pub(crate) known: Option<String>,
-}
-
-/// The outcome of a fetch.
-#[derive(Debug)]
-pub(crate) enum Found {
-    /// It still has the known revision.
-    Unchanged,
-    Files(Files),
-}
-
 /// Fetches one commit into a directory of `work`, and reads its files. Blocks, and ends when the client's time is over.
 pub(crate) fn fetch(
-    wanted: &Wanted,
+    wanted: &Wanted<GitReference>,
     client: HttpClient,
     runtime: Handle,
     work: &Path,
@@ -67,7 +49,7 @@ pub(crate) fn fetch(
 }
 
 fn fetch_over(
-    wanted: &Wanted,
+    wanted: &Wanted<GitReference>,
     transport: Transport,
     work: &Path,
     interrupted: &AtomicBool,
@@ -85,13 +67,14 @@ fn fetch_over(
         options,
     );
     let repository = repository.map_err(|error| invalid(&error))?.to_thread_local();
-    let url = gix::url::parse(wanted.url.as_str()).map_err(|error| Failure::BadUrl(error.to_string()))?;
+    let url = gix::url::parse(wanted.url.as_str())
+        .map_err(|error| Failure::BadUrl(Place::Git, error.to_string()))?;
     let remote = repository.remote_at(url.clone()).map_err(|error| invalid(&error))?;
     let remote = remote
         .with_fetch_tags(Tags::None)
         .with_refspecs([refspec(wanted.reference.as_ref()).as_str()], Direction::Fetch)
         .map_err(|error| {
-            Failure::RevisionNotFound(format!("{} ({error})", name(wanted.reference.as_ref())))
+            Failure::RevisionNotFound(Place::Git, format!("{} ({error})", name(wanted.reference.as_ref())))
         })?;
     let transport = http::Transport::new_http(transport, url, Protocol::V2, false);
     let connection = remote.to_connection_with_transport(transport).with_credentials(|_action| Ok(None));
@@ -137,7 +120,7 @@ fn name(reference: Option<&GitReference>) -> String {
 
 /// The wanted commit by what the server lists, and the name that a revision has before it.
 fn newest(reference: Option<&GitReference>, listed: &[Ref]) -> Result<(ObjectId, Option<String>), Failure> {
-    let not_found = || Failure::RevisionNotFound(name(reference));
+    let not_found = || Failure::RevisionNotFound(Place::Git, name(reference));
     let full_name = match reference {
         Some(GitReference { branch: Some(branch), .. }) => format!("refs/heads/{branch}"),
         Some(GitReference { tag: Some(tag), .. }) => format!("refs/tags/{tag}"),
@@ -170,7 +153,7 @@ fn missing_or_invalid(reference: Option<&GitReference>, error: &dyn std::error::
     let is_missing = ["not our ref", "didn't match", "did not match", "No refspec", "unadvertised object"]
         .iter()
         .any(|words| text.contains(words));
-    if is_missing { Failure::RevisionNotFound(name(reference)) } else { Failure::Invalid(text) }
+    if is_missing { Failure::RevisionNotFound(Place::Git, name(reference)) } else { Failure::Invalid(text) }
 }
 
 fn invalid(error: &dyn std::error::Error) -> Failure {

@@ -17,7 +17,10 @@ use reqwest::{
 use skillet_kube::lock;
 use tokio::time::Instant;
 
-use crate::{allowed_hosts::AllowedHosts, failure::Failure};
+use crate::{
+    allowed_hosts::AllowedHosts,
+    failure::{Failure, Place},
+};
 
 /// Most bytes of all responses of one transfer.
 pub(crate) const TRANSFER_LIMIT: u64 = 256 << 20;
@@ -28,6 +31,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(crate) struct HttpClient {
     client: Client,
+    /// The field of the source, for messages.
+    place: Place,
     allowed: AllowedHosts,
     authorization: Option<HeaderValue>,
     /// The host that the credentials are for; a redirect to another gets none.
@@ -49,32 +54,37 @@ pub(crate) struct Credentials {
 impl HttpClient {
     /// Prepares a transfer from `origin`, which ends at the deadline.
     pub(crate) fn new(
+        place: Place,
         origin: Url,
         allowed: AllowedHosts,
         credentials: Credentials,
         deadline: Instant,
     ) -> Result<Self, Failure> {
-        allowed.check(&origin)?;
+        allowed.check(place, &origin)?;
         if credentials.authorization.is_some() && origin.scheme() != "https" {
-            return Err(Failure::BadUrl(
-                "credentials are not sent without TLS; write https, or remove spec.git.secretRef".to_owned(),
-            ));
+            let tls = match place {
+                Place::Git => "write https",
+                Place::Oci => "remove spec.oci.insecure",
+            };
+            let message = format!("credentials are not sent without TLS; {tls}, or remove {place}.secretRef");
+            return Err(Failure::BadUrl(place, message));
         }
         let refused = Arc::new(Mutex::new(None));
         let mut builder = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("skillet/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirects(allowed.clone(), Arc::clone(&refused)));
+            .redirect(redirects(place, allowed.clone(), Arc::clone(&refused)));
         if !credentials.authorities.is_empty() {
             let authorities = reqwest::Certificate::from_pem_bundle(&credentials.authorities).ok();
             let authorities = authorities
                 .filter(|found| !found.is_empty())
-                .ok_or_else(|| Failure::Secret("ca.crt is no PEM certificate".to_owned()))?;
+                .ok_or_else(|| Failure::Secret(place, "ca.crt is no PEM certificate".to_owned()))?;
             builder = authorities.into_iter().fold(builder, reqwest::ClientBuilder::add_root_certificate);
         }
         let client = builder.build().map_err(|error| Failure::Unavailable(words(&error)))?;
         Ok(Self {
             client,
+            place,
             allowed,
             authorization: credentials.authorization,
             origin,
@@ -84,19 +94,34 @@ impl HttpClient {
         })
     }
 
-    /// Sends one request. A response that is no success is a failure.
+    /// Sends one request with the credentials, if it goes to their host. A response that is no success is a failure.
     pub(crate) async fn send(
         &self,
         method: Method,
         url: &str,
-        mut headers: HeaderMap,
+        headers: HeaderMap,
         body: Vec<u8>,
     ) -> Result<Response, Failure> {
-        let url = Url::parse(url).map_err(|error| Failure::BadUrl(error.to_string()))?;
-        self.allowed.check(&url)?;
-        if let Some(authorization) = &self.authorization
-            && url.origin() == self.origin.origin()
-        {
+        let url = Url::parse(url).map_err(|error| Failure::BadUrl(self.place, error.to_string()))?;
+        let authorization = if self.is_origin(&url) { self.authorization.as_ref() } else { None };
+        let response = self.exchange(method, url, headers, authorization, body).await?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            status => Err(self.failure(status)),
+        }
+    }
+
+    /// Sends one request with these credentials, and returns whatever the server answers.
+    pub(crate) async fn exchange(
+        &self,
+        method: Method,
+        url: Url,
+        mut headers: HeaderMap,
+        authorization: Option<&HeaderValue>,
+        body: Vec<u8>,
+    ) -> Result<Response, Failure> {
+        self.allowed.check(self.place, &url)?;
+        if let Some(authorization) = authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         let request = self.client.request(method, url).headers(headers).body(body);
@@ -105,13 +130,37 @@ impl HttpClient {
             Ok(Err(error)) => return Err(Failure::Unavailable(words(&error))),
             Ok(Ok(response)) => response,
         };
-        if let Some(refused) = lock(&self.refused).take() {
-            return Err(refused);
+        match lock(&self.refused).take() {
+            Some(refused) => Err(refused),
+            None => Ok(response),
         }
-        match response.status() {
-            status if status.is_success() => Ok(response),
-            status => Err(self.failure(status)),
+    }
+
+    /// Returns the credentials, which are for the source's own server.
+    pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
+        self.authorization.as_ref()
+    }
+
+    /// True for a URL of the source's own server.
+    pub(crate) fn is_origin(&self, url: &Url) -> bool {
+        url.origin() == self.origin.origin()
+    }
+
+    /// Reads the rest of a response, of which `what` says what it is.
+    pub(crate) async fn body(
+        &self,
+        response: &mut Response,
+        limit: usize,
+        what: &str,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.chunk(response).await? {
+            body.extend_from_slice(&chunk);
+            if body.len() > limit {
+                return Err(Failure::TooLarge(format!("{what} has more than {} KiB", limit >> 10)));
+            }
         }
+        Ok(body)
     }
 
     /// Returns the next bytes of a response; `None` at its end.
@@ -134,20 +183,22 @@ impl HttpClient {
         }
     }
 
-    fn failure(&self, status: StatusCode) -> Failure {
+    /// Returns the failure that a status of the source's own server means.
+    pub(crate) fn failure(&self, status: StatusCode) -> Failure {
+        let place = self.place;
         let host = self.origin.host_str().unwrap_or_default();
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Failure::AccessDenied(format!(
                 "{host} answered {status}; {}",
                 if self.authorization.is_some() {
-                    "check the Secret of spec.git.secretRef"
+                    format!("check the Secret of {place}.secretRef")
                 } else {
-                    "name a Secret in spec.git.secretRef"
+                    format!("name a Secret in {place}.secretRef")
                 }
             )),
             // Servers hide private repositories in this way.
             StatusCode::NOT_FOUND => Failure::AccessDenied(format!(
-                "{host} answered {status}: the repository does not exist, or needs other credentials; check spec.git"
+                "{host} answered {status}: the repository does not exist, or needs other credentials; check {place}"
             )),
             status => Failure::Unavailable(format!("{host} answered {status}")),
         }
@@ -155,7 +206,7 @@ impl HttpClient {
 }
 
 /// Follows a redirect to an allowed host, and never from TLS to clear text.
-fn redirects(allowed: AllowedHosts, refused: Arc<Mutex<Option<Failure>>>) -> Policy {
+fn redirects(place: Place, allowed: AllowedHosts, refused: Arc<Mutex<Option<Failure>>>) -> Policy {
     Policy::custom(move |attempt: Attempt<'_>| -> Action {
         let url = attempt.url().clone();
         let is_downgrade =
@@ -166,7 +217,7 @@ fn redirects(allowed: AllowedHosts, refused: Arc<Mutex<Option<Failure>>>) -> Pol
         if is_downgrade {
             return attempt.error("a redirect leads from https to http");
         }
-        match allowed.check(&url) {
+        match allowed.check(place, &url) {
             Ok(()) => attempt.follow(),
             Err(failure) => {
                 *lock(&refused) = Some(failure);

@@ -1,10 +1,7 @@
 //! The driver of SkillSource: looks at each repository when it is due, and makes the Skills those of its files.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -20,7 +17,6 @@ use kube::{
         watcher,
     },
 };
-use reqwest::Url;
 use skillet_api::{SkillPolicy, SkillSource, names};
 use skillet_core::{
     import::{read, refuse_repeated_names},
@@ -28,7 +24,7 @@ use skillet_core::{
 };
 use skillet_kube::{apply_status_as, chain, is_gone, lock};
 use thiserror::Error;
-use tokio::{runtime::Handle, time::Instant};
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::{
@@ -36,13 +32,10 @@ use crate::{
     apply,
     context::{Context, Settings},
     due::{Due, Inputs, Looked, due},
-    failure::Failure,
+    fetch::{Files, fetch},
     gather,
-    git::{self, Files, Found, Wanted},
-    http_client::HttpClient,
     metrics::Metrics,
     plan::plan,
-    selection::Selection,
     status::{End, status},
 };
 
@@ -222,52 +215,14 @@ async fn try_look(
     Ok((End::Synced { revision, skills: applied.skills, refused: applied.refused }, is_settled))
 }
 
-/// Fetches the files; `None` if the repository still has the known revision.
-async fn fetch(
-    ctx: &Arc<Context>,
-    source: &SkillSource,
-    known: Option<String>,
-    allowed: &AllowedHosts,
-) -> Result<Option<Files>, gather::Error> {
-    let spec = &source.spec;
-    let url = Url::parse(&spec.git.url).map_err(|error| Failure::BadUrl(error.to_string()))?;
-    allowed.check(&url)?;
-    let credentials = gather::credentials(&ctx.client, source).await?;
-    let deadline = Instant::now() + spec.timeout.0;
-    let client = HttpClient::new(url, allowed.clone(), credentials, deadline)?;
-    let wanted = Wanted {
-        url: spec.git.url.clone(),
-        reference: spec.git.reference.clone(),
-        path: spec.path.clone(),
-        selection: Selection::new(&spec.include, &spec.exclude),
-        known,
-    };
-    let (work, runtime) = (ctx.settings.work.clone(), Handle::current());
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    let mut transfer =
-        tokio::task::spawn_blocking(move || git::fetch(&wanted, client, runtime, &work, &flag));
-    let ended = tokio::select! {
-        ended = &mut transfer => ended,
-        () = tokio::time::sleep_until(deadline) => {
-            interrupted.store(true, Ordering::Relaxed);
-            transfer.await
-        }
-    };
-    let found = ended.map_err(|_| Failure::Invalid("the repository could not be read".to_owned()))?;
-    match found {
-        Ok(Found::Unchanged) => Ok(None),
-        Ok(Found::Files(files)) => Ok(Some(files)),
-        Err(_) if interrupted.load(Ordering::Relaxed) => Err(Failure::TimedOut.into()),
-        Err(failure) => Err(failure.into()),
-    }
-}
-
 /// The name of a skill whose SKILL.md stands at the root: that of its directory, or of the repository.
 fn root_name(source: &SkillSource) -> &str {
+    let spec = &source.spec;
+    let git = spec.git.as_ref().map(|git| git.url.as_str());
+    let url = git.or(spec.oci.as_ref().map(|oci| oci.url.as_str())).unwrap_or_default();
     let last = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().len();
-    let path = source.spec.path.trim_end_matches('/');
-    let text = if path.is_empty() || path == "." { source.spec.git.url.trim_end_matches('/') } else { path };
+    let path = spec.path.trim_end_matches('/');
+    let text = if path.is_empty() || path == "." { url.trim_end_matches('/') } else { path };
     text[text.len() - last(text)..].trim_end_matches(".git")
 }
 
@@ -339,8 +294,10 @@ mod tests {
             ("https://git.example.com/team/pdf/", ".", "pdf"),
             ("https://git.example.com/team/all.git", "skills/csv/", "csv"),
             ("https://git.example.com/team/all.git", "csv", "csv"),
+            ("oci://registry.example.com/team/pdf", "", "pdf"),
         ] {
-            let spec = serde_json::json!({ "git": { "url": url }, "path": path });
+            let place = if url.starts_with("oci") { "oci" } else { "git" };
+            let spec = serde_json::json!({ place: { "url": url }, "path": path });
             let source = SkillSource::new("s", serde_json::from_value(spec).unwrap());
             assert_eq!(root_name(&source), name, "{url} {path}");
         }

@@ -1,8 +1,10 @@
 //! A real git server for tests: repositories on disk, served by git's own `http-backend` over HTTP on the loopback
-//! address or another.
+//! address or another. A real registry is in [`registry`].
 
 // Helpers here are part of tests, too.
 #![allow(clippy::unwrap_used, clippy::panic)]
+
+pub mod registry;
 
 use std::{
     collections::HashMap,
@@ -92,20 +94,8 @@ impl GitServer {
     pub async fn start_tls() -> (Self, String) {
         let (listener, shared, folder) = Self::bind(Ipv4Addr::LOCALHOST.into()).await;
         let host = listener.local_addr().unwrap().to_string();
-        let (certificate, acceptor) = tls(folder.path());
         let routes = Router::new().fallback(serve).with_state(Arc::clone(&shared));
-        let serving = tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let (acceptor, service) = (acceptor.clone(), TowerToHyperService::new(routes.clone()));
-                tokio::spawn(async move {
-                    // A client may refuse the certificate.
-                    let Ok(stream) = acceptor.accept(stream).await else { return };
-                    let builder = hyper::server::conn::http1::Builder::new();
-                    builder.serve_connection(TokioIo::new(stream), service).await.ok();
-                });
-            }
-        });
+        let (serving, certificate) = serve_tls(listener, folder.path(), routes);
         (Self { host, scheme: "https", shared, folder, serving }, certificate)
     }
 
@@ -199,24 +189,46 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A certificate for 127.0.0.1, made by openssl.
-fn tls(folder: &Path) -> (String, TlsAcceptor) {
+/// Serves routes with TLS; returns the certificate, too, in PEM.
+pub(crate) fn serve_tls(listener: TcpListener, folder: &Path, routes: Router) -> (JoinHandle<()>, String) {
+    let certificate = make_certificate(folder);
+    let acceptor = acceptor(folder);
+    let serving = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (acceptor, service) = (acceptor.clone(), TowerToHyperService::new(routes.clone()));
+            tokio::spawn(async move {
+                // A client may refuse the certificate.
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let builder = hyper::server::conn::http1::Builder::new();
+                builder.serve_connection(TokioIo::new(stream), service).await.ok();
+            });
+        }
+    });
+    (serving, certificate)
+}
+
+/// Makes `tls.key` and `tls.crt` for 127.0.0.1 by openssl; returns the certificate.
+fn make_certificate(folder: &Path) -> String {
     let (key, certificate) = (folder.join("tls.key"), folder.join("tls.crt"));
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
-        .args(["-days", "2", "-subj", "/CN=git", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-days", "2", "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"])
         .args(["-addext", "basicConstraints=critical,CA:FALSE"])
         .args([OsStr::new("-keyout"), key.as_os_str(), OsStr::new("-out"), certificate.as_os_str()])
         .output()
         .unwrap();
     assert!(made.status.success(), "openssl: {}", String::from_utf8_lossy(&made.stderr));
-    let text = fs::read_to_string(certificate).unwrap();
-    let chain = vec![CertificateDer::from_pem_slice(text.as_bytes()).unwrap()];
-    let key = PrivateKeyDer::from_pem_file(key).unwrap();
+    fs::read_to_string(certificate).unwrap()
+}
+
+fn acceptor(folder: &Path) -> TlsAcceptor {
+    let chain = vec![CertificateDer::from_pem_file(folder.join("tls.crt")).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(folder.join("tls.key")).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let config = config.with_no_client_auth().with_single_cert(chain, key).unwrap();
-    (text, TlsAcceptor::from(Arc::new(config)))
+    TlsAcceptor::from(Arc::new(config))
 }
 
 async fn serve(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Response<Body> {

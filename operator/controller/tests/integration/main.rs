@@ -22,6 +22,7 @@ mod idempotence;
 mod leadership;
 mod legacy_objects;
 mod objects;
+mod oci_sources;
 mod operator;
 mod operator_rbac;
 mod policy_rules;

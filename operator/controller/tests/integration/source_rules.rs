@@ -14,7 +14,7 @@ const SHORTEST: &str = "git: {url: 'https://git.example.com/a.git'}";
 
 fn cases() -> Vec<Case> {
     vec![
-        breaks("spec.git required", "git: null"),
+        breaks("spec rule: write one of spec.git and spec.oci", "git: null"),
         breaks("spec.git.url required", "git: {url: null}"),
         breaks("spec.git.url maxLength", format!("git: {{url: 'https://{}'}}", long(1020))),
         breaks("spec.git.url pattern", "git: {url: 'https://me:secret@git.example.com/a.git'}"),
@@ -30,6 +30,22 @@ fn cases() -> Vec<Case> {
         breaks("spec.git.secretRef.name required", "git: {secretRef: {}}"),
         breaks("spec.git.secretRef.name maxLength", format!("git: {{secretRef: {{name: {}}}}}", long(254))),
         breaks("spec.git.secretRef.name pattern", "git: {secretRef: {name: 'a/b'}}"),
+        breaks("spec.oci.url required", oci("url: null")),
+        breaks("spec.oci.url maxLength", oci(&format!("url: 'oci://a/{}'", long(1020)))),
+        breaks("spec.oci.url pattern", oci("url: 'https://registry.example.com/a'")),
+        breaks("spec.oci.ref rule: write one of tag, digest and semver", oci("ref: {tag: a, semver: '*'}")),
+        breaks("spec.oci.ref.tag maxLength", oci(&format!("ref: {{tag: {}}}", long(129)))),
+        breaks("spec.oci.ref.tag pattern", oci("ref: {tag: 'a/b'}")),
+        breaks(
+            "spec.oci.ref.digest maxLength",
+            oci(&format!("ref: {{digest: 'sha256:{}'}}", "a".repeat(65))),
+        ),
+        breaks("spec.oci.ref.digest pattern", oci("ref: {digest: abc}")),
+        breaks("spec.oci.ref.semver minLength", oci("ref: {semver: ''}")),
+        breaks("spec.oci.ref.semver maxLength", oci(&format!("ref: {{semver: {}}}", long(257)))),
+        breaks("spec.oci.secretRef.name required", oci("secretRef: {}")),
+        breaks("spec.oci.secretRef.name maxLength", oci(&format!("secretRef: {{name: {}}}", long(254)))),
+        breaks("spec.oci.secretRef.name pattern", oci("secretRef: {name: 'a/b'}")),
         breaks("spec.path maxLength", format!("path: {}", long(513))),
         breaks(
             "spec.path rule: write a directory from the root of the repository, without a leading / and without ..",
@@ -54,6 +70,12 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// A source of an artifact, with a change put over it.
+fn oci(change: &str) -> String {
+    let oci = with("url: 'oci://registry.example.com/a'", change);
+    json!({ "git": null, "oci": oci }).to_string()
+}
+
 fn object(at: &str, name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillSource", "metadata": { "name": name, "namespace": at }, "spec": spec })
 }
@@ -74,6 +96,23 @@ async fn the_api_server_refuses_each_broken_bound_of_a_source_and_names_the_fiel
     }
     let long_name = object("default", &long(64), &with(SHORTEST, "{}"));
     create(&client, &long_name).await.assert_names("", "metadata.name has at most 63 characters");
+}
+
+#[tokio::test]
+async fn a_source_is_of_a_repository_or_an_artifact_and_a_table_shows_its_address() {
+    let Some(client) = rules_admin().await else { return };
+    let at = namespace(&client, "source-places").await;
+    let both = object(&at, "both", &with(SHORTEST, "oci: {url: 'oci://registry.example.com/a'}"));
+    create(&client, &both).await.assert_names("spec", "write one of spec.git and spec.oci");
+    keep(&client, &object(&at, "git", &with(SHORTEST, "{}"))).await;
+    keep(&client, &object(&at, "oci", &with(SHORTEST, &oci("ref: {tag: v1}")))).await;
+    let mut list = http::Request::get(format!("/apis/skillet.dev/v1alpha1/namespaces/{at}/skillsources"));
+    list.headers_mut()
+        .unwrap()
+        .insert("accept", "application/json;as=Table;v=v1;g=meta.k8s.io".parse().unwrap());
+    let table: Value = client.request(list.body(Vec::new()).unwrap()).await.unwrap();
+    let urls: Vec<&Value> = table["rows"].as_array().unwrap().iter().map(|row| &row["cells"][1]).collect();
+    assert_eq!(urls, ["https://git.example.com/a.git", "oci://registry.example.com/a"]);
 }
 
 #[tokio::test]

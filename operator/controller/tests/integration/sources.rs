@@ -11,12 +11,11 @@ use kube::{
     Api, Client,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use skillet_api::{Skill, SkillPolicy, SkillSource, SkillSourceStatus, names};
 use skillet_sources::{
     Metrics, Settings,
-    testing::{GitServer, Mood, Repository},
+    testing::{GitServer, Mood, Repository, registry::Registry},
 };
 use tokio::runtime::Runtime;
 
@@ -29,11 +28,17 @@ use crate::{
 
 const ACCOUNT: &str = "skillet-sources";
 
-/// The git servers of all tests, and the process that looks at them.
-struct World {
+/// The git servers and registries of all tests, and the process that looks at them.
+pub struct World {
     open: GitServer,
     private: GitServer,
     certificate: String,
+    pub registry: Registry,
+    pub private_registry: Registry,
+    /// A registry that a test may stop.
+    pub failing_registry: tokio::sync::Mutex<Registry>,
+    /// Held by a test with a thousand Skills: two at a time would take each other's time.
+    pub many: tokio::sync::Mutex<()>,
     _runtime: Runtime,
 }
 
@@ -52,59 +57,73 @@ static WORLD: LazyLock<Arc<World>> = LazyLock::new(|| {
             let open = GitServer::start().await;
             let (private, certificate) = GitServer::start_tls().await;
             let policies: Api<SkillPolicy> = Api::all(admin);
-            let hosts = json!({ "spec": { "sources": { "allowedHosts": [open.host, private.host] } } });
+            let registries = [Registry::start().await, Registry::start_tls().await, Registry::start().await];
+            let mut hosts = vec![&open.host, &private.host];
+            hosts.extend(registries.iter().map(|registry| &registry.host));
+            let hosts = json!({ "spec": { "sources": { "allowedHosts": hosts } } });
             policies.patch("default", &PatchParams::default(), &Patch::Merge(&hosts)).await.unwrap();
             let settings = Settings { work: std::env::temp_dir() };
-            let metrics = Metrics::register(&mut Registry::default());
+            let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
             tokio::spawn(skillet_sources::run(client, settings, metrics));
-            (open, private, certificate)
+            (open, private, certificate, registries)
         });
-        let (open, private, certificate) = world;
-        sender.send(World { open, private, certificate, _runtime: runtime }).unwrap();
+        let (open, private, certificate, [registry, private_registry, failing]) = world;
+        let (failing_registry, many) = (tokio::sync::Mutex::new(failing), tokio::sync::Mutex::default());
+        let world = World {
+            open,
+            private,
+            certificate,
+            registry,
+            private_registry,
+            failing_registry,
+            many,
+            _runtime: runtime,
+        };
+        sender.send(world).unwrap();
     });
     Arc::new(receiver.recv().unwrap())
 });
 
 /// A namespace with one source.
-struct Place {
-    client: Client,
-    at: String,
+pub struct Place {
+    pub client: Client,
+    pub at: String,
 }
 
 impl Place {
-    async fn new(name: &str) -> Option<(Self, Arc<World>)> {
+    pub async fn new(name: &str) -> Option<(Self, Arc<World>)> {
         let client = operator()?.admin().await;
         let world = tokio::task::spawn_blocking(|| Arc::clone(&WORLD)).await.unwrap();
         let at = namespace(&client, name).await;
         Some((Self { client, at }, world))
     }
 
-    fn sources(&self) -> Api<SkillSource> {
+    pub fn sources(&self) -> Api<SkillSource> {
         Api::namespaced(self.client.clone(), &self.at)
     }
 
-    fn skills(&self) -> Api<Skill> {
+    pub fn skills(&self) -> Api<Skill> {
         Api::namespaced(self.client.clone(), &self.at)
     }
 
-    async fn apply(&self, name: &str, spec: Value) {
+    pub async fn apply(&self, name: &str, spec: Value) {
         let source = json!({ "apiVersion": "skillet.dev/v1alpha1", "kind": "SkillSource", "metadata": { "name": name }, "spec": spec });
         let params = PatchParams::apply("tests").force();
         self.sources().patch(name, &params, &Patch::Apply(&source)).await.unwrap();
     }
 
-    async fn ask(&self, name: &str, request: &str) {
+    pub async fn ask(&self, name: &str, request: &str) {
         let change = json!({ "metadata": { "annotations": { names::ANNOTATION_SYNC_REQUEST: request } } });
         self.sources().patch(name, &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
     }
 
     /// Asks for a look, and returns the status that answers it.
-    async fn look(&self, name: &str, request: &str) -> SkillSourceStatus {
+    pub async fn look(&self, name: &str, request: &str) -> SkillSourceStatus {
         self.ask(name, request).await;
         self.status(name, |status| status.last_handled_sync_request.as_deref() == Some(request)).await
     }
 
-    async fn status(&self, name: &str, wanted: impl Fn(&SkillSourceStatus) -> bool) -> SkillSourceStatus {
+    pub async fn status(&self, name: &str, wanted: impl Fn(&SkillSourceStatus) -> bool) -> SkillSourceStatus {
         eventually(format!("the status of SkillSource {}/{name}", self.at), LIMIT, async || {
             let source = self.sources().get(name).await.unwrap();
             source
@@ -115,7 +134,7 @@ impl Place {
     }
 
     /// Name and sealed version of each Skill, once the operator has sealed all that are there.
-    async fn sealed(&self, expected: &[(&str, &str)]) {
+    pub async fn sealed(&self, expected: &[(&str, &str)]) {
         eventually(format!("the Skills {expected:?} in {}", self.at), LIMIT, async || {
             let skills = self.skills().list(&ListParams::default()).await.unwrap().items;
             let found: Vec<(String, String)> = skills
@@ -136,12 +155,12 @@ impl Place {
     }
 }
 
-fn ready(status: &SkillSourceStatus) -> (&str, &str, &str) {
+pub fn ready(status: &SkillSourceStatus) -> (&str, &str, &str) {
     let found = status.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap();
     (&found.status, &found.reason, &found.message)
 }
 
-fn skill(text: &str) -> String {
+pub fn skill(text: &str) -> String {
     format!("---\ndescription: {text}\n---\n{text}\n")
 }
 
@@ -304,12 +323,13 @@ async fn a_suspended_source_does_nothing_until_it_is_resumed() {
 #[tokio::test]
 async fn a_thousand_skills_are_synced_and_pruned() {
     let Some((place, world)) = Place::new("source-many").await else { return };
+    let _alone = world.many.lock().await;
     let files: Vec<(String, String)> =
         (0..1000).map(|n| (format!("s{n}/SKILL.md"), skill(&format!("number {n}")))).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let (repository, _) = repository(&world, "many", &files);
     place.apply("team", json!({ "git": { "url": world.open.url("many") } })).await;
-    let limit = Duration::from_secs(120);
+    let limit = Duration::from_secs(240);
     eventually("a thousand Skills", limit, async || {
         let status = place.sources().get("team").await.unwrap().status?;
         (status.skills == 1000).then_some(())

@@ -6,23 +6,17 @@ use gix::{ObjectId, Repository, object::tree::EntryKind};
 use skillet_instructions::tree::{FILE_SIZE_LIMIT, FileTree};
 
 use super::invalid;
-use crate::{failure::Failure, selection::Selection};
+use crate::{
+    failure::Failure,
+    fetch::{Files, directory},
+    selection::Selection,
+};
 
 /// Most entries of directories that are looked at: a tree may name itself many times over in a few bytes.
 const ENTRY_LIMIT: usize = 100_000;
 const DEPTH_LIMIT: usize = 32;
 /// Longest target of a link, in bytes.
 const LINK_LIMIT: u64 = 4096;
-
-/// The files of one revision.
-#[derive(Debug)]
-pub(crate) struct Files {
-    /// `BRANCH@sha1:COMMIT`, or `sha1:COMMIT`.
-    pub(crate) revision: String,
-    pub(crate) tree: FileTree,
-    /// Files that no tree takes, by path, with the reason.
-    pub(crate) refused: Vec<(String, String)>,
-}
 
 pub(super) fn read(
     repository: &Repository,
@@ -34,8 +28,7 @@ pub(super) fn read(
 ) -> Result<Files, Failure> {
     let object = repository.find_object(commit).map_err(|error| invalid(&error))?;
     let mut tree = object.peel_to_tree().map_err(|error| invalid(&error))?;
-    let path = path.trim_matches('/').trim_start_matches("./");
-    let path = if path == "." { "" } else { path };
+    let path = directory(path);
     if !path.is_empty() {
         let missing = || Failure::PathNotFound { revision: revision.clone(), path: path.to_owned() };
         let entry = tree.lookup_entry_by_path(path).map_err(|error| invalid(&error))?.ok_or_else(missing)?;
@@ -49,11 +42,10 @@ pub(super) fn read(
         selection,
         interrupted,
         entries: 0,
-        tree: FileTree::default(),
-        refused: Vec::new(),
+        files: Files { revision, tree: FileTree::default(), refused: Vec::new() },
     };
     walk.directory(tree.id, "", 0)?;
-    Ok(Files { revision, tree: walk.tree, refused: walk.refused })
+    Ok(walk.files)
 }
 
 struct Walk<'a> {
@@ -61,8 +53,7 @@ struct Walk<'a> {
     selection: &'a Selection,
     interrupted: &'a AtomicBool,
     entries: usize,
-    tree: FileTree,
-    refused: Vec<(String, String)>,
+    files: Files,
 }
 
 impl Walk<'_> {
@@ -71,7 +62,9 @@ impl Walk<'_> {
             return Err(Failure::TimedOut);
         }
         if depth > DEPTH_LIMIT {
-            self.refused.push((path.to_owned(), format!("lies more than {DEPTH_LIMIT} directories deep")));
+            self.files
+                .refused
+                .push((path.to_owned(), format!("lies more than {DEPTH_LIMIT} directories deep")));
             return Ok(());
         }
         let tree = self.repository.find_tree(id).map_err(|error| invalid(&error))?;
@@ -85,7 +78,7 @@ impl Walk<'_> {
             }
             let Ok(name) = std::str::from_utf8(entry.filename()) else {
                 let name = entry.filename().to_string();
-                self.refused.push((join(path, &name), "has a name that is not UTF-8".to_owned()));
+                self.files.refused.push((join(path, &name), "has a name that is not UTF-8".to_owned()));
                 continue;
             };
             let (inner, kind, id) = (join(path, name), entry.mode().kind(), entry.object_id());
@@ -111,12 +104,12 @@ impl Walk<'_> {
     fn file(&mut self, id: ObjectId, path: &str) -> Result<(), Failure> {
         let size = self.repository.find_header(id).map_err(|error| invalid(&error))?.size();
         let added = if size > FILE_SIZE_LIMIT as u64 {
-            self.tree.add_large_file(path)
+            self.files.tree.add_large_file(path)
         } else {
             let mut blob = self.repository.find_blob(id).map_err(|error| invalid(&error))?;
-            self.tree.add_file(path, blob.take_data())
+            self.files.tree.add_file(path, blob.take_data())
         };
-        self.keep(path, added)
+        self.files.keep(path, added)
     }
 
     fn link(&mut self, id: ObjectId, path: &str) -> Result<(), Failure> {
@@ -127,23 +120,8 @@ impl Walk<'_> {
             let blob = self.repository.find_blob(id).map_err(|error| invalid(&error))?;
             String::from_utf8_lossy(&blob.data).into_owned()
         };
-        let added = self.tree.add_link(path, &target);
-        self.keep(path, added)
-    }
-
-    /// A bad path costs its file; too much costs the whole.
-    fn keep(
-        &mut self,
-        path: &str,
-        added: Result<(), skillet_instructions::tree::TreeError>,
-    ) -> Result<(), Failure> {
-        match added {
-            Err(error @ skillet_instructions::tree::TreeError::BadPath(_)) => {
-                self.refused.push((path.to_owned(), error.to_string()));
-                Ok(())
-            }
-            other => Ok(other?),
-        }
+        let added = self.files.tree.add_link(path, &target);
+        self.files.keep(path, added)
     }
 }
 

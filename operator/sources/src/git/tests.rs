@@ -9,13 +9,15 @@ use tokio::time::Instant;
 use super::*;
 use crate::{
     allowed_hosts::AllowedHosts,
+    fetch::Files,
     http_client::Credentials,
+    selection::Selection,
     testing::{AUTHORIZATION, GitServer, Mood},
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn wanted(server: &GitServer) -> Wanted {
+fn wanted(server: &GitServer) -> Wanted<GitReference> {
     Wanted {
         url: server.url("skills"),
         reference: None,
@@ -26,32 +28,33 @@ fn wanted(server: &GitServer) -> Wanted {
 }
 
 async fn fetch_as(
-    wanted: Wanted,
+    wanted: Wanted<GitReference>,
     hosts: &[&str],
     credentials: Credentials,
     limit: Duration,
 ) -> Result<Found, Failure> {
     let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
     let url = Url::parse(&wanted.url).unwrap();
-    let client = HttpClient::new(url, AllowedHosts::new(&hosts), credentials, Instant::now() + limit)?;
+    let client =
+        HttpClient::new(Place::Git, url, AllowedHosts::new(&hosts), credentials, Instant::now() + limit)?;
     let (runtime, interrupted) = (Handle::current(), AtomicBool::new(false));
     tokio::task::spawn_blocking(move || fetch(&wanted, client, runtime, &std::env::temp_dir(), &interrupted))
         .await
         .unwrap()
 }
 
-async fn fetch_from(server: &GitServer, wanted: Wanted) -> Result<Found, Failure> {
+async fn fetch_from(server: &GitServer, wanted: Wanted<GitReference>) -> Result<Found, Failure> {
     fetch_as(wanted, &[&server.host], Credentials::default(), LIMIT).await
 }
 
-async fn files(server: &GitServer, wanted: Wanted) -> Files {
+async fn files(server: &GitServer, wanted: Wanted<GitReference>) -> Files {
     match fetch_from(server, wanted).await {
         Ok(Found::Files(files)) => files,
         other => panic!("{other:?}"),
     }
 }
 
-async fn failure(server: &GitServer, wanted: Wanted) -> Failure {
+async fn failure(server: &GitServer, wanted: Wanted<GitReference>) -> Failure {
     fetch_from(server, wanted).await.unwrap_err()
 }
 
@@ -160,11 +163,11 @@ async fn what_is_not_there_is_named() {
         (Some(reference(None, None, Some(missing))), format!("commit {missing}")),
     ] {
         let error = failure(&server, Wanted { reference, ..wanted(&server) }).await;
-        assert_eq!(error, Failure::RevisionNotFound(name));
+        assert_eq!(error, Failure::RevisionNotFound(Place::Git, name));
     }
     server.repository("empty");
     let error = failure(&server, Wanted { url: server.url("empty"), ..wanted(&server) }).await;
-    assert_eq!(error, Failure::RevisionNotFound("default branch".to_owned()));
+    assert_eq!(error, Failure::RevisionNotFound(Place::Git, "default branch".to_owned()));
     let error = failure(&server, Wanted { url: server.url("other"), ..wanted(&server) }).await;
     assert!(matches!(&error, Failure::AccessDenied(text) if text.contains("404")), "{error:?}");
 }
@@ -197,7 +200,10 @@ async fn failures_of_servers_have_words_of_their_own_and_their_pages_are_not_sho
     for text in ["", "0000", "secret page", "zzzz", "001e# service=git-upload-pack\n0000ffff"] {
         server.set_mood("skills", Mood::Text(text.to_owned()));
         let error = failure(&server, wanted(&server)).await;
-        assert!(matches!(&error, Failure::Invalid(_) | Failure::RevisionNotFound(_)), "{text}: {error:?}");
+        assert!(
+            matches!(&error, Failure::Invalid(_) | Failure::RevisionNotFound(Place::Git, _)),
+            "{text}: {error:?}"
+        );
     }
     server.set_mood("skills", Mood::RedirectTo(format!("http://{}", server.host)));
     let error = failure(&server, wanted(&server)).await;
@@ -249,7 +255,7 @@ async fn a_private_repository_needs_its_secret_and_the_authority_of_its_certific
     let error = fetched(credentials(AUTHORIZATION, "")).await.unwrap_err();
     assert!(matches!(&error, Failure::Unavailable(text) if text.contains("certificate")), "{error:?}");
     let error = fetched(credentials(AUTHORIZATION, "no PEM")).await.unwrap_err();
-    assert!(matches!(&error, Failure::Secret(_)), "{error:?}");
+    assert!(matches!(&error, Failure::Secret(..)), "{error:?}");
     // Another allowed host gets no credentials.
     let other = GitServer::start().await;
     other.set_mood("skills", Mood::RedirectTo(format!("https://{}", server.host)));

@@ -1,29 +1,74 @@
 //! Archives of skills: tar, tar.gz and zip. Entries are read one by one, and what is unpacked is bounded, not only what is kept.
 
 use std::{
-    fs::File,
-    io::{self, BufReader, Read},
-    path::Path,
+    fmt,
+    io::{self, Read},
 };
 
 use flate2::read::MultiGzDecoder;
-use skillet_instructions::tree::{FILE_SIZE_LIMIT, FileTree, LEFT_OUT, TreeError};
 
-use super::FolderError;
+use crate::tree::{FILE_SIZE_LIMIT, FileTree, LEFT_OUT, TreeError};
 
 /// Most bytes that an archive may unpack to, with the files that are too large to be kept.
 const UNPACKED_LIMIT: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub enum Format {
     Tar,
     TarGz,
     Zip,
 }
 
-/// The format of an archive by the ending of its name.
-pub(super) fn format_of(path: &Path) -> Option<Format> {
-    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+/// The reason why an archive was not read.
+#[derive(Debug)]
+pub enum ArchiveError {
+    Tree(TreeError),
+    /// It is no archive, ends early, or unpacks to too much.
+    Broken(String),
+}
+
+/// An entry of a tar archive.
+pub enum Entry<'a> {
+    File(&'a mut dyn Read),
+    /// A symbolic link with its target.
+    Link(String),
+    /// Another name of the file of this path, which counts from the root of the archive.
+    HardLink(String),
+    Directory,
+}
+
+impl fmt::Display for ArchiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tree(error) => error.fmt(f),
+            Self::Broken(problem) => f.write_str(problem),
+        }
+    }
+}
+
+impl std::error::Error for ArchiveError {}
+
+impl From<TreeError> for ArchiveError {
+    fn from(error: TreeError) -> Self {
+        Self::Tree(error)
+    }
+}
+
+impl From<io::Error> for ArchiveError {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+impl From<zip::result::ZipError> for ArchiveError {
+    fn from(error: zip::result::ZipError) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+/// Returns the format of an archive by the ending of its name.
+pub fn format_of(name: &str) -> Option<Format> {
+    let name = name.to_ascii_lowercase();
     let formats = [
         (".tar.gz", Format::TarGz),
         (".tgz", Format::TarGz),
@@ -34,73 +79,60 @@ pub(super) fn format_of(path: &Path) -> Option<Format> {
     formats.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format)
 }
 
-pub(super) fn read(path: &Path, format: Format, tree: &mut FileTree) -> Result<(), FolderError> {
-    let file =
-        File::open(path).map_err(|source| FolderError::Unreadable { path: path.to_owned(), source })?;
-    let added = match format {
-        Format::Tar => add_tar(BufReader::new(file), tree),
-        Format::TarGz => add_tar(MultiGzDecoder::new(BufReader::new(file)), tree),
-        Format::Zip => add_zip(BufReader::new(file), tree),
-    };
-    added.map_err(|problem| match problem {
-        Problem::Tree(source) => FolderError::Refused { path: path.to_owned(), source },
-        Problem::Archive(problem) => FolderError::BadArchive { path: path.to_owned(), problem },
-    })
-}
-
-/// The end of a read archive.
-#[derive(Debug)]
-enum Problem {
-    Tree(TreeError),
-    Archive(String),
-}
-
-impl From<TreeError> for Problem {
-    fn from(error: TreeError) -> Self {
-        Self::Tree(error)
+/// Adds the files of an archive to a tree. Directories of tools are left out.
+pub fn read(reader: impl Read + io::Seek, format: Format, tree: &mut FileTree) -> Result<(), ArchiveError> {
+    match format {
+        Format::Tar => add_tar(reader, tree),
+        Format::TarGz => add_tar(MultiGzDecoder::new(reader), tree),
+        Format::Zip => add_zip(reader, tree),
     }
 }
 
-impl From<io::Error> for Problem {
-    fn from(error: io::Error) -> Self {
-        Self::Archive(error.to_string())
-    }
+/// Passes each entry of a tar archive, compressed by gzip or not, with its path.
+pub fn walk_tar<E: From<ArchiveError>>(
+    reader: impl Read,
+    is_gzip: bool,
+    visit: impl FnMut(&str, Entry<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    if is_gzip { walk(MultiGzDecoder::new(reader), visit) } else { walk(reader, visit) }
 }
 
-impl From<zip::result::ZipError> for Problem {
-    fn from(error: zip::result::ZipError) -> Self {
-        Self::Archive(error.to_string())
-    }
-}
-
-fn add_tar(reader: impl Read, tree: &mut FileTree) -> Result<(), Problem> {
+fn walk<E: From<ArchiveError>>(
+    reader: impl Read,
+    mut visit: impl FnMut(&str, Entry<'_>) -> Result<(), E>,
+) -> Result<(), E> {
     let mut archive = tar::Archive::new(Bounded { reader, left: UNPACKED_LIMIT });
-    for entry in archive.entries()? {
-        let mut entry = entry?;
+    for entry in archive.entries().map_err(ArchiveError::from)? {
+        let mut entry = entry.map_err(ArchiveError::from)?;
         let path = text(entry.path_bytes().as_ref())?;
-        let kind = entry.header().entry_type();
-        if is_left_out(&path) {
-            continue;
-        }
-        match kind {
-            tar::EntryType::Regular | tar::EntryType::Continuous => add_file(tree, &path, &mut entry)?,
-            tar::EntryType::Symlink | tar::EntryType::Link => {
-                let target = text(entry.link_name_bytes().unwrap_or_default().as_ref())?;
-                // A hard link counts from the root of the archive.
-                let up = if kind == tar::EntryType::Link {
-                    "../".repeat(path.matches('/').count())
-                } else {
-                    String::new()
-                };
-                tree.add_link(&path, &format!("{up}{target}"))?;
-            }
+        let target = |entry: &tar::Entry<'_, _>| text(entry.link_name_bytes().unwrap_or_default().as_ref());
+        match entry.header().entry_type() {
+            tar::EntryType::Regular | tar::EntryType::Continuous => visit(&path, Entry::File(&mut entry))?,
+            tar::EntryType::Symlink => visit(&path, Entry::Link(target(&entry)?))?,
+            tar::EntryType::Link => visit(&path, Entry::HardLink(target(&entry)?))?,
+            tar::EntryType::Directory => visit(&path, Entry::Directory)?,
             _ => {}
         }
     }
     Ok(())
 }
 
-fn add_zip(reader: impl Read + io::Seek, tree: &mut FileTree) -> Result<(), Problem> {
+fn add_tar(reader: impl Read, tree: &mut FileTree) -> Result<(), ArchiveError> {
+    walk(reader, |path, entry| match entry {
+        _ if is_left_out(path) => Ok(()),
+        Entry::File(reader) => add_file(tree, path, reader),
+        Entry::Link(target) => Ok(tree.add_link(path, &target)?),
+        Entry::HardLink(target) => Ok(tree.add_link(path, &from_root(path, &target))?),
+        Entry::Directory => Ok(()),
+    })
+}
+
+/// Returns the target of a symbolic link at `path` that leads to a path from the root.
+pub fn from_root(path: &str, target: &str) -> String {
+    format!("{}{target}", "../".repeat(path.trim_start_matches("./").matches('/').count()))
+}
+
+fn add_zip(reader: impl Read + io::Seek, tree: &mut FileTree) -> Result<(), ArchiveError> {
     let mut archive = zip::ZipArchive::new(reader)?;
     let mut left = UNPACKED_LIMIT;
     for index in 0..archive.len() {
@@ -123,7 +155,8 @@ fn add_zip(reader: impl Read + io::Seek, tree: &mut FileTree) -> Result<(), Prob
     Ok(())
 }
 
-fn add_file(tree: &mut FileTree, path: &str, reader: &mut impl Read) -> Result<(), Problem> {
+/// Adds a file to a tree; one that is too large without its content.
+pub fn add_file(tree: &mut FileTree, path: &str, reader: impl Read) -> Result<(), ArchiveError> {
     let mut content = Vec::new();
     let limit = u64::try_from(FILE_SIZE_LIMIT).unwrap_or(u64::MAX) + 1;
     reader.take(limit).read_to_end(&mut content)?;
@@ -135,12 +168,14 @@ fn add_file(tree: &mut FileTree, path: &str, reader: &mut impl Read) -> Result<(
     Ok(())
 }
 
+/// True for a file of a tool.
 fn is_left_out(path: &str) -> bool {
     path.split('/').any(|name| LEFT_OUT.contains(&name)) || path.starts_with("__MACOSX/")
 }
 
-fn text(bytes: &[u8]) -> Result<String, Problem> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Problem::Archive("a path is not UTF-8".to_owned()))?;
+fn text(bytes: &[u8]) -> Result<String, ArchiveError> {
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| ArchiveError::Broken("a path is not UTF-8".to_owned()))?;
     Ok(text.to_owned())
 }
 
@@ -200,12 +235,9 @@ mod tests {
     }
 
     fn unpack(name: &str, bytes: &[u8]) -> Result<FileTree, String> {
-        let path = std::env::temp_dir().join(format!("skillet-{}-{name}", std::process::id()));
-        std::fs::write(&path, bytes).unwrap();
         let mut tree = FileTree::default();
-        let read = read(&path, format_of(&path).unwrap(), &mut tree).map_err(|error| error.to_string());
-        std::fs::remove_file(&path).unwrap();
-        read.map(|()| tree)
+        let read = read(io::Cursor::new(bytes), format_of(name).unwrap(), &mut tree);
+        read.map(|()| tree).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -220,7 +252,7 @@ mod tests {
             assert!(!files.keys().any(|path| path.contains(".git")), "{name}");
             assert_eq!(files.contains_key("pdf/l"), name != "f.zip");
         }
-        assert_eq!(format_of(Path::new("a.md")), None);
+        assert_eq!(format_of("a.md"), None);
     }
 
     #[test]
@@ -243,8 +275,9 @@ mod tests {
         let many: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"".as_slice())).collect();
         let error = unpack("many.zip", &zip_of(&many)).unwrap_err();
         assert!(error.contains("more than 9999 files"), "{error}");
-        assert!(unpack("broken.zip", b"PK").unwrap_err().contains("could not read the archive"));
-        assert!(unpack("broken.tgz", b"PK").unwrap_err().contains("could not read the archive"));
+        for name in ["broken.zip", "broken.tgz"] {
+            assert!(unpack(name, b"PK").is_err(), "{name}");
+        }
     }
 
     #[test]
