@@ -9,6 +9,7 @@ mod conversations;
 mod fixture;
 mod graceful_shutdown;
 mod keys;
+mod mcp_servers;
 mod openapi_conformance;
 mod packages;
 mod readme;

@@ -32,6 +32,7 @@ pub mod kubectl;
 pub mod manifest;
 pub mod metrics;
 pub mod network;
+pub mod notes;
 pub mod observe;
 pub mod operator;
 pub mod policy;

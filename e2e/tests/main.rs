@@ -10,6 +10,7 @@ mod failures;
 mod health;
 mod images;
 mod lost_sandboxes;
+mod mcp_servers;
 mod metrics;
 mod outputs;
 mod plugin;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Isolation, Reason, duration::SkillDuration, dynamic::BodyCommand, schema};
+use crate::{Isolation, Reason, duration::SkillDuration, dynamic::BodyCommand, mcp::McpCall, schema};
 
 /// Skill, version and input of one run. Every field but `cancel` is immutable.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,7 @@ use crate::{Isolation, Reason, duration::SkillDuration, dynamic::BodyCommand, sc
 #[x_kube(validation = kube::core::Rule::new("self.skill == oldSelf.skill && has(self.version) == has(oldSelf.version) && (!has(self.version) || self.version == oldSelf.version) && has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || self.timeout == oldSelf.timeout) && has(self.retries) == has(oldSelf.retries) && (!has(self.retries) || self.retries == oldSelf.retries) && has(self.sessionId) == has(oldSelf.sessionId) && (!has(self.sessionId) || self.sessionId == oldSelf.sessionId) && has(self.caller) == has(oldSelf.caller) && (!has(self.caller) || self.caller == oldSelf.caller)").message("spec is immutable, except cancel; create another SkillExecution"))]
 #[x_kube(validation = kube::core::Rule::new("has(self.script) == has(oldSelf.script) && (!has(self.script) || self.script == oldSelf.script)").message("script is immutable; create another SkillExecution"))]
 #[x_kube(validation = kube::core::Rule::new("has(self.command) == has(oldSelf.command) && (!has(self.command) || self.command == oldSelf.command)").message("command is immutable; create another SkillExecution"))]
+#[x_kube(validation = kube::core::Rule::new("has(self.mcpServer) == has(oldSelf.mcpServer) && (!has(self.mcpServer) || self.mcpServer == oldSelf.mcpServer) && has(self.mcpCall) == has(oldSelf.mcpCall) && (!has(self.mcpCall) || self.mcpCall == oldSelf.mcpCall)").message("mcpServer and mcpCall are immutable; create another SkillExecution"))]
 #[x_kube(validation = kube::core::Rule::new("!has(self.timeout) || self.timeout.matches('[1-9]')").message("timeout must be more than 0, such as 10s"))]
 #[x_kube(validation = kube::core::Rule::new("!oldSelf.cancel || self.cancel").message("cancel cannot be taken back; create another SkillExecution"))]
 #[serde(rename_all = "camelCase")]
@@ -60,6 +61,13 @@ pub struct SkillExecutionSpec {
     /// Command of the skill's instructions to run instead of the skill's own program. Not together with `input` or `script`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<BodyCommand>,
+    /// Name of one of the skill's MCP servers to keep running instead of the skill's own program. The execution ends when no call came for the server's `idleTimeout`, and after one hour. Not together with `input`, `script` or `command`.
+    #[schemars(length(min = 1, max = 64))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_server: Option<String>,
+    /// Call of an MCP server that an execution of the same skill and caller keeps running. `input` has the arguments. Not together with `script`, `command` or `mcpServer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_call: Option<McpCall>,
     /// Time limit of this run, such as `10s`; it can only lower the skill's own. Default the skill's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<SkillDuration>,

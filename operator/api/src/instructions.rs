@@ -1,10 +1,12 @@
 //! Instructions of a Skill: the text that a model reads, and the rules for when and how it gets that text.
 
+use std::collections::BTreeMap;
+
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::dynamic::DynamicContent;
+use crate::{dynamic::DynamicContent, mcp::McpServer};
 
 /// Text for a model, in the sense of a SKILL.md without its frontmatter.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +52,10 @@ pub struct Instructions {
     /// Use of the commands in the body, each between backticks behind an exclamation mark: `Never` shows them as they are written. `Run` runs each in a sandbox and shows its output, if the SkillPolicy allows it. `RunWithSecrets` also gives them the variables of `run.sandbox.secretEnv`. Default `Never`.
     #[serde(default, skip_serializing_if = "DynamicContent::is_never")]
     pub dynamic: DynamicContent,
+    /// MCP servers by name. Models get the tools of each as `mcp__SERVER__TOOL` while the text is in their conversation. A name has letters, digits, `_` and `-`. At most 8.
+    #[schemars(extend("maxProperties" = 8))]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp_servers: BTreeMap<String, McpServer>,
 }
 
 impl Default for Instructions {
@@ -66,6 +72,7 @@ impl Default for Instructions {
             user_invocable: true,
             argument_hint: None,
             dynamic: DynamicContent::Never,
+            mcp_servers: BTreeMap::new(),
         }
     }
 }

@@ -15,6 +15,7 @@ mod effective_limits;
 pub mod execution;
 pub mod gateway;
 pub mod instructions;
+pub mod mcp;
 pub mod names;
 pub mod policy;
 pub mod reason;

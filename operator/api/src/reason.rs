@@ -49,6 +49,14 @@ reasons! {
     NoInterpreter,
     /// The body of the version has no such command.
     CommandNotFound,
+    /// The instructions of the version have no MCP server of that name.
+    ServerNotFound,
+    /// The MCP server of the call does not run, or ended before it answered.
+    SessionEnded,
+    /// The MCP server answered with an error of the protocol, or not in its form.
+    McpError,
+    /// The tool of the MCP server reports an error; the output has it.
+    ToolFailed,
     /// The skill or the SkillPolicy does not let commands of instructions run.
     DynamicContentDisabled,
     /// The Skill's mode is `off`.

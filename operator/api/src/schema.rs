@@ -30,6 +30,12 @@ pub fn input_values(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "maxProperties": 32, "additionalProperties": value })
 }
 
+/// Variables of a server by name, at most 64.
+pub fn server_variables(_: &mut SchemaGenerator) -> Schema {
+    let value = json!({ "type": "string", "maxLength": 4096 });
+    json_schema!({ "type": "object", "maxProperties": 64, "additionalProperties": value })
+}
+
 /// An amount as in a pod: a whole number, or text such as `500m` or `1.5Gi`.
 pub fn quantity(_: &mut SchemaGenerator) -> Schema {
     let rule =

@@ -62,6 +62,7 @@ impl Exit {
             | Reason::FileNotFound
             | Reason::NoInterpreter
             | Reason::CommandNotFound
+            | Reason::ServerNotFound
             | Reason::DynamicContentDisabled
             | Reason::VersionNotFound
             | Reason::VersionYanked
@@ -86,9 +87,12 @@ impl Exit {
             | Reason::IsolationUnavailable
             | Reason::SandboxLost
             | Reason::ResultLost
+            | Reason::SessionEnded
             | Reason::ApiError => Exit::Cluster,
             Reason::OutputInvalid
             | Reason::OutputTooLarge
+            | Reason::McpError
+            | Reason::ToolFailed
             | Reason::Succeeded
             | Reason::Queued
             | Reason::Running

@@ -10,6 +10,7 @@ use skillet_kube::Leadership;
 use crate::{
     catalog::Catalog,
     checks::Checks,
+    execution::McpSessions,
     health::Health,
     metrics::Metrics,
     pace::Pace,
@@ -34,6 +35,8 @@ pub(crate) struct Context {
     pub(crate) pace: Pace,
     /// Versions that queued and running executions use.
     pub(crate) version_pins: Arc<VersionPins>,
+    /// MCP servers that executions keep running here.
+    pub(crate) mcp_sessions: McpSessions,
     /// Proofs of all probed nodes, of which the policy's status shows some.
     pub(crate) probed: Mutex<Vec<NodeStatus>>,
     pub(crate) reporter: Reporter,

@@ -20,11 +20,15 @@ pub(crate) mod engine;
 mod entry;
 mod finish;
 mod gather;
+mod mcp_call;
+mod mcp_sessions;
 mod order;
 mod plan;
+mod program_output;
 mod queued_status;
 pub(crate) mod reference;
 mod running_status;
+mod session_driver;
 mod settle;
 mod starting_status;
 pub(crate) mod status;
@@ -33,6 +37,7 @@ mod unparsable;
 
 pub(crate) use adopt::LeftoverRuns;
 pub(crate) use gather::is_permanent;
+pub(crate) use mcp_sessions::McpSessions;
 
 use std::sync::Arc;
 
@@ -171,7 +176,7 @@ enum Step {
 
 /// Decides what follows an attempt that ended as `outcome`, after `unused` sandboxes of it that were released. Pure.
 fn next_step(outcome: AttemptOutcome, attempt: u32, unused: u32, admitted: &Admitted) -> Step {
-    let must_end = !matches!(outcome, AttemptOutcome::Ran { .. });
+    let must_end = !matches!(outcome, AttemptOutcome::Ran { .. } | AttemptOutcome::Closed { .. });
     let outcome = match outcome {
         AttemptOutcome::NoRoom { message } => return Step::WaitForRoom(message),
         AttemptOutcome::Unused { message } if unused + 1 < UNUSED_LIMIT => return Step::NewSandbox(message),

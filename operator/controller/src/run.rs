@@ -19,7 +19,7 @@ use tracing::info;
 use crate::{
     catalog::{Catalog, CatalogMirror, Catalogued},
     context::Context,
-    execution::{LeftoverRuns, engine::Engine},
+    execution::{LeftoverRuns, McpSessions, engine::Engine},
     health::Health,
     metrics::Metrics,
     pace::Pace,
@@ -78,6 +78,7 @@ pub async fn run(
         health,
         version_pins: Arc::default(),
         pods: PodWatch::default(),
+        mcp_sessions: McpSessions::default(),
         probed: std::sync::Mutex::default(),
         leadership,
         client,

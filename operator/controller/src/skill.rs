@@ -160,9 +160,11 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
         record::add(ctx, skill, &desired).await?;
     }
     let applied = apply::apply(ctx, desired).await?;
-    let wanted = valid.content.as_ref().map_or(&[][..], |content| &content.secret_env);
+    let wanted = valid.secret_env(&skill.spec);
     let missing_secrets = match skill.namespace() {
-        Some(namespace) if !wanted.is_empty() => Some(gather::missing_secrets(ctx, &namespace, wanted).await),
+        Some(namespace) if !wanted.is_empty() => {
+            Some(gather::missing_secrets(ctx, &namespace, &wanted).await)
+        }
         Some(_) | None => None,
     };
     Ok(apply::Applied { missing_secrets, body_note, ..applied })

@@ -101,13 +101,15 @@ pub struct ChosenVersion {
 /// Admits an execution whose versions have their content, or returns the reason against it.
 pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<Admitted, Refusal> {
     let chosen = choose(request)?;
-    let SkillExecutionSpec { script, command, input, .. } = request.execution;
+    let SkillExecutionSpec { script, command, mcp_server, input, .. } = request.execution;
     let part = RunPart::of(request.execution);
     let content = chosen.check(contents.get(&chosen.object, &part, request.policy))?;
     let input = if let Some(script) = script {
         ProgramInput::of_script(script.clone())?
     } else if let Some(command) = command {
         ProgramInput::of_command(command.clone(), &content)?
+    } else if mcp_server.is_some() {
+        ProgramInput::default()
     } else {
         let input = input.clone().unwrap_or_else(|| json!({}));
         check_input(&content, &input)?;
@@ -132,9 +134,32 @@ pub fn choose(request: &AdmissionRequest<'_>) -> Result<ChosenVersion, Refusal> 
     best_match(skill, constraint.as_ref(), &sealed).map(ChosenVersion::of)
 }
 
+/// Refuses a call of an MCP server that no skill may get now. A Skill that is not known yet is admitted with its server.
+pub fn check_call(request: &AdmissionRequest<'_>) -> Result<(), Refusal> {
+    check_one_part(request.execution)?;
+    match allowed_skill(request) {
+        Err(refusal) if refusal.reason != Reason::SkillNotFound => Err(refusal),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Refuses an execution that names more than one part of the skill to run.
 fn check_one_part(execution: &SkillExecutionSpec) -> Result<(), Refusal> {
     let message = match execution {
+        SkillExecutionSpec { mcp_call: Some(_), mcp_server: Some(_), .. } => {
+            "spec.mcpCall: cannot stand beside spec.mcpServer; make an execution for each"
+        }
+        SkillExecutionSpec { mcp_call: Some(_), script: Some(_), .. }
+        | SkillExecutionSpec { mcp_call: Some(_), command: Some(_), .. } => {
+            "spec.mcpCall: cannot stand beside spec.script or spec.command; make an execution for each"
+        }
+        SkillExecutionSpec { mcp_server: Some(_), script: Some(_), .. }
+        | SkillExecutionSpec { mcp_server: Some(_), command: Some(_), .. } => {
+            "spec.mcpServer: cannot stand beside spec.script or spec.command; make an execution for each"
+        }
+        SkillExecutionSpec { mcp_server: Some(_), input: Some(_), .. } => {
+            "spec.input: cannot stand beside spec.mcpServer; pass arguments with spec.mcpCall of another execution"
+        }
         SkillExecutionSpec { script: Some(_), command: Some(_), .. } => {
             "spec.command: cannot stand beside spec.script; make an execution for each"
         }

@@ -160,6 +160,7 @@ fn key(uid: &str, part: &RunPart) -> String {
         RunPart::Program => uid.to_owned(),
         RunPart::Script(path) => format!("{uid}/{path}"),
         RunPart::Command(text) => format!("{uid}!{text}"),
+        RunPart::McpServer(name) => format!("{uid}@{name}"),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod findings;
 pub mod manifest;
+mod servers;
 
 use std::collections::BTreeMap;
 
@@ -76,7 +77,7 @@ fn verdict(tree: &FileTree, found: &Collected, prefix: &str) -> Verdict {
             let is_repaired = warnings.iter().any(is_repair);
             let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
             notes.extend(commands_note(tree, found));
-            notes.extend(servers_note(found));
+            notes.extend(servers_note(tree, found, &object));
             Verdict { path, outcome: Outcome::Taken { object, is_repaired }, notes }
         }
         Err(notes) => Verdict { path, outcome: Outcome::Refused, notes },
@@ -89,16 +90,22 @@ fn commands_note(tree: &FileTree, found: &Collected) -> Option<String> {
     lint::commands_not_run(&text, &found.skill.document.body).first().map(ToString::to_string)
 }
 
-/// Returns what becomes of the MCP servers that a file or its bundle names.
-fn servers_note(found: &Collected) -> Option<String> {
-    let place = if found.files.contains_key(".mcp.json") {
-        ".mcp.json"
-    } else if found.skill.document.mcp_servers.is_empty() {
-        return None;
-    } else {
-        "mcp_tools"
+/// Returns what becomes of the MCP servers that a file or its bundle names, apart from those that a sandbox runs.
+fn servers_note(tree: &FileTree, found: &Collected, skill: &Value) -> Option<String> {
+    let (place, named) = servers::named(tree, found);
+    let named = match named {
+        Ok(named) => named,
+        Err(problem) => return Some(format!("the MCP servers of {place} are not started: {problem}")),
     };
-    Some(format!("the MCP servers of {place} are not started, so models do not get their tools"))
+    let started = &skill["spec"]["instructions"]["mcpServers"];
+    let left: Vec<&str> =
+        named.keys().map(String::as_str).filter(|name| started.get(name).is_none()).collect();
+    (!left.is_empty()).then(|| {
+        format!(
+            "of the MCP servers of {place}, {} cannot run in a sandbox, so models do not get their tools; write spec.instructions.mcpServers with a file of the skill that python3, node or sh runs, or with a program of the skill's own image",
+            left.join(", ")
+        )
+    })
 }
 
 /// True for a finding with which the file is read otherwise than it is written.

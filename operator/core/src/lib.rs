@@ -17,6 +17,7 @@ pub mod import;
 pub mod js_number;
 pub mod json_text;
 pub mod lane;
+pub mod mcp_client;
 pub mod outcome;
 pub mod output;
 mod policy_warnings;

@@ -16,12 +16,14 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::VersionNotFound
         | Reason::VersionYanked
         | Reason::FileNotFound
-        | Reason::CommandNotFound => 404,
+        | Reason::CommandNotFound
+        | Reason::ServerNotFound => 404,
         Reason::SkillOff
         | Reason::SkillDisabled
         | Reason::SkillNotReady
         | Reason::NoProgram
         | Reason::NoInterpreter
+        | Reason::SessionEnded
         | Reason::DynamicContentDisabled
         | Reason::VersionConflict
         | Reason::SealRecordFull
@@ -48,6 +50,8 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::OutputTooLarge
         | Reason::StartFailed
         | Reason::ExitCode
+        | Reason::McpError
+        | Reason::ToolFailed
         | Reason::OutOfMemory
         | Reason::TimedOut
         | Reason::Cancelled

@@ -37,6 +37,10 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::FileNotFound
         | Reason::NoInterpreter
         | Reason::CommandNotFound
+        | Reason::ServerNotFound
+        | Reason::SessionEnded
+        | Reason::McpError
+        | Reason::ToolFailed
         | Reason::DynamicContentDisabled
         | Reason::VersionNotFound
         | Reason::VersionYanked

@@ -9,6 +9,7 @@ mod field_error;
 mod image;
 mod instructions;
 mod limits;
+mod mcp_server;
 mod sandbox_spec;
 mod script;
 mod warnings;
@@ -16,6 +17,7 @@ mod warnings;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -39,6 +41,7 @@ pub use self::{
     image::is_image_reference,
     instructions::{BODY_SOURCE, MAX_BODY_BYTES, MAX_BUNDLE_BYTES, body_problem, body_source, with_body},
     limits::{ValidLimits, effective_limits, maximum_limits},
+    mcp_server::{expand_variables, server_problem, validate_server},
     script::{Interpreter, validate_script},
     warnings::warnings,
 };
@@ -50,6 +53,15 @@ pub struct ValidSkill {
     pub digest: String,
     /// Content of a run. `None` for a skill of instructions alone.
     pub content: Option<ValidContent>,
+}
+
+impl ValidSkill {
+    /// Returns the variables from Secrets of its program and of its MCP servers, whose spec this is.
+    pub fn secret_env(&self, spec: &SkillSpec) -> Vec<SecretEnvVar> {
+        let program = self.content.iter().flat_map(|content| &content.secret_env);
+        let servers = spec.instructions.iter().flat_map(|instructions| instructions.mcp_servers.values());
+        program.chain(servers.flat_map(|server| &server.secret_env)).cloned().collect()
+    }
 }
 
 /// Content that was validated; builders check nothing again.
@@ -83,6 +95,14 @@ pub enum Program {
     BundleScript { interpreter: String, path: String },
     /// A command of the body, which declares these inputs. The bundle is the working directory.
     BodyCommand { interpreter: String, text: String, inputs: Vec<Input> },
+    /// An MCP server over standard input and output. The bundle is the working directory. Words and values may have variables.
+    McpServer {
+        argv: Vec<String>,
+        env: BTreeMap<String, String>,
+        /// Time after the last call at which it is ended.
+        idle: Duration,
+        call_timeout: Duration,
+    },
 }
 
 /// The part of a version that an execution runs.
@@ -93,15 +113,18 @@ pub enum RunPart {
     Script(String),
     /// The command of this text.
     Command(String),
+    /// The MCP server of this name.
+    McpServer(String),
 }
 
 impl RunPart {
     /// Returns the part that an execution names. Admission refuses one that names two.
     pub fn of(execution: &SkillExecutionSpec) -> Self {
-        match (&execution.script, &execution.command) {
-            (Some(script), _) => Self::Script(script.path.clone()),
-            (None, Some(command)) => Self::Command(command.text.clone()),
-            (None, None) => Self::Program,
+        match (&execution.script, &execution.command, &execution.mcp_server) {
+            (Some(script), ..) => Self::Script(script.path.clone()),
+            (None, Some(command), _) => Self::Command(command.text.clone()),
+            (None, None, Some(server)) => Self::McpServer(server.clone()),
+            (None, None, None) => Self::Program,
         }
     }
 
@@ -115,6 +138,7 @@ impl RunPart {
             Self::Program => validate_content(content, policy),
             Self::Script(path) => validate_script(content, path, policy),
             Self::Command(text) => validate_command(content, text, policy),
+            Self::McpServer(name) => validate_server(content, name, policy),
         }
     }
 }

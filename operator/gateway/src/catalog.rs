@@ -25,7 +25,7 @@ use tokio::sync::watch as watch_channel;
 use crate::{auth::Caller, compute::compute, embeddings::EmbeddingsState};
 
 pub use self::{
-    entry::{CachedSkill, CachedSpec, CachedVersion, CatalogEntry, Versions},
+    entry::{CachedContent, CachedSkill, CachedSpec, CachedVersion, CatalogEntry, Versions},
     instructions::{CachedInstructions, Guides},
     namespace::Namespace,
 };

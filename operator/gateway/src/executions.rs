@@ -21,7 +21,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use skillet_api::{dynamic::BodyCommand, execution::BundleScript, names};
+use skillet_api::{dynamic::BodyCommand, execution::BundleScript, mcp::McpCall, names};
 use skillet_core::admission::check_input_text;
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, warn};
@@ -50,6 +50,8 @@ pub struct ExecutionRequest {
     pub script: Option<BundleScript>,
     /// Command of the body that runs instead of the skill's own program.
     pub command: Option<BodyCommand>,
+    /// MCP server to keep running, or a call of one, instead of the skill's own program.
+    pub mcp: Option<McpPart>,
     pub session: Option<String>,
     pub timeout: Option<Duration>,
     /// The HTTP request that asks for the run; the execution carries it as an annotation.
@@ -73,6 +75,7 @@ impl ExecutionRequest {
             input: Value::Null,
             script: None,
             command: None,
+            mcp: None,
             session: None,
             timeout: None,
             request_id: None,
@@ -81,6 +84,14 @@ impl ExecutionRequest {
             ignore_version: false,
         }
     }
+}
+
+/// The part of an execution in a session with an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum McpPart {
+    /// The server of this name.
+    Server(String),
+    Call(McpCall),
 }
 
 /// Attempts to create an execution whose name was taken and then free again.

@@ -17,6 +17,7 @@ pub mod executions;
 pub mod idempotency;
 pub mod learning;
 pub mod mcp;
+mod mcp_servers;
 pub mod memory;
 pub mod metrics;
 pub mod model;

@@ -124,6 +124,7 @@ pub struct Metrics {
     models: Names,
     calls: Family<CallLabels, Counter>,
     disallowed: Family<DisallowedLabels, Counter>,
+    server_calls: Family<CallLabels, Counter>,
     call_time: Histogram,
     state_exchanges: Family<StateLabels, Counter>,
     embeddings: EmbeddingsMetrics,
@@ -140,8 +141,7 @@ impl Metrics {
     pub(crate) fn new(api: &ApiMetrics, memory: &MemoryPool, commands: &CommandMetrics) -> Self {
         let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 18));
         let (requests, refusals, calls) = (Family::default(), Family::default(), Family::default());
-        let (uses, tokens) = (Family::default(), Family::default());
-        let provider_requests = Family::default();
+        let (uses, tokens, provider_requests) = (Family::default(), Family::default(), Family::default());
         let time = Family::new_with_constructor(seconds as fn() -> Histogram);
         let call_time = seconds();
         let mut all = Registry::default();
@@ -161,7 +161,12 @@ impl Metrics {
         registry.register("model_requests", "Requests to models, by caller and model", uses.clone());
         registry.register("model_tokens", "Tokens of models, by caller and model", tokens.clone());
         registry.register("skill_calls", "Skill calls of models, by how they ended", calls.clone());
-        let disallowed = Family::default();
+        let (disallowed, server_calls) = (Family::default(), Family::default());
+        registry.register(
+            "mcp_server_calls",
+            "Calls of MCP servers of skills, by outcome: succeeded, failed or list_failed",
+            server_calls.clone(),
+        );
         registry.register(
             "disallowed_calls",
             "Calls that instructions of skills in the conversation do not allow, by decision",
@@ -189,6 +194,7 @@ impl Metrics {
             models,
             calls,
             disallowed,
+            server_calls,
             call_time,
             state_exchanges,
             embeddings,
@@ -210,6 +216,11 @@ impl Metrics {
     /// Counts a call that instructions do not allow: it was refused, or only reported.
     pub fn disallowed(&self, decision: &'static str) {
         self.disallowed.get_or_create(&DisallowedLabels { decision }).inc();
+    }
+
+    /// Counts a call of an MCP server of a skill.
+    pub fn server_called(&self, outcome: &'static str) {
+        self.server_calls.get_or_create(&CallLabels { outcome }).inc();
     }
 
     /// Counts a request to a provider, of which SkillPolicy names each.
@@ -314,6 +325,7 @@ mod tests {
         metrics.provider_answered("openai", "timeout");
         metrics.called(true, Duration::from_secs(1));
         metrics.disallowed("refused");
+        metrics.server_called("list_failed");
         let mut text = String::new();
         encode(&mut text, &metrics.registry).unwrap();
         for line in [
@@ -322,6 +334,7 @@ mod tests {
             "skillet_gateway_model_refusals_total{reason=\"ProviderForbidden\"} 1",
             "skillet_gateway_skill_calls_total{outcome=\"error\"} 1",
             "skillet_gateway_disallowed_calls_total{decision=\"refused\"} 1",
+            "skillet_gateway_mcp_server_calls_total{outcome=\"list_failed\"} 1",
             "skillet_gateway_request_seconds_count{route=\"/v1/messages\"} 2",
             "skillet_gateway_provider_requests_total{provider=\"openai\",outcome=\"timeout\"} 1",
             "skillet_gateway_memory_reserved_bytes 0",

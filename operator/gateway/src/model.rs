@@ -18,6 +18,7 @@ mod request_record;
 mod response_ids;
 mod scoring;
 mod search_tools;
+mod server_tools;
 mod shared_key;
 mod threads;
 pub mod tool_refusals;
@@ -46,6 +47,7 @@ use crate::{
     commands::CommandRunner,
     executions::ExecutionClient,
     learning::Learning,
+    mcp_servers::McpServers,
     memory::{BodyBudget, MemoryPool},
     metrics::Metrics,
     service::SkillService,
@@ -63,6 +65,8 @@ pub struct ModelState {
     pub(crate) catalog: Arc<SkillCatalog>,
     pub(crate) commands: Arc<CommandRunner>,
     pub(crate) executions: Arc<ExecutionClient>,
+    /// MCP servers of skills.
+    pub(crate) mcp_servers: Arc<McpServers>,
     pub(crate) memory: Arc<MemoryPool>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) providers: Arc<ProviderClient>,
@@ -87,6 +91,7 @@ impl ModelState {
         let SkillService { auth, catalog, commands, executions, memory, .. } = service.clone();
         let bundles = Arc::new(BundleReader::new(service.client()));
         let (providers, confirmation) = (Arc::new(providers), confirmation.map(Arc::new));
+        let mcp_servers = Arc::new(McpServers::new(Arc::clone(&executions), Arc::clone(&metrics)));
         let (tool_refusals, learning, limiter) = (Arc::default(), Arc::default(), Arc::default());
         Self {
             auth,
@@ -94,6 +99,7 @@ impl ModelState {
             catalog,
             commands,
             executions,
+            mcp_servers,
             memory,
             metrics,
             providers,

@@ -155,7 +155,8 @@ pub fn expand(config: &Value, unset: Unset, lookup: &dyn Fn(&str) -> Option<Stri
     }
 }
 
-fn expand_text(text: &str, unset: Unset, lookup: &dyn Fn(&str) -> Option<String>) -> String {
+/// Expands the variables of one text, as [`expand`] does.
+pub fn expand_text(text: &str, unset: Unset, lookup: &dyn Fn(&str) -> Option<String>) -> String {
     let mut output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {

@@ -102,7 +102,12 @@ impl FakeApiServer {
 
     /// Gives this status to every execution right after its creation.
     pub fn set_status_on_create(&self, status: Value) {
-        self.state().status_on_create = Some(status);
+        self.answer_on_create(move |_| Some(status.clone()));
+    }
+
+    /// Gives an execution the status that `answer` returns, right after its creation.
+    pub fn answer_on_create(&self, answer: impl Fn(&Value) -> Option<Value> + Send + 'static) {
+        self.state().status_on_create = Some(Box::new(answer));
     }
 
     /// Fails the next request whose line begins with `request`.

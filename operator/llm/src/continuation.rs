@@ -35,7 +35,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{DialectName, openai_responses::bound_id::IdBinding};
 
 use restore::Seals;
-pub use restore::{carried_bytes, restore};
+pub use restore::{carried_bytes, carried_session, restore};
 
 /// Longest text of a seal, in bytes. Larger ones leave out results, the largest first.
 const LIMIT_BYTES: usize = 64 * 1024;
@@ -69,6 +69,9 @@ pub struct Continuation {
     /// The provider's id of the client's call that carries the seal. If set, the turns hold the model's last turn too.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
+    /// The id of the conversation's sessions with MCP servers.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
 }
 
 /// The key of all gateways of an installation. It is secret, so it has no Debug form.

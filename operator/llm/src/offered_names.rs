@@ -1,12 +1,17 @@
 //! The tool names that one request offered, by owner of their calls.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
 
 /// The names of a request's offered tools. A call of any other name is the client's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct OfferedNames {
     skills: HashSet<Arc<str>>,
     confirmed: HashSet<Arc<str>>,
+    /// Names of tools that run in the gateway and came between two rounds. All clones share them.
+    added: Arc<RwLock<HashSet<Arc<str>>>>,
 }
 
 impl OfferedNames {
@@ -16,17 +21,21 @@ impl OfferedNames {
         skills: impl IntoIterator<Item = Arc<str>>,
         confirmed: impl IntoIterator<Item = Arc<str>>,
     ) -> Self {
-        Self { skills: skills.into_iter().collect(), confirmed: confirmed.into_iter().collect() }
+        Self {
+            skills: skills.into_iter().collect(),
+            confirmed: confirmed.into_iter().collect(),
+            added: Arc::default(),
+        }
     }
 
     /// Returns true if no name was offered.
     pub fn is_empty(&self) -> bool {
-        self.skills.is_empty() && self.confirmed.is_empty()
+        self.skills.is_empty() && self.confirmed.is_empty() && self.added().is_empty()
     }
 
     /// Returns true if calls of this name run in the gateway and are removed from the client's view.
     pub fn contains(&self, name: &str) -> bool {
-        self.skills.contains(name)
+        self.skills.contains(name) || self.added().contains(name)
     }
 
     /// Returns true if calls of this name go to the client and await confirmation.
@@ -34,14 +43,29 @@ impl OfferedNames {
         self.confirmed.contains(name)
     }
 
-    /// Names of the tools that run in the gateway.
+    /// Returns true if a tool that runs in the gateway has a name that begins so.
+    pub fn any_begins_with(&self, begin: &str) -> bool {
+        self.skills.iter().chain(&*self.added()).any(|name| name.starts_with(begin))
+    }
+
+    /// Returns true if the text has the name of any offered tool.
+    pub fn any_is_in(&self, text: &str) -> bool {
+        let mut fixed = self.skills.iter().chain(&self.confirmed);
+        fixed.any(|name| text.contains(&**name)) || self.added().iter().any(|name| text.contains(&**name))
+    }
+
+    /// Names of the tools that run in the gateway from the first round on.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
         self.skills.iter()
     }
 
-    /// All offered names.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.skills.iter().chain(&self.confirmed)
+    /// Adds tools that run in the gateway, from the next round on.
+    pub fn add(&self, names: impl IntoIterator<Item = Arc<str>>) {
+        self.added.write().unwrap_or_else(PoisonError::into_inner).extend(names);
+    }
+
+    fn added(&self) -> RwLockReadGuard<'_, HashSet<Arc<str>>> {
+        self.added.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -17,6 +17,7 @@ pub enum Kind {
     Hello = 0x01,
     Run = 0x02,
     Cancel = 0x03,
+    Input = 0x04,
     Ready = 0x81,
     Accepted = 0x82,
     Stdout = 0x83,
@@ -35,10 +36,11 @@ pub enum Direction {
 }
 
 impl Kind {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Hello,
         Self::Run,
         Self::Cancel,
+        Self::Input,
         Self::Ready,
         Self::Accepted,
         Self::Stdout,
@@ -60,7 +62,7 @@ impl Kind {
     pub fn max_payload(self) -> usize {
         match self {
             Self::Run => MAX_RUN_BYTES,
-            Self::Stdout | Self::Stderr => MAX_OUTPUT_BYTES,
+            Self::Input | Self::Stdout | Self::Stderr => MAX_OUTPUT_BYTES,
             Self::StdoutTail | Self::StderrTail => MAX_TAIL_BYTES,
             Self::Hello | Self::Cancel | Self::Ready | Self::Accepted | Self::Refused | Self::Exit => {
                 MAX_CONTROL_BYTES

@@ -1,6 +1,7 @@
 //! The messages between the operator and the runner of one sandbox.
 //!
-//! Operator to runner: [`OperatorMessage::Hello`], [`OperatorMessage::Run`], [`OperatorMessage::Cancel`].
+//! Operator to runner: [`OperatorMessage::Hello`], [`OperatorMessage::Run`], [`OperatorMessage::Input`],
+//! [`OperatorMessage::Cancel`].
 //! Runner to operator: [`RunnerMessage::Ready`], then for an accepted run [`RunnerMessage::Accepted`], output, and
 //! [`RunnerMessage::Exit`].
 //!

@@ -13,6 +13,8 @@ pub enum OperatorMessage {
     Hello(Hello),
     Run(Box<Run>),
     Cancel,
+    /// More standard input for a program whose run keeps it open. No bytes close it.
+    Input(Vec<u8>),
 }
 
 /// From the runner to the operator.
@@ -89,6 +91,7 @@ impl OperatorMessage {
             Self::Hello(_) => Kind::Hello,
             Self::Run(_) => Kind::Run,
             Self::Cancel => Kind::Cancel,
+            Self::Input(_) => Kind::Input,
         }
     }
 
@@ -98,6 +101,7 @@ impl OperatorMessage {
             Self::Hello(hello) => to_json(self.kind(), hello)?,
             Self::Run(run) => to_json(self.kind(), run)?,
             Self::Cancel => b"{}".to_vec(),
+            Self::Input(bytes) => return Ok(encode(Kind::Input, bytes)?),
         };
         Ok(encode(self.kind(), &payload)?)
     }
@@ -107,6 +111,7 @@ impl OperatorMessage {
             Kind::Hello => from_json(frame).map(Self::Hello),
             Kind::Run => from_json(frame).map(|run| Self::Run(Box::new(run))),
             Kind::Cancel => Ok(Self::Cancel),
+            Kind::Input => Ok(Self::Input(frame.payload.clone())),
             Kind::Ready
             | Kind::Accepted
             | Kind::Stdout
@@ -158,7 +163,7 @@ impl RunnerMessage {
             Kind::StderrTail => Ok(Self::StderrTail(frame.payload)),
             Kind::Refused => from_json(&frame).map(Self::Refused),
             Kind::Exit => from_json(&frame).map(|receipt| Self::Exit(Box::new(receipt))),
-            Kind::Hello | Kind::Run | Kind::Cancel => Err(MessageError::Direction(frame.kind)),
+            Kind::Hello | Kind::Run | Kind::Cancel | Kind::Input => Err(MessageError::Direction(frame.kind)),
         }
     }
 }

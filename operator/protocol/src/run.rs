@@ -25,6 +25,9 @@ pub struct Run {
     pub files: Vec<RunFile>,
     /// The JSON text on the program's stdin.
     pub input: String,
+    /// Standard input stays open after `input`, and `Input` frames add to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_input_open: bool,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Environment too; the values are masked in all output.

@@ -189,6 +189,8 @@ fn orders_come_back() {
         OperatorMessage::Hello(Hello { epoch: u64::MAX }),
         OperatorMessage::Run(Box::new(run)),
         OperatorMessage::Cancel,
+        OperatorMessage::Input(b"{}\n\xff".to_vec()),
+        OperatorMessage::Input(Vec::new()),
     ] {
         let mut decoder = Decoder::new(Direction::ToRunner);
         decoder.push(&order.encode().unwrap());

@@ -25,6 +25,8 @@ pub(crate) enum Reaction {
     Refuse(Refused),
     /// Stop the program; without a program, end unused.
     Cancel,
+    /// More standard input for the program.
+    Input(Vec<u8>),
     Ignore,
 }
 
@@ -38,6 +40,7 @@ impl Handshake {
             }
             OperatorMessage::Run(run) => self.judge_run(run),
             OperatorMessage::Cancel => Reaction::Cancel,
+            OperatorMessage::Input(bytes) => Reaction::Input(bytes),
         }
     }
 

@@ -71,7 +71,8 @@ fn await_run<I: AsFd, O: AsFd>(
                 Event::Order(Reaction::Greet) => connection.send(&ready(isolation)),
                 Event::Order(Reaction::Accept(run)) => return Some(run),
                 Event::Order(Reaction::Refuse(refused)) => connection.send(&RunnerMessage::Refused(refused)),
-                Event::Order(Reaction::Ignore) => {}
+                // Without a run there is no program to read it.
+                Event::Order(Reaction::Input(_) | Reaction::Ignore) => {}
                 Event::Order(Reaction::Cancel) | Event::Closed => return None,
             }
         }

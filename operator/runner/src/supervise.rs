@@ -8,6 +8,7 @@
 //!
 //! One thread polls everything. `termination` decides about time without I/O; `confine` starts the program.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -54,8 +55,16 @@ pub(crate) struct RunResult {
 /// A started program and the runner's ends of its pipes.
 struct RunningProgram {
     pid: Pid,
-    input: Option<(OwnedFd, Vec<u8>, usize)>,
+    input: Option<Input>,
     outputs: [Output; 2],
+}
+
+/// Standard input of the program, and what it has not taken yet.
+struct Input {
+    pipe: OwnedFd,
+    bytes: VecDeque<u8>,
+    /// More may come. Without it, the pipe is closed when all is written.
+    is_open: bool,
 }
 
 struct Output {
@@ -106,7 +115,7 @@ impl Sandbox<'_> {
         RunResult { outcome, duration, stdout, stderr }
     }
 
-    fn start(&self, run: Run) -> Result<(Child, Vec<u8>), String> {
+    fn start(&self, run: Run) -> Result<(Child, (VecDeque<u8>, bool)), String> {
         let prepared = scratch::prepare(self.scratch, &run)?;
         let (name, arguments) = prepared.argv.split_first().ok_or("the command is empty")?;
         let mut command = Command::new(name);
@@ -125,7 +134,8 @@ impl Sandbox<'_> {
             .stderr(Stdio::piped());
         self.confinement.confine(&mut command, ResourceLimits::new(&run.limits, self.other_processes));
         let child = command.spawn().map_err(|error| format!("could not start {name:?}: {error}"))?;
-        Ok((child, run.input.into_bytes()))
+        let input = (run.input.into_bytes().into(), run.keeps_input_open);
+        Ok((child, input))
     }
 
     /// Waits until the program ends or cannot be ended. Returns its exit status if it ended.
@@ -143,9 +153,10 @@ impl Sandbox<'_> {
                     Event::Order(Reaction::Refuse(refused)) => {
                         connection.send(&RunnerMessage::Refused(refused));
                     }
-                    // The program continues without its operator: the receipt reports its end.
-                    Event::Order(Reaction::Greet | Reaction::Accept(_) | Reaction::Ignore)
-                    | Event::Closed => {}
+                    Event::Order(Reaction::Input(bytes)) => program.add_input(&bytes),
+                    // The program continues without its operator: the receipt reports its end. Nobody adds to its input.
+                    Event::Closed => program.add_input(&[]),
+                    Event::Order(Reaction::Greet | Reaction::Accept(_) | Reaction::Ignore) => {}
                 }
             }
             program.feed();
@@ -190,12 +201,12 @@ impl Sandbox<'_> {
 }
 
 impl RunningProgram {
-    fn new(child: Child, input: Vec<u8>, captures: [Capture; 2]) -> Self {
+    fn new(child: Child, (bytes, is_open): (VecDeque<u8>, bool), captures: [Capture; 2]) -> Self {
         let pid = Pid::from_child(&child);
         let [stdout, stderr] = captures;
         Self {
             pid,
-            input: child.stdin.map(|pipe| (set_nonblocking(pipe.into()), input, 0)),
+            input: child.stdin.map(|pipe| Input { pipe: set_nonblocking(pipe.into()), bytes, is_open }),
             outputs: [
                 Output::new(child.stdout.map(OwnedFd::from), stdout),
                 Output::new(child.stderr.map(OwnedFd::from), stderr),
@@ -218,7 +229,7 @@ impl RunningProgram {
         if let Some(output) = connection.output() {
             add(output, PollFlags::OUT);
         }
-        if let Some((pipe, ..)) = &self.input {
+        if let Some(Input { pipe, .. }) = self.input.as_ref().filter(|input| !input.bytes.is_empty()) {
             add(pipe.as_fd(), PollFlags::OUT);
         }
         // If the connection is full, the program waits for its reader like on any pipe; the clock does not.
@@ -234,19 +245,29 @@ impl RunningProgram {
 
     /// Writes as much input as the program takes.
     fn feed(&mut self) {
-        let Some((pipe, input, at)) = &mut self.input else { return };
-        loop {
-            match rustix::io::write(&*pipe, &input[*at..]) {
-                Ok(written) => *at += written,
+        let Some(input) = &mut self.input else { return };
+        while !input.bytes.is_empty() {
+            match rustix::io::write(&input.pipe, input.bytes.as_slices().0) {
+                Ok(written) => drop(input.bytes.drain(..written)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
                 // The program closed its stdin and does not want the rest.
-                Err(_) => *at = input.len(),
+                Err(_) => {
+                    self.input = None;
+                    return;
+                }
             }
-            if *at == input.len() {
-                self.input = None;
-                return;
-            }
+        }
+        if !input.is_open {
+            self.input = None;
+        }
+    }
+
+    /// Adds to the input. No bytes are its end.
+    fn add_input(&mut self, bytes: &[u8]) {
+        if let Some(input) = self.input.as_mut().filter(|input| input.is_open) {
+            input.is_open = !bytes.is_empty();
+            input.bytes.extend(bytes);
         }
     }
 

@@ -5,7 +5,7 @@ mod support;
 
 use std::process::Command;
 
-use skillet_protocol::{FileContent, Program, RunFile, RunOutcome};
+use skillet_protocol::{FileContent, OperatorMessage, Program, RunFile, RunOutcome};
 use support::plain::{Plain, RUNNER, run};
 use support::{Folder, Session, script};
 
@@ -153,4 +153,35 @@ fn secrets_are_in_the_environment_and_in_no_output() {
     assert_eq!(finished.stdout(), "***|hunt|***");
     assert_eq!(finished.stderr(), "***\n");
     assert_eq!(finished.receipt.stdout.bytes, 12);
+}
+
+#[test]
+fn a_program_whose_input_stays_open_answers_until_it_is_closed() {
+    let mut order = script("while read -r line; do echo \"got $line\"; done; echo end");
+    (order.input, order.keeps_input_open) = ("one\n".into(), true);
+    let mut plain = Plain::new();
+    plain.session.hello(1);
+    plain.session.say(&OperatorMessage::Run(Box::new(order.clone())));
+    assert_eq!(plain.session.wait_for_stdout(), b"got one\n");
+    plain.session.say(&OperatorMessage::Input(b"two\nth".to_vec()));
+    assert_eq!(plain.session.wait_for_stdout(), b"got two\n");
+    plain.session.say(&OperatorMessage::Input(b"ree\n".to_vec()));
+    assert_eq!(plain.session.wait_for_stdout(), b"got three\n");
+    plain.session.say(&OperatorMessage::Input(Vec::new()));
+    assert!(plain.session.finish().succeeded().stdout().ends_with("end\n"));
+
+    // Without its operator it gets no more, so it ends.
+    let mut left = Plain::new();
+    left.session.hello(1);
+    left.session.say(&OperatorMessage::Run(Box::new(order.clone())));
+    left.session.wait_for_stdout();
+    left.session.hang_up();
+    assert!(left.session.finish().succeeded().stdout().ends_with("end\n"));
+
+    order.keeps_input_open = false;
+    let mut closed = Plain::new();
+    closed.session.hello(1);
+    closed.session.say(&OperatorMessage::Run(Box::new(order)));
+    closed.session.say(&OperatorMessage::Input(b"two\n".to_vec()));
+    assert_eq!(closed.session.finish().succeeded().stdout(), "got one\nend\n");
 }

@@ -65,12 +65,13 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 /// Samples that exist only after a request, a watch or an error.
-const LATER: [&str; 8] = [
+const LATER: [&str; 9] = [
     "skillet_api_errors_total",
     "skillet_api_watches_total",
     "skillet_gateway_api_errors_total",
     "skillet_gateway_api_watches_total",
     "skillet_gateway_body_commands_total",
+    "skillet_gateway_mcp_server_calls_total",
     "skillet_gateway_requests_total",
     "skillet_gateway_state_exchanges_total",
     "skillet_gateway_request_seconds",

@@ -73,6 +73,17 @@ pub(super) fn choose(
     }
 }
 
+/// Checks from the catalog that a call of an MCP server may be passed on.
+pub(super) fn check_call(ctx: &Context, namespace: &str, execution: &SkillExecution) -> Result<(), Refusal> {
+    let observed = gather::observe(ctx, namespace, &execution.spec.skill);
+    admission::check_call(&admission::AdmissionRequest {
+        execution: &execution.spec,
+        skill: observed.skill.as_deref(),
+        versions: &[],
+        policy: &ctx.catalog.policy(),
+    })
+}
+
 /// Checks the content of a version for a part that runs and the input of an execution, of which `known` is an earlier verdict.
 pub(super) async fn check(
     ctx: &Context,

@@ -54,6 +54,8 @@ pub(crate) enum DriveError {
 pub(crate) enum AttemptOutcome {
     /// The runner says how.
     Ran { receipt: Box<Receipt>, captured: Captured },
+    /// The operator ended an MCP server that nobody called, after so many answers.
+    Closed { receipt: Box<Receipt>, captured: Captured, answered: u64 },
     /// The program was not started, and trying again cannot help.
     Unusable { reason: Reason, message: String },
     /// The sandbox was not used; another may be.
@@ -86,9 +88,12 @@ impl AttemptOutcome {
             Self::Unusable { reason, .. } => Some(reason.as_str()),
             Self::Unused { .. } => Some("Unused"),
             Self::NoRoom { .. } => Some("NoRoom"),
-            Self::Ran { .. } | Self::Lost { .. } | Self::OutOfMemory | Self::TimedOut | Self::Cancelled => {
-                None
-            }
+            Self::Ran { .. }
+            | Self::Closed { .. }
+            | Self::Lost { .. }
+            | Self::OutOfMemory
+            | Self::TimedOut
+            | Self::Cancelled => None,
         }
     }
 }

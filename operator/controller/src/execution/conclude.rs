@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 use skillet_api::{Isolation, Phase, Reason, execution::StreamStatus};
 use skillet_core::{
     admission::Refusal,
@@ -86,6 +86,7 @@ impl Conclusion {
 pub(crate) fn conclude(end: AttemptOutcome, content: &ValidContent, timeout: Duration) -> Conclusion {
     match end {
         AttemptOutcome::Ran { receipt, captured } => from_receipt(&receipt, &captured, content, timeout),
+        AttemptOutcome::Closed { receipt, captured, answered } => closed(&receipt, &captured, answered),
         AttemptOutcome::Unusable { reason, message } => Conclusion::failed(reason, message),
         AttemptOutcome::Unused { message } | AttemptOutcome::NoRoom { message } => {
             Conclusion::failed(Reason::SandboxUnavailable, message)
@@ -124,6 +125,21 @@ fn without_output(receipt: &Receipt) -> Conclusion {
         stderr: Some(stream(&receipt.stderr, &nothing.stderr, &nothing.stderr_tail)),
         isolation: Some(receipt.isolation.clone()),
         ..Conclusion::default()
+    }
+}
+
+/// The end of an MCP server that nobody called any more.
+fn closed(receipt: &Receipt, captured: &Captured, answered: u64) -> Conclusion {
+    Conclusion {
+        output: Some(json!({ "calls": answered })),
+        duration_ms: Some(receipt.duration_ms),
+        stderr: Some(stream(&receipt.stderr, &captured.stderr, &captured.stderr_tail)),
+        isolation: Some(receipt.isolation.clone()),
+        ..Conclusion::ended(
+            Phase::Succeeded,
+            Reason::Succeeded,
+            "the MCP server was ended, since nobody called it or it wrote more than 64 MiB".into(),
+        )
     }
 }
 

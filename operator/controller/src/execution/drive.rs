@@ -9,16 +9,17 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     attempt::Attempt,
-    attempt_outcome::{AttemptOutcome, Captured, DriveError, SandboxRef},
+    attempt_outcome::{AttemptOutcome, DriveError, SandboxRef},
     build::frame,
     deadlines::{CANCEL_SLACK, Deadlines, Due, OPERATOR_SLACK},
     order::wait_for_cancel,
+    program_output::ProgramOutput,
     settle,
 };
 use crate::sandbox::{PodReceiver, RunnerStream, StreamEnd};
 
 /// A stream that takes a frame no faster than this is dead.
-const SEND_LIMIT: Duration = Duration::from_secs(10);
+pub(super) const SEND_LIMIT: Duration = Duration::from_secs(10);
 
 impl Attempt<'_> {
     /// From the Run frame to the end of the stream.
@@ -42,14 +43,12 @@ impl Attempt<'_> {
         timeout(SEND_LIMIT, stream.send(&frame)).await.map_err(|_| StreamEnd::NoAnswer)??;
         let mut deadlines = Deadlines::new(Instant::now(), self.plan.admitted.timeout);
         let mut is_cancelling = false;
-        let mut captured = Captured::default();
+        let mut program = ProgramOutput::open(self.ctx, self.plan).await;
         loop {
             let (deadline, due) = deadlines.next();
             tokio::select! {
                 message = stream.next() => match message? {
-                    RunnerMessage::Exit(receipt) => {
-                        return Ok(AttemptOutcome::ran(receipt, captured, is_cancelling));
-                    }
+                    RunnerMessage::Exit(receipt) => return Ok(program.end(receipt, is_cancelling)),
                     // Every attached operator receives every frame, so refusals of another epoch are ignored.
                     RunnerMessage::Refused(refused)
                         if refused.epoch.is_some_and(|epoch| epoch != self.ctx.leadership.term()) => {}
@@ -62,9 +61,11 @@ impl Attempt<'_> {
                     RunnerMessage::Accepted(_) => {
                         self.status.accept(sent_at);
                         deadlines.accept(Instant::now());
+                        program.begin(&mut stream).await?;
                     }
-                    message => captured.take(message)?,
+                    message => program.take(message, &mut stream).await?,
                 },
+                event = program.next_event() => program.handle(event, &mut stream).await?,
                 () = wait_for_cancel(&mut self.order), if !is_cancelling => {
                     is_cancelling = true;
                     deadlines.cancel(Instant::now());

@@ -194,6 +194,10 @@ impl Engine {
         }
         let has_sandbox = entry.point.sandbox != SandboxState::NotCreated;
         let named = check_skill_name(&entry.execution.spec);
+        let call = entry.execution.spec.mcp_call.clone();
+        if entry.execution.spec.mcp_server.is_some() {
+            self.ctx.mcp_sessions.open(&entry.reference, &entry.execution);
+        }
         self.entries.insert(uid.clone(), entry);
         if let Err(refusal) = named {
             self.conclude(&uid, Conclusion::refused(&refusal));
@@ -202,6 +206,8 @@ impl Engine {
             self.adopt(&uid);
         } else if is_cancelled {
             self.cancel_waiting(&uid);
+        } else if let Some(call) = call {
+            self.call_server(&uid, call);
         } else {
             // A client that applies a skill and runs it right away gets the applied one.
             self.refresh(&uid, false);
@@ -253,6 +259,13 @@ impl Engine {
         self.finish_entry(uid, Order::Cancel);
     }
 
+    /// Forgets an execution, and the session that it was.
+    fn remove_entry(&mut self, uid: &Uid) {
+        if let Some(entry) = self.entries.remove(uid) {
+            self.ctx.mcp_sessions.close(&entry.reference);
+        }
+    }
+
     /// The watch has shown that nothing remains to be done. A run's own task gets `last`, and reports when its place is
     /// free.
     fn finish_entry(&mut self, uid: &Uid, last: Order) {
@@ -263,7 +276,7 @@ impl Engine {
             }
             Some(_) => {
                 self.queue.remove(uid);
-                self.entries.remove(uid);
+                self.remove_entry(uid);
             }
             None => {}
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 use skillet_api::{
     Phase, Reason, SkillExecution, SkillExecutionSpec, SkillExecutionStatus, duration::SkillDuration,
-    dynamic::BodyCommand, execution::BundleScript, names,
+    dynamic::BodyCommand, execution::BundleScript, mcp::McpCall, names,
 };
 use skillet_kube::{ParseError, RawObject};
 
@@ -47,6 +47,9 @@ struct Spec {
     input: Option<IgnoredAny>,
     script: Option<ScriptPath>,
     command: Option<CommandText>,
+    mcp_server: Option<String>,
+    mcp_call: Option<McpCall>,
+    caller: Option<String>,
     #[serde(default)]
     cancel: bool,
 }
@@ -90,9 +93,22 @@ struct InputOnly {
 /// Reads an execution without its input and the values of its script or command, and the fields of its status by which a run resumes.
 pub(super) fn read(raw: &RawObject<SkillExecution>) -> Result<SkillExecution, ParseError> {
     let Stored { metadata, spec, status } = raw.parse_part()?;
-    let Spec { skill, version, timeout, retries, input, script, command, cancel } = spec;
-    // An input beside a script or a command is refused, so it must be seen that there is one.
-    let input = (input.is_some() && (script.is_some() || command.is_some())).then_some(Value::Null);
+    let Spec {
+        skill,
+        version,
+        timeout,
+        retries,
+        input,
+        script,
+        command,
+        mcp_server,
+        mcp_call,
+        caller,
+        cancel,
+    } = spec;
+    // An input beside one of these is refused, so it must be seen that there is one.
+    let takes_none = script.is_some() || command.is_some() || mcp_server.is_some();
+    let input = (input.is_some() && takes_none).then_some(Value::Null);
     let script = script.map(|ScriptPath { path }| BundleScript { path, ..BundleScript::default() });
     let command = command.map(|CommandText { text }| BodyCommand { text, ..BodyCommand::default() });
     let spec = SkillExecutionSpec {
@@ -103,6 +119,9 @@ pub(super) fn read(raw: &RawObject<SkillExecution>) -> Result<SkillExecution, Pa
         input,
         script,
         command,
+        mcp_server,
+        mcp_call,
+        caller,
         cancel,
         ..SkillExecutionSpec::default()
     };
@@ -155,9 +174,12 @@ mod tests {
     #[test]
     fn an_execution_is_kept_without_its_input_and_output() {
         let large = json!(vec![0; 10_000]);
-        let stored = raw(&json!({ "skill": "s", "timeout": "3s", "cancel": true, "input": large }));
+        let stored = raw(
+            &json!({ "skill": "s", "timeout": "3s", "cancel": true, "input": large, "caller": "ns/agent" }),
+        );
         let execution = read(&stored).unwrap();
         assert_eq!((execution.spec.skill.as_str(), execution.spec.cancel), ("s", true));
+        assert_eq!(execution.spec.caller.as_deref(), Some("ns/agent"));
         assert_eq!(execution.spec.input, None);
         let status = execution.status.unwrap();
         assert_eq!((status.phase, status.attempts, status.output), (Phase::Running, 2, None));

@@ -140,6 +140,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         health: crate::health::Health::default(),
         version_pins: Arc::default(),
         pods: PodWatch::default(),
+        mcp_sessions: McpSessions::default(),
         probed: std::sync::Mutex::default(),
         leadership: Leadership::of_test(1),
         client,

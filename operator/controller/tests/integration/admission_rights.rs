@@ -17,6 +17,7 @@ const VERSION: &str = "a SkillVersion is created by the operator alone";
 const KEY: &str = "author may not make keys of spec.serviceAccountName agent: it needs the verb create on serviceaccounts/token in namespace rights-of-people";
 const UNREADABLE: &str = "spec.run.sandbox.secretEnv names Secrets that author may not read";
 
+const UNREADABLE_BY_SERVER: &str = "spec.instructions.mcpServers names Secrets that author may not read: it needs the verb get on secrets in namespace rights-of-people";
 const UNREADABLE_TEXT: &str = "spec.instructions.bodyFrom names a ConfigMap that author may not read: it needs the verb get on the ConfigMap notes in namespace rights-of-people";
 
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
@@ -30,6 +31,15 @@ fn skill(name: &str, secrets: &[&str]) -> Value {
     let variables: Vec<Value> = secrets.iter().enumerate().map(variable).collect();
     let sandbox = json!({ "runtime": "shell", "script": "cat", "secretEnv": variables });
     object("Skill", name, &json!({ "version": "1.0.0", "mode": "off", "run": { "sandbox": sandbox } }))
+}
+
+/// A Skill whose second MCP server gets these Secrets.
+fn served(name: &str, secrets: &[&str]) -> Value {
+    let variable =
+        |(n, secret): (usize, &&str)| json!({ "name": format!("V{n}"), "secret": secret, "key": "k" });
+    let secrets: Vec<Value> = secrets.iter().enumerate().map(variable).collect();
+    let servers = json!({ "a": { "command": "sh" }, "b": { "command": "sh", "secretEnv": secrets } });
+    object("Skill", name, &json!({ "version": "1.0.0", "instructions": { "mcpServers": servers } }))
 }
 
 /// A skill whose instructions are a text of the ConfigMap `notes`.
@@ -86,6 +96,7 @@ async fn people(user: &str, rules: &Value) -> Option<(Client, Client, Client)> {
     let probes = [
         (skill("probe", &["s"]), UNREADABLE),
         (guide("probe"), UNREADABLE_TEXT),
+        (served("probe", &["s"]), UNREADABLE_BY_SERVER),
         (object("SkillExecution", "probe", &json!({ "skill": "a", "caller": "c" })), CALLER),
         (version(), VERSION),
         (api_key("probe", "agent"), KEY),
@@ -111,6 +122,11 @@ async fn an_author_names_only_secrets_that_the_author_may_read() {
     create(&author, &skill("s", &["one", "two"])).await.assert_says(UNREADABLE);
     create(&author, &skill("s", &[])).await.assert_accepted("a skill without Secrets");
     create(&reader, &skill("s", &["one", "two"])).await.assert_accepted("Secrets that may be read");
+    create(&author, &served("m", &["one"])).await.assert_says(UNREADABLE_BY_SERVER);
+    create(&author, &served("m", &[])).await.assert_accepted("a server without Secrets");
+    create(&reader, &served("m", &["one", "two"]))
+        .await
+        .assert_accepted("a server with Secrets that may be read");
 }
 
 #[tokio::test]

@@ -59,13 +59,24 @@ pub fn with(shortest: &str, change: &str) -> Value {
     spec
 }
 
-/// Tells if a problem with `field` is about the bound at `path`: of the field, of its parent or of its content.
+/// Tells if a problem with `field` is about the bound at `path`: of the field, of its parent or of its content. The path of a
+/// bound leaves out the name of a member of a map.
 pub fn is_about(field: &str, path: &str) -> bool {
     let field = without_indices(field);
+    let names: Vec<&str> = field.split('.').collect();
+    let without_one = |at: usize| [&names[..at], &names[at + 1..]].concat().join(".");
+    // A rule in CEL names the member in brackets.
+    let without_brackets = |at: usize| [&field[..at], &field[at + 2..]].concat();
+    is_at(&field, path)
+        || (0..names.len()).any(|at| is_at(&without_one(at), path))
+        || field.match_indices("[]").any(|(at, _)| is_at(&without_brackets(at), path))
+}
+
+fn is_at(field: &str, path: &str) -> bool {
     let below = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    below(&field, path) || below(path, &field)
+    below(field, path) || below(path, field)
 }
 
 /// `spec.tags[3]` as `spec.tags[]`.

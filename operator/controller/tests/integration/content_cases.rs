@@ -1,6 +1,9 @@
 //! Invalid content of a version, in a Skill and in the SkillVersion that seals it.
 
-use crate::cases::{Case, breaks, long, many};
+use crate::{
+    cases::{Case, breaks, long, many},
+    mcp_server_cases::mcp_server_cases,
+};
 
 const PATH_RULE: &str =
     "spec.run.sandbox.files[] rule: path must be relative, without empty, . or .. segments";
@@ -22,6 +25,7 @@ pub fn content_cases() -> Vec<Case> {
     cases.extend(instruction_cases());
     cases.extend(trigger_cases());
     cases.extend(bundle_cases());
+    cases.extend(mcp_server_cases());
     cases
 }
 

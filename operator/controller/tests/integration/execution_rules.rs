@@ -17,6 +17,7 @@ const SKILL_RULE: &str = "spec.skill rule: skill must be the name of a Skill: a-
 const IMMUTABLE: &str = "spec is immutable, except cancel; create another SkillExecution";
 const SCRIPT_IMMUTABLE: &str = "script is immutable; create another SkillExecution";
 const COMMAND_IMMUTABLE: &str = "command is immutable; create another SkillExecution";
+const MCP_IMMUTABLE: &str = "mcpServer and mcpCall are immutable; create another SkillExecution";
 const FINAL: &str = "cancel cannot be taken back; create another SkillExecution";
 
 fn cases() -> Vec<Case> {
@@ -48,6 +49,14 @@ fn cases() -> Vec<Case> {
             format!("command: {{text: a, inputs: {}}}", values(33, 1)),
         ),
         breaks("spec.command.inputs maxLength", format!("command: {{text: a, inputs: {}}}", values(1, 4097))),
+        breaks("spec.mcpServer minLength", "mcpServer: ''"),
+        breaks("spec.mcpServer maxLength", format!("mcpServer: {}", long(65))),
+        breaks("spec.mcpCall.session required", "mcpCall: {tool: a}"),
+        breaks("spec.mcpCall.session minLength", "mcpCall: {session: ''}"),
+        breaks("spec.mcpCall.session maxLength", format!("mcpCall: {{session: {}}}", long(254))),
+        breaks("spec.mcpCall.session pattern", "mcpCall: {session: a/b}"),
+        breaks("spec.mcpCall.tool minLength", "mcpCall: {session: a, tool: ''}"),
+        breaks("spec.mcpCall.tool maxLength", format!("mcpCall: {{session: a, tool: {}}}", long(129))),
         breaks("spec.timeout rule: write a duration like 500ms, 30s, 1m30s or 1h", "timeout: soon"),
         breaks("spec rule: timeout must be more than 0, such as 10s", "timeout: 0s"),
         breaks("spec.timeout minLength", "timeout: ''"),
@@ -71,8 +80,8 @@ fn object(at: &str, name: &str, spec: &Value) -> Value {
 
 #[test]
 fn every_bound_of_an_execution_has_a_case_that_breaks_it() {
-    let elsewhere =
-        [IMMUTABLE, SCRIPT_IMMUTABLE, COMMAND_IMMUTABLE, FINAL].map(|rule| format!("spec rule: {rule}"));
+    let elsewhere = [IMMUTABLE, SCRIPT_IMMUTABLE, COMMAND_IMMUTABLE, MCP_IMMUTABLE, FINAL]
+        .map(|rule| format!("spec rule: {rule}"));
     assert_complete(&SkillExecution::crd(), &cases(), &elsewhere.each_ref().map(String::as_str));
 }
 
@@ -167,6 +176,23 @@ async fn the_script_of_an_execution_cannot_be_changed() {
     }
     let added = json!({ "spec": { "script": { "path": "a.sh" } } });
     patch(&client, &bare, &added).await.assert_names("spec", SCRIPT_IMMUTABLE);
+}
+
+#[tokio::test]
+async fn the_server_and_the_call_of_an_execution_cannot_be_changed() {
+    let Some(client) = rules_admin().await else { return };
+    let at = namespace(&client, "sessions").await;
+    let server = keep(&client, &object(&at, "server", &with(SHORTEST, "{mcpServer: notes}"))).await;
+    let call = with(SHORTEST, "{mcpCall: {session: server, tool: add}, input: {a: 1}}");
+    let call = keep(&client, &object(&at, "call", &call)).await;
+    for (execution, change) in [
+        (&server, json!({ "mcpServer": "other" })),
+        (&server, json!({ "mcpServer": null })),
+        (&call, json!({ "mcpCall": { "session": "other" } })),
+        (&call, json!({ "mcpCall": { "tool": null } })),
+    ] {
+        patch(&client, execution, &json!({ "spec": change })).await.assert_names("spec", MCP_IMMUTABLE);
+    }
 }
 
 #[tokio::test]

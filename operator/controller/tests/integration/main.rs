@@ -21,6 +21,7 @@ mod execution_rules;
 mod idempotence;
 mod leadership;
 mod legacy_objects;
+mod mcp_server_cases;
 mod objects;
 mod oci_sources;
 mod operator;

@@ -40,7 +40,7 @@ pub fn check_input_text(input: &str) -> Result<(), Refusal> {
 }
 
 /// Arguments, standard input and variables that an execution gives to its program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramInput {
     pub(super) args: Vec<String>,
     pub(super) stdin: Arc<str>,
@@ -57,6 +57,7 @@ impl ProgramInput {
     pub fn of_text(part: &RunPart, text: Arc<str>, content: &ValidContent) -> Result<Self, Refusal> {
         match part {
             RunPart::Program => Ok(Self::of_json(text)),
+            RunPart::McpServer(_) => Ok(Self::default()),
             RunPart::Script(_) => parse("spec.script", &text).and_then(Self::of_script),
             RunPart::Command(_) => {
                 parse("spec.command", &text).and_then(|command| Self::of_command(command, content))
@@ -84,7 +85,10 @@ impl ProgramInput {
         }
         let declared = match &content.program {
             Program::BodyCommand { inputs, .. } => inputs.as_slice(),
-            Program::Script { .. } | Program::Command { .. } | Program::BundleScript { .. } => &[],
+            Program::Script { .. }
+            | Program::Command { .. }
+            | Program::BundleScript { .. }
+            | Program::McpServer { .. } => &[],
         };
         let values = CallValues { named: inputs, text: arguments };
         let ShellValues { words, variables } = shell_values(declared, &values).map_err(|missing| {

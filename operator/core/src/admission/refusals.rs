@@ -62,6 +62,7 @@ fn reason_of(errors: &[&str]) -> Reason {
         Reason::FileNotFound,
         Reason::NoInterpreter,
         Reason::CommandNotFound,
+        Reason::ServerNotFound,
         Reason::DynamicContentDisabled,
     ];
     own.into_iter()

@@ -421,3 +421,37 @@ fn a_command_of_the_body_gets_its_values_and_needs_skill_and_policy() {
         allowing.refuse(execution, reason, message);
     }
 }
+
+#[test]
+fn a_call_of_a_server_is_refused_for_what_is_switched_off_or_contradictory() {
+    let check = |scene: &Scene, more: &str| {
+        let yaml = format!("{{skill: demo, mcpCall: {{session: s, tool: t}}{more}}}");
+        let execution: SkillExecutionSpec = serde_saphyr::from_str(&yaml).unwrap();
+        let skill = scene.skill.as_ref();
+        let request = AdmissionRequest { execution: &execution, skill, versions: &[], policy: &scene.policy };
+        check_call(&request).map_err(|refusal| refusal.reason)
+    };
+    assert_eq!(check(&Scene::new(SKILL), ", input: {a: 1}"), Ok(()));
+    let unknown = Scene { skill: None, ..Scene::new(SKILL) };
+    assert_eq!(check(&unknown, ""), Ok(()));
+    let off = Scene::new(&SKILL.replace("{version: 1.1.0,", "{version: 1.1.0, mode: 'off',"));
+    assert_eq!(check(&off, ""), Err(Reason::SkillOff));
+    let stopped = Scene::new(SKILL).with_policy("executionEnabled: false");
+    assert_eq!(check(&stopped, ""), Err(Reason::ExecutionDisabled));
+    for more in [", mcpServer: n", ", script: {path: a}", ", command: {text: a}"] {
+        assert_eq!(check(&Scene::new(SKILL), more), Err(Reason::SpecInvalid), "{more}");
+    }
+}
+
+#[test]
+fn a_server_of_the_instructions_is_admitted_by_its_name() {
+    let content = "instructions: {mcpServers: {notes: {command: python3}}}";
+    let scene = Scene::new(SKILL).with_versions(vec![sealed("demo", "1.1.0", content)]);
+    let admitted = scene.admit("mcpServer: notes, timeout: 5m").unwrap();
+    assert_eq!((&*admitted.stdin, admitted.timeout), ("", Duration::from_secs(300)));
+    assert_eq!(scene.admit("mcpServer: other").unwrap_err().reason, Reason::ServerNotFound);
+    for more in ["input: {}", "script: {path: a}", "command: {text: a}"] {
+        let refused = scene.admit(&format!("mcpServer: notes, {more}")).unwrap_err();
+        assert_eq!(refused.reason, Reason::SpecInvalid, "{more}");
+    }
+}

@@ -13,7 +13,7 @@ use skillet_instructions::{
     tree::FileTree,
 };
 
-use super::findings;
+use super::{findings, servers};
 use crate::skill::validate_skill;
 
 /// Annotation with the path of the file that a Skill was imported from.
@@ -32,6 +32,10 @@ pub(super) fn skill(tree: &FileTree, found: &Collected, prefix: &str) -> Result<
     let content = found_content(tree, found).unwrap_or_default();
     let files = files(tree, found)?;
     let mut spec = spec(document, &name);
+    let servers = servers::of_skill(tree, found);
+    if !servers.is_empty() {
+        spec["instructions"]["mcpServers"] = servers.into();
+    }
     if !files.is_empty() {
         spec["files"] = json!(files);
     }

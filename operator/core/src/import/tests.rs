@@ -122,19 +122,34 @@ fn a_command_of_a_body_is_noted_as_it_does_not_run_by_itself() {
 }
 
 #[test]
-fn mcp_servers_of_a_file_or_a_bundle_are_noted_as_nothing_starts_them() {
-    let servers = "mcp_tools:\n  mcpServers:\n    docs: {command: uvx, args: [docs]}\n";
-    let verdicts = import(&[
+fn mcp_servers_that_a_sandbox_can_run_are_the_skills_and_others_are_noted() {
+    let config = r#"{"mcpServers": {
+        "notes": {"command": "python3", "args": ["${SKILL_ROOT}/server.py"], "env": {"A": "b"}, "timeout": 5},
+        "docs": {"command": "uvx", "args": ["docs"]},
+        "far": {"type": "http", "url": "https://example.com/mcp"},
+        "my server": {"command": "node", "args": ["a.js"]},
+        "elsewhere": {"command": "sh", "cwd": "/opt"}}}"#;
+    let flat =
+        "mcp_tools:\n  mcpServers:\n    docs: {command: uvx}\n    own: {command: node, args: [a.js]}\n";
+    let mut verdicts = import(&[
         ("a/SKILL.md", "Read it."),
-        ("a/.mcp.json", "{\"mcpServers\": {\"docs\": {\"command\": \"uvx\"}}}"),
-        ("flat.md", &format!("---\ndescription: d\n{servers}---\nRead it.")),
+        ("a/.mcp.json", config),
+        ("b/SKILL.md", "Read it."),
+        ("b/.mcp.json", "{]"),
     ]);
-    for (verdict, place) in verdicts.iter().zip([".mcp.json", "mcp_tools"]) {
-        let note = verdict.notes.last().unwrap();
-        assert_eq!(
-            note,
-            &format!("the MCP servers of {place} are not started, so models do not get their tools"),
-            "{verdict:?}"
-        );
+    verdicts.extend(import(&[("flat.md", &format!("---\ndescription: d\n{flat}---\nRead it."))]));
+    let servers = |at: usize| verdicts[at].object().unwrap()["spec"]["instructions"]["mcpServers"].clone();
+    let notes = json!({ "command": "python3", "args": ["${SKILL_ROOT}/server.py"], "env": { "A": "b" } });
+    assert_eq!(servers(0), json!({ "notes": notes }));
+    assert_eq!(
+        (servers(1), servers(2)),
+        (Value::Null, json!({ "own": { "command": "node", "args": ["a.js"] } }))
+    );
+    for (at, begin) in [
+        (0, "of the MCP servers of .mcp.json, docs, elsewhere, far, my server cannot run in a sandbox"),
+        (1, "the MCP servers of .mcp.json are not started: "),
+        (2, "of the MCP servers of mcp_tools, docs cannot run in a sandbox"),
+    ] {
+        assert!(verdicts[at].notes.last().unwrap().starts_with(begin), "{:?}", verdicts[at].notes);
     }
 }

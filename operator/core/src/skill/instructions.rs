@@ -12,6 +12,7 @@ use super::{
     ValidFile,
     command::check_input_names,
     field_error::FieldErrors,
+    mcp_server,
     sandbox_spec::{FileList, check_object_key, check_object_name, read_files},
 };
 use crate::content::Content;
@@ -31,6 +32,8 @@ pub(super) fn check(content: Content<'_>, errors: &mut FieldErrors) -> Vec<Valid
         check_lists(instructions, errors);
         check_inputs(&instructions.inputs, errors);
         check_input_names(content, errors);
+        let sandbox = content.run.and_then(|run| run.sandbox.as_ref());
+        mcp_server::check(&instructions.mcp_servers, sandbox.is_some_and(|it| it.image.is_some()), errors);
     }
     check_files(content.files, errors)
 }

@@ -199,13 +199,23 @@ fn read_env(sandbox: &Sandbox, errors: &mut FieldErrors) -> BTreeMap<String, Str
         errors.no_nul(format_args!("{field}.value"), &variable.value);
         env.insert(variable.name.clone(), variable.value.clone());
     }
-    for (place, variable) in sandbox.secret_env.iter().enumerate() {
-        let field = format!("{FIELD}.secretEnv[{place}]");
-        check_variable(&field, &variable.name, &mut seen, errors);
+    check_secret_env(&format!("{FIELD}.secretEnv"), &sandbox.secret_env, &mut seen, errors);
+    env
+}
+
+/// Checks variables from Secrets. `seen` has the names of all variables before them.
+pub(super) fn check_secret_env<'a>(
+    list_field: &str,
+    variables: &'a [SecretEnvVar],
+    seen: &mut BTreeSet<&'a str>,
+    errors: &mut FieldErrors,
+) {
+    for (place, variable) in variables.iter().enumerate() {
+        let field = format!("{list_field}[{place}]");
+        check_variable(&field, &variable.name, seen, errors);
         check_object_name("Secret", &format!("{field}.secret"), &variable.secret, errors);
         check_object_key("Secret", &format!("{field}.key"), &variable.key, errors);
     }
-    env
 }
 
 /// Checks the name of a Secret or ConfigMap.
@@ -233,7 +243,13 @@ fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
-fn check_variable<'a>(field: &str, name: &'a str, seen: &mut BTreeSet<&'a str>, errors: &mut FieldErrors) {
+/// Checks the name of a variable.
+pub(super) fn check_variable<'a>(
+    field: &str,
+    name: &'a str,
+    seen: &mut BTreeSet<&'a str>,
+    errors: &mut FieldErrors,
+) {
     let is_first_legal = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let are_others_legal = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if !is_first_legal || !are_others_legal || name.len() > 128 {

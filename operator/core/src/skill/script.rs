@@ -94,7 +94,7 @@ pub fn validate_script<'a>(
 /// Parts of a run that scripts and commands of a version have in common.
 pub(super) struct BundleParts {
     files: Vec<ValidFile>,
-    limits: Option<ValidLimits>,
+    pub(super) limits: Option<ValidLimits>,
     env: BTreeMap<String, String>,
     pub(super) secret_env: Vec<SecretEnvVar>,
 }

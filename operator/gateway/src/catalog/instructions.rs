@@ -44,6 +44,8 @@ pub struct CachedInstructions {
     pub commands: Box<[String]>,
     /// The skill's own time limit.
     pub timeout: Option<Duration>,
+    /// Names of the MCP servers.
+    pub servers: Box<[String]>,
     /// Paths of the bundle's files.
     pub files: Box<[String]>,
     /// Those of them that have a known interpreter.
@@ -85,6 +87,7 @@ impl CachedInstructions {
             dynamic: instructions.dynamic,
             commands: commands(&instructions.body).into_iter().map(ToOwned::to_owned).collect(),
             timeout: spec.limits.as_ref().and_then(|limits| limits.timeout).map(|timeout| timeout.0),
+            servers: instructions.mcp_servers.keys().cloned().collect(),
             files: spec.files.iter().map(|file| file.path.clone()).collect(),
             scripts: spec.files.iter().filter(|file| is_script(file)).map(|file| file.path.clone()).collect(),
         })
@@ -140,7 +143,9 @@ impl Guides {
 
     /// Returns true if a skill restricts tools or has globs of paths, so that calls of earlier turns matter.
     pub fn depend_on_calls(&self) -> bool {
-        let depends = |guide: &CachedInstructions| guide.rules.is_some() || !guide.triggers.paths.is_empty();
+        let depends = |guide: &CachedInstructions| {
+            guide.rules.is_some() || !guide.triggers.paths.is_empty() || !guide.servers.is_empty()
+        };
         self.list().any(|entry| entry.guide().is_some_and(|(_, guide)| depends(guide)))
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use skillet_api::{Phase, Reason, SkillExecution, execution::StreamStatus};
+use skillet_api::{Phase, Reason, SkillExecution, execution::StreamStatus, mcp::McpCall};
 use skillet_kube::RawObject;
 
 /// As a list, a watch or a read shows it.
@@ -41,6 +41,8 @@ pub struct Spec {
     pub input: Option<Box<RawValue>>,
     pub script: Option<Box<RawValue>>,
     pub command: Option<Box<RawValue>>,
+    pub mcp_server: Option<String>,
+    pub mcp_call: Option<McpCall>,
     pub session_id: Option<String>,
     pub caller: Option<String>,
 }
@@ -128,6 +130,8 @@ mod tests {
             input: Some(json!({ "b": 1.5 })),
             script: Some(BundleScript { path: "p".into(), ..BundleScript::default() }),
             command: Some(BodyCommand { text: "c".into(), ..BodyCommand::default() }),
+            mcp_server: Some("notes".into()),
+            mcp_call: Some(McpCall { session: "x".into(), tool: Some("add".into()) }),
             session_id: Some("s".into()),
             caller: Some("c".into()),
             ..SkillExecutionSpec::default()
@@ -149,7 +153,8 @@ mod tests {
         let Metadata { name, namespace, uid, labels, creation_timestamp } = metadata;
         assert_eq!([&*name, &namespace, &uid, &labels["of"]], ["a", "ns", "u", "team"]);
         assert!(creation_timestamp.is_some());
-        let Spec { skill, version, input, script, command, session_id, caller } = spec;
+        let Spec { skill, version, input, script, command, mcp_server, mcp_call, session_id, caller } = spec;
+        assert_eq!((mcp_server.as_deref(), mcp_call.unwrap().tool.as_deref()), (Some("notes"), Some("add")));
         assert_eq!((script.unwrap().get(), command.unwrap().get()), (r#"{"path":"p"}"#, r#"{"text":"c"}"#));
         let texts = [Some(skill), version, input.map(|input| input.get().to_owned()), session_id, caller];
         assert_eq!(texts.map(Option::unwrap), ["sum", "*", r#"{"b":1.5}"#, "s", "c"]);

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use skillet_api::{SkillExecution, SkillExecutionSpec, duration::SkillDuration, names};
 use skillet_core::{json_text::compact, text::truncate};
 
-use super::{Execution, ExecutionRequest};
+use super::{Execution, ExecutionRequest, McpPart, Spec};
 use crate::auth::Caller;
 
 /// Longest `spec.caller` that the CRD takes.
@@ -28,6 +28,14 @@ pub(super) fn object(request: &ExecutionRequest) -> SkillExecution {
         input: Some(request.input.clone()).filter(|input| !input.is_null()),
         script: request.script.clone(),
         command: request.command.clone(),
+        mcp_server: match &request.mcp {
+            Some(McpPart::Server(name)) => Some(name.clone()),
+            Some(McpPart::Call(_)) | None => None,
+        },
+        mcp_call: match &request.mcp {
+            Some(McpPart::Call(call)) => Some(call.clone()),
+            Some(McpPart::Server(_)) | None => None,
+        },
         timeout: request.timeout.map(SkillDuration),
         // The failure of a command is its result.
         retries: request.command.is_some().then_some(0),
@@ -56,9 +64,13 @@ pub(super) fn keyed_name(caller: &Caller, key: &str) -> String {
     digest_name("call-", caller, key)
 }
 
-/// The name of a request with a key. Keys of commands are the gateway's own, and no client's key gives their name.
+/// The name of a request with a key. Keys of commands and sessions are the gateway's own, and no client's key gives their name.
 fn request_name(request: &ExecutionRequest) -> Option<String> {
-    let prefix = if request.command.is_some() { "command-" } else { "call-" };
+    let prefix = match (&request.command, &request.mcp) {
+        (Some(_), _) => "command-",
+        (None, Some(McpPart::Server(_))) => "session-",
+        (None, Some(McpPart::Call(_)) | None) => "call-",
+    };
     Some(digest_name(prefix, &request.caller, request.idempotency.as_deref()?))
 }
 
@@ -95,7 +107,17 @@ pub(super) fn is_same_call(request: &ExecutionRequest, found: &Execution) -> boo
         && found.caller == Some(caller_text(&request.caller))
         && is_same_part(found.script.as_deref(), request.script.as_ref())
         && is_same_part(found.command.as_deref(), request.command.as_ref())
+        && is_same_mcp(found, request.mcp.as_ref())
         && is_same_input(found.input.as_deref(), &request.input)
+}
+
+/// Compares server and tool. A repeated call may be of another session.
+fn is_same_mcp(found: &Spec, wanted: Option<&McpPart>) -> bool {
+    match wanted {
+        None => found.mcp_server.is_none() && found.mcp_call.is_none(),
+        Some(McpPart::Server(name)) => found.mcp_server.as_ref() == Some(name),
+        Some(McpPart::Call(call)) => found.mcp_call.as_ref().is_some_and(|found| found.tool == call.tool),
+    }
 }
 
 /// Compares a script or a command, with its values.

@@ -168,7 +168,7 @@ impl Conversation {
         let first = self.ask_first(&upstream, body, refusable).await?;
         (self.original, self.restored) = (Bytes::new(), None);
         // A request without skills is not looked at again.
-        if self.offered.targets.is_empty() {
+        if self.offered.is_empty() {
             sent = RoundRequest::new(Bytes::new(), is_json, None);
         }
         let headers = self.offered.response_headers();
@@ -178,7 +178,7 @@ impl Conversation {
                 streaming::respond(self, upstream, sent, first, progress)
             }
             First::Response(first) => {
-                let (mut response, progress) = if self.offered.targets.is_empty() {
+                let (mut response, progress) = if self.offered.is_empty() {
                     (buffered::pass_stream(first), progress)
                 } else {
                     buffered::respond(&self, &upstream, sent, first, progress).await?
@@ -232,8 +232,8 @@ impl Conversation {
     pub fn split_calls(&self, answer: &Value) -> SplitCalls {
         let mut called = SplitCalls::default();
         for call in self.dialect().tool_calls(answer) {
-            match self.offered.targets.get(call.name.as_str()) {
-                Some(tool) if !self.needs_confirmation(tool) => called.skills.push(call),
+            match self.offered.target(&call.name) {
+                Some(tool) if !self.needs_confirmation(&tool) => called.skills.push(call),
                 Some(_) => {
                     called.awaiting_confirmation.push(call);
                     called.has_client_calls = true;
@@ -253,7 +253,10 @@ impl Conversation {
             OfferedTool::Skill(target) => {
                 target.confirm || self.invocation(target) == Some(Invocation::Hybrid)
             }
-            OfferedTool::Search { .. } | OfferedTool::Instructions { .. } => tool.needs_confirmation(),
+            // A skill whose servers have tools is none whose runs a person confirms.
+            OfferedTool::Search { .. } | OfferedTool::Instructions { .. } | OfferedTool::Server(_) => {
+                tool.needs_confirmation()
+            }
         }
     }
 
@@ -299,7 +302,7 @@ impl Conversation {
     /// Builds the request of the next round.
     pub fn next(&self, request: &Value, answer: &Value, results: &[ToolResult]) -> Value {
         let mut next = self.dialect().next_request(request, answer, results);
-        self.dialect.relax_tool_choice(&mut next, &self.offered.names());
+        self.dialect.relax_tool_choice(&mut next, self.offered.names());
         next
     }
 }

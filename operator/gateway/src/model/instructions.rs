@@ -29,12 +29,13 @@ pub(super) use self::{
     explanation::explain,
     listing::add_offer,
     question::InstructionsQuestion,
-    restrictions::{RestrictingSkill, Restrictions, find_restrictions, read_restriction},
+    restrictions::{RestrictingSkill, Restrictions, find_restrictions, read_restriction, read_servers},
     scripts::{RUN_SCRIPT_WITH_CONFIRMATION, read_script, script_of},
 };
 use crate::{
-    catalog::{CachedInstructions, CachedVersion, CatalogEntry, Namespace},
+    catalog::{CachedContent, CachedInstructions, CachedVersion, CatalogEntry, Namespace},
     commands::BodyText,
+    mcp_servers::SkillServer,
 };
 
 /// Texts for a request.
@@ -92,6 +93,22 @@ impl<'a> VisibleGuide<'a> {
     /// Returns true if a person confirms what the skill runs.
     fn is_confirmed(&self) -> bool {
         self.entry.skill.spec.invocation == Invocation::Hybrid
+    }
+
+    /// Returns the MCP servers whose tools models get with the text. Nobody is asked to confirm a call of one, so a skill whose
+    /// runs a person confirms has none.
+    fn servers(&self) -> impl Iterator<Item = SkillServer> {
+        let servers: &'a [String] = if self.is_confirmed() { &[] } else { &self.instructions.servers };
+        let (namespace, skill) = (self.namespace.clone(), self.entry.skill.name.clone());
+        let CachedContent { version, seal, .. } = &self.version.spec;
+        let (version, seal) = (version.clone(), *seal);
+        servers.iter().map(move |name| SkillServer {
+            namespace: namespace.clone(),
+            skill: skill.clone(),
+            version: version.clone(),
+            seal,
+            name: name.clone(),
+        })
     }
 
     /// Returns the body with the values of a call.

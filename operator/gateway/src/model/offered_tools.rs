@@ -2,19 +2,21 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skillet_api::skill::Invocation;
+use skillet_kube::lock;
 use skillet_llm::{OfferedNames, ToolDefinition};
 use skillet_offer::{Candidate, RejectReason, SkillFilter};
 
 use super::{
     instructions::{InstructionTexts, Restrictions},
     name_header::set_header,
+    server_tools::ServerTarget,
 };
 use crate::learning::Lesson;
 
@@ -42,6 +44,12 @@ pub struct OfferedTools {
     pub withheld: Option<RejectReason>,
     /// The request asks for content of reasoning that the client did not ask for.
     pub hides_reasoning: bool,
+    /// Id of the sessions with MCP servers in this conversation. Empty if it is a router's, which gets no tools between rounds.
+    pub(super) session: Arc<str>,
+    /// Tools of MCP servers, by their names.
+    pub(super) attached: Mutex<HashMap<Arc<str>, OfferedTool>>,
+    /// Made at the first use, and shared with the filter of a stream.
+    pub(super) shared_names: OnceLock<Arc<OfferedNames>>,
     /// The terms that calls of these tools would teach, if the caller's namespace learns.
     pub lesson: Option<Lesson>,
 }
@@ -59,11 +67,13 @@ pub enum OfferedTool {
     Instructions {
         instructions: InstructionsAction,
     },
+    /// A tool of a skill's MCP server.
+    Server(ServerTarget),
 }
 
 /// The fields of an [`OfferedTool`], apart so that an error names its field.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct ToolFields {
     namespace: Option<String>,
     skill: Option<String>,
@@ -72,20 +82,48 @@ struct ToolFields {
     confirm: bool,
     search: Option<SearchAction>,
     instructions: Option<InstructionsAction>,
+    mcp_server: Option<String>,
+    mcp_tool: Option<String>,
+    mcp_session: Option<String>,
 }
 
 impl TryFrom<ToolFields> for OfferedTool {
     type Error = &'static str;
 
     fn try_from(fields: ToolFields) -> Result<Self, Self::Error> {
-        let ToolFields { namespace, skill, version, confirm, search, instructions } = fields;
-        match (namespace, skill, version, (search, instructions)) {
-            (None, None, None, (Some(search), None)) => Ok(Self::Search { search }),
-            (None, None, None, (None, Some(instructions))) => Ok(Self::Instructions { instructions }),
-            (Some(namespace), Some(skill), Some(version), (None, None)) => {
+        let ToolFields {
+            namespace,
+            skill,
+            version,
+            confirm,
+            search,
+            instructions,
+            mcp_server,
+            mcp_tool,
+            mcp_session,
+        } = fields;
+        let skill = namespace.zip(skill).zip(version);
+        match (skill, (search, instructions), (mcp_server, mcp_tool, mcp_session)) {
+            (None, (Some(search), None), (None, None, None)) => Ok(Self::Search { search }),
+            (None, (None, Some(instructions)), (None, None, None)) => Ok(Self::Instructions { instructions }),
+            (Some(((namespace, skill), version)), (None, None), (None, None, None)) => {
                 Ok(Self::Skill(Target { namespace, skill, version, confirm }))
             }
-            _ => Err("a tool has `namespace`, `skill` and `version`, or `search` or `instructions` alone"),
+            (
+                Some(((namespace, skill), version)),
+                (None, None),
+                (Some(mcp_server), Some(mcp_tool), Some(mcp_session)),
+            ) => Ok(Self::Server(ServerTarget {
+                namespace,
+                skill,
+                version,
+                mcp_server,
+                mcp_tool,
+                mcp_session,
+            })),
+            _ => Err(
+                "a tool has `namespace`, `skill` and `version`, of an MCP server also `mcpServer`, `mcpTool` and `mcpSession`; or `search` or `instructions` alone",
+            ),
         }
     }
 }
@@ -152,6 +190,9 @@ impl OfferedTools {
     /// Returns the offer, or the reason for an empty one.
     pub fn to_json(&self) -> Value {
         let mut json = json!({ "offered": self.sent() });
+        for (name, tool) in &*lock(&self.attached) {
+            json["offered"][&**name] = json!(tool);
+        }
         if let Some(reason) = &self.withheld {
             json["notOffered"] = reason.as_str().into();
         }
@@ -161,7 +202,10 @@ impl OfferedTools {
     /// Response headers that name the offered tools, or the reason why there are none.
     pub fn response_headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        set_header(&mut headers, OFFERED_HEADER, self.tools.iter().map(|tool| &*tool.name));
+        let mut attached: Vec<Arc<str>> = lock(&self.attached).keys().cloned().collect();
+        attached.sort_unstable();
+        let names = self.tools.iter().map(|tool| &*tool.name).chain(attached.iter().map(|name| &**name));
+        set_header(&mut headers, OFFERED_HEADER, names);
         let disallowed = &self.restrictions.disallowed;
         if !disallowed.is_empty() {
             set_header(&mut headers, DISALLOWED_HEADER, disallowed.iter().map(String::as_str));
@@ -172,6 +216,44 @@ impl OfferedTools {
         headers
     }
 
+    /// Returns the meaning of a tool's name.
+    pub(super) fn target(&self, name: &str) -> Option<OfferedTool> {
+        self.targets.get(name).cloned().or_else(|| lock(&self.attached).get(name).cloned())
+    }
+
+    /// Returns true if any tool is as `is_it` says.
+    pub(super) fn any_target(&self, is_it: impl Fn(&str, &OfferedTool) -> bool) -> bool {
+        let is = |(name, tool): (&Arc<str>, &OfferedTool)| is_it(name, tool);
+        self.targets.iter().any(is) || lock(&self.attached).iter().any(is)
+    }
+
+    /// Returns the name of every tool.
+    pub(super) fn target_names(&self) -> Vec<Arc<str>> {
+        self.targets.keys().chain(lock(&self.attached).keys()).cloned().collect()
+    }
+
+    /// Adds tools of MCP servers, which are in the request already.
+    pub(super) fn attach(&self, tools: Vec<(ToolDefinition, OfferedTool)>) {
+        let names: Vec<Arc<str>> = tools.iter().map(|(definition, _)| definition.name.clone()).collect();
+        lock(&self.attached).extend(tools.into_iter().map(|(definition, tool)| (definition.name, tool)));
+        self.names().add(names);
+    }
+
+    /// Returns true if no call of a response is ours.
+    pub(super) fn is_empty(&self) -> bool {
+        self.targets.is_empty() && !self.has_server_tools()
+    }
+
+    /// Returns true if tools of MCP servers are offered.
+    pub(super) fn has_server_tools(&self) -> bool {
+        !lock(&self.attached).is_empty()
+    }
+
+    /// Returns the number of tools that the gateway has added.
+    pub(super) fn count(&self) -> usize {
+        self.tools.len() + lock(&self.attached).len()
+    }
+
     /// Returns the name of the tool with this action.
     pub(super) fn search_tool(&self, action: SearchAction) -> Option<&Arc<str>> {
         let is_it = |tool: &OfferedTool| *tool == OfferedTool::Search { search: action };
@@ -180,12 +262,12 @@ impl OfferedTools {
 
     /// Returns true if the request is changed at all.
     pub(super) fn changes_request(&self) -> bool {
-        !self.tools.is_empty() || !self.texts.is_empty()
+        !self.tools.is_empty() || !self.texts.is_empty() || self.has_server_tools()
     }
 
     /// Returns true if a tool was offered whose calls name a skill.
     pub(super) fn needs_scope(&self) -> bool {
-        self.targets.values().any(|tool| !matches!(tool, OfferedTool::Skill(_)))
+        self.targets.values().any(|tool| !matches!(tool, OfferedTool::Skill(_) | OfferedTool::Server(_)))
     }
 
     /// Returns true if a call of this name runs no skill: it finds skills or reads instructions.
@@ -193,7 +275,7 @@ impl OfferedTools {
         match self.targets.get(name) {
             Some(OfferedTool::Search { search }) => *search == SearchAction::Find,
             Some(OfferedTool::Instructions { instructions }) => !instructions.runs_script(),
-            Some(OfferedTool::Skill(_)) | None => false,
+            Some(OfferedTool::Skill(_) | OfferedTool::Server(_)) | None => false,
         }
     }
 
@@ -201,7 +283,7 @@ impl OfferedTools {
     pub(super) fn is_script(&self, name: &str) -> bool {
         match self.targets.get(name) {
             Some(OfferedTool::Instructions { instructions }) => instructions.runs_script(),
-            Some(OfferedTool::Skill(_) | OfferedTool::Search { .. }) | None => false,
+            Some(OfferedTool::Skill(_) | OfferedTool::Search { .. } | OfferedTool::Server(_)) | None => false,
         }
     }
 
@@ -210,12 +292,13 @@ impl OfferedTools {
         matches!(self.targets.get(name), Some(OfferedTool::Search { .. }))
     }
 
-    /// Every name under which a call is ours, or waits for a person's word.
-    pub fn names(&self) -> OfferedNames {
+    /// Every name under which a call is ours, or waits for a person's word. Tools that are attached later are added.
+    pub fn names(&self) -> &Arc<OfferedNames> {
         let of = |confirms: bool| {
-            self.targets.iter().filter(move |(_, tool)| tool.needs_confirmation() == confirms)
+            let own = self.targets.iter().filter(move |(_, tool)| tool.needs_confirmation() == confirms);
+            own.map(|(name, _)| name.clone())
         };
-        OfferedNames::new(of(false).map(|(name, _)| name.clone()), of(true).map(|(name, _)| name.clone()))
+        self.shared_names.get_or_init(|| Arc::new(OfferedNames::new(of(false), of(true))))
     }
 }
 
@@ -228,6 +311,7 @@ impl OfferedTool {
             Self::Instructions { instructions } => {
                 *instructions == InstructionsAction::RunScriptWithConfirmation
             }
+            Self::Server(_) => false,
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use skillet_llm::{
     DialectName,
     confirmation::ConfirmationKey,
-    continuation::{carried_bytes, restore},
+    continuation::{carried_bytes, carried_session, restore},
     json_edit::render,
 };
 
@@ -20,6 +20,7 @@ use crate::{
     compute::compute,
     error::ApiError,
     idempotency,
+    mcp_servers::SessionCaller,
     memory::MemoryReservation,
     model::{BODY_BUDGET, ModelState},
     model::{
@@ -29,7 +30,7 @@ use crate::{
         },
         offered_tools::OfferedTools,
         preferences::SkillPreferences,
-        provider_choice, question_vectors,
+        provider_choice, question_vectors, server_tools,
         shared_key::{find_object_of_others, put_caller_id, stored_object_forbidden},
         tools::{self, CallerNamespaces, ExplainedOffer, OfferRequest},
         upstream::SharedKeyRules,
@@ -50,6 +51,14 @@ pub(super) struct Turn {
     pub(super) memory: MemoryReservation,
 }
 
+/// Returns an id that no other conversation has.
+fn new_session() -> String {
+    let mut bytes = [0; 16];
+    // Without randomness, the conversations of a caller share their sessions.
+    getrandom::fill(&mut bytes).ok();
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
 impl Turn {
     /// Puts back the turns of skills that earlier responses carry. Then selects skills for the request, and adds them
     /// to it as tools.
@@ -58,6 +67,7 @@ impl Turn {
         state: &ModelState,
         commands: CommandUse,
     ) -> Result<OfferedTools, ApiError> {
+        let session = self.server_session(state.confirmation.as_deref())?;
         self.restore_turns(state.confirmation.as_deref()).await?;
         let bytes = self.original.len();
         let preferences = SkillPreferences::of(&self.headers)?;
@@ -80,7 +90,38 @@ impl Turn {
             self.memory.grow(BODY_BUDGET.estimate(texts)).await?;
         }
         tools::add(self.dialect, &mut self.request, &mut offered)?;
+        offered.session = session;
+        self.attach_servers(state, &offered, commands).await;
         Ok(offered)
+    }
+
+    /// Adds the tools of the MCP servers of skills whose text the conversation has.
+    async fn attach_servers(&mut self, state: &ModelState, offered: &OfferedTools, commands: CommandUse) {
+        let servers = &offered.restrictions.servers;
+        let request_id = request_id::get(&self.headers);
+        let caller = SessionCaller {
+            caller: &self.caller,
+            session: &offered.session,
+            request_id: request_id.as_deref(),
+        };
+        let time = state.catalog.policy().gateway.conversation.timeout.0;
+        let start_until = (commands == CommandUse::Run).then(|| tokio::time::Instant::now() + time);
+        let request = (self.dialect, &mut self.request);
+        server_tools::attach(state, caller, request, offered, servers, start_until).await;
+    }
+
+    /// Returns the id of the conversation's sessions with MCP servers: the client's word, or that of an earlier response, or a
+    /// new one.
+    fn server_session(&self, key: Option<&ConfirmationKey>) -> Result<Arc<str>, ApiError> {
+        if let Some(named) = session(&self.headers)? {
+            return Ok(format!("named {named}").into());
+        }
+        let key = key.map(ConfirmationKey::continuation_key);
+        let Caller { namespace, .. } = &self.caller;
+        let carried = compute(self.original.len(), || {
+            carried_session(self.dialect, &self.request, key.as_ref(), namespace)
+        });
+        Ok(carried.unwrap_or_else(new_session).into())
     }
 
     /// Puts back the turns that earlier responses carry. Memory for them is reserved before they are opened.
@@ -209,7 +250,7 @@ mod tests {
         // A seal of another namespace does not open: it counts all the same while that is unknown.
         let turns = vec![json!({ "output": "x".repeat(CARRIED) })];
         let dialect = DialectName::OpenAiResponses;
-        let sealed = Continuation { turns, call_id: None };
+        let sealed = Continuation { turns, ..Continuation::default() };
         let seal = key.continuation_key().seal("other", dialect, &sealed).unwrap();
         let request =
             json!({ "input": [{ "type": "reasoning", "id": "rs_1", "encrypted_content": seal.as_str() }] });

@@ -23,11 +23,13 @@ pub(super) struct State {
     pub(super) requests: Vec<String>,
     /// The beginning of a request's line, and the status and message of the response to the next such request.
     pub(super) faults: Vec<(String, u16, String)>,
-    /// The status that each execution gets right after its creation.
-    pub(super) status_on_create: Option<Value>,
+    /// Returns the status that an execution gets right after its creation.
+    pub(super) status_on_create: Option<StatusOnCreate>,
     pub(super) are_watches_muted: bool,
     pub(super) reviews: Reviews,
 }
+
+pub(super) type StatusOnCreate = Box<dyn Fn(&Value) -> Option<Value> + Send>;
 
 pub(super) struct Change {
     pub(super) revision: u64,
@@ -84,7 +86,8 @@ impl State {
         }
         self.store(&at, object);
         let created = respond(&self.objects[&at]);
-        if let Some(status) = self.status_on_create.clone() {
+        let status = self.status_on_create.as_ref().and_then(|status| status(&self.objects[&at]));
+        if let Some(status) = status {
             let mut ended = self.objects[&at].clone();
             ended["status"] = status;
             self.store(&at, ended);

@@ -30,16 +30,20 @@ pub fn restore(
     if !turns.iter().any(|turn| has_seal(turn) || is_own_reference(turn)) {
         return false;
     }
-    let mut seals = Seals {
-        dialect,
-        key,
-        namespace,
-        is_history_stored,
-        left: Cell::new(OPEN_LIMIT_BYTES),
-        ids: HashMap::new(),
-    };
+    let mut seals = Seals::new(dialect, key, namespace, is_history_stored);
     *turns = restore(std::mem::take(turns), &mut seals);
     true
+}
+
+/// Returns the id of the sessions with MCP servers that the last seal of `namespace` carries.
+pub fn carried_session(
+    dialect: DialectName,
+    request: &Value,
+    key: Option<&ContinuationKey>,
+    namespace: &str,
+) -> Option<String> {
+    let seals = Seals::new(dialect, key, namespace, false);
+    seals.open_last(&request[Format::of(dialect).field])?.session
 }
 
 /// The most bytes of text that [`restore`] may put into `request`.
@@ -82,6 +86,18 @@ pub(super) struct Seals<'a> {
     left: Cell<u64>,
     /// The provider's ids of calls by the seals that clients have as their ids.
     ids: HashMap<String, String>,
+}
+
+impl<'a> Seals<'a> {
+    fn new(
+        dialect: DialectName,
+        key: Option<&'a ContinuationKey>,
+        namespace: &'a str,
+        is_history_stored: bool,
+    ) -> Self {
+        let left = Cell::new(OPEN_LIMIT_BYTES);
+        Self { dialect, key, namespace, is_history_stored, left, ids: HashMap::new() }
+    }
 }
 
 impl Seals<'_> {

@@ -22,7 +22,7 @@ fn open(key: &ContinuationKey, namespace: &str, dialect: DialectName, seal: &str
 
 fn seal(dialect: DialectName, turns: &Value, call_id: Option<&str>) -> Seal {
     let turns = turns.as_array().unwrap().clone();
-    let continuation = Continuation { turns, call_id: call_id.map(str::to_owned) };
+    let continuation = Continuation { turns, call_id: call_id.map(str::to_owned), session: None };
     key().seal(NAMESPACE, dialect, &continuation).unwrap()
 }
 
@@ -46,7 +46,8 @@ fn restored_as(dialect: DialectName, history: &Value, namespace: &str) -> Value 
 
 #[test]
 fn a_seal_opens_only_for_its_namespace_dialect_and_key() {
-    let continuation = Continuation { turns: vec![json!({"a": 1})], call_id: Some("c".into()) };
+    let continuation =
+        Continuation { turns: vec![json!({"a": 1})], call_id: Some("c".into()), session: None };
     let seal = key().seal("a", DialectName::Gemini, &continuation).unwrap();
     let text = seal.as_str();
     assert_eq!(open(&key(), "a", DialectName::Gemini, text), Some(continuation.clone()));
@@ -88,7 +89,8 @@ fn a_result_too_large_to_carry_says_so() {
     };
     let (large, small) = (noise(200_000), noise(1_000));
     let result = |content: &str| json!({"role": "tool", "tool_call_id": "c", "content": content});
-    let continuation = Continuation { turns: vec![result(&large), result(&small)], call_id: None };
+    let continuation =
+        Continuation { turns: vec![result(&large), result(&small)], ..Continuation::default() };
     let seal = key().seal("a", DialectName::OpenAiChat, &continuation).unwrap();
     assert!(seal.as_str().len() <= LIMIT_BYTES);
     let opened = open(&key(), "a", DialectName::OpenAiChat, seal.as_str()).unwrap();
@@ -98,7 +100,11 @@ fn a_result_too_large_to_carry_says_so() {
     // Thinking cannot be left out: a turn without it is not the provider's.
     let thinking = json!({"role": "assistant", "content": large});
     assert_eq!(
-        key().seal("a", DialectName::OpenAiChat, &Continuation { turns: vec![thinking], call_id: None }),
+        key().seal(
+            "a",
+            DialectName::OpenAiChat,
+            &Continuation { turns: vec![thinking], ..Continuation::default() }
+        ),
         None
     );
 }

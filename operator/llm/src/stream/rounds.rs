@@ -127,7 +127,7 @@ impl<S: StreamCodec> RoundsFilter<S> {
         let Some(rest) = self.splitter.rest() else { return Ok(()) };
         if let Some(half) = S::Splitter::half(&rest) {
             let text = String::from_utf8_lossy(half);
-            let is_offered = || self.rounds.offered.all().any(|name| text.contains(&**name));
+            let is_offered = || self.rounds.offered.any_is_in(&text);
             if !self.rounds.is_failed && (self.codec.holds_end() || is_offered()) {
                 return Err(StreamError::Truncated);
             }

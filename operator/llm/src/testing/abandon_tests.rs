@@ -13,7 +13,8 @@ use crate::{
 
 fn seal(dialect: DialectName) -> Seal {
     let key = ConfirmationKey::new(&[7; 32]).unwrap().continuation_key();
-    key.seal("team", dialect, &Continuation { turns: vec!["turn".into()], call_id: None }).unwrap()
+    key.seal("team", dialect, &Continuation { turns: vec!["turn".into()], ..Continuation::default() })
+        .unwrap()
 }
 
 /// A round of a text, without its end and with it.

@@ -172,7 +172,7 @@ fn check_conversation(dialect: DialectName, provider: &dyn Provider, rng: &mut T
 
 fn seal(dialect: DialectName, text: &str) -> Seal {
     let key = ConfirmationKey::new(&[7; 32]).unwrap().continuation_key();
-    let continuation = Continuation { turns: vec![text.into()], call_id: None };
+    let continuation = Continuation { turns: vec![text.into()], ..Continuation::default() };
     key.seal("team", dialect, &continuation).unwrap()
 }
 

@@ -232,7 +232,7 @@ fn a_seal_stands_before_the_answer_of_the_last_round_and_once() {
     for dialect in DialectName::ALL {
         let key = ConfirmationKey::new(&[7; 32]).unwrap().continuation_key();
         let seal = |turn: &str| {
-            let continuation = Continuation { turns: vec![turn.into()], call_id: None };
+            let continuation = Continuation { turns: vec![turn.into()], ..Continuation::default() };
             key.seal("team", dialect, &continuation).unwrap()
         };
         let text = |seal: &Seal| match dialect {

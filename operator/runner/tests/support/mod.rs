@@ -217,6 +217,7 @@ pub fn script(content: &str) -> Run {
 
 pub fn script_of(interpreter: &str, file_name: &str, content: &str) -> Run {
     Run {
+        keeps_input_open: false,
         execution_uid: "execution-1".into(),
         attempt: 1,
         epoch: 1,

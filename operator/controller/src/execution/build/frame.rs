@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use skillet_core::{
     admission::Admitted,
-    skill::{Program as ValidProgram, interpreter_path, script_file_name},
+    skill::{Program as ValidProgram, expand_variables, interpreter_path, script_file_name},
 };
 use skillet_protocol::{FileContent, Program, Run, RunFile, RunLimits, SCRATCH, WORK_FOLDER};
 
@@ -13,6 +13,8 @@ const GRACE_MS: u64 = 1_000;
 /// Larger than any scratch space: the memory limit is what holds.
 const FILE_BYTES: u64 = 1 << 30;
 const OPEN_FILES: u64 = 1024;
+/// Most bytes of each output of an MCP server. Its messages are read as they come, and its calls have limits of their own.
+pub(crate) const MAX_SESSION_BYTES: u64 = 64 << 20;
 /// Variables by which scripts of other clients find the folder of their bundle.
 const BUNDLE_FOLDER: [&str; 4] = ["SKILL_DIR", "SKILL_ROOT", "CLAUDE_SKILL_DIR", "CLAUDE_PLUGIN_ROOT"];
 
@@ -25,7 +27,7 @@ pub(crate) struct RunId<'a> {
 }
 
 /// The frame for one attempt.
-pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<String, String>) -> Run {
+pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, mut secret_env: BTreeMap<String, String>) -> Run {
     let content = &admitted.content;
     let mut files: Vec<RunFile> = content
         .files
@@ -55,7 +57,14 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<Stri
                 [interpreter.clone(), "-c".to_owned(), with_variables(text, &variables), "sh".to_owned()];
             words.into_iter().chain(variables.into_values().cloned()).collect()
         }
+        ValidProgram::McpServer { argv, env: own, .. } => {
+            name_bundle_folder(&mut env);
+            add_server_variables(own, &mut env, &mut secret_env);
+            argv.iter().map(|word| expand_variables(word, &|name| env.get(name).cloned())).collect()
+        }
     };
+    let keeps_input_open = matches!(content.program, ValidProgram::McpServer { .. });
+    let output_bytes = u64::from(content.limits.output_bytes);
     argv.extend(admitted.args.iter().cloned());
     Run {
         execution_uid: id.execution_uid.to_owned(),
@@ -64,13 +73,14 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, secret_env: BTreeMap<Stri
         program: Program::Command { argv },
         files,
         input: admitted.stdin.to_string(),
+        keeps_input_open,
         env,
         secret_env,
         limits: RunLimits {
             timeout_ms: u64::try_from(admitted.timeout.as_millis()).unwrap_or(u64::MAX),
             grace_ms: GRACE_MS,
             processes: u64::from(content.limits.processes),
-            output_bytes: u64::from(content.limits.output_bytes),
+            output_bytes: if keeps_input_open { MAX_SESSION_BYTES } else { output_bytes },
             file_bytes: FILE_BYTES,
             open_files: OPEN_FILES,
         },
@@ -102,6 +112,21 @@ fn name_bundle_folder(env: &mut BTreeMap<String, String>) -> String {
     folder
 }
 
+/// Adds the variables of a server. One whose value has a Secret's is a secret too.
+fn add_server_variables(
+    own: &BTreeMap<String, String>,
+    env: &mut BTreeMap<String, String>,
+    secret_env: &mut BTreeMap<String, String>,
+) {
+    let (plain, secrets) = (env.clone(), secret_env.clone());
+    for (name, text) in own {
+        let value = expand_variables(text, &|name| plain.get(name).cloned());
+        let with_secrets = expand_variables(&value, &|name| secrets.get(name).cloned());
+        let is_secret = with_secrets != value;
+        if is_secret { &mut *secret_env } else { &mut *env }.insert(name.clone(), with_secrets);
+    }
+}
+
 fn bytes(bytes: &[u8]) -> FileContent {
     match std::str::from_utf8(bytes) {
         Ok(text) => FileContent::Text(text.to_owned()),
@@ -115,7 +140,9 @@ mod tests {
 
     use serde_json::json;
     use skillet_api::{SkillPolicySpec, SkillSpec};
-    use skillet_core::skill::{ValidContent, validate_command, validate_content, validate_script};
+    use skillet_core::skill::{
+        ValidContent, validate_command, validate_content, validate_script, validate_server,
+    };
 
     use super::*;
 
@@ -192,6 +219,19 @@ mod tests {
         assert_eq!((run.env.get("tag"), run.env["A"].as_str()), (None, "own"), "no program sees a value");
         assert_eq!(run.env["SKILL_DIR"], "/dev/shm/work");
         assert_eq!(run.check(), Ok(()));
+    }
+
+    #[test]
+    fn an_mcp_server_finds_its_files_keeps_its_input_and_its_secrets_are_masked() {
+        let yaml = "{version: 1.0.0, instructions: {mcpServers: {notes: {command: python3, args: ['${SKILL_ROOT}/s.py', '${NO}', '${TOKEN}'], env: {DB: '${SKILL_DIR}/db', AUTH: 'Bearer ${TOKEN}', D: '${X:-y}'}}}}, files: [{path: s.py, content: x}]}";
+        let spec: SkillSpec = serde_saphyr::from_str(yaml).unwrap();
+        let content = validate_server(&spec, "notes", &SkillPolicySpec::default()).unwrap();
+        let run = frame_of(content, &[], "");
+        assert_eq!(argv(&run), ["/usr/bin/python3", "/dev/shm/work/s.py", "${NO}", "${TOKEN}"]);
+        assert_eq!((run.env["DB"].as_str(), run.env["D"].as_str()), ("/dev/shm/work/db", "y"));
+        assert_eq!((run.secret_env["AUTH"].as_str(), run.env.get("AUTH")), ("Bearer hush", None));
+        assert!(run.keeps_input_open && run.input.is_empty());
+        assert_eq!((run.limits.output_bytes, run.check()), (MAX_SESSION_BYTES, Ok(())));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Places: who gets one, who gives it back, and how many there are while the cluster has no room.
 
+use skillet_api::mcp::McpCall;
 use skillet_core::{admission::ChosenVersion, queue::ConcurrencyLimits, start_window};
 use tokio::{sync::watch, time::Instant};
 use tracing::Instrument as _;
@@ -12,6 +13,7 @@ use super::{
         conclude::Conclusion,
         entry::{Entry, Message, RoomReporter, Stage, Task, Uid},
         finish::finish,
+        mcp_call,
         order::Order,
         run,
     },
@@ -41,7 +43,7 @@ impl Engine {
         self.shrink_window();
         let Some(entry) = self.entries.get_mut(uid) else { return };
         if entry.is_finished {
-            self.entries.remove(uid);
+            self.remove_entry(uid);
             return;
         }
         let is_cancelled = matches!(&entry.stage, Stage::Active { order, .. } if order.borrow().is_cancel());
@@ -56,10 +58,11 @@ impl Engine {
     /// The entry stays until the watch, too, has shown the end: an older state may still be on its way.
     pub(super) fn on_ended(&mut self, uid: &Uid) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
+        self.ctx.mcp_sessions.close(&entry.reference);
         entry.stage = Stage::Done;
         entry.pin = None;
         if entry.is_finished {
-            self.entries.remove(uid);
+            self.remove_entry(uid);
         }
     }
 
@@ -131,6 +134,28 @@ impl Engine {
                 RunEnd::NoRoom(point) => Message::Released(uid, point),
             };
             outbox.send(ended).ok();
+        };
+        tokio::spawn(work.instrument(span));
+    }
+
+    /// Passes a call to the MCP server that it names. It takes no place: the server has one.
+    pub(super) fn call_server(&mut self, uid: &Uid, call: McpCall) {
+        let Some(entry) = self.entries.get_mut(uid) else { return };
+        let (reference, execution) = (entry.reference.clone(), entry.execution.clone());
+        let allowed = admit::check_call(&self.ctx, reference.namespace(), &execution);
+        let found = allowed.and_then(|()| self.ctx.mcp_sessions.find(&reference, &execution, &call));
+        let calls = match found {
+            Ok(calls) => calls,
+            Err(refusal) => return self.conclude(uid, Conclusion::refused(&refusal)),
+        };
+        let Task { reference, order, queued_status: _ } = begin(entry, None);
+        let (span, input) = (entry.span.clone(), entry.input.clone());
+        let (ctx, outbox, uid) = (self.ctx.clone(), self.outbox.clone(), uid.clone());
+        let work = async move {
+            let conclusion = mcp_call::run(&ctx, &reference, call, (&execution, input), (calls, order)).await;
+            let generation = execution.metadata.generation;
+            finish(&ctx, &ctx.pace.ends, &reference, generation, conclusion).await;
+            outbox.send(Message::Ended(uid)).ok();
         };
         tokio::spawn(work.instrument(span));
     }

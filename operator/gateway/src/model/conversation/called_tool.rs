@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use skillet_api::execution::BundleScript;
-use skillet_llm::{Arguments, ToolCall};
+use skillet_llm::{Arguments, ToolCall, ToolResult};
+use tokio::time::Instant;
 
 use super::Conversation;
 use crate::{
     catalog::Namespace,
+    mcp_servers::{SessionCaller, SkillServer},
     model::{
         instructions::{self, GuideScope, ReadRequest, RestrictingSkill},
         offered_tools::{InstructionsAction, OfferedTool, SearchAction, Target},
         question_vectors,
         scoring::provider_family,
         search_tools::{self, SkillSearch},
+        server_tools::{self, ServerTarget},
     },
 };
 
@@ -34,15 +37,21 @@ pub(super) struct SkillCall {
     /// Null beside a script.
     pub(super) input: Value,
     pub(super) script: Option<BundleScript>,
+    /// The tool of an MCP server of the skill that gets the input.
+    pub(super) server: Option<ServerTarget>,
 }
 
 impl SkillCall {
     pub(super) fn new(target: Target, input: Value) -> Self {
-        Self { target, input, script: None }
+        Self { target, input, script: None, server: None }
     }
 
     pub(super) fn of_script(target: Target, script: BundleScript) -> Self {
-        Self { target, input: Value::Null, script: Some(script) }
+        Self { target, input: Value::Null, script: Some(script), server: None }
+    }
+
+    fn of_server(server: ServerTarget, input: Value) -> Self {
+        Self { target: server.skill(), input, script: None, server: Some(server) }
     }
 }
 
@@ -61,7 +70,7 @@ impl CallRefusal {
 impl Conversation {
     /// Returns the meaning of a call. A search is done here: it runs nothing.
     pub(super) fn called_tool(&self, call: &ToolCall) -> Result<CalledTool, CallRefusal> {
-        let Some(tool) = self.offered.targets.get(call.name.as_str()) else {
+        let Some(tool) = self.offered.target(&call.name) else {
             return Err(CallRefusal::new("SkillNotFound", "this request was not offered such a tool"));
         };
         let Arguments::Json(arguments) = &call.arguments else {
@@ -69,11 +78,12 @@ impl Conversation {
             return Err(CallRefusal::new("InputInvalid", message));
         };
         match tool {
-            OfferedTool::Skill(target) => {
-                Ok(CalledTool::Skill(SkillCall::new(target.clone(), arguments.clone())))
-            }
+            OfferedTool::Skill(target) => Ok(CalledTool::Skill(SkillCall::new(target, arguments.clone()))),
             OfferedTool::Search { search: SearchAction::Find } => self.find(arguments).map(CalledTool::Found),
-            OfferedTool::Instructions { instructions } => self.instructions(*instructions, arguments),
+            OfferedTool::Instructions { instructions } => self.instructions(instructions, arguments),
+            OfferedTool::Server(server) => {
+                Ok(CalledTool::Skill(SkillCall::of_server(server, arguments.clone())))
+            }
             OfferedTool::Search { search: SearchAction::Run | SearchAction::RunWithConfirmation } => {
                 self.skill_of_run(arguments).map(CalledTool::Skill)
             }
@@ -82,7 +92,7 @@ impl Conversation {
 
     /// Returns the skill that a call runs.
     pub(super) fn skill_call(&self, call: &ToolCall) -> Option<SkillCall> {
-        match self.offered.targets.get(call.name.as_str()) {
+        match self.offered.target(&call.name) {
             None => None,
             Some(_) if self.offered.is_reading(&call.name) => None,
             Some(_) => match self.called_tool(call) {
@@ -96,11 +106,47 @@ impl Conversation {
     pub(super) fn read_restriction(&self, call: &ToolCall) -> Option<RestrictingSkill> {
         let read = OfferedTool::Instructions { instructions: InstructionsAction::Read };
         let Arguments::Json(arguments) = &call.arguments else { return None };
-        if self.offered.targets.get(call.name.as_str()) != Some(&read) {
+        if self.offered.target(&call.name) != Some(read) {
             return None;
         }
         let filter = &self.offered.scope.filter;
         instructions::read_restriction(&self.searched_namespaces(), filter, arguments)
+    }
+
+    /// Adds the tools of the MCP servers of skills that the model has just read to the request of the next round.
+    pub(super) async fn attach_read_servers(
+        &self,
+        request: &mut Value,
+        (calls, results): (&[ToolCall], &[ToolResult]),
+        deadline: Instant,
+    ) {
+        let read = OfferedTool::Instructions { instructions: InstructionsAction::Read };
+        let has_read = |(call, result): &(&ToolCall, &ToolResult)| {
+            !result.is_error && self.offered.target(&call.name).as_ref() == Some(&read)
+        };
+        if self.offered.session.is_empty() || !calls.iter().zip(results).any(|pair| has_read(&pair)) {
+            return;
+        }
+        let (namespaces, filter) = (self.searched_namespaces(), &self.offered.scope.filter);
+        let servers: Vec<SkillServer> = calls
+            .iter()
+            .zip(results)
+            .filter(has_read)
+            .filter_map(|(call, _)| match &call.arguments {
+                Arguments::Json(arguments) => {
+                    Some(instructions::read_servers(&namespaces, filter, arguments))
+                }
+                Arguments::NotJson(_) => None,
+            })
+            .flatten()
+            .collect();
+        let caller = SessionCaller {
+            caller: &self.caller,
+            session: &self.offered.session,
+            request_id: self.request_id.as_deref(),
+        };
+        let request = (self.dialect, request);
+        server_tools::attach(&self.gateway, caller, request, &self.offered, &servers, Some(deadline)).await;
     }
 
     /// Returns the name under which the client reads of a call.
@@ -115,7 +161,7 @@ impl Conversation {
     /// Asks for the vector of a search's text, so that the search finds it.
     pub(super) async fn prepare_search(&self, call: &ToolCall) {
         let find = OfferedTool::Search { search: SearchAction::Find };
-        if self.offered.targets.get(call.name.as_str()) == Some(&find)
+        if self.offered.target(&call.name) == Some(find)
             && let Arguments::Json(arguments) = &call.arguments
             && let Ok(query) = search_tools::read_query(arguments)
         {

@@ -28,6 +28,11 @@ impl Conversation {
         self.gateway.confirmation.is_some()
     }
 
+    /// The id of the conversation's sessions, if it has some.
+    fn server_session(&self) -> Option<String> {
+        self.offered.has_server_tools().then(|| self.offered.session.to_string())
+    }
+
     /// The maker of the seal of the rounds so far, for a response that ends in text.
     pub(super) fn seal_rounds(&self, progress: &Progress) -> Option<MakeSeal> {
         let key = self.gateway.confirmation.as_ref()?.continuation_key();
@@ -35,7 +40,8 @@ impl Conversation {
             return None;
         }
         let (namespace, dialect) = (self.caller.namespace.clone(), self.dialect);
-        let continuation = Continuation { turns: progress.carried.clone(), call_id: None };
+        let continuation =
+            Continuation { turns: progress.carried.clone(), call_id: None, session: self.server_session() };
         Some(Box::new(move || seal(&key, &namespace, dialect, &continuation)))
     }
 
@@ -55,7 +61,8 @@ impl Conversation {
         let mut turns = progress.carried.clone();
         turns.extend(self.dialect().turns(request, response, results));
         let key = self.gateway.confirmation.as_ref()?.continuation_key();
-        let continuation = Continuation { turns, call_id: Some(call.id.clone()) };
+        let continuation =
+            Continuation { turns, call_id: Some(call.id.clone()), session: self.server_session() };
         Some((seal(&key, &self.caller.namespace, self.dialect, &continuation)?, call.id))
     }
 

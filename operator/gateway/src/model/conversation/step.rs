@@ -44,6 +44,7 @@ impl Conversation {
         progress.round += 1;
         self.carry(request, response, &results, progress);
         let mut request = self.next(request, response, &results);
+        self.attach_read_servers(&mut request, (skill_calls, &results), progress.deadline).await;
         if !is_within_limits {
             progress.is_concluding = true;
             self.forbid_skills(&mut request);
@@ -53,7 +54,7 @@ impl Conversation {
 
     /// Keeps the model from calling tools. A client's own tools stay callable: their calls end the conversation here.
     fn forbid_skills(&self, request: &mut Value) {
-        let has_client_tools = self.dialect().client_tool_names(request).len() > self.offered.tools.len();
+        let has_client_tools = self.dialect().client_tool_names(request).len() > self.offered.count();
         if !has_client_tools {
             self.dialect.forbid_tool_calls(request);
         }

@@ -69,8 +69,7 @@ impl Conversation {
     /// Returns true if the client may owe the output of a call itself. Only the provider knows the call's name.
     async fn may_be_clients(&self, upstream: &Upstream, request: &Value, call_id: &str) -> bool {
         let own: Vec<&str> = self.dialect().client_tool_names(request);
-        let own: Vec<&str> =
-            own.into_iter().filter(|name| !self.offered.targets.contains_key(*name)).collect();
+        let own: Vec<&str> = own.into_iter().filter(|name| self.offered.target(name).is_none()).collect();
         if own.is_empty() {
             return false;
         }

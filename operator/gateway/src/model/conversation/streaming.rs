@@ -79,7 +79,7 @@ async fn converse(
     chunks: ChunkSender,
 ) {
     let mut filter =
-        conversation.dialect.stream_filter(request.is_json, Arc::new(conversation.offered.names()));
+        conversation.dialect.stream_filter(request.is_json, Arc::clone(conversation.offered.names()));
     if conversation.can_seal() {
         filter.hold_client_calls();
     }

@@ -19,10 +19,11 @@ use crate::{
     auth::{AuthError, Verb},
     commands::CommandCaller,
     error::ApiError,
-    executions::ExecutionRequest,
+    executions::{ExecutionRequest, McpPart},
     model::{
         instructions::{self, ReadAction, ReadRequest, RestrictingSkill},
         offered_tools::{SearchAction, Target},
+        server_tools::ServerTarget,
     },
 };
 
@@ -143,7 +144,7 @@ async fn called(
         Some(Invocation::Auto) | None => {}
     }
     let order = ExecutionRequest { ignore_version: true, ..order(conversation, &called, key) };
-    let outcome = execute(conversation, &order, deadline).await;
+    let outcome = execute(conversation, &order, called.server.as_ref(), deadline).await;
     if let Some(lesson) = &conversation.offered.lesson
         && outcome.is_run
         && !outcome.is_error
@@ -262,11 +263,12 @@ pub(super) async fn allow(conversation: &Conversation, skill: &Target) -> Result
 /// version enter, of which there may be a newer one by then.
 fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) -> Option<String> {
     let key = conversation.idempotency.as_ref()?;
-    let SkillCall { target, input, script } = conversation.skill_call(call)?;
+    let SkillCall { target, input, script, server } = conversation.skill_call(call)?;
     let Target { namespace, skill, version: _, confirm: _ } = target;
-    let given = match &script {
-        None => input.to_string(),
-        Some(script) => format!("script {}", json!(script)),
+    let given = match (&script, &server) {
+        (None, None) => input.to_string(),
+        (Some(script), _) => format!("script {}", json!(script)),
+        (None, Some(server)) => format!("tool {}", json!([server.mcp_server, server.mcp_tool, input])),
     };
     let digest = Sha256::digest(format!("{namespace}/{skill}/{given}"));
     let called = format!("{digest:x}");
@@ -278,7 +280,7 @@ fn key(conversation: &Conversation, call: &ToolCall, progress: &mut Progress) ->
 
 pub(super) fn order(
     conversation: &Conversation,
-    SkillCall { target, input, script }: &SkillCall,
+    SkillCall { target, input, script, server }: &SkillCall,
     idempotency: Option<String>,
 ) -> ExecutionRequest {
     ExecutionRequest {
@@ -290,6 +292,7 @@ pub(super) fn order(
         input: input.clone(),
         script: script.clone(),
         command: None,
+        mcp: server.as_ref().map(|server| McpPart::Call(server.call())),
         session: conversation.session.clone(),
         timeout: None,
         request_id: conversation.request_id.clone(),
@@ -304,6 +307,7 @@ pub(super) fn order(
 pub(super) async fn execute(
     conversation: &Conversation,
     order: &ExecutionRequest,
+    server: Option<&ServerTarget>,
     deadline: Instant,
 ) -> CallOutcome {
     let limit = deadline.saturating_duration_since(Instant::now());
@@ -311,7 +315,14 @@ pub(super) async fn execute(
         // Nobody would wait for it.
         return failed("TimedOut", "the time for this request is over; the skill was not run");
     }
-    end(conversation.gateway.executions.run(order, limit).await, conversation.limits.result_bytes)
+    let gateway = &conversation.gateway;
+    let ended = match server {
+        None => gateway.executions.run(order, limit).await,
+        Some(ServerTarget { mcp_server, mcp_session, .. }) => {
+            gateway.mcp_servers.call(order, mcp_session, mcp_server, limit).await
+        }
+    };
+    end(ended, conversation.limits.result_bytes)
 }
 
 /// The result of a call that was not made.

@@ -11,7 +11,7 @@ use skillet_llm::{
 };
 use tracing::warn;
 
-use crate::executions::{Execution, ExecutionError, Metadata, script_result};
+use crate::executions::{Execution, ExecutionError, Metadata, Status, script_result};
 
 /// The outcome of a call, before the budget bounds it.
 pub(super) struct CallOutcome {
@@ -98,23 +98,28 @@ fn completed(execution: &Execution, most: usize) -> CallOutcome {
         let content = ResultPrefix::new(script_result(status).to_string(), most);
         return CallOutcome { content, is_error: status.phase != Phase::Succeeded, is_run, execution: None };
     }
+    // A tool of an MCP server tells in its result what failed.
+    let has_result = execution.spec.mcp_call.is_some() && status.output.is_some();
     match status.phase {
-        Phase::Succeeded => {
+        Phase::Failed if !has_result => of_failure(status, is_run),
+        Phase::Succeeded | Phase::Failed => {
             let output = status.output.as_deref().map_or("null", RawValue::get);
             // As the API server wrote it, it is escaped for web pages.
             let content = compact(output).unwrap_or_else(|| output.to_owned());
             CallOutcome {
                 content: ResultPrefix::new(content, most),
-                is_error: false,
+                is_error: status.phase != Phase::Succeeded,
                 is_run,
                 execution: None,
             }
         }
-        Phase::Pending | Phase::Running | Phase::Failed | Phase::TimedOut | Phase::Cancelled => {
-            let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
-            CallOutcome { is_run, ..failed(reason, status.message.as_deref().unwrap_or("the skill failed")) }
-        }
+        Phase::Pending | Phase::Running | Phase::TimedOut | Phase::Cancelled => of_failure(status, is_run),
     }
+}
+
+fn of_failure(status: &Status, is_run: bool) -> CallOutcome {
+    let reason = status.reason.map_or("ApiError", skillet_api::Reason::as_str);
+    CallOutcome { is_run, ..failed(reason, status.message.as_deref().unwrap_or("the skill failed")) }
 }
 
 /// The outcome of a search for skills, which runs none.

@@ -33,7 +33,7 @@ pub(in crate::model) fn explain(
     let dropped = list(&policy.gateway.offer, "skill", &listed).dropped;
     let read = OfferedTool::Instructions { instructions: InstructionsAction::Read };
     let targets = HashMap::from([(free_name(READ, request.client_tools), read)]);
-    let Restrictions { present: _, skills: restricting, disallowed } =
+    let Restrictions { present: _, servers: _, skills: restricting, disallowed } =
         find_restrictions(namespaces, request, &targets);
     let decided = decisions(namespaces, &guides, request).into_iter();
     decided

@@ -13,6 +13,7 @@ use skillet_offer::SkillFilter;
 use super::{VisibleGuide, find, listing::InstructionsRequest, scripts::RUN_SCRIPT, triggered, visible};
 use crate::{
     catalog::Namespace,
+    mcp_servers::SkillServer,
     model::offered_tools::{InstructionsAction, OfferedTool, Target},
 };
 
@@ -22,6 +23,8 @@ pub(in crate::model) struct Restrictions {
     /// Names of those whose text stands in the request.
     pub(in crate::model) present: Vec<Arc<str>>,
     pub(in crate::model) skills: Vec<RestrictingSkill>,
+    /// MCP servers of the skills whose text the conversation has.
+    pub(in crate::model) servers: Vec<SkillServer>,
     /// Names of the client's tools that the model's last turn called although a skill does not allow it.
     pub(in crate::model) disallowed: Vec<String>,
 }
@@ -82,6 +85,16 @@ pub(in crate::model) fn read_restriction(
     RestrictingSkill::of(&find(namespaces, filter, arguments["name"].as_str()?)?)
 }
 
+/// Returns the MCP servers of the skill that a call has read.
+pub(in crate::model) fn read_servers(
+    namespaces: &[Arc<Namespace>],
+    filter: &SkillFilter,
+    arguments: &Value,
+) -> Vec<SkillServer> {
+    let guide = arguments["name"].as_str().and_then(|name| find(namespaces, filter, name));
+    guide.map(|guide| guide.servers().collect()).unwrap_or_default()
+}
+
 /// Returns the restrictions in a request whose tools are known.
 pub(in crate::model) fn find_restrictions(
     namespaces: &[Arc<Namespace>],
@@ -110,6 +123,7 @@ pub(super) fn restrictions(
     };
     let skills: Vec<RestrictingSkill> =
         guides.iter().filter(is_active).filter_map(RestrictingSkill::of).collect();
+    let servers = guides.iter().filter(is_active).flat_map(VisibleGuide::servers).collect();
     let is_own = |call: &&HistoryCall<'_>| {
         call.is_newest && request.client_tools.contains(&call.name) && !targets.contains_key(call.name)
     };
@@ -117,7 +131,7 @@ pub(super) fn restrictions(
     let is_disallowed = |call: &&&HistoryCall<'_>| skills.iter().any(|skill| !skill.allows(call));
     let disallowed = own.iter().filter(is_disallowed).map(|call| call.name.to_owned()).collect();
     let present = present.iter().map(|guide| guide.entry.skill.name.clone()).collect();
-    Restrictions { present, skills, disallowed }
+    Restrictions { present, skills, servers, disallowed }
 }
 
 fn named_skill(call: &HistoryCall<'_>) -> Option<String> {

@@ -289,7 +289,7 @@ impl StreamedCall {
 }
 
 fn may_become_offered(name: &str, offered: &OfferedNames) -> bool {
-    offered.iter().any(|offered| offered.starts_with(name))
+    offered.any_begins_with(name)
 }
 
 /// The function of a call. Some providers write its fields into the call itself.
