@@ -13,4 +13,5 @@ mod load;
 mod operator_downtime;
 mod released;
 mod run_counter;
+mod sessions;
 mod swarm;
