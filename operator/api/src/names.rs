@@ -53,6 +53,10 @@ pub const ANNOTATION_REQUEST_ID: &str = "skillet.dev/request-id";
 pub const LABEL_CALLER_NAMESPACE: &str = "skillet.dev/caller-namespace";
 /// On executions of the gateway: the response that a client knows of a stream whose last response is another one.
 pub const LABEL_RESPONSE: &str = "skillet.dev/response";
+/// On executions of the gateway that keep an MCP server running: digest of caller, server and conversation.
+pub const LABEL_SESSION: &str = "skillet.dev/session";
+/// On executions with [`LABEL_SESSION`]: their number, from 0. A session that has ended has a successor.
+pub const LABEL_SESSION_NUMBER: &str = "skillet.dev/session-number";
 /// On executions with [`LABEL_RESPONSE`]: id of that last response at the provider.
 pub const ANNOTATION_LAST_RESPONSE: &str = "skillet.dev/last-response";
 /// Standard label of the tool that manages an object.

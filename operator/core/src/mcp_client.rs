@@ -1,18 +1,22 @@
 //! The client of one MCP server that runs in a sandbox: bytes of its standard output in, lines for its standard input and
 //! answers out. It knows no clock and does no I/O.
 //!
-//! The server is what a tenant wrote. Lines that are no messages are ignored, as are answers that nobody asked for; memory is
-//! bounded by one line, and by the requests that wait.
+//! The server is what a tenant wrote. Lines that are no messages are ignored, as are answers that nobody asked for. Results stay
+//! text, since a text takes many times its memory once it is parsed: memory is bounded by one line, and by the lists on their way.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
 
-/// Most bytes of one line of a server.
-const MAX_LINE: usize = 4 << 20;
-/// Most tools of a list, over all its pages.
+/// Most bytes of one line of a server. A larger result fits no status.
+const MAX_LINE: usize = 1 << 20;
+/// Most tools of a list, and bytes of all, over all its pages.
 const MAX_TOOLS: usize = 256;
+const MAX_LIST: usize = 512 << 10;
 const MAX_PAGES: u32 = 32;
+/// Most bytes of the id of a request of the server.
+const MAX_ID: usize = 256;
 /// Most bytes of an error's message.
 const MAX_MESSAGE: usize = 2048;
 /// The version of the protocol that is proposed. A server answers with the one that it speaks; requests of tools are alike in all.
@@ -44,7 +48,8 @@ pub enum McpFailure {
 pub enum Effect {
     /// A line for the server.
     Send(Vec<u8>),
-    Answer(Ticket, Result<Value, McpFailure>),
+    /// The result as JSON, an object.
+    Answer(Ticket, Result<String, McpFailure>),
 }
 
 /// The connection to one server.
@@ -74,9 +79,35 @@ enum State {
 #[derive(Debug)]
 struct Sent {
     ticket: Ticket,
-    /// Tools of earlier pages, if tools are listed.
-    tools: Option<Vec<Value>>,
+    /// Tools of earlier pages as JSON, if tools are listed.
+    tools: Option<Vec<String>>,
     pages: u32,
+}
+
+/// The parts of a message that are read.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+    error: Option<RpcError>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RpcError {
+    code: i64,
+    message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
+    next_cursor: Option<String>,
 }
 
 impl McpClient {
@@ -127,31 +158,40 @@ impl McpClient {
             if is_end {
                 let line = std::mem::take(&mut self.line);
                 if std::mem::take(&mut self.is_skipping) {
-                    effects.extend(self.fail_all(&McpFailure::Protocol("wrote a line of more than 4 MiB")));
-                } else if let Ok(message) = serde_json::from_slice(&line) {
-                    effects.extend(self.on_message(message));
+                    let failure = McpFailure::Protocol("wrote a line of more than 1 MiB");
+                    effects.extend(self.fail_all(&failure));
+                } else {
+                    effects.extend(self.on_line(&line));
                 }
             }
         }
         effects
     }
 
-    fn on_message(&mut self, message: Value) -> Vec<Effect> {
-        // Earlier versions of the protocol have batches.
-        if let Value::Array(messages) = message {
-            return messages.into_iter().flat_map(|message| self.on_message(message)).collect();
+    fn on_line(&mut self, line: &[u8]) -> Vec<Effect> {
+        if let Ok(message) = serde_json::from_slice::<Message<'_>>(line) {
+            return self.on_message(&message);
         }
-        let id = &message["id"];
-        match (message["method"].as_str(), id.as_u64()) {
-            (Some(method), _) if !id.is_null() => vec![answer_server(method, id)],
-            (None, Some(id)) if self.state == State::Initializing(id) => self.on_initialized(&message),
+        // Earlier versions of the protocol have batches.
+        let batch: Vec<Message<'_>> = serde_json::from_slice(line).unwrap_or_default();
+        batch.iter().flat_map(|message| self.on_message(message)).collect()
+    }
+
+    fn on_message(&mut self, message: &Message<'_>) -> Vec<Effect> {
+        let Some(id) = message.id.filter(|id| id.get() != "null") else {
+            // A notification.
+            return Vec::new();
+        };
+        let number = id.get().parse().ok();
+        match (&message.method, number) {
+            (Some(method), _) => answer_server(method, id).into_iter().collect(),
+            (None, Some(id)) if self.state == State::Initializing(id) => self.on_initialized(message),
             (None, Some(id)) => self.on_answer(id, message),
-            // A notification, or an answer that nobody asked for.
-            (Some(_) | None, _) => Vec::new(),
+            (None, None) => Vec::new(),
         }
     }
 
-    fn on_initialized(&mut self, message: &Value) -> Vec<Effect> {
+    fn on_initialized(&mut self, message: &Message<'_>) -> Vec<Effect> {
         if let Some(failure) = error_of(message) {
             return self.fail_all(&failure);
         }
@@ -163,30 +203,31 @@ impl McpClient {
         effects
     }
 
-    fn on_answer(&mut self, id: u64, mut message: Value) -> Vec<Effect> {
+    fn on_answer(&mut self, id: u64, message: &Message<'_>) -> Vec<Effect> {
         let Some(Sent { ticket, tools, pages }) = self.sent.remove(&id) else { return Vec::new() };
         let answer = |result| vec![Effect::Answer(ticket, result)];
-        if let Some(failure) = error_of(&message) {
+        if let Some(failure) = error_of(message) {
             return answer(Err(failure));
         }
-        let mut result = message["result"].take();
-        if !result.is_object() {
+        let Some(result) = message.result.map(RawValue::get).filter(|text| text.starts_with('{')) else {
             return answer(Err(McpFailure::Protocol("answered without a result")));
+        };
+        let Some(mut tools) = tools else { return answer(Ok(result.to_owned())) };
+        let Ok(Page { tools: page, next_cursor }) = serde_json::from_str(result) else {
+            return answer(Err(McpFailure::Protocol("answered without a list of tools")));
+        };
+        let mut room = MAX_LIST.saturating_sub(tools.iter().map(String::len).sum());
+        for tool in page.into_iter().map(RawValue::get).take(MAX_TOOLS.saturating_sub(tools.len())) {
+            let Some(rest) = room.checked_sub(tool.len()) else { break };
+            room = rest;
+            tools.push(tool.to_owned());
         }
-        let Some(mut tools) = tools else { return answer(Ok(result)) };
-        match result["tools"].take() {
-            Value::Array(page) => tools.extend(page),
-            _ => return answer(Err(McpFailure::Protocol("answered without a list of tools"))),
-        }
-        match result["nextCursor"].as_str() {
-            Some(cursor) if pages < MAX_PAGES && tools.len() < MAX_TOOLS => {
+        match next_cursor {
+            Some(cursor) if pages < MAX_PAGES && tools.len() < MAX_TOOLS && room > 0 => {
                 let sent = Sent { ticket, tools: Some(tools), pages: pages + 1 };
                 vec![self.send_as("tools/list", &json!({ "cursor": cursor }), sent)]
             }
-            Some(_) | None => {
-                tools.truncate(MAX_TOOLS);
-                answer(Ok(json!({ "tools": tools })))
-            }
+            Some(_) | None => answer(Ok(format!("{{\"tools\":[{}]}}", tools.join(",")))),
         }
     }
 
@@ -225,20 +266,24 @@ impl McpClient {
     }
 }
 
-/// Answers a request of the server. This client offers it nothing beside a sign of life.
-fn answer_server(method: &str, id: &Value) -> Effect {
+/// Answers a request of the server. This client offers it nothing beside a sign of life. `None` for an id that is none.
+fn answer_server(method: &str, id: &RawValue) -> Option<Effect> {
+    if id.get().len() > MAX_ID {
+        return None;
+    }
+    let id: Value = serde_json::from_str(id.get()).ok()?;
     if method == "ping" {
-        return line(&json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
+        return Some(line(&json!({ "jsonrpc": "2.0", "id": id, "result": {} })));
     }
     let error = json!({ "code": METHOD_NOT_FOUND, "message": "this client answers no such request" });
-    line(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+    Some(line(&json!({ "jsonrpc": "2.0", "id": id, "error": error })))
 }
 
-fn error_of(message: &Value) -> Option<McpFailure> {
-    let error = message.get("error").filter(|error| !error.is_null())?;
-    let text = error["message"].as_str().unwrap_or("no message");
+fn error_of(message: &Message<'_>) -> Option<McpFailure> {
+    let RpcError { code, message } = message.error.as_ref()?;
+    let text = if message.is_empty() { "no message" } else { message };
     let message = crate::text::truncate(text, MAX_MESSAGE).0.to_owned();
-    Some(McpFailure::Server { code: error["code"].as_i64().unwrap_or_default(), message })
+    Some(McpFailure::Server { code: *code, message })
 }
 
 fn request(id: u64, method: &str, params: &Value) -> Effect {

@@ -18,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 
 use kube::{
     Api, Resource as _, ResourceExt as _,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, PartialObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use skillet_api::{dynamic::BodyCommand, execution::BundleScript, mcp::McpCall, names};
@@ -89,8 +89,12 @@ impl ExecutionRequest {
 /// The part of an execution in a session with an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum McpPart {
-    /// The server of this name.
-    Server(String),
+    /// A server, as a session of this digest and number.
+    Server {
+        name: String,
+        session: String,
+        number: u32,
+    },
     Call(McpCall),
 }
 
@@ -253,6 +257,20 @@ impl ExecutionClient {
     pub async fn find(&self, namespace: &str, name: &str) -> Result<Option<Arc<Execution>>, ExecutionError> {
         let found = self.get_raw(namespace, name).await?;
         found.as_ref().map(read).transpose()
+    }
+
+    /// The highest number of the sessions with an MCP server that have this digest.
+    pub async fn newest_session(&self, namespace: &str, digest: &str) -> Result<Option<u32>, ExecutionError> {
+        let of_session = ListParams::default().labels(&format!("{}={digest}", names::LABEL_SESSION));
+        let listed = self.api(namespace).list_metadata(&of_session).await;
+        let listed = listed.map_err(|source| ExecutionError::List {
+            namespace: namespace.to_owned(),
+            source: Box::new(source),
+        })?;
+        let number = |session: &PartialObjectMeta<Found>| {
+            session.labels().get(names::LABEL_SESSION_NUMBER)?.parse::<u32>().ok()
+        };
+        Ok(listed.items.iter().filter_map(number).max())
     }
 
     /// Asks for the end of an execution.

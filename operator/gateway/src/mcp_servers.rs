@@ -2,7 +2,7 @@
 //!
 //! A session is a SkillExecution with `mcpServer`, and each call another one with `mcpCall`. The name of a session follows from
 //! caller, server and conversation, so every replica finds the same. One that has ended gets a successor. Lists of tools are
-//! kept for each sealed version: what they depend on is sealed with it.
+//! kept for each sealed version and namespace of callers.
 
 mod tools;
 
@@ -13,6 +13,7 @@ use std::{
 };
 
 use futures::{FutureExt as _, future::join_all};
+use sha2::{Digest as _, Sha256};
 use skillet_api::{Reason, mcp::McpCall};
 use skillet_kube::lock;
 use tokio::time::{Instant, timeout};
@@ -30,8 +31,17 @@ pub(crate) use self::tools::ServerTool;
 const LIST_TIME: Duration = Duration::from_secs(20);
 /// A server that listed no tools is asked again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
-/// Most lists, and numbers of sessions, in memory.
-const MAX_KEPT: usize = 4096;
+/// Most sessions that are known, and bytes of all lists in memory.
+const MAX_SESSIONS: usize = 4096;
+const MAX_LISTS: usize = 16 << 20;
+/// Bytes of a list beside its tools.
+const LIST_BYTES: usize = 512;
+/// Longest wait for the end of a session that takes no calls any more.
+const CLOSING: Duration = Duration::from_secs(5);
+/// Ended sessions of one conversation that are passed over.
+const MAX_ENDED: u32 = 16;
+/// Bytes of the digest of a session's key.
+const KEY_BYTES: usize = 16;
 /// Sessions of one name that may have ended, one after the other, within a call.
 const MAX_SUCCESSORS: u32 = 3;
 
@@ -58,10 +68,37 @@ pub(crate) struct SessionCaller<'a> {
 /// The client of all servers.
 pub(crate) struct McpServers {
     executions: Arc<ExecutionClient>,
-    lists: Mutex<HashMap<SkillServer, Listed>>,
-    /// The number of the newest session, by its key.
+    lists: Mutex<Lists>,
+    /// The number of the newest session, by the digest of its key.
     newest: Mutex<HashMap<String, u32>>,
     metrics: Arc<Metrics>,
+}
+
+/// Lists by namespace of the caller and server: a server may list what its caller made of it.
+#[derive(Default)]
+struct Lists {
+    lists: HashMap<(Arc<str>, SkillServer), Listed>,
+    bytes: usize,
+}
+
+impl Lists {
+    fn get(&self, namespace: &Arc<str>, server: &SkillServer) -> Option<&Listed> {
+        self.lists.get(&(namespace.clone(), server.clone()))
+    }
+
+    /// Keeps a list. A failure takes the place of no success.
+    fn put(&mut self, namespace: &Arc<str>, server: &SkillServer, listed: Listed) {
+        let is_known = self.get(namespace, server).is_some_and(|known| known.until.is_none());
+        if is_known && listed.until.is_some() {
+            return;
+        }
+        let bytes = LIST_BYTES + listed.tools.iter().map(|tool| tool.bytes).sum::<usize>();
+        if self.bytes + bytes > MAX_LISTS {
+            *self = Self::default();
+        }
+        self.bytes += bytes;
+        self.lists.insert((namespace.clone(), server.clone()), listed);
+    }
 }
 
 #[derive(Clone)]
@@ -77,9 +114,10 @@ impl McpServers {
     }
 
     /// Returns the tools of each server as far as they are known, and starts nothing.
-    pub(crate) fn known(&self, servers: &[SkillServer]) -> Vec<Arc<[ServerTool]>> {
+    pub(crate) fn known(&self, caller: &Caller, servers: &[SkillServer]) -> Vec<Arc<[ServerTool]>> {
         let lists = lock(&self.lists);
-        let tools = |server| lists.get(server).map(|listed| listed.tools.clone()).unwrap_or_default();
+        let listed = |server| lists.get(&caller.namespace, server);
+        let tools = |server| listed(server).map(|listed| listed.tools.clone()).unwrap_or_default();
         servers.iter().map(tools).collect()
     }
 
@@ -100,7 +138,8 @@ impl McpServers {
         server: &SkillServer,
         limit: Duration,
     ) -> Arc<[ServerTool]> {
-        let known = lock(&self.lists).get(server).cloned();
+        let namespace = &caller.caller.namespace;
+        let known = lock(&self.lists).get(namespace, server).cloned();
         if let Some(Listed { tools, until }) = known
             && until.is_none_or(|until| Instant::now() < until)
         {
@@ -128,11 +167,7 @@ impl McpServers {
                 (Arc::default(), Some(Instant::now() + RETRY_AFTER))
             }
         };
-        let mut lists = lock(&self.lists);
-        if lists.len() >= MAX_KEPT {
-            lists.clear();
-        }
-        lists.insert(server.clone(), Listed { tools: tools.clone(), until });
+        lock(&self.lists).put(namespace, server, Listed { tools: tools.clone(), until });
         tools
     }
 
@@ -161,7 +196,8 @@ impl McpServers {
                 self.metrics.server_called(if is_success(&ended) { "succeeded" } else { "failed" });
                 return Ok(self.explain(ended, &session).await);
             }
-            // The session ended meanwhile, and the server did not get the call.
+            // The session is about to end, and the server did not get the call.
+            self.executions.wait(&session, left().min(CLOSING)).await.ok();
             last = Some(self.explain(ended, &session).await);
         }
         self.metrics.server_called("failed");
@@ -178,11 +214,17 @@ impl McpServers {
         let ExecutionRequest { caller, namespace, skill, version, request_id, .. } = order;
         let key =
             serde_json::json!([caller.user, namespace, skill, version, server, conversation]).to_string();
-        let mut number = lock(&self.newest).get(&key).copied().unwrap_or_default();
-        loop {
+        let digest = hex_digest(&key);
+        let known = lock(&self.newest).get(&digest).copied();
+        let mut number = match known {
+            Some(number) => number,
+            // Another replica may have begun it, and retention may have removed the first of its sessions.
+            None => self.executions.newest_session(namespace, &digest).await?.unwrap_or_default(),
+        };
+        for _ in 0..MAX_ENDED {
             let order = ExecutionRequest {
                 version: version.clone(),
-                mcp: Some(McpPart::Server(server.to_owned())),
+                mcp: Some(McpPart::Server { name: server.to_owned(), session: digest.clone(), number }),
                 session: order.session.clone(),
                 request_id: request_id.clone(),
                 idempotency: Some(format!("{key}/{number}")),
@@ -191,14 +233,15 @@ impl McpServers {
             let session = self.executions.start(&order).await?;
             if !session.is_ended() {
                 let mut newest = lock(&self.newest);
-                if newest.len() >= MAX_KEPT {
+                if newest.len() >= MAX_SESSIONS {
                     newest.clear();
                 }
-                newest.insert(key, number);
+                newest.insert(digest, number);
                 return Ok(session);
             }
             number += 1;
         }
+        Err(ExecutionError::Conflict)
     }
 
     /// Puts the session's own failure into a call whose server has ended.
@@ -219,6 +262,13 @@ impl McpServers {
         }
         Arc::new(explained)
     }
+}
+
+fn hex_digest(text: &str) -> String {
+    Sha256::digest(text)
+        .iter()
+        .take(KEY_BYTES)
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// Returns true for a call that its server never got.

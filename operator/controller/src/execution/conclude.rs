@@ -85,7 +85,13 @@ impl Conclusion {
 /// The conclusion of an attempt; `content` says what the output must be, `timeout` is the limit it ran under.
 pub(crate) fn conclude(end: AttemptOutcome, content: &ValidContent, timeout: Duration) -> Conclusion {
     match end {
-        AttemptOutcome::Ran { receipt, captured } => from_receipt(&receipt, &captured, content, timeout),
+        AttemptOutcome::Ran { receipt, mut captured } => {
+            if matches!(content.program, ValidProgram::McpServer { .. }) {
+                // What a log has of a server are the messages of its calls.
+                (captured.stdout, captured.stdout_tail) = (Vec::new(), Vec::new());
+            }
+            from_receipt(&receipt, &captured, content, timeout)
+        }
         AttemptOutcome::Closed { receipt, captured, answered } => closed(&receipt, &captured, answered),
         AttemptOutcome::Unusable { reason, message } => Conclusion::failed(reason, message),
         AttemptOutcome::Unused { message } | AttemptOutcome::NoRoom { message } => {

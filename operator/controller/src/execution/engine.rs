@@ -57,6 +57,8 @@ pub(crate) struct Engine {
     /// Running executions for whose sandboxes the scheduler finds no room.
     without_room: HashSet<Uid>,
     leftovers: LeftoverRuns,
+    /// The first list is on its way: what it shows may have been begun by an earlier operator.
+    is_first_list: bool,
     finished: mpsc::UnboundedSender<RetentionEvent>,
     inbox: mpsc::UnboundedReceiver<Message>,
     outbox: mpsc::UnboundedSender<Message>,
@@ -103,6 +105,7 @@ impl Mirror for Engine {
 
     fn finish_list(&mut self) {
         self.leftovers.clear();
+        self.is_first_list = false;
         self.finished.send(RetentionEvent::ListFinished).ok();
     }
 }
@@ -125,6 +128,7 @@ impl Engine {
             window: StartWindow::default(),
             without_room: HashSet::new(),
             leftovers,
+            is_first_list: true,
             finished,
             inbox,
             outbox,

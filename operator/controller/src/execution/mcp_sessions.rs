@@ -4,7 +4,10 @@
 //! sandbox: its request goes through this table to the task that holds the server's stream. A session ends with its stream,
 //! so the calls of an operator that was replaced end as `SessionEnded`, and none is delivered twice.
 
-use std::{collections::HashMap, sync::Arc, sync::Mutex};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, atomic::AtomicBool},
+};
 
 use skillet_api::{Reason, SkillExecution, mcp::McpCall};
 use skillet_core::{admission::Refusal, mcp_client::McpRequest};
@@ -22,6 +25,8 @@ pub(crate) struct SessionCall {
     /// The execution's own time limit.
     pub(crate) timeout: Option<std::time::Duration>,
     pub(crate) answer: oneshot::Sender<CallEnd>,
+    /// Set when the server gets the call.
+    pub(crate) is_delivered: Arc<AtomicBool>,
 }
 
 pub(crate) type CallSender = mpsc::Sender<SessionCall>;
@@ -142,7 +147,15 @@ mod tests {
         let call = McpCall { session: "notes".into(), tool: None };
         let (answer, answered) = oneshot::channel();
         let sender = sessions.find(&caller, &execution, &call).unwrap();
-        sender.try_send(SessionCall { request: McpRequest::ListTools, timeout: None, answer }).ok().unwrap();
+        sender
+            .try_send(SessionCall {
+                request: McpRequest::ListTools,
+                timeout: None,
+                answer,
+                is_delivered: Arc::default(),
+            })
+            .ok()
+            .unwrap();
         drop(sender);
         sessions.close(&reference);
         assert!(answered.await.is_err());

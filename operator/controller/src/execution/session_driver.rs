@@ -1,8 +1,7 @@
 //! A session with an MCP server in a sandbox: its calls, their time limits, and its end when nobody calls.
 
-use std::{collections::BTreeMap, future::poll_fn, task::Poll, time::Duration};
+use std::{collections::BTreeMap, future::poll_fn, sync::atomic::Ordering, task::Poll, time::Duration};
 
-use serde_json::Value;
 use skillet_core::{
     mcp_client::{Effect, McpClient, McpFailure, Ticket},
     skill::Program,
@@ -27,7 +26,8 @@ const MAX_STDERR: usize = 64 << 10;
 /// The end of one call.
 #[derive(Debug)]
 pub(crate) struct CallEnd {
-    pub(crate) result: Result<Value, CallError>,
+    /// The result as JSON.
+    pub(crate) result: Result<String, CallError>,
     pub(crate) version: String,
     pub(crate) digest: String,
     pub(crate) duration: Duration,
@@ -139,7 +139,8 @@ impl SessionDriver {
 
     fn count(&mut self, bytes: &[u8]) -> Vec<SessionOrder> {
         self.bytes += bytes.len() as u64;
-        if self.bytes > MAX_SESSION_BYTES { self.close() } else { Vec::new() }
+        // Then the runner sends no more.
+        if self.bytes >= MAX_SESSION_BYTES { self.close() } else { Vec::new() }
     }
 
     /// Waits for the next event. Safe to drop and call again.
@@ -173,7 +174,10 @@ impl SessionDriver {
     /// Handles an event.
     pub(crate) fn on_event(&mut self, event: SessionEvent) -> Vec<SessionOrder> {
         match event {
-            SessionEvent::Call(SessionCall { request, timeout, answer }) => {
+            // Cancelled while it waited: the server must not get it.
+            SessionEvent::Call(call) if call.answer.is_closed() => Vec::new(),
+            SessionEvent::Call(SessionCall { request, timeout, answer, is_delivered }) => {
+                is_delivered.store(true, Ordering::Relaxed);
                 self.last_ticket += 1;
                 let limit = timeout.unwrap_or(self.call_timeout).min(self.call_timeout);
                 self.waiting.insert(self.last_ticket, Waiting { answer, since: Instant::now(), limit });
@@ -234,7 +238,7 @@ impl SessionDriver {
         orders
     }
 
-    fn answer(&mut self, ticket: Ticket, result: Result<Value, CallError>) {
+    fn answer(&mut self, ticket: Ticket, result: Result<String, CallError>) {
         let Some(Waiting { answer, since, limit: _ }) = self.waiting.remove(&ticket) else { return };
         let (version, digest) = self.content.clone();
         self.answered += 1;

@@ -13,7 +13,9 @@ fn split(effects: Vec<Effect>) -> (Vec<Value>, Answers) {
                 assert_eq!(line.last(), Some(&b'\n'));
                 sent.push(serde_json::from_slice(&line).unwrap());
             }
-            Effect::Answer(ticket, answer) => answers.push((ticket, answer)),
+            Effect::Answer(ticket, answer) => {
+                answers.push((ticket, answer.map(|text| serde_json::from_str(&text).unwrap())));
+            }
         }
     }
     (sent, answers)
@@ -141,7 +143,28 @@ fn a_line_without_end_fills_no_memory_and_fails_the_requests() {
         assert!(client.line.len() <= MAX_LINE);
     }
     let answers = split(client.receive(b"\n")).1;
-    assert_eq!(answers, [(1, Err(McpFailure::Protocol("wrote a line of more than 4 MiB")))]);
+    assert_eq!(answers, [(1, Err(McpFailure::Protocol("wrote a line of more than 1 MiB")))]);
     client.ask(2, call("small"));
     assert_eq!(receive(&mut client, &json!({ "id": 3, "result": {} })).1, [(2, Ok(json!({})))]);
+}
+
+#[test]
+fn a_list_is_cut_at_its_bytes_and_an_answer_that_nobody_asked_for_is_not_kept() {
+    let mut client = ready();
+    client.ask(1, McpRequest::ListTools);
+    let tool = |n: usize| json!({ "name": format!("t{n}"), "description": "x".repeat(100_000) });
+    let page =
+        |id: u64| json!({ "id": id, "result": { "tools": [tool(1), tool(2), tool(3)], "nextCursor": "c" } });
+    let mut answers = Vec::new();
+    for id in 2..50 {
+        answers = receive(&mut client, &page(id)).1;
+        if !answers.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(answers[0].1.as_ref().unwrap()["tools"].as_array().unwrap().len(), 5);
+    let hostile = format!("{{\"id\":99,\"result\":[{}0]}}\n", "{\"\":0},".repeat(100_000));
+    assert!(client.receive(hostile.as_bytes()).is_empty() && client.sent.is_empty());
+    let long = json!({ "id": "x".repeat(1000), "method": "ping" });
+    assert!(receive(&mut client, &long).0.is_empty());
 }

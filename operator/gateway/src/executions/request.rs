@@ -1,6 +1,6 @@
 //! Builds the execution for a request, and compares an existing execution with it. Pure: no client.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use kube::api::ObjectMeta;
 use serde::de::DeserializeOwned;
@@ -29,12 +29,12 @@ pub(super) fn object(request: &ExecutionRequest) -> SkillExecution {
         script: request.script.clone(),
         command: request.command.clone(),
         mcp_server: match &request.mcp {
-            Some(McpPart::Server(name)) => Some(name.clone()),
+            Some(McpPart::Server { name, .. }) => Some(name.clone()),
             Some(McpPart::Call(_)) | None => None,
         },
         mcp_call: match &request.mcp {
             Some(McpPart::Call(call)) => Some(call.clone()),
-            Some(McpPart::Server(_)) | None => None,
+            Some(McpPart::Server { .. }) | None => None,
         },
         timeout: request.timeout.map(SkillDuration),
         // The failure of a command is its result.
@@ -48,11 +48,16 @@ pub(super) fn object(request: &ExecutionRequest) -> SkillExecution {
     let caller_namespace = request.caller.namespace.to_string();
     let request_id = request.request_id.clone();
     let annotations = request_id.map(|id| [(names::ANNOTATION_REQUEST_ID.to_owned(), id)].into());
+    let mut labels = BTreeMap::from([(names::LABEL_CALLER_NAMESPACE.to_owned(), caller_namespace)]);
+    if let Some(McpPart::Server { name: _, session, number }) = &request.mcp {
+        labels.insert(names::LABEL_SESSION.to_owned(), session.clone());
+        labels.insert(names::LABEL_SESSION_NUMBER.to_owned(), number.to_string());
+    }
     let metadata = ObjectMeta {
         name,
         generate_name,
         namespace: Some(request.namespace.to_string()),
-        labels: Some([(names::LABEL_CALLER_NAMESPACE.to_owned(), caller_namespace)].into()),
+        labels: Some(labels),
         annotations,
         ..ObjectMeta::default()
     };
@@ -68,7 +73,7 @@ pub(super) fn keyed_name(caller: &Caller, key: &str) -> String {
 fn request_name(request: &ExecutionRequest) -> Option<String> {
     let prefix = match (&request.command, &request.mcp) {
         (Some(_), _) => "command-",
-        (None, Some(McpPart::Server(_))) => "session-",
+        (None, Some(McpPart::Server { .. })) => "session-",
         (None, Some(McpPart::Call(_)) | None) => "call-",
     };
     Some(digest_name(prefix, &request.caller, request.idempotency.as_deref()?))
@@ -115,7 +120,7 @@ pub(super) fn is_same_call(request: &ExecutionRequest, found: &Execution) -> boo
 fn is_same_mcp(found: &Spec, wanted: Option<&McpPart>) -> bool {
     match wanted {
         None => found.mcp_server.is_none() && found.mcp_call.is_none(),
-        Some(McpPart::Server(name)) => found.mcp_server.as_ref() == Some(name),
+        Some(McpPart::Server { name, .. }) => found.mcp_server.as_ref() == Some(name),
         Some(McpPart::Call(call)) => found.mcp_call.as_ref().is_some_and(|found| found.tool == call.tool),
     }
 }

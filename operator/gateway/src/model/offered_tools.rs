@@ -20,6 +20,8 @@ use super::{
 };
 use crate::learning::Lesson;
 
+/// Longest name of a server or a tool, and longest id of a session, that a router may give back.
+const MAX_MCP_TEXT: usize = 2048;
 /// Names of the offered tools.
 pub(super) const OFFERED_HEADER: &str = "x-skillet-offered";
 /// The reason why nothing is offered, if the request itself forbids it.
@@ -113,14 +115,19 @@ impl TryFrom<ToolFields> for OfferedTool {
                 Some(((namespace, skill), version)),
                 (None, None),
                 (Some(mcp_server), Some(mcp_tool), Some(mcp_session)),
-            ) => Ok(Self::Server(ServerTarget {
-                namespace,
-                skill,
-                version,
-                mcp_server,
-                mcp_tool,
-                mcp_session,
-            })),
+            ) if [mcp_server.len(), mcp_tool.len(), mcp_session.len()]
+                .iter()
+                .all(|size| *size <= MAX_MCP_TEXT) =>
+            {
+                Ok(Self::Server(ServerTarget {
+                    namespace,
+                    skill,
+                    version,
+                    mcp_server,
+                    mcp_tool,
+                    mcp_session,
+                }))
+            }
             _ => Err(
                 "a tool has `namespace`, `skill` and `version`, of an MCP server also `mcpServer`, `mcpTool` and `mcpSession`; or `search` or `instructions` alone",
             ),

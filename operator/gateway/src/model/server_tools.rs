@@ -53,32 +53,49 @@ impl ServerTarget {
     }
 }
 
-/// Adds the tools of servers to a request and its offer. Servers whose tools are there are left out. A server that has to be
-/// started first is asked until this time, or left out.
-pub(super) async fn attach(
+/// Lists the tools of servers for a request, apart from servers whose tools it has. A server that has to be started first is
+/// asked until this time, or left out.
+pub(super) async fn list(
     gateway: &ModelState,
     caller: SessionCaller<'_>,
-    (dialect, request): (DialectName, &mut Value),
+    (dialect, request): (DialectName, &Value),
     offered: &OfferedTools,
     servers: &[SkillServer],
     start_until: Option<Instant>,
-) {
+) -> ListedTools {
     let is_new = |server: &&SkillServer| {
         !offered.any_target(|_, tool| matches!(tool, OfferedTool::Server(target) if target.is_of(server)))
     };
     let new: Vec<SkillServer> = servers.iter().filter(is_new).take(MAX_SERVERS).cloned().collect();
     if new.is_empty() || offered.withheld.is_some() {
-        return;
+        return ListedTools::default();
     }
     let lists = match start_until {
         Some(deadline) => gateway.mcp_servers.list_all(caller, &new, deadline).await,
-        None => gateway.mcp_servers.known(&new),
+        None => gateway.mcp_servers.known(caller.caller, &new),
     };
+    let bytes = lists.iter().flat_map(|tools| tools.iter()).map(|tool| tool.bytes).sum();
     let tools = named(dialect, request, offered, new.iter().zip(&lists), caller.session);
-    let definitions: Vec<ToolDefinition> = tools.iter().map(|(definition, _)| definition.clone()).collect();
-    // A request whose tools have another shape was refused before.
-    if dialect.dialect().append_tools(request, &definitions).is_ok() {
-        offered.attach(tools);
+    ListedTools { tools, bytes }
+}
+
+/// Tools of servers with their names in one request.
+#[derive(Default)]
+pub(super) struct ListedTools {
+    tools: Vec<(ToolDefinition, OfferedTool)>,
+    /// Bytes of memory that they take.
+    pub(super) bytes: usize,
+}
+
+impl ListedTools {
+    /// Adds the tools to the request and its offer.
+    pub(super) fn add_to(self, dialect: DialectName, request: &mut Value, offered: &OfferedTools) {
+        let definitions: Vec<ToolDefinition> =
+            self.tools.iter().map(|(definition, _)| definition.clone()).collect();
+        // A request whose tools have another shape was refused before.
+        if !definitions.is_empty() && dialect.dialect().append_tools(request, &definitions).is_ok() {
+            offered.attach(self.tools);
+        }
     }
 }
 

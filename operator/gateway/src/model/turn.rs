@@ -67,8 +67,7 @@ impl Turn {
         state: &ModelState,
         commands: CommandUse,
     ) -> Result<OfferedTools, ApiError> {
-        let session = self.server_session(state.confirmation.as_deref())?;
-        self.restore_turns(state.confirmation.as_deref()).await?;
+        let session = self.restore_turns(state.confirmation.as_deref()).await?;
         let bytes = self.original.len();
         let preferences = SkillPreferences::of(&self.headers)?;
         let namespaces = tools::load_namespaces(state, &self.caller, &preferences).await?;
@@ -91,12 +90,17 @@ impl Turn {
         }
         tools::add(self.dialect, &mut self.request, &mut offered)?;
         offered.session = session;
-        self.attach_servers(state, &offered, commands).await;
+        self.attach_servers(state, &offered, commands).await?;
         Ok(offered)
     }
 
     /// Adds the tools of the MCP servers of skills whose text the conversation has.
-    async fn attach_servers(&mut self, state: &ModelState, offered: &OfferedTools, commands: CommandUse) {
+    async fn attach_servers(
+        &mut self,
+        state: &ModelState,
+        offered: &OfferedTools,
+        commands: CommandUse,
+    ) -> Result<(), ApiError> {
         let servers = &offered.restrictions.servers;
         let request_id = request_id::get(&self.headers);
         let caller = SessionCaller {
@@ -106,37 +110,41 @@ impl Turn {
         };
         let time = state.catalog.policy().gateway.conversation.timeout.0;
         let start_until = (commands == CommandUse::Run).then(|| tokio::time::Instant::now() + time);
-        let request = (self.dialect, &mut self.request);
-        server_tools::attach(state, caller, request, offered, servers, start_until).await;
+        let asked = (self.dialect, &self.request);
+        let tools = server_tools::list(state, caller, asked, offered, servers, start_until).await;
+        self.memory.grow(tools.bytes).await?;
+        tools.add_to(self.dialect, &mut self.request, offered);
+        Ok(())
     }
 
     /// Returns the id of the conversation's sessions with MCP servers: the client's word, or that of an earlier response, or a
     /// new one.
-    fn server_session(&self, key: Option<&ConfirmationKey>) -> Result<Arc<str>, ApiError> {
+    fn server_session(&self, key: Option<&ConfirmationKey>, is_carried: bool) -> Result<Arc<str>, ApiError> {
         if let Some(named) = session(&self.headers)? {
             return Ok(format!("named {named}").into());
         }
         let key = key.map(ConfirmationKey::continuation_key);
         let Caller { namespace, .. } = &self.caller;
-        let carried = compute(self.original.len(), || {
-            carried_session(self.dialect, &self.request, key.as_ref(), namespace)
-        });
+        let carried = || carried_session(self.dialect, &self.request, key.as_ref(), namespace);
+        let carried = is_carried.then(|| compute(self.original.len(), carried)).flatten();
         Ok(carried.unwrap_or_else(new_session).into())
     }
 
-    /// Puts back the turns that earlier responses carry. Memory for them is reserved before they are opened.
-    async fn restore_turns(&mut self, key: Option<&ConfirmationKey>) -> Result<(), ApiError> {
+    /// Puts back the turns that earlier responses carry, and returns the id of the conversation's sessions. Memory for them is
+    /// reserved before they are opened.
+    async fn restore_turns(&mut self, key: Option<&ConfirmationKey>) -> Result<Arc<str>, ApiError> {
         let bytes = self.original.len();
         let carried = compute(bytes, || carried_bytes(self.dialect, &self.request));
         if carried > 0 {
             self.memory.grow(BODY_BUDGET.estimate(carried)).await?;
         }
+        let session = self.server_session(key, carried > 0)?;
         let key = key.map(ConfirmationKey::continuation_key);
         let Caller { namespace, .. } = &self.caller;
         if compute(bytes + carried, || restore(self.dialect, &mut self.request, key.as_ref(), namespace)) {
             self.keep_restored().await?;
         }
-        Ok(())
+        Ok(session)
     }
 
     /// Keeps the text of the changed request, as far as memory allows.

@@ -1,6 +1,6 @@
 //! Places: who gets one, who gives it back, and how many there are while the cluster has no room.
 
-use skillet_api::mcp::McpCall;
+use skillet_api::{Reason, mcp::McpCall};
 use skillet_core::{admission::ChosenVersion, queue::ConcurrencyLimits, start_window};
 use tokio::{sync::watch, time::Instant};
 use tracing::Instrument as _;
@@ -146,6 +146,10 @@ impl Engine {
         let found = allowed.and_then(|()| self.ctx.mcp_sessions.find(&reference, &execution, &call));
         let calls = match found {
             Ok(calls) => calls,
+            // An earlier operator may have passed it on, so nobody may make it again.
+            Err(refusal) if self.is_first_list && refusal.reason == Reason::SessionEnded => {
+                return self.conclude(uid, mcp_call::ended(&call.session, true));
+            }
             Err(refusal) => return self.conclude(uid, Conclusion::refused(&refusal)),
         };
         let Task { reference, order, queued_status: _ } = begin(entry, None);

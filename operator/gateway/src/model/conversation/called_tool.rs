@@ -145,8 +145,10 @@ impl Conversation {
             session: &self.offered.session,
             request_id: self.request_id.as_deref(),
         };
-        let request = (self.dialect, request);
-        server_tools::attach(&self.gateway, caller, request, &self.offered, &servers, Some(deadline)).await;
+        let (dialect, offered) = (self.dialect, &self.offered);
+        let asked = (dialect, &*request);
+        let tools = server_tools::list(&self.gateway, caller, asked, offered, &servers, Some(deadline)).await;
+        tools.add_to(dialect, request, offered);
     }
 
     /// Returns the name under which the client reads of a call.

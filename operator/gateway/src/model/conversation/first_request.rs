@@ -57,7 +57,7 @@ impl Conversation {
             let is_refusal = REFUSALS.contains(&response.status());
             // The results of confirmed calls and the repairs are in the changed request alone.
             let may_withhold =
-                !(is_resolved || repairs > 0 || self.offered.tools.is_empty() || self.keeps_tools());
+                !(is_resolved || repairs > 0 || self.offered.count() == 0 || self.keeps_tools());
             if !is_refusal || !(may_repair || may_withhold) {
                 return Ok(First::Response(response));
             }
@@ -79,7 +79,8 @@ impl Conversation {
             "Provider refused a request because skills were offered"
         );
         let response = upstream.send(self.without_skills()).await?;
-        if response.status().is_success() {
+        // The tools of a server are its author's, and say nothing of those of others.
+        if response.status().is_success() && !self.offered.has_server_tools() {
             self.gateway.tool_refusals.add(self.dialect, &self.model, std::time::Instant::now());
         }
         self.offered = OfferedTools::withheld(PROVIDER_REFUSED);
