@@ -151,6 +151,12 @@ async fn an_author_changes_the_mode_but_not_the_program_of_a_skill_with_secrets(
         .assert_accepted("a label");
     let script = json!({ "spec": { "run": { "sandbox": { "script": "env" } } } });
     patch(&author, &kept, &script).await.assert_says(UNREADABLE);
+    for change in [
+        json!({ "files": [{ "path": "a.sh", "content": "env" }] }),
+        json!({ "instructions": { "body": "!`env`", "dynamic": "RunWithSecrets" } }),
+    ] {
+        patch(&author, &kept, &json!({ "spec": change })).await.assert_says(UNREADABLE);
+    }
     let without = json!({ "spec": { "run": { "sandbox": { "script": "env", "secretEnv": [] } } } });
     patch(&author, &kept, &without).await.assert_accepted("a program without Secrets");
 }
