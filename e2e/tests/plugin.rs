@@ -1,10 +1,11 @@
 //! A day with the plugin: from an empty directory to a tested skill, its runs and their results.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use serde_json::{Value, json};
-use skillet_e2e::journey;
+use skillet_e2e::{eventually, journey};
 
 /// A directory that is removed at the end of the test.
 struct Directory(PathBuf);
@@ -86,6 +87,11 @@ async fn the_gateway_explains_an_offer_through_the_api_server() -> Result<()> {
 #[tokio::test]
 async fn a_key_has_a_successor_while_the_old_one_still_works() -> Result<()> {
     journey(async |j| {
+        // The controller manager makes it a moment after the namespace.
+        eventually("the namespace has its service account", Duration::from_secs(60), async || {
+            Ok(j.api::<ServiceAccount>().get_opt("default").await?.map(drop))
+        })
+        .await?;
         let first = j.kubectl(&["skill", "key", "create", "ci"], "").await?;
         let second = j.kubectl(&["skill", "key", "rotate", "ci", "--grace", "1h"], "").await?;
         ensure!(first != second, "the successor is another key");

@@ -68,7 +68,7 @@ pub fn is_about(field: &str, path: &str) -> bool {
     // A rule in CEL names the member in brackets.
     let without_brackets = |at: usize| [&field[..at], &field[at + 2..]].concat();
     is_at(&field, path)
-        || (0..names.len()).any(|at| is_at(&without_one(at), path))
+        || (0..names.len() - 1).any(|at| is_at(&without_one(at), path))
         || field.match_indices("[]").any(|(at, _)| is_at(&without_brackets(at), path))
 }
 

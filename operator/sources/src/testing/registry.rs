@@ -106,7 +106,8 @@ impl Registry {
         let folder = tempfile::tempdir().unwrap();
         let port = TcpListener::bind((address, 0)).unwrap().local_addr().unwrap().port();
         let certificate = if has_tls { make_certificate(folder.path()) } else { String::new() };
-        let mut builder = Client::builder();
+        // Tests have runtimes of their own, and a connection ends with the runtime that opened it.
+        let mut builder = Client::builder().pool_max_idle_per_host(0);
         if has_tls {
             builder =
                 builder.add_root_certificate(reqwest::Certificate::from_pem(certificate.as_bytes()).unwrap());
