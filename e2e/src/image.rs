@@ -20,6 +20,22 @@ make_image "$1" "$work/root" "$work/image.tar" '["/bin/busybox"]'
 ./cluster.sh load-image "$work/image.tar"
 "#;
 
+const WITH_FILES: &str = r#"
+set -euo pipefail
+source lib/image.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+make_image "$1:1" "$2" "$work/image.tar" '[]'
+mkdir "$work/layout"
+tar -C "$work/layout" -xf "$work/image.tar"
+index="$work/layout/index.json"
+digest=$(sed 's/.*"digest":"\(sha256:[0-9a-f]*\)".*/\1/' "$index")
+sed -i "s|\"io.containerd.image.name\":\"[^\"]*\"|\"io.containerd.image.name\":\"$1@$digest\"|" "$index"
+tar -C "$work/layout" -cf "$work/image.tar" oci-layout index.json blobs
+./cluster.sh load-image "$work/image.tar" >&2
+printf %s "$1@$digest"
+"#;
+
 const EXTEND: &str = r#"
 set -euo pipefail
 tar=$(mktemp)
@@ -50,13 +66,25 @@ pub async fn with_packages(runtime: &str, folder: &Path) -> Result<String> {
     load(EXTEND, format!("{IMAGES}{runtime}-with-packages:1"), vec![runtime.to_owned(), folder]).await
 }
 
+/// Makes an image of the files in `folder`. Returns its name with its digest, under which the cluster has it.
+pub async fn with_files(name: &str, folder: &Path) -> Result<String> {
+    let folder = folder.to_str().context("the folder's path is no text")?.to_owned();
+    run(WITH_FILES, format!("{IMAGES}{name}"), vec![folder]).await
+}
+
 /// Runs a script that loads an image of this name.
 async fn load(script: &'static str, image: String, arguments: Vec<String>) -> Result<String> {
+    run(script, image.clone(), arguments).await?;
+    Ok(image)
+}
+
+/// Runs a script about an image, and returns what it printed.
+async fn run(script: &'static str, image: String, arguments: Vec<String>) -> Result<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster");
     let mut command = Command::new("bash");
     command.args(["-c", script, "load", &image]).args(arguments).current_dir(folder);
     let output = spawn_blocking(move || command.output()).await?.context("could not start bash")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "could not load image {image}: {said}");
-    Ok(image)
+    Ok(String::from_utf8(output.stdout)?)
 }

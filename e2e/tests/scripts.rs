@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use skillet_api::{
     Phase, Reason, SkillExecution, SkillExecutionSpec, dynamic::BodyCommand, execution::BundleScript,
 };
-use skillet_e2e::{Journey, SkillDraft, execute::spec, journey, journey_under, policy};
+use skillet_e2e::{Journey, SkillDraft, execute::spec, image, journey, journey_under, policy};
 
 const PYTHON: &str = r#"
 import json, os, sys
@@ -131,6 +131,36 @@ async fn commands_of_a_body_run_with_their_values_where_the_policy_lets_them() -
         assert_eq!(done.output(), json!({ "output": expected }));
         failed.is(Phase::Failed, Reason::ExitCode);
         other.is(Phase::Failed, Reason::CommandNotFound).says(&["spec.command.text", "exit 3"]);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_script_of_a_large_bundle_runs_from_its_image() -> Result<()> {
+    const SCRIPT: &str = "import json, os\nroot = os.environ['SKILL_DIR']\nopened = {}\ntry:\n    open(root + '/new', 'w')\nexcept OSError as error:\n    opened = type(error).__name__\nprint(json.dumps({'bytes': os.path.getsize(root + '/model.bin'), 'here': os.path.dirname(os.path.abspath(__file__)), 'write': opened}))\n";
+    journey(async |j| {
+        let folder = std::env::temp_dir().join(format!("skillet-bundle-{}", std::process::id()));
+        let pdf = folder.join("skills/pdf/scripts");
+        std::fs::create_dir_all(&pdf)?;
+        std::fs::write(pdf.join("measure.py"), SCRIPT)?;
+        std::fs::write(folder.join("skills/pdf/model.bin"), vec![7; 3 << 20])?;
+        let loaded = image::with_files("bundle", &folder).await;
+        std::fs::remove_dir_all(&folder)?;
+        let reference = loaded?;
+        let image = json!({ "reference": reference, "path": "skills/pdf", "files": ["scripts/measure.py", "model.bin"] });
+        let instructions = json!({ "body": "Measure.", "filesFrom": { "image": image } });
+        let inline = SkillDraft::bundle("tools", &[("scripts/note.sh", "ls \"$SKILL_DIR\"")]);
+        j.apply(&inline.spec("instructions", instructions)).await?;
+        let run = async |path| {
+            let execution = start(j, path, &[], "").await?;
+            anyhow::Ok(j.ended(&execution).await?.output())
+        };
+        let (measured, listed) = tokio::try_join!(run("scripts/measure.py"), run("scripts/note.sh"))?;
+        let here = "/bundle/skills/pdf/scripts";
+        ensure!(measured["bytes"] == 3 << 20 && measured["here"] == here, "{measured}");
+        ensure!(measured["write"] != json!({}), "the image can be written to: {measured}");
+        ensure!(listed == json!({ "output": "model.bin\nscripts" }), "{listed}");
         Ok(())
     })
     .await

@@ -20,6 +20,9 @@ pub struct Instructions {
     /// Place of the text instead of `body`. The operator reads it when it seals the version, which then has the text itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_from: Option<BodySource>,
+    /// Place of files that are too large for `files`. Scripts find them, and `files` of the same image, in the folder of the bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_from: Option<FilesSource>,
     /// Way of the text to the model: `Listed` by name and description, `Always` in whole, `Triggered` only by a trigger. Default `Listed`.
     #[serde(default)]
     pub activation: Activation,
@@ -63,6 +66,7 @@ impl Default for Instructions {
         Self {
             body: String::new(),
             body_from: None,
+            files_from: None,
             activation: Activation::default(),
             triggers: None,
             inputs: Vec::new(),
@@ -98,6 +102,33 @@ pub struct ConfigMapKeyRef {
     /// Key under `data` of the ConfigMap.
     #[schemars(length(min = 1, max = 253), regex(pattern = "^[-._a-zA-Z0-9]+$"))]
     pub key: String,
+}
+
+/// Place of a bundle's files outside the Skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FilesSource {
+    /// Image that the kubelet mounts into the sandboxes of the skill, read-only.
+    pub image: FilesImage,
+}
+
+/// An image with the files of a bundle.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FilesImage {
+    /// Image with its digest, which SkillPolicy must allow: `registry.example.com/skills@sha256:...`.
+    #[schemars(length(max = 512))]
+    #[x_kube(validation = kube::core::Rule::new("self.contains('@sha256:')").message("write the image with its digest, such as registry.example.com/skills@sha256:..., since sealed files never change"))]
+    pub reference: String,
+    /// Directory of the bundle in the image. Default its root.
+    #[schemars(length(max = 512))]
+    #[x_kube(validation = kube::core::Rule::new("!self.startsWith('/') && !self.split('/').exists(name, name == '..')").message("write a directory from the root of the image, without a leading / and without .."))]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// Paths of the files in that directory, for models and for `script` of a SkillExecution. At most 1000.
+    #[schemars(length(max = 1000), inner(length(min = 1, max = 256)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// Way of instructions to the model.

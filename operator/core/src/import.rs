@@ -1,6 +1,7 @@
 //! Skills of files: each SKILL.md and flat file of a tree becomes a Skill, or is refused with its reasons. One bad file never
 //! stops the others.
 
+mod bundle;
 mod findings;
 pub mod manifest;
 mod servers;
@@ -55,11 +56,27 @@ impl Verdict {
     }
 }
 
+/// The image that the files of a tree are of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeImage {
+    /// Image with its digest.
+    pub reference: String,
+    /// Directory of the tree in the image; empty for the root.
+    pub directory: String,
+    /// Directory that stands around the files in the tree and not in the image, if there is one.
+    pub added: Option<String>,
+}
+
 /// Reads all skills of a tree, in the order of their paths.
 pub fn read(tree: &FileTree, prefix: &str) -> Vec<Verdict> {
+    read_image(tree, prefix, None)
+}
+
+/// Reads all skills of a tree. Files that are too large for a Skill stay in the image.
+pub fn read_image(tree: &FileTree, prefix: &str, image: Option<&TreeImage>) -> Vec<Verdict> {
     let collection = collect(tree, Reading::LENIENT);
     let mut verdicts: Vec<Verdict> =
-        collection.skills.iter().map(|found| verdict(tree, found, prefix)).collect();
+        collection.skills.iter().map(|found| verdict(tree, found, prefix, image)).collect();
     verdicts.extend(collection.refused.into_iter().map(|refused| Verdict {
         path: refused.path,
         outcome: Outcome::Refused,
@@ -69,10 +86,10 @@ pub fn read(tree: &FileTree, prefix: &str) -> Vec<Verdict> {
     verdicts
 }
 
-fn verdict(tree: &FileTree, found: &Collected, prefix: &str) -> Verdict {
+fn verdict(tree: &FileTree, found: &Collected, prefix: &str, image: Option<&TreeImage>) -> Verdict {
     let path = found.skill.candidate.path.clone();
     let warnings = &found.skill.document.warnings;
-    match manifest::skill(tree, found, prefix) {
+    match manifest::skill(tree, found, prefix, image) {
         Ok(object) => {
             let is_repaired = warnings.iter().any(is_repair);
             let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();

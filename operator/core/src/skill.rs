@@ -3,6 +3,7 @@
 //! Validation also refuses everything that the CRD refuses, since an object may have been stored under an older CRD. It reads
 //! the spec and the SkillPolicy only; whether Secrets and images exist shows when a run starts.
 
+mod bundle_image;
 mod command;
 mod dependencies;
 mod field_error;
@@ -35,6 +36,7 @@ use crate::{
 use field_error::FieldErrors;
 
 pub use self::{
+    bundle_image::BundleImage,
     command::{declared_inputs, validate_command},
     dependencies::{Dependencies, dependencies},
     field_error::FieldError,
@@ -72,6 +74,8 @@ pub struct ValidContent {
     pub files: Vec<ValidFile>,
     pub env: BTreeMap<String, String>,
     pub secret_env: Vec<SecretEnvVar>,
+    /// Image with further files of the bundle.
+    pub bundle_image: Option<BundleImage>,
     pub limits: ValidLimits,
     pub input_schema: Option<Arc<Schema>>,
     pub output_schema: Option<Arc<Schema>>,
@@ -213,6 +217,7 @@ pub fn validate_skill(
         }
     }
     instructions::check(spec.into(), &mut errors);
+    bundle_image::read(spec.into(), policy, &mut errors);
     let content = match (&spec.run, &spec.instructions) {
         (None, None) => {
             errors.spec(
@@ -304,6 +309,7 @@ fn read_content(
         files: sandbox.files,
         env: sandbox.env,
         secret_env: sandbox.secret_env,
+        bundle_image: None,
         limits,
         input_schema,
         output_schema,

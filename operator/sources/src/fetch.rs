@@ -32,6 +32,8 @@ pub(crate) struct Files {
     /// `BRANCH@sha1:COMMIT` or `sha1:COMMIT`; of an artifact, `TAG@sha256:DIGEST` or `sha256:DIGEST`.
     pub(crate) revision: String,
     pub(crate) tree: FileTree,
+    /// The image that a kubelet can mount, if the files are of one.
+    pub(crate) image: Option<String>,
     /// Files that no tree takes, by path, with the reason.
     pub(crate) refused: Vec<(String, String)>,
 }

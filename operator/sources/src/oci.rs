@@ -24,7 +24,7 @@ use self::{
 };
 use crate::{
     failure::{Failure, Place},
-    fetch::{Found, Wanted, directory},
+    fetch::{Files, Found, Wanted, directory},
     http_client::{HttpClient, TRANSFER_LIMIT},
 };
 
@@ -62,7 +62,7 @@ pub(crate) fn fetch(
     if let Manifest::Index(chosen) = &manifest {
         manifest = runtime.block_on(registry.manifest(&chosen.digest))?.1;
     }
-    let Manifest::Layers(layers) = manifest else {
+    let Manifest::Layers { layers, is_image } = manifest else {
         return Err(Failure::Invalid("an index of the artifact names another index".to_owned()));
     };
     let size: u64 = layers.iter().map(|layer| layer.size).fold(0, u64::saturating_add);
@@ -74,7 +74,8 @@ pub(crate) fn fetch(
     for layer in layers.iter().rev() {
         add(layer, &registry, runtime, work, &mut overlay)?;
     }
-    overlay.files(revision).map(Found::Files)
+    let image = is_image.then(|| repository.image(&digest));
+    overlay.files(revision).map(|files| Found::Files(Files { image, ..files }))
 }
 
 fn add(

@@ -19,7 +19,7 @@ use kube::{
 };
 use skillet_api::{SkillPolicy, SkillSource, names};
 use skillet_core::{
-    import::{read, refuse_repeated_names},
+    import::{TreeImage, read_image, refuse_repeated_names},
     text::truncate,
 };
 use skillet_kube::{apply_status_as, chain, is_gone, lock};
@@ -32,7 +32,7 @@ use crate::{
     apply,
     context::{Context, Settings},
     due::{Due, Inputs, Looked, due},
-    fetch::{Files, fetch},
+    fetch::{Files, directory, fetch},
     gather,
     metrics::Metrics,
     plan::plan,
@@ -185,12 +185,20 @@ async fn try_look(
     known: Option<String>,
     allowed: &AllowedHosts,
 ) -> Result<(End, bool), gather::Error> {
-    let Some(Files { revision, tree, refused }) = fetch(ctx, source, known, allowed).await? else {
+    let Some(Files { revision, tree, image, refused }) = fetch(ctx, source, known, allowed).await? else {
         return Ok((End::Unchanged, true));
     };
-    let directory = root_name(source);
-    let tree = if tree.is_skill() { tree.within(directory) } else { tree };
-    let mut verdicts = read(&tree, &source.spec.prefix);
+    let added = tree.is_skill().then(|| root_name(source));
+    let image = image.map(|reference| TreeImage {
+        reference,
+        directory: directory(&source.spec.path).to_owned(),
+        added: added.map(ToOwned::to_owned),
+    });
+    let tree = match added {
+        Some(added) => tree.within(added),
+        None => tree,
+    };
+    let mut verdicts = read_image(&tree, &source.spec.prefix, image.as_ref());
     drop(tree);
     refuse_repeated_names(&mut verdicts);
     let present = gather::present(&ctx.client, source).await?;

@@ -121,6 +121,7 @@ fn sandbox_on(ctx: &Context, policy: &SkillPolicySpec, node: &Node) -> SandboxSp
         job: format!("probe-{}-{since}", uid.split('-').next().unwrap_or(uid)),
         image: ctx.settings.runtime_image(Runtime::Shell).to_owned(),
         needs_runner: false,
+        bundle_image: None,
         cpu_millis: 500,
         memory_bytes: 64 * 1024 * 1024,
         memory_request_percent: policy.memory_request_to_limit_percent,

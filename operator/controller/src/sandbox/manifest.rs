@@ -23,6 +23,9 @@ use crate::settings::{RunnerDelivery, SandboxSettings};
 pub(crate) const RUNNER_PATH: &str = "/skillet/skillet-runner";
 const RUNNER_FOLDER: &str = "/skillet";
 const RUNNER_VOLUME: &str = "runner";
+/// Folder of an image with files of the skill.
+pub(crate) const BUNDLE_FOLDER: &str = "/bundle";
+const BUNDLE_VOLUME: &str = "bundle";
 /// Name of the one container.
 pub(crate) const CONTAINER: &str = "sandbox";
 /// Under a user namespace every sandbox has this uid, which no other has on the node.
@@ -51,6 +54,8 @@ pub(crate) struct SandboxSpec {
     pub(crate) image: String,
     /// The image does not hold the runner.
     pub(crate) needs_runner: bool,
+    /// Image with files of the skill.
+    pub(crate) bundle_image: Option<String>,
     pub(crate) cpu_millis: u64,
     pub(crate) memory_bytes: u64,
     /// Memory that the node reserves for it, in percent of the limit.
@@ -137,7 +142,7 @@ fn pod(spec: &SandboxSpec, settings: &SandboxSettings) -> PodSpec {
         }),
         init_containers: (runner == Some(RunnerDelivery::InitContainer)).then(|| vec![installer(settings)]),
         containers: vec![container(spec, settings)],
-        volumes: runner.map(|delivery| vec![runner_volume(delivery, settings)]),
+        volumes: volumes(spec, settings),
         ..PodSpec::default()
     }
 }
@@ -188,7 +193,7 @@ fn container(spec: &SandboxSpec, settings: &SandboxSettings) -> Container {
             ])),
             ..ResourceRequirements::default()
         }),
-        volume_mounts: spec.needs_runner.then(|| vec![runner_mount(true)]),
+        volume_mounts: mounts(spec),
         ..Container::default()
     }
 }
@@ -221,6 +226,33 @@ fn installer(settings: &SandboxSettings) -> Container {
         volume_mounts: Some(vec![runner_mount(false)]),
         ..Container::default()
     }
+}
+
+fn volumes(spec: &SandboxSpec, settings: &SandboxSettings) -> Option<Vec<Volume>> {
+    let runner = spec.needs_runner.then(|| runner_volume(settings.runner_delivery, settings));
+    let bundle = spec.bundle_image.as_ref().map(|reference| Volume {
+        name: BUNDLE_VOLUME.into(),
+        // A digest never changes, so an image that the node has is the right one.
+        image: Some(ImageVolumeSource {
+            reference: Some(reference.clone()),
+            pull_policy: Some("IfNotPresent".into()),
+        }),
+        ..Volume::default()
+    });
+    let volumes: Vec<Volume> = runner.into_iter().chain(bundle).collect();
+    (!volumes.is_empty()).then_some(volumes)
+}
+
+fn mounts(spec: &SandboxSpec) -> Option<Vec<VolumeMount>> {
+    let runner = spec.needs_runner.then(|| runner_mount(true));
+    let bundle = spec.bundle_image.as_ref().map(|_reference| VolumeMount {
+        name: BUNDLE_VOLUME.into(),
+        mount_path: BUNDLE_FOLDER.into(),
+        read_only: Some(true),
+        ..VolumeMount::default()
+    });
+    let mounts: Vec<VolumeMount> = runner.into_iter().chain(bundle).collect();
+    (!mounts.is_empty()).then_some(mounts)
 }
 
 fn runner_volume(delivery: RunnerDelivery, settings: &SandboxSettings) -> Volume {

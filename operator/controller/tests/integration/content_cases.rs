@@ -23,6 +23,7 @@ pub fn content_cases() -> Vec<Case> {
     cases.extend(env_cases());
     cases.extend(limit_cases());
     cases.extend(instruction_cases());
+    cases.extend(bundle_image_cases());
     cases.extend(trigger_cases());
     cases.extend(bundle_cases());
     cases.extend(mcp_server_cases());
@@ -85,6 +86,45 @@ fn instruction_cases() -> Vec<Case> {
         breaks(
             "spec.instructions.inputs[].default maxLength",
             input(&format!("name: a, default: {}", long(4097))),
+        ),
+    ]
+}
+
+fn bundle_image_cases() -> Vec<Case> {
+    let with = |fields: &str| format!("instructions: {{{fields}}}");
+    vec![
+        breaks("spec.instructions.filesFrom.image required", with("filesFrom: {}")),
+        breaks("spec.instructions.filesFrom.image.reference required", with("filesFrom: {image: {path: a}}")),
+        breaks(
+            "spec.instructions.filesFrom.image.reference maxLength",
+            with(&format!("filesFrom: {{image: {{reference: '{}@sha256:0'}}}}", "a".repeat(512))),
+        ),
+        breaks(
+            "spec.instructions.filesFrom.image.reference rule: write the image with its digest, such as registry.example.com/skills@sha256:..., since sealed files never change",
+            with("filesFrom: {image: {reference: 'own/a:1'}}"),
+        ),
+        breaks(
+            "spec.instructions.filesFrom.image.path maxLength",
+            with(&format!("filesFrom: {{image: {{reference: 'a@sha256:0', path: {}}}}}", long(513))),
+        ),
+        breaks(
+            "spec.instructions.filesFrom.image.path rule: write a directory from the root of the image, without a leading / and without ..",
+            with("filesFrom: {image: {reference: 'a@sha256:0', path: /etc}}"),
+        ),
+        breaks(
+            "spec.instructions.filesFrom.image.files maxItems",
+            with(&format!(
+                "filesFrom: {{image: {{reference: 'a@sha256:0', files: {}}}}}",
+                many(1001, |n| format!("f{n}"))
+            )),
+        ),
+        breaks(
+            "spec.instructions.filesFrom.image.files[] minLength",
+            with("filesFrom: {image: {reference: 'a@sha256:0', files: ['']}}"),
+        ),
+        breaks(
+            "spec.instructions.filesFrom.image.files[] maxLength",
+            with(&format!("filesFrom: {{image: {{reference: 'a@sha256:0', files: [{}]}}}}", long(257))),
         ),
     ]
 }

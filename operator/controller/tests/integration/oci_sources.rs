@@ -88,6 +88,44 @@ async fn a_digest_pins_a_manifest_and_a_range_follows_the_highest_tag() {
 }
 
 #[tokio::test]
+async fn a_large_bundle_stays_in_an_image_and_is_refused_in_an_artifact() {
+    let Some((place, world)) = Place::new("oci-large").await else { return };
+    let registry = &world.registry;
+    let (text, large) = (skill("pdf"), vec![b'x'; 1_500_000]);
+    let files: [(&str, &[u8]); 3] =
+        [("all/pdf/SKILL.md", text.as_bytes()), ("all/pdf/a.txt", b"short"), ("all/pdf/model.bin", &large)];
+    let layer = Blob::layer(&files);
+    registry.push("large", "artifact", std::slice::from_ref(&layer)).await;
+    let mut source = oci(&registry.host, "large", &json!({ "tag": "artifact" }));
+    source["path"] = "all".into();
+    place.apply("team", source.clone()).await;
+    let refused = place.status("team", |status| !status.refused.is_empty()).await.refused;
+    assert!(refused[0].message.contains("model.bin is larger"), "{refused:?}");
+
+    let config = Blob::new("application/vnd.oci.image.config.v1+json", br#"{"os":"linux"}"#.to_vec());
+    registry.push_blob("large", &config.bytes).await;
+    let mut image = manifest(std::slice::from_ref(&layer));
+    image["config"] = config.descriptor;
+    let digest = registry.push_manifest("large", "image", &image).await;
+    source["oci"]["ref"] = json!({ "tag": "image" });
+    place.apply("team", source).await;
+    let status = place.status("team", |status| status.skills == 1).await;
+    assert!(status.refused.is_empty(), "{:?}", status.refused);
+    let made = place.skills().get("pdf").await.unwrap().spec;
+    let source = made.instructions.unwrap().files_from.unwrap().image;
+    assert_eq!(
+        (source.reference, source.path.as_str()),
+        (format!("{}/large@{digest}", registry.host), "all/pdf")
+    );
+    assert_eq!((source.files, made.files.len()), (vec!["a.txt".to_owned(), "model.bin".to_owned()], 1));
+    eventually("the Skill names its image as not allowed", Duration::from_secs(30), async || {
+        let conditions = place.skills().get("pdf").await.unwrap().status?.conditions;
+        conditions.iter().any(|one| one.type_ == "Ready" && one.reason == "ImageNotAllowed").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_registry_that_is_down_leaves_the_skills() {
     let Some((place, world)) = Place::new("oci-down").await else { return };
     let mut registry = world.failing_registry.lock().await;

@@ -1,8 +1,7 @@
 //! The Skill of a collected file: names, fields, bundle, and the frontmatter as written, for the way back.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use skillet_api::{Skill, SkillPolicySpec, skill::File};
+use skillet_api::{Skill, SkillPolicySpec};
 use skillet_instructions::{
     SkillDocument,
     collect::Collected,
@@ -13,7 +12,11 @@ use skillet_instructions::{
     tree::FileTree,
 };
 
-use super::{findings, servers};
+use super::{
+    TreeImage,
+    bundle::{self, Bundle},
+    findings, servers,
+};
 use crate::skill::validate_skill;
 
 /// Annotation with the path of the file that a Skill was imported from.
@@ -26,11 +29,16 @@ pub const FINDINGS_ANNOTATION: &str = "skillet.dev/import-findings";
 const NAME_LIMIT: usize = 63;
 
 /// Returns the Skill of a file, or the reasons why no Skill can hold it.
-pub(super) fn skill(tree: &FileTree, found: &Collected, prefix: &str) -> Result<Value, Vec<String>> {
+pub(super) fn skill(
+    tree: &FileTree,
+    found: &Collected,
+    prefix: &str,
+    image: Option<&TreeImage>,
+) -> Result<Value, Vec<String>> {
     let (document, path) = (&found.skill.document, &found.skill.candidate.path);
     let name = object_name(prefix, &document.name, &found.skill.candidate.default_name);
     let content = found_content(tree, found).unwrap_or_default();
-    let files = files(tree, found)?;
+    let Bundle { files, source } = bundle::read(tree, found, image)?;
     let mut spec = spec(document, &name);
     let servers = servers::of_skill(tree, found);
     if !servers.is_empty() {
@@ -38,6 +46,11 @@ pub(super) fn skill(tree: &FileTree, found: &Collected, prefix: &str) -> Result<
     }
     if !files.is_empty() {
         spec["files"] = json!(files);
+    }
+    let mut policy = SkillPolicySpec::default();
+    if let Some(source) = source {
+        policy.allowed_images.push(source.image.reference.clone());
+        spec["instructions"]["filesFrom"] = json!(source);
     }
     let mut annotations = json!({ FILE_ANNOTATION: path, HEAD_ANNOTATION: head(&content, &document.body) });
     if let Some(findings) = findings::annotation(&document.warnings) {
@@ -50,7 +63,7 @@ pub(super) fn skill(tree: &FileTree, found: &Collected, prefix: &str) -> Result<
         "spec": spec,
     });
     let skill: Skill = serde_json::from_value(object.clone()).map_err(|error| vec![error.to_string()])?;
-    match validate_skill(&name, &skill.spec, &SkillPolicySpec::default()) {
+    match validate_skill(&name, &skill.spec, &policy) {
         Ok(_) => Ok(object),
         Err(errors) => Err(errors.iter().map(ToString::to_string).collect()),
     }
@@ -128,25 +141,6 @@ fn version(document: &SkillDocument) -> String {
     let parts: Vec<&str> = written.trim_start_matches('v').split('.').collect();
     let is_number = |part: &&str| part.parse::<u32>().is_ok_and(|number| number.to_string() == **part);
     if parts.len() == 3 && parts.iter().all(is_number) { parts.join(".") } else { "1.0.0".to_owned() }
-}
-
-fn files(tree: &FileTree, found: &Collected) -> Result<Vec<File>, Vec<String>> {
-    let mut problems = Vec::new();
-    let mut files = Vec::new();
-    for (path, real) in &found.files {
-        let Some(bytes) = tree.content(real) else {
-            problems.push(format!(
-                "{path} is larger than 1 MiB, and all files of a Skill have at most 700 KiB; remove it from the folder"
-            ));
-            continue;
-        };
-        let (content, content_base64) = match std::str::from_utf8(bytes) {
-            Ok(text) if !text.contains('\0') => (Some(text.to_owned()), None),
-            _ => (None, Some(STANDARD.encode(bytes))),
-        };
-        files.push(File { path: path.clone(), content, content_base64 });
-    }
-    if problems.is_empty() { Ok(files) } else { Err(problems) }
 }
 
 pub(super) fn found_content(tree: &FileTree, found: &Collected) -> Option<String> {

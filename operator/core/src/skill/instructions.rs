@@ -9,7 +9,7 @@ use skillet_api::{
 };
 
 use super::{
-    ValidFile,
+    ValidFile, bundle_image,
     command::check_input_names,
     field_error::FieldErrors,
     mcp_server,
@@ -35,6 +35,7 @@ pub(super) fn check(content: Content<'_>, errors: &mut FieldErrors) -> Vec<Valid
         let sandbox = content.run.and_then(|run| run.sandbox.as_ref());
         mcp_server::check(&instructions.mcp_servers, sandbox.is_some_and(|it| it.image.is_some()), errors);
     }
+    bundle_image::check(content, errors);
     check_files(content.files, errors)
 }
 

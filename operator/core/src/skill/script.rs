@@ -8,8 +8,9 @@ use skillet_api::{
 };
 
 use super::{
-    ImageChoice, Program, ValidContent, ValidFile, ValidLimits, field_error::FieldErrors,
-    image::is_image_reference, instructions, interpreter_path, limits, sandbox_spec,
+    BundleImage, ImageChoice, Program, ValidContent, ValidFile, ValidLimits, bundle_image,
+    field_error::FieldErrors, image::is_image_reference, instructions, interpreter_path, limits,
+    sandbox_spec,
 };
 use crate::content::Content;
 
@@ -84,7 +85,9 @@ pub fn validate_script<'a>(
     let mut errors = FieldErrors::default();
     let parts = BundleParts::read(content, policy, &mut errors);
     let path = path.trim_start_matches("./");
-    let interpreter = find_interpreter(path, &parts.files, &mut errors);
+    let source = content.instructions.and_then(|instructions| instructions.files_from.as_ref());
+    let in_image: &[String] = source.map_or(&[], |source| &source.image.files);
+    let interpreter = find_interpreter(path, &parts.files, in_image, &mut errors);
     parts.finish(content, interpreter, policy, errors, |interpreter| Program::BundleScript {
         interpreter,
         path: path.to_owned(),
@@ -95,6 +98,7 @@ pub fn validate_script<'a>(
 pub(super) struct BundleParts {
     files: Vec<ValidFile>,
     pub(super) limits: Option<ValidLimits>,
+    bundle_image: Option<BundleImage>,
     env: BTreeMap<String, String>,
     pub(super) secret_env: Vec<SecretEnvVar>,
 }
@@ -103,11 +107,12 @@ impl BundleParts {
     pub(super) fn read(content: Content<'_>, policy: &SkillPolicySpec, errors: &mut FieldErrors) -> Self {
         let files = instructions::check(content, errors);
         let limits = limits::read(content.limits, policy, errors);
+        let bundle_image = bundle_image::read(content, policy, errors);
         let sandbox = content.run.and_then(|run| run.sandbox.as_ref());
         let environment = sandbox.and_then(|sandbox| sandbox_spec::read(sandbox, policy, errors));
         let (env, secret_env) =
             environment.map(|environment| (environment.env, environment.secret_env)).unwrap_or_default();
-        Self { files, limits, env, secret_env }
+        Self { files, limits, bundle_image, env, secret_env }
     }
 
     /// Returns the content of a run if there are no errors. `program` takes the path or the name of the interpreter.
@@ -119,7 +124,7 @@ impl BundleParts {
         mut errors: FieldErrors,
         program: impl FnOnce(String) -> Program,
     ) -> Result<ValidContent, Vec<super::FieldError>> {
-        let Self { mut files, limits, env, secret_env } = self;
+        let Self { mut files, limits, bundle_image, env, secret_env } = self;
         let sandbox = content.run.and_then(|run| run.sandbox.as_ref());
         let image = interpreter.map(|interpreter| choose_image(interpreter, sandbox, policy, &mut errors));
         if let (Some(limits), Some(ImageChoice::Runtime(runtime))) = (&limits, &image) {
@@ -141,6 +146,7 @@ impl BundleParts {
             files,
             env,
             secret_env,
+            bundle_image,
             limits,
             input_schema: None,
             output_schema: None,
@@ -148,16 +154,25 @@ impl BundleParts {
     }
 }
 
-fn find_interpreter(path: &str, files: &[ValidFile], errors: &mut FieldErrors) -> Option<Interpreter> {
+fn find_interpreter(
+    path: &str,
+    files: &[ValidFile],
+    in_image: &[String],
+    errors: &mut FieldErrors,
+) -> Option<Interpreter> {
     let field = "spec.script.path";
-    let Some(file) = files.iter().find(|file| file.path == path) else {
-        let shown: Vec<&str> = files.iter().take(SHOWN_FILES).map(|file| file.path.as_str()).collect();
+    let bytes = files.iter().find(|file| file.path == path).map(|file| file.bytes.as_slice());
+    // Of a file in an image only the end of its name is known.
+    let bytes = bytes.or_else(|| in_image.iter().any(|file| file == path).then_some(&[][..]));
+    let Some(bytes) = bytes else {
+        let all = files.iter().map(|file| file.path.as_str()).chain(in_image.iter().map(String::as_str));
+        let shown: Vec<&str> = all.take(SHOWN_FILES).collect();
         let shown = if shown.is_empty() { "no files".to_owned() } else { shown.join(", ") };
         let message = format!("{path:?} is no file of the bundle; it has {shown}");
         errors.add(Reason::FileNotFound, field, message);
         return None;
     };
-    let found = Interpreter::of(path, &file.bytes);
+    let found = Interpreter::of(path, bytes);
     if found.is_none() {
         let message = format!(
             "no interpreter is known for {path:?}; begin it with a line such as #!/usr/bin/env python3, or end its name in .py, .sh, .js or .ts"

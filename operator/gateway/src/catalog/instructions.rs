@@ -48,6 +48,8 @@ pub struct CachedInstructions {
     pub servers: Box<[String]>,
     /// Paths of the bundle's files.
     pub files: Box<[String]>,
+    /// Those of them that only programs can read, since they are in an image.
+    pub image_files: Box<[String]>,
     /// Those of them that have a known interpreter.
     pub scripts: Box<[String]>,
 }
@@ -70,6 +72,12 @@ impl CachedInstructions {
             slash.push(spec.skill.clone());
             slash.extend(triggers.slash.iter().filter(|name| **name != spec.skill).cloned());
         }
+        let own_files = || spec.files.iter().map(|file| &file.path);
+        let listed = instructions.files_from.as_ref().map(|source| source.image.files.clone());
+        let mut image_files = listed.unwrap_or_default();
+        image_files.retain(|path| !own_files().any(|own| own == path));
+        let scripts = spec.files.iter().filter(|file| is_script(file)).map(|file| &file.path);
+        let image_scripts = image_files.iter().filter(|path| Interpreter::of(path, b"").is_some());
         Some(Self {
             body: instructions.body.as_str().into(),
             activation: instructions.activation,
@@ -88,8 +96,9 @@ impl CachedInstructions {
             commands: commands(&instructions.body).into_iter().map(ToOwned::to_owned).collect(),
             timeout: spec.limits.as_ref().and_then(|limits| limits.timeout).map(|timeout| timeout.0),
             servers: instructions.mcp_servers.keys().cloned().collect(),
-            files: spec.files.iter().map(|file| file.path.clone()).collect(),
-            scripts: spec.files.iter().filter(|file| is_script(file)).map(|file| file.path.clone()).collect(),
+            files: own_files().chain(&image_files).cloned().collect(),
+            scripts: scripts.chain(image_scripts).cloned().collect(),
+            image_files: image_files.into(),
         })
     }
 

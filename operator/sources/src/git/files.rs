@@ -42,7 +42,7 @@ pub(super) fn read(
         selection,
         interrupted,
         entries: 0,
-        files: Files { revision, tree: FileTree::default(), refused: Vec::new() },
+        files: Files { revision, tree: FileTree::default(), image: None, refused: Vec::new() },
     };
     walk.directory(tree.id, "", 0)?;
     Ok(walk.files)

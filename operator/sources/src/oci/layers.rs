@@ -46,7 +46,8 @@ pub(super) struct Overlay<'a> {
 impl<'a> Overlay<'a> {
     /// Reads what is below a directory; an empty one is the root.
     pub(super) fn new(directory: &'a str, selection: &'a Selection, interrupted: &'a AtomicBool) -> Self {
-        let files = Files { revision: String::new(), tree: FileTree::default(), refused: Vec::new() };
+        let files =
+            Files { revision: String::new(), tree: FileTree::default(), image: None, refused: Vec::new() };
         let has_directory = directory.is_empty();
         let shadows = BTreeMap::new();
         Self { directory, selection, interrupted, files, shadows, entries: 0, path_bytes: 0, has_directory }

@@ -7,6 +7,9 @@ use sha2::{Digest as _, Sha256};
 /// Media types of manifests that are read.
 pub(super) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
+/// Media types of the configuration of an image.
+const CONFIGURATIONS: [&str; 2] =
+    ["application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"];
 /// Most layers of an artifact.
 const MAX_LAYERS: usize = 256;
 const TITLE: &str = "org.opencontainers.image.title";
@@ -39,6 +42,7 @@ struct Platform {
 struct Document {
     manifests: Option<Vec<Descriptor>>,
     layers: Option<Vec<Descriptor>>,
+    config: Option<Value>,
 }
 
 /// The content of a manifest.
@@ -47,7 +51,11 @@ pub(super) enum Manifest {
     /// The manifest to read in place of this index.
     Index(Descriptor),
     /// Layers, the lowest first.
-    Layers(Vec<Descriptor>),
+    Layers {
+        layers: Vec<Descriptor>,
+        /// A kubelet can mount it: its configuration is that of an image, and its layers are archives.
+        is_image: bool,
+    },
 }
 
 /// The content of a layer.
@@ -75,7 +83,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Manifest, String> {
         serde_json::from_slice(bytes).map_err(|error| format!("the manifest cannot be read: {error}"))?;
     let named = match document {
         Document { manifests: Some(manifests), .. } => Manifest::Index(choose(manifests)?),
-        Document { layers: Some(layers), .. } if layers.len() <= MAX_LAYERS => Manifest::Layers(layers),
+        Document { layers: Some(layers), config, .. } if layers.len() <= MAX_LAYERS => {
+            let is_image = is_image(config.as_ref(), &layers);
+            Manifest::Layers { layers, is_image }
+        }
         Document { layers: Some(_), .. } => {
             return Err(format!("the artifact has more than {MAX_LAYERS} layers"));
         }
@@ -83,12 +94,22 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Manifest, String> {
     };
     let descriptors = match &named {
         Manifest::Index(chosen) => std::slice::from_ref(chosen),
-        Manifest::Layers(layers) => layers,
+        Manifest::Layers { layers, .. } => layers,
     };
     match descriptors.iter().find(|descriptor| !is_digest(&descriptor.digest)) {
         Some(wrong) => Err(format!("the manifest names {:?}, which is no sha256 digest", wrong.digest)),
         None => Ok(named),
     }
+}
+
+/// True if the configuration is that of an image, and all layers are archives.
+fn is_image(config: Option<&Value>, layers: &[Descriptor]) -> bool {
+    let kind = config.and_then(|config| config["mediaType"].as_str()).unwrap_or_default();
+    let are_archives = layers.iter().all(|layer| {
+        let kind = layer.media_type.as_str();
+        layer.annotation(TITLE).is_none() && kind.contains(".tar")
+    });
+    CONFIGURATIONS.contains(&kind) && are_archives
 }
 
 /// The manifest of an index: for linux/amd64, else the first. Skills are the same on each platform.
@@ -181,6 +202,23 @@ mod tests {
             (json!({ "manifests": [descriptor(&json!({ "digest": "sha512:00" }))] }), "no sha256 digest"),
         ] {
             assert!(read(&document).unwrap_err().contains(words), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_kubelet_can_mount_what_has_the_configuration_of_an_image_and_archives() {
+        let config = |kind: &str| json!({ "mediaType": kind });
+        let file = descriptor(&json!({ "annotations": { TITLE: "SKILL.md" } }));
+        for (config, layers, expected) in [
+            (config(CONFIGURATIONS[0]), json!([descriptor(&json!({}))]), true),
+            (config(CONFIGURATIONS[1]), json!([descriptor(&json!({}))]), true),
+            (config(EMPTY), json!([descriptor(&json!({}))]), false),
+            (config("application/vnd.cncf.flux.config.v1+json"), json!([descriptor(&json!({}))]), false),
+            (config(CONFIGURATIONS[0]), json!([descriptor(&json!({})), file]), false),
+            (Value::Null, json!([descriptor(&json!({}))]), false),
+        ] {
+            let read = read(&json!({ "config": config, "layers": layers })).unwrap();
+            assert!(matches!(read, Manifest::Layers { is_image, .. } if is_image == expected), "{config}");
         }
     }
 

@@ -51,6 +51,11 @@ impl Repository {
         Ok(Self { origin, host: host.to_owned(), name: name.to_owned() })
     }
 
+    /// The reference of an image of this repository, as a pod names it.
+    pub(super) fn image(&self, digest: &str) -> String {
+        format!("{}/{}@{digest}", self.host, self.name)
+    }
+
     fn url(&self, rest: &str) -> Result<Url, Failure> {
         let url = self.origin.join(&format!("/v2/{}/{rest}", self.name));
         url.map_err(|error| Failure::BadUrl(Place::Oci, error.to_string()))

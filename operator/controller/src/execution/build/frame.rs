@@ -1,12 +1,17 @@
 //! The Run frame: the runner's whole input. Secrets are in it and nowhere else.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{cell::Cell, collections::BTreeMap, fmt::Write as _};
 
 use skillet_core::{
     admission::Admitted,
-    skill::{Program as ValidProgram, expand_variables, interpreter_path, script_file_name},
+    skill::{
+        BundleImage, Program as ValidProgram, ValidContent, expand_variables, interpreter_path,
+        script_file_name,
+    },
 };
 use skillet_protocol::{FileContent, Program, Run, RunFile, RunLimits, SCRATCH, WORK_FOLDER};
+
+use crate::sandbox::manifest::BUNDLE_FOLDER;
 
 /// From SIGTERM to SIGKILL. With the runner's own half second it stays inside the promised two seconds.
 const GRACE_MS: u64 = 1_000;
@@ -16,7 +21,7 @@ const OPEN_FILES: u64 = 1024;
 /// Most bytes of each output of an MCP server. Its messages are read as they come, and its calls have limits of their own.
 pub(crate) const MAX_SESSION_BYTES: u64 = 64 << 20;
 /// Variables by which scripts of other clients find the folder of their bundle.
-const BUNDLE_FOLDER: [&str; 4] = ["SKILL_DIR", "SKILL_ROOT", "CLAUDE_SKILL_DIR", "CLAUDE_PLUGIN_ROOT"];
+const BUNDLE_VARIABLES: [&str; 4] = ["SKILL_DIR", "SKILL_ROOT", "CLAUDE_SKILL_DIR", "CLAUDE_PLUGIN_ROOT"];
 
 /// The identity of one run of an execution.
 #[derive(Clone, Debug)]
@@ -43,12 +48,14 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, mut secret_env: BTreeMap<
             [interpreter, file_name].into_iter().map(ToOwned::to_owned).chain(args.iter().cloned()).collect()
         }
         ValidProgram::BundleScript { interpreter, path } => {
-            let folder = name_bundle_folder(&mut env);
+            let folder = name_bundle_folder(content, &mut env);
+            let is_here = content.files.iter().any(|file| file.path == *path);
+            let folder = if is_here { format!("{SCRATCH}/{WORK_FOLDER}") } else { folder };
             // The whole path, so that a script may change its folder and look for itself afterwards.
             vec![interpreter.clone(), format!("{folder}/{path}")]
         }
         ValidProgram::BodyCommand { interpreter, text, inputs: _ } => {
-            name_bundle_folder(&mut env);
+            name_bundle_folder(content, &mut env);
             let is_free = |name: &String| !env.contains_key(name) && !secret_env.contains_key(name);
             let variables: BTreeMap<&String, &String> =
                 admitted.variables.iter().filter(|(name, _)| is_free(name)).collect();
@@ -58,7 +65,7 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, mut secret_env: BTreeMap<
             words.into_iter().chain(variables.into_values().cloned()).collect()
         }
         ValidProgram::McpServer { argv, env: own, .. } => {
-            name_bundle_folder(&mut env);
+            name_bundle_folder(content, &mut env);
             add_server_variables(own, &mut env, &mut secret_env);
             argv.iter().map(|word| expand_variables(word, &|name| env.get(name).cloned())).collect()
         }
@@ -104,9 +111,12 @@ fn with_variables(command: &str, variables: &BTreeMap<&String, &String>) -> Stri
 }
 
 /// Adds the variables that name the folder of the bundle, and returns the folder.
-fn name_bundle_folder(env: &mut BTreeMap<String, String>) -> String {
-    let folder = format!("{SCRATCH}/{WORK_FOLDER}");
-    for name in BUNDLE_FOLDER {
+fn name_bundle_folder(content: &ValidContent, env: &mut BTreeMap<String, String>) -> String {
+    let folder = match &content.bundle_image {
+        None => format!("{SCRATCH}/{WORK_FOLDER}"),
+        Some(BundleImage { path, .. }) => format!("{BUNDLE_FOLDER}/{path}").trim_end_matches('/').to_owned(),
+    };
+    for name in BUNDLE_VARIABLES {
         env.entry(name.to_owned()).or_insert_with(|| folder.clone());
     }
     folder
@@ -120,10 +130,12 @@ fn add_server_variables(
 ) {
     let (plain, secrets) = (env.clone(), secret_env.clone());
     for (name, text) in own {
-        let value = expand_variables(text, &|name| plain.get(name).cloned());
-        let with_secrets = expand_variables(&value, &|name| secrets.get(name).cloned());
-        let is_secret = with_secrets != value;
-        if is_secret { &mut *secret_env } else { &mut *env }.insert(name.clone(), with_secrets);
+        let is_secret = Cell::new(false);
+        let value = expand_variables(text, &|name| {
+            let secret = secrets.get(name).inspect(|_secret| is_secret.set(true));
+            secret.or_else(|| plain.get(name)).cloned()
+        });
+        if is_secret.get() { &mut *secret_env } else { &mut *env }.insert(name.clone(), value);
     }
 }
 
@@ -209,6 +221,23 @@ mod tests {
     }
 
     #[test]
+    fn a_script_in_an_image_runs_from_there_and_the_bundle_is_the_image() {
+        let digest = "0".repeat(64);
+        for (directory, folder) in [("'skills/pdf/'", "/bundle/skills/pdf"), ("''", "/bundle")] {
+            let yaml = format!(
+                "{{version: 1.0.0, instructions: {{filesFrom: {{image: {{reference: 'own/a@sha256:{digest}', path: {directory}, files: [big.py]}}}}}}, files: [{{path: a.sh, content: ls}}]}}"
+            );
+            let spec: SkillSpec = serde_saphyr::from_str(&yaml).unwrap();
+            let policy: SkillPolicySpec = serde_saphyr::from_str("{allowedImages: [own/]}").unwrap();
+            let run = |path| frame_of(validate_script(&spec, path, &policy).unwrap(), &[], "");
+            assert_eq!(argv(&run("big.py")), ["/usr/bin/python3".to_owned(), format!("{folder}/big.py")]);
+            let own = run("a.sh");
+            assert_eq!(argv(&own), ["/bin/sh", "/dev/shm/work/a.sh"]);
+            assert_eq!((own.env["SKILL_DIR"].as_str(), own.files.len()), (folder, 2));
+        }
+    }
+
+    #[test]
     fn a_command_of_a_body_is_one_word_of_its_shell_and_gets_its_values_beside_it() {
         let yaml = "{version: 1.0.0, instructions: {body: 'See !`echo $1 ${tag}`', dynamic: Run, inputs: [{name: tag}]}, \
                     run: {sandbox: {runtime: shell, script: cat, env: [{name: A, value: own}]}}}";
@@ -223,7 +252,7 @@ mod tests {
 
     #[test]
     fn an_mcp_server_finds_its_files_keeps_its_input_and_its_secrets_are_masked() {
-        let yaml = "{version: 1.0.0, instructions: {mcpServers: {notes: {command: python3, args: ['${SKILL_ROOT}/s.py', '${NO}', '${TOKEN}'], env: {DB: '${SKILL_DIR}/db', AUTH: 'Bearer ${TOKEN}', D: '${X:-y}'}}}}, files: [{path: s.py, content: x}]}";
+        let yaml = "{version: 1.0.0, instructions: {mcpServers: {notes: {command: python3, args: ['${SKILL_ROOT}/s.py', '${NO}', '${TOKEN}'], env: {DB: '${SKILL_DIR}/db', AUTH: 'Bearer ${TOKEN:-none}', D: '${X:-y}'}}}}, files: [{path: s.py, content: x}]}";
         let spec: SkillSpec = serde_saphyr::from_str(yaml).unwrap();
         let content = validate_server(&spec, "notes", &SkillPolicySpec::default()).unwrap();
         let run = frame_of(content, &[], "");

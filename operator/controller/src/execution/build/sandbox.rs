@@ -30,6 +30,7 @@ pub(crate) fn spec(plan: &Plan, point: &ResumePoint, settings: &SandboxSettings)
         job: job_name(&reference.uid, point.ordinal),
         image,
         needs_runner,
+        bundle_image: admitted.content.bundle_image.as_ref().map(|image| image.reference.clone()),
         cpu_millis: admitted.content.limits.cpu_millis,
         memory_bytes: admitted.content.limits.memory_bytes,
         memory_request_percent: policy.memory_request_to_limit_percent,

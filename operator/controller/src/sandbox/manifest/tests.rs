@@ -33,6 +33,7 @@ fn spec(isolation: IsolationLevel, needs_runner: bool) -> SandboxSpec {
         job: "run-uid-1".into(),
         image: if needs_runner { "team/own:2" } else { "registry/python:1" }.into(),
         needs_runner,
+        bundle_image: None,
         cpu_millis: 500,
         memory_bytes: 128 * MIB,
         memory_request_percent: 100,
@@ -47,6 +48,8 @@ fn spec(isolation: IsolationLevel, needs_runner: bool) -> SandboxSpec {
 fn combinations() -> Vec<(&'static str, Job)> {
     use IsolationLevel::{Compatible, Strict};
     use RunnerDelivery::{ImageVolume, InitContainer};
+    let reference = Some(format!("registry/skills@sha256:{}", "0".repeat(64)));
+    let with_bundle = |runner| SandboxSpec { bundle_image: reference.clone(), ..spec(Strict, runner) };
     let on_node = SandboxSpec { node: Some("node-1".into()), ..spec(Strict, false) };
     vec![
         ("strict-runtime", job(&spec(Strict, false), &settings(ImageVolume, None))),
@@ -54,6 +57,8 @@ fn combinations() -> Vec<(&'static str, Job)> {
         ("strict-init-container", job(&spec(Strict, true), &settings(InitContainer, None))),
         ("strict-runtime-class", job(&spec(Strict, false), &settings(ImageVolume, Some("gvisor")))),
         ("strict-one-node", job(&on_node, &settings(ImageVolume, None))),
+        ("strict-bundle", job(&with_bundle(false), &settings(InitContainer, None))),
+        ("strict-bundle-image-volume", job(&with_bundle(true), &settings(ImageVolume, None))),
         ("strict-scheduled", job(&spec(Strict, false), &scheduled_settings())),
         ("compatible-runtime", job(&spec(Compatible, false), &settings(ImageVolume, None))),
         ("compatible-image-volume", job(&spec(Compatible, true), &settings(ImageVolume, None))),

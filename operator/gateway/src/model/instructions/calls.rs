@@ -117,6 +117,12 @@ fn read_path(
     offset: usize,
     max_bytes: usize,
 ) -> Result<ReadAction, Refused> {
+    if guide.instructions.image_files.iter().any(|file| file == path) {
+        let message = format!(
+            "{path} is in an image, which only programs can read; a script of the skill finds it in the folder that SKILL_DIR names"
+        );
+        return Err(("NotText", message));
+    }
     if guide.instructions.files.iter().any(|file| file == path) {
         return Ok(ReadAction::File { path: path.to_owned(), offset });
     }

@@ -424,3 +424,33 @@ async fn attacks_in_description_body_and_file_gain_nothing() {
     gateway.post(CHAT, &json!({ "model": "m", "messages": messages })).await;
     assert!(sent(&gateway).to_string().contains("Ask before you roll back"));
 }
+
+#[tokio::test]
+async fn files_of_an_image_are_listed_and_run_and_only_programs_read_them() {
+    let gateway = TestGateway::new();
+    gateway.api.set_status_on_create(
+        json!({ "phase": "Succeeded", "reason": "Succeeded", "attempts": 1, "truncated": false }),
+    );
+    let image = json!({ "reference": "own/a@sha256:0", "files": ["a.txt", "big/model.bin", "run.py"] });
+    gateway.skill(
+        "team",
+        "large",
+        &json!({ "description": "Is large.", "run": null,
+        "instructions": { "body": "Run it.", "filesFrom": { "image": image } },
+        "files": [{ "path": "a.txt", "content": "short" }] }),
+    );
+    for (tool, arguments, expected) in [
+        ("skill", json!({ "name": "large" }), "big/model.bin"),
+        ("read_skill_file", json!({ "name": "large", "path": "a.txt" }), "short"),
+        ("read_skill_file", json!({ "name": "large", "path": "big/model.bin" }), "only programs can read"),
+        ("run_skill_script", json!({ "name": "large", "path": "run.py" }), "exitCode"),
+    ] {
+        will_say(&gateway, OpenAiChat, Some((tool, &arguments)), false);
+        will_say(&gateway, OpenAiChat, None, false);
+        let (path, request) = asking(OpenAiChat, "hi", false);
+        gateway.post(&path, &request).await;
+        let last = sent(&gateway)["messages"].as_array().unwrap().last().unwrap().to_string();
+        assert!(last.contains(expected), "{tool} {arguments}: {last}");
+    }
+    assert_eq!(gateway.api.executions()[0]["spec"]["script"]["path"], "run.py");
+}
