@@ -5,12 +5,13 @@
 //! [`Decoder`] never panics. It checks a header before it waits for the payload, so a hostile length costs no memory,
 //! and after an error it returns the same error forever, because a stream without frame borders cannot be resumed.
 
+use crate::network::MAX_DATA_PAYLOAD;
 use crate::{MAX_CONTROL_BYTES, MAX_OUTPUT_BYTES, MAX_RUN_BYTES, MAX_TAIL_BYTES};
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 5;
 
-/// The type byte. Types with the high bit go to the operator; 0x10 to 0x1f and 0x90 to 0x9f are reserved for egress.
+/// The type byte. Types with the high bit go to the operator; 0x10 to 0x1f and 0x90 to 0x9f are of `network`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -18,6 +19,10 @@ pub enum Kind {
     Run = 0x02,
     Cancel = 0x03,
     Input = 0x04,
+    ChannelOpened = 0x10,
+    ChannelReceived = 0x11,
+    BrokerWindow = 0x12,
+    BrokerClose = 0x13,
     Ready = 0x81,
     Accepted = 0x82,
     Stdout = 0x83,
@@ -26,6 +31,11 @@ pub enum Kind {
     StderrTail = 0x86,
     Refused = 0x87,
     Exit = 0x88,
+    ChannelOpen = 0x90,
+    ChannelWritten = 0x91,
+    RunnerWindow = 0x92,
+    RunnerClose = 0x93,
+    ConnectionRefused = 0x94,
 }
 
 /// The receiver of a frame.
@@ -36,11 +46,15 @@ pub enum Direction {
 }
 
 impl Kind {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 21] = [
         Self::Hello,
         Self::Run,
         Self::Cancel,
         Self::Input,
+        Self::ChannelOpened,
+        Self::ChannelReceived,
+        Self::BrokerWindow,
+        Self::BrokerClose,
         Self::Ready,
         Self::Accepted,
         Self::Stdout,
@@ -49,10 +63,20 @@ impl Kind {
         Self::StderrTail,
         Self::Refused,
         Self::Exit,
+        Self::ChannelOpen,
+        Self::ChannelWritten,
+        Self::RunnerWindow,
+        Self::RunnerClose,
+        Self::ConnectionRefused,
     ];
 
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+
+    /// True for a frame of a program's connections.
+    pub fn is_network(self) -> bool {
+        matches!(self as u8 & 0x7f, 0x10..=0x1f)
     }
 
     pub fn direction(self) -> Direction {
@@ -64,9 +88,20 @@ impl Kind {
             Self::Run => MAX_RUN_BYTES,
             Self::Input | Self::Stdout | Self::Stderr => MAX_OUTPUT_BYTES,
             Self::StdoutTail | Self::StderrTail => MAX_TAIL_BYTES,
-            Self::Hello | Self::Cancel | Self::Ready | Self::Accepted | Self::Refused | Self::Exit => {
-                MAX_CONTROL_BYTES
-            }
+            Self::ChannelReceived | Self::ChannelWritten => MAX_DATA_PAYLOAD,
+            Self::Hello
+            | Self::Cancel
+            | Self::ChannelOpened
+            | Self::BrokerWindow
+            | Self::BrokerClose
+            | Self::Ready
+            | Self::Accepted
+            | Self::Refused
+            | Self::Exit
+            | Self::ChannelOpen
+            | Self::RunnerWindow
+            | Self::RunnerClose
+            | Self::ConnectionRefused => MAX_CONTROL_BYTES,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The messages between the operator and the runner of one sandbox.
 //!
 //! Operator to runner: [`OperatorMessage::Hello`], [`OperatorMessage::Run`], [`OperatorMessage::Input`],
-//! [`OperatorMessage::Cancel`].
+//! [`OperatorMessage::Cancel`], and what the broker answers to a program's connections.
 //! Runner to operator: [`RunnerMessage::Ready`], then for an accepted run [`RunnerMessage::Accepted`], output, and
-//! [`RunnerMessage::Exit`].
+//! [`RunnerMessage::Exit`]. The frames of connections, [`NetworkRequest`], come between.
 //!
 //! # Guarantees
 //!
@@ -20,6 +20,7 @@ mod isolation;
 mod line_escape;
 mod mask;
 mod message;
+mod network;
 mod receipt;
 mod run;
 mod stream;
@@ -29,6 +30,10 @@ pub use isolation::{Isolation, Level};
 pub use mask::{MASK, MIN_MASKED_BYTES, Masker};
 pub use message::{
     Accepted, Hello, MessageError, OperatorMessage, Ready, RefusalReason, Refused, RunnerMessage,
+};
+pub use network::{
+    Channel, ChannelOpened, CloseKind, HostRule, INITIAL_WINDOW_BYTES, MAX_CHANNELS, MAX_NETWORK_DATA,
+    NetworkRequest, NetworkResponse, OpenChannel, RefusedConnection, RunNetwork, Verdict,
 };
 pub use receipt::{Receipt, RunOutcome, StreamSummary, TERMINATION_MESSAGE_BYTES};
 pub use run::{FileContent, InvalidRun, Program, Run, RunFile, RunLimits};

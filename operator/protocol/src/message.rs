@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::frame::{Frame, FrameError, Kind, encode};
-use crate::{Isolation, Receipt, Run};
+use crate::{Isolation, NetworkRequest, NetworkResponse, Receipt, Run};
 
 /// From the operator to the runner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,7 @@ pub enum OperatorMessage {
     Cancel,
     /// More standard input for a program whose run keeps it open. No bytes close it.
     Input(Vec<u8>),
+    Network(NetworkResponse),
 }
 
 /// From the runner to the operator.
@@ -29,6 +30,7 @@ pub enum RunnerMessage {
     StderrTail(Vec<u8>),
     Refused(Refused),
     Exit(Box<Receipt>),
+    Network(NetworkRequest),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +83,8 @@ pub enum MessageError {
     Frame(#[from] FrameError),
     #[error("the payload of a {kind:?} frame is not what it should be")]
     Payload { kind: Kind, source: serde_json::Error },
+    #[error("the payload of a {0:?} frame has another length")]
+    Malformed(Kind),
     #[error("a {0:?} frame goes the other way")]
     Direction(Kind),
 }
@@ -92,6 +96,7 @@ impl OperatorMessage {
             Self::Run(_) => Kind::Run,
             Self::Cancel => Kind::Cancel,
             Self::Input(_) => Kind::Input,
+            Self::Network(response) => response.kind(),
         }
     }
 
@@ -102,24 +107,19 @@ impl OperatorMessage {
             Self::Run(run) => to_json(self.kind(), run)?,
             Self::Cancel => b"{}".to_vec(),
             Self::Input(bytes) => return Ok(encode(Kind::Input, bytes)?),
+            Self::Network(response) => return response.encode(),
         };
         Ok(encode(self.kind(), &payload)?)
     }
 
-    pub fn decode(frame: &Frame) -> Result<Self, MessageError> {
+    pub fn decode(frame: Frame) -> Result<Self, MessageError> {
         match frame.kind {
-            Kind::Hello => from_json(frame).map(Self::Hello),
-            Kind::Run => from_json(frame).map(|run| Self::Run(Box::new(run))),
+            Kind::Hello => from_json(&frame).map(Self::Hello),
+            Kind::Run => from_json(&frame).map(|run| Self::Run(Box::new(run))),
             Kind::Cancel => Ok(Self::Cancel),
-            Kind::Input => Ok(Self::Input(frame.payload.clone())),
-            Kind::Ready
-            | Kind::Accepted
-            | Kind::Stdout
-            | Kind::Stderr
-            | Kind::StdoutTail
-            | Kind::StderrTail
-            | Kind::Refused
-            | Kind::Exit => Err(MessageError::Direction(frame.kind)),
+            Kind::Input => Ok(Self::Input(frame.payload)),
+            kind if kind.is_network() => NetworkResponse::decode(frame).map(Self::Network),
+            kind => Err(MessageError::Direction(kind)),
         }
     }
 }
@@ -135,6 +135,7 @@ impl RunnerMessage {
             Self::StderrTail(_) => Kind::StderrTail,
             Self::Refused(_) => Kind::Refused,
             Self::Exit(_) => Kind::Exit,
+            Self::Network(request) => request.kind(),
         }
     }
 
@@ -145,6 +146,7 @@ impl RunnerMessage {
             Self::Stdout(bytes) | Self::Stderr(bytes) | Self::StdoutTail(bytes) | Self::StderrTail(bytes) => {
                 return Ok(encode(kind, bytes)?);
             }
+            Self::Network(request) => return request.encode(),
             Self::Ready(ready) => to_json(kind, ready)?,
             Self::Accepted(accepted) => to_json(kind, accepted)?,
             Self::Refused(refused) => to_json(kind, refused)?,
@@ -163,16 +165,17 @@ impl RunnerMessage {
             Kind::StderrTail => Ok(Self::StderrTail(frame.payload)),
             Kind::Refused => from_json(&frame).map(Self::Refused),
             Kind::Exit => from_json(&frame).map(|receipt| Self::Exit(Box::new(receipt))),
-            Kind::Hello | Kind::Run | Kind::Cancel | Kind::Input => Err(MessageError::Direction(frame.kind)),
+            kind if kind.is_network() => NetworkRequest::decode(frame).map(Self::Network),
+            kind => Err(MessageError::Direction(kind)),
         }
     }
 }
 
-fn to_json<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>, MessageError> {
+pub(crate) fn to_json<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>, MessageError> {
     serde_json::to_vec(value).map_err(|source| MessageError::Payload { kind, source })
 }
 
-fn from_json<T: DeserializeOwned>(frame: &Frame) -> Result<T, MessageError> {
+pub(crate) fn from_json<T: DeserializeOwned>(frame: &Frame) -> Result<T, MessageError> {
     serde_json::from_slice(&frame.payload)
         .map_err(|source| MessageError::Payload { kind: frame.kind, source })
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base64;
+use crate::{RunNetwork, base64};
 
 /// One run of one program.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,9 @@ pub struct Run {
     /// Environment too; the values are masked in all output.
     #[serde(default)]
     pub secret_env: BTreeMap<String, String>,
+    /// Connections that the broker makes for the program. `None`: every socket but a local one is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<RunNetwork>,
     pub limits: RunLimits,
 }
 

@@ -195,11 +195,11 @@ fn orders_come_back() {
         let mut decoder = Decoder::new(Direction::ToRunner);
         decoder.push(&order.encode().unwrap());
         let frame = decoder.pop().unwrap().unwrap();
-        assert_eq!(OperatorMessage::decode(&frame).unwrap(), order);
+        assert_eq!(OperatorMessage::decode(frame.clone()).unwrap(), order);
         assert!(matches!(RunnerMessage::decode(frame), Err(MessageError::Direction(_))));
     }
     let up = Frame { kind: Kind::Stdout, payload: vec![] };
-    assert!(matches!(OperatorMessage::decode(&up), Err(MessageError::Direction(Kind::Stdout))));
+    assert!(matches!(OperatorMessage::decode(up.clone()), Err(MessageError::Direction(Kind::Stdout))));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_payload_that_is_no_json_is_an_error() {
     }
     for kind in [Kind::Hello, Kind::Run] {
         let frame = Frame { kind, payload: b"[]".to_vec() };
-        assert!(matches!(OperatorMessage::decode(&frame), Err(MessageError::Payload { .. })));
+        assert!(matches!(OperatorMessage::decode(frame.clone()), Err(MessageError::Payload { .. })));
     }
 }
 
@@ -266,7 +266,7 @@ fn noise_and_damaged_streams_never_panic_and_never_grow() {
             while let Ok(Some(_)) = reader.next_message() {}
             down.push(chunk);
             while let Ok(Some(frame)) = down.pop() {
-                let _ = OperatorMessage::decode(&frame);
+                let _ = OperatorMessage::decode(frame.clone());
             }
             assert!(down.buffered() <= bytes.len());
         }

@@ -98,7 +98,7 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
     fn decode(&mut self) -> bool {
         loop {
             let order = match self.decoder.pop() {
-                Ok(Some(frame)) => OperatorMessage::decode(&frame),
+                Ok(Some(frame)) => OperatorMessage::decode(frame),
                 Ok(None) => return true,
                 Err(_) => return false,
             };

@@ -8,7 +8,7 @@
 //!
 //! Several operators may be attached. The handshake knows their orders, but not who sent them or how a run ended.
 
-use skillet_protocol::{OperatorMessage, RefusalReason, Refused, Run};
+use skillet_protocol::{NetworkResponse, OperatorMessage, RefusalReason, Refused, Run};
 
 #[derive(Debug, Default)]
 pub(crate) struct Handshake {
@@ -27,6 +27,8 @@ pub(crate) enum Reaction {
     Cancel,
     /// More standard input for the program.
     Input(Vec<u8>),
+    /// An answer to a connection of the program.
+    Network(NetworkResponse),
     Ignore,
 }
 
@@ -41,6 +43,7 @@ impl Handshake {
             OperatorMessage::Run(run) => self.judge_run(run),
             OperatorMessage::Cancel => Reaction::Cancel,
             OperatorMessage::Input(bytes) => Reaction::Input(bytes),
+            OperatorMessage::Network(response) => Reaction::Network(response),
         }
     }
 

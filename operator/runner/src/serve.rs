@@ -72,7 +72,7 @@ fn await_run<I: AsFd, O: AsFd>(
                 Event::Order(Reaction::Accept(run)) => return Some(run),
                 Event::Order(Reaction::Refuse(refused)) => connection.send(&RunnerMessage::Refused(refused)),
                 // Without a run there is no program to read it.
-                Event::Order(Reaction::Input(_) | Reaction::Ignore) => {}
+                Event::Order(Reaction::Input(_) | Reaction::Network(_) | Reaction::Ignore) => {}
                 Event::Order(Reaction::Cancel) | Event::Closed => return None,
             }
         }

@@ -156,7 +156,9 @@ impl Sandbox<'_> {
                     Event::Order(Reaction::Input(bytes)) => program.add_input(&bytes),
                     // The program continues without its operator: the receipt reports its end. Nobody adds to its input.
                     Event::Closed => program.add_input(&[]),
-                    Event::Order(Reaction::Greet | Reaction::Accept(_) | Reaction::Ignore) => {}
+                    Event::Order(
+                        Reaction::Greet | Reaction::Accept(_) | Reaction::Network(_) | Reaction::Ignore,
+                    ) => {}
                 }
             }
             program.feed();

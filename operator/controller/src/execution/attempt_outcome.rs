@@ -177,6 +177,7 @@ impl Captured {
             RunnerMessage::Ready(_)
             | RunnerMessage::Accepted(_)
             | RunnerMessage::Refused(_)
+            | RunnerMessage::Network(_)
             | RunnerMessage::Exit(_) => return Ok(()),
         };
         if kept.len() + bytes.len() > MAX_CAPTURED {

@@ -129,7 +129,7 @@ impl Session {
         };
         while let Some(message) = self.message() {
             match message {
-                RunnerMessage::Ready(_) | RunnerMessage::Accepted(_) => {}
+                RunnerMessage::Ready(_) | RunnerMessage::Accepted(_) | RunnerMessage::Network(_) => {}
                 RunnerMessage::Stdout(bytes) => finished.stdout.extend(bytes),
                 RunnerMessage::Stderr(bytes) => finished.stderr.extend(bytes),
                 RunnerMessage::StdoutTail(bytes) => finished.stdout_tail = bytes,
@@ -226,6 +226,7 @@ pub fn script_of(interpreter: &str, file_name: &str, content: &str) -> Run {
         input: "{}".into(),
         env: [].into(),
         secret_env: [].into(),
+        network: None,
         limits: RunLimits {
             timeout_ms: 20_000,
             grace_ms: 200,

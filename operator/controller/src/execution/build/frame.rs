@@ -83,6 +83,7 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, mut secret_env: BTreeMap<
         keeps_input_open,
         env,
         secret_env,
+        network: None,
         limits: RunLimits {
             timeout_ms: u64::try_from(admitted.timeout.as_millis()).unwrap_or(u64::MAX),
             grace_ms: GRACE_MS,

@@ -1,0 +1,346 @@
+//! Connections of a program without a network: the runner opens channels, and the broker dials for them.
+//!
+//! The frames of channels travel beside output on the stream of a run. They are no part of the run's digest, and an operator
+//! that settles a run from its log skips them. The same frames, without the escapes of the log, go on to the broker.
+//!
+//! Each side may send [`INITIAL_WINDOW_BYTES`] of data on a new channel, and more only after `Window` frames of the receiver,
+//! so a channel that nobody reads holds up no other frame.
+
+use serde::{Deserialize, Serialize};
+
+use crate::frame::{Frame, Kind, encode};
+use crate::message::{MessageError, from_json, to_json};
+
+/// Data that a sender may send on a new channel before the first `Window` frame.
+pub const INITIAL_WINDOW_BYTES: u32 = 64 * 1024;
+
+/// Most channels of one run at one time.
+pub const MAX_CHANNELS: usize = 256;
+
+/// Most bytes of data in one frame.
+pub const MAX_NETWORK_DATA: usize = 32 * 1024;
+
+/// Bytes of the channel number before data.
+const CHANNEL_BYTES: usize = 4;
+
+/// Largest payload of a frame with data.
+pub(crate) const MAX_DATA_PAYLOAD: usize = CHANNEL_BYTES + MAX_NETWORK_DATA;
+
+/// Number of a connection. The runner chooses it and never uses it twice in a run.
+pub type Channel = u32;
+
+/// The hosts that the program of a run may connect to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunNetwork {
+    pub hosts: Vec<HostRule>,
+    /// Most connections at one time, at most [`MAX_CHANNELS`].
+    pub connections: u32,
+}
+
+/// A host pattern, lower case and without a dot at its end, and its TCP ports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostRule {
+    /// A name such as `api.example.com`, or `*.example.com` for all names below it.
+    pub name: String,
+    pub ports: Vec<u16>,
+}
+
+/// From the runner, through the operator, to the broker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetworkRequest {
+    Open(OpenChannel),
+    /// Bytes that the program wrote.
+    Data(Channel, Vec<u8>),
+    /// The runner takes so many more bytes.
+    Window(Channel, u32),
+    Close(Channel, CloseKind),
+    /// A connection or a lookup that the runner refused itself. It is only recorded.
+    Refused(RefusedConnection),
+}
+
+/// From the broker, through the operator, to the runner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetworkResponse {
+    Opened(ChannelOpened),
+    /// Bytes of the host.
+    Data(Channel, Vec<u8>),
+    /// The broker takes so many more bytes.
+    Window(Channel, u32),
+    Close(Channel, CloseKind),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenChannel {
+    pub channel: Channel,
+    /// The name that the program looked up, or the address that it named.
+    pub host: String,
+    pub port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChannelOpened {
+    pub channel: Channel,
+    pub verdict: Verdict,
+    /// The address that was dialed, or that was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedConnection {
+    pub host: String,
+    /// 0 for a lookup.
+    pub port: u16,
+    pub verdict: Verdict,
+}
+
+/// The end of one direction of a channel, or of the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CloseKind {
+    /// The sender sends no more data; it still receives.
+    End = 0,
+    /// The channel is over at once, in both directions.
+    Reset = 1,
+}
+
+/// The decision about a connection. Each word but `Allowed` is also a reason of executions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub enum Verdict {
+    Allowed,
+    /// Skill or policy do not name the host.
+    HostNotAllowed,
+    /// They name the host without this port.
+    PortNotAllowed,
+    /// The host has an address that nobody may reach.
+    AddressNotAllowed,
+    /// The name in TLS or HTTP is another than the connection's.
+    HostMismatch,
+    /// The name has no address.
+    NameNotFound,
+    /// The host refused the connection or could not be reached.
+    ConnectFailed,
+    /// The host did not answer in time.
+    ConnectTimedOut,
+    /// A limit of connections, bytes, rate or time is reached.
+    EgressLimitReached,
+    /// The broker cannot be reached.
+    BrokerUnavailable,
+}
+
+impl Verdict {
+    /// Every verdict.
+    pub const ALL: [Self; 10] = [
+        Self::Allowed,
+        Self::HostNotAllowed,
+        Self::PortNotAllowed,
+        Self::AddressNotAllowed,
+        Self::HostMismatch,
+        Self::NameNotFound,
+        Self::ConnectFailed,
+        Self::ConnectTimedOut,
+        Self::EgressLimitReached,
+        Self::BrokerUnavailable,
+    ];
+
+    /// Returns the word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "Allowed",
+            Self::HostNotAllowed => "HostNotAllowed",
+            Self::PortNotAllowed => "PortNotAllowed",
+            Self::AddressNotAllowed => "AddressNotAllowed",
+            Self::HostMismatch => "HostMismatch",
+            Self::NameNotFound => "NameNotFound",
+            Self::ConnectFailed => "ConnectFailed",
+            Self::ConnectTimedOut => "ConnectTimedOut",
+            Self::EgressLimitReached => "EgressLimitReached",
+            Self::BrokerUnavailable => "BrokerUnavailable",
+        }
+    }
+}
+
+impl NetworkRequest {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Open(_) => Kind::ChannelOpen,
+            Self::Data(..) => Kind::ChannelWritten,
+            Self::Window(..) => Kind::RunnerWindow,
+            Self::Close(..) => Kind::RunnerClose,
+            Self::Refused(_) => Kind::ConnectionRefused,
+        }
+    }
+
+    /// The bytes of the frame; an error when it is over the limit of its type.
+    pub fn encode(&self) -> Result<Vec<u8>, MessageError> {
+        let kind = self.kind();
+        let payload = match self {
+            Self::Open(open) => to_json(kind, open)?,
+            Self::Refused(refused) => to_json(kind, refused)?,
+            Self::Data(channel, bytes) => with_channel(*channel, bytes),
+            Self::Window(channel, bytes) => with_channel(*channel, &bytes.to_be_bytes()),
+            Self::Close(channel, close) => with_channel(*channel, &[*close as u8]),
+        };
+        Ok(encode(kind, &payload)?)
+    }
+
+    pub fn decode(frame: Frame) -> Result<Self, MessageError> {
+        match frame.kind {
+            Kind::ChannelOpen => from_json(&frame).map(Self::Open),
+            Kind::ConnectionRefused => from_json(&frame).map(Self::Refused),
+            Kind::ChannelWritten => data(frame).map(|(channel, bytes)| Self::Data(channel, bytes)),
+            Kind::RunnerWindow => window(&frame).map(|(channel, bytes)| Self::Window(channel, bytes)),
+            Kind::RunnerClose => close(&frame).map(|(channel, close)| Self::Close(channel, close)),
+            kind => Err(MessageError::Direction(kind)),
+        }
+    }
+}
+
+impl NetworkResponse {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Opened(_) => Kind::ChannelOpened,
+            Self::Data(..) => Kind::ChannelReceived,
+            Self::Window(..) => Kind::BrokerWindow,
+            Self::Close(..) => Kind::BrokerClose,
+        }
+    }
+
+    /// The bytes of the frame; an error when it is over the limit of its type.
+    pub fn encode(&self) -> Result<Vec<u8>, MessageError> {
+        let kind = self.kind();
+        let payload = match self {
+            Self::Opened(opened) => to_json(kind, opened)?,
+            Self::Data(channel, bytes) => with_channel(*channel, bytes),
+            Self::Window(channel, bytes) => with_channel(*channel, &bytes.to_be_bytes()),
+            Self::Close(channel, close) => with_channel(*channel, &[*close as u8]),
+        };
+        Ok(encode(kind, &payload)?)
+    }
+
+    pub fn decode(frame: Frame) -> Result<Self, MessageError> {
+        match frame.kind {
+            Kind::ChannelOpened => from_json(&frame).map(Self::Opened),
+            Kind::ChannelReceived => data(frame).map(|(channel, bytes)| Self::Data(channel, bytes)),
+            Kind::BrokerWindow => window(&frame).map(|(channel, bytes)| Self::Window(channel, bytes)),
+            Kind::BrokerClose => close(&frame).map(|(channel, close)| Self::Close(channel, close)),
+            kind => Err(MessageError::Direction(kind)),
+        }
+    }
+}
+
+fn with_channel(channel: Channel, rest: &[u8]) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(CHANNEL_BYTES + rest.len());
+    payload.extend_from_slice(&channel.to_be_bytes());
+    payload.extend_from_slice(rest);
+    payload
+}
+
+fn data(mut frame: Frame) -> Result<(Channel, Vec<u8>), MessageError> {
+    let (channel, _) = split_channel(&frame)?;
+    frame.payload.drain(..CHANNEL_BYTES);
+    Ok((channel, frame.payload))
+}
+
+fn window(frame: &Frame) -> Result<(Channel, u32), MessageError> {
+    let (channel, rest) = split_channel(frame)?;
+    let bytes = rest.try_into().map_err(|_| MessageError::Malformed(frame.kind))?;
+    Ok((channel, u32::from_be_bytes(bytes)))
+}
+
+fn close(frame: &Frame) -> Result<(Channel, CloseKind), MessageError> {
+    match split_channel(frame)? {
+        (channel, [0]) => Ok((channel, CloseKind::End)),
+        (channel, [1]) => Ok((channel, CloseKind::Reset)),
+        _ => Err(MessageError::Malformed(frame.kind)),
+    }
+}
+
+fn split_channel(frame: &Frame) -> Result<(Channel, &[u8]), MessageError> {
+    let (channel, rest) =
+        frame.payload.split_first_chunk::<CHANNEL_BYTES>().ok_or(MessageError::Malformed(frame.kind))?;
+    Ok((Channel::from_be_bytes(*channel), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Decoder, Direction};
+
+    fn read(bytes: &[u8], direction: Direction) -> Frame {
+        let mut decoder = Decoder::new(direction);
+        decoder.push(bytes);
+        decoder.pop().unwrap().unwrap()
+    }
+
+    #[test]
+    fn every_request_comes_back() {
+        for request in [
+            NetworkRequest::Open(OpenChannel { channel: 7, host: "api.example.com".into(), port: 443 }),
+            NetworkRequest::Data(7, vec![0, 1, 2]),
+            NetworkRequest::Data(u32::MAX, Vec::new()),
+            NetworkRequest::Window(7, 65_536),
+            NetworkRequest::Close(7, CloseKind::End),
+            NetworkRequest::Close(7, CloseKind::Reset),
+            NetworkRequest::Refused(RefusedConnection {
+                host: "10.0.0.1".into(),
+                port: 80,
+                verdict: Verdict::HostNotAllowed,
+            }),
+        ] {
+            let frame = read(&request.encode().unwrap(), Direction::ToOperator);
+            assert_eq!(NetworkRequest::decode(frame).unwrap(), request);
+        }
+    }
+
+    #[test]
+    fn every_response_comes_back() {
+        for response in [
+            NetworkResponse::Opened(ChannelOpened {
+                channel: 7,
+                verdict: Verdict::Allowed,
+                address: Some("203.0.113.1".into()),
+            }),
+            NetworkResponse::Data(7, vec![0, 1, 2]),
+            NetworkResponse::Window(7, 1),
+            NetworkResponse::Close(7, CloseKind::Reset),
+        ] {
+            let frame = read(&response.encode().unwrap(), Direction::ToRunner);
+            assert_eq!(NetworkResponse::decode(frame).unwrap(), response);
+        }
+    }
+
+    #[test]
+    fn payloads_of_another_length_are_refused() {
+        for (kind, payload) in [
+            (Kind::ChannelWritten, &b"abc"[..]),
+            (Kind::RunnerWindow, b"\0\0\0\x01\0\0\0"),
+            (Kind::RunnerWindow, b"\0\0\0\x01\0\0\0\0\0"),
+            (Kind::RunnerClose, b"\0\0\0\x01"),
+            (Kind::RunnerClose, b"\0\0\0\x01\x02"),
+        ] {
+            let frame = read(&encode(kind, payload).unwrap(), Direction::ToOperator);
+            let error = NetworkRequest::decode(frame).unwrap_err();
+            assert!(matches!(error, MessageError::Malformed(found) if found == kind), "{error}");
+        }
+    }
+
+    #[test]
+    fn data_is_limited() {
+        assert!(NetworkRequest::Data(1, vec![0; MAX_NETWORK_DATA]).encode().is_ok());
+        assert!(NetworkRequest::Data(1, vec![0; MAX_NETWORK_DATA + 1]).encode().is_err());
+    }
+
+    #[test]
+    fn a_verdict_is_its_word() {
+        for verdict in Verdict::ALL {
+            assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.as_str());
+        }
+    }
+}
