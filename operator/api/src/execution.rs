@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Isolation, Reason, duration::SkillDuration, dynamic::BodyCommand, mcp::McpCall, schema};
+use crate::{
+    Isolation, Reason, duration::SkillDuration, dynamic::BodyCommand, mcp::McpCall, network::Connections,
+    schema,
+};
 
 /// Skill, version and input of one run. Every field but `cancel` is immutable.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -207,6 +210,9 @@ pub struct SkillExecutionStatus {
     /// Isolation that the sandbox proved before the program started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+    /// Connections that the run asked for. Only of a skill that may reach hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
     /// `Finished`: the run has ended. `Succeeded`: it ended with success.
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["type".into()]))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -14,9 +14,11 @@ pub mod dynamic;
 mod effective_limits;
 pub mod execution;
 pub mod gateway;
+pub mod http;
 pub mod instructions;
 pub mod mcp;
 pub mod names;
+pub mod network;
 pub mod policy;
 pub mod reason;
 mod schema;
@@ -30,7 +32,7 @@ pub use execution::{Phase, SkillExecution, SkillExecutionSpec, SkillExecutionSta
 pub use policy::{IsolationLevel, SkillPolicy, SkillPolicySpec, SkillPolicyStatus};
 pub use reason::Reason;
 pub use skill::{Skill, SkillSpec, SkillStatus};
-pub use skillet_protocol::Isolation;
+pub use skillet_protocol::{Isolation, Verdict};
 pub use source::{SkillSource, SkillSourceSpec, SkillSourceStatus};
 pub use version::{SkillVersion, SkillVersionSpec};
 

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Isolation, duration::SkillDuration, dynamic::DynamicContentPolicy, gateway::GatewayPolicy, schema,
+    Isolation, duration::SkillDuration, dynamic::DynamicContentPolicy, gateway::GatewayPolicy,
+    network::NetworkPolicy, schema,
 };
 
 /// Settings for all skills of the cluster.
@@ -76,6 +77,12 @@ pub struct SkillPolicySpec {
     /// Commands in instructions that may run.
     #[serde(default)]
     pub dynamic_content: DynamicContentPolicy,
+    /// True lets skills reach the hosts that they name, if `network` allows the hosts too. Default false.
+    #[serde(default)]
+    pub network_enabled: bool,
+    /// Hosts that skills may reach, and limits of their connections.
+    #[serde(default)]
+    pub network: NetworkPolicy,
 }
 
 impl Default for SkillPolicySpec {
@@ -95,6 +102,8 @@ impl Default for SkillPolicySpec {
             gateway: GatewayPolicy::default(),
             sources: SourcePolicy::default(),
             dynamic_content: DynamicContentPolicy::default(),
+            network_enabled: false,
+            network: NetworkPolicy::default(),
         }
     }
 }

@@ -115,6 +115,51 @@ pub fn host_names(_: &mut SchemaGenerator) -> Schema {
     )
 }
 
+const HOST_PATTERN: &str = r"^([*]\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+
+/// A host, or `*.` and the host above those that it means.
+pub fn host_pattern(_: &mut SchemaGenerator) -> Schema {
+    let message = "write a host in lower case, such as api.example.com, or *.example.com for all below it";
+    let rules = [json!({ "rule": format!("self.matches(r'{HOST_PATTERN}')"), "message": message })];
+    json_schema!({ "type": "string", "minLength": 1, "maxLength": 253, "x-kubernetes-validations": rules })
+}
+
+/// Hosts of a policy, at most 256: as `host_pattern`, or `*` for every public host.
+pub fn host_patterns(_: &mut SchemaGenerator) -> Schema {
+    let rule = format!("self == '*' || self.matches(r'{HOST_PATTERN}')");
+    list(
+        256,
+        253,
+        &rule,
+        "write a host in lower case, such as api.example.com, *.example.com for all below it, or * for every public host",
+    )
+}
+
+/// Ranges of addresses, at most 64.
+pub fn address_ranges(_: &mut SchemaGenerator) -> Schema {
+    list(64, 64, "isCIDR(self)", "write a range of addresses, such as 198.51.100.0/24")
+}
+
+/// Headers of a request by name, at most 32.
+pub fn header_values(_: &mut SchemaGenerator) -> Schema {
+    texts(32, 8192)
+}
+
+/// Parameters of a URL by name, at most 64.
+pub fn query_values(_: &mut SchemaGenerator) -> Schema {
+    texts(64, 4096)
+}
+
+/// Paths in a response by the name of the output's field, at most 64.
+pub fn response_paths(_: &mut SchemaGenerator) -> Schema {
+    texts(64, 512)
+}
+
+fn texts(max_properties: u32, max_length: u32) -> Schema {
+    let value = json!({ "type": "string", "maxLength": max_length });
+    json_schema!({ "type": "object", "maxProperties": max_properties, "additionalProperties": value })
+}
+
 /// Reads an amount that YAML may have taken for a number.
 pub fn read_quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 
-use crate::{duration::SkillDuration, instructions::Instructions, schema};
+use crate::{duration::SkillDuration, http::Http, instructions::Instructions, network::Network, schema};
 pub use crate::{effective_limits::EffectiveLimits, skill_status::SkillStatus};
 
 /// Version, description, mode, program and instructions of a skill.
@@ -33,12 +33,12 @@ pub use crate::{effective_limits::EffectiveLimits, skill_status::SkillStatus};
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = kube::core::Rule::new("self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')").message("metadata.name must be at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit"),
     validation = kube::core::Rule::new("self.spec.version != oldSelf.spec.version || !has(self.status) || !has(self.status.versions) || !(self.spec.version in self.status.versions) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'Sealed' && c.status == 'True') || ((has(self.spec.description) ? self.spec.description : '') == (has(oldSelf.spec.description) ? oldSelf.spec.description : '') && has(self.spec.tool) == has(oldSelf.spec.tool) && (!has(self.spec.tool) || self.spec.tool == oldSelf.spec.tool) && has(self.spec.run) == has(oldSelf.spec.run) && (!has(self.spec.run) || self.spec.run == oldSelf.spec.run) && has(self.spec.limits) == has(oldSelf.spec.limits) && (!has(self.spec.limits) || self.spec.limits == oldSelf.spec.limits))").message("this version is sealed; raise spec.version to change description, tool, run or limits"),
-    validation = kube::core::Rule::new("self.spec.version != oldSelf.spec.version || !has(self.status) || !has(self.status.versions) || !(self.spec.version in self.status.versions) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'Sealed' && c.status == 'True') || (has(self.spec.instructions) == has(oldSelf.spec.instructions) && (!has(self.spec.instructions) || self.spec.instructions == oldSelf.spec.instructions) && has(self.spec.files) == has(oldSelf.spec.files) && (!has(self.spec.files) || self.spec.files == oldSelf.spec.files))").message("this version is sealed; raise spec.version to change instructions or files")
+    validation = kube::core::Rule::new("self.spec.version != oldSelf.spec.version || !has(self.status) || !has(self.status.versions) || !(self.spec.version in self.status.versions) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'Sealed' && c.status == 'True') || (has(self.spec.instructions) == has(oldSelf.spec.instructions) && (!has(self.spec.instructions) || self.spec.instructions == oldSelf.spec.instructions) && has(self.spec.files) == has(oldSelf.spec.files) && (!has(self.spec.files) || self.spec.files == oldSelf.spec.files) && has(self.spec.network) == has(oldSelf.spec.network) && (!has(self.spec.network) || self.spec.network == oldSelf.spec.network))").message("this version is sealed; raise spec.version to change instructions, files or network")
 )]
 #[x_kube(validation = ("has(self.run) || has(self.instructions)", "a skill needs run (a program), instructions (a text for models), or both"))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillSpec {
-    /// Version of the content, three numbers `a.b.c`. Content under a version never changes once sealed: raise it with every change of `tool`, `run`, `limits`, `instructions`, `files` or `description`.
+    /// Version of the content, three numbers `a.b.c`. Content under a version never changes once sealed: raise it with every change of `tool`, `run`, `limits`, `network`, `instructions`, `files` or `description`.
     #[schemars(length(max = 29))]
     #[x_kube(validation = kube::core::Rule::new(r"self.matches('^(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,8})$')").message("version is three numbers without leading zeros, such as 1.2.3: no v, no pre-release, no build"))]
     pub version: String,
@@ -82,6 +82,9 @@ pub struct SkillSpec {
     /// Text that a model reads before it does the work, as in a SKILL.md. With `run`, the manual of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
+    /// Hosts that the program may reach. Unset: none, and of `run.http` the one host that its URL names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
     /// Files of the bundle beside the instructions, such as `references/api.md`. A model reads them by their path. At most 128, of at most 700 KiB together.
     #[schemars(length(max = 128))]
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["path".into()]))]
@@ -160,12 +163,15 @@ pub struct Tool {
 
 /// The program of a skill: exactly one handler.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[x_kube(validation = ("has(self.sandbox)", "run needs exactly one handler: sandbox"))]
+#[x_kube(validation = ("has(self.sandbox) != has(self.http)", "run needs exactly one handler: sandbox or http"))]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// A program in a Job pod of its own, with no network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,
+    /// An HTTP request to a host of `network`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<Http>,
 }
 
 /// A program, its image, files and environment.

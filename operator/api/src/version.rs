@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     instructions::Instructions,
+    network::Network,
     skill::{File, Limits, Run, Tool},
 };
 
@@ -54,6 +55,9 @@ pub struct SkillVersionSpec {
     /// Text that a model reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
+    /// Hosts that the program may reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
     /// Files of the bundle beside the instructions.
     #[schemars(length(max = 128))]
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["path".into()]))]

@@ -42,6 +42,7 @@ impl VersionHead {
                 tool: None,
                 run: None,
                 instructions: None,
+                network: None,
                 files: Vec::new(),
                 limits: None,
             },

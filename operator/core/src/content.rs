@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use skillet_api::{
     SkillSpec, SkillVersionSpec,
     instructions::{InstructionTriggers, Instructions},
+    network::Network,
     skill::{File, Limits, RetryOn, Run, Tool},
 };
 
@@ -17,6 +18,7 @@ pub struct Content<'a> {
     pub tool: Option<&'a Tool>,
     pub run: Option<&'a Run>,
     pub instructions: Option<&'a Instructions>,
+    pub network: Option<&'a Network>,
     pub files: &'a [File],
     pub limits: Option<&'a Limits>,
 }
@@ -28,6 +30,7 @@ impl<'a> From<&'a SkillSpec> for Content<'a> {
             tool: spec.tool.as_ref(),
             run: spec.run.as_ref(),
             instructions: spec.instructions.as_ref(),
+            network: spec.network.as_ref(),
             files: &spec.files,
             limits: spec.limits.as_ref(),
         }
@@ -41,6 +44,7 @@ impl<'a> From<&'a SkillVersionSpec> for Content<'a> {
             tool: spec.tool.as_ref(),
             run: spec.run.as_ref(),
             instructions: spec.instructions.as_ref(),
+            network: spec.network.as_ref(),
             files: &spec.files,
             limits: spec.limits.as_ref(),
         }
@@ -70,6 +74,7 @@ pub fn seal(skill_name: &str, spec: &SkillSpec) -> SkillVersionSpec {
         tool: spec.tool.clone(),
         run: spec.run.clone(),
         instructions: spec.instructions.clone(),
+        network: spec.network.clone(),
         files: spec.files.clone(),
         limits: spec.limits.clone(),
     }
@@ -96,6 +101,12 @@ fn canonical(content: Content<'_>) -> String {
         instructions.triggers =
             instructions.triggers.filter(|triggers| *triggers != InstructionTriggers::default());
         parts.insert("instructions".to_owned(), json!(instructions));
+    }
+    if let Some(network) = content.network {
+        let mut network = network.clone();
+        network.hosts.sort_by(|a, b| a.name.cmp(&b.name));
+        network.hosts.iter_mut().for_each(|host| host.ports.sort_unstable());
+        parts.insert("network".to_owned(), json!(network));
     }
     if !content.files.is_empty() {
         let mut files: Vec<&File> = content.files.iter().collect();

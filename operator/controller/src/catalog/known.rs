@@ -75,6 +75,7 @@ impl KnownSkill {
             tool: None,
             run: None,
             instructions: None,
+            network: None,
             files: Vec::new(),
             limits: None,
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use skillet_api::{Isolation, Phase, Reason, execution::StreamStatus};
+use skillet_api::{Isolation, Phase, Reason, execution::StreamStatus, network::Connections};
 use skillet_core::{
     admission::Refusal,
     outcome::{self, FinishedProgram, Outcome, Termination},
@@ -41,6 +41,8 @@ pub(crate) struct Conclusion {
     pub(crate) exit_code: Option<i32>,
     pub(crate) sandbox: SandboxRef,
     pub(crate) isolation: Option<Isolation>,
+    /// Connections of all attempts.
+    pub(crate) connections: Option<Connections>,
     /// Something may still run in the sandbox: it is to be removed at once, after the status is written.
     pub(crate) must_end: bool,
 }

@@ -152,6 +152,7 @@ pub(crate) fn finished(
         exit_code,
         sandbox,
         isolation,
+        connections,
         must_end: _,
     } = conclusion;
     SkillExecutionStatus {
@@ -174,6 +175,7 @@ pub(crate) fn finished(
         node: sandbox.node,
         image_id: sandbox.image_id,
         isolation,
+        connections,
         conditions,
     }
 }
