@@ -21,7 +21,7 @@ async fn an_operator_killed_while_it_releases_an_unused_sandbox_loses_no_run() -
         j.apply(&SkillDraft::shell("steady", "sleep 3; cat")).await?;
         let first = begin(j, "steady").await?;
         let template = job_of(j, &first).await?;
-        let (unused, released) = operator::away(&j.client, async || {
+        let (unused, released) = Box::pin(operator::away(&j.client, async || {
             // Its runner ends without a run, as that of an operator that was killed before it sent one.
             let unused = j.start("steady", json!({ "of": "unused" })).await?;
             plant(j, template, &unused, |pod| {
@@ -38,7 +38,7 @@ async fn an_operator_killed_while_it_releases_an_unused_sandbox_loses_no_run() -
             let api = j.api::<SkillExecution>();
             api.patch_status(&released.name_any(), &PatchParams::default(), &patch).await?;
             Ok((unused, released))
-        })
+        }))
         .await?;
         eventually("the unused sandbox is recorded", WITHIN, async || {
             let status = status(j, &unused).await?;

@@ -52,7 +52,7 @@ pub struct NetworkPolicy {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<NamespaceHosts>,
     /// Hosts inside of the cluster or of a private network that skills may reach although their addresses are private. Default none. At most 64.
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub internal_hosts: Vec<InternalHost>,
     /// Ranges of addresses that no skill may reach, beside all that are not public and those of the cluster, such as `198.51.100.0/24`. At most 64.

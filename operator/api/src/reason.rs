@@ -133,6 +133,8 @@ reasons! {
     Suspended,
     /// SkillPolicy does not allow the host.
     HostNotAllowed,
+    /// SkillPolicy has `networkEnabled: false`.
+    NetworkDisabled,
     /// The repository could not be reached, or its server failed.
     SourceUnavailable,
     /// The server refused the credentials, or asks for some.

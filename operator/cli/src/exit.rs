@@ -64,6 +64,7 @@ impl Exit {
             | Reason::CommandNotFound
             | Reason::ServerNotFound
             | Reason::DynamicContentDisabled
+            | Reason::NetworkDisabled
             | Reason::VersionNotFound
             | Reason::VersionYanked
             | Reason::ConstraintInvalid

@@ -20,6 +20,7 @@ pub(crate) mod engine;
 mod entry;
 mod finish;
 mod gather;
+mod http_run;
 mod mcp_call;
 mod mcp_sessions;
 mod order;
@@ -45,9 +46,9 @@ use jiff::Timestamp;
 use kube::runtime::events::EventType;
 use skillet_api::{Reason, SkillExecution};
 use skillet_core::{
-    admission::Admitted,
+    admission::{Admitted, Refusal},
     retry::{self, RetryDecision},
-    skill::RunPart,
+    skill::{Handler, RunPart, SandboxProgram},
 };
 use skillet_kube::parsed_size;
 use tokio::sync::watch;
@@ -94,10 +95,17 @@ enum RunEnd {
 
 /// Runs an admitted execution until its status is final or the cluster has no room for it.
 async fn run(ctx: &Arc<Context>, assignment: Assignment) -> RunEnd {
+    match assignment.admitted.content.handler.clone() {
+        Handler::Sandbox(program) => run_in_sandbox(ctx, assignment, program).await,
+        Handler::Http(program) => http_run::run(ctx, assignment, &program).await,
+    }
+}
+
+async fn run_in_sandbox(ctx: &Arc<Context>, assignment: Assignment, program: Arc<SandboxProgram>) -> RunEnd {
     let Assignment { reference, execution, admitted, point, order, room, has_waited } = assignment;
     let (generation, was_cancelled) = (execution.metadata.generation, execution.spec.cancel);
     let orders = order.clone();
-    let conclusion = match plan(ctx, reference.clone(), execution, admitted, order.clone()).await {
+    let conclusion = match plan(ctx, reference.clone(), execution, (admitted, program), order.clone()).await {
         Err(conclusion) => conclusion,
         Ok(plan) => {
             let mut run =
@@ -129,7 +137,7 @@ async fn plan(
     ctx: &Context,
     reference: Arc<ExecutionRef>,
     execution: Arc<SkillExecution>,
-    admitted: Admitted,
+    admitted: (Admitted, Arc<SandboxProgram>),
     mut order: watch::Receiver<Order>,
 ) -> Result<Plan, Conclusion> {
     tokio::select! {
@@ -302,7 +310,12 @@ impl Run {
             }
         };
         self.pins.push(ctx.version_pins.pin(reference.namespace(), &admitted.skill, &admitted.version));
-        let plan = plan(ctx, reference, execution, admitted, self.order.clone()).await?;
+        let Some(program) = admitted.content.sandbox().cloned() else {
+            let message = format!("version {} of the other operator has no sandbox", admitted.version);
+            let refusal = Refusal::new(Reason::SandboxLost, message);
+            return Err(Box::new(Conclusion::refused_with(&refusal, &reference.uid, point.ordinal)));
+        };
+        let plan = plan(ctx, reference, execution, (admitted, program), self.order.clone()).await?;
         Ok(Self { plan, point, unused: 0, ..self })
     }
 

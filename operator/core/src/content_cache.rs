@@ -306,6 +306,6 @@ mod tests {
         assert_eq!(cache.len(), 5);
         let [a, b] = ["a.sh", "b.sh"]
             .map(|path| cache.find("u", &RunPart::Script(path.to_owned()), &policy).unwrap().unwrap());
-        assert_ne!(a.program, b.program);
+        assert_ne!(a.sandbox().unwrap().program, b.sandbox().unwrap().program);
     }
 }

@@ -13,6 +13,7 @@ pub mod content_cache;
 pub mod exact_json;
 pub mod expectation;
 pub mod glob;
+pub mod http;
 pub mod import;
 pub mod js_number;
 pub mod json_text;

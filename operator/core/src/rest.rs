@@ -25,6 +25,7 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::NoInterpreter
         | Reason::SessionEnded
         | Reason::DynamicContentDisabled
+        | Reason::NetworkDisabled
         | Reason::VersionConflict
         | Reason::SealRecordFull
         | Reason::ConfigMapMissing

@@ -42,6 +42,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::McpError
         | Reason::ToolFailed
         | Reason::DynamicContentDisabled
+        | Reason::NetworkDisabled
         | Reason::VersionNotFound
         | Reason::VersionYanked
         | Reason::ConstraintInvalid

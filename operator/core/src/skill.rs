@@ -7,26 +7,24 @@ mod bundle_image;
 mod command;
 mod dependencies;
 mod field_error;
+mod http;
 mod image;
 mod instructions;
 mod limits;
 mod mcp_server;
+mod network;
 mod sandbox_spec;
 mod script;
+mod valid;
 mod warnings;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 use skillet_api::{
     Reason, SkillExecutionSpec, SkillPolicySpec, SkillSpec,
     skill::{Run, Runtime, SecretEnvVar},
 };
-use skillet_instructions::inputs::Input;
 
 use crate::{
     content::{Content, digest},
@@ -44,7 +42,9 @@ pub use self::{
     instructions::{BODY_SOURCE, MAX_BODY_BYTES, MAX_BUNDLE_BYTES, body_problem, body_source, with_body},
     limits::{ValidLimits, effective_limits, maximum_limits},
     mcp_server::{expand_variables, server_problem, validate_server},
+    network::{HostPattern, ValidNetwork, check_hosts, may_reach},
     script::{Interpreter, validate_script},
+    valid::{Handler, ImageChoice, Program, SandboxProgram, ValidContent, ValidFile},
     warnings::warnings,
 };
 
@@ -58,55 +58,12 @@ pub struct ValidSkill {
 }
 
 impl ValidSkill {
-    /// Returns the variables from Secrets of its program and of its MCP servers, whose spec this is.
+    /// Returns the values from Secrets of its program and of its MCP servers, whose spec this is.
     pub fn secret_env(&self, spec: &SkillSpec) -> Vec<SecretEnvVar> {
-        let program = self.content.iter().flat_map(|content| &content.secret_env);
+        let program = self.content.iter().flat_map(ValidContent::secrets);
         let servers = spec.instructions.iter().flat_map(|instructions| instructions.mcp_servers.values());
-        program.chain(servers.flat_map(|server| &server.secret_env)).cloned().collect()
+        program.chain(servers.flat_map(|server| server.secret_env.iter().cloned())).collect()
     }
-}
-
-/// Content that was validated; builders check nothing again.
-#[derive(Clone, Debug)]
-pub struct ValidContent {
-    pub image: ImageChoice,
-    pub program: Program,
-    pub files: Vec<ValidFile>,
-    pub env: BTreeMap<String, String>,
-    pub secret_env: Vec<SecretEnvVar>,
-    /// Image with further files of the bundle.
-    pub bundle_image: Option<BundleImage>,
-    pub limits: ValidLimits,
-    pub input_schema: Option<Arc<Schema>>,
-    pub output_schema: Option<Arc<Schema>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum ImageChoice {
-    /// One of Skillet's own images.
-    Runtime(Runtime),
-    /// An image of the user that the policy allows.
-    Image(String),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Program {
-    /// A text that the runtime's interpreter runs.
-    Script { runtime: Runtime, text: String, args: Vec<String> },
-    /// The program and its arguments, at least one element.
-    Command { argv: Vec<String> },
-    /// A file of the bundle. The bundle is the working directory.
-    BundleScript { interpreter: String, path: String },
-    /// A command of the body, which declares these inputs. The bundle is the working directory.
-    BodyCommand { interpreter: String, text: String, inputs: Vec<Input> },
-    /// An MCP server over standard input and output. The bundle is the working directory. Words and values may have variables.
-    McpServer {
-        argv: Vec<String>,
-        env: BTreeMap<String, String>,
-        /// Time after the last call at which it is ended.
-        idle: Duration,
-        call_timeout: Duration,
-    },
 }
 
 /// The part of a version that an execution runs.
@@ -163,13 +120,6 @@ pub fn interpreter_path(runtime: Runtime) -> &'static str {
         Runtime::Python => "/usr/bin/python3",
         Runtime::Node => "/usr/bin/node",
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ValidFile {
-    /// Relative, without empty, `.` or `..` segments; no other file's path is a folder of it.
-    pub path: String,
-    pub bytes: Vec<u8>,
 }
 
 /// Returns the versions that a Skill withdraws.
@@ -293,27 +243,23 @@ fn read_content(
     errors: &mut FieldErrors,
 ) -> Option<ValidContent> {
     let (input_schema, output_schema) = check_interface(content, errors);
-    let sandbox = run.sandbox.as_ref();
-    if sandbox.is_none() {
-        errors.spec("spec.run", "needs exactly one handler: sandbox");
-    }
-    let sandbox = sandbox.and_then(|sandbox| sandbox_spec::read(sandbox, policy, errors));
+    let handler = match (&run.sandbox, &run.http) {
+        (Some(sandbox), None) => sandbox_spec::read(sandbox, policy, errors).map(Handler::from),
+        (None, Some(http)) => http::read(http, content, errors).map(Handler::from),
+        (None, None) | (Some(_), Some(_)) => {
+            errors.spec("spec.run", "needs exactly one handler: sandbox or http");
+            None
+        }
+    };
+    let network = network::read(content.network, errors);
     let limits = limits::read(content.limits, policy, errors);
-    let (sandbox, limits) = (sandbox?, limits?);
-    if let ImageChoice::Runtime(runtime) = sandbox.image {
+    let (handler, limits) = (handler?, limits?);
+    if let Handler::Sandbox(sandbox) = &handler
+        && let ImageChoice::Runtime(runtime) = sandbox.image
+    {
         limits::check_runtime(&limits, runtime, errors);
     }
-    Some(ValidContent {
-        image: sandbox.image,
-        program: sandbox.program,
-        files: sandbox.files,
-        env: sandbox.env,
-        secret_env: sandbox.secret_env,
-        bundle_image: None,
-        limits,
-        input_schema,
-        output_schema,
-    })
+    Some(ValidContent { handler, network, limits, input_schema, output_schema })
 }
 
 fn read_schema(field: &str, schema: Option<&Value>, errors: &mut FieldErrors) -> Option<Arc<Schema>> {

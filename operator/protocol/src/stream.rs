@@ -64,7 +64,9 @@ impl StreamWriter {
             self.digest = Some(Sha256::new());
         }
         // Whoever settles a run from its log need not keep what went through its connections.
-        if let Some(digest) = self.digest.as_mut().filter(|_| !message.kind().is_network()) {
+        if let Some(digest) = &mut self.digest
+            && !message.kind().is_network()
+        {
             digest.update(&bytes);
         }
         Ok(match message {

@@ -247,7 +247,7 @@ impl Attempt<'_> {
     }
 
     pub(super) fn image(&self) -> &str {
-        match &self.plan.admitted.content.image {
+        match &self.plan.program.image {
             ImageChoice::Runtime(runtime) => self.ctx.settings.runtime_image(*runtime),
             ImageChoice::Image(image) => image,
         }

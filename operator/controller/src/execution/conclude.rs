@@ -88,7 +88,7 @@ impl Conclusion {
 pub(crate) fn conclude(end: AttemptOutcome, content: &ValidContent, timeout: Duration) -> Conclusion {
     match end {
         AttemptOutcome::Ran { receipt, mut captured } => {
-            if matches!(content.program, ValidProgram::McpServer { .. }) {
+            if matches!(program(content), Some(ValidProgram::McpServer { .. })) {
                 // What a log has of a server are the messages of its calls.
                 (captured.stdout, captured.stdout_tail) = (Vec::new(), Vec::new());
             }
@@ -194,12 +194,16 @@ fn describe_end<'a>(
         termination: ending,
         stdout: &captured.stdout,
         is_truncated: false,
-        is_text: matches!(content.program, ValidProgram::BodyCommand { .. }),
+        is_text: matches!(program(content), Some(ValidProgram::BodyCommand { .. })),
         stderr_end,
         timeout,
         processes: content.limits.processes,
         output_schema: content.output_schema.as_deref(),
     }
+}
+
+fn program(content: &ValidContent) -> Option<&ValidProgram> {
+    content.sandbox().map(|sandbox| &sandbox.program)
 }
 
 /// The runner's outcome as core's; `None` if nothing ran.

@@ -34,7 +34,7 @@ impl Attempt<'_> {
             attempt: self.point.attempt,
             epoch: self.ctx.leadership.term(),
         };
-        let frame = frame::run(&id, &self.plan.admitted, self.plan.secret_env.clone());
+        let frame = frame::run(&id, &self.plan.admitted, &self.plan.program, self.plan.secret_env.clone());
         let frame = OperatorMessage::Run(Box::new(frame));
         // Another operator may lead already, if this one was stopped or cut off meanwhile.
         self.ctx.leadership.confirm().await;

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use skillet_api::{SkillExecution, SkillPolicySpec};
-use skillet_core::admission::{Admitted, Refusal};
+use skillet_core::{
+    admission::{Admitted, Refusal},
+    skill::SandboxProgram,
+};
 
 use super::{gather, reference::ExecutionRef};
 use crate::context::Context;
@@ -13,6 +16,7 @@ pub(crate) struct Plan {
     pub(crate) reference: Arc<ExecutionRef>,
     pub(crate) execution: Arc<SkillExecution>,
     pub(crate) admitted: Admitted,
+    pub(crate) program: Arc<SandboxProgram>,
     pub(crate) policy: Arc<SkillPolicySpec>,
     pub(crate) secret_env: BTreeMap<String, String>,
 }
@@ -23,10 +27,10 @@ impl Plan {
         ctx: &Context,
         reference: Arc<ExecutionRef>,
         execution: Arc<SkillExecution>,
-        admitted: Admitted,
+        (admitted, program): (Admitted, Arc<SandboxProgram>),
     ) -> Result<Self, Refusal> {
-        let secret_env = gather::secrets(ctx, reference.namespace(), &admitted.content.secret_env).await?;
-        Ok(Self { reference, execution, admitted, policy: ctx.catalog.policy(), secret_env })
+        let secret_env = gather::secrets(ctx, reference.namespace(), &program.secret_env).await?;
+        Ok(Self { reference, execution, admitted, program, policy: ctx.catalog.policy(), secret_env })
     }
 
     pub(crate) fn version(&self) -> String {

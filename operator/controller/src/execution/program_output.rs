@@ -27,7 +27,7 @@ pub(super) struct ProgramOutput {
 impl ProgramOutput {
     /// For the program of a plan. An MCP server gets the calls of its session.
     pub(super) async fn open(ctx: &Context, plan: &Plan) -> Self {
-        let program = &plan.admitted.content.program;
+        let program = &plan.program.program;
         let mut output = Self { captured: Captured::default(), session: None };
         if matches!(program, Program::McpServer { .. })
             && let Some(calls) = ctx.mcp_sessions.calls(&plan.reference).await

@@ -83,12 +83,15 @@ impl ProgramInput {
         if let Some((name, _)) = inputs.iter().find(|(_, value)| value.contains('\0')) {
             return Err(has_nul(format_args!("spec.command.inputs.{name}")));
         }
-        let declared = match &content.program {
-            Program::BodyCommand { inputs, .. } => inputs.as_slice(),
-            Program::Script { .. }
-            | Program::Command { .. }
-            | Program::BundleScript { .. }
-            | Program::McpServer { .. } => &[],
+        let declared = match content.sandbox().map(|sandbox| &sandbox.program) {
+            Some(Program::BodyCommand { inputs, .. }) => inputs.as_slice(),
+            Some(
+                Program::Script { .. }
+                | Program::Command { .. }
+                | Program::BundleScript { .. }
+                | Program::McpServer { .. },
+            )
+            | None => &[],
         };
         let values = CallValues { named: inputs, text: arguments };
         let ShellValues { words, variables } = shell_values(declared, &values).map_err(|missing| {

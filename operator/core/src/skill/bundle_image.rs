@@ -101,11 +101,11 @@ mod tests {
         for path in ["scripts/big.py", "a.sh"] {
             let valid = validate_script(&spec, path, &policy("own/")).unwrap();
             let image = BundleImage { reference: format!("own/skills{DIGEST}"), path: "pdf".into() };
-            assert_eq!(valid.bundle_image, Some(image), "{path}");
-            assert!(matches!(valid.program, Program::BundleScript { .. }));
+            assert_eq!(valid.sandbox().unwrap().bundle_image, Some(image), "{path}");
+            assert!(matches!(valid.sandbox().unwrap().program, Program::BundleScript { .. }));
         }
         let valid = validate_script(&spec, "scripts/big.py", &policy("own/")).unwrap();
-        assert_eq!(valid.image, ImageChoice::Runtime(Runtime::Python));
+        assert_eq!(valid.sandbox().unwrap().image, ImageChoice::Runtime(Runtime::Python));
         let refused = validate_script(&spec, "model.bin", &policy("own/")).unwrap_err();
         assert_eq!(refused[0].reason(), Reason::NoInterpreter);
         let refused = validate_script(&spec, "other.py", &policy("own/")).unwrap_err();

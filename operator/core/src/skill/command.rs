@@ -168,10 +168,12 @@ mod tests {
     fn a_command_of_the_body_runs_in_a_shell_with_the_bundle() {
         let spec = spec("dynamic: Run, inputs: [{name: tag}]", "files: [{path: a.txt, content: x}]");
         let valid = validate(&spec, "git log $1").unwrap();
-        assert_eq!(valid.image, ImageChoice::Runtime(Runtime::Shell));
-        let Program::BodyCommand { interpreter, text, inputs } = valid.program else { panic!() };
+        assert_eq!(valid.sandbox().unwrap().image, ImageChoice::Runtime(Runtime::Shell));
+        let Program::BodyCommand { interpreter, text, inputs } = &valid.sandbox().unwrap().program else {
+            panic!()
+        };
         assert_eq!((interpreter.as_str(), text.as_str(), inputs.len()), ("/bin/sh", "git log $1", 1));
-        let paths: Vec<&str> = valid.files.iter().map(|file| file.path.as_str()).collect();
+        let paths: Vec<&str> = valid.sandbox().unwrap().files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["a.txt", "SKILL.md"]);
     }
 
@@ -208,7 +210,11 @@ mod tests {
         let run = "run: {sandbox: {runtime: shell, script: cat, env: [{name: A, value: b}], secretEnv: [{name: T, secret: s, key: k}]}}";
         for (dynamic, secrets) in [("Run", 0), ("RunWithSecrets", 1)] {
             let valid = validate(&spec(&format!("dynamic: {dynamic}"), run), "git log $1").unwrap();
-            assert_eq!((valid.secret_env.len(), valid.env["A"].as_str()), (secrets, "b"), "{dynamic}");
+            assert_eq!(
+                (valid.sandbox().unwrap().secret_env.len(), valid.sandbox().unwrap().env["A"].as_str()),
+                (secrets, "b"),
+                "{dynamic}"
+            );
         }
     }
 

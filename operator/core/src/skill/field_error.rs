@@ -16,6 +16,10 @@ pub struct FieldError {
 }
 
 impl FieldError {
+    pub(super) fn new(reason: Reason, field: impl fmt::Display, message: impl Into<String>) -> Self {
+        Self { reason, field: field.to_string(), message: message.into() }
+    }
+
     pub fn reason(&self) -> Reason {
         self.reason
     }
@@ -27,7 +31,7 @@ pub(super) struct FieldErrors(Vec<FieldError>);
 
 impl FieldErrors {
     pub(super) fn add(&mut self, reason: Reason, field: impl fmt::Display, message: impl Into<String>) {
-        self.0.push(FieldError { reason, field: field.to_string(), message: message.into() });
+        self.0.push(FieldError::new(reason, field, message));
     }
 
     pub(super) fn spec(&mut self, field: impl fmt::Display, message: impl Into<String>) {

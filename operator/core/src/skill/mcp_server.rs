@@ -163,17 +163,17 @@ mod tests {
     fn a_server_is_a_program_that_runs_until_nobody_calls_it() {
         let server = "{command: /usr/bin/python3, args: ['${SKILL_ROOT}/server.py'], env: {A: '${B:-c}'}, secretEnv: [{name: T, secret: s, key: k}], idleTimeout: 30s}";
         let valid = validate_server(&spec(server, ""), "notes", &SkillPolicySpec::default()).unwrap();
-        assert_eq!(valid.image, ImageChoice::Runtime(Runtime::Python));
+        assert_eq!(valid.sandbox().unwrap().image, ImageChoice::Runtime(Runtime::Python));
         let program = Program::McpServer {
             argv: vec!["/usr/bin/python3".into(), "${SKILL_ROOT}/server.py".into()],
             env: BTreeMap::from([("A".to_owned(), "${B:-c}".to_owned())]),
             idle: Duration::from_secs(30),
             call_timeout: Duration::from_secs(7),
         };
-        assert_eq!(valid.program, program);
+        assert_eq!(valid.sandbox().unwrap().program, program);
         assert_eq!((valid.limits.timeout, valid.limits.retries), (MAX_SESSION, 0));
         let secret = SecretEnvVar { name: "T".into(), secret: "s".into(), key: "k".into() };
-        assert_eq!(valid.secret_env, [secret]);
+        assert_eq!(valid.sandbox().unwrap().secret_env, [secret]);
         let skill = spec(
             server,
             ", run: {sandbox: {runtime: shell, script: cat, secretEnv: [{name: U, secret: u, key: k}]}}",
@@ -182,7 +182,7 @@ mod tests {
         let names: Vec<String> =
             sealed.secret_env(&skill).into_iter().map(|variable| variable.name).collect();
         assert_eq!(names, ["U", "T"]);
-        let paths: Vec<&str> = valid.files.iter().map(|file| file.path.as_str()).collect();
+        let paths: Vec<&str> = valid.sandbox().unwrap().files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["server.py", "SKILL.md"]);
     }
 
@@ -191,9 +191,9 @@ mod tests {
         let run = ", run: {sandbox: {image: own/a, command: [x], secretEnv: [{name: T, secret: s, key: k}]}}";
         let policy: SkillPolicySpec = serde_saphyr::from_str("{allowedImages: [own/]}").unwrap();
         let valid = validate_server(&spec("{command: my-server}", run), "notes", &policy).unwrap();
-        assert_eq!(valid.image, ImageChoice::Image("own/a".into()));
-        let Program::McpServer { argv, .. } = valid.program else { panic!("no server") };
-        assert_eq!((argv, valid.secret_env.len()), (vec!["my-server".to_owned()], 0));
+        assert_eq!(valid.sandbox().unwrap().image, ImageChoice::Image("own/a".into()));
+        let Program::McpServer { argv, .. } = &valid.sandbox().unwrap().program else { panic!("no server") };
+        assert_eq!((argv, valid.sandbox().unwrap().secret_env.len()), (&vec!["my-server".to_owned()], 0));
         assert_eq!(refused("{command: my-server}", run), [""; 0]);
     }
 

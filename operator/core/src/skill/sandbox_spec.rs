@@ -9,7 +9,7 @@ use skillet_api::{
 };
 
 use super::{
-    ImageChoice, Program, ValidFile,
+    ImageChoice, Program, SandboxProgram, ValidFile,
     field_error::FieldErrors,
     image::{is_image_allowed, is_image_reference},
     is_dns_label, script_file_name,
@@ -21,32 +21,25 @@ const FIELD: &str = "spec.run.sandbox";
 /// Longest script and longest file, in characters, as in the CRD.
 const MAX_TEXT: usize = 262_144;
 
-pub(super) struct ValidSandbox {
-    pub(super) image: ImageChoice,
-    pub(super) program: Program,
-    pub(super) files: Vec<ValidFile>,
-    pub(super) env: BTreeMap<String, String>,
-    pub(super) secret_env: Vec<SecretEnvVar>,
-}
-
 /// Returns `None` only if it added an error.
 pub(super) fn read(
     sandbox: &Sandbox,
     policy: &SkillPolicySpec,
     errors: &mut FieldErrors,
-) -> Option<ValidSandbox> {
+) -> Option<SandboxProgram> {
     let image = read_image(sandbox, policy, errors);
     let program = read_program(sandbox, errors);
     let script = sandbox.script.as_ref().and(sandbox.runtime).map(script_file_name);
     let list = FileList { field: "spec.run.sandbox.files", most: 64, script };
     let files = read_files(&sandbox.files, list, errors);
     let env = read_env(sandbox, errors);
-    Some(ValidSandbox {
+    Some(SandboxProgram {
         image: image?,
         program: program?,
         files,
         env,
         secret_env: sandbox.secret_env.clone(),
+        bundle_image: None,
     })
 }
 

@@ -8,8 +8,8 @@ use skillet_api::{
 };
 
 use super::{
-    BundleImage, ImageChoice, Program, ValidContent, ValidFile, ValidLimits, bundle_image,
-    field_error::FieldErrors, image::is_image_reference, instructions, interpreter_path, limits,
+    BundleImage, ImageChoice, Program, SandboxProgram, ValidContent, ValidFile, ValidLimits, bundle_image,
+    field_error::FieldErrors, image::is_image_reference, instructions, interpreter_path, limits, network,
     sandbox_spec,
 };
 use crate::content::Content;
@@ -125,6 +125,7 @@ impl BundleParts {
         program: impl FnOnce(String) -> Program,
     ) -> Result<ValidContent, Vec<super::FieldError>> {
         let Self { mut files, limits, bundle_image, env, secret_env } = self;
+        let network = network::read(content.network, &mut errors);
         let sandbox = content.run.and_then(|run| run.sandbox.as_ref());
         let image = interpreter.map(|interpreter| choose_image(interpreter, sandbox, policy, &mut errors));
         if let (Some(limits), Some(ImageChoice::Runtime(runtime))) = (&limits, &image) {
@@ -140,17 +141,9 @@ impl BundleParts {
             ImageChoice::Runtime(runtime) => interpreter_path(*runtime),
             ImageChoice::Image(_) => interpreter.program,
         };
-        Ok(ValidContent {
-            image,
-            program: program(interpreter.to_owned()),
-            files,
-            env,
-            secret_env,
-            bundle_image,
-            limits,
-            input_schema: None,
-            output_schema: None,
-        })
+        let program = program(interpreter.to_owned());
+        let program = SandboxProgram { image, program, files, env, secret_env, bundle_image };
+        Ok(ValidContent { handler: program.into(), network, limits, input_schema: None, output_schema: None })
     }
 }
 
@@ -266,24 +259,26 @@ mod tests {
     fn a_script_runs_in_the_runtime_of_its_interpreter_with_the_whole_bundle() {
         for path in ["scripts/a.py", "./scripts/a.py"] {
             let valid = validate(FILES, path, "{}").unwrap();
-            assert_eq!(valid.image, ImageChoice::Runtime(Runtime::Python));
+            assert_eq!(valid.sandbox().unwrap().image, ImageChoice::Runtime(Runtime::Python));
             let program =
                 Program::BundleScript { interpreter: "/usr/bin/python3".into(), path: "scripts/a.py".into() };
-            assert_eq!(valid.program, program);
-            let paths: Vec<&str> = valid.files.iter().map(|file| file.path.as_str()).collect();
+            assert_eq!(valid.sandbox().unwrap().program, program);
+            let paths: Vec<&str> =
+                valid.sandbox().unwrap().files.iter().map(|file| file.path.as_str()).collect();
             assert_eq!(paths, ["scripts/a.py", "lib/b.txt", "SKILL.md"]);
-            assert_eq!(valid.files[2].bytes, b"Read.");
+            assert_eq!(valid.sandbox().unwrap().files[2].bytes, b"Read.");
         }
         let own = "files: [{path: SKILL.md, content: x}, {path: a.sh, content: ls}]";
-        assert_eq!(validate(own, "a.sh", "{}").unwrap().files.len(), 2);
+        assert_eq!(validate(own, "a.sh", "{}").unwrap().sandbox().unwrap().files.len(), 2);
     }
 
     #[test]
     fn the_image_is_the_skills_own_or_the_policys_or_the_runtime() {
         let image = |fields: &str, path: &str, policy: &str| {
             let valid = validate(fields, path, policy).unwrap();
-            let Program::BundleScript { interpreter, .. } = valid.program else { panic!("no script") };
-            (valid.image, interpreter)
+            let sandbox = valid.sandbox().unwrap();
+            let Program::BundleScript { interpreter, .. } = &sandbox.program else { panic!("no script") };
+            (sandbox.image.clone(), interpreter.clone())
         };
         let policy = "{allowedImages: [own/], scriptImages: {python: 'py:1', shell: 'sh:1', node: 'js:1'}}";
         let of = |name: &str| ImageChoice::Image(name.to_owned());
@@ -297,7 +292,7 @@ mod tests {
             "{files}, run: {{sandbox: {{image: own/a, command: [x], env: [{{name: A, value: b}}]}}}}"
         );
         assert_eq!(image(&own, "a.py", policy), (of("own/a"), "python3".into()));
-        assert_eq!(validate(&own, "a.py", policy).unwrap().env["A"], "b");
+        assert_eq!(validate(&own, "a.py", policy).unwrap().sandbox().unwrap().env["A"], "b");
         let runtime = format!("{files}, run: {{sandbox: {{runtime: shell, script: cat}}}}");
         assert_eq!(image(&runtime, "a.py", policy), (of("py:1"), "python3".into()));
     }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use skillet_api::{Reason, skill::RetryOn};
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 mod limits;
@@ -46,9 +48,9 @@ fn the_shortest_skill_takes_everything_else_from_the_policy() {
     assert_eq!(skill.version.to_string(), "1.0.0");
     assert_eq!(skill.digest.len(), 64);
     let content = skill.content.unwrap();
-    assert_eq!(content.image, ImageChoice::Runtime(Runtime::Shell));
+    assert_eq!(content.sandbox().unwrap().image, ImageChoice::Runtime(Runtime::Shell));
     let program = Program::Script { runtime: Runtime::Shell, text: "cat".into(), args: vec![] };
-    assert_eq!(content.program, program);
+    assert_eq!(content.sandbox().unwrap().program, program);
     let expected = ValidLimits {
         timeout: Duration::from_secs(30),
         retries: 0,
@@ -60,7 +62,11 @@ fn the_shortest_skill_takes_everything_else_from_the_policy() {
         concurrency: None,
     };
     assert_eq!(content.limits, expected);
-    assert!(content.files.is_empty() && content.env.is_empty() && content.secret_env.is_empty());
+    assert!(
+        content.sandbox().unwrap().files.is_empty()
+            && content.sandbox().unwrap().env.is_empty()
+            && content.sandbox().unwrap().secret_env.is_empty()
+    );
     assert!(content.input_schema.is_none() && content.output_schema.is_none());
 }
 
@@ -81,14 +87,17 @@ fn everything_a_skill_says_arrives() {
             secretEnv: [{name: TOKEN, secret: creds, key: token}]
         ",
     );
-    assert_eq!(content.image, ImageChoice::Image("ghcr.io/acme/tool:1".into()));
+    assert_eq!(content.sandbox().unwrap().image, ImageChoice::Image("ghcr.io/acme/tool:1".into()));
     let argv = ["tool", "sub", "--fast"].map(String::from).to_vec();
-    assert_eq!(content.program, Program::Command { argv });
+    assert_eq!(content.sandbox().unwrap().program, Program::Command { argv });
     let files: Vec<(&str, &[u8])> =
-        content.files.iter().map(|f| (f.path.as_str(), f.bytes.as_slice())).collect();
+        content.sandbox().unwrap().files.iter().map(|f| (f.path.as_str(), f.bytes.as_slice())).collect();
     assert_eq!(files, [("lib/a.txt", b"text".as_slice()), ("b.bin", &[0xff]), ("c", &[0xff])]);
-    assert_eq!(content.env, BTreeMap::from([("A".into(), "1".into()), ("_B".into(), String::new())]));
-    assert_eq!(content.secret_env[0].key, "token");
+    assert_eq!(
+        content.sandbox().unwrap().env,
+        BTreeMap::from([("A".into(), "1".into()), ("_B".into(), String::new())])
+    );
+    assert_eq!(content.sandbox().unwrap().secret_env[0].key, "token");
     assert!(content.input_schema.is_some() && content.output_schema.is_some());
     let limits = content.limits;
     assert_eq!(
@@ -102,7 +111,7 @@ fn everything_a_skill_says_arrives() {
 #[test]
 fn a_runtime_can_run_a_command() {
     let content = valid("{version: 1.0.0, run: {sandbox: {runtime: node, command: [node, --version]}}}");
-    assert_eq!(content.image, ImageChoice::Runtime(Runtime::Node));
+    assert_eq!(content.sandbox().unwrap().image, ImageChoice::Runtime(Runtime::Node));
 }
 
 #[test]
@@ -256,7 +265,11 @@ fn a_files_path_stays_below_the_working_directory() {
         );
     }
     assert_eq!(
-        valid(&SHORTEST.replace("cat", "cat, files: [{path: ..a/...b/.c, content: x}]")).files[0].path,
+        valid(&SHORTEST.replace("cat", "cat, files: [{path: ..a/...b/.c, content: x}]"))
+            .sandbox()
+            .unwrap()
+            .files[0]
+            .path,
         "..a/...b/.c"
     );
     refuse_sandbox(
@@ -295,7 +308,7 @@ fn a_file_has_one_path_and_one_content() {
         refuse_files(&format!("{{path: {path}, content: x}}"), &message);
     }
     let others = "{version: 1.0.0, run: {sandbox: {runtime: node, command: [node, main.js], files: [{path: main.js, content: x}, {path: a/main.js, content: x}]}}}";
-    assert_eq!(valid(others).files.len(), 2);
+    assert_eq!(valid(others).sandbox().unwrap().files.len(), 2);
     let errors =
         validate(&SHORTEST.replace("cat", "cat, files: [{path: a, contentBase64: '*'}]"), "{}").unwrap_err();
     assert!(errors[0].to_string().starts_with("spec.run.sandbox.files[0].contentBase64: is not base64: "));

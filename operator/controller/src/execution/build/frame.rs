@@ -5,7 +5,7 @@ use std::{cell::Cell, collections::BTreeMap, fmt::Write as _};
 use skillet_core::{
     admission::Admitted,
     skill::{
-        BundleImage, Program as ValidProgram, ValidContent, expand_variables, interpreter_path,
+        BundleImage, Program as ValidProgram, SandboxProgram, expand_variables, interpreter_path,
         script_file_name,
     },
 };
@@ -32,15 +32,20 @@ pub(crate) struct RunId<'a> {
 }
 
 /// The frame for one attempt.
-pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, mut secret_env: BTreeMap<String, String>) -> Run {
+pub(crate) fn run(
+    id: &RunId<'_>,
+    admitted: &Admitted,
+    program: &SandboxProgram,
+    mut secret_env: BTreeMap<String, String>,
+) -> Run {
     let content = &admitted.content;
-    let mut files: Vec<RunFile> = content
+    let mut files: Vec<RunFile> = program
         .files
         .iter()
         .map(|file| RunFile { path: file.path.clone(), content: bytes(&file.bytes) })
         .collect();
-    let mut env = content.env.clone();
-    let mut argv = match &content.program {
+    let mut env = program.env.clone();
+    let mut argv = match &program.program {
         ValidProgram::Command { argv } => argv.clone(),
         ValidProgram::Script { runtime, text, args } => {
             let (interpreter, file_name) = (interpreter_path(*runtime), script_file_name(*runtime));
@@ -48,14 +53,14 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, mut secret_env: BTreeMap<
             [interpreter, file_name].into_iter().map(ToOwned::to_owned).chain(args.iter().cloned()).collect()
         }
         ValidProgram::BundleScript { interpreter, path } => {
-            let folder = name_bundle_folder(content, &mut env);
-            let is_here = content.files.iter().any(|file| file.path == *path);
+            let folder = name_bundle_folder(program, &mut env);
+            let is_here = program.files.iter().any(|file| file.path == *path);
             let folder = if is_here { format!("{SCRATCH}/{WORK_FOLDER}") } else { folder };
             // The whole path, so that a script may change its folder and look for itself afterwards.
             vec![interpreter.clone(), format!("{folder}/{path}")]
         }
         ValidProgram::BodyCommand { interpreter, text, inputs: _ } => {
-            name_bundle_folder(content, &mut env);
+            name_bundle_folder(program, &mut env);
             let is_free = |name: &String| !env.contains_key(name) && !secret_env.contains_key(name);
             let variables: BTreeMap<&String, &String> =
                 admitted.variables.iter().filter(|(name, _)| is_free(name)).collect();
@@ -65,12 +70,12 @@ pub(crate) fn run(id: &RunId<'_>, admitted: &Admitted, mut secret_env: BTreeMap<
             words.into_iter().chain(variables.into_values().cloned()).collect()
         }
         ValidProgram::McpServer { argv, env: own, .. } => {
-            name_bundle_folder(content, &mut env);
+            name_bundle_folder(program, &mut env);
             add_server_variables(own, &mut env, &mut secret_env);
             argv.iter().map(|word| expand_variables(word, &|name| env.get(name).cloned())).collect()
         }
     };
-    let keeps_input_open = matches!(content.program, ValidProgram::McpServer { .. });
+    let keeps_input_open = matches!(program.program, ValidProgram::McpServer { .. });
     let output_bytes = u64::from(content.limits.output_bytes);
     argv.extend(admitted.args.iter().cloned());
     Run {
@@ -112,8 +117,8 @@ fn with_variables(command: &str, variables: &BTreeMap<&String, &String>) -> Stri
 }
 
 /// Adds the variables that name the folder of the bundle, and returns the folder.
-fn name_bundle_folder(content: &ValidContent, env: &mut BTreeMap<String, String>) -> String {
-    let folder = match &content.bundle_image {
+fn name_bundle_folder(program: &SandboxProgram, env: &mut BTreeMap<String, String>) -> String {
+    let folder = match &program.bundle_image {
         None => format!("{SCRATCH}/{WORK_FOLDER}"),
         Some(BundleImage { path, .. }) => format!("{BUNDLE_FOLDER}/{path}").trim_end_matches('/').to_owned(),
     };
@@ -184,7 +189,8 @@ mod tests {
             retries: 0,
         };
         let secrets = BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]);
-        run(&RunId { execution_uid: "uid", attempt: 2, epoch: 5 }, &admitted, secrets)
+        let program = admitted.content.sandbox().unwrap();
+        run(&RunId { execution_uid: "uid", attempt: 2, epoch: 5 }, &admitted, program, secrets)
     }
 
     fn argv(run: &Run) -> Vec<&str> {

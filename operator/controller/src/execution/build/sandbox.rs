@@ -21,8 +21,8 @@ pub(crate) fn job_name(execution_uid: &str, ordinal: u32) -> String {
 
 /// The manifest's input for one attempt.
 pub(crate) fn spec(plan: &Plan, point: &ResumePoint, settings: &SandboxSettings) -> SandboxSpec {
-    let Plan { reference, admitted, policy, .. } = plan;
-    let (image, needs_runner) = match &admitted.content.image {
+    let Plan { reference, admitted, program, policy, .. } = plan;
+    let (image, needs_runner) = match &program.image {
         ImageChoice::Runtime(runtime) => (settings.runtime_image(*runtime).to_owned(), false),
         ImageChoice::Image(image) => (image.clone(), true),
     };
@@ -30,7 +30,7 @@ pub(crate) fn spec(plan: &Plan, point: &ResumePoint, settings: &SandboxSettings)
         job: job_name(&reference.uid, point.ordinal),
         image,
         needs_runner,
-        bundle_image: admitted.content.bundle_image.as_ref().map(|image| image.reference.clone()),
+        bundle_image: program.bundle_image.as_ref().map(|image| image.reference.clone()),
         cpu_millis: admitted.content.limits.cpu_millis,
         memory_bytes: admitted.content.limits.memory_bytes,
         memory_request_percent: policy.memory_request_to_limit_percent,
