@@ -5,6 +5,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use skillet_protocol::Verdict;
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
@@ -87,6 +88,8 @@ reasons! {
     ImageUnavailable,
     /// A Secret, or a key in it, does not exist.
     SecretMissing,
+    /// The annotations of a Secret do not give it to this HTTP skill, or not for this host.
+    SecretNotGranted,
     /// A ConfigMap, or a text under a key of it, does not exist.
     ConfigMapMissing,
     /// The file that the Skill was imported from was not read as it is written.
@@ -135,6 +138,34 @@ reasons! {
     HostNotAllowed,
     /// SkillPolicy has `networkEnabled: false`.
     NetworkDisabled,
+    /// Skill or policy name the host without this port.
+    PortNotAllowed,
+    /// The host has an address that nobody may reach.
+    AddressNotAllowed,
+    /// The name in TLS or HTTP is another than the connection's.
+    HostMismatch,
+    /// The name of the host has no address.
+    NameNotFound,
+    /// The host refused the connection, could not be reached, or ended it.
+    ConnectFailed,
+    /// The host did not accept the connection in time.
+    ConnectTimedOut,
+    /// A limit of connections, bytes, rate or time of egress is reached.
+    EgressLimitReached,
+    /// The broker of egress cannot be reached.
+    BrokerUnavailable,
+    /// The host of an HTTP skill responded with 429.
+    UpstreamRateLimited,
+    /// The host of an HTTP skill responded with 404.
+    UpstreamNotFound,
+    /// The host of an HTTP skill responded with 500 or above.
+    UpstreamFailed,
+    /// The host of an HTTP skill refused the request.
+    UpstreamRefused,
+    /// The host of an HTTP skill redirects, and the skill does not follow.
+    RedirectNotAllowed,
+    /// The response is not what the HTTP skill or its content type says.
+    ResponseInvalid,
     /// The repository could not be reached, or its server failed.
     SourceUnavailable,
     /// The server refused the credentials, or asks for some.
@@ -164,7 +195,6 @@ macro_rules! condition_reason {
             | $crate::Reason::EmbeddingsUnavailable
             | $crate::Reason::Synced
             | $crate::Reason::Suspended
-            | $crate::Reason::HostNotAllowed
             | $crate::Reason::SourceUnavailable
             | $crate::Reason::AccessDenied
             | $crate::Reason::RevisionNotFound
@@ -178,6 +208,51 @@ macro_rules! condition_reason {
             | $crate::Reason::DependenciesUnknown
             | $crate::Reason::KeyExpired
     };
+}
+
+/// The pattern of the reasons of a connection or a response that another attempt would not change.
+#[macro_export]
+macro_rules! egress_refusal {
+    () => {
+        $crate::Reason::PortNotAllowed
+            | $crate::Reason::AddressNotAllowed
+            | $crate::Reason::HostMismatch
+            | $crate::Reason::NameNotFound
+            | $crate::Reason::EgressLimitReached
+            | $crate::Reason::UpstreamNotFound
+            | $crate::Reason::UpstreamRefused
+            | $crate::Reason::RedirectNotAllowed
+            | $crate::Reason::ResponseInvalid
+    };
+}
+
+/// The pattern of the reasons of a connection or a response that another attempt may not have.
+#[macro_export]
+macro_rules! egress_failure {
+    () => {
+        $crate::Reason::ConnectFailed
+            | $crate::Reason::ConnectTimedOut
+            | $crate::Reason::UpstreamFailed
+            | $crate::Reason::UpstreamRateLimited
+    };
+}
+
+impl Reason {
+    /// Returns the reason of the same word. An allowed connection is none.
+    pub const fn of_verdict(verdict: Verdict) -> Option<Self> {
+        match verdict {
+            Verdict::Allowed => None,
+            Verdict::HostNotAllowed => Some(Self::HostNotAllowed),
+            Verdict::PortNotAllowed => Some(Self::PortNotAllowed),
+            Verdict::AddressNotAllowed => Some(Self::AddressNotAllowed),
+            Verdict::HostMismatch => Some(Self::HostMismatch),
+            Verdict::NameNotFound => Some(Self::NameNotFound),
+            Verdict::ConnectFailed => Some(Self::ConnectFailed),
+            Verdict::ConnectTimedOut => Some(Self::ConnectTimedOut),
+            Verdict::EgressLimitReached => Some(Self::EgressLimitReached),
+            Verdict::BrokerUnavailable => Some(Self::BrokerUnavailable),
+        }
+    }
 }
 
 impl fmt::Display for Reason {
@@ -210,3 +285,16 @@ pub const SUCCEEDED: &str = "Succeeded";
 pub const ISOLATION_PROVEN: &str = "IsolationProven";
 /// Condition type: the provider of embeddings gives vectors. The gateway writes it, only if the policy names a provider.
 pub const EMBEDDINGS_READY: &str = "EmbeddingsReady";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_the_reason_of_the_same_word() {
+        for verdict in Verdict::ALL {
+            let word = Reason::of_verdict(verdict).map(Reason::as_str);
+            assert_eq!(word.unwrap_or("Allowed"), verdict.as_str());
+        }
+    }
+}

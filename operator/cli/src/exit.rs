@@ -1,6 +1,6 @@
 //! The exit codes of the process, and the one of each finished execution.
 
-use skillet_api::{Phase, Reason, SkillExecutionStatus, condition_reason};
+use skillet_api::{Phase, Reason, SkillExecutionStatus, condition_reason, egress_failure, egress_refusal};
 
 /// The end of the process. Codes are documented in docs/reference/kubectl-skill.md and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Exit {
         }
     }
 
-    // The reasons of conditions are one pattern.
+    // The reasons of conditions and of egress are patterns.
     #[allow(clippy::unnested_or_patterns)]
     fn from_failure(reason: Reason, status: &SkillExecutionStatus) -> Self {
         match reason {
@@ -80,6 +80,8 @@ impl Exit {
             | Reason::ConfigMapMissing
             | Reason::ImageNotAllowed
             | Reason::SecretMissing
+            | Reason::SecretNotGranted
+            | Reason::HostNotAllowed
             | Reason::LimitTooHigh
             | Reason::ParseFailed => Exit::Refused,
             Reason::ImageUnavailable
@@ -89,6 +91,7 @@ impl Exit {
             | Reason::SandboxLost
             | Reason::ResultLost
             | Reason::SessionEnded
+            | Reason::BrokerUnavailable
             | Reason::ApiError => Exit::Cluster,
             Reason::OutputInvalid
             | Reason::OutputTooLarge
@@ -97,6 +100,8 @@ impl Exit {
             | Reason::Succeeded
             | Reason::Queued
             | Reason::Running
+            | egress_refusal!()
+            | egress_failure!()
             | condition_reason!() => Exit::Failed,
         }
     }

@@ -1,6 +1,6 @@
 //! The words and numbers of the HTTP interface: refusals, names with a version, search and pages of lists.
 
-use skillet_api::{Reason, condition_reason};
+use skillet_api::{Reason, condition_reason, egress_failure, egress_refusal};
 
 use crate::{case_fold::fold, js_number::text_to_number, text::trim};
 
@@ -8,7 +8,7 @@ use crate::{case_fold::fold, js_number::text_to_number, text::trim};
 ///
 /// A run that took place is 200 whatever its end, since the answer is its record. Refusals: 404 there is no such thing,
 /// 409 it is there and its state forbids, 422 the request itself is wrong, 503 the cluster cannot now.
-// The reasons of conditions are one pattern.
+// The reasons of conditions and of egress are patterns.
 #[allow(clippy::unnested_or_patterns)]
 pub fn http_status(reason: Reason) -> u16 {
     match reason {
@@ -31,7 +31,9 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::ConfigMapMissing
         | Reason::ImageNotAllowed
         | Reason::LimitTooHigh
-        | Reason::SecretMissing => 409,
+        | Reason::SecretMissing
+        | Reason::SecretNotGranted
+        | Reason::HostNotAllowed => 409,
         Reason::ConstraintInvalid
         | Reason::InputInvalid
         | Reason::InputSchemaInvalid
@@ -43,6 +45,7 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::SandboxUnavailable
         | Reason::Unschedulable
         | Reason::IsolationUnavailable
+        | Reason::BrokerUnavailable
         | Reason::ApiError => 503,
         Reason::Succeeded
         | Reason::Queued
@@ -58,6 +61,8 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::Cancelled
         | Reason::SandboxLost
         | Reason::ResultLost
+        | egress_refusal!()
+        | egress_failure!()
         | condition_reason!() => 200,
     }
 }

@@ -1,6 +1,6 @@
 //! The decision to retry an attempt.
 
-use skillet_api::{Reason, condition_reason, skill::RetryOn};
+use skillet_api::{Reason, condition_reason, egress_failure, egress_refusal, skill::RetryOn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryDecision {
@@ -19,12 +19,17 @@ pub fn decide(outcome: Reason, attempt: u32, retries: u32, retry_on: RetryOn) ->
     }
 }
 
-// The reasons of conditions are one pattern.
+// The reasons of conditions and of egress are patterns.
 #[allow(clippy::unnested_or_patterns)]
 fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
     match outcome {
         Reason::SandboxLost | Reason::ResultLost => true,
-        Reason::ExitCode | Reason::OutOfMemory | Reason::TimedOut | Reason::StartFailed => match retry_on {
+        Reason::ExitCode
+        | Reason::OutOfMemory
+        | Reason::TimedOut
+        | Reason::StartFailed
+        | Reason::BrokerUnavailable
+        | egress_failure!() => match retry_on {
             RetryOn::Failure => true,
             RetryOn::Lost => false,
         },
@@ -61,6 +66,8 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::ImageNotAllowed
         | Reason::ImageUnavailable
         | Reason::SecretMissing
+        | Reason::SecretNotGranted
+        | Reason::HostNotAllowed
         | Reason::LimitTooHigh
         | Reason::SandboxUnavailable
         | Reason::Unschedulable
@@ -68,6 +75,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::Cancelled
         | Reason::ParseFailed
         | Reason::ApiError
+        | egress_refusal!()
         | condition_reason!() => false,
     }
 }
@@ -92,13 +100,20 @@ mod tests {
     }
 
     #[test]
+    // The reasons of egress are a pattern.
+    #[allow(clippy::unnested_or_patterns)]
     fn lost_attempts_are_retried_and_failed_attempts_only_on_failure() {
         for outcome in Reason::ALL {
             match outcome {
                 Reason::SandboxLost | Reason::ResultLost => {
                     check(*outcome, RetryDecision::Retry, RetryDecision::Retry);
                 }
-                Reason::ExitCode | Reason::OutOfMemory | Reason::TimedOut | Reason::StartFailed => {
+                Reason::ExitCode
+                | Reason::OutOfMemory
+                | Reason::TimedOut
+                | Reason::StartFailed
+                | Reason::BrokerUnavailable
+                | egress_failure!() => {
                     check(*outcome, RetryDecision::Finish, RetryDecision::Retry);
                 }
                 _ => check(*outcome, RetryDecision::Finish, RetryDecision::Finish),

@@ -40,6 +40,14 @@ pub(crate) fn advice(reason: Reason, skill: &str, namespace: &str) -> Option<Str
         Reason::ImageNotAllowed => "have the image added to spec.allowedImages of SkillPolicy default".into(),
         Reason::ImageUnavailable => "see that every node can pull the image that the message names".into(),
         Reason::SecretMissing => format!("create the Secret, with that key, in namespace {namespace}"),
+        Reason::SecretNotGranted => format!(
+            "the owner of the Secret may add the skill to its annotation skillet.dev/skills and the host to skillet.dev/hosts, in namespace {namespace}"
+        ),
+        Reason::HostNotAllowed => {
+            "have the host added to spec.network.allowedHosts of SkillPolicy default".into()
+        }
+        Reason::NetworkDisabled => "have spec.networkEnabled of SkillPolicy default set to true".into(),
+        Reason::BrokerUnavailable => "kubectl skill doctor shows what the cluster lacks".into(),
         Reason::LimitTooHigh => LOWER_LIMIT.into(),
         Reason::Unschedulable => {
             format!("lower spec.limits of Skill {skill}, or add a node that is large enough for it")
