@@ -14,7 +14,6 @@ use crate::schema;
 /// `{{name}}` in `url`, `headers`, `query` and `body` is the input of that name, and `{{name|text}}` has a default.
 /// `{{SECRETS.KEY}}` is a value of `secrets`.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[x_kube(validation = ("!has(self.body) || !has(self.method) || !(self.method in ['GET', 'HEAD'])", "a GET or HEAD request has no body; use query"))]
 #[serde(rename_all = "camelCase")]
 pub struct Http {
     /// Method. Default `POST`.
