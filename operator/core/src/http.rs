@@ -1,6 +1,10 @@
 //! HTTP skills: one request as a template, and its response as an output. Pure.
 
+mod request;
+
 use skillet_api::{http::Http, skill::SecretEnvVar};
+
+pub use self::request::{RenderedRequest, ResponseError};
 
 /// An HTTP skill whose templates and paths were checked.
 #[derive(Clone, Debug)]
