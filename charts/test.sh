@@ -35,7 +35,7 @@ find_helm() {
 readonly REGISTRY=(--set imageRegistry=skillet.dev)
 render() { helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" "$@" | without_key; }
 # Without a cluster to look into, each rendering has a key of its own.
-without_key() { sed -E 's/^(  key: )"[a-zA-Z0-9+\/]{80,}=*"$/\1"<random>"/'; }
+without_key() { sed -E 's/^(  (key|ca\.crt|tls\.crt|tls\.key): )"[a-zA-Z0-9+\/]{80,}=*"$/\1"<random>"/'; }
 
 test_lint() {
   local values
@@ -99,15 +99,30 @@ test_confirmation_key() {
   key="$(helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" --show-only templates/confirmation-key.yaml |
     sed -n 's/^  key: "\(.*\)"$/\1/p' | base64 -d)"
   [[ "$key" =~ ^[a-zA-Z0-9]{64}$ ]] || fail "the confirmation key is not 64 letters and digits"
-  rendered="$(render --set gateway.confirmationKey.secret=own)"
+  rendered="$(render --set gateway.confirmationKey.secret=own --set broker.enabled=false)"
   grep -q 'secretName: own$' <<<"$rendered" || fail "the user's own Secret is not mounted"
   ! grep -q 'kind: Secret$' <<<"$rendered" || fail "a Secret is made beside the user's own"
   rendered="$(render --set gateway.confirmationKey.secret=own --set gateway.confirmationKey.key=mine)"
   grep -q -- '- key: mine$' <<<"$rendered" || fail "the key in the user's own Secret is not mounted"
   rendered="$(render --set gateway.confirmationKey.key=mine)"
   grep -q -- '- key: key$' <<<"$rendered" || fail "a key is mounted that the chart's own Secret has not"
-  rendered="$(render --set gateway.confirmationKey.enabled=false)"
+  rendered="$(render --set gateway.confirmationKey.enabled=false --set broker.enabled=false)"
   ! grep -qE 'confirmation-key|CONFIRMATION_KEY|kind: Secret$' <<<"$rendered" || fail "a key is there that nobody wants"
+}
+
+# The chart makes a certificate that is of its own authority, or takes the user's own.
+test_broker_certificate() {
+  local rendered folder="$WORK/broker-tls" file
+  mkdir -p "$folder"
+  rendered="$(helm template skillet "$CHART" --namespace skillet-system "${REGISTRY[@]}" --show-only templates/broker.yaml)"
+  for file in ca.crt tls.crt tls.key; do
+    sed -n "s/^  $file: \"\(.*\)\"\$/\1/p" <<<"$rendered" | base64 -d >"$folder/$file"
+  done
+  openssl verify -CAfile "$folder/ca.crt" -verify_hostname skillet-broker "$folder/tls.crt" >/dev/null || fail "the broker's certificate is not of its authority"
+  [[ "$(openssl x509 -in "$folder/tls.crt" -noout -pubkey)" == "$(openssl pkey -in "$folder/tls.key" -pubout)" ]] || fail "the broker's key is not of its certificate"
+  rendered="$(render --set broker.tlsSecret=own --show-only templates/broker.yaml --show-only templates/deployment.yaml)"
+  [[ "$(grep -c 'secretName: own$' <<<"$rendered")" == 2 ]] || fail "the user's own certificate is not mounted in both"
+  ! grep -q 'kind: Secret$' <<<"$rendered" || fail "a Secret is made beside the user's own"
 }
 
 test_versions() {
@@ -121,7 +136,7 @@ test_versions() {
 # Every flag has a variable, and every variable a value: with all values set, each of them stands in the Deployment.
 test_flags() {
   local flag value rendered
-  rendered="$(render --values "$CHART/ci/all-values.yaml" --show-only templates/deployment.yaml --show-only templates/deployment-gateway.yaml)"
+  rendered="$(render --values "$CHART/ci/all-values.yaml" --show-only templates/deployment.yaml --show-only templates/deployment-gateway.yaml --show-only templates/broker.yaml)"
   while read -r flag value; do
     grep -A1 -e "- name: $flag\$" <<<"$rendered" | grep -qF "value: \"$value\"" || fail "$flag is not $value"
   done <<'TEXT'
@@ -138,6 +153,8 @@ GATEWAY_ADDRESS [::]:9443
 GATEWAY_PROBES_ADDRESS [::]:9091
 TLS_CERTIFICATE_FILE /tls/tls.crt
 EMBEDDINGS_FOLDER /embeddings/models/small
+BROKER_TLS_FOLDER /broker-tls
+CA_BUNDLE /ca-bundle/bundle.crt
 TLS_KEY_FILE /tls/tls.key
 LOG_FORMAT text
 LOG_FILTER info,kube=debug
@@ -227,7 +244,7 @@ main() {
   WORK="$(mktemp -d)"
   trap 'rm -rf "$WORK"' EXIT
   local test before passed=0
-  for test in test_lint test_golden test_refusals test_confirmation_key test_versions test_flags test_crds test_package test_monitoring test_readme; do
+  for test in test_lint test_golden test_refusals test_confirmation_key test_broker_certificate test_versions test_flags test_crds test_package test_monitoring test_readme; do
     before=$FAILED
     "$test"
     ((FAILED > before)) || passed=$((passed + 1))

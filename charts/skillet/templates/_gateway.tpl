@@ -27,25 +27,24 @@ app.kubernetes.io/component: {{ if include "skillet.gateway.isAlone" . }}gateway
 {{- end }}
 
 {{- define "skillet.gateway.volumes" -}}
-volumes:
-  {{- with .Values.gateway.tlsSecret }}
-  - name: tls
-    secret:
-      secretName: {{ . }}
-  {{- end }}
-  {{- if .Values.gateway.confirmationKey.enabled }}
-  - name: confirmation-key
-    secret:
-      secretName: {{ include "skillet.confirmationKeySecret" . }}
-      items:
-        {{- /* In the chart's own Secret it has always one name. */}}
-        - key: {{ ternary .Values.gateway.confirmationKey.key "key" (not (empty .Values.gateway.confirmationKey.secret)) }}
-          path: key
-  {{- end }}
-  {{- with .Values.gateway.embeddings.volume }}
-  - name: embeddings
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
+{{- with .Values.gateway.tlsSecret }}
+- name: tls
+  secret:
+    secretName: {{ . }}
+{{- end }}
+{{- if .Values.gateway.confirmationKey.enabled }}
+- name: confirmation-key
+  secret:
+    secretName: {{ include "skillet.confirmationKeySecret" . }}
+    items:
+      {{- /* In the chart's own Secret it has always one name. */}}
+      - key: {{ ternary .Values.gateway.confirmationKey.key "key" (not (empty .Values.gateway.confirmationKey.secret)) }}
+        path: key
+{{- end }}
+{{- with .Values.gateway.embeddings.volume }}
+- name: embeddings
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- define "skillet.gateway.container" -}}

@@ -34,6 +34,29 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: sources
 {{- end }}
 
+{{- define "skillet.broker.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "skillet.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: broker
+{{- end }}
+
+{{/* The Secret with the certificate of operator and broker. */}}
+{{- define "skillet.broker.tlsSecret" -}}
+{{- .Values.broker.tlsSecret | default (printf "%s-broker-tls" (include "skillet.fullname" .)) }}
+{{- end }}
+
+{{- define "skillet.broker.tlsVolume" -}}
+- name: broker-tls
+  secret:
+    secretName: {{ include "skillet.broker.tlsSecret" . }}
+{{- end }}
+
+{{- define "skillet.broker.tlsMount" -}}
+- name: broker-tls
+  mountPath: /broker-tls
+  readOnly: true
+{{- end }}
+
 {{/* For every object of the release. */}}
 {{- define "skillet.labels" -}}
 app.kubernetes.io/name: {{ include "skillet.name" . }}
