@@ -1,0 +1,202 @@
+//! The operator's client of the broker: HTTP requests of skills, and links of runs, over kept connections of mutual TLS.
+
+mod connector;
+mod link;
+
+use std::{
+    error::Error,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper_util::{
+    client::legacy::Client,
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+};
+use skillet_protocol::MessageError;
+use thiserror::Error;
+use tokio::{
+    io::AsyncWriteExt as _,
+    time::{error::Elapsed, timeout},
+};
+use tokio_rustls::rustls::ClientConfig;
+
+use self::connector::Connector;
+pub use self::link::{RunLink, RunReceiver, RunSender};
+use crate::{
+    limits::lock,
+    mounted::{self, LOOK_EVERY, Mounted, TlsError},
+    policy::RunPolicy,
+    request::{EgressRequest, EgressResponse, MAX_REQUEST_BYTES},
+    wire::{BROKER_NAME, MAX_POLICY_BYTES, REQUESTS_PATH, RUNS_PATH, UPGRADE, encode_policy},
+};
+
+/// Time for a connection with its TLS.
+pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// Time for the broker's own part of an answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+const IDLE_LIMIT: Duration = Duration::from_secs(60);
+const IDLE_CONNECTIONS: usize = 64;
+/// Most bytes of a response: its largest body in base64, and its headers.
+const MAX_ANSWER_BYTES: usize = 32 << 20;
+
+/// Address of the broker and identity of the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokerSettings {
+    /// Host and port of the broker.
+    pub address: String,
+    /// Folder with `tls.crt`, `tls.key` and `ca.crt`.
+    pub tls_dir: PathBuf,
+}
+
+/// Failure of the broker, not of a host.
+#[derive(Debug, Error)]
+pub enum BrokerError {
+    #[error("could not use the certificates for the broker {address}: {source}")]
+    Tls { address: String, source: Box<TlsError> },
+    #[error("could not reach the broker {address}: {cause}")]
+    Unreachable { address: String, cause: String },
+    #[error("the broker {address} did not answer in time")]
+    TimedOut { address: String },
+    #[error("the broker {address} answered {status}: {message}")]
+    Refused { address: String, status: u16, message: String },
+    #[error("the broker {address} answered what is no answer: {cause}")]
+    Malformed { address: String, cause: String },
+    #[error("the policy of the run is larger than {} KiB", MAX_POLICY_BYTES >> 10)]
+    PolicyTooLarge,
+    #[error("the request is larger than {} MiB", MAX_REQUEST_BYTES >> 20)]
+    RequestTooLarge,
+    #[error("the frame cannot be sent to the broker")]
+    Frame(#[source] MessageError),
+    #[error("the link of the run to the broker {address} has ended")]
+    LinkEnded { address: String },
+}
+
+/// A client of the broker. Clones share their connections.
+#[derive(Clone)]
+pub struct BrokerClient {
+    settings: Arc<BrokerSettings>,
+    every: Duration,
+    tls: Arc<Mutex<Option<Arc<Mounted<ClientConfig>>>>>,
+    http: Client<Connector, Full<Bytes>>,
+}
+
+impl BrokerClient {
+    /// Makes a client. It reads its certificates and connects when it is first used.
+    pub fn new(settings: BrokerSettings) -> Self {
+        Self::renewed_every(LOOK_EVERY, settings)
+    }
+
+    pub(crate) fn renewed_every(every: Duration, settings: BrokerSettings) -> Self {
+        let tls = Arc::default();
+        let connector = Connector::new(settings.address.clone(), Arc::clone(&tls));
+        let http = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_LIMIT)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        Self { settings: Arc::new(settings), every, tls, http }
+    }
+
+    /// Sends one HTTP request of a skill. The request ends when the future is dropped.
+    pub async fn request(&self, request: EgressRequest) -> Result<EgressResponse, BrokerError> {
+        let limit = Duration::from_millis(request.timeout_ms) + CONNECT_LIMIT + ANSWER_LIMIT;
+        let json = serde_json::to_vec(&request).map_err(|error| self.malformed(&error))?;
+        if json.len() > MAX_REQUEST_BYTES {
+            return Err(BrokerError::RequestTooLarge);
+        }
+        let sent = Request::builder()
+            .method(Method::POST)
+            .uri(format!("http://{BROKER_NAME}{REQUESTS_PATH}"))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::from(json))
+            .map_err(|error| self.malformed(&error))?;
+        let answer = async {
+            let response = self.send(sent).await?;
+            if response.status() != StatusCode::OK {
+                return Err(self.refused(response).await);
+            }
+            let body = self.body(response).await?;
+            serde_json::from_slice(&body).map_err(|error| self.malformed(&error))
+        };
+        timeout(limit, answer).await.map_err(|elapsed| self.timed_out(elapsed))?
+    }
+
+    /// Opens the link of a run. Frames may be sent at once; a policy that the broker cannot read ends the link.
+    pub async fn open_run(&self, policy: &RunPolicy) -> Result<RunLink, BrokerError> {
+        let first = encode_policy(policy).ok_or(BrokerError::PolicyTooLarge)?;
+        let sent = Request::builder()
+            .method(Method::POST)
+            .uri(format!("http://{BROKER_NAME}{RUNS_PATH}"))
+            .header(header::CONNECTION, "upgrade")
+            .header(header::UPGRADE, UPGRADE)
+            .body(Full::default())
+            .map_err(|error| self.malformed(&error))?;
+        let open = async {
+            let response = self.send(sent).await?;
+            if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                return Err(self.refused(response).await);
+            }
+            let stream = hyper::upgrade::on(response).await.map_err(|error| self.unreachable(&error))?;
+            let mut stream = TokioIo::new(stream);
+            stream.write_all(&first).await.map_err(|error| self.unreachable(&error))?;
+            Ok(RunLink::new(self.settings.address.clone(), stream))
+        };
+        timeout(CONNECT_LIMIT + ANSWER_LIMIT, open).await.map_err(|elapsed| self.timed_out(elapsed))?
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, BrokerError> {
+        self.load_certificates()?;
+        self.http.request(request).await.map_err(|error| self.unreachable(&error))
+    }
+
+    /// Reads the certificates once; [`Mounted`] takes them again when they change.
+    fn load_certificates(&self) -> Result<(), BrokerError> {
+        let mut tls = lock(&self.tls);
+        if tls.is_none() {
+            let read = mounted::client(&self.settings.tls_dir, self.every);
+            let address = || self.settings.address.clone();
+            *tls = Some(Arc::new(
+                read.map_err(|source| BrokerError::Tls { address: address(), source: Box::new(source) })?,
+            ));
+        }
+        Ok(())
+    }
+
+    async fn refused(&self, response: Response<Incoming>) -> BrokerError {
+        let status = response.status().as_u16();
+        match self.body(response).await {
+            Ok(body) => {
+                let message = String::from_utf8_lossy(&body).chars().take(500).collect();
+                BrokerError::Refused { address: self.settings.address.clone(), status, message }
+            }
+            Err(error) => error,
+        }
+    }
+
+    async fn body(&self, response: Response<Incoming>) -> Result<Bytes, BrokerError> {
+        let read = Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await;
+        read.map(http_body_util::Collected::to_bytes).map_err(|error| self.unreachable(&*error))
+    }
+
+    fn unreachable(&self, error: &(dyn Error + 'static)) -> BrokerError {
+        let mut cause = error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        BrokerError::Unreachable { address: self.settings.address.clone(), cause: cause.to_string() }
+    }
+
+    fn malformed(&self, error: &dyn Error) -> BrokerError {
+        BrokerError::Malformed { address: self.settings.address.clone(), cause: error.to_string() }
+    }
+
+    fn timed_out(&self, _: Elapsed) -> BrokerError {
+        BrokerError::TimedOut { address: self.settings.address.clone() }
+    }
+}

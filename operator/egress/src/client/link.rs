@@ -1,0 +1,97 @@
+//! The link of one run: frames to the broker and from it.
+
+use bytes::BytesMut;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use skillet_protocol::{Decoder, Direction, NetworkRequest, NetworkResponse};
+use tokio::{
+    io::{AsyncReadExt as _, ReadHalf},
+    sync::{mpsc, oneshot},
+};
+use tracing::warn;
+
+use super::BrokerError;
+use crate::frames::{QUEUED_FRAMES, READ_BYTES, write_frames};
+
+/// A link of a run. It ends when either half is dropped.
+#[derive(Debug)]
+pub struct RunLink {
+    sender: RunSender,
+    receiver: RunReceiver,
+}
+
+/// The sending half. Clones send on the same link.
+#[derive(Clone, Debug)]
+pub struct RunSender {
+    address: String,
+    frames: mpsc::Sender<Vec<u8>>,
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub struct RunReceiver {
+    stream: ReadHalf<TokioIo<Upgraded>>,
+    decoder: Decoder,
+    buffer: BytesMut,
+    // Dropping it ends the task that writes.
+    _open: oneshot::Sender<()>,
+}
+
+impl RunLink {
+    pub(super) fn new(address: String, stream: TokioIo<Upgraded>) -> Self {
+        let (reader, writer) = tokio::io::split(stream);
+        let (frames, queued) = mpsc::channel(QUEUED_FRAMES);
+        let (open, closed) = oneshot::channel();
+        tokio::spawn(async move {
+            tokio::select! {
+                // An error of writing is also the end of reading.
+                result = write_frames(writer, queued) => drop(result),
+                _ = closed => {}
+            }
+        });
+        let decoder = Decoder::new(Direction::ToRunner);
+        let receiver = RunReceiver { stream: reader, decoder, buffer: BytesMut::new(), _open: open };
+        Self { sender: RunSender { address, frames }, receiver }
+    }
+
+    /// Returns both halves. They must be used by turns or by two tasks: who only sends is held up when the broker has
+    /// something to say.
+    pub fn split(self) -> (RunSender, RunReceiver) {
+        (self.sender, self.receiver)
+    }
+}
+
+impl RunSender {
+    /// Sends a frame; waits while the broker takes none.
+    pub async fn send(&self, request: NetworkRequest) -> Result<(), BrokerError> {
+        let frame = request.encode().map_err(BrokerError::Frame)?;
+        let ended = |_| BrokerError::LinkEnded { address: self.address.clone() };
+        self.frames.send(frame).await.map_err(ended)
+    }
+}
+
+impl RunReceiver {
+    /// Returns the next frame; `None` when the link has ended. Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> Option<NetworkResponse> {
+        loop {
+            match self.decoder.pop().map(|frame| frame.map(NetworkResponse::decode)) {
+                Ok(Some(Ok(response))) => return Some(response),
+                Ok(None) => {}
+                Ok(Some(Err(error))) => {
+                    warn!(%error, "The broker sent a frame that cannot be read");
+                    return None;
+                }
+                Err(error) => {
+                    warn!(%error, "The broker sent what is no frame");
+                    return None;
+                }
+            }
+            self.buffer.reserve(READ_BYTES);
+            if self.stream.read_buf(&mut self.buffer).await.ok()? == 0 {
+                return None;
+            }
+            self.decoder.push(&self.buffer);
+            self.buffer.clear();
+        }
+    }
+}

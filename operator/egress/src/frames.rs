@@ -1,0 +1,30 @@
+//! Frames on a link, as both sides write them.
+
+use std::io;
+
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt as _},
+    sync::mpsc,
+};
+
+/// Frames that wait to be written on a link.
+pub(crate) const QUEUED_FRAMES: usize = 16;
+
+/// Room for one read of a link.
+pub(crate) const READ_BYTES: usize = 64 << 10;
+
+/// Writes frames until there are no senders, and then ends the direction.
+pub(crate) async fn write_frames(
+    mut stream: impl AsyncWrite + Unpin,
+    mut queued: mpsc::Receiver<Vec<u8>>,
+) -> io::Result<()> {
+    while let Some(frame) = queued.recv().await {
+        stream.write_all(&frame).await?;
+        // Frames that wait already go out together.
+        while let Ok(frame) = queued.try_recv() {
+            stream.write_all(&frame).await?;
+        }
+        stream.flush().await?;
+    }
+    stream.shutdown().await
+}

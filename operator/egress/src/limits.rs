@@ -1,0 +1,179 @@
+//! Limits of connections: of a run, of a tenant, and of the process. A place is given back when its value is dropped.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use skillet_protocol::MAX_CHANNELS;
+
+use crate::policy::{InvalidPolicy, Policy, RunPolicy};
+
+/// Tenants that are kept before the idle ones are forgotten.
+const KNOWN_TENANTS: usize = 256;
+
+/// Limits that hold for all runs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitSettings {
+    /// Most connections of one tenant at one time.
+    pub tenant_connections: usize,
+    /// New connections of one tenant in a second; as many may come at once.
+    pub tenant_rate: u32,
+    /// Most connections at one time.
+    pub connections: usize,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self { tenant_connections: 512, tenant_rate: 100, connections: 8192 }
+    }
+}
+
+/// Connections that are open, by tenant.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    settings: LimitSettings,
+    tenants: Arc<Mutex<Tenants>>,
+}
+
+#[derive(Debug, Default)]
+struct Tenants {
+    open: usize,
+    by_name: HashMap<String, Tenant>,
+}
+
+#[derive(Debug)]
+struct Tenant {
+    open: usize,
+    tokens: f64,
+    filled: Instant,
+}
+
+/// Place of a connection among those of its tenant.
+#[derive(Debug)]
+pub(crate) struct TenantPlace {
+    tenant: String,
+    tenants: Arc<Mutex<Tenants>>,
+}
+
+impl Limits {
+    pub(crate) fn new(settings: LimitSettings) -> Self {
+        Self { settings, tenants: Arc::default() }
+    }
+
+    /// Takes a place, or names the limit that is reached.
+    pub(crate) fn enter(&self, tenant: &str, now: Instant) -> Result<TenantPlace, &'static str> {
+        let LimitSettings { tenant_connections, tenant_rate, connections } = self.settings;
+        let mut tenants = lock(&self.tenants);
+        if tenants.open >= connections {
+            return Err("the broker has no more connections");
+        }
+        let rate = f64::from(tenant_rate);
+        if tenants.by_name.len() >= KNOWN_TENANTS {
+            // A tenant without a connection and with all its tokens is the same as none.
+            tenants.by_name.retain(|_, known| known.open > 0 || known.refill(rate, now) < rate);
+        }
+        let fresh = || Tenant { open: 0, tokens: rate, filled: now };
+        let known = tenants.by_name.entry(tenant.to_owned()).or_insert_with(fresh);
+        if known.open >= tenant_connections {
+            return Err("the namespace has no more connections");
+        }
+        if known.refill(rate, now) < 1.0 {
+            return Err("the namespace opens connections too fast");
+        }
+        known.tokens -= 1.0;
+        known.open += 1;
+        tenants.open += 1;
+        Ok(TenantPlace { tenant: tenant.to_owned(), tenants: Arc::clone(&self.tenants) })
+    }
+}
+
+impl Tenant {
+    fn refill(&mut self, rate: f64, now: Instant) -> f64 {
+        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.tokens = (self.tokens + passed * rate).min(rate);
+        self.filled = now;
+        self.tokens
+    }
+}
+
+impl Drop for TenantPlace {
+    fn drop(&mut self) {
+        let mut tenants = lock(&self.tenants);
+        tenants.open -= 1;
+        if let Some(tenant) = tenants.by_name.get_mut(&self.tenant) {
+            tenant.open -= 1;
+        }
+    }
+}
+
+/// Direction of bytes, as the program sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Flow {
+    Sent,
+    Received,
+}
+
+/// Rules of one run, and its share of them that is used.
+#[derive(Debug)]
+pub(crate) struct RunScope {
+    pub(crate) policy: Policy,
+    pub(crate) run: String,
+    pub(crate) tenant: String,
+    connections: usize,
+    transfer_bytes: u64,
+    open: AtomicUsize,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+/// Place of a connection among those of its run.
+#[derive(Debug)]
+pub(crate) struct RunPlace(Arc<RunScope>);
+
+impl RunScope {
+    pub(crate) fn new(policy: &RunPolicy) -> Result<Arc<Self>, InvalidPolicy> {
+        Ok(Arc::new(Self {
+            policy: Policy::new(policy)?,
+            run: policy.run.clone(),
+            tenant: policy.tenant.clone(),
+            connections: usize::try_from(policy.connections).unwrap_or(usize::MAX).min(MAX_CHANNELS),
+            transfer_bytes: policy.transfer_bytes,
+            open: AtomicUsize::new(0),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+        }))
+    }
+
+    /// Takes a place; `None` when the run has all its connections.
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<RunPlace> {
+        let place = RunPlace(Arc::clone(self));
+        let before = self.open.fetch_add(1, Ordering::Relaxed);
+        (before < self.connections).then_some(place)
+    }
+
+    /// Counts bytes; false when the run has had all that it may.
+    pub(crate) fn count(&self, flow: Flow, bytes: usize) -> bool {
+        let counter = match flow {
+            Flow::Sent => &self.sent,
+            Flow::Received => &self.received,
+        };
+        let bytes = bytes as u64;
+        counter.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= self.transfer_bytes
+    }
+}
+
+impl Drop for RunPlace {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Locks a mutex whose holders do not panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
