@@ -9,6 +9,7 @@
 #![allow(clippy::duplicated_attributes)]
 
 pub mod api_key;
+pub mod builtin;
 pub mod duration;
 pub mod dynamic;
 mod effective_limits;

@@ -6,8 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Isolation, duration::SkillDuration, dynamic::DynamicContentPolicy, gateway::GatewayPolicy,
-    network::NetworkPolicy, schema,
+    Isolation,
+    builtin::{Builtin, WebSearchProvider},
+    duration::SkillDuration,
+    dynamic::DynamicContentPolicy,
+    gateway::GatewayPolicy,
+    network::NetworkPolicy,
+    schema,
 };
 
 /// Settings for all skills of the cluster.
@@ -83,6 +88,13 @@ pub struct SkillPolicySpec {
     /// Hosts that skills may reach, and limits of their connections.
     #[serde(default)]
     pub network: NetworkPolicy,
+    /// Programs of Skillet itself that `run.builtin` may name. Default none.
+    #[schemars(length(max = 16))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub builtins: Vec<Builtin>,
+    /// Search engine of `run.builtin: web_search`. Default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<WebSearchProvider>,
 }
 
 impl Default for SkillPolicySpec {
@@ -104,6 +116,8 @@ impl Default for SkillPolicySpec {
             dynamic_content: DynamicContentPolicy::default(),
             network_enabled: false,
             network: NetworkPolicy::default(),
+            builtins: Vec::new(),
+            web_search: None,
         }
     }
 }

@@ -136,6 +136,8 @@ reasons! {
     Suspended,
     /// SkillPolicy does not allow the host.
     HostNotAllowed,
+    /// SkillPolicy does not enable the program of `run.builtin`.
+    BuiltinDisabled,
     /// SkillPolicy has `networkEnabled: false`.
     NetworkDisabled,
     /// Skill or policy name the host without this port.

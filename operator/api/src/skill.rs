@@ -7,7 +7,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 
-use crate::{duration::SkillDuration, http::Http, instructions::Instructions, network::Network, schema};
+use crate::{
+    builtin::Builtin, duration::SkillDuration, http::Http, instructions::Instructions, network::Network,
+    schema,
+};
 pub use crate::{effective_limits::EffectiveLimits, skill_status::SkillStatus};
 
 /// Version, description, mode, program and instructions of a skill.
@@ -82,7 +85,7 @@ pub struct SkillSpec {
     /// Text that a model reads before it does the work, as in a SKILL.md. With `run`, the manual of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
-    /// Hosts that the program may reach. Unset: none, and of `run.http` the one host that its URL names.
+    /// Hosts that the program may reach. Unset: none; of `run.http` the one host that its URL names; of `run.builtin` every public host, if SkillPolicy allows `*`, and of `web_search` always the search engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// Files of the bundle beside the instructions, such as `references/api.md`. A model reads them by their path. At most 128, of at most 700 KiB together.
@@ -163,7 +166,7 @@ pub struct Tool {
 
 /// The program of a skill: exactly one handler.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[x_kube(validation = ("has(self.sandbox) != has(self.http)", "run needs exactly one handler: sandbox or http"))]
+#[x_kube(validation = ("(has(self.sandbox) ? 1 : 0) + (has(self.http) ? 1 : 0) + (has(self.builtin) ? 1 : 0) == 1", "run needs exactly one handler: sandbox, http or builtin"))]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// A program in a Job pod of its own, with no network.
@@ -172,6 +175,9 @@ pub struct Run {
     /// An HTTP request to a host of `network`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Http>,
+    /// A program of Skillet itself, which SkillPolicy must enable in `builtins`: `http_request` one HTTP request, `web_fetch` the text of a page, `web_search` the results of a search engine. It has a description and an input schema of its own where the skill has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builtin: Option<Builtin>,
 }
 
 /// A program, its image, files and environment.

@@ -65,6 +65,7 @@ impl Exit {
             | Reason::ServerNotFound
             | Reason::DynamicContentDisabled
             | Reason::NetworkDisabled
+            | Reason::BuiltinDisabled
             | Reason::VersionNotFound
             | Reason::VersionYanked
             | Reason::ConstraintInvalid

@@ -26,6 +26,7 @@ pub fn http_status(reason: Reason) -> u16 {
         | Reason::SessionEnded
         | Reason::DynamicContentDisabled
         | Reason::NetworkDisabled
+        | Reason::BuiltinDisabled
         | Reason::VersionConflict
         | Reason::SealRecordFull
         | Reason::ConfigMapMissing

@@ -48,6 +48,7 @@ fn is_retried(outcome: Reason, retry_on: RetryOn) -> bool {
         | Reason::ToolFailed
         | Reason::DynamicContentDisabled
         | Reason::NetworkDisabled
+        | Reason::BuiltinDisabled
         | Reason::VersionNotFound
         | Reason::VersionYanked
         | Reason::ConstraintInvalid
