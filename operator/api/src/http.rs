@@ -34,9 +34,12 @@ pub struct Http {
     #[schemars(schema_with = "schema::any_json")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// Inputs that no template uses go into the query of a GET, HEAD or DELETE request, and into the JSON body of others. Default true if nothing has a placeholder.
+    /// Inputs that no template uses go into the query of a GET or HEAD request, and into the JSON body of others. Default true if nothing has a placeholder and there is no `body`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append_inputs: Option<bool>,
+    /// `Omit` leaves a header, parameter or field of the body out if an input in it has no value and no default, and refuses a run without a value for the URL. `Keep` sends the placeholder itself in URL, query and headers. Default `Omit`.
+    #[serde(default, skip_serializing_if = "MissingInputs::is_omit")]
+    pub missing_inputs: MissingInputs,
     /// Secrets of the skill's namespace, by the name that templates use. The annotations `skillet.dev/skills` and `skillet.dev/hosts` of each Secret must name this skill and the host. At most 16.
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["name".into()]))]
@@ -84,6 +87,22 @@ impl HttpMethod {
     /// True if the request changes nothing, so that it can be sent again.
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head)
+    }
+}
+
+/// Treatment of inputs that have no value and no default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum MissingInputs {
+    #[default]
+    Omit,
+    Keep,
+}
+
+impl MissingInputs {
+    // serde gives a reference.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    fn is_omit(&self) -> bool {
+        *self == Self::Omit
     }
 }
 

@@ -58,6 +58,12 @@ pub struct ValidSkill {
 }
 
 impl ValidSkill {
+    /// Returns the hosts of its program, or of the scripts of its bundle, whose spec this is.
+    pub fn network(&self, spec: &SkillSpec) -> Option<ValidNetwork> {
+        let of_spec = || spec.network.as_ref().map(|network| ValidNetwork { hosts: network.hosts.clone() });
+        self.content.as_ref().and_then(|content| content.network.clone()).or_else(of_spec)
+    }
+
     /// Returns the values from Secrets of its program and of its MCP servers, whose spec this is.
     pub fn secret_env(&self, spec: &SkillSpec) -> Vec<SecretEnvVar> {
         let program = self.content.iter().flat_map(ValidContent::secrets);
@@ -259,7 +265,9 @@ fn read_content(
     {
         limits::check_runtime(&limits, runtime, errors);
     }
-    Some(ValidContent { handler, network, limits, input_schema, output_schema })
+    let mut valid = ValidContent { handler, network, limits, input_schema, output_schema };
+    http::fill_defaults(content, &mut valid);
+    Some(valid)
 }
 
 fn read_schema(field: &str, schema: Option<&Value>, errors: &mut FieldErrors) -> Option<Arc<Schema>> {

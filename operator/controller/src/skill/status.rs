@@ -145,7 +145,7 @@ fn status(
         versions,
         digest,
         mode: Some(mode_word(skill.spec.mode).to_owned()),
-        limits: Some(effective_limits(skill.spec.limits.as_ref(), policy)),
+        limits: Some(effective_limits(skill.spec.run.as_ref(), skill.spec.limits.as_ref(), policy)),
         maximums: Some(maximum_limits(policy)),
         image_pinned: is_image_pinned(&skill.spec),
         conditions,

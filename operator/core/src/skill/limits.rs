@@ -6,7 +6,7 @@ use skillet_api::{
     Reason, SkillPolicySpec,
     duration::SkillDuration,
     policy::LimitMaximums,
-    skill::{EffectiveLimits, Limits, RetryOn, Runtime},
+    skill::{EffectiveLimits, Limits, RetryOn, Run, Runtime},
 };
 
 use super::field_error::FieldErrors;
@@ -26,6 +26,8 @@ pub struct ValidLimits {
     pub concurrency: Option<u32>,
 }
 
+/// Longest time of an HTTP skill that sets none, unless the policy's default is shorter.
+pub(super) const HTTP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Least CPU with which a runner proves its isolation in time.
 const MIN_CPU_MILLIS: u64 = 50;
 /// Least memory in which a container, the runner and a small program fit.
@@ -80,15 +82,22 @@ pub(super) fn check_runtime(limits: &ValidLimits, runtime: Runtime, errors: &mut
 }
 
 /// Returns the limits of a run as their authors wrote them: those of the skill, else those of the policy.
-pub fn effective_limits(limits: Option<&Limits>, policy: &SkillPolicySpec) -> EffectiveLimits {
+pub fn effective_limits(
+    run: Option<&Run>,
+    limits: Option<&Limits>,
+    policy: &SkillPolicySpec,
+) -> EffectiveLimits {
     let (default, maximum) = (&policy.defaults, &policy.maximums);
     let text = |own: Option<&String>, default: &String, maximum: &String, read: fn(&str) -> Option<u64>| {
         own.unwrap_or(if read(default) > read(maximum) { maximum } else { default }).clone()
     };
     let own = limits.cloned().unwrap_or_default();
     let per_namespace = policy.concurrency.per_namespace;
+    let timeout = default.timeout.min(maximum.timeout);
+    let is_http = run.is_some_and(|run| run.http.is_some());
+    let timeout = if is_http { timeout.min(SkillDuration(HTTP_TIMEOUT)) } else { timeout };
     EffectiveLimits {
-        timeout: own.timeout.unwrap_or(default.timeout.min(maximum.timeout)),
+        timeout: own.timeout.unwrap_or(timeout),
         cpu: text(own.cpu.as_ref(), &default.cpu, &maximum.cpu, cpu_millis),
         memory: text(own.memory.as_ref(), &default.memory, &maximum.memory, memory_bytes),
         processes: own.processes.unwrap_or(default.processes.min(maximum.processes)),

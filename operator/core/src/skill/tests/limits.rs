@@ -93,7 +93,7 @@ fn effective_limits_are_the_skills_else_the_policys_within_its_maximums() {
     )
     .unwrap();
     let limits: skillet_api::skill::Limits = serde_saphyr::from_str("{cpu: 2, processes: 7}").unwrap();
-    let effective = effective_limits(Some(&limits), &policy);
+    let effective = effective_limits(None, Some(&limits), &policy);
     assert_eq!((effective.timeout.to_string(), effective.cpu.as_str()), ("20s".into(), "2"));
     assert_eq!((effective.memory.as_str(), effective.processes), ("1Gi", 7));
     assert_eq!(
@@ -102,6 +102,6 @@ fn effective_limits_are_the_skills_else_the_policys_within_its_maximums() {
     );
     for (own, expected) in [(None, 5), (Some(2), 2), (Some(9), 5)] {
         let limits = skillet_api::skill::Limits { concurrency: own, ..limits.clone() };
-        assert_eq!(effective_limits(Some(&limits), &policy).concurrency, Some(expected));
+        assert_eq!(effective_limits(None, Some(&limits), &policy).concurrency, Some(expected));
     }
 }
