@@ -87,11 +87,6 @@ impl Dialer {
         Self { resolver, connect, limits: Limits::new(limits), connect_limit: CONNECT_LIMIT, metrics }
     }
 
-    #[cfg(test)]
-    pub(crate) fn with_connect_limit(self, connect_limit: Duration) -> Self {
-        Self { connect_limit, ..self }
-    }
-
     /// Opens a connection to a host, or says why not.
     pub(crate) async fn dial(&self, scope: &Arc<RunScope>, host: &str, port: u16) -> Result<Dialed, Refusal> {
         let began = Instant::now();
@@ -113,7 +108,7 @@ impl Dialer {
             verdict => refusal(verdict, "the host is not allowed"),
         })?;
         let full = |message: &str| refusal(Verdict::EgressLimitReached, message);
-        let run = scope.enter().ok_or_else(|| full("the run has no more connections"))?;
+        let run = scope.enter().await.ok_or_else(|| full("the run has no more connections"))?;
         let tenant = self.limits.enter(&scope.tenant, Instant::now().into_std()).map_err(full)?;
         let places = Places { _run: run, _tenant: tenant };
         let addresses = match timeout_at(deadline, self.resolver.resolve(&host)).await {

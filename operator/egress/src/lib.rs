@@ -6,6 +6,7 @@
 mod client;
 mod dialer;
 mod frames;
+mod fronting;
 mod http_request;
 mod limits;
 mod metrics;

@@ -4,17 +4,24 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use skillet_protocol::MAX_CHANNELS;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
 use crate::policy::{InvalidPolicy, Policy, RunPolicy};
 
 /// Tenants that are kept before the idle ones are forgotten.
 const KNOWN_TENANTS: usize = 256;
+
+/// Time that a connection waits for a place of its run.
+const PLACE_WAIT: Duration = Duration::from_millis(250);
 
 /// Limits that hold for all runs together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,38 +129,38 @@ pub(crate) enum Flow {
 #[derive(Debug)]
 pub(crate) struct RunScope {
     pub(crate) policy: Policy,
+    /// Uid of the execution, for logs.
     pub(crate) run: String,
     pub(crate) tenant: String,
-    connections: usize,
+    connections: Arc<Semaphore>,
     transfer_bytes: u64,
-    open: AtomicUsize,
     sent: AtomicU64,
     received: AtomicU64,
 }
 
 /// Place of a connection among those of its run.
 #[derive(Debug)]
-pub(crate) struct RunPlace(Arc<RunScope>);
+pub(crate) struct RunPlace(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit);
 
 impl RunScope {
     pub(crate) fn new(policy: &RunPolicy) -> Result<Arc<Self>, InvalidPolicy> {
+        let connections = usize::try_from(policy.connections).unwrap_or(usize::MAX);
         Ok(Arc::new(Self {
             policy: Policy::new(policy)?,
             run: policy.run.clone(),
             tenant: policy.tenant.clone(),
-            connections: usize::try_from(policy.connections).unwrap_or(usize::MAX).min(MAX_CHANNELS),
+            connections: Arc::new(Semaphore::new(connections.min(MAX_CHANNELS))),
             transfer_bytes: policy.transfer_bytes,
-            open: AtomicUsize::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
         }))
     }
 
     /// Takes a place; `None` when the run has all its connections.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<RunPlace> {
-        let place = RunPlace(Arc::clone(self));
-        let before = self.open.fetch_add(1, Ordering::Relaxed);
-        (before < self.connections).then_some(place)
+    pub(crate) async fn enter(&self) -> Option<RunPlace> {
+        // The runner may know the end of a connection a little before the broker does.
+        let place = timeout(PLACE_WAIT, Arc::clone(&self.connections).acquire_owned()).await;
+        place.ok()?.ok().map(RunPlace)
     }
 
     /// Counts bytes; false when the run has had all that it may.
@@ -164,12 +171,6 @@ impl RunScope {
         };
         let bytes = bytes as u64;
         counter.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= self.transfer_bytes
-    }
-}
-
-impl Drop for RunPlace {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
