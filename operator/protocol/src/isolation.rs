@@ -39,6 +39,9 @@ pub struct Isolation {
     pub new_namespaces_refused: bool,
     /// The program can neither read the runner's memory and descriptors nor send it an effective signal.
     pub runner_protected: bool,
+    /// Sockets of the program reach named hosts through the broker, and nothing else. Absent if the skill names no hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub named_egress: Option<bool>,
     /// Release of the node's kernel.
     pub kernel: String,
     /// Gaps in the kernel or the manifest, and their consequences, in words.
@@ -120,6 +123,16 @@ mod tests {
         assert!(proven.missing(Level::Compatible).is_empty());
         assert_eq!(proven.missing(Level::Strict), ["noexecScratch", "ownProcessLimit", "userNamespace"]);
         assert_eq!(Isolation::default().missing(Level::Compatible).len(), 10);
+    }
+
+    #[test]
+    fn named_egress_is_written_only_if_it_was_tested() {
+        let plain = serde_json::to_value(Isolation::default()).unwrap();
+        assert!(plain.get("namedEgress").is_none(), "{plain}");
+        let tested = Isolation { named_egress: Some(false), ..Isolation::default() };
+        let text = serde_json::to_value(&tested).unwrap();
+        assert_eq!(text["namedEgress"], false);
+        assert_eq!(serde_json::from_value::<Isolation>(text).unwrap(), tested);
     }
 
     #[test]

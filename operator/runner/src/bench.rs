@@ -24,6 +24,7 @@ struct BenchReport {
 /// A second process starts the confined ones: like a runner it is under its filter, and this process must not be.
 pub(crate) fn spawn(rounds: usize, options: &Options) -> io::Result<String> {
     let mut confined_spawner = Command::new("/proc/self/exe")
+        .args(options.network.then_some("--network"))
         .arg("--scratch")
         .arg(&options.scratch)
         .arg("bench-confined")
@@ -55,7 +56,9 @@ pub(crate) fn spawn(rounds: usize, options: &Options) -> io::Result<String> {
 
 /// Starts a confined program for each byte of stdin and writes the nanoseconds that it took, until stdin ends.
 pub(crate) fn serve_confined(options: &Options) -> io::Result<()> {
-    let confinement = Arc::new(Confinement::establish(&options.scratch)?);
+    // The program that is started makes no socket, so nobody listens to calls.
+    let (confinement, _listener) = Confinement::establish(options)?;
+    let confinement = Arc::new(confinement);
     let limits = ResourceLimits { processes: 4096, file_bytes: 1 << 20, open_files: 64 };
     let mut request = [0];
     while io::stdin().read(&mut request)? == 1 {

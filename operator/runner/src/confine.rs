@@ -11,13 +11,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use skillet_protocol::RunLimits;
 
+use crate::options::Options;
+use crate::seccomp::Sockets;
 use crate::{landlock, seccomp, sys};
 
 /// The prepared rules; any number of programs can start under them.
@@ -26,6 +27,9 @@ pub(crate) struct Confinement {
     /// Rules that this kernel lacks, for the self-test's report.
     pub(crate) notes: Vec<String>,
 }
+
+/// The kernel before this one cannot hold a call back from signals while it is answered.
+const NAMED_EGRESS_KERNEL: &str = "5.19";
 
 /// The limits of a run that the kernel enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,17 +64,31 @@ impl Confinement {
     /// Makes the rules for programs, and puts this process under those that it can share.
     ///
     /// The runner does not share Landlock: Landlock protects it from a program only if it is outside of the same rules.
-    pub(crate) fn establish(scratch: &Path) -> io::Result<Self> {
+    ///
+    /// Returns the listener of the filter too, if programs have named egress and the kernel can. The runner makes none of
+    /// the calls that it answers: they would wait forever.
+    pub(crate) fn establish(options: &Options) -> io::Result<(Self, Option<OwnedFd>)> {
         let mut notes = Vec::new();
-        let landlock = landlock::ruleset(scratch).unwrap_or_else(|error| {
+        let landlock = landlock::ruleset(&options.scratch).unwrap_or_else(|error| {
             notes.push(format!("Landlock could not be used: {error}"));
             None
         });
         rustix::thread::set_no_new_privs(true)?;
-        if let Err(error) = sys::seccomp_install(&seccomp::instructions(std::process::id())) {
+        let runner = std::process::id();
+        let mut listener = None;
+        if options.network {
+            let instructions = seccomp::instructions(runner, Sockets::Answered);
+            match sys::listener::seccomp_install_with_listener(&instructions) {
+                Ok(made) => listener = Some(made),
+                Err(error) => notes.push(no_listener(&error)),
+            }
+        }
+        if listener.is_none()
+            && let Err(error) = sys::seccomp_install(&seccomp::instructions(runner, Sockets::Local))
+        {
             notes.push(format!("the seccomp filter could not be installed: {error}"));
         }
-        Ok(Self { landlock, notes })
+        Ok((Self { landlock, notes }, listener))
     }
 
     /// Version of Landlock; 0 if the kernel has none.
@@ -108,6 +126,13 @@ impl Confinement {
     }
 }
 
+fn no_listener(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::InvalidInput {
+        return format!("no named egress: the kernel is older than {NAMED_EGRESS_KERNEL}");
+    }
+    format!("no named egress: the listener could not be installed: {error}")
+}
+
 /// Makes the kernel kill the program before the runner if memory runs out: the runner must report the end.
 fn prefer_as_victim() {
     use rustix::fs::{Mode, OFlags};
@@ -137,6 +162,14 @@ mod tests {
         assert_eq!(ResourceLimits::new(&limits, 2), expected);
         let boundless = RunLimits { processes: u64::MAX, ..limits };
         assert_eq!(ResourceLimits::new(&boundless, 2).processes, u64::MAX);
+    }
+
+    #[test]
+    fn an_old_kernel_is_named_as_the_cause() {
+        let old = no_listener(&io::Error::from_raw_os_error(libc::EINVAL));
+        assert_eq!(old, "no named egress: the kernel is older than 5.19");
+        let busy = no_listener(&io::Error::from_raw_os_error(libc::EBUSY));
+        assert!(busy.starts_with("no named egress: the listener could not be installed: "), "{busy}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The stream to the operator: orders from stdin, frames to stdout, neither ever blocking.
 //!
 //! A broken or closed connection is no error: the program continues, and the termination message carries the receipt.
+//! Frames of a program's connections go out when no other frame waits, or a few at a time, so that a flood of them delays
+//! no output and no receipt.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,14 +10,18 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use skillet_protocol::{
-    Decoder, Direction, Kind, MessageError, OperatorMessage, Receipt, RefusalReason, RunnerMessage,
-    StreamWriter,
+    Decoder, Direction, Kind, MessageError, NetworkRequest, OperatorMessage, Receipt, RefusalReason,
+    RunnerMessage, StreamWriter,
 };
 
 use crate::handshake::{Handshake, Reaction};
 
 /// If more than this waits for stdout, the runner leaves the program's output in its pipes.
 const FULL_BYTES: usize = 256 * 1024;
+/// If more than this waits of a program's connections, the runner leaves their bytes in the sockets and calls unanswered.
+const FULL_NETWORK_BYTES: usize = 128 * 1024;
+/// Frames of output in a row before one of a connection, if both wait.
+const OUTPUT_FRAMES: u32 = 4;
 const READ_BYTES: usize = 64 * 1024;
 
 pub(crate) struct Connection<I, O> {
@@ -24,9 +30,34 @@ pub(crate) struct Connection<I, O> {
     decoder: Decoder,
     handshake: Handshake,
     writer: StreamWriter,
-    queue: VecDeque<u8>,
+    output_frames: Frames,
+    network_frames: Frames,
+    /// The frame that is being written, and how much of it is.
+    current: (Vec<u8>, usize),
+    /// Frames of output since the last one of a connection.
+    in_a_row: u32,
     events: VecDeque<Event>,
     buffer: Vec<u8>,
+}
+
+/// Frames that wait to be written.
+#[derive(Default)]
+struct Frames {
+    frames: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Frames {
+    fn push(&mut self, frame: Vec<u8>) {
+        self.bytes += frame.len();
+        self.frames.push_back(frame);
+    }
+
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        let frame = self.frames.pop_front()?;
+        self.bytes -= frame.len();
+        Some(frame)
+    }
 }
 
 /// An input of the operator. `Closed` is returned once: the operator is gone or sent invalid frames.
@@ -37,7 +68,8 @@ pub(crate) enum Event {
 }
 
 impl<I: AsFd, O: AsFd> Connection<I, O> {
-    pub(crate) fn new(input: I, output: O) -> std::io::Result<Self> {
+    /// `has_egress`: a run may name hosts.
+    pub(crate) fn new(input: I, output: O, has_egress: bool) -> std::io::Result<Self> {
         for end in [input.as_fd(), output.as_fd()] {
             rustix::fs::fcntl_setfl(end, rustix::fs::fcntl_getfl(end)? | OFlags::NONBLOCK)?;
         }
@@ -45,9 +77,12 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
             input: Some(input),
             output: Some(output),
             decoder: Decoder::new(Direction::ToRunner),
-            handshake: Handshake::default(),
+            handshake: Handshake::new(has_egress),
             writer: StreamWriter::new(),
-            queue: VecDeque::new(),
+            output_frames: Frames::default(),
+            network_frames: Frames::default(),
+            current: (Vec::new(), 0),
+            in_a_row: 0,
             events: VecDeque::new(),
             buffer: vec![0; READ_BYTES],
         })
@@ -60,11 +95,20 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
 
     /// The descriptor to poll for writing; `None` while nothing waits to be written.
     pub(crate) fn output(&self) -> Option<BorrowedFd<'_>> {
-        if self.queue.is_empty() { None } else { self.output.as_ref().map(AsFd::as_fd) }
+        let is_empty = self.current.0.is_empty()
+            && self.output_frames.frames.is_empty()
+            && self.network_frames.frames.is_empty();
+        if is_empty { None } else { self.output.as_ref().map(AsFd::as_fd) }
     }
 
+    /// True if output of the program should wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.queue.len() > FULL_BYTES
+        self.output_frames.bytes > FULL_BYTES
+    }
+
+    /// True if the program's connections should wait.
+    pub(crate) fn is_network_full(&self) -> bool {
+        self.network_frames.bytes > FULL_NETWORK_BYTES
     }
 
     /// Returns the next event, or `None` if nothing has arrived.
@@ -119,32 +163,74 @@ impl<I: AsFd, O: AsFd> Connection<I, O> {
     pub(crate) fn send(&mut self, message: &RunnerMessage) {
         // A frame over its limit cannot come from here: output is cut before, the rest is small.
         if let Ok(bytes) = self.writer.frame(message) {
-            self.queue.extend(bytes);
+            self.output_frames.push(bytes);
+        }
+        self.flush();
+    }
+
+    /// Queues frames of the program's connections and writes as much as the pipe takes.
+    pub(crate) fn send_network(&mut self, requests: Vec<NetworkRequest>) {
+        if requests.is_empty() {
+            return;
+        }
+        for request in requests {
+            // Data is cut before, and names are short.
+            if let Ok(bytes) = self.writer.frame(&RunnerMessage::Network(request)) {
+                self.network_frames.push(bytes);
+            }
         }
         self.flush();
     }
 
     /// Puts the stream's digest into `receipt` and queues the last frame.
     pub(crate) fn send_exit(&mut self, receipt: &mut Receipt) {
+        // Nothing may follow it, so the last frames of connections, which are few, go before.
+        while let Some(frame) = self.network_frames.pop() {
+            self.output_frames.push(frame);
+        }
         if let Ok(bytes) = self.writer.exit(receipt) {
-            self.queue.extend(bytes);
+            self.output_frames.push(bytes);
         }
         self.flush();
     }
 
     /// Writes as much as the pipe takes.
     pub(crate) fn flush(&mut self) {
-        while let (Some(output), false) = (&self.output, self.queue.is_empty()) {
-            match rustix::io::write(output, self.queue.as_slices().0) {
-                Ok(written) => drop(self.queue.drain(..written)),
+        while self.output.is_some() && self.next_frame() {
+            let Some(output) = &self.output else { return };
+            let (frame, written) = &mut self.current;
+            match rustix::io::write(output, &frame[*written..]) {
+                Ok(length) => {
+                    *written += length;
+                    if *written >= frame.len() {
+                        self.current = (Vec::new(), 0);
+                    }
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
                 Err(_) => self.output = None,
             }
         }
         if self.output.is_none() {
-            self.queue.clear();
+            self.output_frames = Frames::default();
+            self.network_frames = Frames::default();
+            self.current = (Vec::new(), 0);
         }
+    }
+
+    /// Chooses the frame to write, if none is being written; false if none waits.
+    fn next_frame(&mut self) -> bool {
+        if !self.current.0.is_empty() {
+            return true;
+        }
+        let is_turn_of_network = self.in_a_row >= OUTPUT_FRAMES || self.output_frames.frames.is_empty();
+        let mut next = if is_turn_of_network { self.network_frames.pop() } else { None };
+        self.in_a_row = if next.is_some() { 0 } else { self.in_a_row.saturating_add(1) };
+        if next.is_none() {
+            next = self.output_frames.pop();
+        }
+        self.current = (next.unwrap_or_default(), 0);
+        !self.current.0.is_empty()
     }
 }
 

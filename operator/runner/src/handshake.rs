@@ -14,6 +14,8 @@ use skillet_protocol::{NetworkResponse, OperatorMessage, RefusalReason, Refused,
 pub(crate) struct Handshake {
     epoch: Option<u64>,
     accepted: bool,
+    /// Programs have named egress.
+    has_egress: bool,
 }
 
 /// The runner's reaction to an order.
@@ -33,6 +35,10 @@ pub(crate) enum Reaction {
 }
 
 impl Handshake {
+    pub(crate) fn new(has_egress: bool) -> Self {
+        Self { has_egress, ..Self::default() }
+    }
+
     pub(crate) fn judge(&mut self, order: OperatorMessage) -> Reaction {
         match order {
             OperatorMessage::Hello(hello) => {
@@ -68,6 +74,13 @@ impl Handshake {
         if let Err(invalid) = run.check() {
             return refuse(Some(run.epoch), RefusalReason::InvalidRun, &invalid.to_string());
         }
+        if run.network.is_some() && !self.has_egress {
+            return refuse(
+                Some(run.epoch),
+                RefusalReason::InvalidRun,
+                "the run names hosts, and this sandbox has no named egress",
+            );
+        }
         self.epoch = Some(run.epoch);
         self.accepted = true;
         Reaction::Accept(run)
@@ -98,7 +111,10 @@ mod tests {
     }
 
     fn check(orders: Vec<OperatorMessage>, expected: &str) {
-        let mut handshake = Handshake::default();
+        check_in(Handshake::default(), orders, expected);
+    }
+
+    fn check_in(mut handshake: Handshake, orders: Vec<OperatorMessage>, expected: &str) {
         let reactions: Vec<_> = orders
             .into_iter()
             .map(|order| match handshake.judge(order) {
@@ -136,6 +152,18 @@ mod tests {
         let OperatorMessage::Run(mut impossible) = run(1) else { unreachable!() };
         impossible.execution_uid.clear();
         check(vec![hello(1), OperatorMessage::Run(impossible), run(1)], "Greet InvalidRun of 1 Accept");
+    }
+
+    #[test]
+    fn a_run_with_hosts_needs_a_sandbox_with_named_egress() {
+        let with_hosts = || {
+            let OperatorMessage::Run(mut run) = run(1) else { unreachable!() };
+            run.network = Some(skillet_protocol::RunNetwork::default());
+            OperatorMessage::Run(run)
+        };
+        check(vec![hello(1), with_hosts(), run(1)], "Greet InvalidRun of 1 Accept");
+        check_in(Handshake::new(true), vec![hello(1), with_hosts()], "Greet Accept");
+        check_in(Handshake::new(true), vec![hello(1), run(1)], "Greet Accept");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod elf;
 mod handshake;
 mod install;
 mod landlock;
+mod network;
 mod oom_kills;
 mod options;
 mod probe;
@@ -61,8 +62,10 @@ fn run(options: &Options, command: Command) -> io::Result<()> {
         }
         Command::SelfTest => {
             rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
-            let confinement = Arc::new(confine::Confinement::establish(&options.scratch)?);
-            print(serde_json::to_string(&selftest::run(&confinement, options).isolation)?)
+            let (confinement, listener) = confine::Confinement::establish(options)?;
+            let mut network = listener.map(network::Network::new).transpose()?;
+            let tested = selftest::run(&Arc::new(confinement), options, network.as_mut());
+            print(serde_json::to_string(&tested.isolation)?)
         }
     }
 }

@@ -19,13 +19,16 @@ Without a command: serve one run on stdin and stdout, as PID 1 of a sandbox.
 
   --scratch DIR           the only folder a program may write to (default /dev/shm)
   --termination-log FILE  file that takes the receipt (default /dev/termination-log)
-  --idle-limit SECONDS    longest wait for a run (default 120)";
+  --idle-limit SECONDS    longest wait for a run (default 120)
+  --network               programs may connect to the hosts that their run names, through the operator";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) scratch: PathBuf,
     pub(crate) termination_log: PathBuf,
     pub(crate) idle_limit: Duration,
+    /// Sockets of programs are answered by the runner instead of refused.
+    pub(crate) network: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +67,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<(Options,
         scratch: PathBuf::from(SCRATCH),
         termination_log: PathBuf::from("/dev/termination-log"),
         idle_limit: Duration::from_secs(120),
+        network: false,
     };
     let mut command = Command::Serve;
     let mut words = words.into_iter();
@@ -75,6 +79,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<(Options,
             "--idle-limit" => {
                 options.idle_limit = Duration::from_secs(number("--idle-limit", value("--idle-limit")?)?);
             }
+            "--network" => options.network = true,
             "install" => command = Command::Install { destination: value("install")?.into() },
             "self-test" => command = Command::SelfTest,
             "bench-spawn" => {
@@ -120,13 +125,15 @@ mod tests {
     #[test]
     fn options_come_before_or_after() {
         let (options, command) =
-            parse_line("--scratch /s self-test --termination-log /t --idle-limit 5").unwrap();
+            parse_line("--scratch /s self-test --termination-log /t --idle-limit 5 --network").unwrap();
         let expected = Options {
             scratch: "/s".into(),
             termination_log: "/t".into(),
             idle_limit: Duration::from_secs(5),
+            network: true,
         };
         assert_eq!((options, command), (expected, Command::SelfTest));
+        assert!(!parse_line("").unwrap().0.network);
         assert_eq!(parse_line("").unwrap().0.idle_limit, Duration::from_secs(120));
     }
 

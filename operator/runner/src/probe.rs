@@ -21,6 +21,8 @@ pub(crate) struct ProbeReport {
     pub(crate) no_new_privileges: bool,
     /// Socket families and other ways to a network that worked.
     pub(crate) network: Vec<String>,
+    /// With named egress: answers of the runner that were not as they should be.
+    pub(crate) egress: Vec<String>,
     pub(crate) memory_file: bool,
     pub(crate) direct_exec: bool,
     /// Ways to execute a file of scratch other than directly.
@@ -45,7 +47,8 @@ const SPAWN_LIMIT: Duration = Duration::from_millis(200);
 pub(crate) fn run(options: &Options, parent_is_init: bool) -> ProbeReport {
     let mut findings = ProbeReport {
         no_new_privileges: rustix::thread::no_new_privs().unwrap_or(false),
-        network: network(),
+        network: network(options.network),
+        egress: if options.network { egress() } else { Vec::new() },
         memory_file: sys::try_memory_file().is_ok(),
         written: writable_paths(&options.scratch),
         termination_log: opens(&options.termination_log),
@@ -60,14 +63,20 @@ pub(crate) fn run(options: &Options, parent_is_init: bool) -> ProbeReport {
     findings
 }
 
-fn network() -> Vec<String> {
+/// `is_answered`: sockets of the inet families are made by the runner, and must be local ones.
+fn network(is_answered: bool) -> Vec<String> {
     use rustix::net::{AddressFamily, SocketType, socket};
     const KINDS: [SocketType; 4] =
         [SocketType::STREAM, SocketType::DGRAM, SocketType::RAW, SocketType::SEQPACKET];
     let mut possible = Vec::new();
     // Beyond today's last family, for future ones.
     for family in (0..64).filter(|family| i32::from(*family) != libc::AF_UNIX) {
-        if KINDS.iter().any(|kind| socket(AddressFamily::from_raw(family), *kind, None).is_ok()) {
+        let is_inet = matches!(i32::from(family), libc::AF_INET | libc::AF_INET6);
+        let is_real = |kind: &SocketType| {
+            let made = socket(AddressFamily::from_raw(family), *kind, None);
+            made.is_ok_and(|socket| !(is_answered && is_inet && is_local(&socket)))
+        };
+        if KINDS.iter().any(is_real) {
             possible.push(format!("socket family {family}"));
         }
     }
@@ -75,6 +84,34 @@ fn network() -> Vec<String> {
         possible.push("io_uring".to_owned());
     }
     possible
+}
+
+/// True for a socket whose other end is the runner's: inet sockets have no such peer, and the runner does not answer this.
+fn is_local(socket: &std::os::fd::OwnedFd) -> bool {
+    rustix::net::sockopt::socket_peercred(socket)
+        .is_ok_and(|peer| Some(peer.pid) == rustix::process::getppid())
+}
+
+/// A connection to nowhere must be refused by the runner, which has then read this process's memory.
+fn egress() -> Vec<String> {
+    use rustix::net::{AddressFamily, SocketType, connect, getsockname, socket};
+    let mut failed = Vec::new();
+    // Of the range for documentation.
+    let nowhere = std::net::SocketAddr::from(([192, 0, 2, 1], 9));
+    match socket(AddressFamily::INET, SocketType::STREAM, None) {
+        Err(error) => failed.push(format!("socket: {error}")),
+        Ok(socket) => {
+            match connect(&socket, &nowhere) {
+                Err(rustix::io::Errno::ACCESS) => {}
+                result => failed.push(format!("connect: {result:?}")),
+            }
+            let name = getsockname(&socket).map(|name| name.address_family());
+            if name != Ok(AddressFamily::INET) {
+                failed.push(format!("getsockname: {name:?}"));
+            }
+        }
+    }
+    failed
 }
 
 fn try_execute(scratch: &Path) -> (bool, Vec<String>) {

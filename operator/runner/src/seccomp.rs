@@ -2,7 +2,9 @@
 //!
 //! Pure: this module makes the instructions, `confine` installs them. The filter refuses the calls that are named here,
 //! because the runtime's profile and Landlock permit them or because the rule must hold without those two. All other
-//! calls are allowed. Egress by user notification will be one more action.
+//! calls are allowed. For a program with named egress, `sockets` hands the calls of inet sockets to the runner.
+
+mod sockets;
 
 use libc::sock_filter;
 
@@ -20,6 +22,7 @@ const JUMP_EQUAL: u16 = 0x15;
 const JUMP_AT_LEAST: u16 = 0x35;
 const JUMP_ABOVE: u16 = 0x25;
 const JUMP_ANY_BIT: u16 = 0x45;
+const AND: u16 = 0x54;
 const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
@@ -33,7 +36,7 @@ const OFFSET_ARCHITECTURE: u32 = 4;
 const NEW_NAMESPACE: u32 = 0x7e02_0000;
 const CLONE_NEWTIME: u32 = 0x80;
 
-/// A condition on the low half of an argument, under which a call is refused. The kernel takes these as 32-bit numbers.
+/// A condition on the low half of an argument. The kernel takes these as 32-bit numbers.
 #[derive(Clone, Copy, Debug)]
 enum When {
     Equal(u8, u32),
@@ -41,6 +44,11 @@ enum When {
     AnyBit(u8, u32),
     Within(u8, u32, u32),
     NoneOf(u8, &'static [u32]),
+    OneOf(u8, &'static [u32]),
+    /// None of the values under a mask.
+    MaskedNoneOf(u8, u32, &'static [u32]),
+    /// A pointer that is not null: the whole argument counts.
+    NotNull(u8),
 }
 
 /// Calls that are refused with any arguments.
@@ -121,8 +129,17 @@ const REFUSED_HERE: &[libc::c_long] = &[
 #[cfg(target_arch = "aarch64")]
 const REFUSED_HERE: &[libc::c_long] = &[];
 
+/// Sockets that a program may make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sockets {
+    /// Local ones only.
+    Local,
+    /// Those and inet sockets, whose calls the runner answers.
+    Answered,
+}
+
 /// Returns the filter for programs of the runner with the process id `runner`.
-pub(crate) fn instructions(runner: u32) -> Vec<sock_filter> {
+pub(crate) fn instructions(runner: u32, sockets: Sockets) -> Vec<sock_filter> {
     let mut program = Filter::default();
     program.check_architecture();
     for number in REFUSED.iter().chain(REFUSED_HERE) {
@@ -134,7 +151,10 @@ pub(crate) fn instructions(runner: u32) -> Vec<sock_filter> {
     program.refuse_when(libc::SYS_unshare, &[When::AnyBit(0, NEW_NAMESPACE | CLONE_NEWTIME)]);
 
     let not_unix = [When::NotEqual(0, libc::AF_UNIX.cast_unsigned())];
-    program.refuse_when(libc::SYS_socket, &not_unix);
+    match sockets {
+        Sockets::Local => program.refuse_when(libc::SYS_socket, &not_unix),
+        Sockets::Answered => sockets::notify(&mut program),
+    }
     program.refuse_when(libc::SYS_socketpair, &not_unix);
 
     // An empty path executes what a descriptor holds: a memory file, or a file that was deleted.
@@ -205,19 +225,26 @@ impl Filter {
         self.push(RETURN, errno(error));
     }
 
-    /// The block of one call always returns, so what it loads disturbs no later block.
     fn refuse_when(&mut self, number: libc::c_long, conditions: &[When]) {
+        let refusals: Vec<_> = conditions.iter().map(|when| (*when, errno(libc::EPERM))).collect();
+        self.decide(number, &refusals, ALLOW);
+    }
+
+    /// Returns the action of the first condition that holds, or `otherwise`.
+    ///
+    /// The block of one call always returns, so what it loads disturbs no later block.
+    fn decide(&mut self, number: libc::c_long, rules: &[(When, u32)], otherwise: u32) {
         let mut block = Self::default();
-        for condition in conditions {
-            block.condition(*condition);
+        for (when, action) in rules {
+            block.rule(*when, *action);
         }
-        block.push(RETURN, ALLOW);
+        block.push(RETURN, otherwise);
         let length = u8::try_from(block.0.len()).expect("a block has a few conditions of a few instructions");
         self.jump(JUMP_EQUAL, call(number), 0, length);
         self.0.extend(block.0);
     }
 
-    fn condition(&mut self, when: When) {
+    fn rule(&mut self, when: When, action: u32) {
         let load = |program: &mut Self, argument: u8| program.push(LOAD, 16 + 8 * u32::from(argument));
         match when {
             When::Equal(argument, value) => {
@@ -239,14 +266,40 @@ impl Filter {
             }
             When::NoneOf(argument, values) => {
                 load(self, argument);
+                self.jump_past_the_return(values);
+            }
+            When::MaskedNoneOf(argument, mask, values) => {
+                load(self, argument);
+                self.push(AND, mask);
+                self.jump_past_the_return(values);
+            }
+            When::OneOf(argument, values) => {
+                load(self, argument);
                 for (at, value) in values.iter().enumerate() {
-                    let past_the_return = u8::try_from(values.len() - at).expect("a handful of values");
-                    self.jump(JUMP_EQUAL, *value, past_the_return, 0);
+                    let (to_the_return, last) = (distance(values, at) - 1, at + 1 == values.len());
+                    self.jump(JUMP_EQUAL, *value, to_the_return, u8::from(last));
                 }
             }
+            When::NotNull(argument) => {
+                load(self, argument);
+                self.jump(JUMP_EQUAL, 0, 0, 2);
+                self.push(LOAD, 20 + 8 * u32::from(argument));
+                self.jump(JUMP_EQUAL, 0, 1, 0);
+            }
         }
-        self.push(RETURN, errno(libc::EPERM));
+        self.push(RETURN, action);
     }
+
+    fn jump_past_the_return(&mut self, values: &[u32]) {
+        for (at, value) in values.iter().enumerate() {
+            self.jump(JUMP_EQUAL, *value, distance(values, at), 0);
+        }
+    }
+}
+
+/// Instructions from the one of a value to that after the last value's.
+fn distance(values: &[u32], at: usize) -> u8 {
+    u8::try_from(values.len() - at).expect("a handful of values")
 }
 
 fn call(number: libc::c_long) -> u32 {

@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags};
 use skillet_protocol::Isolation;
 
 use crate::confine::{Confinement, ResourceLimits};
+use crate::network::Network;
 use crate::options::Options;
 use crate::probe::ProbeReport;
 use crate::supervise::wait;
@@ -34,26 +35,38 @@ struct Surroundings {
     notes: Vec<String>,
     user_namespace: bool,
     landlock_abi: u32,
+    /// The filter's listener could be installed; `None` if it was not tried.
+    listener: Option<bool>,
     kernel: String,
 }
 
-pub(crate) fn run(confinement: &Arc<Confinement>, options: &Options) -> SelfTest {
+pub(crate) fn run(
+    confinement: &Arc<Confinement>,
+    options: &Options,
+    network: Option<&mut Network>,
+) -> SelfTest {
     let surroundings = Surroundings {
         notes: confinement.notes.clone(),
         user_namespace: is_user_namespace(&read_to_string("/proc/self/uid_map").unwrap_or_default()),
         landlock_abi: confinement.landlock_abi(),
+        listener: options.network.then_some(network.is_some()),
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
     };
-    judge(surroundings, probe(confinement, options).map_err(|error| error.to_string()))
+    judge(surroundings, probe(confinement, options, network).map_err(|error| error.to_string()))
 }
 
-fn probe(confinement: &Arc<Confinement>, options: &Options) -> io::Result<ProbeReport> {
+fn probe(
+    confinement: &Arc<Confinement>,
+    options: &Options,
+    network: Option<&mut Network>,
+) -> io::Result<ProbeReport> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg("--scratch")
         .arg(&options.scratch)
         .arg("--termination-log")
         .arg(&options.termination_log)
+        .args(network.is_some().then_some("--network"))
         .args(["probe", if std::process::id() == 1 { "init" } else { "other" }])
         .env_clear()
         .stdin(Stdio::null())
@@ -62,21 +75,40 @@ fn probe(confinement: &Arc<Confinement>, options: &Options) -> io::Result<ProbeR
     let limits = ResourceLimits { processes: PROCESSES, file_bytes: 1 << 20, open_files: 64 };
     confinement.confine(&mut command, limits);
     let mut child = command.spawn()?;
-    let text = child.stdout.take().map(|pipe| read_all(pipe.as_fd(), Instant::now() + LIMIT));
+    let until = Instant::now() + LIMIT;
+    let text = child.stdout.take().map(|pipe| read_all(pipe.as_fd(), until, network));
     child.kill()?;
     child.wait()?;
     let text = text.ok_or(io::ErrorKind::BrokenPipe)??;
     serde_json::from_slice(&text).map_err(io::Error::from)
 }
 
-/// The probe closes its output when it ends; one that hangs is an error at `until`.
-fn read_all(pipe: std::os::fd::BorrowedFd<'_>, until: Instant) -> io::Result<Vec<u8>> {
+/// The probe closes its output when it ends; one that hangs is an error at `until`. Its sockets are answered meanwhile.
+fn read_all(
+    pipe: std::os::fd::BorrowedFd<'_>,
+    until: Instant,
+    mut network: Option<&mut Network>,
+) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let mut buffer = [0; 4096];
     loop {
-        wait(&mut [PollFd::from_borrowed_fd(pipe, PollFlags::IN)], Some(until));
+        let mut waits = vec![PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
+        if let Some(network) = &network {
+            waits.push(PollFd::from_borrowed_fd(network.descriptor(), PollFlags::IN));
+        }
+        let has_more = network.as_ref().is_some_and(|network| network.has_more());
+        wait(&mut waits, Some(if has_more { Instant::now() } else { until }));
+        let is_readable = !waits[0].revents().is_empty();
+        drop(waits);
+        if let Some(network) = &mut network {
+            network.work();
+            drop(network.take_requests());
+        }
         if Instant::now() >= until {
             return Err(io::ErrorKind::TimedOut.into());
+        }
+        if !is_readable {
+            continue;
         }
         match rustix::io::read(pipe, &mut buffer)? {
             0 => return Ok(text),
@@ -86,7 +118,7 @@ fn read_all(pipe: std::os::fd::BorrowedFd<'_>, until: Instant) -> io::Result<Vec
 }
 
 fn judge(surroundings: Surroundings, findings: Result<ProbeReport, String>) -> SelfTest {
-    let Surroundings { mut notes, user_namespace, landlock_abi, kernel } = surroundings;
+    let Surroundings { mut notes, user_namespace, landlock_abi, listener, kernel } = surroundings;
     let mut note = |text: String| notes.push(text);
     let findings = findings.unwrap_or_else(|error| {
         note(format!("the self-test could not be made: {error}"));
@@ -104,6 +136,9 @@ fn judge(surroundings: Surroundings, findings: Result<ProbeReport, String>) -> S
         note("no user namespace of its own: uids, and so the process limit, are the node's".to_owned());
     }
     list(&mut note, "network by", &findings.network);
+    if listener == Some(true) {
+        list(&mut note, "no named egress: the probe's sockets failed at", &findings.egress);
+    }
     list(&mut note, "scratch can be executed by", &findings.other_exec);
     list(&mut note, "could write to", &findings.written);
     list(&mut note, "the runner is open to", &findings.runner);
@@ -126,6 +161,8 @@ fn judge(surroundings: Surroundings, findings: Result<ProbeReport, String>) -> S
         ptrace_refused: !findings.traced,
         new_namespaces_refused: !findings.user_namespace,
         runner_protected: findings.runner.is_empty(),
+        named_egress: listener
+            .map(|is_installed| is_installed && findings.network.is_empty() && findings.egress.is_empty()),
         kernel,
         notes,
     };
@@ -146,6 +183,7 @@ fn nothing_refused() -> ProbeReport {
     ProbeReport {
         no_new_privileges: false,
         network: all(),
+        egress: all(),
         memory_file: true,
         direct_exec: true,
         other_exec: all(),

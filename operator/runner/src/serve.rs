@@ -19,6 +19,7 @@ use skillet_protocol::{Accepted, Isolation, Ready, Receipt, Run, RunnerMessage};
 use crate::confine::Confinement;
 use crate::connection::{Connection, Event};
 use crate::handshake::Reaction;
+use crate::network::Network;
 use crate::options::Options;
 use crate::processes::Processes;
 use crate::selftest;
@@ -34,11 +35,14 @@ pub(crate) fn serve(options: &Options) -> io::Result<()> {
     let signals = Signals::new(processes.is_init)?;
     // The program has the same uid: without this it could read the runner's memory and open its descriptors.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    let confinement = Arc::new(Confinement::establish(&options.scratch)?);
+    let (confinement, listener) = Confinement::establish(options)?;
+    let confinement = Arc::new(confinement);
+    let mut network = listener.map(Network::new).transpose()?;
     // The operator's attach is still on its way, so Ready can follow Hello at once.
-    let tested = selftest::run(&confinement, options);
+    let tested = selftest::run(&confinement, options, network.as_mut());
 
-    let mut connection = Connection::new(io::stdin(), io::stdout())?;
+    let has_egress = tested.isolation.named_egress == Some(true);
+    let mut connection = Connection::new(io::stdin(), io::stdout(), has_egress)?;
     let until = Instant::now().checked_add(options.idle_limit);
     let receipt = match await_run(&mut connection, &signals, &tested.isolation, until) {
         None => Receipt::unused(tested.isolation),
@@ -50,7 +54,7 @@ pub(crate) fn serve(options: &Options) -> io::Result<()> {
                 scratch: &options.scratch,
                 other_processes: tested.other_processes,
             };
-            execute(&sandbox, *run, tested.isolation, &mut connection)
+            execute(&sandbox, *run, tested.isolation, network.as_mut(), &mut connection)
         }
     };
     write_termination_message(options, &receipt);
@@ -99,11 +103,12 @@ fn execute<I: AsFd, O: AsFd>(
     sandbox: &Sandbox<'_>,
     run: Run,
     isolation: Isolation,
+    network: Option<&mut Network>,
     connection: &mut Connection<I, O>,
 ) -> Receipt {
     let accepted = Accepted { execution_uid: run.execution_uid.clone(), attempt: run.attempt };
     connection.send(&RunnerMessage::Accepted(accepted.clone()));
-    let result = sandbox.run(run, connection);
+    let result = sandbox.run(run, network, connection);
     let mut receipt = Receipt {
         execution_uid: accepted.execution_uid,
         attempt: accepted.attempt,

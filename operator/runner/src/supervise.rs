@@ -25,6 +25,7 @@ use crate::capture::{Capture, Stream};
 use crate::confine::{Confinement, ResourceLimits};
 use crate::connection::{Connection, Event};
 use crate::handshake::Reaction;
+use crate::network::Network;
 use crate::processes::Processes;
 use crate::scratch;
 use crate::signals::Signals;
@@ -75,7 +76,12 @@ struct Output {
 
 impl Sandbox<'_> {
     /// Starts the program and waits for its end.
-    pub(crate) fn run<I: AsFd, O: AsFd>(&self, run: Run, connection: &mut Connection<I, O>) -> RunResult {
+    pub(crate) fn run<I: AsFd, O: AsFd>(
+        &self,
+        mut run: Run,
+        mut network: Option<&mut Network>,
+        connection: &mut Connection<I, O>,
+    ) -> RunResult {
         let masker = Masker::new(run.secret_env.values().map(String::as_str));
         let cap = run.limits.output_bytes;
         let captures =
@@ -83,6 +89,10 @@ impl Sandbox<'_> {
         let limit = Duration::from_millis(run.limits.timeout_ms);
         let grace = Duration::from_millis(run.limits.grace_ms);
         let oom_kills = crate::oom_kills::count();
+        let hosts = run.network.take();
+        if let Some(network) = &mut network {
+            network.begin(hosts);
+        }
 
         let started = Instant::now();
         let (outcome, captures) = match self.start(run) {
@@ -90,7 +100,8 @@ impl Sandbox<'_> {
             Ok((child, input)) => {
                 let mut program = RunningProgram::new(child, input, captures);
                 let mut termination = Termination::new(started, limit, grace);
-                let mut status = self.supervise(&mut program, &mut termination, connection);
+                let mut status =
+                    self.supervise(&mut program, &mut termination, network.as_deref_mut(), connection);
                 status = self.processes.end_all(program.pid, KILL_LIMIT).or(status);
                 let is_oom_killed = crate::oom_kills::count() > oom_kills;
                 if is_oom_killed {
@@ -98,6 +109,10 @@ impl Sandbox<'_> {
                     scratch::clear(self.scratch);
                 }
                 program.drain(connection);
+                if let Some(network) = network {
+                    network.finish();
+                    connection.send_network(network.take_requests());
+                }
                 (
                     outcome(status, termination.cause(), is_oom_killed),
                     program.outputs.map(|output| output.capture),
@@ -143,26 +158,19 @@ impl Sandbox<'_> {
         &self,
         program: &mut RunningProgram,
         termination: &mut Termination,
+        mut network: Option<&mut Network>,
         connection: &mut Connection<I, O>,
     ) -> Option<ExitStatus> {
         let mut has_more = false;
         loop {
             while let Some(event) = connection.next_event() {
-                match event {
-                    Event::Order(Reaction::Cancel) => self.stop(Cause::Cancel, termination, program.pid),
-                    Event::Order(Reaction::Refuse(refused)) => {
-                        connection.send(&RunnerMessage::Refused(refused));
-                    }
-                    Event::Order(Reaction::Input(bytes)) => program.add_input(&bytes),
-                    // The program continues without its operator: the receipt reports its end. Nobody adds to its input.
-                    Event::Closed => program.add_input(&[]),
-                    Event::Order(
-                        Reaction::Greet | Reaction::Accept(_) | Reaction::Network(_) | Reaction::Ignore,
-                    ) => {}
-                }
+                self.obey(event, program, termination, network.as_deref_mut(), connection);
             }
             program.feed();
             program.read(connection);
+            if let Some(network) = &mut network {
+                network.serve(connection);
+            }
             let signals = self.signals.take();
             if signals.terminate {
                 self.stop(Cause::Cancel, termination, program.pid);
@@ -179,12 +187,37 @@ impl Sandbox<'_> {
                 return None;
             }
             self.act(action, program.pid);
-            program.wait(
-                self.signals,
-                connection,
-                if has_more { Some(Instant::now()) } else { termination.deadline() },
-            );
+            let deadline = if has_more { Some(Instant::now()) } else { termination.deadline() };
+            program.wait(self.signals, network.as_deref(), connection, deadline);
             connection.flush();
+        }
+    }
+
+    fn obey<I: AsFd, O: AsFd>(
+        &self,
+        event: Event,
+        program: &mut RunningProgram,
+        termination: &mut Termination,
+        network: Option<&mut Network>,
+        connection: &mut Connection<I, O>,
+    ) {
+        match event {
+            Event::Order(Reaction::Cancel) => self.stop(Cause::Cancel, termination, program.pid),
+            Event::Order(Reaction::Refuse(refused)) => connection.send(&RunnerMessage::Refused(refused)),
+            Event::Order(Reaction::Input(bytes)) => program.add_input(&bytes),
+            Event::Order(Reaction::Network(response)) => {
+                if let Some(network) = network {
+                    network.respond(response);
+                }
+            }
+            // The program continues without its operator: the receipt reports its end. Nobody adds to its input.
+            Event::Closed => {
+                program.add_input(&[]);
+                if let Some(network) = network {
+                    network.lose_operator();
+                }
+            }
+            Event::Order(Reaction::Greet | Reaction::Accept(_) | Reaction::Ignore) => {}
         }
     }
 
@@ -220,8 +253,9 @@ impl RunningProgram {
     fn wait<I: AsFd, O: AsFd>(
         &self,
         signals: &Signals,
+        network: Option<&Network>,
         connection: &Connection<I, O>,
-        deadline: Option<Instant>,
+        mut deadline: Option<Instant>,
     ) {
         let mut waits = vec![PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN)];
         let mut add = |descriptor, flags| waits.push(PollFd::from_borrowed_fd(descriptor, flags));
@@ -241,6 +275,12 @@ impl RunningProgram {
                     add(pipe.as_fd(), PollFlags::IN);
                 }
             }
+        }
+        // While frames of connections wait for their reader, only he can make a turn possible.
+        if let Some(network) = network.filter(|_| !connection.is_network_full()) {
+            add(network.descriptor(), PollFlags::IN);
+            let turn = if network.has_more() { Some(Instant::now()) } else { network.deadline() };
+            deadline = deadline.into_iter().chain(turn).min();
         }
         wait(&mut waits, deadline);
     }

@@ -3,6 +3,8 @@
 //! Nothing is decided here. Functions that run between fork and exec say so: they neither allocate nor lock.
 #![allow(unsafe_code)]
 
+pub(crate) mod listener;
+
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;

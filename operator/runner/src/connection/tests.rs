@@ -14,7 +14,11 @@ struct Ends {
 fn ends() -> Ends {
     let (input, orders) = pipe().unwrap();
     let (frames, output) = pipe().unwrap();
-    Ends { connection: Connection::new(input, output).unwrap(), orders: Some(orders), frames: Some(frames) }
+    Ends {
+        connection: Connection::new(input, output, false).unwrap(),
+        orders: Some(orders),
+        frames: Some(frames),
+    }
 }
 
 impl Ends {

@@ -6,7 +6,11 @@ const RUNNER: u32 = 1;
 
 /// Executes the instructions like the kernel, as far as they are used.
 fn run(architecture: u32, number: u32, arguments: &[u64]) -> u32 {
-    let program = instructions(RUNNER);
+    run_with(Sockets::Local, architecture, number, arguments)
+}
+
+fn run_with(sockets: Sockets, architecture: u32, number: u32, arguments: &[u64]) -> u32 {
+    let program = instructions(RUNNER, sockets);
     let mut data = [0u8; 64];
     data[..4].copy_from_slice(&number.to_le_bytes());
     data[4..8].copy_from_slice(&architecture.to_le_bytes());
@@ -24,6 +28,7 @@ fn run(architecture: u32, number: u32, arguments: &[u64]) -> u32 {
             JUMP_AT_LEAST => at += jump(accumulator >= k),
             JUMP_ABOVE => at += jump(accumulator > k),
             JUMP_ANY_BIT => at += jump(accumulator & k != 0),
+            AND => accumulator &= k,
             RETURN => return k,
             _ => panic!("instruction {code:#x}"),
         }
@@ -156,5 +161,7 @@ fn the_runner_keeps_its_limits_and_priority() {
 
 #[test]
 fn the_filter_fits_the_kernel() {
-    assert!(instructions(RUNNER).len() < 4096);
+    for sockets in [Sockets::Local, Sockets::Answered] {
+        assert!(instructions(RUNNER, sockets).len() < 4096);
+    }
 }

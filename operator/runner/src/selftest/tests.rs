@@ -4,7 +4,13 @@ use super::*;
 use skillet_protocol::Level;
 
 fn surroundings() -> Surroundings {
-    Surroundings { notes: vec![], user_namespace: true, landlock_abi: 7, kernel: "6.18".into() }
+    Surroundings {
+        notes: vec![],
+        user_namespace: true,
+        landlock_abi: 7,
+        listener: None,
+        kernel: "6.18".into(),
+    }
 }
 
 fn all_refused() -> ProbeReport {
@@ -65,6 +71,21 @@ fn a_missing_property_is_noted_with_its_consequence() {
         notes(|_, f| f.network = (1..=6).map(|n| format!("socket family {n}")).collect()),
         "network by socket family 1, socket family 2, socket family 3, socket family 4 and 2 more"
     );
+}
+
+#[test]
+fn named_egress_needs_a_listener_and_sockets_that_are_none() {
+    let egress = |change: fn(&mut Surroundings, &mut ProbeReport)| {
+        let isolation = tested(change).isolation;
+        (isolation.named_egress, isolation.notes.join("; "))
+    };
+    assert_eq!(egress(|_, _| ()), (None, String::new()));
+    assert_eq!(egress(|s, _| s.listener = Some(true)), (Some(true), String::new()));
+    assert_eq!(egress(|s, _| s.listener = Some(false)).0, Some(false));
+    let unanswered = egress(|s, f| (s.listener, f.egress) = (Some(true), vec!["connect".into()]));
+    assert_eq!(unanswered, (Some(false), "no named egress: the probe's sockets failed at connect".into()));
+    let real = egress(|s, f| (s.listener, f.network) = (Some(true), vec!["socket family 2".into()]));
+    assert_eq!(real.0, Some(false));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
+pub mod broker;
 pub mod bundle;
 pub mod plain;
 
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use skillet_protocol::{
@@ -23,7 +25,9 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 /// A runner and the operator's side of its stream.
 pub struct Session {
     child: Child,
-    stdin: Option<ChildStdin>,
+    stdin: Option<Arc<Mutex<ChildStdin>>>,
+    /// Answers the connections of the program.
+    pub broker: Option<broker::Broker>,
     pieces: Receiver<Vec<u8>>,
     reader: StreamReader,
 }
@@ -41,7 +45,7 @@ pub struct Finished {
 impl Session {
     pub fn start(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let stdin = child.stdin.take();
+        let stdin = child.stdin.take().map(|stdin| Arc::new(Mutex::new(stdin)));
         let mut stdout = child.stdout.take().unwrap();
         let (send, pieces) = channel();
         std::thread::spawn(move || {
@@ -52,7 +56,7 @@ impl Session {
                 }
             }
         });
-        Self { child, stdin, pieces, reader: StreamReader::new() }
+        Self { child, stdin, broker: None, pieces, reader: StreamReader::new() }
     }
 
     pub fn pid(&self) -> u32 {
@@ -65,7 +69,19 @@ impl Session {
 
     /// Says it even when no one listens any more.
     pub fn say_bytes(&mut self, bytes: &[u8]) {
-        let _ = self.stdin.as_mut().unwrap().write_all(bytes);
+        let stdin = self.stdin.as_ref().unwrap();
+        let _ = stdin.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes);
+    }
+
+    /// Connects the program's channels to `hosts`: a name and a port, and the server that stands for them.
+    pub fn with_hosts(&mut self, hosts: &[(&str, u16, std::net::SocketAddr)]) {
+        self.broker = Some(broker::Broker::new(hosts, Arc::downgrade(self.stdin.as_ref().unwrap())));
+    }
+
+    fn network(&mut self, request: skillet_protocol::NetworkRequest) {
+        if let Some(broker) = &mut self.broker {
+            broker.take(request);
+        }
     }
 
     pub fn hang_up(&mut self) {
@@ -112,6 +128,7 @@ impl Session {
             match self.message() {
                 Some(RunnerMessage::Stdout(bytes)) => return bytes,
                 Some(RunnerMessage::Accepted(_) | RunnerMessage::Stderr(_)) => {}
+                Some(RunnerMessage::Network(request)) => self.network(request),
                 other => panic!("no output but {other:?}"),
             }
         }
@@ -129,7 +146,8 @@ impl Session {
         };
         while let Some(message) = self.message() {
             match message {
-                RunnerMessage::Ready(_) | RunnerMessage::Accepted(_) | RunnerMessage::Network(_) => {}
+                RunnerMessage::Ready(_) | RunnerMessage::Accepted(_) => {}
+                RunnerMessage::Network(request) => self.network(request),
                 RunnerMessage::Stdout(bytes) => finished.stdout.extend(bytes),
                 RunnerMessage::Stderr(bytes) => finished.stderr.extend(bytes),
                 RunnerMessage::StdoutTail(bytes) => finished.stdout_tail = bytes,
