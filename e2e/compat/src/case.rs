@@ -1,6 +1,9 @@
 //! Cases as files hold them: `{"source", "fixtures"?, "cases": [...]}`, or a bare list.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -141,7 +144,24 @@ fn parse(set: &str, text: &str) -> Result<Vec<Case>> {
             if case.quirk && case.verdict == Verdict::Compat { Verdict::Quirk } else { case.verdict };
         Ok(Case { set: set.to_owned(), origin: origin.clone(), verdict, ..case })
     };
-    cases.into_iter().enumerate().map(read).collect()
+    let cases: Result<Vec<Case>> = cases.into_iter().enumerate().map(read).collect();
+    cases.map(with_fixtures)
+}
+
+/// Puts the documents of `fixture` cases in the place of their names.
+fn with_fixtures(mut cases: Vec<Case>) -> Vec<Case> {
+    let fixtures: BTreeMap<String, Value> = cases
+        .iter()
+        .filter(|case| case.kind == "fixture")
+        .filter_map(|case| Some((case.input["name"].as_str()?.to_owned(), case.input["value"].clone())))
+        .collect();
+    for case in &mut cases {
+        let document = case.input["response"].as_str().and_then(|name| fixtures.get(name)).cloned();
+        if let Some(document) = document {
+            case.input["response"] = document;
+        }
+    }
+    cases
 }
 
 #[cfg(test)]
@@ -169,6 +189,15 @@ mod tests {
         assert!(refused("{}").contains("neither a list of cases"));
         assert!(refused(r#"[{"id": "a", "kind": "k"}, {"id": "b"}]"#).starts_with("case 1 does not parse: "));
         assert!(refused(r#"[{"id": "a", "kind": "k", "verdict": "fine"}]"#).contains("fine"));
+    }
+
+    #[test]
+    fn a_document_stands_in_the_place_of_its_name() {
+        let text = r#"[{"id": "f", "kind": "fixture", "input": {"name": "doc", "value": [1]}},
+            {"id": "a", "kind": "map", "input": {"response": "doc"}}, {"id": "b", "kind": "map", "input": {"response": "x"}}]"#;
+        let cases = parse("s", text).unwrap();
+        assert_eq!(cases[1].input["response"], serde_json::json!([1]));
+        assert_eq!(cases[2].text("response"), "x");
     }
 
     #[test]

@@ -1,8 +1,29 @@
 //! The set `uniskill`: observations of the UniSkill gateway.
 
 mod cli_runtime;
+mod manifest;
+mod mapping;
+mod reach;
+mod render;
+mod secrets;
+mod upstream;
 
 use crate::registry::Replay;
 
-pub(crate) const KINDS: &[(&str, Replay)] =
-    &[("outcome", cli_runtime::outcome), ("stdout", cli_runtime::stdout)];
+pub(crate) const KINDS: &[(&str, Replay)] = &[
+    ("error", upstream::error),
+    ("fixture", mapping::fixture),
+    ("map", mapping::map),
+    ("map_alias", mapping::map),
+    ("market_reads_caller_secret", secrets::foreign_secret),
+    ("market_system_key", secrets::foreign_secret),
+    ("missing_endpoint_charge", secrets::missing_endpoint),
+    ("missing_secret_charge", secrets::missing_secret),
+    ("outcome", cli_runtime::outcome),
+    ("render", render::render),
+    ("secret_exposure", secrets::exposure),
+    ("ssrf", reach::ssrf),
+    ("stdout", cli_runtime::stdout),
+    ("timeout", upstream::timeout),
+    ("whole_result", mapping::whole_result),
+];
