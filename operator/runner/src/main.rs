@@ -16,6 +16,7 @@ mod oom_kills;
 mod options;
 mod probe;
 mod processes;
+mod program;
 mod scratch;
 mod seccomp;
 mod selftest;

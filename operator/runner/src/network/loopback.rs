@@ -71,17 +71,19 @@ impl Network {
             return Err(libc::EADDRNOTAVAIL);
         }
         let is_stream = socket.is_stream();
-        let is_taken = self.sockets.values().any(|other| {
-            other.family == family
-                && other.is_stream() == is_stream
-                && matches!(other.state, State::Listening(_))
-                && other.local.is_some_and(|local| {
-                    local.port() == port
-                        && (local.ip() == address.ip()
-                            || local.ip().is_unspecified()
-                            || address.ip().is_unspecified())
-                })
-        });
+        // A listener may have been closed a moment ago.
+        self.note_events();
+        let is_taken = is_stream
+            && self.sockets.values().any(|other| {
+                other.family == family
+                    && is_listening(other)
+                    && other.local.is_some_and(|local| {
+                        local.port() == port
+                            && (local.ip() == address.ip()
+                                || local.ip().is_unspecified()
+                                || address.ip().is_unspecified())
+                    })
+            });
         if is_taken {
             return Err(libc::EADDRINUSE);
         }
@@ -164,14 +166,20 @@ impl Network {
     /// Connects a socket to a listener of this sandbox.
     pub(super) fn connect_loopback(&mut self, inode: u64, peer: SocketAddr) -> Result<Answer, i32> {
         let port = self.next_port();
+        self.note_events();
         let found = self.sockets.iter().find(|(_, socket)| {
-            matches!(&socket.state, State::Listening(listening) if listening.pending.len() < listening.backlog)
-                && !socket.is_closed
-                && socket.local.is_some_and(|local| {
-                    local.port() == peer.port() && listens_at(local.ip(), peer.ip())
-                })
+            is_listening(socket)
+                && socket
+                    .local
+                    .is_some_and(|local| local.port() == peer.port() && listens_at(local.ip(), peer.ip()))
         });
-        let listener_inode = found.map(|(inode, _)| *inode).ok_or(libc::ECONNREFUSED)?;
+        let (listener_inode, listener) = found.ok_or(libc::ECONNREFUSED)?;
+        if let State::Listening(Listening { pending, backlog, .. }) = &listener.state
+            && pending.len() >= *backlog
+        {
+            return Err(libc::ECONNREFUSED);
+        }
+        let listener_inode = *listener_inode;
         let Some(client) = self.remove(inode) else { return Err(libc::EBADF) };
         // An unspecified target is the loopback.
         let target = match (canonical(peer.ip()), peer.ip().is_unspecified()) {
@@ -200,6 +208,10 @@ impl Network {
         add_mark(listening, &socket.ours, pending);
         Ok(Answer::Value(0))
     }
+}
+
+fn is_listening(socket: &Socket) -> bool {
+    matches!(socket.state, State::Listening(_)) && !socket.is_closed
 }
 
 /// Ends a call of `accept` with a connection. The error is the number for the program; ENOENT: it is gone.

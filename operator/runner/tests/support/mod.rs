@@ -5,6 +5,7 @@
 pub mod broker;
 pub mod bundle;
 pub mod plain;
+pub mod servers;
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};

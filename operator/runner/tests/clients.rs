@@ -1,0 +1,246 @@
+//! Unmodified clients in a sandbox with named egress: each reaches an allowed host by its name, and no other.
+//!
+//! A client that this machine does not have is skipped.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use skillet_protocol::{HostRule, Run, RunNetwork};
+use support::plain::Plain;
+use support::servers::{PYTHON, Web, is_installed, scripted};
+use support::{Finished, script, script_of};
+
+/// One client: the program that must exist, a name, the shell script, and what it prints at its end.
+type Client = (&'static str, &'static str, &'static str, &'static str);
+
+/// `web.example` serves HTTP and HTTPS; the certificate is at $CERTIFICATE.
+const SHELL: &[Client] = &[
+    ("/usr/bin/curl", "http", "curl -sS http://web.example/hello", "hello web.example\n"),
+    (
+        "/usr/bin/curl",
+        "https",
+        "curl -sS --cacert $CERTIFICATE https://web.example/hello",
+        "hello web.example\n",
+    ),
+    (
+        "/usr/bin/curl",
+        "post",
+        "head -c 5000000 /dev/zero >body; curl -sS --data-binary @body http://web.example/count",
+        "5000000 bytes\n",
+    ),
+    (
+        "/usr/bin/curl",
+        "large",
+        "curl -sS http://web.example/size/30000000 | wc -c; curl -sS --cacert $CERTIFICATE https://web.example/size/3000000 | wc -c",
+        "30000000\n3000000\n",
+    ),
+    (
+        "/usr/bin/curl",
+        "parallel",
+        "curl -sS -Z --parallel-max 50 --parallel-immediate 'http://web.example/size/[1001-1050]' | wc -c",
+        "51275\n",
+    ),
+    (
+        "/usr/bin/curl",
+        "errors",
+        "curl -sS http://other.example/; echo $?; curl -sS http://web.example:81/; echo $?; curl -sS http://10.0.0.1/; echo $?",
+        "6\n7\n7\n",
+    ),
+    ("/usr/bin/wget", "wget", "wget -q -O - http://web.example/hello", "hello web.example\n"),
+    ("/usr/bin/busybox", "wget", "busybox wget -q -O - http://web.example/hello", "hello web.example\n"),
+    (
+        "/usr/bin/busybox",
+        "nslookup",
+        "busybox nslookup web.example 9.9.9.9 | grep -A1 Name; busybox nslookup -type=a other.example 9.9.9.9 | grep -c NXDOMAIN",
+        "Name:\tweb.example\nAddress: 198.18.1.0\n1\n",
+    ),
+    (
+        "/usr/bin/dig",
+        "dig",
+        "dig +short @1.1.1.1 web.example; dig +tcp +short @1.1.1.1 web.example",
+        "198.18.1.0\n198.18.1.0\n",
+    ),
+    (
+        "/usr/bin/getent",
+        "getent",
+        "getent ahostsv4 web.example | head -1",
+        "198.18.1.0      STREAM web.example\n",
+    ),
+    (
+        "/usr/bin/git",
+        "git",
+        "git ls-remote http://web.example/repo.git | cut -f2; git clone -q http://web.example/repo.git copy && cat copy/file",
+        "HEAD\nrefs/heads/main\ncontent\n",
+    ),
+    (
+        "/usr/bin/openssl",
+        "s_client",
+        "printf 'GET /hello HTTP/1.0\\r\\nHost: web.example\\r\\n\\r\\n' | openssl s_client -quiet -connect web.example:443 -CAfile $CERTIFICATE -verify_return_error -ign_eof 2>/dev/null | tail -1",
+        "hello web.example\n",
+    ),
+    (
+        "/usr/bin/nc",
+        "nc",
+        "printf 'GET /hello HTTP/1.0\\r\\nHost: w\\r\\n\\r\\n' | nc web.example 80 | tail -1",
+        "hello w\n",
+    ),
+    (
+        "/bin/bash",
+        "/dev/tcp",
+        "bash -c 'exec 3<>/dev/tcp/web.example/80; printf \"GET /hello HTTP/1.0\\r\\nHost: w\\r\\n\\r\\n\" >&3; tail -1 <&3'",
+        "hello w\n",
+    ),
+    ("/usr/bin/redis-cli", "redis-cli", "redis-cli -h redis.example ping", "PONG\n"),
+    (
+        "/usr/bin/psql",
+        "psql",
+        "PGCONNECT_TIMEOUT=5 psql -w 'host=postgres.example user=u dbname=d' 2>&1 | tail -1",
+        "psql: error: connection to server at \"postgres.example\" (198.18.1.0), port 5432 failed: FATAL:  go away\n",
+    ),
+    (
+        "/usr/bin/ssh",
+        "ssh",
+        "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null u@ssh.example 2>&1 | tail -1 | tr -d '\\r'",
+        "Connection closed by 198.18.1.0 port 22\n",
+    ),
+    (
+        "/usr/bin/pip3",
+        "pip",
+        "pip3 --disable-pip-version-check download -q --no-deps --index-url http://web.example/simple --trusted-host web.example -d . nothing && ls *.whl",
+        "nothing-1.0-py3-none-any.whl\n",
+    ),
+];
+
+fn networked(run: Run, rules: &[(&str, &[u16])], connections: u32) -> Run {
+    let hosts =
+        rules.iter().map(|(name, ports)| HostRule { name: (*name).into(), ports: ports.to_vec() }).collect();
+    let mut run = Run { network: Some(RunNetwork { hosts, connections }), ..run };
+    run.limits.processes = 4096;
+    run
+}
+
+fn hosts(web: &Web) -> Vec<(&'static str, u16, SocketAddr)> {
+    let redis = scripted(b"", &[(b"ping", b"+PONG\r\n")]);
+    // An error for the question about TLS is "no"; then the error of the server, as it writes it.
+    let postgres = scripted(
+        b"",
+        &[(b"\x04\xd2\x16\x2f", b"N"), (b"user\0u\0", b"E\0\0\0\x23SFATAL\0VFATAL\0C28000\0Mgo away\0\0\0")],
+    );
+    let ssh = scripted(b"", &[(b"SSH-2.0-", b"")]);
+    vec![
+        ("web.example", 80, web.http),
+        ("web.example", 443, web.https),
+        ("redis.example", 6379, redis),
+        ("postgres.example", 5432, postgres),
+        ("ssh.example", 22, ssh),
+    ]
+}
+
+fn run_in(web: &Web, run: Run) -> Finished {
+    let mut plain = Plain::with(&["--network"]);
+    plain.session.with_hosts(&hosts(web));
+    assert_eq!(plain.session.hello(1).isolation.named_egress, Some(true));
+    let mut run = networked(
+        run,
+        &[
+            ("web.example", &[80, 443]),
+            ("redis.example", &[6379]),
+            ("postgres.example", &[5432]),
+            ("ssh.example", &[22]),
+        ],
+        64,
+    );
+    run.env.insert("CERTIFICATE".into(), web.certificate().display().to_string());
+    plain.session.say(&skillet_protocol::OperatorMessage::Run(Box::new(run)));
+    plain.session.finish()
+}
+
+/// A repository and a package index, as files.
+fn fill(folder: &Path) {
+    let setup = "set -e; git init -q -b main work; cd work; echo content >file; git add file
+        git -c user.name=t -c user.email=t@example.com commit -q -m m; git clone -q --bare . ../repo.git
+        cd ../repo.git; git update-server-info; cd ..; mkdir -p simple/nothing; cd simple/nothing
+        mkdir -p p/nothing-1.0.dist-info; cd p
+        printf 'Metadata-Version: 2.1\\nName: nothing\\nVersion: 1.0\\n' >nothing-1.0.dist-info/METADATA
+        printf 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n' >nothing-1.0.dist-info/WHEEL
+        printf '' >nothing-1.0.dist-info/RECORD
+        /usr/bin/python3 -m zipfile -c ../nothing-1.0-py3-none-any.whl nothing-1.0.dist-info
+        echo '<a href=\"nothing-1.0-py3-none-any.whl\">nothing</a>' >../index.html";
+    assert!(Command::new("/bin/sh").args(["-c", setup]).current_dir(folder).status().unwrap().success());
+}
+
+/// A script of tests/clients; its first lines say what it prints.
+struct Script {
+    name: String,
+    interpreter: &'static str,
+    content: String,
+    prints: String,
+}
+
+fn scripts() -> Vec<Script> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let read = |file: &std::path::PathBuf| {
+        let content = std::fs::read_to_string(file).unwrap();
+        let (interpreter, mark) = match file.extension().and_then(|kind| kind.to_str()) {
+            Some("py") => (PYTHON, "# prints: "),
+            Some("js") => ("/usr/bin/node", "// prints: "),
+            _ => panic!("{} has no interpreter", file.display()),
+        };
+        let lines = content.lines().map_while(|line| line.strip_prefix(mark));
+        let prints: String = lines.flat_map(|line| [line, "\n"]).collect();
+        assert_ne!(prints, "", "{} does not say what it prints", file.display());
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        Script { name, interpreter, content, prints }
+    };
+    files.iter().map(read).collect()
+}
+
+struct Check<'a> {
+    web: &'a Web,
+    failures: Vec<String>,
+}
+
+impl Check<'_> {
+    fn client(&mut self, program: &str, name: &str, run: Run, expected: &str) {
+        if !is_installed(program) {
+            println!("skipped: no {program}");
+            return;
+        }
+        let finished = run_in(self.web, run);
+        if !finished.stdout().ends_with(expected) {
+            let (stdout, stderr) = (finished.stdout(), finished.stderr());
+            self.failures.push(format!("{program} {name}: {stdout}{stderr}{:?}", finished.receipt.outcome));
+        }
+    }
+
+    fn finish(self) {
+        assert!(self.failures.is_empty(), "\n{}", self.failures.join("\n"));
+    }
+}
+
+#[test]
+fn programs_reach_allowed_hosts() {
+    let web = Web::start();
+    fill(&web.folder.0);
+    let mut check = Check { web: &web, failures: vec![] };
+    for (program, name, content, expected) in SHELL {
+        check.client(program, name, script(content), expected);
+    }
+    check.finish();
+}
+
+#[test]
+fn scripts_reach_allowed_hosts_and_themselves() {
+    let web = Web::start();
+    let mut check = Check { web: &web, failures: vec![] };
+    for Script { name, interpreter, content, prints } in scripts() {
+        check.client(interpreter, &name, script_of(interpreter, &name, &content), &prints);
+    }
+    check.finish();
+}
