@@ -2,6 +2,9 @@
 //!
 //! The host is checked, then looked up, and the addresses that were checked are dialed exactly.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     io,
     net::{IpAddr, SocketAddr},

@@ -178,3 +178,50 @@ impl RunScope {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(tenant_connections: usize, tenant_rate: u32, connections: usize) -> Limits {
+        Limits::new(LimitSettings { tenant_connections, tenant_rate, connections })
+    }
+
+    #[test]
+    fn a_tenant_has_its_connections_and_the_process_has_them_all() {
+        let (limits, now) = (limits(2, 100, 3), Instant::now());
+        let first = limits.enter("a", now).unwrap();
+        let _second = limits.enter("a", now).unwrap();
+        assert_eq!(limits.enter("a", now).unwrap_err(), "the namespace has no more connections");
+        let _other = limits.enter("b", now).unwrap();
+        assert_eq!(limits.enter("c", now).unwrap_err(), "the broker has no more connections");
+        drop(first);
+        assert!(limits.enter("a", now).is_ok());
+    }
+
+    #[test]
+    fn a_tenant_opens_connections_at_its_rate() {
+        let (limits, now) = (limits(100, 10, 100), Instant::now());
+        let mut open: Vec<TenantPlace> = (0..10).map(|_| limits.enter("a", now).unwrap()).collect();
+        assert_eq!(limits.enter("a", now).unwrap_err(), "the namespace opens connections too fast");
+        assert!(limits.enter("b", now).is_ok());
+        let later = now + Duration::from_millis(250);
+        open.extend([limits.enter("a", later).unwrap(), limits.enter("a", later).unwrap()]);
+        assert!(limits.enter("a", later).is_err());
+        // Time does not save up more than a second's connections.
+        let much_later = now + Duration::from_secs(3600);
+        assert_eq!((0..20).filter(|_| limits.enter("a", much_later).is_ok()).count(), 10);
+    }
+
+    #[test]
+    fn tenants_without_connections_are_forgotten() {
+        let (limits, now) = (limits(10, 10, 100_000), Instant::now());
+        let _kept = limits.enter("kept", now).unwrap();
+        for number in 0..10_000u32 {
+            drop(limits.enter(&number.to_string(), now + Duration::from_millis(number.into())).unwrap());
+        }
+        let tenants = lock(&limits.tenants);
+        assert!(tenants.by_name.len() <= KNOWN_TENANTS + 1, "{}", tenants.by_name.len());
+        assert!(tenants.by_name.contains_key("kept"));
+    }
+}

@@ -38,6 +38,7 @@ pub struct Metrics {
     bytes: Family<FlowLabels, Counter>,
     open_channels: Gauge,
     run_links: Gauge,
+    operator_connections: Counter,
     requests: Family<OutcomeLabels, Counter>,
     dial_seconds: Histogram,
 }
@@ -68,6 +69,7 @@ impl Metrics {
             bytes: Family::default(),
             open_channels: Gauge::default(),
             run_links: Gauge::default(),
+            operator_connections: Counter::default(),
             requests: Family::default(),
             dial_seconds: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
         };
@@ -90,6 +92,11 @@ impl Metrics {
             metrics.open_channels.clone(),
         );
         registry.register("run_links", "Runs that are linked to the broker", metrics.run_links.clone());
+        registry.register(
+            "operator_connections",
+            "Connections of operators that were accepted",
+            metrics.operator_connections.clone(),
+        );
         registry.register("requests", "HTTP requests of skills by their outcome", metrics.requests.clone());
         registry.register_with_unit(
             "dial_duration",
@@ -122,6 +129,10 @@ impl Metrics {
 
     pub(crate) fn request(&self, outcome: &'static str) {
         self.requests.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+
+    pub(crate) fn operator_connected(&self) {
+        self.operator_connections.inc();
     }
 
     pub(crate) fn open_channel(&self) -> Held {

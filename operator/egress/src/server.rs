@@ -1,5 +1,8 @@
 //! The broker: a server of mutual TLS that takes the links of runs and the HTTP requests of skills.
 
+#[cfg(test)]
+mod tests;
+
 use std::{convert::Infallible, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -166,6 +169,7 @@ async fn connection(
         Ok(Err(error)) => return debug!(%error, "TLS could not be agreed on with a client"),
         Err(_) => return debug!("A client did not agree on TLS in time"),
     };
+    state.metrics.operator_connected();
     // A link outlives the HTTP connection that it was.
     let (links, mut opened) = tokio::sync::mpsc::channel(1);
     let service = service_fn(move |request| {

@@ -7,13 +7,16 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     path::Path,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use futures::future::BoxFuture;
 use prometheus_client::registry::Registry;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use skillet_protocol::HostRule;
 use tempfile::TempDir;
 use tokio::{
@@ -85,12 +88,17 @@ impl Connect for Loopback {
     }
 }
 
+static AUTHORITIES: AtomicU32 = AtomicU32::new(0);
+
 /// An authority of certificates.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
+        // Two authorities of one name would be taken for one with a wrong signature.
+        let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
+        params.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
@@ -126,7 +134,7 @@ pub(crate) struct TestBroker {
     pub(crate) folder: TempDir,
     pub(crate) registry: Registry,
     pub(crate) stop: Option<oneshot::Sender<()>>,
-    pub(crate) served: JoinSet<()>,
+    pub(crate) tasks: JoinSet<()>,
 }
 
 pub(crate) fn settings(folder: &Path) -> ServerSettings {
@@ -163,10 +171,10 @@ impl TestBroker {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, shutdown) = oneshot::channel::<()>();
-        let mut served = JoinSet::new();
-        served.spawn(server.serve(listener, async { drop(shutdown.await) }));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(server.serve(listener, async { drop(shutdown.await) }));
         let stop = Some(stop);
-        Self { answers, loopback, address, authority, hosts, folder, registry, stop, served }
+        Self { answers, loopback, address, authority, hosts, folder, registry, stop, tasks }
     }
 
     pub(crate) fn client(&self) -> BrokerClient {

@@ -245,7 +245,7 @@ async fn a_sender_that_ignores_the_window_loses_its_channel() {
     program.connect(1).await;
     let _host = accept(&listener).await;
     for _ in 0..1000 {
-        program.write(1, &[1; MAX_NETWORK_DATA]).await;
+        program.write(1, &vec![1; MAX_NETWORK_DATA]).await;
     }
     program.refused(1, Verdict::EgressLimitReached).await;
     program.connect(2).await;
@@ -334,7 +334,7 @@ async fn the_end_of_the_broker_ends_the_link_and_is_named() {
     let mut program = Program::start(&broker, &allowed()).await;
     program.connect(1).await;
     let _host = accept(&listener).await;
-    broker.served.shutdown().await;
+    broker.tasks.shutdown().await;
     assert_eq!(program.next().await, None);
     let error = client.open_run(&allowed()).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("could not reach the broker {}: ", broker.address)), "{error}");
