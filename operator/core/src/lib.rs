@@ -6,6 +6,7 @@
 
 pub mod admission;
 pub mod api_key;
+pub mod builtin;
 pub mod busiest;
 pub mod case_fold;
 pub mod content;

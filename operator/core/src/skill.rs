@@ -3,6 +3,7 @@
 //! Validation also refuses everything that the CRD refuses, since an object may have been stored under an older CRD. It reads
 //! the spec and the SkillPolicy only; whether Secrets and images exist shows when a run starts.
 
+mod builtin;
 mod bundle_image;
 mod command;
 mod dependencies;
@@ -233,7 +234,7 @@ type Schemas = (Option<Arc<Schema>>, Option<Arc<Schema>>);
 /// Checks description and schemas, which skills with and without a program have.
 fn check_interface(content: Content<'_>, errors: &mut FieldErrors) -> Schemas {
     errors.at_most("spec.description", content.description, 1024);
-    let input = content.tool.and_then(|tool| tool.input_schema.as_ref());
+    let input = crate::builtin::input_schema(content.tool, content.run);
     let output = content.tool.and_then(|tool| tool.output_schema.as_ref());
     (
         read_schema("spec.tool.inputSchema", input, errors),
@@ -249,15 +250,20 @@ fn read_content(
     errors: &mut FieldErrors,
 ) -> Option<ValidContent> {
     let (input_schema, output_schema) = check_interface(content, errors);
-    let handler = match (&run.sandbox, &run.http) {
-        (Some(sandbox), None) => sandbox_spec::read(sandbox, policy, errors).map(Handler::from),
-        (None, Some(http)) => http::read(http, content, errors).map(Handler::from),
-        (None, None) | (Some(_), Some(_)) => {
-            errors.spec("spec.run", "needs exactly one handler: sandbox or http");
+    let handler = match (&run.sandbox, &run.http, run.builtin) {
+        (Some(sandbox), None, None) => sandbox_spec::read(sandbox, policy, errors).map(Handler::from),
+        (None, Some(http), None) => http::read(http, content, errors).map(Handler::from),
+        (None, None, Some(builtin)) => builtin::read(builtin, policy, errors).map(Handler::Builtin),
+        (Some(_), Some(_), _) | (Some(_), _, Some(_)) | (_, Some(_), Some(_)) | (None, None, None) => {
+            errors.spec("spec.run", "needs exactly one handler: sandbox, http or builtin");
             None
         }
     };
     let network = network::read(content.network, errors);
+    let network = match &handler {
+        Some(Handler::Builtin(program)) => builtin::network(program, network, errors),
+        Some(Handler::Sandbox(_) | Handler::Http(_)) | None => network,
+    };
     let limits = limits::read(content.limits, policy, errors);
     let (handler, limits) = (handler?, limits?);
     if let Handler::Sandbox(sandbox) = &handler

@@ -181,7 +181,10 @@ mod tests {
             "description: d",
             &["spec.run: is not set; give run (a program), spec.instructions (a text for models), or both"],
         );
-        check("instructions: {}, run: {}", &["spec.run: needs exactly one handler: sandbox or http"]);
+        check(
+            "instructions: {}, run: {}",
+            &["spec.run: needs exactly one handler: sandbox, http or builtin"],
+        );
         let schema = "instructions: {}, tool: {inputSchema: {type: nonsense}}";
         let spec: SkillSpec = serde_saphyr::from_str(&format!("{{version: 1.0.0, {schema}}}")).unwrap();
         assert!(validate_skill("demo", &spec, &SkillPolicySpec::default()).is_err());

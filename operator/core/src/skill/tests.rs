@@ -167,7 +167,7 @@ fn every_error_is_returned_not_only_the_first() {
 fn a_handler_an_image_and_a_program_are_needed_once() {
     refuse(
         "{version: 1.0.0, run: {}}",
-        &[(Reason::SpecInvalid, "spec.run: needs exactly one handler: sandbox or http")],
+        &[(Reason::SpecInvalid, "spec.run: needs exactly one handler: sandbox, http or builtin")],
     );
     refuse_sandbox(
         "script: cat, image: a, runtime: shell",
@@ -369,7 +369,7 @@ fn a_sealed_version_is_held_to_the_same_rules() {
     assert!(validate_content(&sealed, &policy("{}")).is_ok());
     sealed.run = Some(Run::default());
     let errors = validate_content(&sealed, &policy("{}")).unwrap_err();
-    assert_eq!(errors[0].to_string(), "spec.run: needs exactly one handler: sandbox or http");
+    assert_eq!(errors[0].to_string(), "spec.run: needs exactly one handler: sandbox, http or builtin");
     sealed.run = None;
     let errors = validate_content(&sealed, &policy("{}")).unwrap_err();
     let message = "spec.run: is not set: the skill has instructions, which models read, and no program";

@@ -6,7 +6,7 @@ use skillet_api::skill::{Runtime, SecretEnvVar};
 use skillet_instructions::inputs::Input;
 
 use super::{BundleImage, ValidLimits, ValidNetwork};
-use crate::{http::HttpProgram, schema::Schema};
+use crate::{builtin::BuiltinProgram, http::HttpProgram, schema::Schema};
 
 /// Content that was validated; builders check nothing again.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub enum Handler {
     Sandbox(Arc<SandboxProgram>),
     /// As one request that the broker of egress sends.
     Http(Arc<HttpProgram>),
+    /// As the request of a program of Skillet itself, which the broker sends, too.
+    Builtin(BuiltinProgram),
 }
 
 /// A program, and all of its sandbox that the skill decides.
@@ -45,7 +47,7 @@ impl ValidContent {
     pub fn sandbox(&self) -> Option<&Arc<SandboxProgram>> {
         match &self.handler {
             Handler::Sandbox(program) => Some(program),
-            Handler::Http(_) => None,
+            Handler::Http(_) | Handler::Builtin(_) => None,
         }
     }
 
@@ -54,6 +56,8 @@ impl ValidContent {
         match &self.handler {
             Handler::Sandbox(program) => program.secret_env.clone(),
             Handler::Http(program) => program.secrets(),
+            // The key of a search engine is the platform's.
+            Handler::Builtin(_) => Vec::new(),
         }
     }
 }

@@ -1,0 +1,116 @@
+//! Description and input schema that a built-in has where its Skill gives none.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+use skillet_api::{
+    builtin::Builtin,
+    skill::{Run, Tool},
+};
+
+/// Returns the description that a model sees: the Skill's own, else that of its built-in.
+pub fn description<'a>(own: &'a str, run: Option<&Run>) -> &'a str {
+    match run.and_then(|run| run.builtin) {
+        Some(builtin) if own.is_empty() => words(builtin),
+        Some(_) | None => own,
+    }
+}
+
+/// Returns the schema of the input: the Skill's own, else that of its built-in.
+pub fn input_schema<'a>(tool: Option<&'a Tool>, run: Option<&Run>) -> Option<&'a Value> {
+    let own = tool.and_then(|tool| tool.input_schema.as_ref());
+    own.or_else(|| Some(schema(run?.builtin?)))
+}
+
+const fn words(builtin: Builtin) -> &'static str {
+    match builtin {
+        Builtin::HttpRequest => {
+            "Send one HTTP request to a public host and read its response. Redirects are not followed."
+        }
+        Builtin::WebFetch => "Read a web page as text, with its title and links.",
+        Builtin::WebSearch => "Search the web. Returns titles, URLs and short texts of the results.",
+    }
+}
+
+fn schema(builtin: Builtin) -> &'static Value {
+    match builtin {
+        Builtin::HttpRequest => &HTTP_REQUEST,
+        Builtin::WebFetch => &WEB_FETCH,
+        Builtin::WebSearch => &WEB_SEARCH,
+    }
+}
+
+static HTTP_REQUEST: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "type": "object",
+        "required": ["url"],
+        "properties": {
+            "url": {"type": "string", "description": "URL with scheme https or http"},
+            "method": {"type": "string", "description": "GET, HEAD, POST, PUT, PATCH or DELETE. Default GET"},
+            "headers": {"type": "object", "description": "Headers by name. Credentials and cookies are not sent"},
+            "body": {"description": "Text, or any JSON, which is sent as JSON. Not with GET and HEAD"},
+            "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit. Default 10000, at most 60000"},
+            "maxBytes": {"type": "integer", "minimum": 1, "description": "Bytes of the body that are read. At most 256000, the default"},
+        },
+    })
+});
+
+static WEB_FETCH: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "type": "object",
+        "required": ["url"],
+        "properties": {
+            "url": {"type": "string", "description": "URL of the page"},
+            "format": {"type": "string", "enum": ["markdown", "text", "html"], "description": "Form of the content. Default markdown"},
+            "include_metadata": {"type": "boolean", "description": "False leaves out title, description and language. Default true"},
+            "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit. Default 10000, at most 60000"},
+        },
+    })
+});
+
+static WEB_SEARCH: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "type": "object",
+        "required": ["query"],
+        "properties": {
+            "query": {"type": "string", "minLength": 1, "maxLength": 400, "description": "Words to search for"},
+            "max_results": {"type": "integer", "minimum": 1, "maximum": 20, "description": "Most results. Default 8"},
+            "search_type": {"type": "string", "enum": ["web", "news"], "description": "Default web"},
+            "country": {"type": "string", "description": "Country of two letters, such as us"},
+            "language": {"type": "string", "description": "Language of two letters, such as en"},
+            "time_range": {"type": "string", "enum": ["day", "week", "month", "year"], "description": "Age of the results"},
+        },
+    })
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+
+    fn run(builtin: Builtin) -> Run {
+        Run { builtin: Some(builtin), ..Run::default() }
+    }
+
+    #[test]
+    fn every_built_in_alone_is_a_whole_tool() {
+        for builtin in Builtin::ALL {
+            let run = run(builtin);
+            assert!(!description("", Some(&run)).is_empty());
+            let schema = input_schema(None, Some(&run)).unwrap();
+            let schema = Schema::compile("spec.tool.inputSchema", schema).unwrap();
+            assert!(schema.check(&json!({})).is_err(), "{builtin:?}");
+            assert!(schema.check(&json!({"url": "https://a.b", "query": "x"})).is_ok(), "{builtin:?}");
+        }
+    }
+
+    #[test]
+    fn words_and_schema_of_the_skill_win() {
+        let run = run(Builtin::WebFetch);
+        assert_eq!(description("mine", Some(&run)), "mine");
+        let own = json!({"type": "object"});
+        let tool = Tool { input_schema: Some(own.clone()), output_schema: None };
+        assert_eq!(input_schema(Some(&tool), Some(&run)), Some(&own));
+        assert_eq!((description("", None), input_schema(None, Some(&Run::default()))), ("", None));
+    }
+}

@@ -1,0 +1,137 @@
+//! Validation of `run.builtin`, and the hosts that it may reach.
+
+use std::sync::Arc;
+
+use skillet_api::{Reason, SkillPolicySpec, builtin::Builtin, network::Host};
+
+use super::{ValidNetwork, field_error::FieldErrors};
+use crate::builtin::{BuiltinProgram, search_host};
+
+const FIELD: &str = "spec.run.builtin";
+
+/// Returns `None` only if it added an error.
+pub(super) fn read(
+    builtin: Builtin,
+    policy: &SkillPolicySpec,
+    errors: &mut FieldErrors,
+) -> Option<BuiltinProgram> {
+    if !policy.builtins.contains(&builtin) {
+        let word = builtin.as_str();
+        let message =
+            format!("SkillPolicy default does not enable {word}; have it added to spec.builtins there");
+        errors.add(Reason::BuiltinDisabled, FIELD, message);
+        return None;
+    }
+    match (builtin, &policy.web_search) {
+        (Builtin::HttpRequest, _) => Some(BuiltinProgram::HttpRequest),
+        (Builtin::WebFetch, _) => Some(BuiltinProgram::WebFetch),
+        (Builtin::WebSearch, Some(provider)) if search_host(provider).is_some() => {
+            Some(BuiltinProgram::WebSearch(Arc::new(provider.clone())))
+        }
+        (Builtin::WebSearch, provider) => {
+            let lack = if provider.is_some() { "url in spec.webSearch" } else { "spec.webSearch" };
+            let message =
+                format!("SkillPolicy default has no usable {lack}; have a search engine named there");
+            errors.add(Reason::BuiltinDisabled, FIELD, message);
+            None
+        }
+    }
+}
+
+/// Returns the hosts of a built-in whose Skill names `own`: without any, every public host, as far as SkillPolicy allows
+/// that. A search has the host of its engine, whatever the Skill says.
+pub(super) fn network(
+    program: &BuiltinProgram,
+    own: Option<ValidNetwork>,
+    errors: &mut FieldErrors,
+) -> Option<ValidNetwork> {
+    let host = |name: String, ports| Some(ValidNetwork { hosts: vec![Host { name, ports }] });
+    match program {
+        BuiltinProgram::HttpRequest | BuiltinProgram::WebFetch => {
+            own.or_else(|| host("*".to_owned(), vec![80, 443]))
+        }
+        BuiltinProgram::WebSearch(provider) => {
+            if own.is_some() {
+                let message = "cannot stand beside run.builtin: web_search, which reaches the search engine of SkillPolicy; remove it";
+                errors.spec("spec.network", message);
+            }
+            search_host(provider).and_then(|(name, port)| host(name, vec![port]))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use skillet_api::SkillSpec;
+
+    use super::*;
+    use crate::skill::{Handler, ValidContent, check_hosts, validate_content};
+
+    fn validate(run: &str, policy: &str) -> Result<ValidContent, String> {
+        let spec: SkillSpec = serde_saphyr::from_str(&format!("{{version: 1.0.0, {run}}}")).unwrap();
+        let policy: SkillPolicySpec = serde_saphyr::from_str(policy).unwrap();
+        validate_content(&spec, &policy).map_err(|errors| {
+            let texts: Vec<String> = errors.iter().map(|error| format!("{} {error}", error.reason)).collect();
+            texts.join("; ")
+        })
+    }
+
+    fn hosts(content: &ValidContent) -> Vec<(&str, &[u16])> {
+        let hosts = content.network.iter().flat_map(|network| &network.hosts);
+        hosts.map(|host| (host.name.as_str(), host.ports.as_slice())).collect()
+    }
+
+    #[test]
+    fn a_built_in_runs_only_where_the_policy_enables_it() {
+        let run = "run: {builtin: http_request}";
+        let refused = "BuiltinDisabled spec.run.builtin: SkillPolicy default does not enable http_request; have it added to spec.builtins there";
+        assert_eq!(validate(run, "{builtins: [web_fetch]}").unwrap_err(), refused);
+        let content = validate(run, "{builtins: [http_request]}").unwrap();
+        assert!(matches!(content.handler, Handler::Builtin(BuiltinProgram::HttpRequest)));
+        assert!(content.input_schema.is_some());
+        assert!(content.sandbox().is_none());
+    }
+
+    #[test]
+    fn a_built_in_stands_alone() {
+        let run = "run: {builtin: web_fetch, sandbox: {runtime: shell, script: x}}";
+        let refused = "SpecInvalid spec.run: needs exactly one handler: sandbox, http or builtin";
+        assert_eq!(validate(run, "{builtins: [web_fetch]}").unwrap_err(), refused);
+    }
+
+    #[test]
+    fn without_hosts_of_its_own_it_needs_every_public_host() {
+        let policy = "{builtins: [web_fetch]}";
+        let every = validate("run: {builtin: web_fetch}", policy).unwrap();
+        assert_eq!(hosts(&every), [("*", [80, 443].as_slice())]);
+        let own =
+            validate("run: {builtin: web_fetch}, network: {hosts: [{name: a.example}]}", policy).unwrap();
+        assert_eq!(hosts(&own), [("a.example", [443].as_slice())]);
+        let check = |allowed: &str| {
+            let policy = format!("{{networkEnabled: true, network: {{allowedHosts: [{allowed}]}}}}");
+            let policy: SkillPolicySpec = serde_saphyr::from_str(&policy).unwrap();
+            check_hosts(&every.network.clone().unwrap(), "a", &policy).err().map(|error| error.reason)
+        };
+        assert_eq!(check("'*'"), None);
+        assert_eq!(check("'*.example'"), Some(Reason::HostNotAllowed));
+    }
+
+    #[test]
+    fn a_search_reaches_the_engine_of_the_policy_alone() {
+        let policy =
+            "{builtins: [web_search], webSearch: {provider: SearXNG, url: 'http://searxng.tools.svc:8080'}}";
+        let search = validate("run: {builtin: web_search}", policy).unwrap();
+        assert_eq!(hosts(&search), [("searxng.tools.svc", [8080].as_slice())]);
+        let own = validate("run: {builtin: web_search}, network: {hosts: [{name: a.example}]}", policy);
+        assert!(own.unwrap_err().starts_with("SpecInvalid spec.network: cannot stand beside"));
+        for (policy, lack) in [
+            ("{builtins: [web_search]}", "spec.webSearch"),
+            ("{builtins: [web_search], webSearch: {provider: SearXNG}}", "url in spec.webSearch"),
+        ] {
+            let expected = format!(
+                "BuiltinDisabled spec.run.builtin: SkillPolicy default has no usable {lack}; have a search engine named there"
+            );
+            assert_eq!(validate("run: {builtin: web_search}", policy).unwrap_err(), expected);
+        }
+    }
+}
