@@ -10,6 +10,7 @@ use skillet_kube::Leadership;
 use crate::{
     catalog::Catalog,
     checks::Checks,
+    egress::Egress,
     execution::McpSessions,
     health::Health,
     metrics::Metrics,
@@ -37,6 +38,8 @@ pub(crate) struct Context {
     pub(crate) version_pins: Arc<VersionPins>,
     /// MCP servers that executions keep running here.
     pub(crate) mcp_sessions: McpSessions,
+    /// The way to hosts that skills name.
+    pub(crate) egress: Egress,
     /// Proofs of all probed nodes, of which the policy's status shows some.
     pub(crate) probed: Mutex<Vec<NodeStatus>>,
     pub(crate) reporter: Reporter,

@@ -12,7 +12,7 @@ mod adopt;
 mod attach;
 mod attempt;
 mod attempt_outcome;
-mod build;
+pub(crate) mod build;
 mod conclude;
 mod deadlines;
 mod drive;
@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::runtime::events::EventType;
-use skillet_api::{Reason, SkillExecution};
+use skillet_api::{Reason, SkillExecution, network::Connections};
 use skillet_core::{
     admission::{Admitted, Refusal},
     retry::{self, RetryDecision},
@@ -66,7 +66,7 @@ use self::{
     reference::ExecutionRef,
     running_status::RunningStatusWriter,
 };
-use crate::{context::Context, version_pins::Pin};
+use crate::{context::Context, egress, version_pins::Pin};
 
 /// An output of more bytes than this is parsed on a thread of its own, also without a schema.
 const SMALL_OUTPUT: usize = 16 * 1024;
@@ -98,6 +98,7 @@ async fn run(ctx: &Arc<Context>, assignment: Assignment) -> RunEnd {
     match assignment.admitted.content.handler.clone() {
         Handler::Sandbox(program) => run_in_sandbox(ctx, assignment, program).await,
         Handler::Http(program) => http_run::run(ctx, assignment, &program).await,
+        Handler::Builtin(_) => todo!(),
     }
 }
 
@@ -109,7 +110,7 @@ async fn run_in_sandbox(ctx: &Arc<Context>, assignment: Assignment, program: Arc
         Err(conclusion) => conclusion,
         Ok(plan) => {
             let mut run =
-                Run { plan, point, unused: 0, last: LastSandbox::default(), pins: Vec::new(), order, room };
+                Run { plan, point, unused: 0, last: LastSandbox::default(), connections: None, pins: Vec::new(), order, room };
             loop {
                 match run.attempt(ctx).await {
                     Step::Finish(conclusion) => break *conclusion,
@@ -156,6 +157,8 @@ struct Run {
     /// Sandboxes of this attempt that were released unused.
     unused: u32,
     last: LastSandbox,
+    /// Connections of all attempts.
+    connections: Option<Connections>,
     /// Keep the versions that other operators chose from being collected.
     pins: Vec<Pin>,
     order: watch::Receiver<Order>,
@@ -214,15 +217,19 @@ impl Run {
             let attempts = point.attempt - 1;
             return Step::Finish(Box::new(self.complete(Conclusion::cancelled(), attempts)));
         }
-        let status = RunningStatusWriter::new(ctx, plan, point.attempt, accepted_at(&plan.execution, point));
+        let of_run = (&plan.reference, &plan.admitted);
+        let status = RunningStatusWriter::new(ctx, of_run, point.attempt, accepted_at(&plan.execution, point));
         let attempt =
-            Attempt { ctx, plan, point, order: self.order.clone(), status: &status, room: &self.room };
+            Attempt { ctx, plan, point, order: self.order.clone(), status: &status, room: &self.room, relay: None };
         let ended = attempt.run().await;
         let accepted_at = status.finish().await;
-        let (outcome, sandbox) = match ended {
+        let (outcome, mut sandbox) = match ended {
             Ok(ended) => ended,
             Err(taken_over) => return Step::TakenOver(taken_over),
         };
+        if let Some(later) = sandbox.connections.take() {
+            egress::add(&mut self.connections, later);
+        }
         self.last = LastSandbox { sandbox, accepted_at };
         match self.check_output(ctx, outcome).await {
             Step::Finish(conclusion) => {
@@ -329,6 +336,7 @@ impl Run {
             started_at: conclude::started_at(*accepted_at, conclusion.duration_ms, Timestamp::now()),
             isolation: conclusion.isolation.or_else(|| sandbox.isolation.clone()),
             sandbox: sandbox.clone(),
+            connections: self.connections.clone(),
             ..conclusion
         }
     }

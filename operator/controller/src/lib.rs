@@ -5,6 +5,7 @@
 mod catalog;
 mod checks;
 mod context;
+pub mod egress;
 mod execution;
 pub mod health;
 mod isolation;

@@ -15,6 +15,8 @@ use prometheus_client::{
 use skillet_api::{Phase, Reason};
 use skillet_core::busiest::Load;
 
+use crate::egress::EgressMetrics;
+
 /// A reason as a label value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReasonLabel(pub Reason);
@@ -91,6 +93,7 @@ pub struct Metrics {
     pub is_leader: Gauge,
     /// Nodes whose sandboxes do not prove what the SkillPolicy requires.
     pub unproven_nodes: Gauge,
+    pub(crate) egress: EgressMetrics,
 }
 
 impl Metrics {
@@ -116,9 +119,11 @@ impl Metrics {
             discarded: Counter::default(),
             is_leader: Gauge::default(),
             unproven_nodes: Gauge::default(),
+            egress: EgressMetrics::default(),
         };
         metrics.register_executions(registry);
         metrics.register_sandboxes(registry);
+        metrics.egress.register(registry);
         registry.register("problems", "Objects found unusable, by kind and reason", metrics.problems.clone());
         registry.register("leader", "1 for the operator that holds the Lease", metrics.is_leader.clone());
         metrics

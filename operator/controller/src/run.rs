@@ -19,6 +19,7 @@ use tracing::info;
 use crate::{
     catalog::{Catalog, CatalogMirror, Catalogued},
     context::Context,
+    egress::Egress,
     execution::{LeftoverRuns, McpSessions, engine::Engine},
     health::Health,
     metrics::Metrics,
@@ -48,7 +49,7 @@ pub enum Error {
 pub async fn run(
     client: Client,
     lease: LeaseRef,
-    settings: SandboxSettings,
+    (settings, egress): (SandboxSettings, Egress),
     metrics: Metrics,
     health: Health,
     shutdown: impl Future<Output = ()>,
@@ -79,6 +80,7 @@ pub async fn run(
         version_pins: Arc::default(),
         pods: PodWatch::default(),
         mcp_sessions: McpSessions::default(),
+        egress,
         probed: std::sync::Mutex::default(),
         leadership,
         client,
@@ -118,6 +120,7 @@ async fn lead(ctx: &Arc<Context>, parts: &mut JoinSet<()>) -> Result<(), Error> 
         let ctx = ctx.clone();
         async move { ctx.pods.watch(ctx.sandbox_pods()).await }
     });
+    parts.spawn(ctx.egress.clone().learn_ranges(ctx.client.clone()));
     parts.spawn(skill::controller(ctx.clone(), ctx.catalog.policy_changes()));
     parts.spawn(policy::controller(ctx.clone()));
     parts.spawn(retention::executions(ctx.clone(), receiver));

@@ -18,7 +18,7 @@ use kube::{
 };
 use skillet_api::{Reason, Skill, SkillVersion, names};
 use skillet_core::{
-    skill::{FieldError, body_source, validate_skill},
+    skill::{FieldError, body_source, check_hosts, validate_skill},
     version::SkillSemver,
 };
 use skillet_kube::{ObjectHead, PAGE_SIZE, ParseError};
@@ -149,6 +149,13 @@ async fn converge(skill: &Skill, ctx: &Context) -> Result<apply::Applied, Error>
     };
     let valid = validate_skill(&skill.name_any(), &skill.spec, &policy)
         .map_err(|problems| Error::Validate { problems, serving: build::serving(skill, &observed) })?;
+    let namespace = skill.namespace().unwrap_or_default();
+    if let Some(network) = valid.network(&skill.spec)
+        && let Err(problem) = check_hosts(&network, &namespace, &policy)
+    {
+        let serving = build::serving(skill, &observed);
+        return Err(Error::Validate { problems: vec![problem], serving });
+    }
     let mut desired = build::build(skill, &valid, &observed, &policy);
     // The list may still show a version that was just deleted. A conflict would stay, and a deletion is final.
     if desired.as_ref().map_or(true, |desired| !desired.surplus.is_empty()) {

@@ -19,7 +19,7 @@ pub use self::input::{MAX_INPUT_BYTES, ProgramInput, check_input, check_input_te
 use self::refusals::{no_match, only_yanked, refuse_content};
 use crate::{
     content_cache::{CheckedContent, ContentCache},
-    skill::{RunPart, ValidContent, is_skill_name, yanked_versions},
+    skill::{FieldError, RunPart, ValidContent, check_hosts, is_skill_name, yanked_versions},
     version::{Constraint, SkillSemver, current, resolve},
 };
 
@@ -103,7 +103,7 @@ pub fn admit(request: &AdmissionRequest<'_>, contents: &ContentCache) -> Result<
     let chosen = choose(request)?;
     let SkillExecutionSpec { script, command, mcp_server, input, .. } = request.execution;
     let part = RunPart::of(request.execution);
-    let content = chosen.check(contents.get(&chosen.object, &part, request.policy))?;
+    let content = chosen.check(contents.get(&chosen.object, &part, request.policy), request.policy)?;
     let input = if let Some(script) = script {
         ProgramInput::of_script(script.clone())?
     } else if let Some(command) = command {
@@ -192,9 +192,19 @@ impl ChosenVersion {
         Self { number: number.clone(), object: Arc::clone(object) }
     }
 
-    /// Refuses content that is not valid under the policy.
-    pub fn check(&self, content: CheckedContent) -> Result<Arc<ValidContent>, Refusal> {
-        content.map_err(|errors| refuse_content(&self.object.spec.skill, &self.number, &errors))
+    /// Refuses content that is not valid under the policy, and hosts that the policy does not let its namespace reach.
+    pub fn check(
+        &self,
+        content: CheckedContent,
+        policy: &SkillPolicySpec,
+    ) -> Result<Arc<ValidContent>, Refusal> {
+        let refuse = |errors: &[FieldError]| refuse_content(&self.object.spec.skill, &self.number, errors);
+        let content = content.map_err(|errors| refuse(&errors))?;
+        let namespace = self.object.metadata.namespace.as_deref().unwrap_or_default();
+        if let Some(network) = &content.network {
+            check_hosts(network, namespace, policy).map_err(|error| refuse(&[error]))?;
+        }
+        Ok(content)
     }
 
     /// Admits an execution with the version's content and a checked input.

@@ -98,7 +98,7 @@ pub(super) async fn check(
         Some(content) => content?,
         None => read_content(ctx, (reference.namespace(), &chosen, part), &policy, turn).await?,
     };
-    let size = SandboxSize::from(&content.limits);
+    let size = content.sandbox().map_or_else(SandboxSize::default, |_| SandboxSize::from(&content.limits));
     let is_checked = known.is_some_and(|known| known.has_checked_input(&chosen));
     if content.input_schema.is_some() && !is_checked {
         let input = read_input(ctx, reference, input).await?;
@@ -158,7 +158,7 @@ fn cached(
     policy: &SkillPolicySpec,
 ) -> Option<Result<Arc<ValidContent>, Refusal>> {
     let cached = ctx.checks.contents.find(&chosen.object.uid()?, part, policy)?;
-    Some(chosen.check(cached))
+    Some(chosen.check(cached, policy))
 }
 
 /// Reads the content of a version from the API server, and validates it.
@@ -179,7 +179,7 @@ async fn read_content(
     }
     let (checks, policy, chosen, part) = (ctx.checks.clone(), policy.clone(), chosen.clone(), part.clone());
     let check = move || match raw.parse() {
-        Ok(version) => chosen.check(checks.contents.check(&version, &part, &policy, size)),
+        Ok(version) => chosen.check(checks.contents.check(&version, &part, &policy, size), &policy),
         Err(error) => Err(Refusal::new(Reason::SkillNotReady, error.to_string())),
     };
     ctx.checks.run(turn, size, check).await.unwrap_or_else(|| Err(interrupted()))

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     context::Context,
+    egress::Relay,
     isolation,
     sandbox::{
         self, AttachError, CreateError, PodReceiver, QuotaRefusal, capacity, image_id, logs, manifest,
@@ -46,6 +47,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) order: watch::Receiver<Order>,
     pub(crate) status: &'a RunningStatusWriter,
     pub(crate) room: &'a RoomReporter,
+    /// The program's connections, while it runs.
+    pub(crate) relay: Option<Relay>,
 }
 
 impl Attempt<'_> {
@@ -122,7 +125,9 @@ impl Attempt<'_> {
         if !missing.is_empty() {
             return Ok(AttemptOutcome::unproven(&attached, &missing, self.plan.policy.isolation));
         }
-        match self.drive(attached.stream, sandbox, pod).await {
+        let driven = self.drive(attached.stream, sandbox, pod).await;
+        sandbox.connections = self.relay.take().map(|relay| relay.finish(&self.ctx.metrics.egress));
+        match driven {
             Ok(outcome) => Ok(outcome),
             Err(DriveError::TakenOver) => Err(Interrupted::TakenOver(TakenOver::ByNewer)),
             Err(DriveError::Stream(error)) => {

@@ -1,7 +1,7 @@
 //! The outcome of one attempt, its sandbox, and its output.
 
 use kube::ResourceExt as _;
-use skillet_api::{IsolationLevel, Reason};
+use skillet_api::{IsolationLevel, Reason, network::Connections};
 use skillet_protocol::{Isolation, Receipt, RunOutcome, RunnerMessage};
 use thiserror::Error;
 
@@ -18,6 +18,8 @@ pub(crate) struct SandboxRef {
     pub(crate) image_id: Option<String>,
     /// The proof that the sandbox gave before the program was started.
     pub(crate) isolation: Option<Isolation>,
+    /// Connections that its program asked for.
+    pub(crate) connections: Option<Connections>,
 }
 
 impl SandboxRef {

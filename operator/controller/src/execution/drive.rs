@@ -16,7 +16,10 @@ use super::{
     program_output::ProgramOutput,
     settle,
 };
-use crate::sandbox::{PodReceiver, RunnerStream, StreamEnd};
+use crate::{
+    egress::Relay,
+    sandbox::{PodReceiver, RunnerStream, StreamEnd},
+};
 
 /// A stream that takes a frame no faster than this is dead.
 pub(super) const SEND_LIMIT: Duration = Duration::from_secs(10);
@@ -34,7 +37,9 @@ impl Attempt<'_> {
             attempt: self.point.attempt,
             epoch: self.ctx.leadership.term(),
         };
-        let frame = frame::run(&id, &self.plan.admitted, &self.plan.program, self.plan.secret_env.clone());
+        let program = (&*self.plan.program, &*self.plan.policy);
+        let frame = frame::run(&id, &self.plan.admitted, program, self.plan.secret_env.clone());
+        self.relay = self.start_relay(&stream);
         let frame = OperatorMessage::Run(Box::new(frame));
         // Another operator may lead already, if this one was stopped or cut off meanwhile.
         self.ctx.leadership.confirm().await;
@@ -63,6 +68,10 @@ impl Attempt<'_> {
                         deadlines.accept(Instant::now());
                         program.begin(&mut stream).await?;
                     }
+                    RunnerMessage::Network(request) => match &self.relay {
+                        Some(relay) => relay.take(request)?,
+                        None => return Err(StreamEnd::NotReady.into()),
+                    },
                     message => program.take(message, &mut stream).await?,
                 },
                 event = program.next_event() => program.handle(event, &mut stream).await?,
@@ -88,6 +97,17 @@ impl Attempt<'_> {
                 },
             }
         }
+    }
+}
+
+impl Attempt<'_> {
+    /// Starts to pass on the connections of a program whose skill names hosts.
+    fn start_relay(&self, stream: &RunnerStream) -> Option<Relay> {
+        let reference = &self.plan.reference;
+        let run = (reference.uid.as_str(), reference.lane.caller_namespace.as_str());
+        let network = self.plan.admitted.content.network.as_ref()?;
+        let broker = self.ctx.egress.open(run, &network.hosts, &self.plan.policy);
+        Some(Relay::start(broker, stream.sender()))
     }
 }
 

@@ -10,7 +10,10 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _, api::ListParams};
 use skillet_api::{Reason, Skill, SkillExecution, SkillVersion, names, skill::SecretEnvVar};
-use skillet_core::admission::{ChosenVersion, Refusal};
+use skillet_core::{
+    admission::{ChosenVersion, Refusal},
+    http::{check_grant, granted_hosts},
+};
 use skillet_kube::{Backoff, RawObject, list_pages};
 use thiserror::Error;
 use tokio::time::Instant;
@@ -167,12 +170,41 @@ pub(crate) async fn input(ctx: &Context, execution: &ExecutionRef) -> Result<Arc
     input.map_err(|error| Refusal::new(Reason::ParseFailed, error.to_string()))
 }
 
-/// Values of a skill's `secretEnv`, read when they are needed and kept nowhere.
+/// A value of a Secret, with the hosts that the owner of the Secret lets it go to.
+pub(crate) struct GrantedSecret {
+    pub(crate) value: String,
+    pub(crate) hosts: Vec<String>,
+}
+
+/// Values of a skill's Secrets, read when they are needed and kept nowhere. For a skill that reaches hosts, the owner of
+/// each Secret must have given it to this skill for each of these hosts.
 pub(crate) async fn secrets(
     ctx: &Context,
     namespace: &str,
     wanted: &[SecretEnvVar],
-) -> Result<BTreeMap<String, String>, Refusal> {
+    (skill, hosts): (&str, &[&str]),
+) -> Result<BTreeMap<String, GrantedSecret>, Refusal> {
+    let secrets = fetch_secrets(ctx, namespace, wanted).await;
+    let granted = |variable: &SecretEnvVar| {
+        let value = value(&secrets, variable)?;
+        let annotations = match secrets.get(variable.secret.as_str()) {
+            Some(Fetched::Found(secret)) => secret.annotations(),
+            Some(Fetched::Missing | Fetched::Unreadable(_)) | None => &BTreeMap::new(),
+        };
+        for host in hosts {
+            check_grant(&variable.secret, annotations, skill, host)?;
+        }
+        let hosts = granted_hosts(annotations).into_iter().map(str::to_owned).collect();
+        Ok((variable.name.clone(), GrantedSecret { value, hosts }))
+    };
+    wanted.iter().map(granted).collect()
+}
+
+async fn fetch_secrets<'a>(
+    ctx: &Context,
+    namespace: &str,
+    wanted: &'a [SecretEnvVar],
+) -> BTreeMap<&'a str, Fetched> {
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
     let names: BTreeSet<&str> = wanted.iter().map(|variable| variable.secret.as_str()).collect();
     let limit = ctx.catalog.policy().start_timeout.0;
@@ -184,8 +216,7 @@ pub(crate) async fn secrets(
         };
         (name, fetched)
     });
-    let secrets: BTreeMap<&str, Fetched> = join_all(read).await.into_iter().collect();
-    wanted.iter().map(|variable| Ok((variable.name.clone(), value(&secrets, variable)?))).collect()
+    join_all(read).await.into_iter().collect()
 }
 
 /// A Secret as the operator may see it.

@@ -29,7 +29,11 @@ impl Plan {
         execution: Arc<SkillExecution>,
         (admitted, program): (Admitted, Arc<SandboxProgram>),
     ) -> Result<Self, Refusal> {
-        let secret_env = gather::secrets(ctx, reference.namespace(), &program.secret_env).await?;
+        let hosts = admitted.content.network.iter().flat_map(|network| &network.hosts);
+        let hosts: Vec<&str> = hosts.map(|host| host.name.as_str()).collect();
+        let (namespace, wanted) = (reference.namespace(), &program.secret_env);
+        let secret_env = gather::secrets(ctx, namespace, wanted, (&admitted.skill, &hosts)).await?;
+        let secret_env = secret_env.into_iter().map(|(name, secret)| (name, secret.value)).collect();
         Ok(Self { reference, execution, admitted, program, policy: ctx.catalog.policy(), secret_env })
     }
 

@@ -10,13 +10,13 @@ use std::{
 };
 
 use jiff::Timestamp;
+use skillet_core::admission::Admitted;
 use skillet_kube::{Backoff, lock};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 use tracing::{Instrument as _, warn};
 
 use super::{
     attempt_outcome::SandboxRef,
-    plan::Plan,
     reference::ExecutionRef,
     status::{self, StatusError},
 };
@@ -38,12 +38,17 @@ pub(crate) struct RunningStatusWriter {
 
 impl RunningStatusWriter {
     /// `accepted_at` is the time of the runner's acceptance, if an earlier operator wrote it down.
-    pub(crate) fn new(ctx: &Arc<Context>, plan: &Plan, attempt: u32, accepted_at: Option<Timestamp>) -> Self {
+    pub(crate) fn new(
+        ctx: &Arc<Context>,
+        (reference, admitted): (&Arc<ExecutionRef>, &Admitted),
+        attempt: u32,
+        accepted_at: Option<Timestamp>,
+    ) -> Self {
         Self {
             ctx: ctx.clone(),
-            reference: plan.reference.clone(),
-            version: plan.version(),
-            digest: plan.admitted.digest.clone(),
+            reference: reference.clone(),
+            version: admitted.version.to_string(),
+            digest: admitted.digest.clone(),
             attempt,
             accepted_at: accepted_at.map_or_else(OnceLock::new, OnceLock::from),
             is_over: watch::channel(false).0,

@@ -141,6 +141,7 @@ pub(super) fn context(client: Client) -> Arc<Context> {
         version_pins: Arc::default(),
         pods: PodWatch::default(),
         mcp_sessions: McpSessions::default(),
+        egress: crate::egress::Egress::default(),
         probed: std::sync::Mutex::default(),
         leadership: Leadership::of_test(1),
         client,

@@ -133,6 +133,8 @@ fn sandbox_on(ctx: &Context, policy: &SkillPolicySpec, node: &Node) -> SandboxSp
         ]),
         annotations: BTreeMap::new(),
         node: Some(name),
+        // The runner then tells if the kernel can do it.
+        upload_mib: policy.network_enabled.then_some(0),
     }
 }
 

@@ -67,6 +67,10 @@ pub(crate) struct SandboxSpec {
     pub(crate) annotations: BTreeMap<String, String>,
     /// Only on this node; any node when unset.
     pub(crate) node: Option<String>,
+    /// Most MiB that the program may send to the hosts that its skill names. `None`: it reaches no host.
+    ///
+    /// The pod has no network in either case. The runner sends the bytes up the stream of its output.
+    pub(crate) upload_mib: Option<u32>,
 }
 
 /// The Job that makes the sandbox.
@@ -176,6 +180,7 @@ fn container(spec: &SandboxSpec, settings: &SandboxSettings) -> Container {
         image: Some(spec.image.clone()),
         image_pull_policy: settings.image_pull_policy.clone(),
         command: Some(vec![RUNNER_PATH.into()]),
+        args: spec.upload_mib.map(|_mib| vec!["--network".into()]),
         stdin: Some(true),
         stdin_once: Some(true),
         security_context: Some(locked_down()),
@@ -183,7 +188,7 @@ fn container(spec: &SandboxSpec, settings: &SandboxSettings) -> Container {
             limits: Some(BTreeMap::from([
                 ("cpu".to_owned(), Quantity(format!("{}m", spec.cpu_millis))),
                 ("memory".to_owned(), Quantity(spec.memory_bytes.to_string())),
-                ("ephemeral-storage".to_owned(), Quantity("128Mi".into())),
+                ("ephemeral-storage".to_owned(), Quantity(format!("{}Mi", storage_mib(spec)))),
             ])),
             // Processes share CPU, so a sandbox requests what it costs while it waits. Memory cannot be shared.
             requests: Some(BTreeMap::from([
@@ -196,6 +201,11 @@ fn container(spec: &SandboxSpec, settings: &SandboxSettings) -> Container {
         volume_mounts: mounts(spec),
         ..Container::default()
     }
+}
+
+/// Returns the limit of disk. What the runner writes is in the container's log until the kubelet rotates it, with escapes.
+fn storage_mib(spec: &SandboxSpec) -> u64 {
+    128 + 2 * u64::from(spec.upload_mib.unwrap_or_default())
 }
 
 /// Returns the share of the limit that the policy sets, and at least what a sandbox costs while it waits.

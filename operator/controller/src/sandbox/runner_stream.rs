@@ -1,6 +1,7 @@
 //! The attach connection to one runner: frames down and messages up.
 //!
 //! Messages count only if the protocol's digest covers them. An early end is an error here and never a result.
+//! Several tasks may send: a frame that waits for a slow stream holds up no message that comes up.
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use skillet_protocol::{
 use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::{mpsc, oneshot},
     time::timeout,
 };
 
@@ -53,10 +55,54 @@ pub(crate) enum StreamEnd {
 pub(crate) struct RunnerStream {
     // Dropping it ends the connection.
     _process: AttachedProcess,
-    stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    sender: RunnerSender,
     stdout: Box<dyn AsyncRead + Send + Unpin>,
     reader: StreamReader,
     buffer: Vec<u8>,
+}
+
+/// Frames that wait for the stream, of all who send.
+const WAITING_FRAMES: usize = 4;
+
+/// The way down to one runner. A task writes each frame whole, also if the one who sends it gives up.
+#[derive(Clone)]
+pub(crate) struct RunnerSender(mpsc::Sender<Outgoing>);
+
+struct Outgoing {
+    bytes: Vec<u8>,
+    written: oneshot::Sender<std::io::Result<()>>,
+}
+
+impl RunnerSender {
+    fn start(stdin: impl AsyncWrite + Send + Unpin + 'static) -> Self {
+        let (sender, frames) = mpsc::channel(WAITING_FRAMES);
+        tokio::spawn(write_frames(stdin, frames));
+        Self(sender)
+    }
+
+    /// Sends one frame, and waits until the stream has taken it.
+    pub(crate) async fn send(&self, message: &OperatorMessage) -> Result<(), StreamEnd> {
+        let (written, result) = oneshot::channel();
+        let frame = Outgoing { bytes: message.encode()?, written };
+        self.0.send(frame).await.map_err(|_| StreamEnd::Closed)?;
+        result.await.map_err(|_| StreamEnd::Closed)?.map_err(StreamEnd::Write)
+    }
+}
+
+/// Ends with the last who may send, and with the first error.
+async fn write_frames(mut stdin: impl AsyncWrite + Unpin, mut frames: mpsc::Receiver<Outgoing>) {
+    while let Some(Outgoing { bytes, written }) = frames.recv().await {
+        let result = async {
+            stdin.write_all(&bytes).await?;
+            stdin.flush().await
+        };
+        let result = result.await;
+        let is_broken = result.is_err();
+        written.send(result).ok();
+        if is_broken {
+            return;
+        }
+    }
 }
 
 impl RunnerStream {
@@ -79,7 +125,7 @@ impl RunnerStream {
         };
         let mut stream = Self {
             _process: process,
-            stdin: Box::new(stdin),
+            sender: RunnerSender::start(stdin),
             stdout: Box::new(stdout),
             reader: StreamReader::new(),
             buffer: vec![0; BUFFER_BYTES],
@@ -100,9 +146,12 @@ impl RunnerStream {
 
     /// Sends one frame.
     pub(crate) async fn send(&mut self, message: &OperatorMessage) -> Result<(), StreamEnd> {
-        let bytes = message.encode()?;
-        self.stdin.write_all(&bytes).await.map_err(StreamEnd::Write)?;
-        self.stdin.flush().await.map_err(StreamEnd::Write)
+        self.sender.send(message).await
+    }
+
+    /// Returns a way to send beside this stream.
+    pub(crate) fn sender(&self) -> RunnerSender {
+        self.sender.clone()
     }
 
     /// The next message. Safe to drop and call again: nothing read is lost.

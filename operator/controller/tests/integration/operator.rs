@@ -11,6 +11,7 @@ use kube::{Api, Client, api::PostParams};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::json;
 use skillet_controller::{
+    egress::Egress,
     health::Health,
     metrics::Metrics,
     run,
@@ -93,7 +94,7 @@ impl Operator {
                 let health = Health::default();
                 started.send(health.clone()).unwrap();
                 let shutdown = async { drop(end_of_life.await) };
-                run::run(client, lease(), settings(), metrics, health, shutdown).await.unwrap();
+                run::run(client, lease(), (settings(), Egress::default()), metrics, health, shutdown).await.unwrap();
             });
         });
         // If the thread ends, its panic was printed.

@@ -2,6 +2,7 @@
 
 use std::{cell::Cell, collections::BTreeMap, fmt::Write as _};
 
+use skillet_api::SkillPolicySpec;
 use skillet_core::{
     admission::Admitted,
     skill::{
@@ -11,6 +12,7 @@ use skillet_core::{
 };
 use skillet_protocol::{FileContent, Program, Run, RunFile, RunLimits, SCRATCH, WORK_FOLDER};
 
+use super::egress;
 use crate::sandbox::manifest::BUNDLE_FOLDER;
 
 /// From SIGTERM to SIGKILL. With the runner's own half second it stays inside the promised two seconds.
@@ -35,7 +37,7 @@ pub(crate) struct RunId<'a> {
 pub(crate) fn run(
     id: &RunId<'_>,
     admitted: &Admitted,
-    program: &SandboxProgram,
+    (program, policy): (&SandboxProgram, &SkillPolicySpec),
     mut secret_env: BTreeMap<String, String>,
 ) -> Run {
     let content = &admitted.content;
@@ -88,7 +90,7 @@ pub(crate) fn run(
         keeps_input_open,
         env,
         secret_env,
-        network: None,
+        network: content.network.as_ref().map(|network| egress::run_network(&network.hosts, policy)),
         limits: RunLimits {
             timeout_ms: u64::try_from(admitted.timeout.as_millis()).unwrap_or(u64::MAX),
             grace_ms: GRACE_MS,
@@ -157,7 +159,7 @@ mod tests {
     use std::{sync::Arc, time::Duration};
 
     use serde_json::json;
-    use skillet_api::{SkillPolicySpec, SkillSpec};
+    use skillet_api::SkillSpec;
     use skillet_core::skill::{
         ValidContent, validate_command, validate_content, validate_script, validate_server,
     };
@@ -190,7 +192,8 @@ mod tests {
         };
         let secrets = BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]);
         let program = admitted.content.sandbox().unwrap();
-        run(&RunId { execution_uid: "uid", attempt: 2, epoch: 5 }, &admitted, program, secrets)
+        let id = RunId { execution_uid: "uid", attempt: 2, epoch: 5 };
+        run(&id, &admitted, (program, &SkillPolicySpec::default()), secrets)
     }
 
     fn argv(run: &Run) -> Vec<&str> {

@@ -48,5 +48,6 @@ pub(crate) fn spec(plan: &Plan, point: &ResumePoint, settings: &SandboxSettings)
         ]),
         annotations: BTreeMap::from([(names::ANNOTATION_EXECUTION.to_owned(), reference.name.clone())]),
         node: None,
+        upload_mib: admitted.content.network.as_ref().map(|_network| policy.network.transfer_mib),
     }
 }

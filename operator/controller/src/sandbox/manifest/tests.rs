@@ -42,6 +42,7 @@ fn spec(isolation: IsolationLevel, needs_runner: bool) -> SandboxSpec {
         labels: BTreeMap::from([("skillet.dev/purpose".to_owned(), "run".to_owned())]),
         annotations: BTreeMap::from([("skillet.dev/execution".to_owned(), "word-count-x1".to_owned())]),
         node: None,
+        upload_mib: None,
     }
 }
 
@@ -50,6 +51,7 @@ fn combinations() -> Vec<(&'static str, Job)> {
     use RunnerDelivery::{ImageVolume, InitContainer};
     let reference = Some(format!("registry/skills@sha256:{}", "0".repeat(64)));
     let with_bundle = |runner| SandboxSpec { bundle_image: reference.clone(), ..spec(Strict, runner) };
+    let with_hosts = SandboxSpec { upload_mib: Some(1024), ..spec(Strict, false) };
     let on_node = SandboxSpec { node: Some("node-1".into()), ..spec(Strict, false) };
     vec![
         ("strict-runtime", job(&spec(Strict, false), &settings(ImageVolume, None))),
@@ -57,6 +59,7 @@ fn combinations() -> Vec<(&'static str, Job)> {
         ("strict-init-container", job(&spec(Strict, true), &settings(InitContainer, None))),
         ("strict-runtime-class", job(&spec(Strict, false), &settings(ImageVolume, Some("gvisor")))),
         ("strict-one-node", job(&on_node, &settings(ImageVolume, None))),
+        ("strict-hosts", job(&with_hosts, &settings(ImageVolume, None))),
         ("strict-bundle", job(&with_bundle(false), &settings(InitContainer, None))),
         ("strict-bundle-image-volume", job(&with_bundle(true), &settings(ImageVolume, None))),
         ("strict-scheduled", job(&spec(Strict, false), &scheduled_settings())),

@@ -1,0 +1,233 @@
+//! The end of an HTTP skill's run, from the outcome of its last request. Pure.
+
+use std::{collections::HashMap, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use serde_json::Value;
+use skillet_api::{
+    Phase, Reason, Verdict,
+    duration::SkillDuration,
+    http::HttpMethod,
+    network::{Connection, Connections},
+};
+use skillet_core::{
+    admission::Admitted,
+    http::{HttpProgram, HttpResponse, TryOutcome},
+    output::fit,
+    schema::summarize,
+    skill::HostPattern,
+};
+use skillet_egress::{ConnectionRecord, EgressResult};
+use skillet_protocol::{HostRule, Masker};
+
+use crate::execution::conclude::Conclusion;
+
+/// A JSON text of many small values takes this much more memory once it is parsed.
+const PARSED_FACTOR: usize = 40;
+
+/// The outcome of one request.
+#[derive(Debug)]
+pub(super) enum Tried {
+    Answered(EgressResult),
+    /// The broker was not there, and says why.
+    NoBroker(String),
+}
+
+impl Tried {
+    /// For the decision to send again. `None`: another try has the same end.
+    pub(super) fn outcome(&self) -> Option<TryOutcome<'_>> {
+        match self {
+            Self::NoBroker(_) => Some(TryOutcome::ConnectFailed),
+            Self::Answered(EgressResult::Response(response)) => Some(TryOutcome::Response {
+                status: response.status,
+                retry_after: header(&response.headers, "retry-after"),
+            }),
+            Self::Answered(EgressResult::Failed {
+                verdict: Verdict::ConnectFailed | Verdict::ConnectTimedOut,
+                ..
+            }) => Some(TryOutcome::ConnectFailed),
+            Self::Answered(EgressResult::Broken { .. }) => Some(TryOutcome::ConnectionLost),
+            Self::Answered(
+                EgressResult::Failed { .. }
+                | EgressResult::RedirectRefused { .. }
+                | EgressResult::BodyTooLarge { .. }
+                | EgressResult::TlsFailed { .. }
+                | EgressResult::TimedOut
+                | EgressResult::Invalid { .. },
+            ) => None,
+        }
+    }
+
+    pub(super) fn body_bytes(&self) -> usize {
+        match self {
+            Self::Answered(EgressResult::Response(response)) => response.body.len(),
+            Self::Answered(_) | Self::NoBroker(_) => 0,
+        }
+    }
+}
+
+/// Returns most of the memory that a body takes while it is read.
+pub(super) fn parsed_size_of(bytes: usize) -> usize {
+    bytes.saturating_mul(PARSED_FACTOR)
+}
+
+/// Returns the end. Values of Secrets that the host sent back are masked in output and message.
+pub(super) fn conclude(
+    program: &HttpProgram,
+    tried: Tried,
+    admitted: &Admitted,
+    masker: &Masker,
+) -> Conclusion {
+    let result = match tried {
+        Tried::NoBroker(why) => return failed(Reason::BrokerUnavailable, why, masker),
+        Tried::Answered(result) => result,
+    };
+    let host = program.host().name;
+    let (reason, message) = match result {
+        EgressResult::Response(response) => {
+            let read = HttpResponse {
+                status: response.status,
+                content_type: header(&response.headers, "content-type"),
+                location: header(&response.headers, "location"),
+                body: &response.body,
+                is_truncated: false,
+            };
+            match program.read_response(&read) {
+                Ok(output) => return succeeded(output, admitted, masker),
+                Err(error) => (error.reason, error.message),
+            }
+        }
+        EgressResult::Failed { verdict, message } => {
+            (Reason::of_verdict(verdict).unwrap_or(Reason::ConnectFailed), message)
+        }
+        EgressResult::RedirectRefused { message, .. } => (Reason::RedirectNotAllowed, message),
+        EgressResult::BodyTooLarge { limit } => {
+            let message = format!("the response of {host} is longer than {limit} bytes, which are read at most");
+            (Reason::OutputTooLarge, message)
+        }
+        EgressResult::TlsFailed { message } => {
+            (Reason::ConnectFailed, format!("no TLS connection to {host}: {message}"))
+        }
+        EgressResult::TimedOut => return timed_out(admitted.timeout),
+        EgressResult::Invalid { message } => (Reason::InputInvalid, message),
+        EgressResult::Broken { message } => {
+            (Reason::UpstreamFailed, format!("{host} sent no whole response: {message}"))
+        }
+    };
+    failed(reason, message, masker)
+}
+
+fn succeeded(output: Value, admitted: &Admitted, masker: &Masker) -> Conclusion {
+    let output = masked(output, masker);
+    if let Some(schema) = &admitted.content.output_schema
+        && let Err(violations) = schema.check(&output)
+    {
+        let message = format!("the output breaks tool.outputSchema: {}", summarize(&violations));
+        return failed(Reason::OutputInvalid, message, masker);
+    }
+    let (output, is_cut) = fit(output);
+    if is_cut && admitted.content.output_schema.is_some() {
+        let message = "the output was cut, so tool.outputSchema cannot be checked; take less of the response by spec.run.http.responseMapping";
+        return failed(Reason::OutputTooLarge, message.into(), masker);
+    }
+    Conclusion {
+        phase: Phase::Succeeded,
+        reason: Some(Reason::Succeeded),
+        output: Some(output),
+        truncated: is_cut,
+        ..Conclusion::default()
+    }
+}
+
+fn failed(reason: Reason, message: String, masker: &Masker) -> Conclusion {
+    Conclusion::failed(reason, masked_text(&message, masker))
+}
+
+/// The end of a run whose request was sent by an operator that is gone.
+pub(super) fn lost(method: HttpMethod) -> Conclusion {
+    let message = format!(
+        "the operator ended after it sent the {} request and before its response; look at the host if the request took effect",
+        method.as_str()
+    );
+    Conclusion::failed(Reason::ResultLost, message)
+}
+
+pub(super) fn timed_out(limit: Duration) -> Conclusion {
+    let message = format!("there was no whole response within the limit of {}", SkillDuration(limit));
+    Conclusion { phase: Phase::TimedOut, ..Conclusion::failed(Reason::TimedOut, message) }
+}
+
+/// Returns the hosts that a redirect may lead to: those of the skill to which each used Secret may go.
+pub(super) fn redirect_hosts(hosts: &[HostRule], granted: &[&[String]]) -> Vec<HostRule> {
+    let may_go = |host: &&HostRule| {
+        let host = HostPattern::of(&host.name);
+        granted.iter().all(|patterns| {
+            patterns.iter().any(|pattern| HostPattern::of(&pattern.to_ascii_lowercase()).covers(host))
+        })
+    };
+    hosts.iter().filter(may_go).cloned().collect()
+}
+
+/// Returns the connections as a status shows them, and their number by verdict.
+pub(super) fn connections(records: &[ConnectionRecord]) -> (Connections, HashMap<Verdict, u64>) {
+    let mut connections = Connections::default();
+    let mut verdicts = HashMap::new();
+    for record in records {
+        *verdicts.entry(record.verdict).or_insert(0) += 1;
+        let counted = match record.verdict {
+            Verdict::Allowed => &mut connections.allowed,
+            _ => &mut connections.refused,
+        };
+        *counted += 1;
+        connections.sent_bytes += record.sent_bytes;
+        connections.received_bytes += record.received_bytes;
+        let started_at = i64::try_from(record.started_at).ok();
+        connections.list.push(Connection {
+            host: record.host.clone(),
+            port: record.port,
+            address: record.address.clone(),
+            verdict: record.verdict,
+            sent_bytes: record.sent_bytes,
+            received_bytes: record.received_bytes,
+            started_at: started_at.and_then(|micros| Timestamp::from_microsecond(micros).ok()).map(MicroTime),
+            duration_ms: Some(record.duration_ms),
+            repeats: None,
+        });
+    }
+    (connections, verdicts)
+}
+
+/// Adds the connections of a further request.
+pub(super) fn add_connections(all: &mut Connections, later: Connections) {
+    let mut sum = Some(std::mem::take(all));
+    crate::egress::add(&mut sum, later);
+    *all = sum.unwrap_or_default();
+}
+
+fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+}
+
+/// Masks each text of the output, names too.
+fn masked(value: Value, masker: &Masker) -> Value {
+    match value {
+        Value::String(text) => Value::String(masked_text(&text, masker)),
+        Value::Array(items) => Value::Array(items.into_iter().map(|item| masked(item, masker)).collect()),
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| (masked_text(&name, masker), masked(value, masker)));
+            Value::Object(fields.collect())
+        }
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
+    }
+}
+
+fn masked_text(text: &str, masker: &Masker) -> String {
+    let mut masker = masker.clone();
+    let mut bytes = masker.push(text.as_bytes());
+    bytes.extend(masker.finish());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

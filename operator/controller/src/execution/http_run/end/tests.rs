@@ -1,0 +1,164 @@
+use std::sync::Arc;
+
+use serde_json::json;
+use skillet_api::{SkillPolicySpec, SkillSpec};
+use skillet_core::skill::{Handler, validate_content};
+use skillet_egress::HttpResponse as Received;
+
+use super::*;
+
+fn admitted(http: &str, tool: &str) -> (Arc<HttpProgram>, Admitted) {
+    let yaml = format!(
+        "{{version: 1.0.0, tool: {{{tool}}}, run: {{http: {{url: 'https://api.example.com/x', {http}}}}}}}"
+    );
+    let spec: SkillSpec = serde_saphyr::from_str(&yaml).unwrap();
+    let content = Arc::new(validate_content(&spec, &SkillPolicySpec::default()).unwrap());
+    let Handler::Http(program) = content.handler.clone() else { panic!("not HTTP") };
+    let admitted = Admitted {
+        skill: "s".into(),
+        version: "1.0.0".parse().unwrap(),
+        digest: String::new(),
+        content,
+        args: Vec::new(),
+        stdin: "{}".into(),
+        variables: std::collections::BTreeMap::new(),
+        timeout: Duration::from_secs(10),
+        retries: 0,
+    };
+    (program, admitted)
+}
+
+fn response(status: u16, headers: &[(&str, &str)], body: &str) -> EgressResult {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    EgressResult::Response(Received {
+        status,
+        headers: headers.iter().map(owned).collect(),
+        body: body.into(),
+        url: "https://api.example.com/x".into(),
+    })
+}
+
+fn end_of(tool: &str, tried: Tried, secrets: &[&str]) -> Conclusion {
+    let (program, admitted) = admitted("method: GET", tool);
+    conclude(&program, tried, &admitted, &Masker::new(secrets.iter().copied()))
+}
+
+fn check(result: EgressResult, reason: Reason, message: &str) {
+    let ended = end_of("", Tried::Answered(result), &[]);
+    assert_eq!((ended.phase, ended.reason), (Phase::Failed, Some(reason)));
+    let found = ended.message.unwrap();
+    assert!(found.contains(message), "{found:?} has no {message:?}");
+}
+
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
+
+#[test]
+fn a_response_is_the_output() {
+    let ended = end_of("", Tried::Answered(response(200, &JSON, r#"{"a": [1]}"#)), &[]);
+    assert_eq!((ended.phase, ended.output), (Phase::Succeeded, Some(json!({"a": [1]}))));
+}
+
+#[test]
+fn each_failure_has_its_reason() {
+    use Verdict::{AddressNotAllowed, ConnectTimedOut, HostNotAllowed};
+    for (verdict, reason) in [
+        (HostNotAllowed, Reason::HostNotAllowed),
+        (AddressNotAllowed, Reason::AddressNotAllowed),
+        (ConnectTimedOut, Reason::ConnectTimedOut),
+    ] {
+        check(EgressResult::Failed { verdict, message: "why".into() }, reason, "why");
+    }
+    check(response(404, &[], ""), Reason::UpstreamNotFound, "api.example.com responded with 404");
+    check(response(503, &[], "busy"), Reason::UpstreamFailed, "busy");
+    check(
+        EgressResult::RedirectRefused { host: None, verdict: None, message: "away".into() },
+        Reason::RedirectNotAllowed,
+        "away",
+    );
+    check(EgressResult::BodyTooLarge { limit: 7 }, Reason::OutputTooLarge, "longer than 7 bytes");
+    check(EgressResult::TlsFailed { message: "expired".into() }, Reason::ConnectFailed, "expired");
+    check(EgressResult::Broken { message: "half".into() }, Reason::UpstreamFailed, "half");
+    let ended = end_of("", Tried::Answered(EgressResult::TimedOut), &[]);
+    assert_eq!((ended.phase, ended.reason), (Phase::TimedOut, Some(Reason::TimedOut)));
+    let ended = end_of("", Tried::NoBroker("could not reach the broker b:1".into()), &[]);
+    assert_eq!(ended.reason, Some(Reason::BrokerUnavailable));
+}
+
+#[test]
+fn an_output_must_satisfy_the_schema() {
+    let tool = "outputSchema: {type: object, required: [b]}";
+    let ended = end_of(tool, Tried::Answered(response(200, &JSON, r#"{"a": 1}"#)), &[]);
+    assert_eq!(ended.reason, Some(Reason::OutputInvalid));
+    let ended = end_of(tool, Tried::Answered(response(200, &JSON, r#"{"b": 1}"#)), &[]);
+    assert_eq!(ended.reason, Some(Reason::Succeeded));
+}
+
+#[test]
+fn a_secret_that_the_host_sends_back_is_masked_everywhere() {
+    let secret = "hunter2hunter2";
+    let body = format!(r#"{{"echo": ["{secret}"], "{secret}": 1}}"#);
+    let ended = end_of("", Tried::Answered(response(200, &JSON, &body)), &[secret]);
+    assert_eq!(ended.output, Some(json!({"echo": ["***"], "***": 1})));
+    for result in [
+        response(400, &JSON, &body),
+        response(500, &[], secret),
+        response(302, &[("location", &format!("https://x.dev/?k={secret}"))], ""),
+        EgressResult::Broken { message: secret.into() },
+    ] {
+        let message = end_of("", Tried::Answered(result), &[secret]).message.unwrap();
+        assert!(!message.contains(secret), "{message}");
+    }
+}
+
+#[test]
+fn only_passing_failures_are_tried_again() {
+    let is_retried = |result| Tried::Answered(result).outcome().is_some();
+    assert!(Tried::NoBroker(String::new()).outcome().is_some());
+    assert!(is_retried(EgressResult::Broken { message: String::new() }));
+    let failed = |verdict| EgressResult::Failed { verdict, message: String::new() };
+    assert!(is_retried(failed(Verdict::ConnectFailed)) && is_retried(failed(Verdict::ConnectTimedOut)));
+    assert!(!is_retried(failed(Verdict::AddressNotAllowed)) && !is_retried(EgressResult::TimedOut));
+    let busy = Tried::Answered(response(503, &[("Retry-After", "7")], ""));
+    assert_eq!(busy.outcome(), Some(TryOutcome::Response { status: 503, retry_after: Some("7") }));
+}
+
+#[test]
+fn a_redirect_goes_only_where_each_secret_may_go() {
+    let rule = |name: &str| HostRule { name: name.into(), ports: vec![443] };
+    let hosts = [rule("api.a.dev"), rule("*.b.dev"), rule("c.dev")];
+    let names = |granted: &[&[String]]| -> Vec<String> {
+        redirect_hosts(&hosts, granted).into_iter().map(|host| host.name).collect()
+    };
+    assert_eq!(names(&[]), ["api.a.dev", "*.b.dev", "c.dev"]);
+    let wide = ["*.A.dev".to_owned(), "*.b.dev".to_owned()];
+    let narrow = ["api.a.dev".to_owned(), "x.b.dev".to_owned()];
+    assert_eq!(names(&[&wide]), ["api.a.dev", "*.b.dev"]);
+    assert_eq!(names(&[&wide, &narrow]), ["api.a.dev"], "x.b.dev alone does not cover all of *.b.dev");
+}
+
+#[test]
+fn connections_of_requests_are_listed_and_counted() {
+    let record = |verdict| ConnectionRecord {
+        host: "h".into(),
+        port: 443,
+        address: Some("203.0.113.9".into()),
+        verdict,
+        sent_bytes: 3,
+        received_bytes: 4,
+        started_at: 1_000_000,
+        duration_ms: 5,
+    };
+    let (mut all, verdicts) = connections(&[record(Verdict::Allowed), record(Verdict::ConnectFailed)]);
+    assert_eq!((all.allowed, all.refused, all.sent_bytes, all.received_bytes), (1, 1, 6, 8));
+    assert_eq!(all.list[0].started_at.as_ref().unwrap().0.as_second(), 1);
+    assert_eq!(verdicts[&Verdict::ConnectFailed], 1);
+    add_connections(&mut all, connections(&[record(Verdict::Allowed)]).0);
+    assert_eq!((all.allowed, all.list.len()), (2, 3));
+}
+
+#[test]
+fn a_lost_request_says_what_is_not_known() {
+    let ended = lost(HttpMethod::Post);
+    assert_eq!(ended.reason, Some(Reason::ResultLost));
+    assert!(ended.message.unwrap().contains("after it sent the POST request"));
+}
