@@ -5,6 +5,7 @@
 
 mod arguments;
 mod background;
+mod builtin;
 mod calls;
 mod calls_anthropic_gemini;
 mod execute;
@@ -32,6 +33,9 @@ pub(crate) const KINDS: &[(&str, Replay)] = &[
     ("execute", execute::execute),
     ("extract_tool_calls", extract_tool_calls),
     ("follow_up_body", follow_up_body),
+    ("header_filter", builtin::header_filter),
+    ("http_request", builtin::http_request),
+    ("http_request_sizes", builtin::http_request_sizes),
     ("image_normalise", image::replay),
     ("inject", inject::inject),
     ("input_schema_normalise", schema::input_schema_normalise),
@@ -42,12 +46,14 @@ pub(crate) const KINDS: &[(&str, Replay)] = &[
     ("output_truncate", limits::output_truncate),
     ("pagination", lists::pagination),
     ("positive_int", arguments::replay_positive_int),
+    ("resolve_builtin", builtin::resolve_builtin),
     ("resolve_version", version::resolve_version),
     ("score", offer::score),
     ("splice_results", splice_results),
     ("tool_name_decode", tool_name::tool_name_decode),
     ("tool_name_encode", tool_name::tool_name_encode),
     ("total_pages", lists::total_pages),
+    ("url_guard", builtin::url_guard),
 ];
 
 /// By the first dialect whose form the case has; else why none of them reads it.

@@ -75,6 +75,8 @@ omniroute/detect_provider 3 passed 0 failed 0 skipped
 omniroute/execute 4 passed 0 failed 0 skipped
 omniroute/extract_tool_calls 9 passed 0 failed 1 skipped
 omniroute/follow_up_body 2 passed 0 failed 0 skipped
+omniroute/header_filter 5 passed 0 failed 0 skipped
+omniroute/http_request 7 passed 0 failed 0 skipped
 omniroute/image_normalise 5 passed 0 failed 0 skipped
 omniroute/inject 6 passed 0 failed 0 skipped
 omniroute/input_schema_normalise 4 passed 0 failed 0 skipped
@@ -85,12 +87,14 @@ omniroute/name_tokens 2 passed 0 failed 0 skipped
 omniroute/output_truncate 2 passed 0 failed 0 skipped
 omniroute/pagination 2 passed 0 failed 0 skipped
 omniroute/positive_int 5 passed 0 failed 0 skipped
+omniroute/resolve_builtin 4 passed 0 failed 0 skipped
 omniroute/resolve_version 17 passed 0 failed 3 skipped
 omniroute/score 5 passed 0 failed 0 skipped
 omniroute/splice_results 8 passed 0 failed 0 skipped
 omniroute/tool_name_decode 2 passed 0 failed 0 skipped
 omniroute/tool_name_encode 3 passed 0 failed 0 skipped
 omniroute/total_pages 1 passed 0 failed 0 skipped
+omniroute/url_guard 29 passed 0 failed 0 skipped
 openhands/available_skills_listing 1 passed 0 failed 0 skipped
 openhands/context_build 2 passed 0 failed 0 skipped
 openhands/description_truncation 2 passed 0 failed 0 skipped

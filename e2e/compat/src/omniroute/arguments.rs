@@ -1,9 +1,9 @@
 //! `command_args`, `positive_int`: arguments of OmniRoute's built-in skills, read as leniently as OmniRoute reads them.
 //!
-//! Skillet has no such skills. Numbers are read as JavaScript's `Number` reads them: `true` is 1, `"0x10"` is 16, `[5]` is 5.
+//! Skillet has no skill with a list of arguments.
 
 use serde_json::{Value, json};
-use skillet_core::js_number::text_to_number;
+use skillet_core::builtin::positive_int;
 
 use crate::{case::Case, judge::Answer};
 
@@ -33,21 +33,6 @@ fn command_args(value: Option<&Value>) -> Result<Vec<String>, &'static str> {
     items.iter().map(|item| scalar_text(item).ok_or(not_a_scalar)).collect()
 }
 
-/// Reads a whole number above zero, at most `max`. An absent field, null or any other value gives `fallback` unchanged.
-fn positive_int(value: Option<&Value>, fallback: u64, max: u64) -> u64 {
-    let number = match value {
-        None | Some(Value::Null) => return fallback,
-        Some(value) => to_number(value),
-    };
-    if number.is_nan() || number.fract() != 0.0 || number <= 0.0 || number.is_infinite() {
-        return fallback;
-    }
-    // A float beyond u64 saturates, and is above every maximum.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let whole = number as u64;
-    whole.min(max)
-}
-
 fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -70,23 +55,6 @@ fn number_text(number: f64) -> String {
     match text.split_once("e-") {
         Some(_) => text,
         None => text.replacen('e', "e+", 1),
-    }
-}
-
-fn to_number(value: &Value) -> f64 {
-    match value {
-        Value::Null => 0.0,
-        Value::Bool(value) => f64::from(u8::from(*value)),
-        Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
-        Value::String(text) => text_to_number(text),
-        Value::Array(items) => match items.as_slice() {
-            [] => 0.0,
-            // JavaScript reads a list through its text, in which a boolean is a word.
-            [Value::Bool(_)] => f64::NAN,
-            [item] => to_number(item),
-            _ => f64::NAN,
-        },
-        Value::Object(_) => f64::NAN,
     }
 }
 
@@ -116,50 +84,5 @@ mod tests {
         for item in [json!(null), json!([]), json!({})] {
             assert_eq!(refuse(json!(["a", item])), "Command arguments must be strings, numbers, or booleans");
         }
-    }
-
-    fn check(value: &Value, expected: u64) {
-        assert_eq!(positive_int(Some(value), 10_000, 60_000), expected, "{value}");
-    }
-
-    #[test]
-    fn whole_numbers_above_zero_are_read_up_to_the_maximum() {
-        check(&json!(5), 5);
-        check(&json!(5.0), 5);
-        check(&json!(60_000), 60_000);
-        check(&json!(60_001), 60_000);
-        check(&json!(1e300), 60_000);
-        check(&json!("5"), 5);
-        check(&json!(" 5\n"), 5);
-        check(&json!("+5"), 5);
-    }
-
-    #[test]
-    fn javascript_coercions_apply() {
-        check(&json!(true), 1);
-        check(&json!("0x10"), 16);
-        check(&json!("0B11"), 3);
-        check(&json!("0o17"), 15);
-        check(&json!("1e3"), 1000);
-        check(&json!("5."), 5);
-        check(&json!([5]), 5);
-        check(&json!([["7"]]), 7);
-    }
-
-    #[test]
-    fn every_other_value_gives_the_fallback() {
-        assert_eq!(positive_int(None, 7, 5), 7);
-        for value in
-            [json!(null), json!(0), json!(-5), json!(2.5), json!(false), json!({}), json!([]), json!([1, 2])]
-        {
-            check(&value, 10_000);
-        }
-        for text in
-            ["", " ", "abc", "5ms", "-5", "2.5", "0x", "0xg", "inf", "Infinity", "NaN", "1_000", "--5", "."]
-        {
-            check(&json!(text), 10_000);
-        }
-        check(&json!([true]), 10_000);
-        check(&json!([null]), 10_000);
     }
 }
