@@ -97,6 +97,11 @@ impl Sandbox {
     }
 
     pub fn with_memory(runc: &Path, level: Level, memory_bytes: u64) -> Self {
+        Self::with(runc, level, memory_bytes, &[])
+    }
+
+    /// With arguments for the runner.
+    pub fn with(runc: &Path, level: Level, memory_bytes: u64, arguments: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = Folder::new("/tmp");
@@ -108,6 +113,7 @@ impl Sandbox {
         // Ids that no other sandbox and no other user of this machine has.
         let unique = (std::process::id() * 64 + count) % 20_000;
         let mut config = config(level, &id, &folder.0, unique);
+        config["process"]["args"].as_array_mut().unwrap().extend(arguments.iter().map(|word| json!(word)));
         config["linux"]["resources"]["memory"] = json!({"limit": memory_bytes});
         std::fs::write(folder.0.join("config.json"), config.to_string()).unwrap();
         let mut command = Command::new(runc);
