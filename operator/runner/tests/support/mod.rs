@@ -4,6 +4,7 @@
 
 pub mod broker;
 pub mod bundle;
+pub mod egress;
 pub mod plain;
 pub mod servers;
 
@@ -29,6 +30,8 @@ pub struct Session {
     stdin: Option<Arc<Mutex<ChildStdin>>>,
     /// Answers the connections of the program.
     pub broker: Option<broker::Broker>,
+    /// Output that came while a test waited for something else. `finish` returns it first.
+    pub aside: Vec<u8>,
     pieces: Receiver<Vec<u8>>,
     reader: StreamReader,
 }
@@ -57,7 +60,7 @@ impl Session {
                 }
             }
         });
-        Self { child, stdin, broker: None, pieces, reader: StreamReader::new() }
+        Self { child, stdin, broker: None, aside: vec![], pieces, reader: StreamReader::new() }
     }
 
     pub fn pid(&self) -> u32 {
@@ -138,7 +141,7 @@ impl Session {
     /// Reads on to the end of the run.
     pub fn finish(&mut self) -> Finished {
         let mut finished = Finished {
-            stdout: vec![],
+            stdout: std::mem::take(&mut self.aside),
             stderr: vec![],
             stdout_tail: vec![],
             stderr_tail: vec![],
