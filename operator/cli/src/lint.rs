@@ -4,12 +4,19 @@ mod instructions;
 mod keywords;
 mod unknown_fields;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::Serialize;
 use serde_json::Value;
-use skillet_api::{Reason, Skill, SkillPolicy, SkillPolicySpec};
-use skillet_core::skill::validate_skill;
+use skillet_api::{
+    Reason, Skill, SkillPolicy, SkillPolicySpec,
+    builtin::{Builtin, SearchEngine, WebSearchProvider},
+    duration::SkillDuration,
+};
+use skillet_core::{builtin, skill::validate_skill};
 use skillet_instructions::{Diagnostic, lint::commands_not_run};
 
 use crate::{
@@ -80,9 +87,22 @@ pub(crate) fn problems_of(path: &std::path::Path) -> Result<Vec<String>, BundleE
     Ok(linted.flat_map(|skill| skill.problems).map(|problem| problem.to_string()).collect())
 }
 
-/// Images are the cluster's to allow, so that without its policy every image is good.
+/// Images and built-ins are the cluster's to allow, so that without its policy all of them are good.
 fn default_policy() -> SkillPolicySpec {
-    SkillPolicySpec { allowed_images: vec!["*".to_owned()], ..SkillPolicySpec::default() }
+    let engine = WebSearchProvider {
+        provider: SearchEngine::Brave,
+        url: None,
+        key_secret: None,
+        key_header: None,
+        results: None,
+        cache_ttl: SkillDuration(Duration::ZERO),
+    };
+    SkillPolicySpec {
+        allowed_images: vec!["*".to_owned()],
+        builtins: Builtin::ALL.to_vec(),
+        web_search: Some(engine),
+        ..SkillPolicySpec::default()
+    }
 }
 
 fn read_policy(path: &Path) -> Result<SkillPolicySpec, BundleError> {
@@ -117,7 +137,7 @@ fn problems(name: &str, object: &Value, skill: &Skill, policy: &SkillPolicySpec)
             errors.into_iter().map(|error| Problem::error(error.field, error.message, Some(error.reason))),
         );
     }
-    if skill.spec.description.trim().is_empty() {
+    if builtin::description(&skill.spec.description, skill.spec.run.as_ref()).trim().is_empty() {
         problems.push(Problem::warning("spec.description", "is empty; a model chooses skills by it"));
     }
     if let Some(instructions) = skill.spec.instructions.as_ref().filter(|own| own.dynamic.is_never()) {
@@ -203,6 +223,14 @@ mod tests {
     fn a_valid_skill_has_no_problem() {
         let spec = "{version: 1.0.0, description: Counts., mode: off, run: {sandbox: {image: any/image, command: [a]}}}";
         assert_eq!(lint_yaml(spec), "Skills: 1 valid, 0 invalid\n");
+    }
+
+    #[test]
+    fn a_built_in_alone_is_a_whole_skill() {
+        for builtin in Builtin::ALL {
+            let spec = format!("{{version: 1.0.0, run: {{builtin: {}}}}}", builtin.as_str());
+            assert_eq!(lint_yaml(&spec), "Skills: 1 valid, 0 invalid\n");
+        }
     }
 
     #[test]

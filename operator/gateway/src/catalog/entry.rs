@@ -9,9 +9,10 @@ use sha2::{Digest as _, Sha256};
 use skillet_api::{
     Skill, SkillVersion,
     reason::{READY, SECRETS_PRESENT},
-    skill::{Invocation, Mode, Tool},
+    skill::{Invocation, Mode, Run, Tool},
 };
 use skillet_core::{
+    builtin,
     json_text::JsonText,
     skill::yanked_versions,
     version::{self, SkillSemver},
@@ -130,8 +131,8 @@ impl CachedSkill {
                 invocation: spec.invocation,
                 tags: spec.tags.as_slice().into(),
                 examples: spec.examples.as_slice().into(),
-                description: spec.description.as_str().into(),
-                tool: ToolSchemas::of(spec.tool.as_ref()),
+                description: builtin::description(&spec.description, spec.run.as_ref()).into(),
+                tool: ToolSchemas::of(spec.tool.as_ref(), spec.run.as_ref()),
             },
             wanted: spec.version.parse().ok(),
             listed: listed.filter_map(|version| version.parse().ok()).collect(),
@@ -160,8 +161,8 @@ impl CachedVersion {
                 seal: seal(&spec.digest),
                 has_program: spec.run.is_some(),
                 instructions: CachedInstructions::of(spec).map(Arc::new),
-                description: spec.description.as_str().into(),
-                tool: ToolSchemas::of(spec.tool.as_ref()),
+                description: builtin::description(&spec.description, spec.run.as_ref()).into(),
+                tool: ToolSchemas::of(spec.tool.as_ref(), spec.run.as_ref()),
             },
         })
     }
@@ -174,10 +175,10 @@ impl CachedVersion {
 }
 
 impl ToolSchemas {
-    fn of(tool: Option<&Tool>) -> Self {
+    fn of(tool: Option<&Tool>, run: Option<&Run>) -> Self {
         let text = |schema: Option<&Value>| schema.map(JsonText::new);
         Self {
-            input: text(tool.and_then(|tool| tool.input_schema.as_ref())),
+            input: text(builtin::input_schema(tool, run)),
             output: text(tool.and_then(|tool| tool.output_schema.as_ref())),
         }
     }
@@ -285,6 +286,14 @@ mod tests {
         assert_eq!(**examples, ["say it".to_owned()]);
         assert_eq!((tool.input_schema(), tool.output_schema()), (Some(json!({ "q": "string" })), None));
         assert_eq!(*known.listed, ["1.0.0".parse().unwrap()]);
+    }
+
+    #[test]
+    fn a_built_in_has_a_description_and_a_schema_of_its_own() {
+        let object = json!({ "metadata": { "name": "a", "namespace": "ns" }, "spec": { "version": "1.0.0", "run": { "builtin": "web_fetch" } } });
+        let known = CachedSkill::of(&serde_json::from_value(object).unwrap()).unwrap();
+        assert_eq!(&*known.spec.description, "Read a web page as text, with its title and links.");
+        assert_eq!(known.spec.tool.input_schema().unwrap()["required"], json!(["url"]));
     }
 
     #[test]
