@@ -25,6 +25,7 @@ use tokio_rustls::{TlsConnector, rustls::ClientConfig};
 use url::Url;
 
 use self::{
+    body::BodyLimit,
     record::{CountedStream, Record},
     redirect::Hop,
 };
@@ -57,7 +58,7 @@ struct Checked {
     body: Bytes,
     others: HostRules,
     redirects: u32,
-    limit: u64,
+    limit: BodyLimit,
 }
 
 impl Requester {
@@ -99,9 +100,10 @@ impl Requester {
             }
             let read = body::read(incoming, limit).await.map_err(|result| over_limit(&bytes, result))?;
             record.end();
-            let body = body::decode(&mut parts.headers, read, limit)?;
+            let (body, is_truncated) = body::decode(&mut parts.headers, read, limit)?;
             let headers = headers::of_response(&parts.headers);
-            return Ok(HttpResponse { status: parts.status.as_u16(), headers, body, url: hop.url.into() });
+            let (status, url) = (parts.status.as_u16(), hop.url.into());
+            return Ok(HttpResponse { status, headers, body, is_truncated, url });
         }
     }
 
@@ -166,6 +168,7 @@ fn check(request: EgressRequest) -> Result<Checked, String> {
         headers,
         body,
         response_bytes,
+        cuts_body,
         redirects,
         redirect_hosts,
         timeout_ms: _,
@@ -192,7 +195,7 @@ fn check(request: EgressRequest) -> Result<Checked, String> {
         body: body.unwrap_or_default().into(),
         others,
         redirects: redirects.min(MAX_REDIRECTS),
-        limit: response_bytes.min(MAX_RESPONSE_BYTES),
+        limit: BodyLimit { bytes: response_bytes.min(MAX_RESPONSE_BYTES), cuts: cuts_body },
     })
 }
 

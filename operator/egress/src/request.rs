@@ -25,6 +25,9 @@ pub struct EgressRequest {
     pub timeout_ms: u64,
     /// Most bytes of the response's body after decoding.
     pub response_bytes: u64,
+    /// Cuts a longer body. Without it, a longer body is an error.
+    #[serde(default)]
+    pub cuts_body: bool,
     /// Most redirects that are followed. With 0 a redirect is a response like others.
     pub redirects: u32,
     /// Other hosts that a redirect may lead to with this request; the policy must allow them too.
@@ -83,6 +86,9 @@ pub struct HttpResponse {
     pub headers: Vec<(String, String)>,
     #[serde(with = "plain_base64")]
     pub body: Vec<u8>,
+    /// True if the body is longer, and was cut.
+    #[serde(default)]
+    pub is_truncated: bool,
     /// URL of the response after all redirects.
     pub url: String,
 }

@@ -1,5 +1,8 @@
 //! Names to addresses. The addresses of an answer are checked and dialed by others, without a second look-up.
 
+#[cfg(test)]
+mod tests;
+
 use std::{net::IpAddr, time::Duration};
 
 use futures::future::BoxFuture;

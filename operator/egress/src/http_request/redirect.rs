@@ -1,5 +1,8 @@
 //! The next hop of a redirect: its URL, method and headers, or the reason why it is not followed. Pure.
 
+#[cfg(test)]
+mod tests;
+
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use skillet_protocol::Verdict;
 use url::Url;

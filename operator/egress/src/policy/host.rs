@@ -1,5 +1,8 @@
 //! Host names as programs and URLs give them, in the one form in which they are compared.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use url::Host;
@@ -57,24 +60,27 @@ fn is_number(label: &str) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_digit() || (is_hex && byte.is_ascii_hexdigit()))
 }
 
-/// A name, or all names below one.
+/// A name, all names below one, or every name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostPattern {
+    Every,
     Name(HostName),
     Below(HostName),
 }
 
 impl HostPattern {
-    /// Reads `name` or `*.parent`. A bare `*` is not for a run: the operator has resolved it.
+    /// Reads `name`, `*.parent`, or the `*` of a built-in, whose input names the host.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        match text.strip_prefix("*.") {
-            Some(parent) => HostName::parse(parent).map(Self::Below),
-            None => HostName::parse(text).map(Self::Name),
+        match (text, text.strip_prefix("*.")) {
+            ("*", _) => Some(Self::Every),
+            (_, Some(parent)) => HostName::parse(parent).map(Self::Below),
+            (_, None) => HostName::parse(text).map(Self::Name),
         }
     }
 
     pub(crate) fn matches(&self, host: &HostName) -> bool {
         match self {
+            Self::Every => true,
             Self::Name(name) => name == host,
             Self::Below(parent) => {
                 host.0.strip_suffix(&parent.0).is_some_and(|below| below.len() > 1 && below.ends_with('.'))

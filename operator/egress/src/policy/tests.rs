@@ -1,4 +1,4 @@
-//! Tables of hosts and addresses, and the order of the rules.
+//! Patterns, tables of addresses, and the order of the rules.
 
 use skillet_protocol::HostRule;
 
@@ -14,133 +14,6 @@ fn policy(hosts: &[(&str, &[u16])]) -> RunPolicy {
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap_or_else(|_| panic!("{text}"))
-}
-
-#[test]
-fn a_name_is_read_in_every_way_in_which_it_is_the_same_name() {
-    for (text, name) in [
-        ("api.example.com", "api.example.com"),
-        ("API.Example.COM", "api.example.com"),
-        ("api.example.com.", "api.example.com"),
-        ("b\u{fc}cher.example", "xn--bcher-kva.example"),
-        ("B\u{dc}CHER.example", "xn--bcher-kva.example"),
-        ("xn--bcher-kva.example", "xn--bcher-kva.example"),
-        ("api\u{3002}example\u{ff0e}com", "api.example.com"),
-        ("\u{ff41}pi.example.com", "api.example.com"),
-        ("_dmarc.example.com", "_dmarc.example.com"),
-        ("r3---sn-abc.example.com", "r3---sn-abc.example.com"),
-        ("localhost", "localhost"),
-        ("1password.example", "1password.example"),
-        ("7.example", "7.example"),
-    ] {
-        assert_eq!(HostName::parse(text).as_ref().map(HostName::as_str), Some(name), "{text:?}");
-    }
-}
-
-const NO_NAMES: [&str; 94] = [
-    "",
-    ".",
-    "..",
-    "a..b",
-    ".example.com",
-    "example.com..",
-    "-a.example",
-    "a-.example",
-    "*",
-    "*.example.com",
-    "api.example.com\0",
-    "api\0.example.com",
-    "api.example.com ",
-    " api.example.com",
-    "api example.com",
-    "api.example.com\n",
-    "api.example.com\t",
-    "api.example.com\r\nHost: x",
-    "api%2eexample.com",
-    "ex%61mple.com",
-    "user@api.example.com",
-    "api.example.com:80",
-    "api.example.com/",
-    "api.example.com\\",
-    "api.example.com#",
-    "api.example.com?",
-    "http://api.example.com",
-    "a,b",
-    "a;b",
-    "a'b",
-    "a\"b",
-    "a&b",
-    "a=b",
-    "a+b",
-    "a!b",
-    "a(b)",
-    "a<b>",
-    "a^b",
-    "a`b",
-    "a{b}",
-    "a|b",
-    "a~b",
-    "\u{7f}a.example",
-    "\u{80}a.example",
-    "\u{2488}a.example",
-    "xn--",
-    "xn--a.example",
-    "xn--\u{fc}.example",
-    "\u{fffd}.example",
-    "\u{202e}moc.example",
-    "127.0.0.1",
-    "127.0.0.1.",
-    "0.0.0.0",
-    "10.1",
-    "127.1",
-    "127.0.1",
-    "2130706433",
-    "0x7f000001",
-    "0x7f.1",
-    "0x7f.0x0.0x0.0x1",
-    "017700000001",
-    "0177.0.0.1",
-    "0177.1",
-    "00000177.0.0.1",
-    "0x",
-    "0",
-    "1",
-    "256.1.1.1",
-    "1.2.3.4.5",
-    "999999999999",
-    "\u{ff11}27.0.0.1",
-    "127\u{3002}0\u{3002}0\u{3002}1",
-    "\u{2460}.0.0.1",
-    "\u{0661}27.0.0.1",
-    "1.2.3",
-    "a.1",
-    "a.0x1",
-    "example.0",
-    "[::1]",
-    "::1",
-    "[::]",
-    "::",
-    "fe80::1%eth0",
-    "[fe80::1%25eth0]",
-    "::ffff:127.0.0.1",
-    "[::ffff:7f00:1]",
-    "[::ffff:169.254.169.254]",
-    "64:ff9b::7f00:1",
-    "2001:db8::1",
-    "[2606:4700::1111]",
-    "1.1.1.1",
-    "8.8.8.8",
-    "169.254.169.254",
-    "[fd00:ec2::254]",
-];
-
-#[test]
-fn what_is_no_name_or_an_address_is_refused() {
-    let long_label = format!("{}.example", "a".repeat(64));
-    let long_name = format!("{}example", "abcdefghi.".repeat(25));
-    for text in NO_NAMES.into_iter().chain([long_label.as_str(), long_name.as_str()]) {
-        assert_eq!(HostName::parse(text), None, "{text:?}");
-    }
 }
 
 #[test]
@@ -182,7 +55,7 @@ fn a_pattern_is_a_name_or_all_names_below_one() {
 #[test]
 fn patterns_and_ranges_that_cannot_be_held_to_are_named() {
     for name in
-        ["*", "*.", "a.*", "*.*.example", "**.example", "1.2.3.4", "*.4", "", "a b", "*example.com", "[::1]"]
+        ["*.", "a.*", "*.*.example", "**.example", "1.2.3.4", "*.4", "", "a b", "*example.com", "[::1]"]
     {
         let error = Policy::new(&policy(&[(name, &[443])])).unwrap_err();
         assert_eq!(error, InvalidPolicy::Pattern(name.into()));
