@@ -60,7 +60,7 @@ fn find_runc() -> Option<PathBuf> {
 }
 
 /// Returns the static runner of the images, and builds it if it is missing or outdated.
-fn runner() -> &'static Path {
+pub fn runner() -> &'static Path {
     static RUNNER: OnceLock<PathBuf> = OnceLock::new();
     RUNNER.get_or_init(|| {
         if let Some(given) = std::env::var_os("SKILLET_RUNNER") {

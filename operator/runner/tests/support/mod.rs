@@ -32,6 +32,8 @@ pub struct Session {
     pub broker: Option<broker::Broker>,
     /// Output that came while a test waited for something else. `finish` returns it first.
     pub aside: Vec<u8>,
+    /// Longest wait for a message.
+    limit: Duration,
     pieces: Receiver<Vec<u8>>,
     reader: StreamReader,
 }
@@ -60,7 +62,7 @@ impl Session {
                 }
             }
         });
-        Self { child, stdin, broker: None, aside: vec![], pieces, reader: StreamReader::new() }
+        Self { child, stdin, broker: None, aside: vec![], limit: LIMIT, pieces, reader: StreamReader::new() }
     }
 
     pub fn pid(&self) -> u32 {
@@ -106,7 +108,7 @@ impl Session {
     }
 
     pub fn try_message(&mut self) -> Result<Option<RunnerMessage>, StreamError> {
-        let until = Instant::now() + LIMIT;
+        let until = Instant::now() + self.limit;
         loop {
             if let Some(message) = self.reader.next_message()? {
                 return Ok(Some(message));
@@ -114,7 +116,7 @@ impl Session {
             match self.pieces.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(piece) => self.reader.push(&piece),
                 Err(RecvTimeoutError::Disconnected) => return self.reader.finish().map(|()| None),
-                Err(RecvTimeoutError::Timeout) => panic!("no message within {LIMIT:?}"),
+                Err(RecvTimeoutError::Timeout) => panic!("no message within {:?}", self.limit),
             }
         }
     }
@@ -136,6 +138,12 @@ impl Session {
                 other => panic!("no output but {other:?}"),
             }
         }
+    }
+
+    /// Like `finish`, for a program that is silent for longer than usual.
+    pub fn finish_within(&mut self, limit: Duration) -> Finished {
+        self.limit = limit;
+        self.finish()
     }
 
     /// Reads on to the end of the run.

@@ -1,6 +1,6 @@
 //! The runner as an ordinary process: needs neither root nor a container.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -26,10 +26,15 @@ impl Plain {
     }
 
     pub fn with(arguments: &[&str]) -> Self {
+        Self::of(Path::new(RUNNER), arguments)
+    }
+
+    /// A runner of another build.
+    pub fn of(runner: &Path, arguments: &[&str]) -> Self {
         let (scratch, folder) = (Folder::new("/dev/shm"), Folder::new("/tmp"));
         let log = folder.0.join("termination-log");
         std::fs::write(&log, "").unwrap();
-        let mut command = Command::new(RUNNER);
+        let mut command = Command::new(runner);
         command.arg("--scratch").arg(&scratch.0).arg("--termination-log").arg(&log).args(arguments);
         // What the image or the pod sets must not reach the program.
         command.env("FROM_THE_POD", "1");
