@@ -11,7 +11,7 @@ use crate::{
     catalog::Catalog,
     checks::Checks,
     egress::Egress,
-    execution::McpSessions,
+    execution::{KeptOutputs, McpSessions},
     health::Health,
     metrics::Metrics,
     pace::Pace,
@@ -40,6 +40,8 @@ pub(crate) struct Context {
     pub(crate) mcp_sessions: McpSessions,
     /// The way to hosts that skills name.
     pub(crate) egress: Egress,
+    /// Outputs of searches.
+    pub(crate) kept_outputs: KeptOutputs,
     /// Proofs of all probed nodes, of which the policy's status shows some.
     pub(crate) probed: Mutex<Vec<NodeStatus>>,
     pub(crate) reporter: Reporter,

@@ -38,6 +38,7 @@ mod unparsable;
 
 pub(crate) use adopt::LeftoverRuns;
 pub(crate) use gather::is_permanent;
+pub(crate) use http_run::KeptOutputs;
 pub(crate) use mcp_sessions::McpSessions;
 
 use std::sync::Arc;
@@ -61,6 +62,7 @@ use self::{
     conclude::Conclusion,
     entry::RoomReporter,
     finish::{KIND, finish, remove},
+    http_run::RequestProgram,
     order::Order,
     plan::Plan,
     reference::ExecutionRef,
@@ -97,8 +99,8 @@ enum RunEnd {
 async fn run(ctx: &Arc<Context>, assignment: Assignment) -> RunEnd {
     match assignment.admitted.content.handler.clone() {
         Handler::Sandbox(program) => run_in_sandbox(ctx, assignment, program).await,
-        Handler::Http(program) => http_run::run(ctx, assignment, &program).await,
-        Handler::Builtin(_) => todo!(),
+        Handler::Http(program) => http_run::run(ctx, assignment, RequestProgram::Http(program)).await,
+        Handler::Builtin(program) => http_run::run(ctx, assignment, RequestProgram::Builtin(program)).await,
     }
 }
 
@@ -109,8 +111,16 @@ async fn run_in_sandbox(ctx: &Arc<Context>, assignment: Assignment, program: Arc
     let conclusion = match plan(ctx, reference.clone(), execution, (admitted, program), order.clone()).await {
         Err(conclusion) => conclusion,
         Ok(plan) => {
-            let mut run =
-                Run { plan, point, unused: 0, last: LastSandbox::default(), connections: None, pins: Vec::new(), order, room };
+            let mut run = Run {
+                plan,
+                point,
+                unused: 0,
+                last: LastSandbox::default(),
+                connections: None,
+                pins: Vec::new(),
+                order,
+                room,
+            };
             loop {
                 match run.attempt(ctx).await {
                     Step::Finish(conclusion) => break *conclusion,
@@ -218,9 +228,17 @@ impl Run {
             return Step::Finish(Box::new(self.complete(Conclusion::cancelled(), attempts)));
         }
         let of_run = (&plan.reference, &plan.admitted);
-        let status = RunningStatusWriter::new(ctx, of_run, point.attempt, accepted_at(&plan.execution, point));
-        let attempt =
-            Attempt { ctx, plan, point, order: self.order.clone(), status: &status, room: &self.room, relay: None };
+        let status =
+            RunningStatusWriter::new(ctx, of_run, point.attempt, accepted_at(&plan.execution, point));
+        let attempt = Attempt {
+            ctx,
+            plan,
+            point,
+            order: self.order.clone(),
+            status: &status,
+            room: &self.room,
+            relay: None,
+        };
         let ended = attempt.run().await;
         let accepted_at = status.finish().await;
         let (outcome, mut sandbox) = match ended {

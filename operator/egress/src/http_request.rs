@@ -2,6 +2,7 @@
 
 mod body;
 mod headers;
+mod memory;
 mod record;
 mod redirect;
 #[cfg(test)]
@@ -44,6 +45,8 @@ const MAX_REDIRECTS: u32 = 20;
 /// Most bytes of a response's head.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
+pub(crate) use self::memory::{Memory, Reservation};
+
 /// Sends the HTTP requests of skills.
 pub(crate) struct Requester {
     pub(crate) dialer: Dialer,
@@ -63,12 +66,12 @@ struct Checked {
 
 impl Requester {
     /// Sends a request and returns its outcome with all its connections.
-    pub(crate) async fn send(&self, request: EgressRequest) -> EgressResponse {
+    pub(crate) async fn send(&self, request: EgressRequest, memory: &mut Reservation) -> EgressResponse {
         let limit = Duration::from_millis(request.timeout_ms).min(LONGEST_TIMEOUT);
         let mut record = Record::default();
         let result = match check(request) {
             Err(message) => EgressResult::Invalid { message },
-            Ok(checked) => match timeout(limit, self.follow(checked, &mut record)).await {
+            Ok(checked) => match timeout(limit, self.follow(checked, &mut record, memory)).await {
                 Ok(Ok(response)) => EgressResult::Response(response),
                 Ok(Err(result)) => result,
                 Err(_) => EgressResult::TimedOut,
@@ -78,7 +81,12 @@ impl Requester {
         EgressResponse { result, connections: record.finish() }
     }
 
-    async fn follow(&self, checked: Checked, record: &mut Record) -> Result<HttpResponse, EgressResult> {
+    async fn follow(
+        &self,
+        checked: Checked,
+        record: &mut Record,
+        memory: &mut Reservation,
+    ) -> Result<HttpResponse, EgressResult> {
         let Checked { scope, mut hop, body, others, redirects, limit } = checked;
         let mut followed = 0;
         loop {
@@ -98,9 +106,10 @@ impl Requester {
                 }
                 continue;
             }
-            let read = body::read(incoming, limit).await.map_err(|result| over_limit(&bytes, result))?;
+            let read =
+                body::read(incoming, limit, memory).await.map_err(|result| over_limit(&bytes, result))?;
             record.end();
-            let (body, is_truncated) = body::decode(&mut parts.headers, read, limit)?;
+            let (body, is_truncated) = body::decode(&mut parts.headers, read, limit, memory)?;
             let headers = headers::of_response(&parts.headers);
             let (status, url) = (parts.status.as_u16(), hop.url.into());
             return Ok(HttpResponse { status, headers, body, is_truncated, url });

@@ -22,7 +22,7 @@ use tracing::{debug, info, warn};
 
 use crate::{
     dialer::{Connect, Dialer},
-    http_request::Requester,
+    http_request::{Memory, Requester},
     limits::LimitSettings,
     metrics::Metrics,
     mounted::{self, LOOK_EVERY, Mounted, TlsError},
@@ -48,6 +48,8 @@ pub struct ServerSettings {
     /// PEM file of authorities that are trusted beside the public ones for the hosts of skills.
     pub ca_bundle: Option<PathBuf>,
     pub limits: LimitSettings,
+    /// Most bytes of bodies of HTTP requests and responses at one time.
+    pub body_memory: usize,
     /// Longest time for which a channel may have no traffic.
     pub idle_limit: Duration,
     /// Longest time of a run's link.
@@ -75,6 +77,7 @@ struct State {
     requester: Requester,
     dialer: Dialer,
     link: LinkSettings,
+    memory: Memory,
     metrics: Metrics,
     /// Becomes true when links of runs must end.
     ended: watch::Receiver<bool>,
@@ -98,7 +101,8 @@ impl Server {
         connect: Arc<dyn Connect>,
         metrics: Metrics,
     ) -> Result<Self, ServerError> {
-        let ServerSettings { tls_folder, ca_bundle, limits, idle_limit, link_limit, drain } = settings;
+        let ServerSettings { tls_folder, ca_bundle, limits, body_memory, idle_limit, link_limit, drain } =
+            settings;
         let operators_tls = mounted::server(&tls_folder, every).map_err(ServerError::Operators)?;
         let hosts_tls = mounted::hosts(ca_bundle.as_deref(), every).map_err(ServerError::Hosts)?;
         let dialer = Dialer::new(resolver, connect, limits, metrics.clone());
@@ -108,7 +112,15 @@ impl Server {
         Ok(Self {
             operators_tls,
             drain,
-            state: Arc::new(State { requester, dialer, link, metrics, ended, end }),
+            state: Arc::new(State {
+                requester,
+                dialer,
+                link,
+                memory: Memory::new(body_memory),
+                metrics,
+                ended,
+                end,
+            }),
         })
     }
 
@@ -247,6 +259,15 @@ fn is_upgrade(request: &Request<Incoming>) -> bool {
 }
 
 async fn send_request(request: Request<Incoming>, state: &State) -> Response<Full<Bytes>> {
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let Some(length) = length.filter(|length| *length <= MAX_REQUEST_BYTES) else {
+        return text(StatusCode::PAYLOAD_TOO_LARGE, "the request has no length, or is too large");
+    };
+    // The request is held as JSON and as its parts.
+    let Ok(mut memory) = state.memory.reserve(2 * length) else {
+        return text(StatusCode::SERVICE_UNAVAILABLE, "the broker has no memory for the request now");
+    };
     let body = match Limited::new(request.into_body(), MAX_REQUEST_BYTES).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => {
@@ -262,7 +283,7 @@ async fn send_request(request: Request<Incoming>, state: &State) -> Response<Ful
         }
     };
     drop(body);
-    let response = state.requester.send(request).await;
+    let response = state.requester.send(request, &mut memory).await;
     match serde_json::to_vec(&response) {
         Ok(body) => {
             let response = Response::builder().header(header::CONTENT_TYPE, "application/json");

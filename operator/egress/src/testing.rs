@@ -142,6 +142,7 @@ pub(crate) fn settings(folder: &Path) -> ServerSettings {
         tls_folder: folder.join("broker"),
         ca_bundle: Some(folder.join("bundle.crt")),
         limits: LimitSettings { tenant_rate: 10_000, ..LimitSettings::default() },
+        body_memory: 64 << 20,
         idle_limit: Duration::from_secs(60),
         link_limit: Duration::from_secs(600),
         drain: Duration::from_secs(5),

@@ -55,7 +55,8 @@ impl EgressMetrics {
         for (verdict, count) in verdicts {
             self.connections.get_or_create(&VerdictLabels { verdict: VerdictLabel(*verdict) }).inc_by(*count);
         }
-        for (direction, bytes) in [("sent", connections.sent_bytes), ("received", connections.received_bytes)] {
+        for (direction, bytes) in [("sent", connections.sent_bytes), ("received", connections.received_bytes)]
+        {
             self.bytes.get_or_create(&DirectionLabels { direction }).inc_by(bytes);
         }
     }

@@ -9,11 +9,7 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::{
-    core::v1::Node,
-    discovery::v1::EndpointSlice,
-    networking::v1::ServiceCIDR,
-};
+use k8s_openapi::api::{core::v1::Node, discovery::v1::EndpointSlice, networking::v1::ServiceCIDR};
 use kube::{Api, Client, api::ListParams};
 use skillet_kube::lock;
 use tokio::time::{MissedTickBehavior, interval};
@@ -71,9 +67,10 @@ async fn observe(client: &Client) -> kube::Result<Vec<String>> {
 
 /// Returns the ranges in a fixed order, each once. Pure.
 fn ranges(nodes: &[Node], services: &[ServiceCIDR], api_server: &[EndpointSlice]) -> Vec<String> {
-    let pods = nodes.iter().filter_map(|node| node.spec.as_ref()).flat_map(|spec| {
-        spec.pod_cidrs.iter().flatten().chain(&spec.pod_cidr).cloned().collect::<Vec<_>>()
-    });
+    let pods = nodes
+        .iter()
+        .filter_map(|node| node.spec.as_ref())
+        .flat_map(|spec| spec.pod_cidrs.iter().flatten().chain(&spec.pod_cidr).cloned().collect::<Vec<_>>());
     let addresses = nodes.iter().filter_map(|node| node.status.as_ref()?.addresses.as_ref()).flatten();
     let addresses = addresses.map(|address| &address.address);
     let endpoints = api_server.iter().flat_map(|slice| slice.endpoints.iter().flatten());
@@ -105,8 +102,9 @@ mod tests {
             "[{spec: {podCIDR: 10.1.0.0/24, podCIDRs: [10.1.0.0/24, 'fd01::/64']}, status: {addresses: [{type: InternalIP, address: 203.0.113.5}, {type: Hostname, address: n1}, {type: ExternalIP, address: '2001:db8::1'}]}}, {}]",
         );
         let services = read("[{spec: {cidrs: [10.96.0.0/12, 'fd02::/112']}}]");
-        let slices =
-            read("[{addressType: IPv4, endpoints: [{addresses: [198.51.100.4]}, {addresses: [203.0.113.5]}]}]");
+        let slices = read(
+            "[{addressType: IPv4, endpoints: [{addresses: [198.51.100.4]}, {addresses: [203.0.113.5]}]}]",
+        );
         let found = ranges(&nodes, &services, &slices);
         let expected = [
             "10.1.0.0/24",

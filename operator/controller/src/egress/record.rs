@@ -10,7 +10,9 @@ use skillet_api::{
     Verdict,
     network::{Connection, Connections},
 };
-use skillet_protocol::{Channel, ChannelOpened, CloseKind, NetworkRequest, NetworkResponse, RefusedConnection};
+use skillet_protocol::{
+    Channel, ChannelOpened, CloseKind, NetworkRequest, NetworkResponse, RefusedConnection,
+};
 
 /// Most connections that a status lists. The others are counted.
 const MAX_LISTED: usize = 50;
@@ -170,7 +172,10 @@ impl ConnectionRecord {
         self.note(*verdict);
         let name = printable(host);
         let is_same = |listed: &&mut Connection| {
-            listed.host == name && listed.port == *port && listed.verdict == *verdict && listed.address.is_none()
+            listed.host == name
+                && listed.port == *port
+                && listed.verdict == *verdict
+                && listed.address.is_none()
         };
         match self.connections.list.iter_mut().find(is_same) {
             Some(listed) => listed.repeats = Some(listed.repeats.unwrap_or(0).saturating_add(1)),
@@ -217,8 +222,7 @@ mod tests {
 
     fn opened(record: &mut ConnectionRecord, channel: Channel, verdict: Verdict) {
         let address = Some("203.0.113.7".to_owned());
-        record
-            .on_response(&NetworkResponse::Opened(ChannelOpened { channel, verdict, address }), at(11));
+        record.on_response(&NetworkResponse::Opened(ChannelOpened { channel, verdict, address }), at(11));
     }
 
     fn refused(host: &str) -> NetworkRequest {
@@ -242,7 +246,11 @@ mod tests {
         assert!(record.open_channels().is_empty());
         record.on_response(&NetworkResponse::Data(1, vec![0; 7]), at(14));
         let Connections { allowed, refused, sent_bytes, received_bytes, list } = record.finish(at(20)).0;
-        assert_eq!((allowed, refused, sent_bytes, received_bytes), (1, 0, 5, 7), "bytes behind the end do not count");
+        assert_eq!(
+            (allowed, refused, sent_bytes, received_bytes),
+            (1, 0, 5, 7),
+            "bytes behind the end do not count"
+        );
         assert_eq!(
             list,
             [Connection {

@@ -10,8 +10,8 @@ use skillet_api::network::Connections;
 use skillet_egress::{BrokerClient, RunLink, RunPolicy};
 use skillet_kube::lock;
 use skillet_protocol::{
-    Channel, ChannelOpened, CloseKind, INITIAL_WINDOW_BYTES, MAX_CHANNELS, NetworkRequest, NetworkResponse, OpenChannel,
-    OperatorMessage, Verdict,
+    Channel, ChannelOpened, CloseKind, INITIAL_WINDOW_BYTES, MAX_CHANNELS, NetworkRequest, NetworkResponse,
+    OpenChannel, OperatorMessage, Verdict,
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tracing::{Instrument as _, warn};

@@ -1,30 +1,38 @@
-//! The run of an HTTP skill: no sandbox, one request that the broker of egress sends.
+//! The run of an HTTP skill or a built-in: no sandbox, but requests that the broker of egress sends.
 //!
-//! gather (Secrets) -> render (`core::http`) -> send, again if it is safe -> read the response (`core::http`) -> one status.
+//! gather (Secrets) -> render (`core::{http, builtin}`) -> send, again if it is safe -> read the response -> one status.
 //!
 //! Guarantee: a request that may change something is sent at most once. The status says Running before it is sent, so that
 //! an operator that finds it takes the run for lost.
 
+mod call;
 mod end;
+mod kept_outputs;
 
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
 use serde_json::Value;
-use skillet_api::{Reason, network::Connections};
+use skillet_api::{Reason, SkillExecution, network::Connections};
 use skillet_core::{
     admission::{Admitted, Refusal},
-    http::{HttpProgram, RenderedRequest, SkillRequest, next_try},
+    builtin::BuiltinProgram,
+    http::{HttpProgram, RenderedRequest},
 };
 use skillet_egress::{BrokerClient, EgressRequest, RunPolicy};
-use skillet_protocol::{HostRule, Masker};
 use tokio::{
     sync::watch,
     time::{Instant, sleep},
 };
 use tracing::warn;
 
-use self::end::{Tried, add_connections};
+pub(crate) use self::kept_outputs::KeptOutputs;
+use self::{
+    call::Call,
+    end::{Next, Tried, add_connections},
+};
 use super::{
     Assignment, RunEnd,
     adopt::{ResumePoint, SandboxState},
@@ -41,15 +49,20 @@ use crate::context::Context;
 
 /// A run of a safe request that takes longer than this is shown as Running.
 const REPORT_AFTER: Duration = Duration::from_millis(500);
-/// Most bytes of a response. More do not fit into a status.
-const MAX_RESPONSE: u64 = 1 << 20;
+
+/// A program whose run is requests.
+pub(super) enum RequestProgram {
+    Http(Arc<HttpProgram>),
+    Builtin(BuiltinProgram),
+}
 
 /// Runs an admitted execution until its status is final.
-pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: &HttpProgram) -> RunEnd {
+pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: RequestProgram) -> RunEnd {
     let Assignment { reference, execution, admitted, point, order, .. } = assignment;
     let mut http = HttpRun {
         ctx,
         reference: &reference,
+        execution: &execution,
         admitted: &admitted,
         program,
         attempt: point.attempt + u32::from(point.sandbox == SandboxState::Gone),
@@ -70,8 +83,9 @@ pub(super) async fn run(ctx: &Arc<Context>, assignment: Assignment, program: &Ht
 struct HttpRun<'a> {
     ctx: &'a Arc<Context>,
     reference: &'a Arc<ExecutionRef>,
+    execution: &'a SkillExecution,
     admitted: &'a Admitted,
-    program: &'a HttpProgram,
+    program: RequestProgram,
     attempt: u32,
     started: Instant,
     connections: Connections,
@@ -79,12 +93,10 @@ struct HttpRun<'a> {
     has_sent: bool,
 }
 
-/// A request and all that it may reach.
-struct Prepared {
-    rendered: SkillRequest,
+/// The broker and what the run may reach through it.
+struct Way {
     broker: BrokerClient,
     policy: RunPolicy,
-    redirect_hosts: Vec<HostRule>,
 }
 
 impl HttpRun<'_> {
@@ -92,14 +104,12 @@ impl HttpRun<'_> {
     async fn run_until(&mut self, point: &ResumePoint, order: watch::Receiver<Order>) -> Option<Conclusion> {
         let (mut cancelled, stopped) = (order.clone(), order);
         let limit = self.admitted.timeout;
-        let status = RunningStatusWriter::new(
-            self.ctx,
-            (self.reference, self.admitted),
-            self.attempt,
-            Some(Timestamp::now()),
-        );
+        let of_run = (self.reference, self.admitted);
+        let status = RunningStatusWriter::new(self.ctx, of_run, self.attempt, Some(Timestamp::now()));
         let ended = tokio::select! {
-            ended = self.run(point, &status) => Some(ended.unwrap_or_else(|refusal| Conclusion::refused(&refusal))),
+            ended = self.run(point, &status) => {
+                Some(ended.unwrap_or_else(|refusal| Conclusion::refused(&refusal)))
+            }
             () = wait_for_cancel(&mut cancelled) => Some(Conclusion::cancelled()),
             () = wait_for_stop(stopped) => None,
             () = sleep(limit) => Some(end::timed_out(limit)),
@@ -108,13 +118,19 @@ impl HttpRun<'_> {
         ended
     }
 
-    async fn run(&mut self, point: &ResumePoint, status: &RunningStatusWriter) -> Result<Conclusion, Refusal> {
-        if point.sandbox == SandboxState::Gone && !self.program.method().is_safe() {
-            return Ok(end::lost(self.program.method()));
+    async fn run(
+        &mut self,
+        point: &ResumePoint,
+        status: &RunningStatusWriter,
+    ) -> Result<Conclusion, Refusal> {
+        let way = self.find_way()?;
+        let call = self.prepare(&way.policy).await?;
+        let method = call.request().method;
+        if let Some(output) = self.kept_output(&call) {
+            return Ok(end::succeeded(output, self.admitted, &call.masker));
         }
-        let prepared = self.prepare().await?;
-        if self.program.method().is_safe() {
-            let sent = self.send(&prepared);
+        if method.is_safe() {
+            let sent = self.send(call, &way);
             tokio::pin!(sent);
             return Ok(tokio::select! {
                 ended = &mut sent => ended,
@@ -124,70 +140,129 @@ impl HttpRun<'_> {
                 }
             });
         }
-        let mut running = status::running(
-            &self.admitted.version.to_string(),
-            &self.admitted.digest,
-            self.attempt,
-            &SandboxRef::default(),
-            Timestamp::now(),
-        );
-        status::apply_until_done(&self.ctx.client, &self.ctx.pace.ends, self.reference, &mut running).await;
-        Ok(self.send(&prepared).await)
+        if point.sandbox == SandboxState::Gone {
+            return Ok(end::lost(method));
+        }
+        self.write_running().await;
+        Ok(self.send(call, &way).await)
     }
 
-    async fn prepare(&self) -> Result<Prepared, Refusal> {
-        let (host, skill) = (self.program.host(), self.admitted.skill.as_str());
-        let wanted = self.program.secrets();
-        let for_host: (&str, &[&str]) = (skill, &[&host.name]);
-        let granted = gather::secrets(self.ctx, self.reference.namespace(), &wanted, for_host).await?;
-        let values = granted.iter().map(|(name, secret)| (name.clone(), secret.value.clone())).collect();
-        let input: Value = serde_json::from_str(&self.admitted.stdin)
-            .map_err(|error| Refusal::new(Reason::InputInvalid, format!("spec.input: {error}")))?;
-        let rendered = self
-            .program
-            .render(&input, &values)
-            .map_err(|error| Refusal::new(error.reason, format!("spec.input: {}", error.message)))?;
+    /// Writes down that the request may be on its way from now on.
+    async fn write_running(&self) {
+        let Admitted { version, digest, .. } = self.admitted;
+        let no_sandbox = SandboxRef::default();
+        let mut running =
+            status::running(&version.to_string(), digest, self.attempt, &no_sandbox, Timestamp::now());
+        status::apply_until_done(&self.ctx.client, &self.ctx.pace.ends, self.reference, &mut running).await;
+    }
+
+    fn find_way(&self) -> Result<Way, Refusal> {
         let hosts = self.admitted.content.network.as_ref().map_or(&[][..], |network| &network.hosts);
         let run = (self.reference.uid.as_str(), self.reference.lane.caller_namespace.as_str());
         let opened = self.ctx.egress.open(run, hosts, &self.ctx.catalog.policy());
         let (broker, policy) = opened.ok_or_else(|| {
-            let message = "this operator has no broker of egress, or does not know the cluster's addresses yet; install the chart with broker.enabled";
+            let message = "this operator has no broker of egress, or does not know yet which addresses are the cluster's; the chart installs one with broker.enabled: true";
             Refusal::new(Reason::BrokerUnavailable, message)
         })?;
-        let used = rendered.used_secrets.iter().filter_map(|name| granted.get(name));
-        let granted: Vec<&[String]> = used.map(|secret| secret.hosts.as_slice()).collect();
-        let redirect_hosts = end::redirect_hosts(&policy.hosts, &granted);
-        Ok(Prepared { rendered, broker, policy, redirect_hosts })
+        Ok(Way { broker, policy })
     }
 
-    /// Sends the request, and again while `core` says so.
-    async fn send(&mut self, prepared: &Prepared) -> Conclusion {
-        let mut done = 0;
-        loop {
-            let tried = self.try_once(prepared).await;
-            done += 1;
-            let wait = tried.outcome().and_then(|outcome| {
-                next_try(self.program.method(), outcome, done, self.started.elapsed(), self.admitted.timeout)
-            });
-            let Some(wait) = wait else { return self.conclude(tried, prepared).await };
-            sleep(wait).await;
+    async fn prepare(&self, policy: &RunPolicy) -> Result<Call, Refusal> {
+        let input: Value = serde_json::from_str(&self.admitted.stdin)
+            .map_err(|error| Refusal::new(Reason::InputInvalid, format!("spec.input: {error}")))?;
+        match &self.program {
+            RequestProgram::Http(program) => self.prepare_skill(program, &input, policy).await,
+            RequestProgram::Builtin(program) => self.prepare_builtin(program, &input).await,
         }
     }
 
-    async fn try_once(&mut self, prepared: &Prepared) -> Tried {
-        let Prepared { rendered, broker, policy, redirect_hosts } = prepared;
-        let RenderedRequest { method, url, headers, body } = rendered.request.clone();
-        let left = self.admitted.timeout.saturating_sub(self.started.elapsed());
+    async fn prepare_skill(
+        &self,
+        program: &Arc<HttpProgram>,
+        input: &Value,
+        policy: &RunPolicy,
+    ) -> Result<Call, Refusal> {
+        let (host, skill) = (program.host(), self.admitted.skill.as_str());
+        let (wanted, for_host) = (program.secrets(), [host.name.as_str()]);
+        let namespace = self.reference.namespace();
+        let granted = gather::secrets(self.ctx, namespace, &wanted, (skill, &for_host)).await?;
+        let values = granted.iter().map(|(name, secret)| (name.clone(), secret.value.clone())).collect();
+        let request = program
+            .render(input, &values)
+            .map_err(|error| Refusal::new(error.reason, format!("spec.input: {}", error.message)))?;
+        let used = request.used_secrets.iter().filter_map(|name| granted.get(name));
+        let granted: Vec<&[String]> = used.map(|secret| secret.hosts.as_slice()).collect();
+        let redirect_hosts = end::redirect_hosts(&policy.hosts, &granted);
+        Ok(Call::of_skill(program.clone(), request, redirect_hosts))
+    }
+
+    async fn prepare_builtin(&self, program: &BuiltinProgram, input: &Value) -> Result<Call, Refusal> {
+        let key = match program.key_secret() {
+            Some(secret) => Some(self.platform_key(&secret.name, &secret.key).await?),
+            None => None,
+        };
+        let call = program.render(input, key.as_deref());
+        let call = call.map_err(|error| Refusal::new(error.reason(), format!("spec.input: {error}")))?;
+        let caller = self.execution.spec.caller.as_deref().unwrap_or(self.reference.namespace());
+        Ok(Call::of_builtin(call, key.as_deref(), caller.to_owned()))
+    }
+
+    /// Reads a key of the operator's own namespace, which SkillPolicy names.
+    async fn platform_key(&self, name: &str, key: &str) -> Result<String, Refusal> {
+        let api: Api<Secret> = Api::namespaced(self.ctx.client.clone(), &self.ctx.namespace);
+        let limit = self.admitted.timeout;
+        let secret = gather::until_read("Secret", limit, || api.get_opt(name)).await?;
+        let value = secret.and_then(|secret| secret.data?.remove(key));
+        value.and_then(|value| String::from_utf8(value.0).ok()).ok_or_else(|| {
+            let namespace = &self.ctx.namespace;
+            let message = format!("namespace {namespace} has no Secret {name} with a text under {key}, which spec.webSearch.keySecret of SkillPolicy names");
+            Refusal::new(Reason::SecretMissing, message)
+        })
+    }
+
+    fn kept_output(&self, call: &Call) -> Option<Value> {
+        let (name, _) = call.cache()?;
+        call.cached_output(&self.ctx.kept_outputs.find(&self.reference.lane.caller_namespace, &name)?)
+    }
+
+    /// Sends a request, again while it may be, and those that follow from its response.
+    async fn send(&mut self, mut call: Call, way: &Way) -> Conclusion {
+        let mut done = 0;
+        loop {
+            let tried = self.try_once(&call, way).await;
+            done += 1;
+            if let Some(wait) = call.next_try(&tried, done, (self.started.elapsed(), self.admitted.timeout)) {
+                sleep(wait).await;
+                continue;
+            }
+            let cache = call.cache();
+            match self.read(call, tried).await {
+                Next::End(conclusion) => {
+                    if let (Some((name, ttl)), Some(output)) = (cache, &conclusion.output) {
+                        self.ctx.kept_outputs.keep(&self.reference.lane.caller_namespace, name, output, ttl);
+                    }
+                    return *conclusion;
+                }
+                Next::Call(next) => (call, done) = (*next, 0),
+            }
+        }
+    }
+
+    async fn try_once(&mut self, call: &Call, Way { broker, policy }: &Way) -> Tried {
+        let RenderedRequest { method, url, headers, body } = call.request().clone();
+        let timeout = call.timeout(self.admitted.timeout.saturating_sub(self.started.elapsed()));
+        let (response_bytes, cuts_body) = call.response_bytes();
         let request = EgressRequest {
             policy: policy.clone(),
             method: method.as_str().to_owned(),
             url,
             headers,
             body: body.map(String::into_bytes),
-            timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
-            response_bytes: MAX_RESPONSE,
-            redirects: self.program.redirects(),
-            redirect_hosts: redirect_hosts.clone(),
+            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            response_bytes,
+            cuts_body,
+            redirects: call.redirects(),
+            redirect_hosts: call.redirect_hosts.clone(),
         };
         self.has_sent = true;
         match broker.request(request).await {
@@ -205,30 +280,31 @@ impl HttpRun<'_> {
     }
 
     /// Reads the response. A large one is read on a thread of its own.
-    async fn conclude(&self, tried: Tried, prepared: &Prepared) -> Conclusion {
-        let (program, admitted) = (self.program.clone(), self.admitted.clone());
-        let masker = Masker::new(prepared.rendered.secret_texts.iter().map(String::as_str));
-        let size = tried.body_bytes();
-        let read = move || end::conclude(&program, tried, &admitted, &masker);
+    async fn read(&self, call: Call, tried: Tried) -> Next {
+        let (admitted, size) = (self.admitted.clone(), tried.body_bytes());
+        let read = move || end::read(&call, tried, &admitted);
         if size < super::SMALL_OUTPUT && self.admitted.content.output_schema.is_none() {
             return read();
         }
         let turn = self.ctx.checks.turn_to_check(&self.reference.lane);
         let read = self.ctx.checks.run(&turn, end::parsed_size_of(size), read).await;
         read.unwrap_or_else(|| {
-            Conclusion::failed(Reason::ApiError, "the reading of the response was interrupted".into())
+            let message = "the reading of the response was interrupted";
+            Next::End(Box::new(Conclusion::failed(Reason::ApiError, message.into())))
         })
     }
 
     fn complete(&self, conclusion: Conclusion) -> Conclusion {
         let duration = self.started.elapsed();
+        let ended = Timestamp::now();
         let attempts = if self.has_sent { self.attempt } else { self.attempt - 1 };
+        let ran_for = self.has_sent.then(|| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
         Conclusion {
             resolved_version: Some(self.admitted.version.to_string()),
             digest: Some(self.admitted.digest.clone()),
             attempts,
-            started_at: self.has_sent.then(|| Timestamp::now() - duration),
-            duration_ms: self.has_sent.then(|| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
+            started_at: super::conclude::started_at(None, ran_for, ended),
+            duration_ms: ran_for,
             connections: self.has_sent.then(|| self.connections.clone()),
             ..conclusion
         }

@@ -94,7 +94,9 @@ impl Operator {
                 let health = Health::default();
                 started.send(health.clone()).unwrap();
                 let shutdown = async { drop(end_of_life.await) };
-                run::run(client, lease(), (settings(), Egress::default()), metrics, health, shutdown).await.unwrap();
+                run::run(client, lease(), (settings(), Egress::default()), metrics, health, shutdown)
+                    .await
+                    .unwrap();
             });
         });
         // If the thread ends, its panic was printed.

@@ -1,6 +1,7 @@
 //! Channels of runs through client, link and dialer.
 
 mod limits;
+mod memory;
 
 use std::net::SocketAddr;
 

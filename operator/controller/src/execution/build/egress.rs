@@ -1,6 +1,10 @@
 //! What one run may reach: the hosts of the skill, under the SkillPolicy and the cluster's own ranges.
 
-use skillet_api::{SkillPolicySpec, network::Host};
+use skillet_api::{
+    SkillPolicySpec,
+    network::{Host, InternalHost},
+};
+use skillet_core::skill::HostPattern;
 use skillet_egress::{InternalHostRule, RunPolicy};
 use skillet_protocol::{HostRule, RunNetwork};
 
@@ -12,7 +16,13 @@ pub(crate) fn policy(
     cluster_ranges: &[String],
 ) -> RunPolicy {
     let network = &policy.network;
-    let internal = network.internal_hosts.iter().map(|host| InternalHostRule {
+    // The `*` of a built-in means public hosts: an internal one has to be named.
+    let is_named = |internal: &&InternalHost| {
+        let mut patterns = hosts.iter().map(|host| HostPattern::of(&host.name));
+        let internal = HostPattern::of(&internal.name);
+        patterns.any(|host| host != HostPattern::Every && (host.covers(internal) || internal.covers(host)))
+    };
+    let internal = network.internal_hosts.iter().filter(is_named).map(|host| InternalHostRule {
         host: HostRule { name: host.name.clone(), ports: host.ports.clone() },
         ranges: host.ranges.clone(),
     });
@@ -46,18 +56,32 @@ mod tests {
 
     #[test]
     fn a_run_may_reach_the_hosts_of_its_skill_within_the_limits_of_the_policy() {
-        let hosts: Vec<Host> =
-            serde_saphyr::from_str("[{name: api.example.com}, {name: '*.x.dev', ports: [80, 443]}]").unwrap();
-        let spec = of("{network: {internalHosts: [{name: db.svc, ports: [5432], ranges: [10.0.0.0/8]}], \
-                       deniedRanges: [198.51.100.0/24], connections: 3, transferMiB: 2}}");
+        let hosts: Vec<Host> = serde_saphyr::from_str(
+            "[{name: api.example.com}, {name: '*.x.dev', ports: [80, 443]}, {name: db.svc, ports: [5432]}]",
+        )
+        .unwrap();
+        let spec = of(
+            "{network: {internalHosts: [{name: db.svc, ports: [5432], ranges: [10.0.0.0/8]}, {name: other.svc, ranges: []}], \
+                       deniedRanges: [198.51.100.0/24], connections: 3, transferMiB: 2}}",
+        );
         let made = policy(("uid", "team"), &hosts, &spec, &["203.0.113.0/24".to_owned()]);
         let rule = |name: &str, ports: &[u16]| HostRule { name: name.into(), ports: ports.into() };
-        assert_eq!(made.hosts, [rule("api.example.com", &[443]), rule("*.x.dev", &[80, 443])]);
+        assert_eq!(
+            made.hosts,
+            [rule("api.example.com", &[443]), rule("*.x.dev", &[80, 443]), rule("db.svc", &[5432])]
+        );
         let internal = InternalHostRule { host: rule("db.svc", &[5432]), ranges: vec!["10.0.0.0/8".into()] };
         assert_eq!(made.internal_hosts, [internal]);
         assert_eq!(made.denied_ranges, ["203.0.113.0/24", "198.51.100.0/24"]);
         assert_eq!((made.connections, made.transfer_bytes), (3, 2 << 20));
         assert_eq!((made.run.as_str(), made.tenant.as_str()), ("uid", "team"));
         assert_eq!(run_network(&hosts, &spec), RunNetwork { hosts: made.hosts, connections: 3 });
+    }
+
+    #[test]
+    fn every_host_means_every_public_host() {
+        let hosts: Vec<Host> = serde_saphyr::from_str("[{name: '*'}]").unwrap();
+        let spec = of("{network: {internalHosts: [{name: db.svc, ranges: [10.0.0.0/8]}]}}");
+        assert!(policy(("uid", "team"), &hosts, &spec, &[]).internal_hosts.is_empty());
     }
 }

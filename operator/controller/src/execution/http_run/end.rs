@@ -12,15 +12,12 @@ use skillet_api::{
     network::{Connection, Connections},
 };
 use skillet_core::{
-    admission::Admitted,
-    http::{HttpProgram, HttpResponse, TryOutcome},
-    output::fit,
-    schema::summarize,
-    skill::HostPattern,
+    admission::Admitted, http::TryOutcome, output::fit, schema::summarize, skill::HostPattern,
 };
-use skillet_egress::{ConnectionRecord, EgressResult};
+use skillet_egress::{ConnectionRecord, EgressResult, HttpResponse as Received};
 use skillet_protocol::{HostRule, Masker};
 
+use super::call::{Call, Failure, Read, header};
 use crate::execution::conclude::Conclusion;
 
 /// A JSON text of many small values takes this much more memory once it is parsed.
@@ -72,53 +69,55 @@ pub(super) fn parsed_size_of(bytes: usize) -> usize {
     bytes.saturating_mul(PARSED_FACTOR)
 }
 
-/// Returns the end. Values of Secrets that the host sent back are masked in output and message.
-pub(super) fn conclude(
-    program: &HttpProgram,
-    tried: Tried,
-    admitted: &Admitted,
-    masker: &Masker,
-) -> Conclusion {
+/// What follows a request.
+#[derive(Debug)]
+pub(super) enum Next {
+    End(Box<Conclusion>),
+    /// Another request, which takes the place of this one.
+    Call(Box<Call>),
+}
+
+/// Reads what came of a request. Values of Secrets that the host sent back are masked in output and message.
+pub(super) fn read(call: &Call, tried: Tried, admitted: &Admitted) -> Next {
+    let read = response_of(call, tried).and_then(|response| call.read(&response));
+    Next::End(Box::new(match read {
+        Ok(Read::Next(next)) => return Next::Call(next),
+        Ok(Read::Output(output)) => succeeded(output, admitted, &call.masker),
+        Err((Reason::TimedOut, _)) => timed_out(call.timeout(admitted.timeout)),
+        Err((reason, message)) => failed(reason, message, &call.masker),
+    }))
+}
+
+/// Returns the response, or the reason why there is none in the words of the program.
+fn response_of(call: &Call, tried: Tried) -> Result<Received, Failure> {
+    let place = call.place();
     let result = match tried {
-        Tried::NoBroker(why) => return failed(Reason::BrokerUnavailable, why, masker),
+        Tried::NoBroker(why) => return Err((Reason::BrokerUnavailable, why)),
         Tried::Answered(result) => result,
     };
-    let host = program.host().name;
-    let (reason, message) = match result {
-        EgressResult::Response(response) => {
-            let read = HttpResponse {
-                status: response.status,
-                content_type: header(&response.headers, "content-type"),
-                location: header(&response.headers, "location"),
-                body: &response.body,
-                is_truncated: false,
-            };
-            match program.read_response(&read) {
-                Ok(output) => return succeeded(output, admitted, masker),
-                Err(error) => (error.reason, error.message),
-            }
-        }
+    Err(call.failure(match result {
+        EgressResult::Response(response) => return Ok(response),
         EgressResult::Failed { verdict, message } => {
             (Reason::of_verdict(verdict).unwrap_or(Reason::ConnectFailed), message)
         }
         EgressResult::RedirectRefused { message, .. } => (Reason::RedirectNotAllowed, message),
         EgressResult::BodyTooLarge { limit } => {
-            let message = format!("the response of {host} is longer than {limit} bytes, which are read at most");
+            let message =
+                format!("the response of {place} is longer than {limit} bytes, which are read at most");
             (Reason::OutputTooLarge, message)
         }
         EgressResult::TlsFailed { message } => {
-            (Reason::ConnectFailed, format!("no TLS connection to {host}: {message}"))
+            (Reason::ConnectFailed, format!("no TLS connection to {place}: {message}"))
         }
-        EgressResult::TimedOut => return timed_out(admitted.timeout),
+        EgressResult::TimedOut => (Reason::TimedOut, String::new()),
         EgressResult::Invalid { message } => (Reason::InputInvalid, message),
         EgressResult::Broken { message } => {
-            (Reason::UpstreamFailed, format!("{host} sent no whole response: {message}"))
+            (Reason::UpstreamFailed, format!("{place} sent no whole response: {message}"))
         }
-    };
-    failed(reason, message, masker)
+    }))
 }
 
-fn succeeded(output: Value, admitted: &Admitted, masker: &Masker) -> Conclusion {
+pub(super) fn succeeded(output: Value, admitted: &Admitted, masker: &Masker) -> Conclusion {
     let output = masked(output, masker);
     if let Some(schema) = &admitted.content.output_schema
         && let Err(violations) = schema.check(&output)
@@ -205,17 +204,14 @@ pub(super) fn add_connections(all: &mut Connections, later: Connections) {
     *all = sum.unwrap_or_default();
 }
 
-fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
-}
-
 /// Masks each text of the output, names too.
 fn masked(value: Value, masker: &Masker) -> Value {
     match value {
         Value::String(text) => Value::String(masked_text(&text, masker)),
         Value::Array(items) => Value::Array(items.into_iter().map(|item| masked(item, masker)).collect()),
         Value::Object(fields) => {
-            let fields = fields.into_iter().map(|(name, value)| (masked_text(&name, masker), masked(value, masker)));
+            let fields =
+                fields.into_iter().map(|(name, value)| (masked_text(&name, masker), masked(value, masker)));
             Value::Object(fields.collect())
         }
         other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,

@@ -1,9 +1,11 @@
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::json;
 use skillet_api::{SkillPolicySpec, SkillSpec};
-use skillet_core::skill::{Handler, validate_content};
-use skillet_egress::HttpResponse as Received;
+use skillet_core::{
+    http::{HttpProgram, SkillRequest},
+    skill::{Handler, validate_content},
+};
 
 use super::*;
 
@@ -21,7 +23,7 @@ fn admitted(http: &str, tool: &str) -> (Arc<HttpProgram>, Admitted) {
         content,
         args: Vec::new(),
         stdin: "{}".into(),
-        variables: std::collections::BTreeMap::new(),
+        variables: BTreeMap::new(),
         timeout: Duration::from_secs(10),
         retries: 0,
     };
@@ -34,13 +36,20 @@ fn response(status: u16, headers: &[(&str, &str)], body: &str) -> EgressResult {
         status,
         headers: headers.iter().map(owned).collect(),
         body: body.into(),
+        is_truncated: false,
         url: "https://api.example.com/x".into(),
     })
 }
 
 fn end_of(tool: &str, tried: Tried, secrets: &[&str]) -> Conclusion {
     let (program, admitted) = admitted("method: GET", tool);
-    conclude(&program, tried, &admitted, &Masker::new(secrets.iter().copied()))
+    let request = program.render(&json!({}), &BTreeMap::new()).unwrap();
+    let secret_texts = secrets.iter().map(ToString::to_string).collect();
+    let call = Call::of_skill(program, SkillRequest { secret_texts, ..request }, Vec::new());
+    match read(&call, tried, &admitted) {
+        Next::End(conclusion) => *conclusion,
+        Next::Call(next) => panic!("{next:?}"),
+    }
 }
 
 fn check(result: EgressResult, reason: Reason, message: &str) {
