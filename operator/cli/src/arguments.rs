@@ -14,7 +14,7 @@ use skillet_api::duration::SkillDuration;
 
 pub(crate) use self::{
     authoring::{ApplyArgs, DryRun, InitArgs, LintArgs, TestArgs},
-    executions::{CancelArgs, ExecutionsArgs, LogsArgs, RerunArgs, ResultArgs, Stream},
+    executions::{CancelArgs, ConnectionsArgs, ExecutionsArgs, LogsArgs, RerunArgs, ResultArgs, Stream},
     instructions::{ExportArgs, ImportArgs, ImportFormat, SyncArgs},
     keys::{KeyCommand, KeyCreateArgs, KeyDeleteArgs, KeyListArgs, KeyRotateArgs},
     run::{FollowArgs, RunArgs},
@@ -110,6 +110,8 @@ pub(crate) enum Command {
     Result(ResultArgs),
     /// Prints what the status keeps of standard output and standard error of an execution.
     Logs(LogsArgs),
+    /// Lists the connections that a run asked for, refused ones included.
+    Connections(ConnectionsArgs),
     /// Cancels executions.
     Cancel(CancelArgs),
     /// Runs the skill of an execution again, with the same version constraint and input.

@@ -108,7 +108,7 @@ fn argument(command: &str, arguments: usize) -> Candidates {
             Candidates::Skills
         }
         ("mode", 1) => Candidates::Words(["on", "auto", "off"].map(String::from).to_vec()),
-        ("cancel", _) | ("result" | "logs" | "rerun", 0) => Candidates::Executions,
+        ("cancel", _) | ("result" | "logs" | "connections" | "rerun", 0) => Candidates::Executions,
         ("delete" | "rotate", 0) => Candidates::Keys,
         ("init" | "apply" | "lint" | "test", _) => Candidates::Files,
         _ => Candidates::Nothing,

@@ -57,6 +57,24 @@ pub(crate) fn duration(millis: u64) -> String {
     }
 }
 
+/// A number of bytes with one digit behind the point, such as `1.5 KiB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut tenths = bytes.saturating_mul(10) / 1024;
+    let mut unit = UNITS[0];
+    for larger in &UNITS[1..] {
+        if tenths < 10_240 {
+            break;
+        }
+        tenths /= 1024;
+        unit = larger;
+    }
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +123,15 @@ mod tests {
             [(0, "0ms"), (45, "45ms"), (999, "999ms"), (1_250, "1.2s"), (59_999, "59.9s"), (125_000, "2m5s")]
         {
             assert_eq!(duration(millis), expected);
+        }
+    }
+
+    #[test]
+    fn bytes_have_a_unit_of_their_size() {
+        for (count, text) in
+            [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1 << 20, "1.0 MiB"), (5 << 40, "5.0 TiB")]
+        {
+            assert_eq!(bytes(count), text);
         }
     }
 }

@@ -17,6 +17,7 @@ mod cancel;
 mod complete;
 mod conditions;
 mod connection;
+mod connections;
 mod console;
 mod describe;
 mod doctor;
@@ -102,6 +103,7 @@ async fn perform(args: Args, console: &Console) -> Result<Exit, CliError> {
         Command::Executions(request) => executions::run(&cluster, &request, console).await,
         Command::Result(request) => result::run(&cluster, &request, console).await,
         Command::Logs(request) => logs::run(&cluster, &request, console).await,
+        Command::Connections(request) => connections::run(&cluster, &request, console).await,
         Command::Cancel(request) => cancel::run(&cluster, &request, console).await,
         Command::Rerun(request) => rerun::run(&cluster, &request, console).await,
         Command::Init(request) => init::run(&request, console),

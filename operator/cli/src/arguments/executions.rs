@@ -63,6 +63,16 @@ pub(crate) struct LogsArgs {
     pub(crate) stream: Stream,
 }
 
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConnectionsArgs {
+    /// Name of the SkillExecution.
+    #[arg(value_name = "EXECUTION")]
+    pub(crate) name: ExecutionName,
+    /// Format of the list.
+    #[arg(short, long, default_value = "text", value_parser = FormatParser::<OutputFormat>::NEW)]
+    pub(crate) output: OutputFormat,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Stream {
     Stdout,
