@@ -137,7 +137,7 @@ mod tests {
     fn decoded(
         encodings: &[&str],
         body: Vec<u8>,
-        limit: u64,
+        bytes: u64,
         memory: usize,
     ) -> Result<Vec<u8>, EgressResult> {
         let mut headers = HeaderMap::new();
