@@ -40,9 +40,13 @@ use names::Names;
 use refusals::Refusals;
 use socket::{Socket, State};
 
-/// Calls answered, and sockets served, in one turn.
+/// Calls answered in one turn, events noted, and sockets served.
 const MAX_CALLS: usize = 32;
-const MAX_SERVED: usize = 32;
+const MAX_EVENTS: usize = 64;
+const MAX_SERVED: usize = 64;
+
+/// Bytes of programs after which a turn ends.
+const TURN_BYTES: usize = 128 * 1024;
 
 /// Sockets and listeners of a run at one time, connected or not.
 const MAX_SOCKETS: usize = 512;
@@ -80,6 +84,8 @@ pub(crate) struct Network {
     has_operator: bool,
     refusals: Refusals,
     requests: Vec<NetworkRequest>,
+    /// Bytes of data in these.
+    request_bytes: usize,
     buffer: Vec<u8>,
 }
 
@@ -107,6 +113,7 @@ impl Network {
             has_operator: true,
             refusals: Refusals::default(),
             requests: Vec::new(),
+            request_bytes: 0,
             buffer: vec![0; skillet_protocol::MAX_NETWORK_DATA],
         })
     }
@@ -135,6 +142,7 @@ impl Network {
 
     /// Takes the frames that the last turns made.
     pub(crate) fn take_requests(&mut self) -> Vec<NetworkRequest> {
+        self.request_bytes = 0;
         std::mem::take(&mut self.requests)
     }
 
@@ -159,6 +167,9 @@ impl Network {
             }
         }
         for _ in 0..MAX_SERVED.min(self.ready.len()) {
+            if self.request_bytes >= TURN_BYTES {
+                break;
+            }
             let Some(inode) = self.ready.pop_front() else { break };
             if let Some(socket) = self.sockets.get_mut(&inode) {
                 socket.is_ready = false;
@@ -190,7 +201,7 @@ impl Network {
 
     fn note_events(&mut self) {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let mut events = Vec::with_capacity(64);
+        let mut events = Vec::with_capacity(MAX_EVENTS);
         if epoll::wait(&self.events, spare_capacity(&mut events), Some(&at_once)).is_err() {
             return;
         }
@@ -220,6 +231,11 @@ impl Network {
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.events, &socket.ours, EventData::new_u64(inode), interest)?;
         if socket.program_end.is_some() {
+            // A program may make and close sockets faster than copies expire.
+            if self.copies.len() > 2 * MAX_SOCKETS {
+                let sockets = &self.sockets;
+                self.copies.retain(|(_, inode)| sockets.contains_key(inode));
+            }
             self.copies.push_back((Instant::now() + COPY_LIFE, inode));
         }
         self.sockets.insert(inode, socket);

@@ -124,3 +124,64 @@ fn without_a_reader_frames_go_nowhere_and_nothing_waits() {
     }
     assert!(ends.connection.output().is_none() && !ends.connection.is_full());
 }
+
+fn data(byte: u8) -> NetworkRequest {
+    NetworkRequest::Data(1, vec![byte; skillet_protocol::MAX_NETWORK_DATA])
+}
+
+fn accepted() -> RunnerMessage {
+    RunnerMessage::Accepted(skillet_protocol::Accepted { execution_uid: "u".into(), attempt: 1 })
+}
+
+/// The kinds of all frames that come, in order, until nothing waits.
+fn drain(ends: &mut Ends) -> Vec<String> {
+    let mut reader = StreamReader::new();
+    let mut buffer = vec![0; 100_000];
+    let mut kinds = vec![];
+    let mut is_done = false;
+    while !is_done {
+        ends.connection.flush();
+        is_done = ends.connection.output().is_none();
+        let length = ends.frames.as_mut().unwrap().read(&mut buffer).unwrap();
+        reader.push(&buffer[..length]);
+        while let Some(message) = reader.next_message().unwrap() {
+            kinds.push(format!("{:?}", message.kind()));
+        }
+    }
+    kinds
+}
+
+#[test]
+fn frames_of_connections_wait_for_output_and_get_a_turn() {
+    let mut ends = ends();
+    ends.connection.send(&accepted());
+    // More than the pipe takes, so that the rest waits.
+    ends.connection.send_network(vec![data(1), data(2), data(3), data(4)]);
+    for _ in 0..9 {
+        ends.connection.send(&RunnerMessage::Stdout(vec![b'o'; 1000]));
+    }
+    let kinds = drain(&mut ends);
+    let places = |kind: &str| -> Vec<usize> {
+        kinds.iter().enumerate().filter(|(_, found)| *found == kind).map(|(at, _)| at).collect()
+    };
+    let (data, output) = (places("ChannelWritten"), places("Stdout"));
+    assert_eq!((data.len(), output.len()), (4, 9), "{kinds:?}");
+    assert!(output[..4].iter().all(|at| *at < data[3]), "{kinds:?}");
+    assert!(data[3] < output[8], "output alone would starve connections: {kinds:?}");
+}
+
+#[test]
+fn a_flood_of_connections_fills_nothing_but_its_own_queue() {
+    let mut ends = ends();
+    ends.connection.send(&accepted());
+    while !ends.connection.is_network_full() {
+        ends.connection.send_network(vec![data(1)]);
+    }
+    assert!(!ends.connection.is_full(), "output of the program need not wait");
+    let mut receipt = Receipt::unused(skillet_protocol::Isolation::default());
+    ends.connection.send_exit(&mut receipt);
+    assert!(!ends.connection.is_network_full());
+    let kinds = drain(&mut ends);
+    assert_eq!(kinds.last().map(String::as_str), Some("Exit"));
+    assert!(kinds.len() > 5, "{kinds:?}");
+}

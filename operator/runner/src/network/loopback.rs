@@ -20,6 +20,9 @@ use crate::sys::listener::{self, Call};
 const MIN_BACKLOG: usize = 128;
 const MAX_BACKLOG: usize = 1024;
 
+/// Calls of `accept` that wait at one listener. Those of killed callers are forgotten only when there are as many.
+const MAX_CALLERS: usize = 1024;
+
 /// Ends of connections within the sandbox whose addresses are remembered. The oldest are forgotten first.
 const MAX_JOINED: usize = 4096;
 
@@ -148,6 +151,13 @@ impl Network {
         let State::Listening(listening) = &mut socket.state else { return Err(libc::EINVAL) };
         let Some(pending) = listening.pending.pop_front() else {
             if file.is_nonblocking {
+                return Err(libc::EAGAIN);
+            }
+            if listening.callers.len() >= MAX_CALLERS {
+                let events = self.listener.as_fd();
+                listening.callers.retain(|caller| listener::is_waiting(events, caller.id));
+            }
+            if listening.callers.len() >= MAX_CALLERS {
                 return Err(libc::EAGAIN);
             }
             listening.callers.push_back(accept);

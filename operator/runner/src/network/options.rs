@@ -49,7 +49,8 @@ pub(super) fn value(name: Name, view: View) -> Vec<u8> {
             return info;
         }
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => return b"cubic\0\0\0\0\0\0\0\0\0\0\0".to_vec(),
-        (libc::IPPROTO_TCP, libc::TCP_NODELAY) => 1,
+        // Some clients read back what they have set.
+        (libc::SOL_SOCKET, libc::SO_REUSEPORT) | (libc::IPPROTO_TCP, libc::TCP_NODELAY) => 1,
         (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => SEGMENT_BYTES,
         (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS) => HOPS,
         _ => 0,
@@ -78,6 +79,7 @@ mod tests {
         assert_eq!(read(socket, libc::SO_PROTOCOL, true), libc::IPPROTO_TCP);
         assert_eq!(read(socket, libc::SO_PROTOCOL, false), libc::IPPROTO_UDP);
         assert_eq!(read(socket, libc::SO_ACCEPTCONN, true), 1);
+        assert_eq!(read(socket, libc::SO_REUSEPORT, true), 1);
         assert_eq!(read(libc::IPPROTO_TCP, libc::TCP_INFO, true), 1);
         assert_eq!(read(libc::IPPROTO_TCP, 9999, true), 0);
         assert_eq!(read(libc::IPPROTO_IP, libc::IP_TTL, true), 64);

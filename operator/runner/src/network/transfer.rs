@@ -142,6 +142,7 @@ impl Network {
                 Ok(0) => return Read::End,
                 Ok(length) => {
                     flow.sent(length);
+                    self.request_bytes += length;
                     self.requests.push(NetworkRequest::Data(channel, self.buffer[..length].to_vec()));
                 }
                 Err(Errno::INTR) => {}

@@ -25,6 +25,7 @@ const SHOWING_OPTIONS: &[u32] = &[
     libc::SO_ACCEPTCONN.cast_unsigned(),
     libc::SO_PROTOCOL.cast_unsigned(),
     libc::SO_DOMAIN.cast_unsigned(),
+    libc::SO_REUSEPORT.cast_unsigned(),
 ];
 
 pub(super) fn notify(program: &mut Filter) {
@@ -77,3 +78,6 @@ pub(super) fn notify(program: &mut Filter) {
         ALLOW,
     );
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,14 +2,14 @@
 
 use super::*;
 
-const RUNNER: u32 = 1;
+pub(super) const RUNNER: u32 = 1;
 
 /// Executes the instructions like the kernel, as far as they are used.
 fn run(architecture: u32, number: u32, arguments: &[u64]) -> u32 {
     run_with(Sockets::Local, architecture, number, arguments)
 }
 
-fn run_with(sockets: Sockets, architecture: u32, number: u32, arguments: &[u64]) -> u32 {
+pub(super) fn run_with(sockets: Sockets, architecture: u32, number: u32, arguments: &[u64]) -> u32 {
     let program = instructions(RUNNER, sockets);
     let mut data = [0u8; 64];
     data[..4].copy_from_slice(&number.to_le_bytes());
